@@ -1,0 +1,144 @@
+"""Methods, data sets, partitions and models are *components*: a class whose annotated fields are its settings.
+
+The fields are everything at once: the schema of a study, the keys of ``--set``, the help text and the table in an
+appendix. A field is declared with `hp`, and the string below it is its documentation::
+
+    class FedProx(FedAvg):
+        mu: float = hp(0.01, low=0)
+        "Weight of the proximal term (Eq. 2)."
+"""
+
+import ast
+import dataclasses
+import inspect
+import itertools
+import math
+import textwrap
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+from fedgrid.errors import UserError, nearest
+
+
+def hp(default: Any, *, low: float | None = None, above: float | None = None, high: float | None = None, choices=None):
+    """A setting with its default and limits: `low` ≤ value ≤ `high`, value > `above`, value in `choices`."""
+    limits = {"low": low, "above": above, "high": high, "choices": choices}
+    return dataclasses.field(default=default, metadata={k: v for k, v in limits.items() if v is not None})
+
+
+@typing.dataclass_transform(frozen_default=True, field_specifiers=(hp,))
+class Component:
+    """Base of every component; a subclass becomes a frozen dataclass by itself."""
+
+    title = ""
+    "Name in tables; the class name where empty."
+    source = ""
+    "Citation (paper, year) or origin."
+
+    def __init_subclass__(cls, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        dataclasses.dataclass(frozen=True)(cls)
+
+    @classmethod
+    def facts(cls) -> dict[str, Any]:
+        """What else the grid must know before it may plan: plain values, part of `describe`."""
+        return {}
+
+
+def describe(cls: type[Component]) -> dict[str, Any]:
+    """Everything a study needs to know of a component, as JSON: title, source, summary, parameters."""
+    docs = _field_docs(cls)
+    hints = typing.get_type_hints(cls)
+    parameters = [
+        {"name": f.name, "types": _type_names(hints[f.name]), "default": f.default, "doc": docs.get(f.name, "")}
+        | dict(f.metadata)
+        for f in dataclasses.fields(cls)
+    ]
+    module_doc = inspect.getdoc(inspect.getmodule(cls)) or inspect.getdoc(cls) or ""
+    return {
+        "title": cls.title or cls.__name__,
+        "source": cls.source,
+        "summary": module_doc.partition("\n\n")[0].replace("\n", " "),
+        "parameters": parameters,
+        "facts": cls.facts(),
+    }
+
+
+def resolve(description: Mapping[str, Any], given: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """All settings of a component: the `given` ones, checked, over the defaults.
+
+    `where` names the place in the study for messages. Raises UserError for an unknown name, a wrong type or a value
+    outside its limits.
+    """
+    parameters = {p["name"]: p for p in description["parameters"]}
+    for name in given:
+        if name not in parameters:
+            raise UserError(f"{where}: unknown setting '{name}'; {nearest(name, parameters)}")
+    return {n: _checked(p, given[n], f"{where}.{n}") if n in given else p["default"] for n, p in parameters.items()}
+
+
+def parse_setting(description: Mapping[str, Any], text: str, where: str) -> tuple[str, Any]:
+    """The name and value in ``name=value`` as typed on a command line; the type is that of the setting."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UserError(f"{where}: '{text}' is not of the form name=value")
+    known = {p["name"]: p for p in description["parameters"]}
+    if name not in known:
+        raise UserError(f"{where}: unknown setting '{name}'; {nearest(name, known)}")
+    return name, _from_text(known[name]["types"], value)
+
+
+def _from_text(kinds: list[str], text: str) -> Any:
+    words = {"true": True, "false": False} if "bool" in kinds else {}
+    words |= {"none": None} if "None" in kinds else {}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind, convert in (("int", int), ("float", float)):
+        if kind in kinds:
+            try:
+                return convert(text)
+            except ValueError:
+                continue  # another of the setting's types may fit; the check that follows names the right ones
+    return text
+
+
+def _checked(parameter: Mapping[str, Any], value: Any, where: str) -> Any:
+    kinds = parameter["types"]
+    if "float" in kinds and type(value) is int:
+        value = float(value)  # YAML reads `mu: 1` as an integer; one value must have one identity
+    if type(value).__name__ not in kinds and not (value is None and "None" in kinds):
+        raise UserError(f"{where}: expected {' or '.join(kinds)}, got {value!r}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UserError(f"{where}: must be a finite number, got {value!r}")
+    if "choices" in parameter and value not in parameter["choices"]:
+        raise UserError(f"{where}: '{value}' is not a choice; {nearest(value, parameter['choices'])}")
+    if value is not None:
+        _check_limits(parameter, value, where)
+    return value
+
+
+def _check_limits(parameter: Mapping[str, Any], value: Any, where: str) -> None:
+    if "low" in parameter and value < parameter["low"]:
+        raise UserError(f"{where}: must be at least {parameter['low']}, got {value}")
+    if "above" in parameter and value <= parameter["above"]:
+        raise UserError(f"{where}: must be greater than {parameter['above']}, got {value}")
+    if "high" in parameter and value > parameter["high"]:
+        raise UserError(f"{where}: must be at most {parameter['high']}, got {value}")
+
+
+def _type_names(hint: Any) -> list[str]:
+    union = isinstance(hint, types.UnionType)
+    return ["None" if t is type(None) else t.__name__ for t in (typing.get_args(hint) if union else (hint,))]
+
+
+def _field_docs(cls: type) -> dict[str, str]:
+    """The string below each annotated field, of the class and its bases."""
+    docs: dict[str, str] = {}
+    for base in reversed([c for c in cls.__mro__ if issubclass(c, Component) and c is not Component]):
+        body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0].body
+        for field, text in itertools.pairwise(body):
+            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+                docs[field.target.id] = inspect.cleandoc(str(text.value.value))
+    return docs

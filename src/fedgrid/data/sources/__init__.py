@@ -1,0 +1,1 @@
+"""Where images come from: Parquet files at hand, or torchvision's data sets."""

@@ -1,0 +1,157 @@
+"""One cell: a method on a partition with a seed, from its files to one Parquet file of results.
+
+Run as ``python -m fedgrid.engine.cell JOB --out FILE``, where JOB is the JSON of `fedgrid.grid.cells.Cell.job`.
+"""
+
+import argparse
+import json
+import os
+import platform
+import resource
+import socket
+import sys
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import fedgrid
+from fedgrid.engine import data
+from fedgrid.engine.checkpoint import Progress
+from fedgrid.engine.federation import World
+from fedgrid.engine.loop import Loop
+from fedgrid.engine.method import Method
+from fedgrid.engine.rounds import Outcome, Saving, federate
+from fedgrid.engine.settings import Training
+from fedgrid.errors import UserError
+from fedgrid.files import write_table, write_text
+from fedgrid.loading import load
+
+Tell = Callable[[Progress, str], None]
+
+
+def run(
+    job: Mapping[str, Any], out: Path, saving: Saving, device: str = "auto", threads: int = 1, tell: Tell | None = None
+) -> Outcome:
+    """Trains the cell of a job and writes its results to `out`; the checkpoint is removed at the end."""
+    torch.set_num_threads(threads)
+    start, spec = time.perf_counter(), job["spec"]
+    method = load("methods", job["files"]["method"] or spec["method"]["name"])(**spec["method"]["settings"])
+    world = _world(job, torch.device(_device(device)))
+    outcome = federate(method, world, saving, tell)
+    write_table(out, outcome.progress.record.table(), _metadata(job, method, world, outcome, start))
+    saving.file.unlink(missing_ok=True)
+    return outcome
+
+
+def _world(job: Mapping[str, Any], device: torch.device) -> World:
+    spec, files = job["spec"], job["files"]
+    images = data.load({part: Path(f) for part, f in files["data"].items()}, Path(files["partition"]), device)
+    model = load("models", spec["model"]["name"])(**spec["model"]["settings"])
+    _, channels, height, width = images.images.shape
+    network = model.network((height, width, channels), images.classes)
+    return World(images, network, Training(**spec["training"]), Loop(), spec["seed"], device)
+
+
+def _device(wanted: str) -> str:
+    if wanted == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if wanted.startswith("cuda") and not torch.cuda.is_available():
+        raise UserError(f"compute.device: '{wanted}' was asked for, but torch sees no GPU here")
+    return wanted
+
+
+def _metadata(job: Mapping[str, Any], method: Method, world: World, outcome: Outcome, start: float) -> dict[str, Any]:
+    progress = outcome.progress
+    on_gpu = world.device.type == "cuda"
+    costs = {"seconds": progress.seconds | {"total": time.perf_counter() - start}}
+    costs["peak_memory_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    costs["peak_device_memory_bytes"] = torch.cuda.max_memory_allocated(world.device) if on_gpu else 0
+    versions = {"python": platform.python_version(), "fedgrid": fedgrid.__version__}
+    versions |= {"torch": torch.__version__, "numpy": np.__version__}
+    hardware = {"host": socket.gethostname(), "cpu": _processor(), "threads": torch.get_num_threads()}
+    hardware["device"] = torch.cuda.get_device_name(world.device) if on_gpu else "cpu"
+    return {
+        "key": job["key"],
+        "spec": job["spec"],
+        "status": outcome.status,
+        "reason": outcome.reason,
+        "score": method.score,
+        "rounds": progress.rounds,
+        "costs": costs,
+        "versions": versions,
+        "hardware": hardware,
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:  # not Linux
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+class Status:
+    """A small file beside the store that says how a cell is doing; gone when the cell has its results."""
+
+    def __init__(self, file: Path, rounds: int):
+        self.file, self.rounds, self.written = file, rounds, 0.0
+
+    def running(self, progress: Progress, remark: str) -> None:
+        """Notes the round, at most once a second, and says a remark or the round on the log."""
+        accuracy = progress.record.latest("accuracy_personal")
+        score = f"  accuracy {100 * accuracy:.2f} %" if accuracy is not None else ""
+        print(remark or f"round {progress.rounds}/{self.rounds}{score}", flush=True)
+        if time.monotonic() - self.written >= 1:
+            self._write(state="running", round=progress.rounds)
+            self.written = time.monotonic()
+
+    def failed(self, reason: str) -> None:
+        """Notes why there are no results."""
+        self._write(state="failed", reason=reason)
+
+    def done(self) -> None:
+        """The results speak for themselves."""
+        self.file.unlink(missing_ok=True)
+
+    def _write(self, **facts: Any) -> None:
+        who = {"rounds": self.rounds, "pid": os.getpid(), "host": socket.gethostname(), "time": time.time()}
+        write_text(self.file, json.dumps(facts | who))
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The process of one job of the workflow; exit code 2 and one sentence for a user's mistake."""
+    parser = argparse.ArgumentParser(prog="fedgrid.engine.cell", description="Train one cell.")
+    parser.add_argument("job", help="JSON: key, spec, files")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--checkpoint", type=Path, required=True)
+    parser.add_argument("--status", type=Path, required=True)
+    parser.add_argument("--checkpoint-every", type=float, default=60.0, metavar="SECONDS")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--threads", type=int, default=1)
+    arguments = parser.parse_args(argv)
+    job = json.loads(arguments.job)
+    status = Status(arguments.status, job["spec"]["training"]["rounds"])
+    saving = Saving(arguments.checkpoint, job["key"], arguments.checkpoint_every)
+    try:
+        outcome = run(job, arguments.out, saving, arguments.device, arguments.threads, status.running)
+    except UserError as error:
+        status.failed(str(error))
+        print(f"fedgrid: {error}", file=sys.stderr)
+        return 2
+    except Exception as error:
+        status.failed(f"{type(error).__name__}: {error}")
+        raise
+    status.done()
+    print(f"{outcome.status} {outcome.reason}".strip())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

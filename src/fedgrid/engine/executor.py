@@ -1,0 +1,74 @@
+"""The call behind which clients are trained: the same task for an executor that trains them one after the other and
+for one that trains them together."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+from fedgrid.engine.data import ClientData
+from fedgrid.engine.method import At, Batch
+from fedgrid.engine.settings import Training
+from fedgrid.engine.tree import Bundle, Tree
+from fedgrid.models.base import Network
+from fedgrid.randomness import generator
+
+Loss = Callable[[Tree, Batch, At], Tensor | tuple[Tensor, Mapping[str, tuple[Tensor, Tensor]]]]
+Measurement = Callable[[Tree, Batch, At], Mapping[str, Tensor]]
+
+
+class Diverged(Exception):
+    """A client's training loss is not a finite number."""
+
+    def __init__(self, round_: int, client: int):
+        super().__init__(f"the training loss of client {client} is not finite in round {round_ + 1}")
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Clients that go through their own training images once or several times, each with its own parameters."""
+
+    data: ClientData
+    model: Network
+    training: Training
+    seed: int
+    round: int
+    ids: list[int]
+    theta: Tree
+    "Stack [n, …]: where each client starts."
+    server: Bundle
+    "The same for all clients."
+    clients: Bundle
+    "Stacks [n, …]: one row for each client."
+
+    def batches(self, client: int, epoch: int, stream: str) -> list[Tensor]:
+        """The image indices of every batch of one epoch; the last batch may be smaller."""
+        index = self.data.train[client]
+        random = generator("batches", self.seed, client, self.round, epoch, stream)
+        order = index.new_tensor(random.permutation(len(index)))
+        return list(index[order].split(self.training.batch_size)) if len(index) else []
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What local training gives back."""
+
+    theta: Tree
+    "Trained parameters, stack [n, …]."
+    loss: Tensor
+    "Mean training loss over the last epoch [n]; NaN for a client that saw no batch."
+    mean: Bundle
+    "Means [n] of the quantities that the loss names, over the last epoch; NaN where no sample counted."
+    steps: Tensor
+    "Optimiser steps taken [n], K_i."
+
+
+class Executor(Protocol):
+    """Both executors give the same numbers, to rounding."""
+
+    def train(self, task: Pass, loss: Loss, epochs: int, lr: float, part: str, stream: str) -> Trained:
+        """Trains every client of the task; raises Diverged."""
+
+    def measure(self, task: Pass, measurement: Measurement) -> Bundle:
+        """Adds up a measurement over every client's training images."""

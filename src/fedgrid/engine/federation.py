@@ -1,0 +1,148 @@
+"""What a method sees of the federation: the clients of one round, and what can be done with them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fedgrid.engine.data import ClientData
+from fedgrid.engine.executor import Executor, Loss, Measurement, Pass, Trained
+from fedgrid.engine.settings import Training
+from fedgrid.engine.tree import Bundle, Tree, leaves, tree_map, weighted_sum
+from fedgrid.models.base import Network
+
+
+@dataclass(frozen=True)
+class World:
+    """What stays the same for a whole cell."""
+
+    data: ClientData
+    model: Network
+    training: Training
+    executor: Executor
+    seed: int
+    device: torch.device
+
+
+@dataclass
+class Traffic:
+    """Bytes that each client sent (`up`) and received (`down`), float64 [N]."""
+
+    up: Tensor
+    down: Tensor
+
+    @classmethod
+    def none(cls, clients: int) -> "Traffic":
+        return cls(torch.zeros(clients, dtype=torch.float64), torch.zeros(clients, dtype=torch.float64))
+
+
+@dataclass(frozen=True)
+class Federation:
+    """The n clients `ids` of one round. A *stack* is a tensor or tree with one row for each of them, in this order."""
+
+    world: World
+    ids: Tensor
+    "Client numbers [n], ascending."
+    round: int
+    "Rounds done before this one, t."
+    traffic: Traffic = field(repr=False)
+
+    @property
+    def model(self) -> Network:
+        """The network; its `width` is k, its `classes` is C."""
+        return self.world.model
+
+    @property
+    def size(self) -> int:
+        """Number of clients here, n."""
+        return len(self.ids)
+
+    @cached_property
+    def counts(self) -> Tensor:
+        """Training images of each client and class, float64 [n, C]."""
+        return self.world.data.counts()[self.ids.cpu()].to(self.world.device)
+
+    @cached_property
+    def weights(self) -> Tensor:
+        """p_i = n_i / Σ_j n_j over these clients, float64 [n]."""
+        sizes = self.counts.sum(dim=1)
+        return sizes / sizes.sum()
+
+    def initial(self) -> Tree:
+        """The common initial model θ⁰."""
+        return tree_map(lambda t: t.to(self.world.device), self.model.initial(self.world.seed))
+
+    def replicate(self, tree: Any) -> Any:
+        """The same tree for every client, as a stack (no memory is used)."""
+        return tree_map(lambda t: t.expand(self.size, *t.shape), tree)
+
+    def average(self, stack: Any) -> Any:
+        """Σ_i p_i·stack[i], weighted by the clients' training images (FedAvg)."""
+        return weighted_sum(stack, self.weights)
+
+    def broadcast(self, tree: Any, mask: Tensor | None = None) -> Any:
+        """The server sends the same to every client: counted, and returned as a stack.
+
+        `mask` (bool) says which leading entries of the tensors really travel, such as the classes that are known.
+        """
+        for tensor in leaves(tree):
+            self.traffic.down[self.ids.cpu()] += _bytes(tensor, mask)
+        return self.replicate(tree)
+
+    def upload(self, stack: Any, mask: Tensor | None = None) -> Any:
+        """Every client sends its row to the server: counted and returned unchanged; `mask` [n, …] as in `broadcast`."""
+        for row, client in enumerate(self.ids.tolist()):
+            for tensor in leaves(stack):
+                self.traffic.up[client] += _bytes(tensor[row], None if mask is None else mask[row])
+        return stack
+
+    def train(
+        self,
+        theta: Tree,
+        loss: Loss,
+        *,
+        server: Mapping[str, Any] | None = None,
+        clients: Mapping[str, Any] | None = None,
+        epochs: int | None = None,
+        lr: float | None = None,
+        part: str = "",
+        stream: str = "main",
+    ) -> Trained:
+        """Local training of the stack `theta` by minimising `loss`, from a fresh optimiser.
+
+        `server` and `clients` (stacks) become `at.server` and `at.client` in the loss; `epochs` and `lr` are those of
+        the study unless given; `part` trains only the parameters whose names start so (``head``, ``extractor``).
+        Two trainings with the same `stream` in a round see the same batches. Raises `Diverged` for a loss that is not
+        finite.
+        """
+        training = self.world.training
+        chosen = training.local_epochs if epochs is None else epochs
+        task = self._pass(theta, server, clients)
+        return self.world.executor.train(task, loss, chosen, training.lr if lr is None else lr, part, stream)
+
+    def measure(
+        self,
+        theta: Tree,
+        measurement: Measurement,
+        *,
+        server: Mapping[str, Any] | None = None,
+        clients: Mapping[str, Any] | None = None,
+    ) -> Bundle:
+        """Sums over each client's training images, as stacks, without gradient.
+
+        `measurement` is a pure function (θ, batch, at) → named tensors that are added up over the batches.
+        """
+        return self.world.executor.measure(self._pass(theta, server, clients), measurement)
+
+    def _pass(self, theta: Tree, server: Mapping[str, Any] | None, clients: Mapping[str, Any] | None) -> Pass:
+        world = self.world
+        extras = Bundle(server or {}), Bundle(clients or {})
+        return Pass(world.data, world.model, world.training, world.seed, self.round, self.ids.tolist(), theta, *extras)
+
+
+def _bytes(tensor: Tensor, mask: Tensor | None) -> int:
+    sent = tensor if mask is None else tensor[mask]
+    return sent.numel() * sent.element_size()

@@ -1,0 +1,108 @@
+"""The contract of a method.
+
+A method is one file with one subclass of `Method`: its annotated fields are its hyperparameters, its functions are the
+steps of its paper. The engine calls, for every round t of a cell::
+
+    s = method.setup(everyone)                       # once
+    s = method.round(participants, s)                # s.clients holds the participants' rows only
+    method.global_model(s), method.personal(everyone, s), s.trained      # scored on every client's own test images
+
+What a method may not hold: a loop over batches, an optimiser step, a device, a random generator, a file.
+"""
+
+import abc
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from torch import Tensor
+
+from fedgrid.components import Component
+from fedgrid.engine.state import State
+from fedgrid.engine.tree import Bundle, Tree
+from fedgrid.methods.common.losses import cross_entropy
+from fedgrid.models.base import Network
+
+if TYPE_CHECKING:
+    from fedgrid.engine.federation import Federation
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Images x [B, channels, height, width], normalised, and labels y [B] of one client."""
+
+    x: Tensor
+    y: Tensor
+
+
+@dataclass(frozen=True)
+class At:
+    """What a loss may look at beside θ and the batch: constants, no gradient flows into them.
+
+    `server` is the same for all clients; `client` is this client's row of what differs by client.
+    """
+
+    model: Network
+    server: Bundle
+    client: Bundle
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A limit in which a method must equal `other` bit for bit; the test-suite checks every one it finds.
+
+    `given` are the hyperparameters of this method, `other_given` those of the other, `models` says which models are
+    compared (``personal`` or ``global``) and `clients` into how many clients the data are split.
+    """
+
+    other: str
+    given: Mapping[str, Any] = field(default_factory=dict)
+    other_given: Mapping[str, Any] = field(default_factory=dict)
+    models: str = "personal"
+    clients: int = 5
+
+
+class Method(Component, abc.ABC):
+    """One method of federated learning."""
+
+    score: ClassVar[str] = "personal"
+    "The model its paper scores: global, personal (as received, before local training) or trained (after it)."
+    shares: ClassVar[str] = ""
+    "What travels between clients and server, in words."
+    identities: ClassVar[tuple[Identity, ...]] = ()
+
+    @classmethod
+    def facts(cls) -> dict[str, Any]:
+        return {"score": cls.score, "shares": cls.shares}
+
+    @abc.abstractmethod
+    def setup(self, fed: "Federation") -> State:
+        """The state before the first round; `fed` holds all clients."""
+
+    @abc.abstractmethod
+    def round(self, fed: "Federation", s: State) -> State:
+        """One round of the participants in `fed`; returns the state with the same rows in `clients`."""
+
+    def loss(self, theta: Tree, batch: Batch, at: At) -> Tensor | tuple[Tensor, Mapping[str, tuple[Tensor, Tensor]]]:
+        """The objective of one client on one batch, a pure function; cross entropy unless a method says otherwise.
+
+        A second value may name running quantities as (sum over samples, number of samples); `Trained.mean` holds their
+        means over the last epoch.
+        """
+        return cross_entropy(at.model(theta, batch.x), batch.y)
+
+    def predict(self, theta: Tree, x: Tensor, at: At) -> Tensor:
+        """Class scores [B, C] of a personal model, whose softmax are probabilities."""
+        return at.model(theta, x)
+
+    def global_model(self, s: State) -> Tree | None:
+        """The server's one model, or None for a method that has none."""
+        return None
+
+    def personal(self, fed: "Federation", s: State) -> Tree | None:
+        """The stack [N, …] of models that all clients hold on receiving the server's message, before local training.
+
+        None: clients have no model of their own and use the global one. The tree may carry more than a model, such as
+        a second head or a memory that `predict` uses.
+        """
+        return None

@@ -1,0 +1,115 @@
+"""The rounds of one cell: participation, the method's round, accounting, evaluation, checkpoints."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from fedgrid.engine import checkpoint
+from fedgrid.engine.checkpoint import Progress
+from fedgrid.engine.evaluation import evaluate, sizes
+from fedgrid.engine.executor import Diverged
+from fedgrid.engine.federation import Federation, Traffic, World
+from fedgrid.engine.method import Method
+from fedgrid.engine.record import Record
+from fedgrid.engine.state import State
+from fedgrid.errors import UserError
+from fedgrid.randomness import generator
+
+
+@dataclass(frozen=True)
+class Saving:
+    """Where and how often a cell is saved; `every` is in seconds."""
+
+    file: Path
+    key: str
+    every: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The end of a cell: ``ok``, or ``diverged`` with the reason and the results so far."""
+
+    progress: Progress
+    status: str = "ok"
+    reason: str = ""
+
+
+@torch.no_grad()
+def federate(
+    method: Method, world: World, saving: Saving | None = None, tell: Callable[[Progress, str], None] | None = None
+) -> Outcome:
+    """Runs all rounds, from a checkpoint where there is one; `tell` is called with a remark or after each round."""
+    report = tell or (lambda progress, remark: None)
+    clock = time.monotonic()
+    progress, remark = checkpoint.load(saving.file, saving.key, world.device) if saving else (None, "")
+    progress = progress or Progress(method.setup(everyone(world, 0)), Record(), {"train": 0.0, "evaluate": 0.0})
+    report(progress, remark)
+    try:
+        if progress.rounds == 0:
+            _record_start(method, world, progress)
+        while progress.rounds < world.training.rounds:
+            progress = _round(method, world, progress)
+            report(progress, "")
+            if saving and time.monotonic() - clock >= saving.every and progress.rounds < world.training.rounds:
+                checkpoint.save(saving.file, saving.key, progress)
+                clock = time.monotonic()
+    except Diverged as error:
+        return Outcome(progress, "diverged", str(error))
+    return Outcome(progress)
+
+
+def participants(world: World, round_: int) -> Tensor:
+    """Ascending numbers of the clients that take part in a round; a client without training images never does."""
+    able = [client for client, index in enumerate(world.data.train) if len(index)]
+    if not able:
+        raise UserError("partition: no client has a training image")
+    count = max(1, int(world.training.participation * len(able)))
+    drawn = generator("participation", world.seed, round_).permutation(len(able))[:count]
+    return torch.tensor(sorted(able[position] for position in drawn), device=world.device)
+
+
+def everyone(world: World, round_: int) -> Federation:
+    """All clients, between rounds; what is sent there is not counted, the next round counts it."""
+    clients = world.data.clients
+    return Federation(world, torch.arange(clients, device=world.device), round_, Traffic.none(clients))
+
+
+def _record_start(method: Method, world: World, progress: Progress) -> None:
+    for metric, values in sizes(world).items():
+        progress.record.add(0, metric, range(world.data.clients), values)
+    with _timed(progress.seconds, "evaluate"):
+        evaluate(method, everyone(world, 0), [], progress.state, _recorder(progress.record, 0))
+
+
+def _round(method: Method, world: World, before: Progress) -> Progress:
+    ids, done = participants(world, before.rounds), before.rounds + 1
+    clients = ids.tolist()
+    traffic = Traffic.none(world.data.clients)
+    fed = Federation(world, ids, before.rounds, traffic)
+    with _timed(before.seconds, "train"):
+        after = method.round(fed, before.state.gather(ids))
+        state = before.state.scatter(ids, after)
+    record = before.record
+    record.add(done, "bytes_up", clients, traffic.up[ids.cpu()])
+    record.add(done, "bytes_down", clients, traffic.down[ids.cpu()])
+    progress = Progress(State(state.server, state.clients), record, before.seconds, done)
+    if done % world.training.eval_every == 0 or done == world.training.rounds:
+        with _timed(before.seconds, "evaluate"):
+            evaluate(method, everyone(world, done), clients, state, _recorder(record, done))
+    return progress
+
+
+def _recorder(record: Record, round_: int):
+    return lambda metric, clients, values: record.add(round_, metric, clients, values)
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], name: str) -> Iterator[None]:
+    start = time.perf_counter()
+    yield
+    seconds[name] += time.perf_counter() - start

@@ -1,0 +1,15 @@
+"""Errors that a user can mend: shown as one sentence, without a traceback, with exit code 2."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(Exception):
+    """A mistake in a study, a command or the user's files; the message is one sentence naming what to change."""
+
+
+def nearest(word: object, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown `word`: the closest of the `known` names, or all of them."""
+    names = sorted(known)
+    close = difflib.get_close_matches(str(word), names, n=1, cutoff=0.6)
+    return f"did you mean '{close[0]}'?" if close else f"known: {', '.join(names)}"

@@ -1,0 +1,50 @@
+"""Files that are either whole or absent: Parquet with JSON metadata, written beside the target and renamed."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fedgrid.errors import UserError
+
+METADATA = b"fedgrid"
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary path in the folder of `path`; renamed to `path` at the end, removed after an error."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        os.replace(temporary, path)
+    except PermissionError as error:
+        raise UserError(f"{path.parent}: cannot write there ({error.strerror})") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_table(path: Path, table: pa.Table, metadata: dict[str, Any]) -> None:
+    """Writes a Parquet file (zstd) whose schema carries `metadata` as JSON."""
+    text = json.dumps(metadata, sort_keys=True, ensure_ascii=False)
+    with replacing(path) as temporary:
+        pq.write_table(table.replace_schema_metadata({METADATA: text}), temporary, compression="zstd")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a text file in one step."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def read_metadata(path: Path) -> dict[str, Any]:
+    """The JSON metadata of a Parquet file of fedgrid; UserError where there is none or the file is damaged."""
+    try:
+        return json.loads(pq.read_schema(path).metadata[METADATA])
+    except (OSError, pa.ArrowInvalid, TypeError, KeyError, json.JSONDecodeError) as error:
+        raise UserError(f"{path}: not a whole fedgrid file ({type(error).__name__}); delete it") from error

@@ -1,0 +1,1 @@
+"""From a study to cells: what is to be computed, under which key, and where it is kept. Never imports torch."""

@@ -1,0 +1,113 @@
+"""Canonical JSON, digests, and the fingerprint of the code that a component can reach.
+
+Two cells are the same cell when their canonical JSON is the same, the code fingerprint included.
+"""
+
+import ast
+import functools
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import fedgrid
+
+PACKAGE = "fedgrid"
+
+
+def canonical(value: Any) -> str:
+    """JSON with sorted keys and no white space; the same text for the same plain value, always."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+
+
+def digest(value: Any) -> str:
+    """16 hex digits of the SHA-256 of the canonical JSON of a plain value."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()[:16]
+
+
+def fingerprint(module: str, file: Path | None = None, also: Iterable[str] = ()) -> str:
+    """Digest of the code that `module` and the modules `also` can import from this package or from beside `file`.
+
+    Comments, docstrings and formatting do not count; library code does not either (its versions are recorded in every
+    result). The import graph is read from the source, nothing is imported.
+    """
+    sources = _Sources(file)
+    return digest({name: sources.node(name)[0] for name in sources.closure([module, *also], module)})
+
+
+def closure(module: str, file: Path | None = None, also: Iterable[str] = ()) -> list[str]:
+    """Names of the modules that `fingerprint` covers, sorted."""
+    return sorted(_Sources(file).closure([module, *also], module))
+
+
+class _Sources:
+    """The modules of the package and, where `outside` is a method's file elsewhere, those of its folder."""
+
+    def __init__(self, outside: Path | None):
+        self.outside = outside
+
+    def node(self, name: str) -> tuple[str, frozenset[str]]:
+        file = self.file(name)
+        return _read(file, file.stat().st_mtime_ns, name)
+
+    def file(self, name: str) -> Path | None:
+        if name == PACKAGE or name.startswith(PACKAGE + "."):
+            return _module_file(Path(fedgrid.__file__).parents[1], name)
+        return _module_file(self.outside.parent, name) if self.outside else None
+
+    def closure(self, entries: list[str], module: str) -> set[str]:
+        seen: set[str] = set()
+        todo = [self.outside.stem if self.outside and entry == module else entry for entry in entries]
+        while todo:
+            name = todo.pop()
+            if name not in seen:
+                seen.add(name)
+                todo += [m for m in self.node(name)[1] if self.file(m)]
+        return seen
+
+
+@functools.cache
+def _module_file(root: Path, name: str) -> Path | None:
+    path = root.joinpath(*name.split("."))
+    return next((f for f in (path.with_suffix(".py"), path / "__init__.py") if f.is_file()), None)
+
+
+@functools.cache
+def _read(file: Path, mtime: int, name: str) -> tuple[str, frozenset[str]]:
+    """Digest of one module's code and the names it may import, its parent packages included."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    imported = {".".join(name.split(".")[:i]) for i in range(1, name.count(".") + 1)}
+    for node in ast.walk(tree):
+        imported.update(_imported(node, name, file.name == "__init__.py"))
+    return digest(_plain(tree)), frozenset(imported)
+
+
+def _imported(node: ast.AST, name: str, is_package: bool) -> Iterable[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if not isinstance(node, ast.ImportFrom):
+        return []
+    base = node.module or ""
+    if node.level:
+        parents = name.split(".")
+        parents = parents[: len(parents) - node.level + is_package]
+        base = ".".join([*parents, base] if base else parents)
+    return [base, *(f"{base}.{alias.name}" for alias in node.names)]
+
+
+def _plain(node: Any) -> Any:
+    """A syntax tree as plain lists, without positions, comments, docstrings and other bare strings.
+
+    Absent and empty fields are left out, so that a Python release that adds a field to a node changes nothing.
+    """
+    if isinstance(node, list):
+        return [_plain(item) for item in node if not _is_bare_string(item)]
+    if not isinstance(node, ast.AST):
+        return node if isinstance(node, str | int | bool | None) else repr(node)
+    fields = {k: _plain(v) for k, v in ast.iter_fields(node) if k != "kind" and v is not None and v != []}
+    return [type(node).__name__, fields]
+
+
+def _is_bare_string(node: Any) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

@@ -1,0 +1,145 @@
+"""A study: what a researcher writes in YAML, resolved into cells."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fedgrid.components import describe, resolve
+from fedgrid.engine.settings import Training
+from fedgrid.errors import UserError
+from fedgrid.grid import cells
+from fedgrid.grid.catalog import description
+from fedgrid.grid.cells import Cell, Data, Method, Split, Variant, variant
+from fedgrid.grid.validation import checked
+from fedgrid.loading import load
+
+RESERVED = ("method", "title", "training")
+"Keys of a method's entry that are not hyperparameters."
+
+
+@dataclass(frozen=True)
+class Study:
+    """A resolved study: its text with defaults, its methods, and its cells."""
+
+    text: Mapping[str, Any]
+    methods: list[Method]
+    model: Variant
+    cells: list[Cell]
+
+    @property
+    def name(self) -> str:
+        return self.text["name"]
+
+    @property
+    def results(self) -> Path:
+        """The folder of all studies."""
+        return Path(self.text["results"])
+
+    @property
+    def folder(self) -> Path:
+        """The folder of this study's tables and figures."""
+        return self.results / self.name
+
+    @property
+    def store(self) -> Path:
+        """The folder of data, partitions and cells, shared by all studies."""
+        return self.results / "store"
+
+    @property
+    def data(self) -> list[Data]:
+        return list({cell.split.data.key: cell.split.data for cell in self.cells}.values())
+
+    @property
+    def splits(self) -> list[Split]:
+        return list({cell.split.key: cell.split for cell in self.cells}.values())
+
+
+def read(file: Path) -> dict[str, Any]:
+    """The YAML of a study; UserError where there is none or it is not YAML."""
+    try:
+        return yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{file}: cannot be read ({error})") from error
+    except yaml.YAMLError as error:
+        line = f" in line {mark.line + 1}" if (mark := getattr(error, "problem_mark", None)) else ""
+        raise UserError(f"{file}: not YAML{line} ({getattr(error, 'problem', error)})") from error
+
+
+def resolved(text: Any, where: str) -> Study:
+    """The study with every default filled in and every cell named; UserError, with the key, for any mistake."""
+    study = checked(text, where)
+    store = Path(study["results"]) / "store"
+    _check_writable(store)
+    common = resolve(describe(Training), study["training"], "training")
+    methods = [_method(label, entry or {}, common, store) for label, entry in _labelled(study["methods"]).items()]
+    model = _component("models", study["model"], "model", store)
+    names = [study["data"]] if isinstance(study["data"], str) else study["data"]
+    data = [_component("data", name, "data", store) for name in names]
+    partitions = [_partition(entry, i, store) for i, entry in enumerate(study["heterogeneity"])]
+    if len({cells.slug(p) for p in partitions}) < len(partitions):
+        raise UserError("heterogeneity: the same partition stands there twice")
+    for one in data:
+        cells.check_fit(one, partitions, model)
+    seeds = [(s, study.get("partition_seed", s), study.get("train_seed", s)) for s in study["seeds"]]
+    found = Study(study, methods, model, cells.grid(store, methods, data, partitions, model, seeds))
+    _check_data(found)
+    return found
+
+
+def data_root(text: Mapping[str, Any], environment: Mapping[str, str]) -> Path | None:
+    """Where data sets lie on this machine: the study's `data_root`, else the variable FEDGRID_DATA."""
+    given = text.get("data_root") or environment.get("FEDGRID_DATA")
+    if given and not Path(given).expanduser().is_dir():
+        key = "data_root" if text.get("data_root") else "FEDGRID_DATA"
+        raise UserError(f"{key}: there is no folder {given}")
+    return Path(given).expanduser() if given else None
+
+
+def _labelled(methods: list[str] | Mapping[str, Any]) -> Mapping[str, Any]:
+    return methods if isinstance(methods, Mapping) else dict.fromkeys(methods)
+
+
+def _method(label: str, entry: Mapping[str, Any], common: Mapping[str, Any], store: Path) -> Method:
+    found = description("methods", entry.get("method", label), store / "descriptions")
+    given = {key: value for key, value in entry.items() if key not in RESERVED}
+    training = resolve(describe(Training), common | entry.get("training", {}), f"methods.{label}.training")
+    plain = label == found["name"] or label.endswith(".py")
+    title = entry.get("title", found["title"] if plain else label)
+    return Method(label, title, variant(found, given, f"methods.{label}"), training)
+
+
+def _component(kind: str, entry: str | Mapping[str, Any], where: str, store: Path) -> Variant:
+    named = {"name": entry} if isinstance(entry, str) else entry
+    found = description(kind, named["name"], store / "descriptions")
+    return variant(found, {key: value for key, value in named.items() if key != "name"}, where)
+
+
+def _partition(entry: Mapping[str, Any], position: int, store: Path) -> Variant:
+    settings = {key: value for key, value in entry.items() if key != "partition"}
+    return _component("partition", settings | {"name": entry["partition"]}, f"heterogeneity.{position}", store)
+
+
+def _check_writable(store: Path) -> None:
+    probe = store / ".writable"
+    try:
+        store.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise UserError(f"results: cannot write in {store.parent} ({error.strerror})") from error
+
+
+def _check_data(study: Study) -> None:
+    """Raises UserError for data that are neither built, nor at hand, nor to be downloaded."""
+    root = data_root(study.text, os.environ)
+    for data in study.data:
+        built = all(file.is_file() for file in data.files.values())
+        if not built and not study.text["download"] and not load("data", data.variant.name)().found(root):
+            raise UserError(
+                f"data: '{data.variant.name}' is not at hand and download is false; put it under data_root "
+                "(or FEDGRID_DATA) or allow the download"
+            )

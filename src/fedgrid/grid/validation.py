@@ -1,0 +1,90 @@
+"""Checks the form of a study against its JSON schema; every mistake is one sentence that names the key."""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import jsonschema
+import yaml
+
+from fedgrid.errors import UserError, nearest
+
+WORDS = {
+    "array": "a list",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "null": "nothing",
+    "number": "a number",
+    "object": "a mapping",
+    "string": "a text",
+}
+
+
+def checked(study: Any, where: str) -> dict[str, Any]:
+    """The study with all defaults filled in; UserError for the first mistake (`where` is the file's name)."""
+    if not isinstance(study, Mapping):
+        raise UserError(f"{where}: a study is a mapping of keys such as name, data, methods")
+    errors = sorted(_validator().iter_errors(dict(study)), key=lambda e: (list(map(str, e.absolute_path)), e.message))
+    if errors:
+        raise UserError(f"{where}: {_sentence(errors[0])}")
+    return _filled(dict(study), _schema())
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    return yaml.safe_load(files("fedgrid.grid").joinpath("study.schema.yaml").read_text(encoding="utf-8"))
+
+
+@cache
+def _validator() -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(_schema())
+
+
+def _filled(value: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    for key, part in schema.get("properties", {}).items():
+        if key not in value and "default" in part:
+            value[key] = part["default"]
+        if isinstance(value.get(key), Mapping):
+            value[key] = _filled(dict(value[key]), part)
+    return value
+
+
+def _sentence(error: jsonschema.ValidationError) -> str:
+    if error.validator == "oneOf" and (branch := _fitting_branch(error)):
+        return _sentence(branch)
+    key = ".".join(map(str, error.absolute_path))
+    if error.validator == "additionalProperties":
+        unknown = next(_unknown(error))
+        inside = f" in {key}" if key else ""
+        return f"unknown key '{unknown}'{inside}; {nearest(unknown, error.schema['properties'])}"
+    if error.validator == "required":
+        missing = next(name for name in error.validator_value if name not in error.instance)
+        return f"{key + ': ' if key else ''}the key '{missing}' is missing"
+    if error.validator == "enum":
+        return f"{key}: '{error.instance}' is not a choice; {nearest(error.instance, error.validator_value)}"
+    if error.validator in ("oneOf", "type"):
+        return f"{key}: expected {_expected(error)}, got {error.instance!r}"
+    if error.validator == "uniqueItems":
+        return f"{key}: an entry stands there twice in {error.instance!r}"
+    if error.validator in ("minItems", "minProperties", "minLength"):
+        return f"{key}: must not be empty"
+    return f"{key}: {error.message}"
+
+
+def _fitting_branch(error: jsonschema.ValidationError) -> jsonschema.ValidationError | None:
+    """The error inside the alternative whose type does fit, if there is one."""
+    deeper = [e for e in error.context if e.validator != "type" or e.absolute_path != error.absolute_path]
+    return deeper[0] if deeper else None
+
+
+def _unknown(error: jsonschema.ValidationError) -> Iterator[str]:
+    return (name for name in error.instance if name not in error.schema["properties"])
+
+
+def _expected(error: jsonschema.ValidationError) -> str:
+    if error.validator == "oneOf":
+        kinds = [e.validator_value for e in error.context if e.validator == "type"]
+    else:
+        kinds = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
+    return " or ".join(WORDS[kind] for kind in kinds)

@@ -1,0 +1,76 @@
+"""Finding and importing components by name: the file's name is the component's name, there is no registry.
+
+A method may also lie outside the package: a path to a ``.py`` file, or an installed module announced in the entry-point
+group ``fedgrid.methods``.
+"""
+
+import importlib
+import importlib.util
+import pkgutil
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+
+import fedgrid
+from fedgrid.components import Component
+from fedgrid.errors import UserError, nearest
+
+KINDS = {"methods": "method", "data": "data set", "partition": "partition", "models": "model"}
+
+
+def names(kind: str) -> list[str]:
+    """Names of the components of one kind that the package holds, without importing any (`kind` as in `KINDS`)."""
+    folder = str(Path(fedgrid.__file__).parent / kind)
+    inside = {m.name for m in pkgutil.iter_modules([folder]) if not m.ispkg and m.name != "base"}
+    return sorted(inside | set(_announced() if kind == "methods" else ()))
+
+
+def locate(kind: str, reference: str) -> tuple[str, str, Path | None]:
+    """(name, module, file) of a component named by `reference`; `file` is None inside the package."""
+    if kind == "methods" and reference.endswith(".py"):
+        file = Path(reference)
+        if not file.is_file():
+            raise UserError(f"method '{reference}': there is no such file")
+        return file.stem, f"fedgrid_outside_{file.stem}", file
+    if reference not in names(kind):
+        raise UserError(f"unknown {KINDS[kind]} '{reference}'; {nearest(reference, names(kind))}")
+    if kind == "methods" and reference in _announced():
+        module = _announced()[reference]
+        spec = importlib.util.find_spec(module)
+        if spec is None or spec.origin is None:
+            raise UserError(f"method '{reference}': its module {module} is not installed")
+        return reference, module, Path(spec.origin)
+    return reference, f"fedgrid.{kind}.{reference}", None
+
+
+def load(kind: str, reference: str) -> type[Component]:
+    """The component class of `reference`; UserError in one sentence where it cannot be imported."""
+    _, module, file = locate(kind, reference)
+    try:
+        loaded = _import_file(module, file) if file else importlib.import_module(module)
+    except Exception as error:
+        if file is None:
+            raise
+        line = f" (line {error.lineno})" if isinstance(error, SyntaxError) else ""
+        raise UserError(f"method '{reference}' cannot be imported: {type(error).__name__}: {error}{line}") from error
+    own = [c for c in vars(loaded).values() if isinstance(c, type) and issubclass(c, Component)]
+    own = [c for c in own if c.__module__ == loaded.__name__]
+    if len(own) != 1:
+        raise UserError(f"{KINDS[kind]} '{reference}': expected one component class in the file, found {len(own)}")
+    return own[0]
+
+
+def _import_file(module: str, file: Path) -> ModuleType:
+    folder = str(file.parent.resolve())
+    if folder not in sys.path:
+        sys.path.append(folder)  # a method outside the package may keep its mathematics in a file beside it
+    spec = importlib.util.spec_from_file_location(module, file)
+    loaded = importlib.util.module_from_spec(spec)
+    sys.modules[module] = loaded
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def _announced() -> dict[str, str]:
+    return {e.name: e.module for e in entry_points(group="fedgrid.methods")}

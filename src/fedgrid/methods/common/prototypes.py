@@ -1,0 +1,52 @@
+"""Class means of representations (prototypes), with masks for absent classes, and the contrast against them.
+
+A class that nobody has seen is *unknown*: it is masked out everywhere. A zero vector in its place would have cosine 0
+with everything and act as a negative that does not exist.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize, one_hot
+
+from fedgrid.engine.method import At, Batch
+from fedgrid.engine.tree import Tree
+
+FAR = -1e9
+"Stands for −∞ in a logit, where −∞ itself would make a gradient NaN."
+
+
+def class_sums(theta: Tree, batch: Batch, at: At) -> dict[str, Tensor]:
+    """Sums [C, k] of the representations of each class; a measurement for `Federation.measure`."""
+    z = at.model.features(theta, batch.x)
+    return {"sums": one_hot(batch.y, at.model.classes).to(z.dtype).T @ z}
+
+
+def class_means(sums: Tensor, counts: Tensor) -> Tensor:
+    """μ_{i,c} = sums / counts for stacks [n, C, k] and [n, C]; 0 where a client lacks the class (mask it)."""
+    return sums / counts.clamp(min=1).unsqueeze(-1).to(sums.dtype)
+
+
+def aggregate(means: Tensor, counts: Tensor, previous: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
+    """Global prototypes G_c = Σ_i n_{i,c} μ_{i,c} / Σ_i n_{i,c} and which classes are known.
+
+    `means` [n, C, k], `counts` [n, C]; a class without samples this round keeps its `previous` [C, k] and `known` [C].
+    """
+    total = counts.sum(dim=0)
+    seen = total > 0
+    share = (counts / total.clamp(min=1)).unsqueeze(-1)
+    fresh = (share * means.double()).sum(dim=0).to(previous.dtype)
+    return torch.where(seen.unsqueeze(-1), fresh, previous), known | seen
+
+
+def contrast(z: Tensor, labels: Tensor, prototypes: Tensor, known: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
+    """InfoNCE of representations z [B, k] against class prototypes [C, k]: (sum over samples, samples that count).
+
+    For a sample of class y: log Σ_c exp(cos(z, G_c)/τ) − cos(z, G_y)/τ over the known classes; a sample whose own class
+    is unknown does not count.
+    """
+    similarity = normalize(z, dim=1, eps=1e-8) @ normalize(prototypes, dim=1, eps=1e-8).T
+    logits = torch.where(known, similarity / temperature, FAR)
+    own = logits.gather(1, labels.unsqueeze(1)).squeeze(1)
+    counted = known[labels]
+    value = torch.where(counted, torch.logsumexp(logits, dim=1) - own, 0.0)
+    return value.sum(), counted.sum()

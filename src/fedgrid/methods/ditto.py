@@ -1,0 +1,43 @@
+"""Ditto: FedAvg runs undisturbed; beside it every client trains a personal model that is pulled towards the server's.
+
+Li, Hu, Beirami & Smith, Ditto: Fair and Robust Federated Learning Through Personalization, ICML 2021, Algorithm 1:
+v_i minimises F_i(v) + (λ/2)‖v − w^t‖². Both passes start from the w^t that was received and see the same batches. The
+authors' code averages uniformly; here as in FedAvg by images, so that the global part is FedAvg itself.
+
+    v_i   s.clients.personal
+    w^t   at.server.theta
+"""
+
+from torch import Tensor
+
+from fedgrid.components import hp
+from fedgrid.engine.federation import Federation
+from fedgrid.engine.method import At, Batch, Identity
+from fedgrid.engine.state import State
+from fedgrid.engine.tree import Tree, squared_distance
+from fedgrid.methods.fedavg import FedAvg
+
+
+class Ditto(FedAvg):
+    source = "Li et al., ICML 2021"
+    score = "personal"
+    identities = (Identity("local", {"lam": 0.0}), Identity("fedavg", models="global"))
+
+    lam: float = hp(1.0, low=0)
+    "Weight λ of the pull: 0 is Local, a large one the global model."
+    personal_epochs: int | None = hp(None, low=0)
+    "Epochs of the personal pass in a round, P; none means the study's local epochs."
+
+    def setup(self, fed: Federation) -> State:
+        s = super().setup(fed)
+        return s.update(clients={"personal": fed.replicate(s.server.theta)})
+
+    def pull(self, theta: Tree, batch: Batch, at: At) -> Tensor:
+        return self.loss(theta, batch, at) + self.lam / 2 * squared_distance(theta, at.server.theta)
+
+    def round(self, fed: Federation, s: State) -> State:
+        v = fed.train(s.clients.personal, self.pull, server=s.server, epochs=self.personal_epochs)
+        return super().round(fed, s).update(clients={"personal": v.theta}, trained=v.theta)
+
+    def personal(self, fed: Federation, s: State) -> Tree:
+        return s.clients.personal

@@ -1,0 +1,107 @@
+"""FedCoSR: averaged extractors, own heads, and class means of representations shared as contrast and as trust.
+
+FedCoSR, "Federated Contrastive Shareable Representations", Algorithm 1 and Eqs. 3–15. At the start of a round a client
+blends its extractor with the global one, taking more of the global one the larger its contrastive loss was; then it
+trains on cross entropy plus InfoNCE against the global class means.
+
+    φ^Global, Ω̄^Global    s.server.theta, s.server.prototypes (rows with s.server.known)
+    θ_i, L_Reg            s.clients.theta, s.clients.contrast (NaN: not measured yet)
+    τ_{t+1}, τ_CL         trust, temperature
+
+Readings, where the paper leaves room. The initial stage (lines 4–7) is the first round: no class mean is known, so the
+contrast is empty (α = 0) and nothing is blended. For the round after it, and for a client drawn for the first time,
+L_Reg is one pass over its images with the class means just received; later it is the mean over the last epoch of local
+training. "Clip into [0, 1]" (line 22) is read as the range of τ; clamping every parameter is the option `clip_params`.
+"Without local aggregation" means τ = 0, the plain overwriting of other split methods. Without contrast, L_Reg is still
+measured, so that blending works as before. N = 1 is Local with contrast.
+"""
+
+import torch
+from torch import Tensor
+
+from fedgrid.components import hp
+from fedgrid.engine.federation import Federation
+from fedgrid.engine.method import At, Batch, Identity, Method
+from fedgrid.engine.state import State
+from fedgrid.engine.tree import Bundle, Tree, blend
+from fedgrid.methods.common.losses import cross_entropy
+from fedgrid.methods.common.prototypes import aggregate, class_means, class_sums, contrast
+from fedgrid.models.base import part
+
+OVERWRITE = {"gamma": 1e9, "alpha": 0.0}
+
+
+class FedCoSR(Method):
+    source = "FedCoSR; settings of its earlier version FedCRL, Table I"
+    shares = "φ and class means"
+    identities = (
+        Identity("fedper", OVERWRITE),
+        Identity("fedper", {"local_aggregation": False, "alpha": 0.0}),
+        Identity("fedavg", OVERWRITE | {"separate": False}),
+        Identity("local", {"gamma": 0.0, "alpha": 0.0}),
+    )
+
+    alpha: float = hp(1.0, low=0)
+    "Weight α of the contrast (Eq. 14)."
+    gamma: float = hp(0.8, low=0)
+    "Sensitivity γ of the trust τ = exp(−γ·L_Reg) (Eq. 7)."
+    temperature: float = hp(0.1, above=0)
+    "Temperature τ_CL of the contrast (Eq. 13)."
+    local_aggregation: bool = hp(True)
+    "Off: ablation w/o LA, the global extractor overwrites the local one."
+    separate: bool = hp(True)
+    "Off: ablation w/o Sep, the head is shared and averaged too."
+    contrast: bool = hp(True)
+    "Off: ablation w/o CRL, α = 0 in the training loss."
+    clip_params: bool = hp(False)
+    "Clamps all trained parameters to [0, 1], the literal reading of line 22."
+
+    def shared(self, theta: Tree) -> Tree:
+        return part(theta, "extractor") if self.separate else theta
+
+    def setup(self, fed: Federation) -> State:
+        theta = fed.initial()
+        head = theta["head.weight"]
+        known = torch.zeros(len(head), dtype=torch.bool, device=head.device)
+        server = {"theta": self.shared(theta), "prototypes": torch.zeros_like(head), "known": known}
+        clients = {"theta": fed.replicate(theta), "contrast": head.new_full((fed.size,), torch.nan)}
+        return State().update(server=server, clients=clients)
+
+    def round(self, fed: Federation, s: State) -> State:
+        fed.broadcast(s.server.prototypes, s.server.known)
+        local = fed.train(self.personal(fed, s), self.loss, server=s.server)
+        theta = {key: t.clamp(0, 1) for key, t in local.theta.items()} if self.clip_params else local.theta
+        means = class_means(fed.measure(theta, class_sums).sums, fed.counts)
+        fed.upload(means, fed.counts > 0)
+        prototypes, known = aggregate(means, fed.counts, s.server.prototypes, s.server.known)
+        average = fed.average(fed.upload(self.shared(theta)))
+        server = {"theta": average, "prototypes": prototypes, "known": known}
+        clients = {"theta": theta, "contrast": local.mean.get("contrast", s.clients.contrast)}
+        return s.update(server=server, clients=clients, trained=theta)
+
+    def personal(self, fed: Federation, s: State) -> Tree:
+        received = fed.broadcast(s.server.theta)
+        return s.clients.theta | blend(self.shared(s.clients.theta), received, self.trust(fed, s))
+
+    def trust(self, fed: Federation, s: State) -> Tensor:
+        """τ = exp(−γ·L_Reg) of every client (Eq. 7), 1 where there is nothing to contrast with."""
+        if not self.local_aggregation:
+            return torch.zeros_like(s.clients.contrast)
+        last, unmeasured = s.clients.contrast, s.clients.contrast.isnan()
+        if unmeasured.any():
+            fresh = fed.measure(s.clients.theta, self.regularity, server=s.server)
+            last = torch.where(unmeasured, (fresh.total / fresh.samples).nan_to_num(0.0), last)
+        return torch.exp(-self.gamma * last).clamp(0, 1)
+
+    def regularity(self, theta: Tree, batch: Batch, at: At) -> Bundle:
+        """L_Reg summed over a batch, and the samples that count (Eqs. 12–13)."""
+        z = at.model.features(theta, batch.x)
+        total, samples = contrast(z, batch.y, at.server.prototypes, at.server.known, self.temperature)
+        return Bundle(total=total, samples=samples)
+
+    def loss(self, theta: Tree, batch: Batch, at: At) -> tuple[Tensor, dict[str, tuple[Tensor, Tensor]]]:
+        z = at.model.features(theta, batch.x)
+        total, samples = contrast(z, batch.y, at.server.prototypes, at.server.known, self.temperature)
+        weight = self.alpha if self.contrast else 0.0
+        objective = cross_entropy(at.model.head(theta, z), batch.y) + weight * total / samples.clamp(min=1)
+        return objective, {"contrast": (total, samples)}

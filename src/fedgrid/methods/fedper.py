@@ -1,0 +1,43 @@
+"""FedPer: clients share and average the extractor, keep their own head, and train both together.
+
+Arivazhagan, Aggarwal, Singh & Choudhary, Federated Learning with Personalization Layers, arXiv 1912.00818, 2019.
+
+    φ     s.server.theta (the shared part of θ)
+    π_i   in s.clients.theta, which holds all of θ_i
+"""
+
+from fedgrid.components import hp
+from fedgrid.engine.federation import Federation
+from fedgrid.engine.method import Identity, Method
+from fedgrid.engine.state import State
+from fedgrid.engine.tree import Tree
+from fedgrid.models.base import part
+
+
+class FedPer(Method):
+    source = "Arivazhagan et al., 2019"
+    shares = "φ"
+    identities = (
+        Identity("fedavg", {"keep": "nothing"}),
+        Identity("local", {"keep": "all"}),
+        Identity("local", clients=1),
+    )
+
+    keep: str = hp("head", choices=("head", "nothing", "all"))
+    "The part of θ that stays with the client."
+
+    def shared(self, theta: Tree) -> Tree:
+        """The part of θ (or of a stack of them) that travels."""
+        return {"head": part(theta, "extractor"), "nothing": theta, "all": {}}[self.keep]
+
+    def setup(self, fed: Federation) -> State:
+        theta = fed.initial()
+        return State().update(server={"theta": self.shared(theta)}, clients={"theta": fed.replicate(theta)})
+
+    def round(self, fed: Federation, s: State) -> State:
+        local = fed.train(s.clients.theta | fed.broadcast(s.server.theta), self.loss)
+        average = fed.average(fed.upload(self.shared(local.theta)))
+        return s.update(server={"theta": average}, clients={"theta": local.theta}, trained=local.theta)
+
+    def personal(self, fed: Federation, s: State) -> Tree:
+        return s.clients.theta | fed.replicate(s.server.theta)

@@ -1,0 +1,25 @@
+"""FedProx: FedAvg with a quadratic penalty that keeps each local model near the server's.
+
+Li, Sahu, Zaheer, Sanjabi, Talwalkar & Smith, Federated Optimization in Heterogeneous Networks, MLSys 2020, Eq. 2:
+F_i(θ) + (μ/2)‖θ − w^t‖². The gradient μ(θ − w^t) enters before the momentum; no client does fewer epochs than others.
+
+    w^t   at.server.theta
+"""
+
+from torch import Tensor
+
+from fedgrid.components import hp
+from fedgrid.engine.method import At, Batch, Identity
+from fedgrid.engine.tree import Tree, squared_distance
+from fedgrid.methods.fedavg import FedAvg
+
+
+class FedProx(FedAvg):
+    source = "Li et al., MLSys 2020"
+    identities = (Identity("fedavg", {"mu": 0.0}),)
+
+    mu: float = hp(0.01, low=0)
+    "Weight μ of the penalty; PFLlib's default of 0 would silently be FedAvg."
+
+    def loss(self, theta: Tree, batch: Batch, at: At) -> Tensor:
+        return super().loss(theta, batch, at) + self.mu / 2 * squared_distance(theta, at.server.theta)

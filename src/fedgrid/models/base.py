@@ -1,0 +1,86 @@
+"""A model is a pure function of its parameters, in two named parts: extractor φ and head π.
+
+Parameters θ are a flat dictionary from names to tensors; a name starts with ``extractor.`` or ``head.``.
+"""
+
+import abc
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from fedgrid.components import Component, hp
+from fedgrid.errors import UserError
+from fedgrid.randomness import generator
+
+PARTS = ("extractor", "head")
+Theta = dict[str, Tensor]
+
+
+class Model(Component, abc.ABC):
+    """An architecture. The head is one linear layer on `features` numbers."""
+
+    features: int = hp(128, low=1)
+    "Width k of the representation z that the extractor gives to the head."
+
+    smallest: ClassVar[int] = 1
+    "Smallest height and width of an image that the extractor takes."
+
+    @classmethod
+    def facts(cls) -> dict[str, Any]:
+        return {"smallest": cls.smallest}
+
+    @abc.abstractmethod
+    def extractor(self, shape: tuple[int, int, int]) -> nn.Module:
+        """The module from images [B, channels, height, width] to z [B, features]; `shape` is (h, w, channels)."""
+
+    def network(self, shape: tuple[int, int, int], classes: int) -> "Network":
+        """The model for images of `shape` and a number of `classes`; UserError where the images are too small."""
+        if min(shape[:2]) < self.smallest:
+            raise UserError(f"model: {type(self).__name__} needs images of at least {self.smallest}×{self.smallest}")
+        with torch.device("meta"):  # parameters are drawn by `Network.initial`, never by the modules themselves
+            modules = {"extractor": self.extractor(shape), "head": nn.Linear(self.features, classes)}
+        return Network(modules, self.features, classes)
+
+
+class Network:
+    """What a method calls: ``network(θ, x)``, ``network.features(θ, x)``, ``network.head(θ, z)``."""
+
+    def __init__(self, modules: Mapping[str, nn.Module], features: int, classes: int):
+        self.modules, self.width, self.classes = modules, features, classes
+
+    def __call__(self, theta: Mapping[str, Tensor], x: Tensor) -> Tensor:
+        """Logits [B, C] of images x [B, channels, height, width]."""
+        return self.head(theta, self.features(theta, x))
+
+    def features(self, theta: Mapping[str, Tensor], x: Tensor) -> Tensor:
+        """Representations z [B, k]."""
+        return self._call("extractor", theta, x)
+
+    def head(self, theta: Mapping[str, Tensor], z: Tensor) -> Tensor:
+        """Logits [B, C] of representations z [B, k]."""
+        return self._call("head", theta, z)
+
+    def initial(self, seed: int) -> Theta:
+        """Parameters drawn as torch's layers do, U(−1/√fan_in, 1/√fan_in), from generators keyed by name and seed."""
+        theta: Theta = {}
+        for part, module in self.modules.items():
+            for name, layer in module.named_modules():
+                for key, empty in layer.named_parameters(recurse=False):
+                    full = ".".join(filter(None, (part, name, key)))
+                    bound = 1 / math.sqrt(math.prod(layer.weight.shape[1:]))
+                    draw = generator("init", seed, full).uniform(-bound, bound, tuple(empty.shape))
+                    theta[full] = torch.from_numpy(draw).to(torch.float32)
+        return theta
+
+    def _call(self, part: str, theta: Mapping[str, Tensor], x: Tensor) -> Tensor:
+        own = {name[len(part) + 1 :]: value for name, value in theta.items() if name.startswith(part + ".")}
+        return functional_call(self.modules[part], own, (x,))
+
+
+def part(theta: Mapping[str, Tensor], name: str) -> Theta:
+    """The parameters of one part of θ, ``extractor`` or ``head``, under their full names."""
+    return {key: value for key, value in theta.items() if key.startswith(name + ".")}
