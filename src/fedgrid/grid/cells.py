@@ -52,6 +52,12 @@ class Data:
     key: str
     files: Mapping[str, Path]
 
+    def job(self, root: Path | None, download: Path | None) -> dict[str, Any]:
+        """What `fedgrid.prepare` is told to build this data set; see `DataSet.load` for `root` and `download`."""
+        files = {part: str(file) for part, file in self.files.items()}
+        sources = {"root": root and str(root), "download": download and str(download)}
+        return {"name": self.variant.name, "files": files, **sources}
+
 
 @dataclass(frozen=True)
 class Split:
@@ -66,6 +72,11 @@ class Split:
     @property
     def spec(self) -> dict[str, Any]:
         return self.variant.spec | {"data": self.data.variant.spec, "seed": self.seed}
+
+    def job(self) -> dict[str, Any]:
+        """What `fedgrid.prepare` is told to build this partition."""
+        data = {part: str(file) for part, file in self.data.files.items()}
+        return {"spec": self.spec, "data": data, "file": str(self.file)}
 
 
 @dataclass(frozen=True)
@@ -179,7 +190,9 @@ def check_fit(data: Variant, partitions: list[Variant], model: Variant) -> None:
     facts = data.description["facts"]
     if min(facts["shape"][:2]) < (smallest := model.description["facts"]["smallest"]):
         side = "×".join(map(str, facts["shape"][:2]))
-        raise UserError(f"model: '{model.name}' needs images of {smallest}×{smallest} at least, '{data.name}' has {side}")
+        raise UserError(
+            f"model: '{model.name}' needs images of {smallest}×{smallest} at least, '{data.name}' has {side}"
+        )
     for partition in partitions:
         instance = load("partition", partition.name)(**partition.settings)
         instance.check(instance.used(facts["images"]), facts["classes"])

@@ -14,7 +14,6 @@ from fedgrid.errors import UserError
 from fedgrid.grid import cells
 from fedgrid.grid.catalog import description
 from fedgrid.grid.cells import Cell, Data, Method, Split, Variant, variant
-from fedgrid.grid.validation import checked
 from fedgrid.loading import load
 
 RESERVED = ("method", "title", "training")
@@ -50,6 +49,11 @@ class Study:
         return self.results / "store"
 
     @property
+    def downloads(self) -> Path | None:
+        """Where downloads are kept, or None where the study forbids them."""
+        return self.store / "downloads" if self.text["download"] else None
+
+    @property
     def data(self) -> list[Data]:
         return list({cell.split.data.key: cell.split.data for cell in self.cells}.values())
 
@@ -58,8 +62,8 @@ class Study:
         return list({cell.split.key: cell.split for cell in self.cells}.values())
 
 
-def read(file: Path) -> dict[str, Any]:
-    """The YAML of a study; UserError where there is none or it is not YAML."""
+def read(file: Path) -> Any:
+    """The YAML of a study, unchecked; UserError where there is none or it is not YAML."""
     try:
         return yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
@@ -69,9 +73,8 @@ def read(file: Path) -> dict[str, Any]:
         raise UserError(f"{file}: not YAML{line} ({getattr(error, 'problem', error)})") from error
 
 
-def resolved(text: Any, where: str) -> Study:
-    """The study with every default filled in and every cell named; UserError, with the key, for any mistake."""
-    study = checked(text, where)
+def resolved(study: Mapping[str, Any]) -> Study:
+    """Every cell of a study whose form was `validation.checked`; UserError, with the key, for any mistake."""
     store = Path(study["results"]) / "store"
     _check_writable(store)
     common = resolve(describe(Training), study["training"], "training")

@@ -21,13 +21,13 @@ WORDS = {
 }
 
 
-def checked(study: Any, where: str) -> dict[str, Any]:
-    """The study with all defaults filled in; UserError for the first mistake (`where` is the file's name)."""
+def checked(study: Any) -> dict[str, Any]:
+    """The study with all defaults filled in; UserError for the first mistake."""
     if not isinstance(study, Mapping):
-        raise UserError(f"{where}: a study is a mapping of keys such as name, data, methods")
+        raise UserError("study: a study is a mapping of keys such as name, data, methods")
     errors = sorted(_validator().iter_errors(dict(study)), key=lambda e: (list(map(str, e.absolute_path)), e.message))
     if errors:
-        raise UserError(f"{where}: {_sentence(errors[0])}")
+        raise UserError(f"study: {_sentence(errors[0])}")
     return _filled(dict(study), _schema())
 
 

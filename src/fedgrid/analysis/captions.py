@@ -1,0 +1,132 @@
+"""What tables and figures say about themselves: generated from the study, never typed by hand."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pandas as pd
+
+from fedgrid.analysis.compare import LEVEL
+from fedgrid.analysis.results import CELL, Results
+from fedgrid.analysis.scores import AVERAGED_ROUNDS, cell_scores
+
+MODELS = {
+    "accuracy_global": "the server's one global model",
+    "accuracy_personal": "the model that a client holds after the server's message and before local training",
+    "accuracy_trained": "the client's model after local training",
+}
+RANK_MARKS = {1: "*", 2: "†", 3: "‡"}
+"""Rank → its mark, as the papers print it."""
+
+
+def listing(items: Iterable[str]) -> str:
+    """ "a, b and c"."""
+    *most, last = items
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def scored_model(results: Results, cells: Iterable[dict[str, Any]]) -> str:
+    """Which model gives the accuracy of `cells`, by method where the methods differ."""
+    scorers: dict[str, dict[str, None]] = {}
+    for cell in cells:
+        scorers.setdefault(results.metric(cell), {})[results.names[cell["label"]]] = None
+    if len(scorers) == 1:
+        return f"Every method is scored by {MODELS[next(iter(scorers))]}."
+    parts = (f"{listing(names)} by {MODELS[metric]}" for metric, names in sorted(scorers.items()))
+    return f"Every method is scored by the model it is meant to give: {'; '.join(parts)}."
+
+
+def counted_rounds(results: Results, scores: pd.DataFrame) -> str:
+    """Which round counts."""
+    last = scores.loc[scores["status"] == "ok", "round"].dropna().astype(int)
+    if last.empty:
+        return "No cell came to its end with a score."
+    span = f"{last.min()}" if last.min() == last.max() else f"{last.min()} to {last.max()}, depending on the cell"
+    n = AVERAGED_ROUNDS[results.study["at"]]
+    if n == 1:
+        return f"The score is that of the last evaluated round (round {span}), never of the best one."
+    return (
+        f"The score is each client's mean over the last {n} evaluated rounds (up to round {span}; the untrained "
+        "model is never among them), never that of the best round."
+    )
+
+
+def seeds(results: Results) -> str:
+    """How many seeds, and which."""
+    values = [str(seed) for seed in results.study["seeds"]]
+    return f"one seed ({values[0]})" if len(values) == 1 else f"{len(values)} seeds ({', '.join(values)})"
+
+
+def tested_lead(results: Results, table: pd.DataFrame) -> str:
+    """What bold means, and whether any entry earned it."""
+    if len(results.study["seeds"]) < 2:
+        return "One seed supports no lead, so nothing is bold."
+    return (
+        f"Bold: the best method, where its lead over the second best is supported at {100 * LEVEL:g} % by a paired "
+        "t-test over common seeds, Holm-corrected over the column's comparisons with the best"
+        + ("." if table["supported"].any() else " (nowhere here).")
+    )
+
+
+def accuracy_table(results: Results, scores: pd.DataFrame, table: pd.DataFrame) -> str:
+    """The caption of the accuracy table."""
+    several = len(results.study["seeds"]) > 1
+    marks = ", ".join(RANK_MARKS.values())
+    sentences = [
+        f"{results.study['title']}: test accuracy on the clients' own test data, over {seeds(results)}.",
+        scored_model(results, results.cells),
+        counted_rounds(results, scores),
+        "Acc.: mean over clients, each counting the same (accuracy.csv also has the mean weighted by test samples)"
+        + (", then mean ± sample standard deviation over seeds." if several else "; one seed gives no ±."),
+        "Std. over clients: population standard deviation over clients" + (", mean over seeds." if several else "."),
+        f"{marks}: first, second and third highest accuracy in a column.",
+        tested_lead(results, table),
+        "A dash stands for what was not run or does not exist.",
+    ]
+    return " ".join(sentences)
+
+
+def costs_table(results: Results) -> str:
+    """The caption of the cost table."""
+    return (
+        f"{results.study['title']}: cost of one cell, over the cells that came to their end. Time: median wall-clock "
+        "seconds; memory: median peak; up and down: bytes sent and received by a client, mean over clients and the "
+        "recorded rounds after round 0. Times compare only between cells of the same hardware."
+    )
+
+
+def curves(results: Results, data: str, undrawn: list[str]) -> str:
+    """The caption of the learning curves."""
+    many = len(results.study["seeds"]) > 1
+    sentences = [
+        f"{results.study['title']}: mean test accuracy over clients, each counting the same, against communication "
+        f"rounds on {results.title(data)}, unsmoothed.",
+        f"Lines: {'mean over ' if many else ''}{seeds(results)}"
+        + ("; bands: from the lowest to the highest seed." if many else "."),
+        scored_model(results, [cell for cell in results.cells if cell["data"] == data]),
+    ]
+    if undrawn:
+        sentences.append(f"Not drawn, because a seed failed or nothing was scored: {listing(undrawn)}.")
+    return " ".join(sentences)
+
+
+def ablation(results: Results, method: str, data: str, floor: float) -> str:
+    """The caption of the ablation bars; `floor` is where the axis of accuracy starts, in percent."""
+    cells = [cell for cell in results.cells if cell["method"] == method and cell["data"] == data]
+    whiskers = "; whiskers: ± sample standard deviation over seeds" if len(results.study["seeds"]) > 1 else ""
+    sentences = [
+        f"{results.study['title']}: variants of {method} on {results.title(data)}.",
+        f"Bars: mean test accuracy over clients, each counting the same, over {seeds(results)}{whiskers}.",
+        f"The axis starts at {floor:g} %, not at zero." if floor else "The axis starts at zero.",
+        scored_model(results, cells),
+        counted_rounds(results, cell_scores(results).merge(pd.DataFrame(cells, columns=CELL), on=CELL)),
+    ]
+    return " ".join(sentences)
+
+
+def partition(title: str, totals: pd.Series) -> str:
+    """The caption of the partition bubbles; `totals` counts samples by split ("train", "test")."""
+    return (
+        f"{title}: who holds what. The area of a left half-disc is a client's number of training samples of a class "
+        f"({totals['train']:,} in all), the area of a right one that of its test samples ({totals['test']:,}); the "
+        "bars on top are the sizes of the clients."
+    )

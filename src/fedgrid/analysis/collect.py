@@ -1,0 +1,85 @@
+"""Concatenate all cells of a study into one results.parquet."""
+
+import json
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fedgrid.analysis.command import run
+from fedgrid.analysis.files import replacing
+from fedgrid.analysis.results import CELL, ROW, embedded
+from fedgrid.errors import UserError
+
+WORDS = pa.dictionary(pa.int32(), pa.string())
+COLUMNS = {
+    **{name: WORDS for name in ROW},
+    "seed": pa.int32(),
+    "round": pa.int32(),
+    "client": pa.int32(),
+    "metric": WORDS,
+    "value": pa.float64(),
+}
+FROM_MANIFEST = ["key", "label", "method", "data", "heterogeneity", "seed", "partition"]
+FROM_CELL = ["status", "reason", "score", "rounds", "costs", "versions", "hardware"]
+
+
+def collect(manifest: Path, out: Path) -> None:
+    """Write all cells that `manifest` (JSON) lists to `out` (Parquet), in the manifest's order.
+
+    The rows are those of the cells with the columns label, data, heterogeneity and seed in front; the schema's metadata
+    carry the study and one entry a cell. The same inputs give the same bytes. Raises `UserError` when the manifest is
+    unreadable or empty, or when a cell is missing or is not the one that the manifest means.
+    """
+    listed = read_manifest(manifest)
+    cells = [described(cell) for cell in listed["cells"]]
+    head = json.dumps({"study": listed["study"], "cells": cells}, ensure_ascii=False)
+    schema = pa.schema(list(COLUMNS.items()), metadata={"fedgrid": head})
+    with replacing(out) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+        for cell in listed["cells"]:
+            writer.write_table(labelled(cell, schema))
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Read a study's manifest; `UserError` when there is none, or none with cells."""
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"the manifest {path} does not exist.") from None
+    except ValueError:
+        raise UserError(f"the manifest {path} is not valid JSON.") from None
+    if not manifest.get("cells"):
+        raise UserError(f"the manifest {path} lists no cells.")
+    return manifest
+
+
+def described(cell: dict[str, Any]) -> dict[str, Any]:
+    """What results.parquet says about one cell of the manifest, after a check that the file is that very cell."""
+    head = embedded(Path(cell["path"]))
+    if head.get("key") != cell["key"]:
+        raise UserError(f"{cell['path']} holds the cell {head.get('key')}, but the manifest means {cell['key']}.")
+    return {name: cell[name] for name in FROM_MANIFEST} | {name: head[name] for name in FROM_CELL}
+
+
+def labelled(cell: dict[str, Any], schema: pa.Schema) -> pa.Table:
+    """The rows of one cell with its four names in front."""
+    rows = pq.read_table(cell["path"])
+    names = {name: pa.repeat(pa.scalar(cell[name]), len(rows)) for name in CELL}
+    columns = [names[field.name] if field.name in names else rows[field.name] for field in schema]
+    return pa.table([column.cast(field.type) for column, field in zip(columns, schema, strict=True)], schema=schema)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Command line: MANIFEST OUT."""
+    parser = ArgumentParser(prog="python -m fedgrid.analysis.collect", description=__doc__)
+    parser.add_argument("manifest", type=Path, help="results/<study>/manifest.json")
+    parser.add_argument("out", type=Path, help="results.parquet to write")
+    parser.set_defaults(action=collect)
+    return run(parser, argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,22 @@
+"""What the command lines of this package share: a user's mistake ends in one line, not in a traceback."""
+
+import sys
+from argparse import ArgumentParser
+from collections.abc import Sequence
+
+from fedgrid.errors import UserError
+
+
+def run(parser: ArgumentParser, argv: Sequence[str] | None) -> int:
+    """Call the parser's default `action` with the other arguments as keywords.
+
+    Returns the exit code: 0, or 2 after a `UserError`, whose message goes to stderr as one line.
+    """
+    arguments = vars(parser.parse_args(argv))
+    action = arguments.pop("action")
+    try:
+        action(**arguments)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0

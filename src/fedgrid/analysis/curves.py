@@ -1,0 +1,68 @@
+"""Learning curves: accuracy against communication rounds."""
+
+from textwrap import fill
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fedgrid.analysis import captions
+from fedgrid.analysis.results import CELL, Results
+from fedgrid.analysis.scores import client_series, over_clients, summary
+from fedgrid.analysis.style import line_style
+
+PANELS_ACROSS = 3
+PANEL = (3.3, 3.1)
+"""Width and height of a panel in inches."""
+LEGEND = (1.8, 0.19)
+"""Width and height of a name in the legend in inches."""
+
+
+def curves(results: Results, data: str) -> tuple[Figure, str, str]:
+    """One panel per heterogeneity of `data`, one line per method; return the figure, its title and its caption.
+
+    A method with a failed seed is left out of that panel (and named in the caption), as it is not ranked in the table.
+    Raises `UserError` when the study has no such data set.
+    """
+    panels = results.heterogeneities(data)
+    across = min(len(panels), PANELS_ACROSS)
+    down = -(-len(panels) // across)
+    height = PANEL[1] * down
+    legend_columns = -(-len(results.names) // int(height / LEGEND[1]))
+    figure = Figure(figsize=(PANEL[0] * across + LEGEND[0] * legend_columns, height), layout="constrained")
+    axes = list(figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).flat)
+    means = over_clients(client_series(results), [*CELL, "round"])
+    table = summary(results)
+    undrawn = []
+    for ax, heterogeneity in zip(axes, panels, strict=False):
+        entries = table[(table["data"] == data) & (table["heterogeneity"] == heterogeneity)].set_index("label")
+        panel = means[(means["data"] == data) & (means["heterogeneity"] == heterogeneity)]
+        draw_panel(ax, panel[panel["label"].map(entries["status"]) == "ok"], list(results.names))
+        ax.set_title(fill(results.words(heterogeneity), 38))
+        bad = [label for label in results.names if entries.loc[label, "status"] not in ("ok", "missing")]
+        undrawn += [f"{results.names[label]} ({results.words(heterogeneity)})" for label in bad]
+    for ax in axes[len(panels) :]:
+        ax.remove()
+    figure.supylabel("Mean test accuracy (%)", fontsize="medium")
+    drawn = set(table.loc[(table["data"] == data) & (table["status"] == "ok"), "label"])
+    handles = [
+        figure.axes[0].plot([], [], lw=1.8, label=name, **line_style(i))[0]
+        for i, (label, name) in enumerate(results.names.items())
+        if label in drawn
+    ]
+    figure.legend(handles=handles, loc="outside right center", handlelength=2.8, ncols=legend_columns)
+    return figure, f"Learning curves on {results.title(data)}", captions.curves(results, data, undrawn)
+
+
+def draw_panel(ax: Axes, means: pd.DataFrame, labels: list[str]) -> None:
+    """Draw mean and range over seeds of each method; `means` has one row per (label, seed, round)."""
+    for i, label in enumerate(labels):
+        over_seeds = means[means["label"] == label].groupby("round")["accuracy"].agg(["mean", "min", "max"]) * 100
+        if over_seeds.empty:
+            continue
+        style = line_style(i)
+        ax.fill_between(over_seeds.index, over_seeds["min"], over_seeds["max"], color=style["color"], alpha=0.13, lw=0)
+        ax.plot(over_seeds.index, over_seeds["mean"], lw=1.4, **style)
+    ax.margins(x=0.01)
+    ax.set_xlabel("Communication round")
+    ax.tick_params(labelbottom=True)  # also where the panel below is empty

@@ -1,0 +1,55 @@
+"""Draw one figure: learning curves, ablation bars or a partition (OUT_STEM.svg, .pdf, and .txt with its caption)."""
+
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from pathlib import Path
+
+from fedgrid.analysis.ablation import ablation
+from fedgrid.analysis.bubbles import bubbles
+from fedgrid.analysis.command import run
+from fedgrid.analysis.curves import curves
+from fedgrid.analysis.results import load
+from fedgrid.analysis.style import drawing, save
+
+
+def draw_curves(source: Path, out_stem: Path, data: str) -> None:
+    """Draw the learning curves of data set `data`."""
+    with drawing():
+        figure, title, caption = curves(load(source), data)
+        save(figure, out_stem, title, caption)
+
+
+def draw_ablation(source: Path, out_stem: Path, method: str, data: str) -> None:
+    """Draw the variants of `method` on data set `data`."""
+    with drawing():
+        figure, title, caption = ablation(load(source), method, data)
+        save(figure, out_stem, title, caption)
+
+
+def draw_partition(source: Path, out_stem: Path, title: str) -> None:
+    """Draw who holds what in one partition file."""
+    with drawing():
+        figure, title, caption = bubbles(source, title)
+        save(figure, out_stem, title, caption)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Command line: {curves,ablation,partition} SOURCE OUT_STEM with options."""
+    parser = ArgumentParser(prog="python -m fedgrid.analysis.figures", description=__doc__)
+    kinds = parser.add_subparsers(required=True)
+    for name, action, source, options in [
+        ("curves", draw_curves, "RESULTS", ["data"]),
+        ("ablation", draw_ablation, "RESULTS", ["method", "data"]),
+        ("partition", draw_partition, "PARTITION", ["title"]),
+    ]:
+        kind = kinds.add_parser(name, help=action.__doc__, description=action.__doc__)
+        kind.add_argument("source", type=Path, metavar=source)
+        kind.add_argument("out_stem", type=Path, metavar="OUT_STEM", help="path of the figure without its suffix")
+        for option in options:
+            kind.add_argument(f"--{option}", required=True)
+        kind.set_defaults(action=action)
+    return run(parser, argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

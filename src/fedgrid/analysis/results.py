@@ -1,0 +1,95 @@
+"""The collected results of one study, as the other modules of this package read them."""
+
+import json
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fedgrid.errors import UserError
+
+COLUMN = ["data", "heterogeneity"]
+"""What names one column group of a table."""
+ROW = ["label", *COLUMN]
+"""What names one entry of a table."""
+CELL = [*ROW, "seed"]
+"""What names one cell: one entry and one seed."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """One study with all its cells.
+
+    `study` is the study's part of the manifest, `cells` holds one dictionary a cell (key, label, status, costs, …) and
+    `rows` one row per (cell, round, client, metric) with its value.
+    """
+
+    study: dict[str, Any]
+    cells: list[dict[str, Any]]
+    rows: pd.DataFrame
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Label → the name to print, in study order: the method's title, or the label where that would be ambiguous."""
+        methods = self.study["methods"]
+        titles = [method["title"] for method in methods.values()]
+        return {
+            label: method["title"] if label == method["method"] or titles.count(method["title"]) == 1 else label
+            for label, method in methods.items()
+        }
+
+    @property
+    def columns(self) -> list[tuple[str, str]]:
+        """All (data, heterogeneity) that have a cell, in study order, each data set's side by side."""
+        found = dict.fromkeys((cell["data"], cell["heterogeneity"]) for cell in self.cells)
+        order = list(dict.fromkeys(data for data, _ in found))
+        return sorted(found, key=lambda column: order.index(column[0]))
+
+    def heterogeneities(self, data: str) -> list[str]:
+        """The heterogeneities with which data set `data` was run; `UserError` when it was not run at all."""
+        choose(data, [name for name, _ in self.columns], "data set")
+        return [heterogeneity for name, heterogeneity in self.columns if name == data]
+
+    def words(self, heterogeneity: str) -> str:
+        """A heterogeneity in human words."""
+        return self.study["heterogeneity"].get(heterogeneity, heterogeneity)
+
+    def title(self, data: str) -> str:
+        """A data set's title, or its name where the study has no title for it."""
+        title = self.study["data"].get(data)
+        return title if isinstance(title, str) else data
+
+    def metric(self, cell: dict[str, Any]) -> str:
+        """The metric that scores `cell`: the study's choice, or the method's own one where the study says "main"."""
+        score = self.study["score"]
+        return f"accuracy_{cell['score'] if score == 'main' else score}"
+
+
+def choose(name: str, known: list[str], kind: str) -> str:
+    """Return `name` when it is among `known`, else raise a `UserError` that names the nearest one."""
+    if name in known:
+        return name
+    nearest = get_close_matches(name, known, n=1, cutoff=0)
+    raise UserError(f"the study has no {kind} “{name}”" + (f"; did you mean “{nearest[0]}”?" if nearest else "."))
+
+
+def embedded(path: Path) -> dict[str, Any]:
+    """The JSON that fedgrid keeps in a Parquet file's schema; `UserError` when there is none."""
+    try:
+        return json.loads((pq.read_schema(path).metadata or {})[b"fedgrid"])
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist.") from None
+    except (pa.ArrowInvalid, KeyError, ValueError):
+        raise UserError(f"{path} is not a Parquet file written by fedgrid.") from None
+
+
+def load(path: Path) -> Results:
+    """Read a file that `fedgrid.analysis.collect` wrote."""
+    head = embedded(path)
+    if not {"study", "cells"} <= head.keys():
+        raise UserError(f"{path} holds no collected study.")
+    return Results(head["study"], head["cells"], pq.read_table(path).to_pandas())

@@ -1,0 +1,110 @@
+"""Write the tables of a study, accuracy and costs, as CSV, Markdown, LaTeX and HTML."""
+
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fedgrid.analysis import captions
+from fedgrid.analysis.command import run
+from fedgrid.analysis.costs import costs, costs_grid
+from fedgrid.analysis.files import write
+from fedgrid.analysis.grid import DASH, Entry, Grid, html, latex, letter, markdown
+from fedgrid.analysis.results import ROW, Results, load
+from fedgrid.analysis.scores import cell_scores, summary
+
+
+def write_tables(results: Path, outdir: Path) -> None:
+    """Write accuracy.{csv,md,tex,html} and costs.{csv,md,tex,html} to `outdir`.
+
+    The CSV files hold every number in full precision: accuracies as fractions, one row an entry (see `scores.summary`
+    and `costs.costs`). Raises `UserError` when `results` is not a file that `collect` wrote.
+    """
+    study = load(results)
+    table = summary(study)
+    cost = costs(study)
+    for name, numbers, grid in (
+        ("accuracy", table, accuracy_grid(study, cell_scores(study), table)),
+        ("costs", cost, costs_grid(study, cost)),
+    ):
+        write(outdir / f"{name}.csv", csv(numbers))
+        write(outdir / f"{name}.md", markdown(grid))
+        write(outdir / f"{name}.tex", latex(grid))
+        write(outdir / f"{name}.html", html(grid))
+
+
+def csv(table: pd.DataFrame) -> str:
+    """A tidy table as CSV; an empty field is a number that does not exist."""
+    return table.to_csv(index=False, lineterminator="\n")
+
+
+def accuracy_grid(results: Results, scores: pd.DataFrame, table: pd.DataFrame) -> Grid:
+    """`scores.summary` as a table to print: methods as rows, data × heterogeneity as column groups."""
+    caption = captions.accuracy_table(results, scores, table)
+    notes = footnotes(results, scores, table)
+    texts = list(dict.fromkeys(notes.values()))
+    entries = {tuple(entry[name] for name in ROW): entry for entry in table.to_dict("records")}
+    rows = [
+        (name, [printed for column in results.columns
+                for printed in accuracy_entries(entries[label, *column], notes.get((label, *column)), texts)])
+        for label, name in results.names.items()
+    ]
+    return Grid(caption, "Method", accuracy_header(results), rows, texts)
+
+
+def accuracy_header(results: Results) -> list[list[tuple[str, int]]]:
+    """Three levels: data sets, heterogeneities, the two numbers."""
+    groups = dict.fromkeys(data for data, _ in results.columns)
+    return [
+        [(results.title(data), 2 * len(results.heterogeneities(data))) for data in groups],
+        [(results.words(heterogeneity), 2) for data in groups for heterogeneity in results.heterogeneities(data)],
+        [("Acc. (%)", 1), ("Std. over clients (%)", 1)] * len(results.columns),
+    ]
+
+
+def accuracy_entries(entry: dict[str, Any], note: str | None, texts: list[str]) -> list[Entry]:
+    """The two printed values of one entry, the first with its rank's mark and its footnote's letter."""
+    notes = letter(texts.index(note)) if note else ""
+    if entry["status"] in ("missing", "unscored"):
+        return [Entry(), Entry()]
+    if entry["status"] != "ok":
+        return [Entry(entry["status"], notes=notes), Entry()]
+    accuracy = f"{percent(entry['accuracy'])} ± {percent(entry['accuracy_std_seeds'])}"
+    mark = captions.RANK_MARKS.get(entry["rank"], "")
+    return [Entry(accuracy, mark, notes, bold=entry["supported"]), Entry(percent(entry["std_clients"]))]
+
+
+def percent(fraction: float) -> str:
+    """A fraction in percent with two decimals, or a dash for NaN."""
+    return DASH if pd.isna(fraction) else f"{100 * fraction:.2f}"
+
+
+def footnotes(results: Results, scores: pd.DataFrame, table: pd.DataFrame) -> dict[tuple[str, ...], str]:
+    """(label, data, heterogeneity) → what must be said below the table: seeds that failed, or seeds that are absent."""
+    planned = len(results.study["seeds"])
+    notes = {
+        tuple(entry[name] for name in ROW): f"mean over {entry['seeds']} of {planned} seeds."
+        for entry in table.to_dict("records")
+        if entry["status"] == "ok" and entry["seeds"] < planned
+    }
+    failed = scores[scores["status"] != "ok"].groupby(ROW, sort=False)
+    return notes | {
+        entry: "; ".join(f"seed {seed} {status}: {reason.rstrip('.')}" for seed, status, reason in
+                         part[["seed", "status", "reason"]].itertuples(index=False)) + "."
+        for entry, part in failed
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Command line: RESULTS OUTDIR."""
+    parser = ArgumentParser(prog="python -m fedgrid.analysis.tables", description=__doc__)
+    parser.add_argument("results", type=Path, help="results.parquet of fedgrid.analysis.collect")
+    parser.add_argument("outdir", type=Path, help="folder for the tables")
+    parser.set_defaults(action=write_tables)
+    return run(parser, argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

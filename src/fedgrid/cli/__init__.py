@@ -1,0 +1,1 @@
+"""The command ``fedgrid``: parse, call, print."""

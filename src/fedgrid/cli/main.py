@@ -1,0 +1,50 @@
+"""``fedgrid COMMAND``: what there is, what a study needs, one cell by hand."""
+
+import argparse
+import os
+import sys
+
+import fedgrid
+from fedgrid.cli import listing, run, studies, template
+from fedgrid.errors import UserError
+
+EXAMPLES = """examples:
+  fedgrid methods                                  what there is, with hyperparameters and sources
+  fedgrid plan                                     which cells of config/study.yaml are to be trained
+  fedgrid run fedcosr --data digits --beta 0.1     one cell, without Snakemake
+  fedgrid status --configfile config/mnist.yaml    how far a study is
+  fedgrid new-method mine                          a commented method in one file
+  snakemake --cores 2                              the whole default study
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose complaints are one sentence, as all of fedgrid's are."""
+
+    def error(self, message: str):
+        raise UserError(f"{message} (see {self.prog} --help)")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit code 2 and one sentence for a user's mistake."""
+    form = argparse.RawDescriptionHelpFormatter
+    parser = Parser(prog="fedgrid", description=fedgrid.__doc__, epilog=EXAMPLES, formatter_class=form)
+    parser.add_argument("--version", action="version", version=f"fedgrid {fedgrid.__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
+    for module in (listing, studies, run, template):
+        module.add_commands(commands)
+    try:
+        arguments = parser.parse_args(argv)
+        return arguments.call(arguments)
+    except UserError as error:
+        print(f"fedgrid: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

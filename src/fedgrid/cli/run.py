@@ -1,0 +1,154 @@
+"""``fedgrid run METHOD``: one cell without Snakemake, with a progress bar and its final scores."""
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fedgrid.components import describe, parse_setting
+from fedgrid.engine.settings import Training
+from fedgrid.errors import UserError
+from fedgrid.files import read_metadata
+from fedgrid.grid.cells import Cell
+from fedgrid.grid.study import Study, data_root, resolved
+from fedgrid.loading import load, locate, names
+
+EXAMPLES = """examples:
+  fedgrid run fedavg --data digits --partition dirichlet --beta 0.1 --clients 8 --rounds 20 --seed 0
+  fedgrid run fedprox --set mu=0.1 --partition pathological --classes 2 --out prox.parquet
+  fedgrid run path/to/mine.py --data mnist --fraction 0.1 --model cnn --model-set features=64
+"""
+
+
+def add_commands(commands: argparse._SubParsersAction) -> None:
+    form = argparse.RawDescriptionHelpFormatter
+    parser = commands.add_parser("run", help="train one cell without Snakemake", epilog=EXAMPLES, formatter_class=form)
+    parser.add_argument("method", metavar="METHOD", help="a name (see fedgrid methods) or path/to/mine.py")
+    parser.add_argument("--data", default="digits", help="data set (default: digits)")
+    parser.add_argument("--partition", default="dirichlet", help="kind of heterogeneity (default: dirichlet)")
+    parser.add_argument("--model", default="mlp", help="model (default: mlp)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="a hyperparameter of the method"
+    )
+    parser.add_argument("--model-set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the model")
+    parser.add_argument("--out", type=Path, help="result file (default: its place in the store)")
+    parser.add_argument("--results", default="results", help="folder of the store (default: results)")
+    parser.add_argument("--data-root", help="where data sets lie (default: $FEDGRID_DATA)")
+    parser.add_argument("--no-download", action="store_true", help="never touch the network")
+    parser.add_argument("--checkpoint-every", type=float, default=60, metavar="SECONDS", help="default: 60")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1 (default: auto)")
+    parser.add_argument("--threads", type=int, default=1, help="intra-op threads (default: 1)")
+    _add_settings(parser.add_argument_group("training"), describe(Training)["parameters"])
+    kinds = [describe(load("partition", name)) for name in names("partition")]
+    _add_settings(parser.add_argument_group("partition"), [p for kind in kinds for p in kind["parameters"]])
+    parser.set_defaults(call=_run)
+
+
+def _add_settings(group: argparse._ArgumentGroup, parameters: list[Mapping[str, Any]]) -> None:
+    """One option a setting; what several kinds of partition share is added once."""
+    for parameter in {p["name"]: p for p in parameters}.values():
+        text = f"{parameter['doc']} (default: {parameter['default']})".replace("%", "%%")
+        group.add_argument("--" + parameter["name"].replace("_", "-"), dest=f"setting_{parameter['name']}", help=text)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    study = resolved(_study(arguments))
+    cell = study.cells[0]
+    out = arguments.out or cell.file
+    if not _finished(out, cell):
+        _prepare(study, cell)
+        _train(cell, out, arguments)
+    _print_scores(out, cell)
+    return 0
+
+
+def _study(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The study of one cell that the options describe."""
+    if arguments.seed < 0:
+        raise UserError(f"--seed: must be at least 0, got {arguments.seed}")
+    method = describe(load("methods", arguments.method))
+    model = describe(load("models", arguments.model))
+    given = {k[8:]: v for k, v in vars(arguments).items() if k.startswith("setting_") and v is not None}
+    training, partition = describe(Training), describe(load("partition", arguments.partition))
+    ours = {p["name"] for p in training["parameters"]}
+    entry = dict(parse_setting(method, text, "--set") for text in arguments.set)
+    model_settings = dict(parse_setting(model, text, "--model-set") for text in arguments.model_set)
+    return {
+        "name": "run",
+        "results": arguments.results,
+        "download": not arguments.no_download,
+        "data_root": arguments.data_root,
+        "data": arguments.data,
+        "heterogeneity": [{"partition": arguments.partition} | _typed(partition, given, ours)],
+        "methods": {locate("methods", arguments.method)[0]: {"method": arguments.method} | entry},
+        "model": {"name": arguments.model} | model_settings,
+        "training": _typed(training, {k: v for k, v in given.items() if k in ours}, set()),
+        "seeds": [arguments.seed],
+    }
+
+
+def _typed(description: Mapping[str, Any], given: Mapping[str, str], others: set[str]) -> dict[str, Any]:
+    texts = [f"{name}={value}" for name, value in given.items() if name not in others]
+    return dict(parse_setting(description, text, f"--{text.partition('=')[0].replace('_', '-')}") for text in texts)
+
+
+def _finished(out: Path, cell: Cell) -> bool:
+    if not out.exists():
+        return False
+    found = read_metadata(out)["key"]
+    if found != cell.key:
+        raise UserError(f"--out: {out} holds another cell ({found}, not {cell.key}); delete it or name another file")
+    print(f"{out} holds this cell already")
+    return True
+
+
+def _prepare(study: Study, cell: Cell) -> None:
+    """Builds the data set and the partition where the store lacks them."""
+    from fedgrid.prepare import build_data, build_partition
+
+    data = cell.split.data
+    if not all(file.is_file() for file in data.files.values()):
+        build_data(data.job(data_root(study.text, os.environ), study.downloads))
+    if not cell.split.file.is_file():
+        build_partition(cell.split.job())
+
+
+def _train(cell: Cell, out: Path, arguments: argparse.Namespace) -> None:
+    from tqdm import tqdm
+
+    from fedgrid.engine.cell import run
+    from fedgrid.engine.rounds import Saving
+
+    saving = Saving(out.with_name(out.name + ".checkpoint"), cell.key, arguments.checkpoint_every)
+    bar = tqdm(total=cell.method.training["rounds"], unit="round", desc=cell.method.title, file=sys.stderr)
+
+    def tell(progress, remark: str) -> None:
+        if remark:
+            bar.write(remark)
+        accuracy = progress.record.latest("accuracy_personal")
+        bar.set_postfix_str(f"accuracy {100 * accuracy:.2f} %" if accuracy is not None else "", refresh=False)
+        bar.update(progress.rounds - bar.n)
+
+    with bar:
+        run(cell.job(), out, saving, arguments.device, arguments.threads, tell)
+
+
+def _print_scores(out: Path, cell: Cell) -> None:
+    import pyarrow.parquet as pq
+
+    metadata, table = read_metadata(out), pq.read_table(out).to_pandas()
+    print(f"{cell.method.title} on {cell.split.data.variant.name}, {cell.heterogeneity}, seed {cell.seed}: ", end="")
+    print(f"{metadata['status']}, {metadata['rounds']} rounds, {metadata['costs']['seconds']['total']:.1f} s")
+    if metadata["reason"]:
+        print(f"  {metadata['reason']}")
+    for model in ("global", "personal", "trained"):
+        rows = table[table["metric"] == f"accuracy_{model}"]
+        last = rows[rows["round"] == rows["round"].max()]["value"] * 100
+        if len(last):
+            mark = "   <- what its paper scores" if model == metadata["score"] else ""
+            spread = f"mean over clients {last.mean():6.2f} %, std {last.std(ddof=0):5.2f}"
+            print(f"  {model:8} model after round {rows['round'].max()}: {spread}{mark}")
+    print(f"results: {out}")

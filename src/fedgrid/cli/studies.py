@@ -1,0 +1,134 @@
+"""``fedgrid plan | status | prune``: what a study needs, has, and no longer needs."""
+
+import argparse
+import json
+import os
+import socket
+from collections import Counter
+from pathlib import Path
+
+from fedgrid.errors import UserError
+from fedgrid.files import read_metadata
+from fedgrid.grid import manifest
+from fedgrid.grid.cells import Cell
+from fedgrid.grid.study import Study, read, resolved
+
+DEFAULT = Path("config/study.yaml")
+MARKS = {"done": "✓", "diverged": "!", "running": "▶", "failed": "✗", "missing": "·"}
+
+
+def add_commands(commands: argparse._SubParsersAction) -> None:
+    plan = commands.add_parser("plan", help="which cells of a study are cached and which are to run")
+    plan.add_argument("--cells", action="store_true", help="list every cell")
+    status = commands.add_parser("status", help="done, running, failed and missing cells as a grid")
+    for parser, call in ((plan, _plan), (status, _status)):
+        parser.add_argument("--configfile", type=Path, default=DEFAULT, help=f"the study (default: {DEFAULT})")
+        parser.set_defaults(call=call)
+    prune = commands.add_parser(
+        "prune", help="list the files of the store that no study needs, and delete them if asked"
+    )
+    prune.add_argument(
+        "--configfile", type=Path, nargs="*", default=[], help="studies to keep beside those planned last"
+    )
+    prune.add_argument("--results", type=Path, default=Path("results"), help="default: results")
+    prune.add_argument("--delete", action="store_true", help="delete them")
+    prune.set_defaults(call=_prune)
+
+
+def _read(file: Path) -> Study:
+    from fedgrid.grid.validation import checked
+
+    return resolved(checked(read(file)))
+
+
+def _plan(arguments: argparse.Namespace) -> int:
+    study = _read(arguments.configfile)
+    manifest.write(study)
+    cells = {cell.key: cell for cell in study.cells}
+    cached = {key for key, cell in cells.items() if cell.file.is_file()}
+    width = max(len(method.label) for method in study.methods)
+    for method in study.methods:
+        keys = {cell.key for cell in study.cells if cell.method.label == method.label}
+        print(f"{method.label:{width}}  {len(keys & cached):4} cached  {len(keys - cached):4} to run")
+    if arguments.cells:
+        print("\n".join(f"{'cached' if key in cached else 'to run'}  {cell.file}" for key, cell in cells.items()))
+    print(f"{study.name}: {len(cells)} cells, {len(cached)} cached, {len(cells) - len(cached)} to run")
+    return 0
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    study = _read(arguments.configfile)
+    states = {cell.key: _state(cell, study.store) for cell in study.cells}
+    columns = list(dict.fromkeys((c.split.data.variant.name, c.heterogeneity) for c in study.cells))
+    heads = [f"{data} {heterogeneity}" for data, heterogeneity in columns]
+    width = max(len(method.label) for method in study.methods)
+    print(" " * width, *heads, sep="  ")
+    for method in study.methods:
+        rows = [c for c in study.cells if c.method.label == method.label]
+        marks = ["".join(MARKS[states[c.key][0]] for c in rows if _column(c) == column) for column in columns]
+        print(f"{method.label:{width}}", *(f"{m:{len(h)}}" for m, h in zip(marks, heads, strict=True)), sep="  ")
+    counts = Counter(state for state, _ in states.values())
+    print(", ".join(f"{MARKS[state]} {counts[state]} {state}" for state in MARKS))
+    for cell in {c.key: c for c in study.cells}.values():
+        state, remark = states[cell.key]
+        if remark:
+            print(f"{state}: {cell.method.label}, {' '.join(_column(cell))}, seed {cell.seed}: {remark}")
+    return 0
+
+
+def _column(cell: Cell) -> tuple[str, str]:
+    return cell.split.data.variant.name, cell.heterogeneity
+
+
+def _state(cell: Cell, store: Path) -> tuple[str, str]:
+    """The state of a cell (a key of MARKS) and what there is to say about it."""
+    if cell.file.is_file():
+        metadata = read_metadata(cell.file)
+        return ("done", "") if metadata["status"] == "ok" else (metadata["status"], metadata["reason"])
+    file = store / "status" / f"{cell.key}.json"
+    if not file.is_file():
+        return "missing", ""
+    noted = json.loads(file.read_text(encoding="utf-8"))
+    if noted["state"] == "failed":
+        return "failed", noted["reason"]
+    if noted["host"] == socket.gethostname() and not _alive(noted["pid"]):
+        return "failed", f"was killed in round {noted['round']} of {noted['rounds']}; the next run continues it"
+    return "running", f"round {noted['round']} of {noted['rounds']}"
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it lives, and belongs to somebody else
+        return True
+    return True
+
+
+def _prune(arguments: argparse.Namespace) -> int:
+    store = arguments.results / "store"
+    if not store.is_dir():
+        raise UserError(f"--results: there is no store in {arguments.results}")
+    needed = {file.resolve() for file in _needed(arguments)}
+    kept = [*store.glob("cells/**/*.parquet"), *store.glob("partitions/**/*.parquet"), *store.glob("data/*/*.parquet")]
+    stale = [file for file in sorted(kept) if file.resolve() not in needed]
+    size = sum(file.stat().st_size for file in stale)
+    for file in stale:
+        print(f"{'deleted' if arguments.delete else 'not needed'}  {file}")
+        if arguments.delete:
+            file.unlink()
+    hint = "" if arguments.delete or not stale else "; delete them with fedgrid prune --delete"
+    print(f"{len(stale)} of {len(kept)} files, {size / 1e6:.1f} MB{hint}")
+    return 0
+
+
+def _needed(arguments: argparse.Namespace) -> set[Path]:
+    """Files that some study needs: those planned last in this results folder, and those named."""
+    needed: set[Path] = set()
+    contents = [json.loads(f.read_text(encoding="utf-8")) for f in arguments.results.glob("*/manifest.json")]
+    contents += [manifest.content(_read(file)) for file in arguments.configfile]
+    for content in contents:
+        for cell in content["cells"]:
+            needed |= {Path(cell["path"]), Path(cell["partition"]), *map(Path, cell["data_files"])}
+    return needed

@@ -1,0 +1,82 @@
+"""``fedgrid new-method NAME``: a commented method in one file, which runs and passes the suite as it is."""
+
+import argparse
+import re
+from pathlib import Path
+
+from fedgrid.errors import UserError
+from fedgrid.files import write_text
+from fedgrid.loading import names
+
+TEMPLATE = '''"""{title}: one sentence of idea.
+
+Authors, Title, Venue Year, Algorithm 1. Write the steps in the paper's order and say where you read it differently.
+
+    w     s.server.theta      the server's model
+    w^t   at.server.theta     the same, inside a loss
+"""
+
+from torch import Tensor
+
+from fedgrid.components import hp
+from fedgrid.engine.federation import Federation
+from fedgrid.engine.method import At, Batch, Identity, Method
+from fedgrid.engine.state import State
+from fedgrid.engine.tree import Tree, squared_distance
+from fedgrid.methods.common.losses import cross_entropy
+
+
+class {title}(Method):
+    source = "Authors, Venue Year"
+    score = "personal"  # what the paper scores: global, personal (as received) or trained (after local training)
+    shares = "θ"
+    # limits in which this must equal another method, bit for bit; the test-suite checks each of them
+    identities = (Identity("fedavg", {{"strength": 0.0}}),)
+
+    # every field is a hyperparameter: --set strength=0.1, `{name}: {{strength: 0.1}}` in a study, and this help
+    strength: float = hp(0.01, low=0)
+    "Weight of the pull towards the server's model."
+
+    def setup(self, fed: Federation) -> State:
+        """Before the first round: what the server and the clients remember. Client entries have N rows."""
+        return State().update(server={{"theta": fed.initial()}})
+
+    def loss(self, theta: Tree, batch: Batch, at: At) -> Tensor:
+        """One client's objective on one batch, a pure function of its parameters."""
+        pull = squared_distance(theta, at.server.theta)
+        return cross_entropy(at.model(theta, batch.x), batch.y) + self.strength / 2 * pull
+
+    def round(self, fed: Federation, s: State) -> State:
+        """One round of the participants: send, train, send back, combine."""
+        start = fed.broadcast(s.server.theta)
+        local = fed.train(start, self.loss, server=s.server)
+        average = fed.average(fed.upload(local.theta))
+        return s.update(server={{"theta": average}}, trained=local.theta)
+
+    def global_model(self, s: State) -> Tree:
+        """Scored on every client's test images; leave it out if there is no single model."""
+        return s.server.theta
+'''
+
+
+def add_commands(commands: argparse._SubParsersAction) -> None:
+    parser = commands.add_parser("new-method", help="write a commented one-file method to start from")
+    parser.add_argument("name", metavar="NAME", help="lower case, e.g. fedmine: name of the file and in studies")
+    parser.add_argument("--folder", type=Path, default=Path(), help="where (default: here; the file may lie anywhere)")
+    parser.set_defaults(call=_write)
+
+
+def _write(arguments: argparse.Namespace) -> int:
+    name, file = arguments.name, arguments.folder / f"{arguments.name}.py"
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise UserError(f"NAME: '{name}' must be lower-case letters, digits and '_', starting with a letter")
+    if name in names("methods"):
+        raise UserError(f"NAME: there is a method '{name}' already")
+    if file.exists():
+        raise UserError(f"NAME: {file} exists already")
+    write_text(file, TEMPLATE.format(name=name, title="".join(word.capitalize() for word in name.split("_"))))
+    print(f"{file} is written. Try it, check it, use it:")
+    print(f"  fedgrid run {file} --rounds 5")
+    print(f"  pytest tests/methods --method {file}")
+    print(f"  methods: {{{name}: {{method: {file}}}}}   # in a study")
+    return 0

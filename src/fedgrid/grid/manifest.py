@@ -1,0 +1,84 @@
+"""What a study was when it was last planned: its cells and how its tables are to be read, as one JSON file.
+
+The file is written only when it changes, so its time is a true input of the tables.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import fedgrid
+from fedgrid.files import write_text
+from fedgrid.grid.cells import Cell, Split, Variant
+from fedgrid.grid.identity import digest, fingerprint
+from fedgrid.grid.study import Study
+from fedgrid.loading import load
+
+ANALYSIS = ("collect", "tables", "figures", "report")
+
+
+def write(study: Study) -> Path:
+    """Writes the study's manifest where it changed and returns its path."""
+    return _write_if_changed(study.folder / "manifest.json", json.dumps(content(study), indent=1, ensure_ascii=False))
+
+
+def write_analysis(study: Study) -> Path:
+    """Writes the fingerprint of the code of tables and figures where it changed and returns its path."""
+    codes = {name: fingerprint(f"fedgrid.analysis.{name}") for name in ANALYSIS}
+    templates = sorted((Path(fedgrid.__file__).parent / "analysis" / "templates").iterdir())
+    codes |= {file.name: digest(file.read_text(encoding="utf-8")) for file in templates if file.is_file()}
+    return _write_if_changed(study.folder / "analysis.json", json.dumps(codes, indent=1))
+
+
+def title(split: Split) -> str:
+    """The title of a partition's picture."""
+    return f"{split.data.variant.description['title']}: {_words(split.variant)}, seed {split.seed}"
+
+
+def content(study: Study) -> dict[str, Any]:
+    """The manifest as plain values."""
+    partitions = {cell.heterogeneity: _words(cell.split.variant) for cell in study.cells}
+    return {
+        "study": {
+            "name": study.name,
+            "title": study.text.get("title", study.name),
+            **study.text["report"],
+            "rounds": max(method.training["rounds"] for method in study.methods),
+            "protocol": dict(study.methods[0].training),
+            "data": {d.variant.name: d.variant.description["title"] for d in study.data},
+            "heterogeneity": partitions,
+            "model": ", ".join([study.model.name, *(f"{k}={v}" for k, v in study.model.settings.items())]),
+            "methods": {m.label: _method(m) for m in study.methods},
+            "seeds": study.text["seeds"],
+        },
+        "cells": [_cell(cell) for cell in study.cells],
+    }
+
+
+def _method(method) -> dict[str, Any]:
+    return {"method": method.variant.name, "title": method.title, "settings": dict(method.variant.settings)}
+
+
+def _cell(cell: Cell) -> Mapping[str, Any]:
+    return {
+        "key": cell.key,
+        "path": str(cell.file),
+        "partition": str(cell.split.file),
+        "data_files": [str(file) for file in cell.split.data.files.values()],
+        "label": cell.method.label,
+        "method": cell.method.variant.name,
+        "data": cell.split.data.variant.name,
+        "heterogeneity": cell.heterogeneity,
+        "seed": cell.seed,
+    }
+
+
+def _words(partition: Variant) -> str:
+    return load("partition", partition.name)(**partition.settings).words()
+
+
+def _write_if_changed(path: Path, text: str) -> Path:
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        write_text(path, text)
+    return path

@@ -1,0 +1,110 @@
+"""Small synthetic studies: cells with accuracies that a test knows by heart."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fedgrid.analysis.collect import collect
+from fedgrid.analysis.results import Results, load
+
+SAMPLES = [10, 30]
+"""Test samples of the two clients of every synthetic cell."""
+
+
+class Study:
+    """Writes the cells and the manifest of one study into a folder."""
+
+    def __init__(self, folder: Path, **study: Any) -> None:
+        self.folder = folder
+        self.cells: list[dict] = []
+        self.study = {
+            "name": "toy",
+            "title": "Toy study",
+            "score": "main",
+            "at": "last",
+            "rounds": 2,
+            "protocol": {"rounds": 2, "optimizer": {"name": "sgd", "lr": 0.1}},
+            "data": {"digits": "Digits"},
+            "heterogeneity": {"dir": "Dirichlet β=0.1, 2 clients", "hom": "homogeneous, 2 clients"},
+            "model": "mlp",
+            "methods": {},
+            "seeds": [0, 1, 2],
+        } | study
+
+    def method(self, label: str, method: str | None = None, title: str | None = None, **settings: Any) -> None:
+        """Add a row to the study."""
+        self.study["methods"][label] = {"method": method or label, "title": title or label, "settings": settings}
+
+    def cell(self, label: str, heterogeneity: str, seed: int, accuracy: dict[int, list], *, data: str = "digits",
+             score: str = "personal", samples: list[int] = SAMPLES, **head: Any) -> None:
+        """Add a cell with the accuracies of the clients (None: no test data) by round, all of metric `score`."""
+        rows = [(0, client, "test_samples", n) for client, n in enumerate(samples)]
+        for t, values in accuracy.items():
+            rows += [(t, client, f"accuracy_{score}", v) for client, v in enumerate(values) if v is not None]
+            rows += [(t, client, f"bytes_{way}", n) for client in range(len(values))
+                     for way, n in (("up", 1024), ("down", 3072 if t else 10**9))]
+        key = f"{len(self.cells):016x}"
+        path = self.folder / "cells" / f"{key}.parquet"
+        entry = {"key": key, "path": str(path), "partition": str(self.folder / "partition.parquet"), "label": label,
+                 "method": self.study["methods"][label]["method"], "data": data, "heterogeneity": heterogeneity,
+                 "seed": seed}
+        defaults = {"key": key, "status": "ok", "reason": "", "score": score, "rounds": 2, "hardware": {"cpus": 2},
+                    "versions": {"fedgrid": "0.1"},
+                    "costs": {"seconds": {"train": 1.0, "evaluate": 0.5, "total": 2.0 + seed},
+                              "peak_memory_bytes": 2**20 * (1 + seed)}}
+        write_cell(path, rows, defaults | head)
+        self.cells.append(entry)
+
+    def results(self) -> Path:
+        """Write the manifest, collect it, and return the path of results.parquet."""
+        manifest = self.folder / "manifest.json"
+        manifest.write_text(json.dumps({"study": self.study, "cells": self.cells}))
+        collect(manifest, self.folder / "results.parquet")
+        return self.folder / "results.parquet"
+
+    def load(self) -> Results:
+        """Collect and load."""
+        return load(self.results())
+
+
+def write_cell(path: Path, rows: list[tuple], head: dict) -> None:
+    """Write (round, client, metric, value) rows as the engine does."""
+    schema = pa.schema([("round", pa.int32()), ("client", pa.int32()),
+                        ("metric", pa.dictionary(pa.int8(), pa.string())), ("value", pa.float64())],
+                       metadata={"fedgrid": json.dumps(head)})
+    frame = pd.DataFrame(rows, columns=schema.names).astype({"metric": "category"})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pandas(frame, schema=schema, preserve_index=False).replace_schema_metadata(
+        schema.metadata), path)
+
+
+@pytest.fixture
+def make_study(tmp_path: Path) -> Callable[..., Study]:
+    """Give the maker of empty studies."""
+    return lambda **study: Study(tmp_path, **study)
+
+
+@pytest.fixture
+def toy(make_study: Callable[..., Study]) -> Study:
+    """Three methods, two heterogeneities, three seeds; on "dir" Ditto leads clearly, on "hom" nobody does.
+
+    FedAvg has only a global score; Local has no cell on "hom"; Ditto's seed 2 diverged there.
+    """
+    study = make_study()
+    study.method("local", title="Local")
+    study.method("fedavg", title="FedAvg")
+    study.method("ditto", title="Ditto", lam=0.75)
+    for seed in range(3):
+        study.cell("local", "dir", seed, {0: [0.1, 0.1], 2: [0.5, 0.6 + 0.01 * seed]})
+        study.cell("fedavg", "dir", seed, {0: [0.1, 0.1], 2: [0.4, 0.5 + 0.02 * seed]}, score="global")
+        study.cell("ditto", "dir", seed, {0: [0.1, 0.1], 2: [0.8, 0.9 + 0.015 * seed]})
+        study.cell("fedavg", "hom", seed, {0: [0.1, 0.1], 2: [0.7, 0.7]}, score="global")
+        bad = {"status": "diverged", "reason": "the loss of client 1 is not finite in round 1"} if seed == 2 else {}
+        study.cell("ditto", "hom", seed, {0: [0.1, 0.1], 2: [0.7, 0.7]}, **bad)
+    return study

@@ -1,0 +1,70 @@
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fedgrid.analysis.collect import collect, main
+from fedgrid.analysis.results import embedded, load
+from fedgrid.errors import UserError
+
+
+def test_rows_carry_their_cells_names_in_manifest_order(toy):
+    results = toy.load()
+    assert [cell["key"] for cell in results.cells] == [cell["key"] for cell in toy.cells]
+    one = results.rows.query("label == 'ditto' and heterogeneity == 'dir' and seed == 1 and round == 2 and client == 1")
+    assert one.set_index("metric")["value"].to_dict() == {"accuracy_personal": 0.915, "bytes_up": 1024.0,
+                                                          "bytes_down": 3072.0}
+
+
+def test_schema(toy):
+    schema = pq.read_schema(toy.results())
+    words = pa.dictionary(pa.int32(), pa.string())
+    assert [schema.field(name).type for name in ("label", "data", "heterogeneity", "metric")] == [words] * 4
+    assert [schema.field(name).type for name in ("seed", "round", "client")] == [pa.int32()] * 3
+
+
+def test_metadata_join_manifest_and_cell(toy):
+    cell = load(toy.results()).cells[-1]
+    assert (cell["label"], cell["seed"], cell["status"]) == ("ditto", 2, "diverged")
+    assert cell["costs"]["seconds"]["total"] == 4.0
+    assert cell["partition"].endswith("partition.parquet")
+
+
+def test_same_inputs_give_same_bytes_and_no_leftovers(toy):
+    path = toy.results()
+    first = path.read_bytes()
+    assert toy.results().read_bytes() == first
+    assert not list(path.parent.glob(".*"))
+
+
+def test_wrong_key_is_refused_and_leaves_the_old_file(toy):
+    path = toy.results()
+    before = path.read_bytes()
+    toy.cells[3]["key"] = "f" * 16
+    with pytest.raises(UserError, match="manifest means ffffffffffffffff"):
+        toy.results()
+    assert path.read_bytes() == before
+
+
+def test_missing_cell_file_is_one_sentence_and_exit_code_2(toy, capsys):
+    toy.results()
+    Path(toy.cells[0]["path"]).unlink()
+    assert main([str(toy.folder / "manifest.json"), str(toy.folder / "out.parquet")]) == 2
+    message = capsys.readouterr().err
+    assert message.endswith("does not exist.\n") and message.count("\n") == 1
+    assert not (toy.folder / "out.parquet").exists()
+
+
+@pytest.mark.parametrize("text", ["{", json.dumps({"study": {}, "cells": []})])
+def test_bad_manifest(tmp_path, text):
+    (tmp_path / "m.json").write_text(text)
+    with pytest.raises(UserError):
+        collect(tmp_path / "m.json", tmp_path / "out.parquet")
+
+
+def test_a_foreign_parquet_file_is_refused(tmp_path):
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
+    with pytest.raises(UserError, match="not a Parquet file written by fedgrid"):
+        embedded(tmp_path / "a.parquet")

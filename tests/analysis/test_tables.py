@@ -1,0 +1,103 @@
+import io
+
+import pandas as pd
+import pytest
+
+from fedgrid.analysis.grid import Entry, Grid, html, latex, markdown
+from fedgrid.analysis.tables import main
+
+OUTPUTS = [f"{name}.{form}" for name in ("accuracy", "costs") for form in ("csv", "md", "tex", "html")]
+
+
+@pytest.fixture
+def tables(toy):
+    """Give the text of every table of the toy study."""
+    assert main([str(toy.results()), str(toy.folder / "tables")]) == 0
+    return {name: (toy.folder / "tables" / name).read_text() for name in OUTPUTS}
+
+
+def markdown_rows(text):
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if "|" in line]
+    return {row[0]: row for row in rows}
+
+
+def test_printed_entries(tables):
+    rows = markdown_rows(tables["accuracy.md"])
+    assert rows["Ditto"][1:] == ["**85.75 ± 0.75**<sup>\\*</sup>", "5.75", "diverged<sup>a</sup>", "–"]
+    assert rows["Local"][1:] == ["55.50 ± 0.50<sup>†</sup>", "5.50", "–", "–"]
+    assert rows["FedAvg"][1:] == ["46.00 ± 1.00<sup>‡</sup>", "6.00", "70.00 ± 0.00<sup>\\*</sup>", "0.00"]
+    assert "<sup>a</sup> seed 2 diverged: the loss of client 1 is not finite in round 1." in tables["accuracy.md"]
+
+
+def test_caption_says_the_protocol(tables):
+    for text in (
+        "over 3 seeds (0, 1, 2)",
+        "FedAvg by the server's one global model; Local and Ditto by the model that a client holds",
+        "last evaluated round (round 2)",
+        "each counting the same",
+        "± sample standard deviation over seeds",
+        "population standard deviation over clients",
+        "supported at 5 % by a paired t-test over common seeds, Holm-corrected",
+    ):
+        assert text in tables["accuracy.md"]
+    assert "nowhere here" not in tables["accuracy.md"]
+
+
+def test_caption_of_one_seed_and_last5(make_study):
+    study = make_study(seeds=[7], at="last5", score="trained")
+    study.method("m")
+    study.cell("m", "dir", 7, {1: [0.5, 0.5], 4: [0.6, 0.6]}, score="trained")
+    assert main([str(study.results()), str(study.folder)]) == 0
+    text = (study.folder / "accuracy.md").read_text()
+    assert "one seed (7)" in text and "supports no lead" in text and "| 55.00 ± –<sup>" in text
+    assert "last 5 evaluated rounds (up to round 4;" in text
+    assert "Every method is scored by the client's model after local training." in text
+
+
+def test_absent_seeds_are_footnoted(toy):
+    toy.cells = [cell for cell in toy.cells if (cell["label"], cell["heterogeneity"], cell["seed"]) !=
+                 ("local", "dir", 2)]
+    assert main([str(toy.results()), str(toy.folder)]) == 0
+    text = (toy.folder / "accuracy.md").read_text()
+    assert "55.25 ± 0.35<sup>†a</sup>" in text and "<sup>a</sup> mean over 2 of 3 seeds." in text
+
+
+def test_csv_keeps_full_precision(tables):
+    table = pd.read_csv(io.StringIO(tables["accuracy.csv"])).set_index(["label", "heterogeneity"])
+    assert table.loc[("local", "dir"), "accuracy"] == pytest.approx(0.555, abs=1e-15)
+    assert table.loc[("ditto", "dir"), ["rank", "supported", "seeds"]].tolist() == [1, True, 3]
+    assert table.loc[("local", "hom"), "status"] == "missing"
+
+
+def test_costs(tables):
+    table = pd.read_csv(io.StringIO(tables["costs.csv"])).set_index("label")
+    assert table.loc["local", ["cells", "seconds", "peak_memory_mib"]].tolist() == [3, 3.0, 2.0]
+    assert table.loc["local", ["seconds_train", "seconds_server"]].tolist() == [1.0, 0.0]  # no server part: no time
+    assert table.loc["ditto", "cells"] == 5  # the diverged cell does not count
+    assert table.loc["fedavg", ["kib_up", "kib_down"]].tolist() == [1.0, 3.0]  # nor does round 0
+    assert "Peak memory (MiB)" in tables["costs.html"]
+
+
+def test_same_results_give_same_bytes(tables, toy):
+    assert main([str(toy.results()), str(toy.folder / "again")]) == 0
+    assert {name: (toy.folder / "again" / name).read_text() for name in OUTPUTS} == tables
+
+
+def test_latex_structure(tables):
+    text = tables["accuracy.tex"]
+    assert r"\multicolumn{4}{c}{Digits}" in text and r"\cmidrule(lr){2-3} \cmidrule(lr){4-5}" in text
+    assert r"\textbf{85.75 $\pm$ 0.75}\textsuperscript{*}" in text and r"Dirichlet $\beta$=0.1" in text
+    rows = [line for line in text.splitlines() if line.endswith(r"\\") and "multicolumn" not in line]
+    assert {line.count(" & ") for line in rows} == {4}
+
+
+def test_awkward_names_are_escaped():
+    grid = Grid("50 % & more", "Method", [[("a_b", 1)]], [("x|<y>", [Entry("1")])], ["n_1"])
+    assert r"50 \% \& more" in latex(grid) and r"a\_b" in latex(grid) and "x|$<$y$>$ & 1" in latex(grid)
+    assert "x|&lt;y&gt;" in html(grid) and "50 % &amp; more" in html(grid)
+    assert r"| x\|<y> | 1 |" in markdown(grid)
+
+
+def test_no_results_is_one_sentence(tmp_path, capsys):
+    assert main([str(tmp_path / "none.parquet"), str(tmp_path)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1

@@ -1,0 +1,31 @@
+"""Options and fixtures of all tests."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from fedgrid.loading import names
+
+torch.set_num_threads(1)
+os.environ["OMP_NUM_THREADS"] = "1"
+
+SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+def pytest_addoption(parser):
+    parser.addoption("--method", action="append", default=[], help="run the methods' suite on this file instead")
+
+
+def pytest_generate_tests(metafunc):
+    if "method_name" in metafunc.fixturenames:
+        metafunc.parametrize("method_name", metafunc.config.getoption("--method") or names("methods"))
+
+
+@pytest.fixture
+def shared_data():
+    """Real data sets as Parquet, where they lie beside the checkout."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip("real data sets are not at hand beside this checkout")
+    return SHARED_DATA

@@ -1,0 +1,157 @@
+"""The free suite: every method that is found passes it, or is no method."""
+
+import ast
+import io
+import math
+import tokenize
+from pathlib import Path
+
+import pytest
+import torch
+
+import worlds
+from fedgrid.engine import checkpoint
+from fedgrid.engine.rounds import Saving, everyone, federate
+from fedgrid.engine.state import State
+from fedgrid.engine.tree import leaves
+from fedgrid.loading import load, locate
+
+LIMITS = {"fedprox": 15, "ditto": 35}
+FORBIDDEN = (".to(", ".cuda(", "manual_seed", "open(", ".step(", ".backward(", "torch.rand", "Generator", "DataLoader")
+
+EDGES = {
+    "a client without images": lambda: worlds.world([[], worlds.draw([0, 1, 2]), worlds.draw([3, 4, 5])]),
+    "a client with one image": lambda: worlds.world([worlds.draw([7]), worlds.draw([0, 1, 2, 3, 4])]),
+    "one class only": lambda: worlds.world([worlds.draw([3, 3, 3, 3, 3]), worlds.draw([5, 5, 5])]),
+    "tests without a class": lambda: worlds.world([worlds.draw([0, 1, 2]), worlds.draw([3, 4])], [worlds.draw([0]), worlds.draw([9])]),
+    "a client without tests": lambda: worlds.world([worlds.draw([0, 1, 2]), worlds.draw([3, 4])], [[], worlds.draw([3])]),
+    "a batch of one": lambda: worlds.world([worlds.draw(range(5)), worlds.draw(range(9))], batch_size=4),
+    "a batch larger than any client": lambda: worlds.ragged(batch_size=512),
+    "two clients": lambda: worlds.ragged(clients=2),
+    "one client": lambda: worlds.ragged(clients=1),
+    "identical clients": lambda: worlds.world([worlds.draw(range(6))] * 3),
+    "few participants": lambda: worlds.ragged(participation=0.3, rounds=6),
+    "more clients than images of a class": lambda: worlds.world([worlds.draw([i % 10], start=i) for i in range(25)]),
+    "no local epoch": lambda: worlds.ragged(local_epochs=0),
+    "adam": lambda: worlds.ragged(optimizer="adam", lr=0.003),
+    "momentum and decay": lambda: worlds.ragged(momentum=0.9, weight_decay=1e-4, lr=0.01),
+    "sparse evaluation": lambda: worlds.ragged(eval_every=2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("edge", EDGES)
+def test_edge(method_name, edge):
+    world = EDGES[edge]()
+    outcome = worlds.run(method_name, world)
+    assert outcome.status == "ok"
+    assert outcome.progress.rounds == world.training.rounds
+    rows = outcome.progress.record.rows
+    tested = {client for client, index in enumerate(world.data.test) if len(index)}
+    last = [set(clients) for round_, metric, clients, _ in rows if metric == "accuracy_personal"][-1]
+    assert last == tested
+    for _, metric, _, values in rows:
+        assert all(math.isfinite(value) for value in values), metric
+        assert not metric.startswith("accuracy") or all(0 <= value <= 1 for value in values)
+    assert all(torch.isfinite(t).all() for t in leaves(outcome.progress.state.server) if t.is_floating_point())
+
+
+def test_two_runs_are_equal(method_name):
+    first, second = (worlds.run(method_name, worlds.ragged()).progress for _ in range(2))
+    assert first.record.rows == second.record.rows
+    assert_equal_states(first.state, second.state)
+
+
+def test_a_seed_changes_the_result(method_name):
+    first, second = (worlds.run(method_name, worlds.ragged(seed=seed)).progress.record.rows for seed in (0, 1))
+    assert first != second
+
+
+@pytest.mark.parametrize("participation", [1.0, 0.5])
+@pytest.mark.parametrize("killed_after", [1, 2, 3])
+def test_a_resumed_run_is_the_uninterrupted_one(method_name, tmp_path, killed_after, participation):
+    saving = Saving(tmp_path / "cell.checkpoint", "key", every=0.0)
+    method, world = worlds.method(method_name), worlds.ragged(rounds=4, participation=participation)
+
+    def kill(progress, remark):
+        if progress.rounds == killed_after + 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        federate(method, world, saving, kill)
+    kept, _ = checkpoint.load(saving.file, "key", world.device)
+    assert kept.rounds == killed_after
+    resumed, whole = federate(method, world, saving).progress, federate(method, world).progress
+    assert resumed.record.rows == whole.record.rows
+    assert_equal_states(resumed.state, whole.state)
+
+
+def test_identities(method_name):
+    cls = load("methods", method_name)
+    for identity in cls.identities:
+        world = worlds.ragged(clients=identity.clients)
+        ours = models(cls(**identity.given), world, identity.models)
+        others = models(worlds.method(identity.other, **identity.other_given), world, identity.models)
+        assert set(ours) == set(others)
+        assert all(torch.equal(ours[name], others[name]) for name in ours), identity
+
+
+def models(method, world, kind):
+    """The models that `method` ends with: personal ones of all clients, or the global one."""
+    state = federate(method, world).progress.state
+    shared = method.global_model(state)
+    if kind == "global":
+        return shared
+    fed = everyone(world, world.training.rounds)
+    with torch.no_grad():
+        own = method.personal(fed, state)
+    return fed.replicate(shared) if own is None else own
+
+
+def test_a_lone_client_is_not_disturbed(method_name):
+    """With one client nothing may depend on averaging: the personal model is finite and learns its images."""
+    world = worlds.world([worlds.draw(range(10))], rounds=60, lr=0.05, eval_every=60)
+    record = worlds.run(method_name, world).progress.record
+    assert record.latest("accuracy_personal") > 0.8
+
+
+def test_traffic_is_counted(method_name):
+    record = worlds.run(method_name, worlds.ragged()).progress.record
+    up, down = (record.latest(f"bytes_{way}") for way in ("up", "down"))
+    assert up >= 0 and down >= 0
+    shares = load("methods", method_name).shares
+    assert shares, "say what travels"
+    assert (up > 0) == (shares != "nothing")
+
+
+def test_the_file_reads_like_a_method(method_name):
+    """Short, and without what belongs to the engine."""
+    name, module, file = locate("methods", method_name)
+    cls = load("methods", method_name)
+    path = file or Path(__import__("importlib").util.find_spec(module).origin)
+    text = path.read_text(encoding="utf-8")
+    assert code_lines(text) <= LIMITS.get(name, 80)
+    code = ast.unparse(ast.parse(text))
+    assert not [word for word in FORBIDDEN if word in code]
+    assert not [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.For | ast.While)]
+    assert ast.get_docstring(ast.parse(text)), "open with the citation and the idea"
+    assert cls.source and cls.score in ("global", "personal", "trained")
+
+
+def code_lines(text):
+    """Lines that hold code: no blank lines, comments, docstrings or strings below a field."""
+    bare = {
+        line
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        for line in range(node.lineno, node.end_lineno + 1)
+    }
+    skipped = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    lines = {line for t in tokens if t.type not in skipped for line in range(t.start[0], t.end[0] + 1)}
+    return len(lines - bare)
+
+
+def assert_equal_states(first: State, second: State):
+    for ours, theirs in ((first.server, second.server), (first.clients, second.clients)):
+        assert list(ours) == list(theirs)
+        assert all(torch.equal(a, b) or (a.isnan() & b.isnan() | (a == b)).all() for a, b in zip(leaves(ours), leaves(theirs), strict=True))  # fmt: skip
