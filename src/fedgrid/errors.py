@@ -1,11 +1,18 @@
 """Errors that a user can mend: shown as one sentence, without a traceback, with exit code 2."""
 
 import difflib
+import sys
 from collections.abc import Iterable
 
 
 class UserError(Exception):
     """A mistake in a study, a command or the user's files; the message is one sentence naming what to change."""
+
+
+def complain(error: UserError) -> int:
+    """Says the sentence on standard error and returns the exit code of a user's mistake."""
+    print(f"fedgrid: {error}", file=sys.stderr)
+    return 2
 
 
 def nearest(word: object, known: Iterable[str]) -> str:

@@ -46,5 +46,7 @@ def read_metadata(path: Path) -> dict[str, Any]:
     """The JSON metadata of a Parquet file of fedgrid; UserError where there is none or the file is damaged."""
     try:
         return json.loads(pq.read_schema(path).metadata[METADATA])
+    except FileNotFoundError as error:
+        raise UserError(f"{path} does not exist") from error
     except (OSError, pa.ArrowInvalid, TypeError, KeyError, json.JSONDecodeError) as error:
         raise UserError(f"{path}: not a whole fedgrid file ({type(error).__name__}); delete it") from error

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fedgrid.data import base as data
-from fedgrid.errors import UserError
+from fedgrid.errors import UserError, complain
 from fedgrid.loading import load
 from fedgrid.partition import base as partition
 
@@ -43,8 +43,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         {"data": build_data, "partition": build_partition}[arguments.what](json.loads(arguments.job))
     except UserError as error:
-        print(f"fedgrid: {error}", file=sys.stderr)
-        return 2
+        return complain(error)
     return 0
 
 

@@ -41,23 +41,52 @@ class Study:
         """Add a row to the study."""
         self.study["methods"][label] = {"method": method or label, "title": title or label, "settings": settings}
 
-    def cell(self, label: str, heterogeneity: str, seed: int, accuracy: dict[int, list], *, data: str = "digits",
-             score: str = "personal", samples: list[int] = SAMPLES, **head: Any) -> None:
+    def cell(
+        self,
+        label: str,
+        heterogeneity: str,
+        seed: int,
+        accuracy: dict[int, list],
+        *,
+        data: str = "digits",
+        score: str = "personal",
+        samples: list[int] = SAMPLES,
+        **head: Any,
+    ) -> None:
         """Add a cell with the accuracies of the clients (None: no test data) by round, all of metric `score`."""
         rows = [(0, client, "test_samples", n) for client, n in enumerate(samples)]
         for t, values in accuracy.items():
             rows += [(t, client, f"accuracy_{score}", v) for client, v in enumerate(values) if v is not None]
-            rows += [(t, client, f"bytes_{way}", n) for client in range(len(values))
-                     for way, n in (("up", 1024), ("down", 3072 if t else 10**9))]
+            rows += [
+                (t, client, f"bytes_{way}", n)
+                for client in range(len(values))
+                for way, n in (("up", 1024), ("down", 3072 if t else 10**9))
+            ]
         key = f"{len(self.cells):016x}"
         path = self.folder / "cells" / f"{key}.parquet"
-        entry = {"key": key, "path": str(path), "partition": str(self.folder / "partition.parquet"), "label": label,
-                 "method": self.study["methods"][label]["method"], "data": data, "heterogeneity": heterogeneity,
-                 "seed": seed}
-        defaults = {"key": key, "status": "ok", "reason": "", "score": score, "rounds": 2, "hardware": {"cpus": 2},
-                    "versions": {"fedgrid": "0.1"},
-                    "costs": {"seconds": {"train": 1.0, "evaluate": 0.5, "total": 2.0 + seed},
-                              "peak_memory_bytes": 2**20 * (1 + seed)}}
+        entry = {
+            "key": key,
+            "path": str(path),
+            "partition": str(self.folder / "partition.parquet"),
+            "label": label,
+            "method": self.study["methods"][label]["method"],
+            "data": data,
+            "heterogeneity": heterogeneity,
+            "seed": seed,
+        }
+        defaults = {
+            "key": key,
+            "status": "ok",
+            "reason": "",
+            "score": score,
+            "rounds": 2,
+            "hardware": {"cpus": 2},
+            "versions": {"fedgrid": "0.1"},
+            "costs": {
+                "seconds": {"train": 1.0, "evaluate": 0.5, "total": 2.0 + seed},
+                "peak_memory_bytes": 2**20 * (1 + seed),
+            },
+        }
         write_cell(path, rows, defaults | head)
         self.cells.append(entry)
 
@@ -75,13 +104,20 @@ class Study:
 
 def write_cell(path: Path, rows: list[tuple], head: dict) -> None:
     """Write (round, client, metric, value) rows as the engine does."""
-    schema = pa.schema([("round", pa.int32()), ("client", pa.int32()),
-                        ("metric", pa.dictionary(pa.int8(), pa.string())), ("value", pa.float64())],
-                       metadata={"fedgrid": json.dumps(head)})
+    schema = pa.schema(
+        [
+            ("round", pa.int32()),
+            ("client", pa.int32()),
+            ("metric", pa.dictionary(pa.int8(), pa.string())),
+            ("value", pa.float64()),
+        ],
+        metadata={"fedgrid": json.dumps(head)},
+    )
     frame = pd.DataFrame(rows, columns=schema.names).astype({"metric": "category"})
     path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.Table.from_pandas(frame, schema=schema, preserve_index=False).replace_schema_metadata(
-        schema.metadata), path)
+    pq.write_table(
+        pa.Table.from_pandas(frame, schema=schema, preserve_index=False).replace_schema_metadata(schema.metadata), path
+    )
 
 
 @pytest.fixture

@@ -6,16 +6,20 @@ import pyarrow.parquet as pq
 import pytest
 
 from fedgrid.analysis.collect import collect, main
-from fedgrid.analysis.results import embedded, load
+from fedgrid.analysis.results import load
 from fedgrid.errors import UserError
+from fedgrid.files import read_metadata
 
 
 def test_rows_carry_their_cells_names_in_manifest_order(toy):
     results = toy.load()
     assert [cell["key"] for cell in results.cells] == [cell["key"] for cell in toy.cells]
     one = results.rows.query("label == 'ditto' and heterogeneity == 'dir' and seed == 1 and round == 2 and client == 1")
-    assert one.set_index("metric")["value"].to_dict() == {"accuracy_personal": 0.915, "bytes_up": 1024.0,
-                                                          "bytes_down": 3072.0}
+    assert one.set_index("metric")["value"].to_dict() == {
+        "accuracy_personal": 0.915,
+        "bytes_up": 1024.0,
+        "bytes_down": 3072.0,
+    }
 
 
 def test_schema(toy):
@@ -53,7 +57,7 @@ def test_missing_cell_file_is_one_sentence_and_exit_code_2(toy, capsys):
     Path(toy.cells[0]["path"]).unlink()
     assert main([str(toy.folder / "manifest.json"), str(toy.folder / "out.parquet")]) == 2
     message = capsys.readouterr().err
-    assert message.endswith("does not exist.\n") and message.count("\n") == 1
+    assert message.endswith("does not exist\n") and message.count("\n") == 1
     assert not (toy.folder / "out.parquet").exists()
 
 
@@ -66,5 +70,5 @@ def test_bad_manifest(tmp_path, text):
 
 def test_a_foreign_parquet_file_is_refused(tmp_path):
     pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
-    with pytest.raises(UserError, match="not a Parquet file written by fedgrid"):
-        embedded(tmp_path / "a.parquet")
+    with pytest.raises(UserError, match="not a whole fedgrid file"):
+        read_metadata(tmp_path / "a.parquet")

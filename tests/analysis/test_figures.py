@@ -62,8 +62,10 @@ def test_captions(ablated, partition):
 
 
 def test_counts(partition):
-    assert read_counts(partition).to_dict() == {"train": {(0, 0): 2, (0, 1): 0, (1, 1): 1},
-                                                "test": {(0, 0): 0, (0, 1): 1, (1, 1): 0}}
+    assert read_counts(partition).to_dict() == {
+        "train": {(0, 0): 2, (0, 1): 0, (1, 1): 1},
+        "test": {(0, 0): 0, (0, 1): 1, (1, 1): 0},
+    }
 
 
 @pytest.mark.parametrize(("accuracies", "floor"), [([0.1, 0.9], 0), ([0.82, 0.86], 80), ([0.5, 0.9], 30), ([], 0)])
@@ -86,8 +88,8 @@ def test_many_methods_and_odd_panels(make_study, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["curves", "--data", "digit"], "no data set “digit”; did you mean “digits”?"),
-        (["ablation", "--data", "digits", "--method", "dito"], "no method “dito”; did you mean “ditto”?"),
+        (["curves", "--data", "digit"], "no data set 'digit'; did you mean 'digits'?"),
+        (["ablation", "--data", "digits", "--method", "dito"], "no method 'dito'; did you mean 'ditto'?"),
         (["ablation", "--data", "digits", "--method", "local"], "only one variant of “local”"),
     ],
 )

@@ -14,24 +14,41 @@ def inputs(toy):
     results, folder = str(toy.results()), toy.folder
     tables.main([results, str(folder / "tables")])
     for stem in ("one", "two"):
-        (folder / f"{stem}.svg").write_text(f'<svg id="same" xmlns="http://www.w3.org/2000/svg"><text>{stem}</text></svg>')
+        (folder / f"{stem}.svg").write_text(
+            f'<svg id="same" xmlns="http://www.w3.org/2000/svg"><text>{stem}</text></svg>'
+        )
         (folder / f"{stem}.txt").write_text(f"Figure {stem}\n\nThe caption of <{stem}>.\n")
-    return [results, str(folder / "report.html"), "--tables", str(folder / "tables"), "--figures",
-            str(folder / "one.svg"), str(folder / "two.svg"), "--configfile", "config/study.yaml"]
+    return [
+        results,
+        str(folder / "report.html"),
+        "--tables",
+        str(folder / "tables"),
+        "--figures",
+        str(folder / "one.svg"),
+        str(folder / "two.svg"),
+        "--configfile",
+        "config/study.yaml",
+    ]
 
 
 def test_report_says_everything(toy, inputs):
     assert main(inputs) == 0
     page = (toy.folder / "report.html").read_text()
     for text in (
-        "<h1>Toy study</h1>", "3 methods, 3 seeds, 15 cells, of which 1 failed", "lam = 0.75", "Dirichlet β=0.1",
-        "<strong>85.75 ± 0.75</strong><sup>*</sup>", "<h3>Figure one</h3>", "The caption of &lt;two&gt;.",
+        "<h1>Toy study</h1>",
+        "3 methods, 3 seeds, 15 cells, of which 1 failed",
+        "lam = 0.75",
+        "Dirichlet β=0.1",
+        "<strong>85.75 ± 0.75</strong><sup>*</sup>",
+        "<h3>Figure one</h3>",
+        "The caption of &lt;two&gt;.",
         "Time per cell (s)",
-        "the loss of client 1 is not finite in round 1", "15 of 15 cells",
+        "the loss of client 1 is not finite in round 1",
+        "15 of 15 cells",
         "snakemake --cores all --configfile config/study.yaml",
     ):
         assert text in page, text
-    assert page.count("<img src=\"data:image/svg+xml;base64,") == 2
+    assert page.count('<img src="data:image/svg+xml;base64,') == 2
 
 
 def test_report_needs_nothing_from_outside(toy, inputs):
@@ -66,4 +83,4 @@ def test_analysis_imports_neither_torch_nor_other_rooms():
     }
     assert not {name for name in imported if name.split(".")[0] == "torch" or name == "matplotlib.pyplot"}
     rooms = {name for name in imported if name.startswith("fedgrid") and not name.startswith("fedgrid.analysis")}
-    assert rooms == {"fedgrid.errors"}
+    assert rooms == {"fedgrid.errors", "fedgrid.files"}

@@ -32,7 +32,7 @@ def test_printed_entries(tables):
 def test_caption_says_the_protocol(tables):
     for text in (
         "over 3 seeds (0, 1, 2)",
-        "FedAvg by the server's one global model; Local and Ditto by the model that a client holds",
+        "FedAvg by the server's one global model; Local and Ditto by the model that a client uses",
         "last evaluated round (round 2)",
         "each counting the same",
         "± sample standard deviation over seeds",
@@ -55,8 +55,9 @@ def test_caption_of_one_seed_and_last5(make_study):
 
 
 def test_absent_seeds_are_footnoted(toy):
-    toy.cells = [cell for cell in toy.cells if (cell["label"], cell["heterogeneity"], cell["seed"]) !=
-                 ("local", "dir", 2)]
+    toy.cells = [
+        cell for cell in toy.cells if (cell["label"], cell["heterogeneity"], cell["seed"]) != ("local", "dir", 2)
+    ]
     assert main([str(toy.results()), str(toy.folder)]) == 0
     text = (toy.folder / "accuracy.md").read_text()
     assert "55.25 ± 0.35<sup>†a</sup>" in text and "<sup>a</sup> mean over 2 of 3 seeds." in text

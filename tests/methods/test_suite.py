@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import torch
-
 import worlds
+
 from fedgrid.engine import checkpoint
 from fedgrid.engine.rounds import Saving, everyone, federate
 from fedgrid.engine.state import State
@@ -23,8 +23,8 @@ EDGES = {
     "a client without images": lambda: worlds.world([[], worlds.draw([0, 1, 2]), worlds.draw([3, 4, 5])]),
     "a client with one image": lambda: worlds.world([worlds.draw([7]), worlds.draw([0, 1, 2, 3, 4])]),
     "one class only": lambda: worlds.world([worlds.draw([3, 3, 3, 3, 3]), worlds.draw([5, 5, 5])]),
-    "tests without a class": lambda: worlds.world([worlds.draw([0, 1, 2]), worlds.draw([3, 4])], [worlds.draw([0]), worlds.draw([9])]),
-    "a client without tests": lambda: worlds.world([worlds.draw([0, 1, 2]), worlds.draw([3, 4])], [[], worlds.draw([3])]),
+    "tests without a class": lambda: worlds.world([worlds.draw([0, 1]), worlds.draw([3])], [worlds.draw([0]), [9]]),
+    "a client without tests": lambda: worlds.world([worlds.draw([0, 1]), worlds.draw([3])], [[], worlds.draw([3])]),
     "a batch of one": lambda: worlds.world([worlds.draw(range(5)), worlds.draw(range(9))], batch_size=4),
     "a batch larger than any client": lambda: worlds.ragged(batch_size=512),
     "two clients": lambda: worlds.ragged(clients=2),
@@ -36,7 +36,7 @@ EDGES = {
     "adam": lambda: worlds.ragged(optimizer="adam", lr=0.003),
     "momentum and decay": lambda: worlds.ragged(momentum=0.9, weight_decay=1e-4, lr=0.01),
     "sparse evaluation": lambda: worlds.ragged(eval_every=2),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("edge", EDGES)
@@ -154,4 +154,5 @@ def code_lines(text):
 def assert_equal_states(first: State, second: State):
     for ours, theirs in ((first.server, second.server), (first.clients, second.clients)):
         assert list(ours) == list(theirs)
-        assert all(torch.equal(a, b) or (a.isnan() & b.isnan() | (a == b)).all() for a, b in zip(leaves(ours), leaves(theirs), strict=True))  # fmt: skip
+        for a, b in zip(leaves(ours), leaves(theirs), strict=True):
+            torch.testing.assert_close(a, b, rtol=0, atol=0, equal_nan=True)

@@ -1,5 +1,6 @@
 # From cells to tables, figures and one page. Pure functions of the cells; they train nothing.
 from itertools import product
+from pathlib import Path
 
 OUT = STUDY.folder
 VARIANTS = [method.variant.name for method in STUDY.methods]
@@ -39,7 +40,7 @@ rule tables:
     conda:
         "../envs/fedgrid.yaml"
     params:
-        folder=f"{OUT}/tables",
+        folder=lambda wildcards, output: Path(output[0]).parent,
     shell:
         "python -m fedgrid.analysis.tables {input} {params.folder} > {log} 2>&1"
 
@@ -54,7 +55,7 @@ rule curves:
     conda:
         "../envs/fedgrid.yaml"
     params:
-        stem=f"{OUT}/figures/curves-{{data}}",
+        stem=lambda wildcards, output: Path(output[0]).with_suffix(""),
     shell:
         "python -m fedgrid.analysis.figures curves {input} {params.stem} --data {wildcards.data} > {log} 2>&1"
 
@@ -69,7 +70,7 @@ rule ablation:
     conda:
         "../envs/fedgrid.yaml"
     params:
-        stem=f"{OUT}/figures/ablation-{{method}}-{{data}}",
+        stem=lambda wildcards, output: Path(output[0]).with_suffix(""),
     shell:
         "python -m fedgrid.analysis.figures ablation {input} {params.stem} --method {wildcards.method}"
         " --data {wildcards.data} > {log} 2>&1"
@@ -86,7 +87,7 @@ rule bubbles:
     conda:
         "../envs/fedgrid.yaml"
     params:
-        stem=f"{OUT}/figures/partition-{{data}}-{{heterogeneity}}",
+        stem=lambda wildcards, output: Path(output[0]).with_suffix(""),
         title=lambda wildcards: manifest.title(PICTURED[wildcards.data, wildcards.heterogeneity]),
     shell:
         "python -m fedgrid.analysis.figures partition {input.partition} {params.stem} --title {params.title:q} > {log} 2>&1"
@@ -104,7 +105,8 @@ rule report:
     conda:
         "../envs/fedgrid.yaml"
     params:
-        tables=f"{OUT}/tables",
+        tables=lambda wildcards, input: Path(input.tables).parent,
+        configfile=CONFIGFILE,
     shell:
         "python -m fedgrid.analysis.report {input.results} {output} --tables {params.tables} --figures {input.figures}"
-        " > {log} 2>&1"
+        " --configfile {params.configfile:q} > {log} 2>&1"

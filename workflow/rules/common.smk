@@ -1,11 +1,10 @@
 # The study, resolved once: which cells there are and where each is kept. No mathematics here.
-import os
 import sys
 from pathlib import Path
 from shlex import quote
 
-import fedgrid
-from fedgrid.errors import UserError
+from fedgrid import warm
+from fedgrid.errors import UserError, complain
 from fedgrid.grid import manifest
 from fedgrid.grid.identity import canonical
 from fedgrid.grid.study import data_root, resolved
@@ -13,18 +12,17 @@ from fedgrid.grid.validation import checked
 
 try:
     STUDY = resolved(checked(config))
-    DATA_ROOT = data_root(STUDY.text, os.environ)
+    DATA_ROOT = data_root(STUDY.text)
     MANIFEST, ANALYSIS = manifest.write(STUDY), manifest.write_analysis(STUDY)
 except UserError as error:
-    print(f"fedgrid: {error}", file=sys.stderr)
-    sys.exit(2)
+    sys.exit(complain(error))
 
 STORE = STUDY.store
 DATA = {data.key: data for data in STUDY.data}
+CONFIGFILE = workflow.configfiles[-1] if workflow.configfiles else "study.yaml"
 SPLITS = {split.key: split for split in STUDY.splits}
 CELLS = {cell.key: cell for cell in STUDY.cells}
 COMPUTE = STUDY.text["compute"]
-WARM = Path(fedgrid.__file__).parent / "warm"
 
 # jobs run with the interpreter that runs Snakemake, whether or not its environment is activated
 shell.prefix(f"export PATH={quote(str(Path(sys.executable).parent))}:$PATH OMP_NUM_THREADS={COMPUTE['threads']}; ")

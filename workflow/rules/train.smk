@@ -1,6 +1,5 @@
 # One job per cell.
-import subprocess
-import tempfile
+WARM = warm.Worker()
 
 
 rule train:
@@ -18,7 +17,7 @@ rule train:
         mem_mb=COMPUTE["memory"],
         runtime=COMPUTE["minutes"],
     params:
-        client=str(WARM / "client.py"),
+        client=str(warm.CLIENT),
         job=lambda wildcards: canonical(CELLS[wildcards.key].job()),
         # no outputs: they outlive an attempt that failed
         checkpoint=f"{STORE}/checkpoints/{{key}}.pt",
@@ -33,17 +32,12 @@ rule train:
 
 # Hooks do not run on a cluster's nodes: there, and wherever no server listens, each cell is a plain process.
 onstart:
-    os.environ["FEDGRID_WARM_SOCKET"] = os.path.join(tempfile.mkdtemp(prefix="fedgrid-"), "socket")
-    global WORKER
-    WORKER = subprocess.Popen(
-        [sys.executable, "-m", "fedgrid.warm.server", os.environ["FEDGRID_WARM_SOCKET"]],
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
+    WARM.start()
 
 
 onsuccess:
-    WORKER.terminate()
+    WARM.stop()
 
 
 onerror:
-    WORKER.terminate()
+    WARM.stop()

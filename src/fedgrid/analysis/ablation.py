@@ -70,5 +70,13 @@ def draw_variant(ax: Axes, i: int, n: int, name: str, entries: pd.DataFrame, flo
             place, text, turn = height[j] + spread[j], f"{height[j]:.2f}", 0
         else:
             place, text, turn = floor, entries["status"].iloc[j], 90
-        ax.annotate(text, (x[j], place), (0, 3), textcoords="offset points", ha="center", va="bottom", rotation=turn,
-                    fontsize=7.5)
+        ax.annotate(
+            text,
+            (x[j], place),
+            (0, 3),
+            textcoords="offset points",
+            ha="center",
+            va="bottom",
+            rotation=turn,
+            fontsize=7.5,
+        )

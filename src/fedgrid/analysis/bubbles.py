@@ -82,8 +82,9 @@ def draw_sizes(ax: Axes, totals: pd.DataFrame, numbered: bool) -> None:
     ax.grid(axis="x", visible=False)
     ax.tick_params(axis="x", length=0, labelbottom=False)
     for client, total in totals.sum(axis=1).items() if numbered else ():
-        ax.annotate(f"{total}", (client, total), (0, 2), textcoords="offset points", ha="center", fontsize=6.5,
-                    color=GREY)
+        ax.annotate(
+            f"{total}", (client, total), (0, 2), textcoords="offset points", ha="center", fontsize=6.5, color=GREY
+        )
 
 
 def add_legend(figure: Figure, ax: Axes, counts: pd.DataFrame, area: float) -> None:

@@ -11,7 +11,8 @@ from fedgrid.analysis.scores import AVERAGED_ROUNDS, cell_scores
 
 MODELS = {
     "accuracy_global": "the server's one global model",
-    "accuracy_personal": "the model that a client holds after the server's message and before local training",
+    "accuracy_personal": "the model that a client uses once it has the server's message (mixed in or fine-tuned "
+    "where the method says so), before the round's local training",
     "accuracy_trained": "the client's model after local training",
 }
 RANK_MARKS = {1: "*", 2: "†", 3: "‡"}

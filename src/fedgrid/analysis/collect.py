@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fedgrid.analysis.command import run
-from fedgrid.analysis.files import replacing
-from fedgrid.analysis.results import CELL, ROW, embedded
+from fedgrid.analysis.results import CELL, ROW
 from fedgrid.errors import UserError
+from fedgrid.files import read_metadata, replacing
 
 WORDS = pa.dictionary(pa.int32(), pa.string())
 COLUMNS = {
@@ -58,7 +58,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 def described(cell: dict[str, Any]) -> dict[str, Any]:
     """What results.parquet says about one cell of the manifest, after a check that the file is that very cell."""
-    head = embedded(Path(cell["path"]))
+    head = read_metadata(Path(cell["path"]))
     if head.get("key") != cell["key"]:
         raise UserError(f"{cell['path']} holds the cell {head.get('key')}, but the manifest means {cell['key']}.")
     return {name: cell[name] for name in FROM_MANIFEST} | {name: head[name] for name in FROM_CELL}

@@ -1,10 +1,9 @@
 """What the command lines of this package share: a user's mistake ends in one line, not in a traceback."""
 
-import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
 
-from fedgrid.errors import UserError
+from fedgrid.errors import UserError, complain
 
 
 def run(parser: ArgumentParser, argv: Sequence[str] | None) -> int:
@@ -17,6 +16,5 @@ def run(parser: ArgumentParser, argv: Sequence[str] | None) -> int:
     try:
         action(**arguments)
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        return complain(error)
     return 0

@@ -61,8 +61,14 @@ def costs_grid(results: Results, table: pd.DataFrame) -> Grid:
     groups = list(dict.fromkeys(table["data"]))
     by_entry = table.set_index(GROUP)
     rows = [
-        (name, [figure(by_entry.loc[(label, data), column], decimals)
-                for data in groups for column, (_, decimals) in SHOWN.items()])
+        (
+            name,
+            [
+                figure(by_entry.loc[(label, data), column], decimals)
+                for data in groups
+                for column, (_, decimals) in SHOWN.items()
+            ],
+        )
         for label, name in results.names.items()
     ]
     header = [

@@ -80,8 +80,23 @@ def markdown_entry(entry: Entry) -> str:
     return text + (f"<sup>{raised}</sup>" if raised else "")
 
 
-GREEK = {"α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "varepsilon", "η": "eta", "κ": "kappa",
-         "λ": "lambda", "μ": "mu", "π": "pi", "ρ": "rho", "σ": "sigma", "τ": "tau", "φ": "varphi", "ω": "omega"}
+GREEK = {
+    "α": "alpha",
+    "β": "beta",
+    "γ": "gamma",
+    "δ": "delta",
+    "ε": "varepsilon",
+    "η": "eta",
+    "κ": "kappa",
+    "λ": "lambda",
+    "μ": "mu",
+    "π": "pi",
+    "ρ": "rho",
+    "σ": "sigma",
+    "τ": "tau",
+    "φ": "varphi",
+    "ω": "omega",
+}
 TEX = str.maketrans(
     {
         **{char: f"\\{char}" for char in "&%$#_{}"},

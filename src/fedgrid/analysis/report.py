@@ -12,10 +12,10 @@ from typing import Any
 from markupsafe import Markup
 
 from fedgrid.analysis.command import run
-from fedgrid.analysis.files import write
 from fedgrid.analysis.grid import templates
 from fedgrid.analysis.results import Results, load
 from fedgrid.errors import UserError
+from fedgrid.files import write_text
 
 
 @dataclass(frozen=True)
@@ -34,20 +34,24 @@ def report(results: Path, out_html: Path, tables: Path, figures: Sequence[Path],
     figures those of `figures.py` with their captions (.txt) beside them; `UserError` when one is missing.
     """
     study = load(results)
-    page = templates().get_template("report.html.j2").render(
-        study=study.study,
-        names=study.names,
-        words=study.words,
-        title=study.title,
-        accuracy=Markup(read(tables / "accuracy.html")),
-        costs=Markup(read(tables / "costs.html")),
-        pictures=[picture(path) for path in figures],
-        failures=[cell for cell in study.cells if cell["status"] != "ok"],
-        cells=len(study.cells),
-        environments=environments(study),
-        configfile=configfile,
+    page = (
+        templates()
+        .get_template("report.html.j2")
+        .render(
+            study=study.study,
+            names=study.names,
+            words=study.words,
+            title=study.title,
+            accuracy=Markup(read(tables / "accuracy.html")),
+            costs=Markup(read(tables / "costs.html")),
+            pictures=[picture(path) for path in figures],
+            failures=[cell for cell in study.cells if cell["status"] != "ok"],
+            cells=len(study.cells),
+            environments=environments(study),
+            configfile=configfile,
+        )
     )
-    write(out_html, page)
+    write_text(out_html, page)
 
 
 def read(path: Path) -> str:

@@ -1,16 +1,14 @@
 """The collected results of one study, as the other modules of this package read them."""
 
-import json
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fedgrid.errors import UserError
+from fedgrid.errors import UserError, nearest
+from fedgrid.files import read_metadata
 
 COLUMN = ["data", "heterogeneity"]
 """What names one column group of a table."""
@@ -73,23 +71,12 @@ def choose(name: str, known: list[str], kind: str) -> str:
     """Return `name` when it is among `known`, else raise a `UserError` that names the nearest one."""
     if name in known:
         return name
-    nearest = get_close_matches(name, known, n=1, cutoff=0)
-    raise UserError(f"the study has no {kind} “{name}”" + (f"; did you mean “{nearest[0]}”?" if nearest else "."))
-
-
-def embedded(path: Path) -> dict[str, Any]:
-    """The JSON that fedgrid keeps in a Parquet file's schema; `UserError` when there is none."""
-    try:
-        return json.loads((pq.read_schema(path).metadata or {})[b"fedgrid"])
-    except FileNotFoundError:
-        raise UserError(f"{path} does not exist.") from None
-    except (pa.ArrowInvalid, KeyError, ValueError):
-        raise UserError(f"{path} is not a Parquet file written by fedgrid.") from None
+    raise UserError(f"the study has no {kind} '{name}'; {nearest(name, known)}")
 
 
 def load(path: Path) -> Results:
     """Read a file that `fedgrid.analysis.collect` wrote."""
-    head = embedded(path)
+    head = read_metadata(path)
     if not {"study", "cells"} <= head.keys():
         raise UserError(f"{path} holds no collected study.")
     return Results(head["study"], head["cells"], pq.read_table(path).to_pandas())

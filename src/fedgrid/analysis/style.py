@@ -3,14 +3,13 @@
 Figures are made without pyplot, so that no global state and no display is involved.
 """
 
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from fedgrid.analysis.files import write
+from fedgrid.files import replacing, write_text
 
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"]
 """Okabe and Ito's palette, which colour-blind readers can tell apart, without its yellow (too pale on white)."""
@@ -46,13 +45,8 @@ def line_style(i: int) -> dict[str, Any]:
 
 def save(figure: Figure, stem: Path, title: str, caption: str) -> None:
     """Write STEM.svg and STEM.pdf, and STEM.txt with the title on its first line and the caption below."""
-    write(Path(f"{stem}.svg"), rendered(figure, "svg", {"Date": None, "Title": title}))
-    write(Path(f"{stem}.pdf"), rendered(figure, "pdf", {"CreationDate": None, "Title": title}))
-    write(Path(f"{stem}.txt"), f"{title}\n\n{caption}\n")
-
-
-def rendered(figure: Figure, form: str, metadata: dict[str, str | None]) -> bytes:
-    """The figure in one format."""
-    buffer = BytesIO()
-    figure.savefig(buffer, format=form, metadata=metadata, bbox_inches="tight", pad_inches=0.06)
-    return buffer.getvalue()
+    for form, undated in (("svg", "Date"), ("pdf", "CreationDate")):
+        with replacing(Path(f"{stem}.{form}")) as temporary:
+            metadata = {undated: None, "Title": title}
+            figure.savefig(temporary, format=form, metadata=metadata, bbox_inches="tight", pad_inches=0.06)
+    write_text(Path(f"{stem}.txt"), f"{title}\n\n{caption}\n")

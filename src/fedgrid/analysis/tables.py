@@ -10,10 +10,10 @@ import pandas as pd
 from fedgrid.analysis import captions
 from fedgrid.analysis.command import run
 from fedgrid.analysis.costs import costs, costs_grid
-from fedgrid.analysis.files import write
 from fedgrid.analysis.grid import DASH, Entry, Grid, html, latex, letter, markdown
 from fedgrid.analysis.results import ROW, Results, load
 from fedgrid.analysis.scores import cell_scores, summary
+from fedgrid.files import write_text
 
 
 def write_tables(results: Path, outdir: Path) -> None:
@@ -29,10 +29,10 @@ def write_tables(results: Path, outdir: Path) -> None:
         ("accuracy", table, accuracy_grid(study, cell_scores(study), table)),
         ("costs", cost, costs_grid(study, cost)),
     ):
-        write(outdir / f"{name}.csv", csv(numbers))
-        write(outdir / f"{name}.md", markdown(grid))
-        write(outdir / f"{name}.tex", latex(grid))
-        write(outdir / f"{name}.html", html(grid))
+        write_text(outdir / f"{name}.csv", csv(numbers))
+        write_text(outdir / f"{name}.md", markdown(grid))
+        write_text(outdir / f"{name}.tex", latex(grid))
+        write_text(outdir / f"{name}.html", html(grid))
 
 
 def csv(table: pd.DataFrame) -> str:
@@ -47,8 +47,14 @@ def accuracy_grid(results: Results, scores: pd.DataFrame, table: pd.DataFrame) -
     texts = list(dict.fromkeys(notes.values()))
     entries = {tuple(entry[name] for name in ROW): entry for entry in table.to_dict("records")}
     rows = [
-        (name, [printed for column in results.columns
-                for printed in accuracy_entries(entries[label, *column], notes.get((label, *column)), texts)])
+        (
+            name,
+            [
+                printed
+                for column in results.columns
+                for printed in accuracy_entries(entries[label, *column], notes.get((label, *column)), texts)
+            ],
+        )
         for label, name in results.names.items()
     ]
     return Grid(caption, "Method", accuracy_header(results), rows, texts)
@@ -91,8 +97,11 @@ def footnotes(results: Results, scores: pd.DataFrame, table: pd.DataFrame) -> di
     }
     failed = scores[scores["status"] != "ok"].groupby(ROW, sort=False)
     return notes | {
-        entry: "; ".join(f"seed {seed} {status}: {reason.rstrip('.')}" for seed, status, reason in
-                         part[["seed", "status", "reason"]].itertuples(index=False)) + "."
+        entry: "; ".join(
+            f"seed {seed} {status}: {reason.rstrip('.')}"
+            for seed, status, reason in part[["seed", "status", "reason"]].itertuples(index=False)
+        )
+        + "."
         for entry, part in failed
     }
 

@@ -6,7 +6,7 @@ import sys
 
 import fedgrid
 from fedgrid.cli import listing, run, studies, template
-from fedgrid.errors import UserError
+from fedgrid.errors import UserError, complain
 
 EXAMPLES = """examples:
   fedgrid methods                                  what there is, with hyperparameters and sources
@@ -37,8 +37,7 @@ def main(argv: list[str] | None = None) -> int:
         arguments = parser.parse_args(argv)
         return arguments.call(arguments)
     except UserError as error:
-        print(f"fedgrid: {error}", file=sys.stderr)
-        return 2
+        return complain(error)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # the reader, such as head, has seen enough

@@ -1,7 +1,6 @@
 """``fedgrid run METHOD``: one cell without Snakemake, with a progress bar and its final scores."""
 
 import argparse
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -111,7 +110,7 @@ def _prepare(study: Study, cell: Cell) -> None:
 
     data = cell.split.data
     if not all(file.is_file() for file in data.files.values()):
-        build_data(data.job(data_root(study.text, os.environ), study.downloads))
+        build_data(data.job(data_root(study.text), study.downloads))
     if not cell.split.file.is_file():
         build_partition(cell.split.job())
 

@@ -27,7 +27,7 @@ from fedgrid.engine.loop import Loop
 from fedgrid.engine.method import Method
 from fedgrid.engine.rounds import Outcome, Saving, federate
 from fedgrid.engine.settings import Training
-from fedgrid.errors import UserError
+from fedgrid.errors import UserError, complain
 from fedgrid.files import write_table, write_text
 from fedgrid.loading import load
 
@@ -143,8 +143,7 @@ def main(argv: list[str] | None = None) -> int:
         outcome = run(job, arguments.out, saving, arguments.device, arguments.threads, status.running)
     except UserError as error:
         status.failed(str(error))
-        print(f"fedgrid: {error}", file=sys.stderr)
-        return 2
+        return complain(error)
     except Exception as error:
         status.failed(f"{type(error).__name__}: {error}")
         raise

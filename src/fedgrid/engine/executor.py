@@ -14,7 +14,10 @@ from fedgrid.engine.tree import Bundle, Tree
 from fedgrid.models.base import Network
 from fedgrid.randomness import generator
 
-Loss = Callable[[Tree, Batch, At], Tensor | tuple[Tensor, Mapping[str, tuple[Tensor, Tensor]]]]
+Objective = Tensor | tuple[Tensor, Mapping[str, tuple[Tensor, Tensor]]]
+"A loss, and perhaps named running quantities as (sum over samples, number of samples)."
+Loss = Callable[[Tree, Batch, At], Objective]
+Step = Callable[[Tree, Batch, At], tuple[Tree, Objective]]
 Measurement = Callable[[Tree, Batch, At], Mapping[str, Tensor]]
 
 
@@ -27,7 +30,7 @@ class Diverged(Exception):
 
 @dataclass(frozen=True)
 class Pass:
-    """Clients that go through their own training images once or several times, each with its own parameters."""
+    """Clients that go through their own training images `epochs` times, each with its own parameters."""
 
     data: ClientData
     model: Network
@@ -41,11 +44,14 @@ class Pass:
     "The same for all clients."
     clients: Bundle
     "Stacks [n, …]: one row for each client."
+    epochs: int = 1
+    stream: str = "main"
+    "Name of the batch order: the same name in a round gives the same batches."
 
-    def batches(self, client: int, epoch: int, stream: str) -> list[Tensor]:
+    def batches(self, client: int, epoch: int) -> list[Tensor]:
         """The image indices of every batch of one epoch; the last batch may be smaller."""
         index = self.data.train[client]
-        random = generator("batches", self.seed, client, self.round, epoch, stream)
+        random = generator("batches", self.seed, client, self.round, epoch, self.stream)
         order = index.new_tensor(random.permutation(len(index)))
         return list(index[order].split(self.training.batch_size)) if len(index) else []
 
@@ -61,14 +67,17 @@ class Trained:
     mean: Bundle
     "Means [n] of the quantities that the loss names, over the last epoch; NaN where no sample counted."
     steps: Tensor
-    "Optimiser steps taken [n], K_i."
+    "Steps taken [n], K_i."
 
 
 class Executor(Protocol):
     """Both executors give the same numbers, to rounding."""
 
-    def train(self, task: Pass, loss: Loss, epochs: int, lr: float, part: str, stream: str) -> Trained:
-        """Trains every client of the task; raises Diverged."""
+    def train(self, task: Pass, loss: Loss, lr: float, part: str) -> Trained:
+        """Trains every client of the task with the study's optimiser; raises Diverged."""
+
+    def iterate(self, task: Pass, step: Step) -> Trained:
+        """Trains every client of the task with the method's own step; raises Diverged."""
 
     def measure(self, task: Pass, measurement: Measurement) -> Bundle:
         """Adds up a measurement over every client's training images."""

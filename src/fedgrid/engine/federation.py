@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fedgrid.engine.data import ClientData
-from fedgrid.engine.executor import Executor, Loss, Measurement, Pass, Trained
+from fedgrid.engine.executor import Executor, Loss, Measurement, Pass, Step, Trained
 from fedgrid.engine.settings import Training
 from fedgrid.engine.tree import Bundle, Tree, leaves, tree_map, weighted_sum
 from fedgrid.models.base import Network
@@ -118,10 +118,25 @@ class Federation:
         Two trainings with the same `stream` in a round see the same batches. Raises `Diverged` for a loss that is not
         finite.
         """
-        training = self.world.training
-        chosen = training.local_epochs if epochs is None else epochs
-        task = self._pass(theta, server, clients)
-        return self.world.executor.train(task, loss, chosen, training.lr if lr is None else lr, part, stream)
+        task = self._pass(theta, server, clients, epochs, stream)
+        return self.world.executor.train(task, loss, self.world.training.lr if lr is None else lr, part)
+
+    def iterate(
+        self,
+        theta: Tree,
+        step: Step,
+        *,
+        server: Mapping[str, Any] | None = None,
+        clients: Mapping[str, Any] | None = None,
+        epochs: int | None = None,
+        stream: str = "main",
+    ) -> Trained:
+        """Local training of the stack `theta` by a step of the method's own, without the study's optimiser.
+
+        `step` is a pure function (θ, batch, at) → (θ, loss) that is called for every batch, for solvers inside a step
+        or gradients taken elsewhere (pFedMe, Per-FedAvg). The rest is as in `train`.
+        """
+        return self.world.executor.iterate(self._pass(theta, server, clients, epochs, stream), step)
 
     def measure(
         self,
@@ -137,10 +152,28 @@ class Federation:
         """
         return self.world.executor.measure(self._pass(theta, server, clients), measurement)
 
-    def _pass(self, theta: Tree, server: Mapping[str, Any] | None, clients: Mapping[str, Any] | None) -> Pass:
+    def _pass(
+        self,
+        theta: Tree,
+        server: Mapping[str, Any] | None,
+        clients: Mapping[str, Any] | None,
+        epochs: int | None = None,
+        stream: str = "main",
+    ) -> Pass:
         world = self.world
-        extras = Bundle(server or {}), Bundle(clients or {})
-        return Pass(world.data, world.model, world.training, world.seed, self.round, self.ids.tolist(), theta, *extras)
+        return Pass(
+            data=world.data,
+            model=world.model,
+            training=world.training,
+            seed=world.seed,
+            round=self.round,
+            ids=self.ids.tolist(),
+            theta=theta,
+            server=Bundle(server or {}),
+            clients=Bundle(clients or {}),
+            epochs=world.training.local_epochs if epochs is None else epochs,
+            stream=stream,
+        )
 
 
 def _bytes(tensor: Tensor, mask: Tensor | None) -> int:

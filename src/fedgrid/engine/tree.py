@@ -1,6 +1,6 @@
 """Named trees of tensors: a parameter set is a flat dictionary, a stack of them has the client axis first."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -29,6 +29,11 @@ def tree_map(function: Callable[..., Tensor], first: Any, *others: Any) -> Any:
 def row(stack: Any, index: int) -> Any:
     """Client `index`'s part of everything in a stack."""
     return tree_map(lambda t: t[index], stack)
+
+
+def stacked(rows: Sequence[Any]) -> Any:
+    """One stack of the clients' trees or tensors, in order."""
+    return tree_map(lambda *tensors: torch.stack(tensors), *rows)
 
 
 def leaves(tree: Any) -> list[Tensor]:

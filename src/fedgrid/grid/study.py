@@ -93,9 +93,9 @@ def resolved(study: Mapping[str, Any]) -> Study:
     return found
 
 
-def data_root(text: Mapping[str, Any], environment: Mapping[str, str]) -> Path | None:
-    """Where data sets lie on this machine: the study's `data_root`, else the variable FEDGRID_DATA."""
-    given = text.get("data_root") or environment.get("FEDGRID_DATA")
+def data_root(text: Mapping[str, Any]) -> Path | None:
+    """Where data sets lie on this machine: the study's `data_root`, else the environment variable FEDGRID_DATA."""
+    given = text.get("data_root") or os.environ.get("FEDGRID_DATA")
     if given and not Path(given).expanduser().is_dir():
         key = "data_root" if text.get("data_root") else "FEDGRID_DATA"
         raise UserError(f"{key}: there is no folder {given}")
@@ -138,7 +138,7 @@ def _check_writable(store: Path) -> None:
 
 def _check_data(study: Study) -> None:
     """Raises UserError for data that are neither built, nor at hand, nor to be downloaded."""
-    root = data_root(study.text, os.environ)
+    root = data_root(study.text)
     for data in study.data:
         built = all(file.is_file() for file in data.files.values())
         if not built and not study.text["download"] and not load("data", data.variant.name)().found(root):

@@ -3,3 +3,31 @@
 The client stands where the plain process would stand, and becomes it where no server listens: one job is one process,
 with its own exit code, output and memory, either way.
 """
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+CLIENT = Path(__file__).with_name("client.py")
+VARIABLE = "FEDGRID_WARM_SOCKET"
+
+
+class Worker:
+    """The server of one run of the workflow; jobs find it by an environment variable."""
+
+    process: subprocess.Popen | None = None
+
+    def start(self) -> None:
+        """Starts the server; jobs that come before it listens are plain processes."""
+        # the path of a socket may have 107 characters at most, so it lies in the system's folder for temporary files
+        os.environ[VARIABLE] = os.path.join(tempfile.mkdtemp(prefix="fedgrid-"), "socket")
+        command = [sys.executable, "-m", "fedgrid.warm.server", os.environ[VARIABLE]]
+        self.process = subprocess.Popen(command, env=os.environ | {"OMP_NUM_THREADS": "1"})
+
+    def stop(self) -> None:
+        """Ends the server."""
+        if self.process:
+            self.process.terminate()
+            self.process.wait()
