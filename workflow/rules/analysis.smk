@@ -7,7 +7,9 @@ VARIANTS = [method.variant.name for method in STUDY.methods]
 ABLATED = sorted({name for name in VARIANTS if VARIANTS.count(name) > 1})
 DATA_NAMES = [data.variant.name for data in STUDY.data]
 # one picture for each kind of heterogeneity: the partition of the first seed
-PICTURED = {(c.split.data.variant.name, c.heterogeneity): c.split for c in reversed(STUDY.cells)}
+PICTURED = {
+    (c.split.data.variant.name, c.heterogeneity): c.split for c in STUDY.cells if c.seed == STUDY.text["seeds"][0]
+}
 FIGURES = [
     *expand(f"{OUT}/figures/curves-{{data}}.svg", data=DATA_NAMES),
     *expand(f"{OUT}/figures/ablation-{{method}}-{{data}}.svg", method=ABLATED, data=DATA_NAMES),

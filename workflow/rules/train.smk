@@ -37,7 +37,9 @@ onstart:
 
 onsuccess:
     WARM.stop()
+    print(f"Done. Look at {STUDY.folder}/report.html and {STUDY.folder}/tables/accuracy.md", file=sys.stderr)
 
 
 onerror:
     WARM.stop()
+    print("Some jobs failed: their logs are above; fedgrid status shows the cells.", file=sys.stderr)

@@ -38,7 +38,7 @@ def curves(results: Results, data: str) -> tuple[Figure, str, str]:
         entries = table[(table["data"] == data) & (table["heterogeneity"] == heterogeneity)].set_index("label")
         panel = means[(means["data"] == data) & (means["heterogeneity"] == heterogeneity)]
         draw_panel(ax, panel[panel["label"].map(entries["status"]) == "ok"], list(results.names))
-        ax.set_title(fill(results.words(heterogeneity), 38))
+        ax.set_title(fill(results.words(heterogeneity), 44))
         bad = [label for label in results.names if entries.loc[label, "status"] not in ("ok", "missing")]
         undrawn += [f"{results.names[label]} ({results.words(heterogeneity)})" for label in bad]
     for ax in axes[len(panels) :]:

@@ -39,8 +39,8 @@ def drawing() -> Any:
 
 
 def line_style(i: int) -> dict[str, Any]:
-    """Colour and dashes of the i-th method: 28 that differ, the first seven all solid."""
-    return {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i // len(COLOURS) % len(DASHES)]}
+    """Colour and dashes of the i-th method: 28 that differ; neighbours differ in both, so that equal curves show."""
+    return {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i % len(DASHES)]}
 
 
 def save(figure: Figure, stem: Path, title: str, caption: str) -> None:

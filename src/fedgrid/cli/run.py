@@ -10,9 +10,10 @@ from fedgrid.components import describe, parse_setting
 from fedgrid.engine.settings import Training
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata
+from fedgrid.grid.catalog import description
 from fedgrid.grid.cells import Cell
 from fedgrid.grid.study import Study, data_root, resolved
-from fedgrid.loading import load, locate, names
+from fedgrid.loading import load, names
 
 EXAMPLES = """examples:
   fedgrid run fedavg --data digits --partition dirichlet --beta 0.1 --clients 8 --rounds 20 --seed 0
@@ -68,8 +69,9 @@ def _study(arguments: argparse.Namespace) -> dict[str, Any]:
     """The study of one cell that the options describe."""
     if arguments.seed < 0:
         raise UserError(f"--seed: must be at least 0, got {arguments.seed}")
-    method = describe(load("methods", arguments.method))
-    model = describe(load("models", arguments.model))
+    cache = Path(arguments.results) / "store" / "descriptions"
+    method = description("methods", arguments.method, cache)
+    model = description("models", arguments.model, cache)
     given = {k[8:]: v for k, v in vars(arguments).items() if k.startswith("setting_") and v is not None}
     training, partition = describe(Training), describe(load("partition", arguments.partition))
     ours = {p["name"] for p in training["parameters"]}
@@ -82,7 +84,7 @@ def _study(arguments: argparse.Namespace) -> dict[str, Any]:
         "data_root": arguments.data_root,
         "data": arguments.data,
         "heterogeneity": [{"partition": arguments.partition} | _typed(partition, given, ours)],
-        "methods": {locate("methods", arguments.method)[0]: {"method": arguments.method} | entry},
+        "methods": {method["name"]: {"method": arguments.method} | entry},
         "model": {"name": arguments.model} | model_settings,
         "training": _typed(training, {k: v for k, v in given.items() if k in ours}, set()),
         "seeds": [arguments.seed],

@@ -20,7 +20,7 @@ class Pathological(Partition):
     "Number of classes a client holds, k."
 
     def words(self) -> str:
-        return f"pathological, {self.classes} classes per client, {self.clients} clients"
+        return f"pathological ({self.classes} classes each), {self.clients} clients"
 
     def check(self, images: int, classes: int) -> None:
         super().check(images, classes)

@@ -1,0 +1,34 @@
+# make run: the default study from nothing.  make test: everything that CI checks.
+VENV ?= .venv
+BIN := $(VENV)/bin
+CORES ?= all
+CONFIG ?= config/study.yaml
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: run test lint clean
+
+run: $(VENV)/.run
+	$(BIN)/snakemake --cores $(CORES) --configfile $(CONFIG)
+
+test: $(VENV)/.test lint
+	$(BIN)/pytest -n auto
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/snakefmt --check Snakefile workflow
+	$(BIN)/snakemake --lint
+
+clean:
+	rm -rf $(VENV)
+
+# torch first and by its exact version: a range would be answered with several gigabytes of CUDA packages
+$(VENV)/.run: pyproject.toml constraints.txt
+	python3 -m venv $(VENV)
+	$(PIP) "$$(grep '^torch==' constraints.txt)"
+	$(PIP) --editable '.[workflow]'
+	touch $@
+
+$(VENV)/.test: $(VENV)/.run
+	$(PIP) --editable '.[workflow,download,test]'
+	touch $@

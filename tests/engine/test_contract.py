@@ -1,0 +1,204 @@
+"""Methods outside the package, one for every need that the list of methods has of the contract."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+import worlds
+
+from fedgrid.engine import checkpoint
+from fedgrid.engine.rounds import Saving, everyone, federate
+from fedgrid.engine.tree import leaves
+from fedgrid.loading import load
+from fedgrid.models.base import Network
+
+FOLDER = Path(__file__).parent / "contract"
+FILES = sorted(file.stem for file in FOLDER.glob("*.py"))
+
+
+def scratch(name, **settings):
+    return load("methods", str(FOLDER / f"{name}.py"))(**settings)
+
+
+def final(method, world):
+    return federate(method, world).progress.state
+
+
+@pytest.mark.parametrize("participation", [1.0, 0.5])
+@pytest.mark.parametrize("name", FILES)
+def test_runs_and_resumes(name, participation, tmp_path):
+    method, world = scratch(name), worlds.ragged(participation=participation)
+    saving = Saving(tmp_path / "cell.checkpoint", "key", every=0.0)
+
+    def kill(progress, remark):
+        if progress.rounds == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        federate(method, world, saving, kill)
+    assert checkpoint.load(saving.file, "key", world.device)[0].rounds == 1
+    resumed, whole = federate(method, world, saving), federate(method, world)
+    assert whole.status == "ok"
+    rows = whole.progress.record.rows
+    assert all(math.isfinite(value) for *_, values in rows for value in values)
+    assert {metric for _, metric, *_ in rows} >= {"accuracy_personal", "accuracy_trained", "bytes_up", "bytes_down"}
+    assert resumed.progress.record.rows == rows
+    assert_equal(resumed.progress.state.server, whole.progress.state.server)
+    assert_equal(resumed.progress.state.clients, whole.progress.state.clients)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_client_without_images(name):
+    world = worlds.world([[], worlds.draw([0, 1, 2]), worlds.draw([3, 4, 5])], [worlds.draw([0])] * 3)
+    outcome = federate(scratch(name), world)
+    assert outcome.status == "ok"
+    assert all(math.isfinite(value) for *_, values in outcome.progress.record.rows for value in values)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_declared_identities(name):
+    cls = type(scratch(name))
+    for identity in cls.identities:
+        world = worlds.ragged(participation=0.5)
+        ours, theirs = cls(**identity.given), worlds.method(identity.other, **identity.other_given)
+        assert_equal(models(ours, world, identity.models), models(theirs, world, identity.models))
+
+
+def models(method, world, kind):
+    state = final(method, world)
+    if kind == "global":
+        return method.global_model(state)
+    with torch.no_grad():
+        return method.personal(everyone(world, world.training.rounds), state)
+
+
+def test_fedrep_freezes_one_part_at_a_time():
+    world = worlds.ragged(participation=0.5)
+    start = world.model.initial(0)
+    no_head = final(scratch("fedrep", head_epochs=0), world).clients.theta
+    assert torch.equal(no_head["head.weight"], start["head.weight"].expand_as(no_head["head.weight"]))
+    no_body = final(scratch("fedrep", body_epochs=0), world).server.theta
+    assert_near(no_body, {key: start[key] for key in no_body})
+    nothing = final(scratch("fedrep", head_epochs=0, body_epochs=0), worlds.ragged(clients=1))
+    assert_equal(nothing.server.theta, {key: start[key] for key in no_body})
+
+
+def test_scaffold_starts_as_fedavg():
+    world = worlds.ragged(rounds=1)
+    ours = final(scratch("scaffold", weighted=True), world).server.theta
+    assert_near(ours, final(worlds.method("fedavg"), world).server.theta)
+
+
+def test_scaffold_keeps_the_mean_of_its_variates():
+    state = final(scratch("scaffold"), worlds.ragged(participation=0.5, rounds=6))
+    mean = {key: t.mean(dim=0) for key, t in state.clients.variate.items()}
+    assert_near(state.server.variate, mean)
+    assert max(t.abs().max() for t in leaves(mean)) > 1e-3
+
+
+def test_pfedme_limits():
+    world = worlds.ragged()
+    still = final(scratch("pfedme", beta=0.0), world).server.theta
+    assert_equal(still, world.model.initial(0))
+    envelope = scratch("pfedme", inner_steps=1, warm=False, lam=5.0, inner_lr=0.1, outer_lr=0.1)
+    descent = final(worlds.method("fedavg"), worlds.ragged(lr=5.0 * 0.1 * 0.1)).server.theta
+    assert_near(final(envelope, world).server.theta, descent)
+
+
+def test_perfedavg_limits():
+    world = worlds.ragged()
+    still = final(scratch("perfedavg", beta=0.0), world).server.theta
+    assert_near(still, world.model.initial(0))
+    plain = scratch("perfedavg", alpha=0.0)
+    state = final(plain, world)
+    own = models(plain, world, "personal")
+    assert_equal(own, everyone(world, 3).replicate(state.server.theta))
+
+
+def test_perfedavg_trains_on_the_second_batch_where_alpha_is_0():
+    """One client with two batches: FedAvg with the second batch alone."""
+    index = worlds.draw(range(8))
+    world = worlds.world([index], rounds=1, batch_size=4)
+    second = [batches(world, 0)[1].tolist()]
+    ours = final(scratch("perfedavg", alpha=0.0, beta=0.05), world).server.theta
+    assert_near(ours, final(worlds.method("fedavg"), worlds.world(second, rounds=1, batch_size=4)).server.theta)
+
+
+def batches(world, client):
+    from fedgrid.engine.executor import Pass
+
+    task = Pass(world.data, world.model, world.training, world.seed, 0, [client], {}, {}, {})
+    return task.batches(client, 0)
+
+
+def test_fedgh_server_step_is_the_worked_example():
+    network = Network({"head": torch.nn.Linear(2, 2)}, 2, 2)
+    head = {"head.weight": torch.zeros(2, 2), "head.bias": torch.zeros(2)}
+    means, labels = torch.tensor([[1.0, 0.0], [0.0, 2.0], [2.0, 1.0]]), torch.tensor([0, 1, 0])
+    fitted = scratch("fedgh", server_lr=0.1).fit(network, head, means, labels)
+    weight = torch.tensor([[0.05, -0.016667], [-0.05, 0.016667]])
+    torch.testing.assert_close(fitted["head.weight"], weight, rtol=0, atol=1e-6)
+    torch.testing.assert_close(fitted["head.bias"], torch.tensor([0.016667, -0.016667]), rtol=0, atol=1e-6)
+
+
+def test_fedgh_without_a_server_step_keeps_its_head():
+    world = worlds.ragged()
+    head = final(scratch("fedgh", server_lr=0.0), world).server.head
+    assert_equal(head, {key: t for key, t in world.model.initial(0).items() if key in head})
+
+
+@pytest.mark.parametrize("participation", [1.0, 0.5])
+def test_cfl_that_never_splits_is_fedavg(participation):
+    world = worlds.ragged(participation=participation)
+    state = final(scratch("cfl", small=0.0), world)
+    assert not state.server.cluster.any()
+    assert_near({key: t[0] for key, t in state.server.models.items()}, final(worlds.method("fedavg"), world).server.theta)
+
+
+def test_cfl_splits_and_gives_children_their_parent_and_their_own_updates():
+    world = worlds.ragged(rounds=1)
+    eager = scratch("cfl", small=1e9, large=0.0)
+    state = final(eager, world)
+    assert sorted(state.server.cluster.unique().tolist()) == [0, 1]
+    members = (state.server.cluster == 1).nonzero().flatten().tolist()
+    alone = worlds.world([world.data.train[i].tolist() for i in range(5)], rounds=1)
+    trained = federate(worlds.method("local"), alone).progress.state.clients.theta
+    share = torch.tensor([len(world.data.train[i]) for i in members], dtype=torch.float64)
+    share = (share / share.sum()).float()
+    mean = {key: torch.tensordot(share, t[members], 1) for key, t in trained.items()}
+    assert_near({key: t[1] for key, t in state.server.models.items()}, mean)
+
+
+def test_pfedhn_stays_where_nobody_trains():
+    world = worlds.ragged(local_epochs=0)
+    method = scratch("pfedhn")
+    before = method.setup(everyone(world, 0)).server.phi
+    assert_equal(final(method, world).server.phi, before)
+    moved = final(method, worlds.ragged()).server.phi
+    assert all((moved[key] - before[key]).abs().max() > 0 for key in before)
+
+
+def test_knn_per_limits():
+    world = worlds.ragged()
+    rows, plain = (federate(m, world).progress.record.rows for m in (scratch("knn_per", lam=0.0), worlds.method("fedavg")))
+    assert metric(rows, "accuracy_personal") == metric(plain, "accuracy_personal")
+    own = worlds.ragged()
+    own.data.test[:] = own.data.train  # the nearest neighbour of a stored image is itself
+    rows = federate(scratch("knn_per", lam=1.0, neighbours=1), own).progress.record.rows
+    assert all(value == 1 for values in metric(rows, "accuracy_personal") for value in values)
+
+
+def metric(rows, name):
+    return [values for _, found, _, values in rows if found == name]
+
+
+def assert_equal(ours, theirs):
+    for a, b in zip(leaves(ours), leaves(theirs), strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=0, equal_nan=True)
+
+
+def assert_near(ours, theirs):
+    assert set(ours) == set(theirs)
+    for key in ours:
+        torch.testing.assert_close(ours[key], theirs[key], rtol=0, atol=1e-6)

@@ -1,0 +1,108 @@
+"""What an edit recomputes: exactly what depends on it."""
+
+import shutil
+
+import pyarrow.parquet as pq
+import pytest
+from checkout import Checkout
+
+ANALYSIS = {"results": 1, "tables": 1, "curves": 1, "report": 1}
+BUBBLES = {"bubbles": 1}
+METHODS = "src/fedgrid/methods/"
+EVERY = {name: 2 for name in ("local", "fedavg", "fedprox", "fedper", "fedcosr")}
+CASES = {
+    "nothing": ([], {}),
+    "a comment": ([(METHODS + "fedavg.py", "class FedAvg", "# why\nclass FedAvg")], {}),
+    "a docstring": ([("src/fedgrid/engine/rounds.py", '"""The rounds of one cell', '"""All rounds of one cell')], {}),
+    "the text below a hyperparameter": ([(METHODS + "fedprox.py", '"Weight μ', '"The weight μ')], {}),
+    "formatting": ([(METHODS + "fedprox.py", "self.mu / 2 *", "(self.mu\n            / 2) *")], {}),
+    "a seed": (
+        [("config/study.yaml", "[0, 1]", "[0, 1, 2]")],
+        {name: 1 for name in EVERY} | {"partition": 1} | ANALYSIS,
+    ),
+    "a hyperparameter in the study": ([("config/study.yaml", "mu: 0.01", "mu: 0.02")], {"fedprox": 2} | ANALYSIS),
+    "the same hyperparameter, written otherwise": ([("config/study.yaml", "mu: 0.01", "mu: 1.0e-2")], {}),
+    "FedCoSR's file": ([(METHODS + "fedcosr.py", "clamp(min=1)", "clamp(min=2)")], {"fedcosr": 2} | ANALYSIS),
+    "a default of a method": ([(METHODS + "fedprox.py", "0.01, low=0", "0.02, low=0")], {"fedprox": 2} | ANALYSIS),
+    "a method that another imports": (
+        [(METHODS + "fedavg.py", 'score = "global"', 'score = "trained"')],
+        {"fedavg": 2, "fedprox": 2} | ANALYSIS,
+    ),
+    "mathematics that one method imports": (
+        [(METHODS + "common/prototypes.py", "FAR = -1e9", "FAR = -1e8")],
+        {"fedcosr": 2} | ANALYSIS,
+    ),
+    "a function that two methods import": (
+        [("src/fedgrid/models/base.py", 'key.startswith(name + ".")', 'key.startswith(f"{name}.")')],
+        EVERY | ANALYSIS,
+    ),
+    "the engine": ([("src/fedgrid/engine/loop.py", "steps += 1", "steps = steps + 1")], EVERY | ANALYSIS),
+    "a model that no cell uses": ([("src/fedgrid/models/cnn.py", "smallest = 16", "smallest = 17")], {}),
+    "a data set that no cell uses": ([("src/fedgrid/data/mnist.py", "0.1307", "0.1308")], {}),
+    "analysis": ([("src/fedgrid/analysis/style.py", '"font.size": 9', '"font.size": 8')], ANALYSIS | BUBBLES),
+    "the report's template": ([("src/fedgrid/analysis/templates/report.css", "{", " {")], ANALYSIS | BUBBLES),
+    "a command": ([("src/fedgrid/cli/studies.py", '"missing": "·"', '"missing": "-"')], {}),
+    "a rule's shell text": ([("workflow/rules/train.smk", "python -S -E", "python  -S -E")], {}),
+}
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory):
+    checkout = Checkout(tmp_path_factory.mktemp("finished") / "tree")
+    checkout.snakemake()
+    return checkout
+
+
+@pytest.fixture
+def checkout(finished, tmp_path):
+    return finished.copied(tmp_path / "tree")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_edit(checkout, case):
+    edits, expected = CASES[case]
+    for edit in edits:
+        checkout.edit(*edit)
+    assert checkout.planned() == expected
+
+
+def test_a_deleted_cell_is_trained_again_and_equal(checkout):
+    cell = checkout.cells()[3]
+    before = pq.read_table(cell).to_pydict()
+    cell.unlink()
+    assert checkout.planned() == {cell.parts[-4]: 1} | ANALYSIS
+    checkout.snakemake()
+    assert pq.read_table(cell).to_pydict() == before
+    assert checkout.planned() == {}
+
+
+def test_touching_anything_does_nothing(checkout):
+    for path in checkout.path.rglob("*"):
+        if path.is_file() and ".snakemake" not in path.parts:
+            path.touch()
+    assert checkout.planned() == {}
+
+
+def test_nothing_is_lost_with_snakemakes_own_records(checkout):
+    shutil.rmtree(checkout.path / ".snakemake")
+    assert checkout.planned() == {}
+    checkout.edit(METHODS + "fedcosr.py", "clamp(min=1)", "clamp(min=2)")
+    assert checkout.planned() == {"fedcosr": 2} | ANALYSIS
+
+
+def test_an_edit_that_is_taken_back_costs_nothing(checkout):
+    table = checkout.path / "results/tiny/tables/accuracy.csv"
+    before = table.read_bytes()
+    checkout.edit("config/study.yaml", "mu: 0.01", "mu: 10.0")
+    said = checkout.snakemake()
+    assert said.count("(Rule: train)") == 2
+    assert table.read_bytes() != before
+    checkout.edit("config/study.yaml", "mu: 10.0", "mu: 0.01")
+    assert "train" not in str(checkout.snakemake())
+    assert table.read_bytes() == before
+
+
+def test_another_study_takes_finished_cells_from_the_store(checkout):
+    checkout.edit("config/study.yaml", "name: tiny", "name: twin")
+    checkout.edit("config/study.yaml", "  local:\n", "")
+    assert checkout.planned() == ANALYSIS | BUBBLES
