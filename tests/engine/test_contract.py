@@ -8,6 +8,7 @@ import torch
 import worlds
 
 from fedgrid.engine import checkpoint
+from fedgrid.engine.executor import Pass
 from fedgrid.engine.rounds import Saving, everyone, federate
 from fedgrid.engine.tree import leaves
 from fedgrid.loading import load
@@ -126,8 +127,6 @@ def test_perfedavg_trains_on_the_second_batch_where_alpha_is_0():
 
 
 def batches(world, client):
-    from fedgrid.engine.executor import Pass
-
     task = Pass(world.data, world.model, world.training, world.seed, 0, [client], {}, {}, {})
     return task.batches(client, 0)
 
@@ -153,7 +152,9 @@ def test_cfl_that_never_splits_is_fedavg(participation):
     world = worlds.ragged(participation=participation)
     state = final(scratch("cfl", small=0.0), world)
     assert not state.server.cluster.any()
-    assert_near({key: t[0] for key, t in state.server.models.items()}, final(worlds.method("fedavg"), world).server.theta)
+    assert_near(
+        {key: t[0] for key, t in state.server.models.items()}, final(worlds.method("fedavg"), world).server.theta
+    )
 
 
 def test_cfl_splits_and_gives_children_their_parent_and_their_own_updates():
@@ -181,7 +182,9 @@ def test_pfedhn_stays_where_nobody_trains():
 
 def test_knn_per_limits():
     world = worlds.ragged()
-    rows, plain = (federate(m, world).progress.record.rows for m in (scratch("knn_per", lam=0.0), worlds.method("fedavg")))
+    rows, plain = (
+        federate(m, world).progress.record.rows for m in (scratch("knn_per", lam=0.0), worlds.method("fedavg"))
+    )
     assert metric(rows, "accuracy_personal") == metric(plain, "accuracy_personal")
     own = worlds.ragged()
     own.data.test[:] = own.data.train  # the nearest neighbour of a stored image is itself

@@ -17,7 +17,18 @@ from fedgrid.engine.tree import leaves
 from fedgrid.loading import load, locate
 
 LIMITS = {"fedprox": 15, "ditto": 35}
-FORBIDDEN = (".to(", ".cuda(", "manual_seed", "open(", ".step(", ".backward(", "torch.rand", "Generator", "DataLoader")
+FORBIDDEN = (
+    ".to(",
+    ".cuda(",
+    "manual_seed",
+    "open(",
+    ".step(",
+    ".backward(",
+    "torch.rand",
+    "Generator",
+    "DataLoader",
+    "batches(",
+)
 
 EDGES = {
     "a client without images": lambda: worlds.world([[], worlds.draw([0, 1, 2]), worlds.draw([3, 4, 5])]),
@@ -46,7 +57,11 @@ def test_edge(method_name, edge):
     assert outcome.status == "ok"
     assert outcome.progress.rounds == world.training.rounds
     rows = outcome.progress.record.rows
-    tested = {client for client, index in enumerate(world.data.test) if len(index)}
+    tested = {
+        i
+        for i, (train, test) in enumerate(zip(world.data.train, world.data.test, strict=True))
+        if len(train) and len(test)
+    }
     last = [set(clients) for round_, metric, clients, _ in rows if metric == "accuracy_personal"][-1]
     assert last == tested
     for _, metric, _, values in rows:
@@ -107,11 +122,15 @@ def models(method, world, kind):
     return fed.replicate(shared) if own is None else own
 
 
-def test_a_lone_client_is_not_disturbed(method_name):
-    """With one client nothing may depend on averaging: the personal model is finite and learns its images."""
+def test_it_learns(method_name):
+    """One client with ten images: whatever a method does, its personal model gets better on them."""
     world = worlds.world([worlds.draw(range(10))], rounds=60, lr=0.05, eval_every=60)
-    record = worlds.run(method_name, world).progress.record
-    assert record.latest("accuracy_personal") > 0.8
+    accuracies = [
+        values
+        for _, metric, _, values in worlds.run(method_name, world).progress.record.rows
+        if metric == "accuracy_personal"
+    ]
+    assert accuracies[-1][0] > accuracies[0][0] + 0.2
 
 
 def test_traffic_is_counted(method_name):
@@ -132,7 +151,6 @@ def test_the_file_reads_like_a_method(method_name):
     assert code_lines(text) <= LIMITS.get(name, 80)
     code = ast.unparse(ast.parse(text))
     assert not [word for word in FORBIDDEN if word in code]
-    assert not [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.For | ast.While)]
     assert ast.get_docstring(ast.parse(text)), "open with the citation and the idea"
     assert cls.source and cls.score in ("global", "personal", "trained")
 

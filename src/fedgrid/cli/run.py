@@ -118,23 +118,37 @@ def _prepare(study: Study, cell: Cell) -> None:
 
 
 def _train(cell: Cell, out: Path, arguments: argparse.Namespace) -> None:
-    from tqdm import tqdm
-
     from fedgrid.engine.cell import run
     from fedgrid.engine.rounds import Saving
 
     saving = Saving(out.with_name(out.name + ".checkpoint"), cell.key, arguments.checkpoint_every)
-    bar = tqdm(total=cell.method.training["rounds"], unit="round", desc=cell.method.title, file=sys.stderr)
+    bar = _Bar(cell)
+    try:
+        run(cell.job(), out, saving, arguments.device, arguments.threads, bar.tell)
+    finally:
+        bar.close()
 
-    def tell(progress, remark: str) -> None:
+
+class _Bar:
+    """A progress bar that appears with the first round, after everything was found to be in order."""
+
+    def __init__(self, cell: Cell):
+        self.options = {"desc": cell.method.title, "total": cell.method.training["rounds"], "unit": "round"}
+        self.bar = None
+
+    def tell(self, progress, remark: str) -> None:
+        from tqdm import tqdm
+
+        self.bar = self.bar or tqdm(file=sys.stderr, initial=progress.rounds, **self.options)
         if remark:
-            bar.write(remark)
+            self.bar.write(remark, file=sys.stderr)
         accuracy = progress.record.latest("accuracy_personal")
-        bar.set_postfix_str(f"accuracy {100 * accuracy:.2f} %" if accuracy is not None else "", refresh=False)
-        bar.update(progress.rounds - bar.n)
+        self.bar.set_postfix_str(f"accuracy {100 * accuracy:.2f} %" if accuracy is not None else "", refresh=False)
+        self.bar.update(progress.rounds - self.bar.n)
 
-    with bar:
-        run(cell.job(), out, saving, arguments.device, arguments.threads, tell)
+    def close(self) -> None:
+        if self.bar:
+            self.bar.close()
 
 
 def _print_scores(out: Path, cell: Cell) -> None:

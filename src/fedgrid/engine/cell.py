@@ -39,11 +39,12 @@ def run(
 ) -> Outcome:
     """Trains the cell of a job and writes its results to `out`; the checkpoint is removed at the end."""
     torch.set_num_threads(threads)
-    start, spec = time.perf_counter(), job["spec"]
+    torch.backends.cudnn.deterministic, torch.backends.cudnn.allow_tf32 = True, False
+    spec = job["spec"]
     method = load("methods", job["files"]["method"] or spec["method"]["name"])(**spec["method"]["settings"])
     world = _world(job, torch.device(_device(device)))
     outcome = federate(method, world, saving, tell)
-    write_table(out, outcome.progress.record.table(), _metadata(job, method, world, outcome, start))
+    write_table(out, outcome.progress.record.table(), _metadata(job, method, world, outcome))
     saving.file.unlink(missing_ok=True)
     return outcome
 
@@ -61,14 +62,15 @@ def _device(wanted: str) -> str:
     if wanted == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     if wanted.startswith("cuda") and not torch.cuda.is_available():
-        raise UserError(f"compute.device: '{wanted}' was asked for, but torch sees no GPU here")
+        raise UserError(f"device: '{wanted}' was asked for, but torch sees no GPU here")
     return wanted
 
 
-def _metadata(job: Mapping[str, Any], method: Method, world: World, outcome: Outcome, start: float) -> dict[str, Any]:
+def _metadata(job: Mapping[str, Any], method: Method, world: World, outcome: Outcome) -> dict[str, Any]:
     progress = outcome.progress
     on_gpu = world.device.type == "cuda"
-    costs = {"seconds": progress.seconds | {"total": time.perf_counter() - start}}
+    # summed over all attempts of a cell that was interrupted; starting and loading are not part of it
+    costs = {"seconds": progress.seconds | {"total": sum(progress.seconds.values())}}
     costs["peak_memory_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     costs["peak_device_memory_bytes"] = torch.cuda.max_memory_allocated(world.device) if on_gpu else 0
     versions = {"python": platform.python_version(), "fedgrid": fedgrid.__version__}

@@ -1,8 +1,10 @@
 """What a killed cell needs to go on as if nothing had happened."""
 
 import pickle
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -27,13 +29,18 @@ def save(file: Path, key: str, progress: Progress) -> None:
     content = {
         "key": key,
         "rounds": progress.rounds,
-        "server": dict(progress.state.server),
-        "clients": dict(progress.state.clients),
+        "server": _plain(progress.state.server),
+        "clients": _plain(progress.state.clients),
         "record": progress.record.tensors(),
         "seconds": progress.seconds,
     }
     with replacing(file) as temporary:
         torch.save(content, temporary)
+
+
+def _plain(value: Any) -> Any:
+    """Nested dictionaries of the built-in kind, which alone may be loaded again without running code."""
+    return {key: _plain(part) for key, part in value.items()} if isinstance(value, Mapping) else value
 
 
 def load(file: Path, key: str, device: torch.device) -> tuple[Progress | None, str]:

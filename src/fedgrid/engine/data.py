@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,7 @@ class ClientData:
         """The images of `index` [B], normalised: (pixel − centre) / spread for every channel."""
         return Batch((self.images[index].float() - self.centre) / self.spread, self.labels[index])
 
+    @cached_property
     def counts(self) -> Tensor:
         """Number of training images of every client and class, float64 [N, C]."""
         rows = [torch.bincount(self.labels[index], minlength=self.classes) for index in self.train]

@@ -20,7 +20,8 @@ Record = Callable[[str, list[int], Tensor], None]
 def evaluate(method: Method, everyone: Federation, participants: list[int], s: State, record: Record) -> None:
     """Records accuracy and mean loss of the global, the personal and the just trained models.
 
-    A client without test images has no rows. The trained models are those of the last round's participants.
+    A client without training or without test images has no rows. The trained models are those of the last round's
+    participants.
     """
     world, clients = everyone.world, everyone.ids.tolist()
     at = At(world.model, s.server, Bundle())
@@ -40,7 +41,8 @@ def _each(method: Method, stack: Tree, at: At) -> Scores:
 
 @torch.inference_mode()
 def _score(world: World, clients: list[int], scores: Scores, names: list[str], record: Record) -> None:
-    tested = [(position, client) for position, client in enumerate(clients) if len(world.data.test[client])]
+    train, test = world.data.train, world.data.test
+    tested = [(position, client) for position, client in enumerate(clients) if len(train[client]) and len(test[client])]
     if not tested:
         return
     results = torch.stack([_client(world, client, position, scores) for position, client in tested]).cpu()

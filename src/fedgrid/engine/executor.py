@@ -22,10 +22,10 @@ Measurement = Callable[[Tree, Batch, At], Mapping[str, Tensor]]
 
 
 class Diverged(Exception):
-    """A client's training loss is not a finite number."""
+    """Something is no finite number any more; `round_` counts from 0, the sentence from 1."""
 
-    def __init__(self, round_: int, client: int):
-        super().__init__(f"the training loss of client {client} is not finite in round {round_ + 1}")
+    def __init__(self, round_: int, what: str):
+        super().__init__(f"{what} is not finite in round {round_ + 1}")
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,8 @@ class Traffic:
     down: Tensor
 
     @classmethod
-    def none(cls, clients: int) -> "Traffic":
-        return cls(torch.zeros(clients, dtype=torch.float64), torch.zeros(clients, dtype=torch.float64))
+    def none(cls, clients: int, device: torch.device) -> "Traffic":
+        return cls(*torch.zeros(2, clients, dtype=torch.float64, device=device))
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,10 @@ class Federation:
         """Number of clients here, n."""
         return len(self.ids)
 
-    @cached_property
+    @property
     def counts(self) -> Tensor:
         """Training images of each client and class, float64 [n, C]."""
-        return self.world.data.counts()[self.ids.cpu()].to(self.world.device)
+        return self.world.data.counts[self.ids]
 
     @cached_property
     def weights(self) -> Tensor:
@@ -88,15 +88,16 @@ class Federation:
 
         `mask` (bool) says which leading entries of the tensors really travel, such as the classes that are known.
         """
-        for tensor in leaves(tree):
-            self.traffic.down[self.ids.cpu()] += _bytes(tensor, mask)
-        return self.replicate(tree)
+        return self.send(self.replicate(tree), None if mask is None else self.replicate(mask))
+
+    def send(self, stack: Any, mask: Tensor | None = None) -> Any:
+        """The server sends each client its row: counted and returned unchanged; `mask` [n, …] as in `broadcast`."""
+        self.traffic.down[self.ids] += _bytes(stack, mask)
+        return stack
 
     def upload(self, stack: Any, mask: Tensor | None = None) -> Any:
         """Every client sends its row to the server: counted and returned unchanged; `mask` [n, …] as in `broadcast`."""
-        for row, client in enumerate(self.ids.tolist()):
-            for tensor in leaves(stack):
-                self.traffic.up[client] += _bytes(tensor[row], None if mask is None else mask[row])
+        self.traffic.up[self.ids] += _bytes(stack, mask)
         return stack
 
     def train(
@@ -111,7 +112,7 @@ class Federation:
         part: str = "",
         stream: str = "main",
     ) -> Trained:
-        """Local training of the stack `theta` by minimising `loss`, from a fresh optimiser.
+        """Local training of the stack `theta` (a flat tree of floats) by minimising `loss`, from a fresh optimiser.
 
         `server` and `clients` (stacks) become `at.server` and `at.client` in the loss; `epochs` and `lr` are those of
         the study unless given; `part` trains only the parameters whose names start so (``head``, ``extractor``).
@@ -134,7 +135,8 @@ class Federation:
         """Local training of the stack `theta` by a step of the method's own, without the study's optimiser.
 
         `step` is a pure function (θ, batch, at) → (θ, loss) that is called for every batch, for solvers inside a step
-        or gradients taken elsewhere (pFedMe, Per-FedAvg). The rest is as in `train`.
+        or gradients taken elsewhere (pFedMe, Per-FedAvg). It takes its gradients with `torch.func.grad`, since it is
+        called without autograd; its tree may nest. The rest is as in `train`.
         """
         return self.world.executor.iterate(self._pass(theta, server, clients, epochs, stream), step)
 
@@ -176,6 +178,9 @@ class Federation:
         )
 
 
-def _bytes(tensor: Tensor, mask: Tensor | None) -> int:
-    sent = tensor if mask is None else tensor[mask]
-    return sent.numel() * sent.element_size()
+def _bytes(stack: Any, mask: Tensor | None) -> Tensor | float:
+    """Bytes of every row [n], or one number where nothing is masked; a masked entry stands for all behind it."""
+    if mask is None:
+        return float(sum(t[0].numel() * t.element_size() for t in leaves(stack)))
+    sent = mask.flatten(1).sum(dim=1).double()
+    return sum(sent * (t[0].numel() // mask[0].numel() * t.element_size()) for t in leaves(stack))

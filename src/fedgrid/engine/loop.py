@@ -10,7 +10,7 @@ from torch import Tensor
 from fedgrid.engine.executor import Diverged, Loss, Measurement, Pass, Step, Trained
 from fedgrid.engine.method import At, Batch
 from fedgrid.engine.settings import Training
-from fedgrid.engine.tree import Bundle, Tree, row, stacked, tree_map
+from fedgrid.engine.tree import Bundle, Tree, leaves, row, stacked, tree_map
 
 EVALUATION_BATCH = 1024
 Advance = Callable[[Tree, Batch, At], tuple[Tree, Any]]
@@ -33,7 +33,8 @@ class Loop:
 
     def iterate(self, task: Pass, step: Step) -> Trained:
         """See `Federation.iterate`."""
-        return _gathered([_train_client(task, position, lambda theta: step) for position in range(len(task.ids))])
+        with torch.no_grad():
+            return _gathered([_train_client(task, position, lambda theta: step) for position in range(len(task.ids))])
 
     def measure(self, task: Pass, measurement: Measurement) -> Bundle:
         """See `Federation.measure`."""
@@ -55,9 +56,12 @@ def _train_client(task: Pass, position: int, start: Callable[[Tree], Advance]) -
             steps += 1
         if totals:
             last, means = _means(totals, len(task.data.train[client]))
+    theta = tree_map(lambda t: t.detach(), theta)
     if steps and not torch.isfinite(last):
-        raise Diverged(task.round, client)
-    return tree_map(lambda t: t.detach(), theta), last, means, steps
+        raise Diverged(task.round, f"the training loss of client {client}")
+    if not all(t.isfinite().all() for t in leaves(theta)):  # the last step itself may be the one that leaps
+        raise Diverged(task.round, f"the model of client {client}")
+    return theta, last, means, steps
 
 
 def _measure_client(task: Pass, position: int, measurement: Measurement) -> dict[str, Tensor]:

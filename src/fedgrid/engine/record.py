@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
 
 import pyarrow as pa
 import torch
@@ -16,10 +18,8 @@ class Record:
     "(round, metric, clients, values); one entry for all clients of a metric."
 
     def add(self, round_: int, metric: str, clients: Iterable[int], values: Tensor) -> None:
-        """Adds a metric of some clients; values that are not numbers (nothing to measure) are left out."""
-        pairs = [(c, v) for c, v in zip(clients, values.tolist(), strict=True) if v == v]
-        if pairs:
-            self.rows.append((round_, metric, [c for c, _ in pairs], [v for _, v in pairs]))
+        """Adds one metric of some clients."""
+        self.rows.append((round_, metric, list(clients), values.tolist()))
 
     def latest(self, metric: str) -> float | None:
         """Mean over clients of the last recorded values of a metric."""
@@ -40,11 +40,19 @@ class Record:
         }
         return pa.table(columns)
 
-    def tensors(self) -> list[tuple[int, str, Tensor, Tensor]]:
-        """The rows in a form that a checkpoint keeps exactly."""
-        return [(r, m, torch.tensor(c), torch.tensor(v, dtype=torch.float64)) for r, m, c, v in self.rows]
+    def tensors(self) -> dict[str, Any]:
+        """The rows in a form that a checkpoint keeps exactly: flat columns, metrics by number."""
+        names = sorted({metric for _, metric, _, _ in self.rows})
+        keys = [(r, names.index(m), c) for r, m, clients, _ in self.rows for c in clients]
+        values = torch.tensor([v for *_, values in self.rows for v in values], dtype=torch.float64)
+        return {"metrics": names, "keys": torch.tensor(keys).reshape(-1, 3), "values": values}
 
     @classmethod
-    def from_tensors(cls, rows: Iterable[tuple[int, str, Tensor, Tensor]]) -> "Record":
+    def from_tensors(cls, columns: dict[str, Any]) -> "Record":
         """The inverse of `tensors`."""
-        return cls([(r, m, c.tolist(), v.tolist()) for r, m, c, v in rows])
+        rows = zip(columns["keys"].tolist(), columns["values"].tolist(), strict=True)
+        record = cls()
+        for (round_, metric), group in groupby(rows, key=lambda row: row[0][:2]):
+            pairs = [(key[2], value) for key, value in group]
+            record.rows.append((round_, columns["metrics"][metric], [c for c, _ in pairs], [v for _, v in pairs]))
+        return record

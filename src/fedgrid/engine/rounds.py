@@ -1,5 +1,6 @@
 """The rounds of one cell: participation, the method's round, accounting, evaluation, checkpoints."""
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from fedgrid.engine.federation import Federation, Traffic, World
 from fedgrid.engine.method import Method
 from fedgrid.engine.record import Record
 from fedgrid.engine.state import State
+from fedgrid.engine.tree import leaves
 from fedgrid.errors import UserError
 from fedgrid.randomness import generator
 
@@ -68,7 +70,7 @@ def participants(world: World, round_: int) -> Tensor:
     able = [client for client, index in enumerate(world.data.train) if len(index)]
     if not able:
         raise UserError("partition: no client has a training image")
-    count = max(1, int(world.training.participation * len(able)))
+    count = max(1, math.floor(world.training.participation * len(able) + 1e-9))  # 0.29 of 100 are 29, not 28.99…
     drawn = generator("participation", world.seed, round_).permutation(len(able))[:count]
     return torch.tensor(sorted(able[position] for position in drawn), device=world.device)
 
@@ -76,7 +78,7 @@ def participants(world: World, round_: int) -> Tensor:
 def everyone(world: World, round_: int) -> Federation:
     """All clients, between rounds; what is sent there is not counted, the next round counts it."""
     clients = world.data.clients
-    return Federation(world, torch.arange(clients, device=world.device), round_, Traffic.none(clients))
+    return Federation(world, torch.arange(clients, device=world.device), round_, Traffic.none(clients, world.device))
 
 
 def _record_start(method: Method, world: World, progress: Progress) -> None:
@@ -89,14 +91,16 @@ def _record_start(method: Method, world: World, progress: Progress) -> None:
 def _round(method: Method, world: World, before: Progress) -> Progress:
     ids, done = participants(world, before.rounds), before.rounds + 1
     clients = ids.tolist()
-    traffic = Traffic.none(world.data.clients)
+    traffic = Traffic.none(world.data.clients, world.device)
     fed = Federation(world, ids, before.rounds, traffic)
     with _timed(before.seconds, "train"):
         after = method.round(fed, before.state.gather(ids))
         state = before.state.scatter(ids, after)
+    if not all(t.isfinite().all() for t in leaves(state.server) if t.is_floating_point()):
+        raise Diverged(before.rounds, "the server's state")
     record = before.record
-    record.add(done, "bytes_up", clients, traffic.up[ids.cpu()])
-    record.add(done, "bytes_down", clients, traffic.down[ids.cpu()])
+    record.add(done, "bytes_up", clients, traffic.up[ids])
+    record.add(done, "bytes_down", clients, traffic.down[ids])
     progress = Progress(State(state.server, state.clients), record, before.seconds, done)
     if done % world.training.eval_every == 0 or done == world.training.rounds:
         with _timed(before.seconds, "evaluate"):

@@ -39,6 +39,8 @@ class State:
             merged[clients] = new
             return merged
 
+        if set(after.clients) != set(self.clients):
+            raise ValueError("a round may not add or drop entries of `clients`: set them up before the first round")
         if all(len(clients) == len(t) for t in leaves(self.clients)):
             merged = after.clients
         else:

@@ -49,6 +49,8 @@ def weighted_sum(stack: Any, weights: Tensor) -> Any:
     """
 
     def add_up(values: Tensor) -> Tensor:
+        if not values.is_floating_point():
+            raise TypeError(f"only floats can be weighted, not {values.dtype}")
         total = torch.zeros_like(values[0])
         for value, weight in zip(values, weights.to(values.dtype), strict=True):
             total += weight * value

@@ -87,8 +87,8 @@ class FedCoSR(Method):
         """τ = exp(−γ·L_Reg) of every client (Eq. 7), 1 where there is nothing to contrast with."""
         if not self.local_aggregation:
             return torch.zeros_like(s.clients.contrast)
-        last, unmeasured = s.clients.contrast, s.clients.contrast.isnan()
-        if unmeasured.any():
+        last, unmeasured = s.clients.contrast.nan_to_num(0.0), s.clients.contrast.isnan()
+        if (unmeasured & (fed.counts.sum(dim=1) > 0)).any():
             fresh = fed.measure(s.clients.theta, self.regularity, server=s.server)
             last = torch.where(unmeasured, (fresh.total / fresh.samples).nan_to_num(0.0), last)
         return torch.exp(-self.gamma * last).clamp(0, 1)

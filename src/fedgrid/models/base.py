@@ -71,14 +71,19 @@ class Network:
             for name, layer in module.named_modules():
                 for key, empty in layer.named_parameters(recurse=False):
                     full = ".".join(filter(None, (part, name, key)))
-                    bound = 1 / math.sqrt(math.prod(layer.weight.shape[1:]))
-                    draw = generator("init", seed, full).uniform(-bound, bound, tuple(empty.shape))
-                    theta[full] = torch.from_numpy(draw).to(torch.float32)
+                    theta[full] = _drawn(full, tuple(empty.shape), layer.weight.shape, seed)
         return theta
 
     def _call(self, part: str, theta: Mapping[str, Tensor], x: Tensor) -> Tensor:
         own = {name[len(part) + 1 :]: value for name, value in theta.items() if name.startswith(part + ".")}
         return functional_call(self.modules[part], own, (x,))
+
+
+def _drawn(name: str, shape: tuple[int, ...], weight: torch.Size, seed: int) -> Tensor:
+    if len(weight) == 1:  # a normalisation layer starts as the identity
+        return torch.ones(shape) if name.endswith("weight") else torch.zeros(shape)
+    bound = 1 / math.sqrt(math.prod(weight[1:]))
+    return torch.from_numpy(generator("init", seed, name).uniform(-bound, bound, shape)).to(torch.float32)
 
 
 def part(theta: Mapping[str, Tensor], name: str) -> Theta:

@@ -44,7 +44,10 @@ class Job(socketserver.BaseRequestHandler):
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         message, descriptors, *_ = socket.recv_fds(self.request, 1 << 16, 2)
         while not message.endswith(b"\n"):
-            message += self.request.recv(1 << 16)
+            more = self.request.recv(1 << 16)
+            if not more:  # the client died while it spoke
+                return
+            message += more
         job = json.loads(message)
         for target, descriptor in enumerate(descriptors, start=1):
             os.dup2(descriptor, target)

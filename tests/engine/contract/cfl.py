@@ -11,7 +11,7 @@ from fedgrid.components import hp
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import Method
 from fedgrid.engine.state import State
-from fedgrid.engine.tree import Tree, leaves, row, tree_map
+from fedgrid.engine.tree import Tree, leaves, tree_map
 
 
 class CFL(Method):
@@ -29,14 +29,16 @@ class CFL(Method):
 
     def round(self, fed: Federation, s: State) -> State:
         start = self.models(fed, s)
-        fed.broadcast(row(start, 0))  # every client gets a model of this size
+        fed.send(start)
         local = fed.train(start, self.loss)
         delta = fed.upload(tree_map(torch.sub, local.theta, start))
         flat = torch.cat([t.flatten(start_dim=1) for t in leaves(delta)], dim=1).double()
         cluster = self.split(fed, s.server.cluster, flat)
         member = torch.nn.functional.one_hot(cluster[fed.ids], len(cluster)).T * fed.weights
         share = member / member.sum(dim=1, keepdim=True).clamp(min=1e-30)
-        first = torch.stack([s.server.cluster[cluster == c].min() if c in cluster else c for c in torch.arange(len(cluster))])
+        first = torch.stack(
+            [s.server.cluster[cluster == c].min() if c in cluster else c for c in torch.arange(len(cluster))]
+        )
         models = tree_map(lambda m, d: m[first] + torch.tensordot(share.to(d.dtype), d, 1), s.server.models, delta)
         return s.update(server={"cluster": cluster, "models": models}, trained=local.theta)
 

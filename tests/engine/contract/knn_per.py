@@ -31,7 +31,10 @@ class KNNPer(FedAvg):
     def remember(self, theta: Tree, batch: Batch, at: At) -> tuple[Tree, Tensor]:
         z = at.model.features(theta, batch.x)
         rows = theta["stored"] + torch.arange(len(z), device=z.device)
-        kept = {"memory": theta["memory"].index_copy(0, rows, z), "labels": theta["labels"].index_copy(0, rows, batch.y)}
+        kept = {
+            "memory": theta["memory"].index_copy(0, rows, z),
+            "labels": theta["labels"].index_copy(0, rows, batch.y),
+        }
         return theta | kept | {"stored": theta["stored"] + len(z)}, z.new_zeros(())
 
     def personal(self, fed: Federation, s: State) -> Tree:

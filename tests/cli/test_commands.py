@@ -1,0 +1,156 @@
+"""The commands, used as a user would."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pyarrow.parquet as pq
+import pytest
+
+from fedgrid.cli.main import main
+from fedgrid.loading import names
+
+STUDY = """
+name: s
+data: digits
+heterogeneity: [{partition: dirichlet, beta: 0.5, clients: 4}]
+seeds: [0, 1]
+model: {name: mlp, hidden: 16, features: 8}
+training: {rounds: 2}
+methods: [local, fedavg]
+"""
+SMALL = ["--clients", "4", "--rounds", "3", "--model-set", "hidden=16"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "study.yaml").write_text(STUDY)
+    return tmp_path
+
+
+def said(capsys, *arguments):
+    assert main(list(arguments)) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command, kind", [("methods", "methods"), ("datasets", "data"), ("partitions", "partition")])
+def test_lists_name_everything_with_source_and_settings(capsys, command, kind):
+    text = said(capsys, command)
+    for name in names(kind):
+        assert f"{name}: " in text
+    assert text.count("source: ") == len(names(kind))
+    one = said(capsys, command, names(kind)[0])
+    assert one.strip() in text
+
+
+def test_a_hyperparameter_is_shown_with_default_limit_and_meaning(capsys):
+    assert "mu = 0.01 (≥ 0)  Weight μ" in said(capsys, "methods", "fedprox")
+
+
+@pytest.mark.parametrize("command", [[], ["run"], ["plan"], ["status"], ["prune"], ["new-method"]])
+def test_help(capsys, command):
+    with pytest.raises(SystemExit) as end:
+        main([*command, "--help"])
+    assert end.value.code == 0
+    text = capsys.readouterr().out
+    assert "usage: fedgrid" in text
+    assert command not in ([], ["run"]) or "examples:" in text
+
+
+def test_plan_run_status_prune(capsys, folder):
+    assert "4 cells, 0 cached, 4 to run" in said(capsys, "plan", "--configfile", "study.yaml")
+    run = ["--beta", "0.5", "--clients", "4", "--rounds", "2", "--model-set", "hidden=16", "--model-set", "features=8"]
+    assert "ok, 2 rounds" in said(capsys, "run", "local", *run)
+    assert "4 cells, 1 cached, 3 to run" in said(capsys, "plan", "--configfile", "study.yaml")
+    state = folder / "results/store/status"
+    cells = json.loads((folder / "results/s/manifest.json").read_text())["cells"]
+    state.mkdir(parents=True)
+    noted = {"rounds": 2, "round": 1, "time": time.time(), "host": __import__("socket").gethostname()}
+    files = [state / f"{cell['key']}.json" for cell in cells]
+    files[1].write_text(json.dumps(noted | {"state": "running", "pid": os.getpid()}))
+    files[2].write_text(json.dumps(noted | {"state": "failed", "reason": "MemoryError: too big", "pid": 1}))
+    files[3].write_text(json.dumps(noted | {"state": "running", "pid": 2**22 + 1}))
+    text = said(capsys, "status", "--configfile", "study.yaml")
+    assert "local   ✓▶" in text and "fedavg  ✗✗" in text
+    assert "✓ 1 done, ! 0 diverged, ▶ 1 running, ✗ 2 failed, · 0 missing" in text
+    assert "MemoryError: too big" in text and "was killed in round 1 of 2" in text
+    assert "0 of 4 files" in said(capsys, "prune")
+    said(capsys, "run", "fedprox", *run)
+    text = said(capsys, "prune")
+    assert text.count("not needed") == 1 and "cells/fedprox" in text
+    assert "deleted" in said(capsys, "prune", "--delete")
+    assert "0 of 4 files" in said(capsys, "prune")
+
+
+def test_run_writes_the_four_columns_and_says_the_scores(capsys, folder):
+    text = said(capsys, "run", "fedprox", "--set", "mu=0", *SMALL, "--out", "f.parquet")
+    assert "global" in text and "<- what its paper scores" in text
+    table = pq.read_table("f.parquet")
+    assert table.column_names == ["round", "client", "metric", "value"]
+    spec = json.loads(table.schema.metadata[b"fedgrid"])["spec"]
+    assert spec["method"] == {"name": "fedprox", "settings": {"mu": 0.0}}
+    assert "holds this cell already" in said(capsys, "run", "fedprox", "--set", "mu=0", *SMALL, "--out", "f.parquet")
+
+
+def test_a_killed_run_is_continued_by_the_same_command(folder):
+    command = [sys.executable, "-m", "fedgrid.cli.main", "run", "fedcosr", "--clients", "4", "--rounds", "60"]
+    command += ["--checkpoint-every", "0.05", "--out"]
+    run = subprocess.Popen([*command, "killed.parquet"], stderr=subprocess.PIPE)
+    patience = time.monotonic() + 60
+    while not (folder / "killed.parquet.checkpoint").exists() and time.monotonic() < patience:
+        time.sleep(0.02)
+    run.send_signal(signal.SIGKILL)
+    run.communicate()
+    assert not (folder / "killed.parquet").exists()
+    again = subprocess.run([*command, "killed.parquet"], capture_output=True, text=True, check=True)
+    assert "continuing after round" in again.stderr
+    subprocess.run([*command, "whole.parquet"], capture_output=True, check=True)
+    assert pq.read_table("killed.parquet").to_pydict() == pq.read_table("whole.parquet").to_pydict()
+    assert not (folder / "killed.parquet.checkpoint").exists()
+
+
+@pytest.mark.parametrize("damage", ["truncated", "of another cell", "no checkpoint at all"])
+def test_a_bad_checkpoint_is_refused_in_one_sentence(folder, capsys, damage):
+    import torch
+
+    content = {"truncated": None, "of another cell": {"key": "0"}, "no checkpoint at all": {"nothing": 1}}[damage]
+    file = folder / "f.parquet.checkpoint"
+    torch.save({"key": "1", "rounds": 1} if content is None else content, file)
+    if content is None:
+        file.write_bytes(file.read_bytes()[:200])
+    assert main(["run", "local", *SMALL, "--out", "f.parquet"]) == 0
+    said = capsys.readouterr().err
+    assert said.count("starting over") == 1 and str(file.name) in said
+    assert main(["run", "local", *SMALL, "--out", "g.parquet"]) == 0
+    assert pq.read_table("f.parquet").to_pydict() == pq.read_table("g.parquet").to_pydict()
+
+
+def test_a_method_outside_the_package(capsys, folder):
+    (folder / "elsewhere").mkdir()
+    (folder / "elsewhere/mathematics.py").write_text("def half(x):\n    return x / 2\n")
+    (folder / "elsewhere/mine.py").write_text(
+        '"""Mine."""\nfrom mathematics import half\nfrom fedgrid.methods.fedavg import FedAvg as Base\n\n\n'
+        "class Mine(Base):\n    def loss(self, *given):\n        return half(super().loss(*given))\n"
+    )
+    text = said(capsys, "run", "elsewhere/mine.py", *SMALL)
+    assert "Mine on digits" in text and "cells/mine/" in text
+    study = STUDY.replace("[local, fedavg]", "{mine: {method: elsewhere/mine.py}}")
+    (folder / "study.yaml").write_text(study.replace("hidden: 16, features: 8", "hidden: 16").replace("0.5", "0.1"))
+    (folder / "study.yaml").write_text((folder / "study.yaml").read_text().replace("rounds: 2", "rounds: 3"))
+    assert "2 cells, 1 cached" in said(capsys, "plan", "--configfile", "study.yaml")
+    (folder / "elsewhere/mathematics.py").write_text("def half(x):\n    return x / 4\n")
+    command = [sys.executable, "-m", "fedgrid.cli.main", "plan", "--configfile", "study.yaml"]
+    assert "2 cells, 0 cached" in subprocess.run(command, capture_output=True, text=True).stdout
+
+
+def test_a_new_method_passes_the_suite_as_it_is(capsys, folder, request):
+    assert "is written" in said(capsys, "new-method", "fed_mine")
+    suite = request.config.rootpath / "tests/methods"
+    command = [sys.executable, "-m", "pytest", "-q", str(suite), "--method", str(folder / "fed_mine.py")]
+    run = subprocess.run(command, cwd=request.config.rootpath, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout[-2000:]
+    assert " passed" in run.stdout or "100%" in run.stdout

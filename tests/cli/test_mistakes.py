@@ -1,0 +1,165 @@
+"""Every mistake a user can make: one sentence naming the key, no traceback, exit code 2, nothing trained."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from fedgrid.cli.main import main
+
+STUDY = {
+    "name": "s",
+    "data": "digits",
+    "heterogeneity": [{"partition": "dirichlet", "clients": 4}],
+    "methods": {"fedavg": None, "fedprox": {"mu": 0.1}},
+    "training": {"rounds": 1},
+}
+# what is changed in the study, and what the sentence must say
+STUDIES = {
+    "unknown key": ({"seedz": [1]}, ["seedz", "did you mean 'seeds'"]),
+    "missing key": ({"data": ...}, ["'data'", "missing"]),
+    "no methods": ({"methods": {}}, ["methods", "empty"]),
+    "methods of a wrong type": ({"methods": 3}, ["methods", "a list or a mapping"]),
+    "unknown method": ({"methods": ["fedavgg"]}, ["fedavgg", "did you mean 'fedavg'"]),
+    "unknown method of a label": ({"methods": {"a": {"method": "dito"}}}, ["dito", "did you mean 'ditto'"]),
+    "a method's missing file": ({"methods": {"a": {"method": "mine.py"}}}, ["mine.py", "no such file"]),
+    "a method with a syntax error": ({"methods": {"a": {"method": "broken.py"}}}, ["broken.py", "line 1"]),
+    "a method that fails on import": ({"methods": {"a": {"method": "failing.py"}}}, ["failing.py", "no_such_thing"]),
+    "a file without a method": ({"methods": {"a": {"method": "empty.py"}}}, ["empty.py", "found 0"]),
+    "unknown hyperparameter": ({"methods": {"fedprox": {"muu": 1}}}, ["methods.fedprox", "muu", "did you mean 'mu'"]),
+    "hyperparameter of a wrong type": ({"methods": {"fedprox": {"mu": "big"}}}, ["methods.fedprox.mu", "float"]),
+    "hyperparameter out of range": ({"methods": {"fedprox": {"mu": -1}}}, ["methods.fedprox.mu", "at least 0"]),
+    "hyperparameter not finite": ({"methods": {"fedprox": {"mu": float("inf")}}}, ["methods.fedprox.mu", "finite"]),
+    "hyperparameter no choice": ({"methods": {"fedper": {"keep": "heads"}}}, ["methods.fedper.keep", "'head'"]),
+    "truth as a number": ({"methods": {"fedcosr": {"separate": 1}}}, ["methods.fedcosr.separate", "bool"]),
+    "training of a method": ({"methods": {"fedavg": {"training": {"lrr": 1}}}}, ["methods.fedavg.training", "'lr'"]),
+    "unknown data": ({"data": "digitz"}, ["digitz", "did you mean 'digits'"]),
+    "data of a wrong type": ({"data": 7}, ["data", "a text or a list"]),
+    "data not at hand": ({"data": "mnist", "download": False, "model": "cnn"}, ["mnist", "data_root", "download"]),
+    "data_root that is not there": ({"data_root": "nowhere"}, ["data_root", "nowhere"]),
+    "unknown partition": ({"heterogeneity": [{"partition": "dirichlett"}]}, ["dirichlett", "'dirichlet'"]),
+    "no partition": ({"heterogeneity": []}, ["heterogeneity", "empty"]),
+    "partition without a kind": ({"heterogeneity": [{"beta": 1.0}]}, ["heterogeneity.0", "'partition'", "missing"]),
+    "unknown setting of a partition": (
+        {"heterogeneity": [{"partition": "dirichlet", "alpha": 1}]},
+        ["heterogeneity.0", "alpha"],
+    ),
+    "zero β": ({"heterogeneity": [{"partition": "dirichlet", "beta": 0}]}, ["heterogeneity.0.beta", "greater than 0"]),
+    "no clients": ({"heterogeneity": [{"partition": "dirichlet", "clients": 0}]}, ["heterogeneity.0.clients"]),
+    "more clients than images": (
+        {"heterogeneity": [{"partition": "dirichlet", "clients": 5000, "min_samples": 0}]},
+        ["partition.clients", "5000", "1797"],
+    ),
+    "impossible smallest client": (
+        {"heterogeneity": [{"partition": "dirichlet", "clients": 100, "min_samples": 50}]},
+        ["partition.min_samples", "5000", "1797"],
+    ),
+    "too many classes a client": (
+        {"heterogeneity": [{"partition": "pathological", "classes": 11}]},
+        ["partition.classes", "11", "10"],
+    ),
+    "too few classes for all": (
+        {"heterogeneity": [{"partition": "pathological", "classes": 2, "clients": 3}]},
+        ["partition.classes", "6 of 10"],
+    ),
+    "a partition twice": (
+        {"heterogeneity": [{"partition": "dirichlet"}, {"partition": "dirichlet", "beta": 0.1}]},
+        ["heterogeneity", "twice"],
+    ),
+    "unknown model": ({"model": "mpl"}, ["mpl", "'mlp'"]),
+    "model setting": ({"model": {"name": "mlp", "hiden": 3}}, ["model", "hiden", "'hidden'"]),
+    "images too small for the model": ({"model": "cnn"}, ["model", "cnn", "16×16"]),
+    "no rounds": ({"training": {"rounds": 0}}, ["training.rounds", "at least 1"]),
+    "rounds as text": ({"training": {"rounds": "many"}}, ["training.rounds", "int"]),
+    "unknown optimiser": ({"training": {"optimizer": "sgdd"}}, ["training.optimizer", "did you mean 'sgd'"]),
+    "participation above one": ({"training": {"participation": 1.5}}, ["training.participation", "at most 1"]),
+    "negative seed": ({"seeds": [-1]}, ["seeds.0"]),
+    "a seed twice": ({"seeds": [1, 1]}, ["seeds", "twice"]),
+    "seeds as text": ({"seeds": "012"}, ["seeds", "a list"]),
+    "a name that is no folder": ({"name": "a/b"}, ["name", "a/b"]),
+    "unknown score": ({"report": {"score": "best"}}, ["report.score", "best"]),
+    "unknown device": ({"compute": {"device": "gpu"}}, ["compute.device", "gpu"]),
+    "results that cannot be written": ({"results": "file.txt/results"}, ["results", "cannot write"]),
+}
+COMMANDS = {
+    "no command": ([], ["COMMAND"]),
+    "unknown command": (["tarin"], ["tarin"]),
+    "study that is not there": (["plan", "--configfile", "none.yaml"], ["none.yaml"]),
+    "study that is no YAML": (["plan", "--configfile", "broken.yaml"], ["broken.yaml", "line 1"]),
+    "study that is no mapping": (["plan", "--configfile", "list.yaml"], ["mapping"]),
+    "status of a bad study": (["status", "--configfile", "list.yaml"], ["mapping"]),
+    "run of an unknown method": (["run", "fedavgg"], ["fedavgg", "did you mean 'fedavg'"]),
+    "run with unknown data": (["run", "fedavg", "--data", "digts"], ["digts", "'digits'"]),
+    "run with an unknown partition": (["run", "fedavg", "--partition", "pathologic"], ["pathologic"]),
+    "run with an unknown hyperparameter": (["run", "fedprox", "--set", "nu=1"], ["nu", "known: mu"]),
+    "run without an equals sign": (["run", "fedprox", "--set", "mu"], ["--set", "name=value"]),
+    "run with a text for a number": (["run", "fedprox", "--set", "mu=big"], ["mu", "float", "big"]),
+    "run with another kind's setting": (["run", "fedavg", "--partition", "pathological", "--beta", "1"], ["beta"]),
+    "run with rounds as text": (["run", "fedavg", "--rounds", "ten"], ["rounds", "int"]),
+    "run with a negative seed": (["run", "fedavg", "--seed", "-1"], ["--seed"]),
+    "run of an unknown model": (["run", "fedavg", "--model", "resnet"], ["resnet"]),
+    "run over another cell": (["run", "fedavg", "--out", "file.txt"], ["file.txt"]),
+    "run on a device that is not there": (["run", "fedavg", "--clients", "4", "--device", "cuda:9"], ["cuda:9"]),
+    "unknown name in a list": (["methods", "fedavgg"], ["fedavgg", "'fedavg'"]),
+    "new method with a bad name": (["new-method", "Fed Mine"], ["Fed Mine"]),
+    "new method with a name in use": (["new-method", "fedavg"], ["fedavg"]),
+    "prune where no store is": (["prune", "--results", "nowhere"], ["nowhere"]),
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A folder with files that a user might name by mistake."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FEDGRID_DATA", raising=False)
+    texts = {"broken.py": "class :", "failing.py": "import no_such_thing", "empty.py": "", "file.txt": "text"}
+    for name, text in (texts | {"broken.yaml": "a: [", "list.yaml": "[1]"}).items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def written(change):
+    study = {key: value for key, value in (STUDY | change).items() if value is not ...}
+    with open("study.yaml", "w") as file:
+        yaml.safe_dump(study, file)
+    return "study.yaml"
+
+
+def assert_one_sentence(code, error, words, folder):
+    assert code == 2
+    assert error.startswith("fedgrid: ") and error.count("\n") == 1, error
+    assert "Traceback" not in error
+    for word in words:
+        assert word in error
+    assert not list(folder.rglob("cells"))
+
+
+@pytest.mark.parametrize("case", STUDIES)
+def test_study(case, folder, capsys):
+    change, words = STUDIES[case]
+    code = main(["plan", "--configfile", written(change)])
+    assert_one_sentence(code, capsys.readouterr().err, words, folder)
+
+
+@pytest.mark.parametrize("case", COMMANDS)
+def test_command(case, folder, capsys):
+    arguments, words = COMMANDS[case]
+    code = main(arguments)
+    assert_one_sentence(code, capsys.readouterr().err, words, folder)
+
+
+@pytest.mark.parametrize("case", ["unknown key", "hyperparameter out of range", "impossible smallest client"])
+def test_snakemake_says_the_same(case, folder, request):
+    change, words = STUDIES[case]
+    snakefile = request.config.rootpath / "Snakefile"
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", "--snakefile", str(snakefile), "--configfile"]
+    run = subprocess.run([*command, written(change)], capture_output=True, text=True, env=os.environ)
+    lines = [line for line in run.stderr.splitlines(keepends=True) if line.startswith("fedgrid: ")]
+    assert "Traceback" not in run.stderr
+    assert_one_sentence(run.returncode, "".join(lines), words, folder)
+
+
+def test_the_good_study_is_good():
+    assert main(["plan", "--configfile", written({})]) == 0

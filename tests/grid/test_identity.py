@@ -1,0 +1,111 @@
+"""Fingerprints follow the code, the whole code that a cell can reach, and nothing but the code."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fedgrid.grid.cells import ENGINE
+from fedgrid.grid.identity import canonical, closure, digest, fingerprint
+
+CODE = '''
+"""Module."""
+import os  # why
+
+
+class A:
+    """Class."""
+
+    x: int = 1
+    "What x is."
+
+    def f(self, y):
+        """Function."""
+        return (self.x + y) * 2
+'''
+
+
+def changed(tmp_path, text, name="mine"):
+    file = tmp_path / f"{name}.py"
+    file.write_text(text)
+    return fingerprint(f"fedgrid_outside_{name}", file)
+
+
+@pytest.mark.parametrize(
+    "old, new",
+    [
+        ('"""Module."""', '"""Another module."""'),
+        ('    """Class."""\n', ""),
+        ('        """Function."""\n', ""),
+        ('"What x is."', '"What x really is."'),
+        ("  # why", ""),
+        ("(self.x + y) * 2", "(\n            self.x + y\n        ) * 2"),
+        ("\n\n\nclass", "\nclass"),
+    ],
+)
+def test_what_does_not_count(tmp_path, old, new):
+    assert old in CODE
+    assert changed(tmp_path, CODE.replace(old, new)) == changed(tmp_path, CODE)
+
+
+@pytest.mark.parametrize("old, new", [("= 1", "= 1.0"), ("= 1", "= True"), ("* 2", "* 3"), ("f(", "g("), ("os", "re")])
+def test_what_counts(tmp_path, old, new):
+    assert changed(tmp_path, CODE.replace(old, new, 1)) != changed(tmp_path, CODE)
+
+
+def test_a_module_beside_an_outside_file_counts(tmp_path):
+    (tmp_path / "helper.py").write_text("def g(): return 1\n")
+    before = changed(tmp_path, "from helper import g\n")
+    (tmp_path / "helper.py").write_text("def g(): return 2 \n")
+    assert changed(tmp_path, "from helper import g\n") != before
+
+
+def test_a_cell_loads_no_module_that_its_fingerprint_misses(method_name, tmp_path):
+    """Runs a cell in a fresh process and looks at what it really imported."""
+    if method_name.endswith(".py"):
+        pytest.skip("a method outside the package")
+    arguments = f"'run', '{method_name}', '--clients', '3', '--rounds', '1'"
+    code = (
+        f"import sys, json; from fedgrid.cli.main import main; main([{arguments}]);"
+        "print(json.dumps(sorted(m for m in sys.modules if m.startswith('fedgrid'))))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    loaded = set(json.loads(run.stdout.splitlines()[-1]))
+    covered = set(closure(f"fedgrid.methods.{method_name}", also=(ENGINE, "fedgrid.models.mlp")))
+    others = ("fedgrid.cli", "fedgrid.grid", "fedgrid.prepare", "fedgrid.data.digits", "fedgrid.data.sources")
+    others += ("fedgrid.partition",)  # what plans and prepares a cell has keys of its own
+    assert {m for m in loaded - covered if not m.startswith(others)} == set()
+    assert not {m for m in covered if m.startswith(("fedgrid.cli", "fedgrid.analysis", "fedgrid.grid"))}
+
+
+def test_canonical_json():
+    assert canonical({"b": 1, "a": [1.5, None, "β"]}) == '{"a":[1.5,null,"β"],"b":1}'
+    assert digest({"a": 1}) != digest({"a": 1.0})
+    with pytest.raises(ValueError):
+        canonical(float("nan"))
+
+
+def test_planning_never_imports_torch(tmp_path):
+    study = "{name: s, data: digits, heterogeneity: [{partition: dirichlet, clients: 4}], methods: [fedavg, fedcosr]}"
+    (tmp_path / "s.yaml").write_text(study)
+    code = (
+        "import sys; from fedgrid.cli.main import main; main(['plan', '--configfile', 's.yaml']);"
+        "print([m for m in ('torch', 'snakemake', 'matplotlib') if m in sys.modules])"
+    )
+    for expected in ("['torch']", "[]"):  # the first time the methods are described, then their descriptions are kept
+        run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert run.stdout.splitlines()[-1] == expected
+
+
+def test_analysis_and_planning_stay_in_their_rooms():
+    import fedgrid
+
+    package = Path(fedgrid.__file__).parent
+    for room, forbidden in {"analysis": "torch", "partition": "torch", "data": "fedgrid.engine"}.items():
+        for file in (package / room).rglob("*.py"):
+            lines = [line for line in file.read_text().splitlines() if line.startswith(("import ", "from "))]
+            assert not [line for line in lines if line.split()[1].startswith(forbidden)], file
+    for file in (package / "engine").rglob("*.py"):
+        assert len(file.read_text().splitlines()) <= 400
