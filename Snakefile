@@ -25,3 +25,4 @@ rule all:
         # cells too: one that was deleted is trained again even though the tables still stand
         [cell.file for cell in STUDY.cells],
         f"{STUDY.folder}/report.html",
+        FIGURES,

@@ -106,3 +106,22 @@ def alive(process):
             return file.read().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+@pytest.mark.parametrize("wait_for_socket", [False, True])
+def test_the_server_ends_with_its_parent_however_that_ends(tmp_path, wait_for_socket):
+    code = (
+        "import os, sys, time; from fedgrid import warm; w = warm.Worker(); w.start();"
+        "print(w.process.pid, os.environ[warm.VARIABLE], flush=True); time.sleep(60)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    process, socket = parent.stdout.readline().split()
+    patience = time.monotonic() + 60
+    while wait_for_socket and not os.path.exists(socket) and time.monotonic() < patience:
+        time.sleep(0.05)
+    parent.kill()
+    parent.wait()
+    while alive(int(process)) and time.monotonic() < patience:
+        time.sleep(0.1)
+    assert not alive(int(process))
+    assert not os.path.exists(os.path.dirname(socket))

@@ -76,6 +76,15 @@ def test_a_deleted_cell_is_trained_again_and_equal(checkout):
     assert checkout.planned() == {}
 
 
+def test_finished_cells_need_neither_their_partition_nor_their_data(checkout):
+    store = checkout.path / "results/store"
+    shutil.rmtree(store / "data")
+    shutil.rmtree(store / "partitions")
+    assert checkout.planned() == {}
+    shutil.rmtree(checkout.path / "results/tiny/figures")
+    assert checkout.planned() == {"data": 1, "partition": 1, "curves": 1, "report": 1} | BUBBLES
+
+
 def test_touching_anything_does_nothing(checkout):
     for path in checkout.path.rglob("*"):
         if path.is_file() and ".snakemake" not in path.parts:

@@ -28,6 +28,11 @@ COMPUTE = STUDY.text["compute"]
 shell.prefix(f"export PATH={quote(str(Path(sys.executable).parent))}:$PATH OMP_NUM_THREADS={COMPUTE['threads']}; ")
 
 
+def unless_built(file, *inputs):
+    """The inputs of a keyed file: none once it is there, for then nothing that happens to them can make it stale."""
+    return [] if file.exists() else list(inputs)
+
+
 wildcard_constraints:
     key="[0-9a-f]{16}",
     method=r"\w+",

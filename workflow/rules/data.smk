@@ -18,7 +18,7 @@ rule data:
 
 rule partition:
     input:
-        lambda wildcards: [ancient(file) for file in SPLITS[wildcards.key].data.files.values()],
+        lambda wildcards: unless_built(SPLITS[wildcards.key].file, *SPLITS[wildcards.key].data.files.values()),
     output:
         f"{STORE}/partitions/{{data}}/{{heterogeneity}}/s{{seed}}-{{key}}.parquet",
     log:

@@ -4,8 +4,11 @@ WARM = warm.Worker()
 
 rule train:
     input:
-        ancient(lambda wildcards: CELLS[wildcards.key].split.file),
-        lambda wildcards: [ancient(file) for file in CELLS[wildcards.key].split.data.files.values()],
+        lambda wildcards: unless_built(
+            CELLS[wildcards.key].file,
+            CELLS[wildcards.key].split.file,
+            *CELLS[wildcards.key].split.data.files.values(),
+        ),
     output:
         f"{STORE}/cells/{{method}}/{{data}}/{{heterogeneity}}/s{{seed}}-{{key}}.parquet",
     log:

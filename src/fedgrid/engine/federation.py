@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,6 +14,7 @@ from fedgrid.engine.executor import Executor, Loss, Measurement, Pass, Step, Tra
 from fedgrid.engine.settings import Training
 from fedgrid.engine.tree import Bundle, Tree, leaves, tree_map, weighted_sum
 from fedgrid.models.base import Network
+from fedgrid.randomness import generator
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,20 @@ class Federation:
     def size(self) -> int:
         """Number of clients here, n."""
         return len(self.ids)
+
+    @property
+    def total(self) -> int:
+        """Number of all clients of the federation, N."""
+        return self.world.data.clients
+
+    @property
+    def training(self) -> Training:
+        """The settings that all methods of the study share: learning rate, local epochs, batch size."""
+        return self.world.training
+
+    def random(self, purpose: str) -> np.random.Generator:
+        """The server's random draws of this round, a function of the purpose's name, the seed and the round."""
+        return generator(f"method {purpose}", self.world.seed, self.round)
 
     @property
     def counts(self) -> Tensor:
@@ -120,7 +136,7 @@ class Federation:
         finite.
         """
         task = self._pass(theta, server, clients, epochs, stream)
-        return self.world.executor.train(task, loss, self.world.training.lr if lr is None else lr, part)
+        return self.world.executor.train(task, loss, self.training.lr if lr is None else lr, part)
 
     def iterate(
         self,

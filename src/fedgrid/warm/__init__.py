@@ -23,7 +23,7 @@ class Worker:
         """Starts the server; jobs that come before it listens are plain processes."""
         # the path of a socket may have 107 characters at most, so it lies in the system's folder for temporary files
         os.environ[VARIABLE] = os.path.join(tempfile.mkdtemp(prefix="fedgrid-"), "socket")
-        command = [sys.executable, "-m", "fedgrid.warm.server", os.environ[VARIABLE]]
+        command = [sys.executable, "-m", "fedgrid.warm.server", os.environ[VARIABLE], str(os.getpid())]
         self.process = subprocess.Popen(command, env=os.environ | {"OMP_NUM_THREADS": "1"})
 
     def stop(self) -> None:

@@ -1,7 +1,7 @@
 """The fork server. It imports libraries only, never fedgrid itself, so that a job always runs the code as it is now.
 
-Started as ``python -m fedgrid.warm.server SOCKET``; it ends with the process that started it. A client connects, passes
-its standard output and error, and sends one JSON line {argv, cwd, env}; the exit code comes back as text.
+Started as ``python -m fedgrid.warm.server SOCKET PARENT``; it ends with PARENT, the process that started it. A client
+connects, passes its standard output and error, and sends one JSON line {argv, cwd, env}; the exit code comes back as text.
 """
 
 import contextlib
@@ -26,8 +26,8 @@ class Server(socketserver.ForkingMixIn, socketserver.UnixStreamServer):
     max_children = 1024
     request_queue_size = 128
 
-    def __init__(self, path: str):
-        self.parent = os.getppid()
+    def __init__(self, path: str, parent: int):
+        self.parent = parent
         super().__init__(path, Job)
 
     def service_actions(self) -> None:
@@ -76,15 +76,15 @@ def _run(module: str, *arguments: str) -> int:
         return 1
 
 
-def main(path: str) -> None:
-    """Serves until the parent ends or SIGTERM comes; removes the socket's folder."""
+def main(path: str, parent: int) -> None:
+    """Serves until the parent (a process number) ends or SIGTERM comes; removes the socket's folder."""
     for library in LIBRARIES:
         importlib.import_module(library)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     partial = f"{path}.starting"
     try:
-        with Server(partial) as server:
+        with Server(partial, parent) as server:
             os.rename(partial, path)  # a client sees a socket only once it is listening
             server.serve_forever()
     finally:
@@ -92,4 +92,4 @@ def main(path: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], int(sys.argv[2]))

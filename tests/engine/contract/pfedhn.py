@@ -13,7 +13,6 @@ from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import Method
 from fedgrid.engine.state import State
 from fedgrid.engine.tree import Tree, tree_map
-from fedgrid.randomness import generator
 
 
 class PFedHN(Method):
@@ -37,7 +36,7 @@ class PFedHN(Method):
 
         def draw(name: str, shape: tuple[int, int]) -> Tensor:
             bound = 1 / math.sqrt(shape[1])
-            return some.new_tensor(generator("hypernetwork", fed.world.seed, name).uniform(-bound, bound, shape))
+            return some.new_tensor(fed.random(f"hypernetwork {name}").uniform(-bound, bound, shape))
 
         phi = {name: draw(name, shape) for name, shape in sizes.items()}
         return State().update(server={"phi": phi, "speed": tree_map(torch.zeros_like, phi)})

@@ -36,7 +36,7 @@ class Scaffold(FedAvg):
         w, c = fed.broadcast(s.server.theta), fed.broadcast(s.server.variate)
         kappa = tree_map(torch.sub, c, s.clients.variate)
         local = fed.train(w, self.corrected, clients={"kappa": kappa})
-        distance = local.steps * fed.world.training.lr
+        distance = local.steps * fed.training.lr
 
         def change(w: Tensor, theta: Tensor, c: Tensor) -> Tensor:
             k = distance.reshape(-1, *[1] * (w.dim() - 1))
@@ -46,7 +46,7 @@ class Scaffold(FedAvg):
         dw = fed.upload(tree_map(torch.sub, local.theta, w))
         share = fed.weights if self.weighted else torch.full_like(fed.weights, 1 / fed.size)
         theta = tree_map(lambda a, b: a + self.global_lr * b, s.server.theta, weighted_sum(dw, share))
-        everyone = torch.full_like(fed.weights, 1 / fed.world.data.clients)
+        everyone = torch.full_like(fed.weights, 1 / fed.total)
         variate = tree_map(torch.add, s.server.variate, weighted_sum(dc, everyone))
         own = tree_map(torch.add, s.clients.variate, dc)
         return s.update(server={"theta": theta, "variate": variate}, clients={"variate": own}, trained=local.theta)

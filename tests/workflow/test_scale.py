@@ -1,0 +1,57 @@
+"""Three thousand cells: planning takes seconds."""
+
+import time
+
+import pyarrow as pa
+import yaml
+from checkout import Checkout
+
+from fedgrid.files import write_table
+from fedgrid.grid.study import resolved
+from fedgrid.grid.validation import checked
+
+LIMIT = 10.0
+"Seconds."
+METRICS = ("accuracy_global", "accuracy_personal", "accuracy_trained")
+STUDY = {
+    "name": "large",
+    "data": "digits",
+    "heterogeneity": [{"partition": "dirichlet", "beta": beta / 10, "clients": 4} for beta in range(1, 16)],
+    "seeds": list(range(10)),
+    "methods": {f"ditto {i}": {"method": "ditto", "lam": i / 10} for i in range(20)},
+    "training": {"rounds": 1},
+}
+
+
+def test_three_thousand_cells(tmp_path, monkeypatch):
+    checkout = Checkout(tmp_path / "tree", yaml.safe_dump(STUDY))
+    monkeypatch.chdir(checkout.path)
+    # the first start describes the methods, which imports torch once; the dry run proper comes after it
+    checkout.snakemake("--dry-run")
+    fresh = seconds(checkout, "--dry-run")
+    cells = resolved(checked(STUDY)).cells
+    assert len({cell.key for cell in cells}) == 3000
+    for cell in cells:
+        train_without_training(cell)
+    checkout.snakemake()
+    done, idle = seconds(checkout, "--dry-run"), seconds(checkout)
+    print(f"3,000 cells: dry run fresh {fresh:.1f} s, done {done:.1f} s, run with nothing to do {idle:.1f} s")
+    assert max(fresh, done, idle) <= LIMIT
+    assert (checkout.path / "results/large/report.html").stat().st_size > 10_000
+
+
+def seconds(checkout, *arguments):
+    start = time.monotonic()
+    checkout.snakemake(*arguments)
+    return time.monotonic() - start
+
+
+def train_without_training(cell):
+    """A result file with the right key and made-up numbers, which only the time of planning is measured with."""
+    rows = [(r, c, m, ((hash(cell.key) + c) % 100) / 100) for r in (0, 1) for c in range(4) for m in METRICS]
+    columns = dict(zip(("round", "client", "metric", "value"), zip(*rows, strict=True), strict=True))
+    types = {"round": pa.int32(), "client": pa.int32(), "metric": pa.string(), "value": pa.float64()}
+    table = pa.table({name: pa.array(columns[name], kind) for name, kind in types.items()})
+    costs = {"seconds": {"train": 0.0, "evaluate": 0.0, "total": 0.0}, "peak_memory_bytes": 0}
+    facts = {"status": "ok", "reason": "", "score": "personal", "rounds": 1, "versions": {}, "hardware": {}}
+    write_table(cell.file, table, facts | {"key": cell.key, "spec": cell.spec, "costs": costs})
