@@ -3,6 +3,7 @@
 import argparse
 from typing import Any
 
+from fedgrid.cli.parsing import with_examples
 from fedgrid.components import describe
 from fedgrid.errors import UserError, nearest
 from fedgrid.loading import load, names
@@ -12,7 +13,8 @@ COMMANDS = {"methods": "methods", "datasets": "data", "partitions": "partition",
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
     for command, kind in COMMANDS.items():
-        parser = commands.add_parser(command, help=f"list {command} with their settings and sources")
+        examples = f"fedgrid {command}\nfedgrid {command} {names(kind)[0]}"
+        parser = with_examples(commands, command, f"list {command} with their settings and sources", examples)
         parser.add_argument("name", nargs="?", help="only this one")
         parser.set_defaults(call=_show, kind=kind)
 

@@ -6,6 +6,7 @@ import sys
 
 import fedgrid
 from fedgrid.cli import listing, run, studies, template
+from fedgrid.cli.parsing import Parser
 from fedgrid.errors import UserError, complain
 
 EXAMPLES = """examples:
@@ -16,13 +17,6 @@ EXAMPLES = """examples:
   fedgrid new-method mine                          a commented method in one file
   snakemake --cores 2                              the whole default study
 """
-
-
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaints are one sentence, as all of fedgrid's are."""
-
-    def error(self, message: str):
-        raise UserError(f"{message} (see {self.prog} --help)")
 
 
 def main(argv: list[str] | None = None) -> int:

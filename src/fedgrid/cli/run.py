@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from fedgrid.cli.parsing import with_examples
 from fedgrid.components import describe, parse_setting
 from fedgrid.engine.settings import Training
 from fedgrid.errors import UserError
@@ -15,7 +16,7 @@ from fedgrid.grid.cells import Cell
 from fedgrid.grid.study import Study, data_root, resolved
 from fedgrid.loading import load, names
 
-EXAMPLES = """examples:
+EXAMPLES = """
   fedgrid run fedavg --data digits --partition dirichlet --beta 0.1 --clients 8 --rounds 20 --seed 0
   fedgrid run fedprox --set mu=0.1 --partition pathological --classes 2 --out prox.parquet
   fedgrid run path/to/mine.py --data mnist --fraction 0.1 --model cnn --model-set features=64
@@ -23,8 +24,7 @@ EXAMPLES = """examples:
 
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
-    form = argparse.RawDescriptionHelpFormatter
-    parser = commands.add_parser("run", help="train one cell without Snakemake", epilog=EXAMPLES, formatter_class=form)
+    parser = with_examples(commands, "run", "train one cell without Snakemake", EXAMPLES)
     parser.add_argument("method", metavar="METHOD", help="a name (see fedgrid methods) or path/to/mine.py")
     parser.add_argument("--data", default="digits", help="data set (default: digits)")
     parser.add_argument("--partition", default="dirichlet", help="kind of heterogeneity (default: dirichlet)")
@@ -50,8 +50,10 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
 def _add_settings(group: argparse._ArgumentGroup, parameters: list[Mapping[str, Any]]) -> None:
     """One option a setting; what several kinds of partition share is added once."""
     for parameter in {p["name"]: p for p in parameters}.values():
-        text = f"{parameter['doc']} (default: {parameter['default']})".replace("%", "%%")
-        group.add_argument("--" + parameter["name"].replace("_", "-"), dest=f"setting_{parameter['name']}", help=text)
+        text = f"{parameter['doc'].rstrip('.')} (default: {parameter['default']})".replace("%", "%%")
+        kind = "|".join(parameter.get("choices") or [kind.upper() for kind in parameter["types"]])
+        option = "--" + parameter["name"].replace("_", "-")
+        group.add_argument(option, dest=f"setting_{parameter['name']}", metavar=kind, help=text)
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ import socket
 from collections import Counter
 from pathlib import Path
 
+from fedgrid.cli.parsing import with_examples
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata
 from fedgrid.grid import manifest
@@ -18,15 +19,16 @@ MARKS = {"done": "✓", "diverged": "!", "running": "▶", "failed": "✗", "mis
 
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
-    plan = commands.add_parser("plan", help="which cells of a study are cached and which are to run")
+    text = "which cells of a study are cached and which are to run"
+    plan = with_examples(commands, "plan", text, "fedgrid plan\nfedgrid plan --configfile config/mnist.yaml --cells")
     plan.add_argument("--cells", action="store_true", help="list every cell")
-    status = commands.add_parser("status", help="done, running, failed and missing cells as a grid")
+    text = "done, running, failed and missing cells as a grid, one sign for each seed"
+    status = with_examples(commands, "status", text, "fedgrid status\nfedgrid status --configfile config/mnist.yaml")
     for parser, call in ((plan, _plan), (status, _status)):
         parser.add_argument("--configfile", type=Path, default=DEFAULT, help=f"the study (default: {DEFAULT})")
         parser.set_defaults(call=call)
-    prune = commands.add_parser(
-        "prune", help="list the files of the store that no study needs, and delete them if asked"
-    )
+    text = "list the files of the store that no study needs, and delete them if asked"
+    prune = with_examples(commands, "prune", text, "fedgrid prune\nfedgrid prune --configfile config/*.yaml --delete")
     prune.add_argument(
         "--configfile", type=Path, nargs="*", default=[], help="studies to keep beside those planned last"
     )
