@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import socket
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from fedgrid.grid.cells import Cell
 from fedgrid.grid.study import Study, read, resolved
 
 DEFAULT = Path("config/study.yaml")
+KEPT = ("cells/**/*.parquet", "partitions/**/*.parquet", "data/*/*.parquet", "checkpoints/*", "status/*", "**/.*.tmp")
 MARKS = {"done": "✓", "diverged": "!", "running": "▶", "failed": "✗", "missing": "·"}
 
 
@@ -87,10 +89,10 @@ def _state(cell: Cell, store: Path) -> tuple[str, str]:
     if cell.file.is_file():
         metadata = read_metadata(cell.file)
         return ("done", "") if metadata["status"] == "ok" else (metadata["status"], metadata["reason"])
-    file = store / "status" / f"{cell.key}.json"
-    if not file.is_file():
+    try:
+        noted = json.loads((store / "status" / f"{cell.key}.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
         return "missing", ""
-    noted = json.loads(file.read_text(encoding="utf-8"))
     if noted["state"] == "failed":
         return "failed", noted["reason"]
     if noted["host"] == socket.gethostname() and not _alive(noted["pid"]):
@@ -113,8 +115,8 @@ def _prune(arguments: argparse.Namespace) -> int:
     if not store.is_dir():
         raise UserError(f"--results: there is no store in {arguments.results}")
     needed = {file.resolve() for file in _needed(arguments)}
-    kept = [*store.glob("cells/**/*.parquet"), *store.glob("partitions/**/*.parquet"), *store.glob("data/*/*.parquet")]
-    stale = [file for file in sorted(kept) if file.resolve() not in needed]
+    kept = sorted(file for pattern in KEPT for file in store.glob(pattern))
+    stale = [file for file in kept if file.resolve() not in needed and not _being_written(file)]
     size = sum(file.stat().st_size for file in stale)
     for file in stale:
         print(f"{'deleted' if arguments.delete else 'not needed'}  {file}")
@@ -127,10 +129,16 @@ def _prune(arguments: argparse.Namespace) -> int:
 
 def _needed(arguments: argparse.Namespace) -> set[Path]:
     """Files that some study needs: those planned last in this results folder, and those named."""
-    needed: set[Path] = set()
+    store, needed = arguments.results / "store", set()
     contents = [json.loads(f.read_text(encoding="utf-8")) for f in arguments.results.glob("*/manifest.json")]
     contents += [manifest.content(_read(file)) for file in arguments.configfile]
     for content in contents:
         for cell in content["cells"]:
             needed |= {Path(cell["path"]), Path(cell["partition"]), *map(Path, cell["data_files"])}
+            needed |= {store / "checkpoints" / f"{cell['key']}.pt", store / "status" / f"{cell['key']}.json"}
     return needed
+
+
+def _being_written(file: Path) -> bool:
+    """Whether a temporary file may still become a result: killed jobs leave theirs behind."""
+    return file.suffix == ".tmp" and time.time() - file.stat().st_mtime < 3600
