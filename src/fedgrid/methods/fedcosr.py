@@ -57,6 +57,7 @@ class FedCoSR(Method):
     "Clamps all trained parameters to [0, 1], the literal reading of line 22."
 
     def shared(self, theta: Tree) -> Tree:
+        """The part of θ (or of a stack of them) that travels."""
         return part(theta, "extractor") if self.separate else theta
 
     def setup(self, fed: Federation) -> State:
@@ -68,18 +69,19 @@ class FedCoSR(Method):
         return State().update(server=server, clients=clients)
 
     def round(self, fed: Federation, s: State) -> State:
-        fed.broadcast(s.server.prototypes, s.server.known)
-        local = fed.train(self.personal(fed, s), self.loss, server=s.server)
+        fed.broadcast(s.server.prototypes, s.server.known)  # line 13
+        local = fed.train(self.personal(fed, s), self.loss, server=s.server)  # lines 17–22
         theta = {key: t.clamp(0, 1) for key, t in local.theta.items()} if self.clip_params else local.theta
-        means = class_means(fed.measure(theta, class_sums).sums, fed.counts)
+        means = class_means(fed.measure(theta, class_sums).sums, fed.counts)  # Eqs. 3–4
         fed.upload(means, fed.counts > 0)
-        prototypes, known = aggregate(means, fed.counts, s.server.prototypes, s.server.known)
-        average = fed.average(fed.upload(self.shared(theta)))
+        prototypes, known = aggregate(means, fed.counts, s.server.prototypes, s.server.known)  # Eq. 6
+        average = fed.average(fed.upload(self.shared(theta)))  # Eq. 5
         server = {"theta": average, "prototypes": prototypes, "known": known}
         clients = {"theta": theta, "contrast": local.mean.get("contrast", s.clients.contrast)}
         return s.update(server=server, clients=clients, trained=theta)
 
     def personal(self, fed: Federation, s: State) -> Tree:
+        """θ̂ of Eqs. 8–9: the blended extractor under the client's own head."""
         received = fed.broadcast(s.server.theta)
         return s.clients.theta | blend(self.shared(s.clients.theta), received, self.trust(fed, s))
 
@@ -103,5 +105,6 @@ class FedCoSR(Method):
         z = at.model.features(theta, batch.x)
         total, samples = contrast(z, batch.y, at.server.prototypes, at.server.known, self.temperature)
         weight = self.alpha if self.contrast else 0.0
+        # Eq. 14, with means over the batch in place of expectations
         objective = cross_entropy(at.model.head(theta, z), batch.y) + weight * total / samples.clamp(min=1)
         return objective, {"contrast": (total, samples)}
