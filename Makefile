@@ -26,7 +26,7 @@ clean:
 $(VENV)/.run: pyproject.toml constraints.txt
 	python3 -m venv $(VENV)
 	$(PIP) "$$(grep '^torch==' constraints.txt)"
-	$(PIP) --editable '.[workflow]'
+	$(PIP) --editable '.[workflow,download]'
 	touch $@
 
 $(VENV)/.test: $(VENV)/.run

@@ -4,7 +4,7 @@ from snakemake.utils import min_version
 min_version("9.1")
 
 
-if "methods" not in config:
+if not workflow.configfiles:
 
     configfile: "config/study.yaml"
 

@@ -50,7 +50,15 @@ class Component:
 def describe(cls: type[Component]) -> dict[str, Any]:
     """Everything a study needs to know of a component, as JSON: title, source, summary, parameters."""
     docs = _field_docs(cls)
-    hints = typing.get_type_hints(cls)
+    try:
+        hints = typing.get_type_hints(cls)
+    except NameError as error:
+        raise UserError(f"{cls.__name__}: the type of a setting is unknown ({error})") from error
+    for f in dataclasses.fields(cls):
+        if f.default is dataclasses.MISSING:
+            raise UserError(
+                f"{cls.__name__}: the setting '{f.name}' has no default; write {f.name}: type = hp(default)"
+            )
     parameters = [
         {"name": f.name, "types": _type_names(hints[f.name]), "default": f.default, "doc": docs.get(f.name, "")}
         | dict(f.metadata)
@@ -108,6 +116,8 @@ def _checked(parameter: Mapping[str, Any], value: Any, where: str) -> Any:
     kinds = parameter["types"]
     if "float" in kinds and type(value) is int:
         value = float(value)  # YAML reads `mu: 1` as an integer; one value must have one identity
+    if isinstance(value, str) and "float" in kinds and "str" not in kinds:
+        value = _from_text(["float"], value)  # YAML 1.1 reads 1e-3 as a text
     if type(value).__name__ not in kinds and not (value is None and "None" in kinds):
         raise UserError(f"{where}: expected {' or '.join(kinds)}, got {value!r}")
     if isinstance(value, float) and not math.isfinite(value):
@@ -129,7 +139,7 @@ def _check_limits(parameter: Mapping[str, Any], value: Any, where: str) -> None:
 
 
 def _type_names(hint: Any) -> list[str]:
-    union = isinstance(hint, types.UnionType)
+    union = typing.get_origin(hint) in (types.UnionType, typing.Union)
     return ["None" if t is type(None) else t.__name__ for t in (typing.get_args(hint) if union else (hint,))]
 
 

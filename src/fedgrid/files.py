@@ -1,5 +1,6 @@
 """Files that are either whole or absent: Parquet with JSON metadata, written beside the target and renamed."""
 
+import contextlib
 import json
 import os
 from collections.abc import Iterator
@@ -22,11 +23,25 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
+        with open(temporary, "rb") as written:
+            os.fsync(written.fileno())  # or a power cut may leave an empty file under the final name
         os.replace(temporary, path)
-    except PermissionError as error:
-        raise UserError(f"{path.parent}: cannot write there ({error.strerror})") from error
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written ({error.strerror or error})") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def check_writable(folder: Path, what: str) -> None:
+    """Makes the folder and tries to write there; UserError, naming `what` the user set, where that fails."""
+    probe = folder / f".writable.{os.getpid()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise UserError(f"{what}: cannot write in {folder} ({error.strerror})") from error
 
 
 def write_table(path: Path, table: pa.Table, metadata: dict[str, Any]) -> None:

@@ -16,6 +16,8 @@ import fedgrid
 from fedgrid.components import Component
 from fedgrid.errors import UserError, nearest
 
+OUTSIDE = "fedgrid_outside_"
+"Prefix of the module name of a method in a file outside any package."
 KINDS = {"methods": "method", "data": "data set", "partition": "partition", "models": "model"}
 
 
@@ -32,7 +34,11 @@ def locate(kind: str, reference: str) -> tuple[str, str, Path | None]:
         file = Path(reference)
         if not file.is_file():
             raise UserError(f"method '{reference}': there is no such file")
-        return file.stem, f"fedgrid_outside_{file.stem}", file
+        if not file.stem.isidentifier():
+            raise UserError(
+                f"method '{reference}': the file's name must be letters, digits and '_', it names the method"
+            )
+        return file.stem, f"{OUTSIDE}{file.stem}", file
     if reference not in names(kind):
         raise UserError(f"unknown {KINDS[kind]} '{reference}'; {nearest(reference, names(kind))}")
     if kind == "methods" and reference in _announced():
@@ -48,7 +54,7 @@ def load(kind: str, reference: str) -> type[Component]:
     """The component class of `reference`; UserError in one sentence where it cannot be imported."""
     _, module, file = locate(kind, reference)
     try:
-        loaded = _import_file(module, file) if file else importlib.import_module(module)
+        loaded = _import_file(module, file) if reference.endswith(".py") else importlib.import_module(module)
     except Exception as error:
         if file is None:
             raise
@@ -64,7 +70,7 @@ def load(kind: str, reference: str) -> type[Component]:
 def _import_file(module: str, file: Path) -> ModuleType:
     folder = str(file.parent.resolve())
     if folder not in sys.path:
-        sys.path.append(folder)  # a method outside the package may keep its mathematics in a file beside it
+        sys.path.insert(0, folder)  # a method outside the package may keep its mathematics in a file beside it
     spec = importlib.util.spec_from_file_location(module, file)
     loaded = importlib.util.module_from_spec(spec)
     sys.modules[module] = loaded

@@ -11,6 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from fedgrid.cli.main import main
+from fedgrid.grid import manifest
+from fedgrid.grid.study import read, resolved
+from fedgrid.grid.validation import checked
 from fedgrid.loading import names
 
 STUDY = """
@@ -61,8 +64,9 @@ def test_help(capsys, command):
     assert "examples:" in text
 
 
-def test_plan_run_status_prune(capsys, folder):
+def test_plan_run_status_prune(capsys, folder, monkeypatch):
     assert "4 cells, 0 cached, 4 to run" in said(capsys, "plan", "--configfile", "study.yaml")
+    manifest.write(resolved(checked(read(folder / "study.yaml"))))  # as a run of the workflow does
     run = ["--beta", "0.5", "--clients", "4", "--rounds", "2", "--model-set", "hidden=16", "--model-set", "features=8"]
     assert "ok, 2 rounds" in said(capsys, "run", "local", *run)
     assert "4 cells, 1 cached, 3 to run" in said(capsys, "plan", "--configfile", "study.yaml")
@@ -82,6 +86,9 @@ def test_plan_run_status_prune(capsys, folder):
     said(capsys, "run", "fedprox", *run)
     text = said(capsys, "prune")
     assert text.count("not needed") == 1 and "cells/fedprox" in text
+    monkeypatch.chdir("/")  # where it is called from does not matter
+    assert said(capsys, "prune", "--results", str(folder / "results")).count("not needed") == 1
+    monkeypatch.chdir(folder)
     assert "deleted" in said(capsys, "prune", "--delete")
     assert "0 of 7 files" in said(capsys, "prune")
 
@@ -145,6 +152,44 @@ def test_a_method_outside_the_package(capsys, folder):
     (folder / "elsewhere/mathematics.py").write_text("def half(x):\n    return x / 4\n")
     command = [sys.executable, "-m", "fedgrid.cli.main", "plan", "--configfile", "study.yaml"]
     assert "2 cells, 0 cached" in subprocess.run(command, capture_output=True, text=True).stdout
+
+
+def test_two_outside_methods_may_each_have_a_helper_of_the_same_name(capsys, folder):
+    for name, setting in (("ma", "strength"), ("mb", "power")):
+        (folder / name).mkdir()
+        (folder / name / "helper.py").write_text(
+            "from fedgrid.components import hp\nfrom fedgrid.methods.fedavg import FedAvg\n\n\n"
+            f"class Base(FedAvg):\n    {setting}: float = hp(1.0)\n"
+        )
+        (folder / name / f"{name}.py").write_text('"""It."""\nfrom helper import Base\n\n\nclass It(Base):\n    pass\n')
+    methods = "{ma: {method: ma/ma.py, strength: 2}, mb: {method: mb/mb.py, power: 1e-3}}"
+    (folder / "study.yaml").write_text(STUDY.replace("[local, fedavg]", methods))
+    assert "4 cells, 0 cached" in said(capsys, "plan", "--configfile", "study.yaml")
+
+
+def test_code_that_was_edited_since_planning_is_refused(capsys, folder):
+    from fedgrid.engine import cell
+
+    said(capsys, "run", "local", *SMALL)  # builds the data and the partition
+    study = resolved(
+        checked(read(folder / "study.yaml") | {"training": {"rounds": 3}, "model": {"name": "mlp", "hidden": 16}})
+    )
+    job = study.cells[0].job()
+    options = ["--out", "o.parquet", "--checkpoint", "c", "--status", "s.json"]
+    job["code"]["fingerprint"] = "0" * 16
+    assert cell.main([json.dumps(job), *options]) == 2
+    assert "edited since this cell was planned" in capsys.readouterr().err
+    assert json.loads((folder / "s.json").read_text())["state"] == "failed"
+    assert not (folder / "o.parquet").exists()
+
+
+def test_the_manifest_says_what_each_method_was_trained_with(folder):
+    text = STUDY.replace("[local, fedavg]", "{fedavg: {training: {lr: 0.5}}, local: }")
+    (folder / "study.yaml").write_text(text)
+    study = manifest.content(resolved(checked(read(folder / "study.yaml"))))["study"]
+    assert study["protocol"]["lr"] == 0.05
+    assert study["methods"]["fedavg"]["settings"] == {"training.lr": 0.5}
+    assert study["methods"]["local"]["settings"] == {}
 
 
 def test_a_new_method_passes_the_suite_as_it_is(capsys, folder, request):

@@ -78,6 +78,15 @@ STUDIES = {
     "negative seed": ({"seeds": [-1]}, ["seeds.0"]),
     "a seed twice": ({"seeds": [1, 1]}, ["seeds", "twice"]),
     "seeds as text": ({"seeds": "012"}, ["seeds", "a list"]),
+    "a seed too large for a file": ({"seeds": [3_000_000_000]}, ["seeds.0"]),
+    "all seeds the same run": ({"seeds": [0, 1], "partition_seed": 0, "train_seed": 0}, ["seeds", "partition_seed"]),
+    "a label that is a number": ({"methods": {3: {"method": "fedavg"}}}, ["methods", "3"]),
+    "a label that is nothing": ({"methods": {None: None}}, ["methods"]),
+    "a method's file that no name can name": ({"methods": {"a": {"method": "my-method.py"}}}, ["my-method.py"]),
+    "a method that is not UTF-8": ({"methods": {"a": {"method": "latin.py"}}}, ["latin.py", "UTF-8"]),
+    "a method whose setting has no default": ({"methods": {"a": {"method": "bare.py"}}}, ["Bare", "no default"]),
+    "a name that is the store's": ({"name": "store"}, ["name", "store"]),
+    "a name that leads elsewhere": ({"name": ".."}, ["name", ".."]),
     "a name that is no folder": ({"name": "a/b"}, ["name", "a/b"]),
     "unknown score": ({"report": {"score": "best"}}, ["report.score", "best"]),
     "unknown device": ({"compute": {"device": "gpu"}}, ["compute.device", "gpu"]),
@@ -101,6 +110,11 @@ COMMANDS = {
     "run with a negative seed": (["run", "fedavg", "--seed", "-1"], ["--seed"]),
     "run of an unknown model": (["run", "fedavg", "--model", "resnet"], ["resnet"]),
     "run over another cell": (["run", "fedavg", "--out", "file.txt"], ["file.txt"]),
+    "a study with a key that stands twice": (["plan", "--configfile", "twice.yaml"], ["twice.yaml", "'a'"]),
+    "run on no device": (["run", "fedavg", "--device", "gpu"], ["--device", "gpu"]),
+    "run with no thread": (["run", "fedavg", "--threads", "0"], ["--threads"]),
+    "run into a folder": (["run", "fedavg", "--out", "."], ["--out", "folder"]),
+    "run into nowhere": (["run", "fedavg", "--clients", "4", "--rounds", "1", "--out", "/proc/x"], ["--out", "/proc"]),
     "run on a device that is not there": (["run", "fedavg", "--clients", "4", "--device", "cuda:9"], ["cuda:9"]),
     "unknown name in a list": (["methods", "fedavgg"], ["fedavgg", "'fedavg'"]),
     "new method with a bad name": (["new-method", "Fed Mine"], ["Fed Mine"]),
@@ -115,8 +129,12 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FEDGRID_DATA", raising=False)
     texts = {"broken.py": "class :", "failing.py": "import no_such_thing", "empty.py": "", "file.txt": "text"}
-    for name, text in (texts | {"broken.yaml": "a: [", "list.yaml": "[1]"}).items():
+    for name, text in (texts | {"broken.yaml": "a: [", "list.yaml": "[1]", "twice.yaml": "{a: 1, a: 2}"}).items():
         (tmp_path / name).write_text(text)
+    (tmp_path / "latin.py").write_bytes('"""é"""'.encode("latin-1"))
+    (tmp_path / "my-method.py").write_text("")
+    code = "from fedgrid.methods.fedavg import FedAvg\n\n\nclass Bare(FedAvg):\n    mu: float\n"
+    (tmp_path / "bare.py").write_text(code)
     return tmp_path
 
 

@@ -98,6 +98,7 @@ def toy(folder, part, **changes):
         ({"rows": [bytes(784), bytes(784), bytes(783)]}, "not a whole data set file"),
         ({"facts": {"height": "14", "width": "56"}}, "another shape"),
         ({"facts": {"encoding": "jpeg"}}, "encoded as jpeg"),
+        ({}, "not those of the original data set"),
     ],
 )
 def test_damaged_data_are_refused_and_nothing_is_written(tmp_path, changes, words):

@@ -77,7 +77,32 @@ def test_a_cell_loads_no_module_that_its_fingerprint_misses(method_name, tmp_pat
     others = ("fedgrid.cli", "fedgrid.grid", "fedgrid.prepare", "fedgrid.data.digits", "fedgrid.data.sources")
     others += ("fedgrid.partition",)  # what plans and prepares a cell has keys of its own
     assert {m for m in loaded - covered if not m.startswith(others)} == set()
-    assert not {m for m in covered if m.startswith(("fedgrid.cli", "fedgrid.analysis", "fedgrid.grid"))}
+    assert not {m for m in covered if m.startswith(("fedgrid.cli", "fedgrid.analysis", "fedgrid.grid.cells"))}
+
+
+def announced(tmp_path):
+    package = tmp_path / "theirs"
+    (package / "methods").mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "common.py").write_text("A = 1\n")
+    (package / "methods/__init__.py").write_text("K = 1\n")
+    code = "import os\nfrom theirs.common import A\nfrom ..common import A as B\nfrom . import K\n"
+    (package / "methods/mine.py").write_text(code)
+    return package
+
+
+@pytest.mark.parametrize("file", ["common.py", "methods/__init__.py", "methods/mine.py"])
+def test_the_package_of_an_announced_method_counts(tmp_path, file):
+    package = announced(tmp_path)
+    given = ("theirs.methods.mine", package / "methods/mine.py")
+    before, modules = fingerprint(*given), closure(*given)
+    assert modules == ["theirs", "theirs.common", "theirs.methods", "theirs.methods.mine"]
+    (package / file).write_text((package / file).read_text() + "B = 22\n")
+    assert fingerprint(*given) != before
+
+
+def test_the_version_number_does_not_count(tmp_path):
+    assert changed(tmp_path, '__version__ = "1"\nx = 1') == changed(tmp_path, '__version__ = "2.0"\nx = 1')
 
 
 def test_canonical_json():

@@ -1,13 +1,14 @@
 """What an edit recomputes: exactly what depends on it."""
 
+import fcntl
 import shutil
 
 import pyarrow.parquet as pq
 import pytest
 from checkout import Checkout
 
-ANALYSIS = {"results": 1, "tables": 1, "curves": 1, "report": 1}
-BUBBLES = {"bubbles": 1}
+REDRAWN = {"results": 1, "tables": 1, "curves": 1, "report": 1}
+ANALYSIS = REDRAWN | {"bubbles": 1}
 METHODS = "src/fedgrid/methods/"
 EVERY = {name: 2 for name in ("local", "fedavg", "fedprox", "fedper", "fedcosr")}
 CASES = {
@@ -39,8 +40,8 @@ CASES = {
     "the engine": ([("src/fedgrid/engine/loop.py", "steps += 1", "steps = steps + 1")], EVERY | ANALYSIS),
     "a model that no cell uses": ([("src/fedgrid/models/cnn.py", "smallest = 16", "smallest = 17")], {}),
     "a data set that no cell uses": ([("src/fedgrid/data/mnist.py", "0.1307", "0.1308")], {}),
-    "analysis": ([("src/fedgrid/analysis/style.py", '"font.size": 9', '"font.size": 8')], ANALYSIS | BUBBLES),
-    "the report's template": ([("src/fedgrid/analysis/templates/report.css", "{", " {")], ANALYSIS | BUBBLES),
+    "analysis": ([("src/fedgrid/analysis/style.py", '"font.size": 9', '"font.size": 8')], ANALYSIS),
+    "the report's template": ([("src/fedgrid/analysis/templates/report.css", "{", " {")], ANALYSIS),
     "a command": ([("src/fedgrid/cli/studies.py", '"missing": "·"', '"missing": "-"')], {}),
     "a rule's shell text": ([("workflow/rules/train.smk", "python -S -E", "python  -S -E")], {}),
 }
@@ -70,7 +71,7 @@ def test_a_deleted_cell_is_trained_again_and_equal(checkout):
     cell = checkout.cells()[3]
     before = pq.read_table(cell).to_pydict()
     cell.unlink()
-    assert checkout.planned() == {cell.parts[-4]: 1} | ANALYSIS
+    assert checkout.planned() == {cell.parts[-4]: 1} | REDRAWN
     checkout.snakemake()
     assert pq.read_table(cell).to_pydict() == before
     assert checkout.planned() == {}
@@ -82,7 +83,7 @@ def test_finished_cells_need_neither_their_partition_nor_their_data(checkout):
     shutil.rmtree(store / "partitions")
     assert checkout.planned() == {}
     shutil.rmtree(checkout.path / "results/tiny/figures")
-    assert checkout.planned() == {"data": 1, "partition": 1, "curves": 1, "report": 1} | BUBBLES
+    assert checkout.planned() == {"data": 1, "partition": 1, "curves": 1, "report": 1, "bubbles": 1}
 
 
 def test_touching_anything_does_nothing(checkout):
@@ -111,7 +112,36 @@ def test_an_edit_that_is_taken_back_costs_nothing(checkout):
     assert table.read_bytes() == before
 
 
+def test_a_second_run_on_the_store_is_refused_in_one_sentence(checkout):
+    checkout.cells()[0].unlink()
+    with open(checkout.path / "results/store/.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        said = checkout.snakemake(code=2)
+        assert said.count("fedgrid: another run is at work on") == 1 and "Traceback" not in said
+        assert checkout.planned()  # looking is allowed
+    checkout.snakemake()
+
+
+def test_the_order_of_seeds_decides_which_partition_is_pictured(checkout):
+    checkout.edit("config/study.yaml", "[0, 1]", "[1, 0]")
+    assert checkout.planned() == ANALYSIS
+
+
+def test_tables_follow_the_code_after_a_run_of_the_results_alone(checkout):
+    checkout.edit("src/fedgrid/analysis/captions.py", "A dash stands for", "A bar stands for")
+    checkout.snakemake("results/tiny/results.parquet")
+    checkout.snakemake()
+    assert "A bar stands for" in (checkout.path / "results/tiny/tables/accuracy.md").read_text()
+
+
+def test_a_study_without_methods_is_not_filled_from_the_default_one(checkout):
+    study = "{name: other, data: digits, heterogeneity: [{partition: dirichlet}]}"
+    (checkout.path / "config/other.yaml").write_text(study)
+    said = checkout.snakemake("--configfile", "config/other.yaml", "--dry-run", code=2)
+    assert "fedgrid: study: the key 'methods' is missing" in said
+
+
 def test_another_study_takes_finished_cells_from_the_store(checkout):
     checkout.edit("config/study.yaml", "name: tiny", "name: twin")
     checkout.edit("config/study.yaml", "  local:\n", "")
-    assert checkout.planned() == ANALYSIS | BUBBLES
+    assert checkout.planned() == ANALYSIS

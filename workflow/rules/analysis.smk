@@ -29,12 +29,13 @@ rule results:
     conda:
         "../envs/fedgrid.yaml"
     shell:
-        "python -m fedgrid.analysis.collect {input.manifest} {output} > {log} 2>&1"
+        "python -m fedgrid.analysis.collect {input.manifest:q} {output:q} > {log:q} 2>&1"
 
 
 rule tables:
     input:
-        f"{OUT}/results.parquet",
+        results=f"{OUT}/results.parquet",
+        analysis=ANALYSIS,
     output:
         [f"{OUT}/tables/{name}.{kind}" for name, kind in product(["accuracy", "costs"], ["csv", "md", "tex", "html"])],
     log:
@@ -44,12 +45,13 @@ rule tables:
     params:
         folder=lambda wildcards, output: Path(output[0]).parent,
     shell:
-        "python -m fedgrid.analysis.tables {input} {params.folder} > {log} 2>&1"
+        "python -m fedgrid.analysis.tables {input.results:q} {params.folder:q} > {log:q} 2>&1"
 
 
 rule curves:
     input:
-        f"{OUT}/results.parquet",
+        results=f"{OUT}/results.parquet",
+        analysis=ANALYSIS,
     output:
         multiext(f"{OUT}/figures/curves-{{data}}", ".svg", ".pdf", ".txt"),
     log:
@@ -59,12 +61,13 @@ rule curves:
     params:
         stem=lambda wildcards, output: Path(output[0]).with_suffix(""),
     shell:
-        "python -m fedgrid.analysis.figures curves {input} {params.stem} --data {wildcards.data} > {log} 2>&1"
+        "python -m fedgrid.analysis.figures curves {input.results:q} {params.stem:q} --data {wildcards.data} > {log:q} 2>&1"
 
 
 rule ablation:
     input:
-        f"{OUT}/results.parquet",
+        results=f"{OUT}/results.parquet",
+        analysis=ANALYSIS,
     output:
         multiext(f"{OUT}/figures/ablation-{{method}}-{{data}}", ".svg", ".pdf", ".txt"),
     log:
@@ -74,13 +77,14 @@ rule ablation:
     params:
         stem=lambda wildcards, output: Path(output[0]).with_suffix(""),
     shell:
-        "python -m fedgrid.analysis.figures ablation {input} {params.stem} --method {wildcards.method}"
-        " --data {wildcards.data} > {log} 2>&1"
+        "python -m fedgrid.analysis.figures ablation {input.results:q} {params.stem:q} --method {wildcards.method}"
+        " --data {wildcards.data} > {log:q} 2>&1"
 
 
 rule bubbles:
     input:
         partition=lambda wildcards: PICTURED[wildcards.data, wildcards.heterogeneity].file,
+        manifest=MANIFEST,
         analysis=ANALYSIS,
     output:
         multiext(f"{OUT}/figures/partition-{{data}}-{{heterogeneity}}", ".svg", ".pdf", ".txt"),
@@ -92,7 +96,7 @@ rule bubbles:
         stem=lambda wildcards, output: Path(output[0]).with_suffix(""),
         title=lambda wildcards: manifest.title(PICTURED[wildcards.data, wildcards.heterogeneity]),
     shell:
-        "python -m fedgrid.analysis.figures partition {input.partition} {params.stem} --title {params.title:q} > {log} 2>&1"
+        "python -m fedgrid.analysis.figures partition {input.partition:q} {params.stem:q} --title {params.title:q} > {log:q} 2>&1"
 
 
 rule report:
@@ -100,6 +104,7 @@ rule report:
         results=f"{OUT}/results.parquet",
         tables=f"{OUT}/tables/accuracy.html",
         figures=FIGURES,
+        analysis=ANALYSIS,
     output:
         f"{OUT}/report.html",
     log:
@@ -110,5 +115,5 @@ rule report:
         tables=lambda wildcards, input: Path(input.tables).parent,
         configfile=CONFIGFILE,
     shell:
-        "python -m fedgrid.analysis.report {input.results} {output} --tables {params.tables} --figures {input.figures}"
-        " --configfile {params.configfile:q} > {log} 2>&1"
+        "python -m fedgrid.analysis.report {input.results:q} {output:q} --tables {params.tables:q} --figures {input.figures:q}"
+        " --configfile {params.configfile:q} > {log:q} 2>&1"

@@ -7,10 +7,13 @@ from fedgrid import warm
 from fedgrid.errors import UserError, complain
 from fedgrid.grid import manifest
 from fedgrid.grid.identity import canonical
-from fedgrid.grid.study import data_root, resolved
+from fedgrid.grid.lock import StoreLock
+from fedgrid.grid.study import data_root, read, resolved
 from fedgrid.grid.validation import checked
 
 try:
+    for file in workflow.configfiles:
+        read(Path(file))  # Snakemake itself lets a key stand twice
     STUDY = resolved(checked(config))
     DATA_ROOT = data_root(STUDY.text)
     MANIFEST, ANALYSIS = manifest.write(STUDY), manifest.write_analysis(STUDY)
@@ -19,9 +22,10 @@ except UserError as error:
 
 STORE = STUDY.store
 DATA = {data.key: data for data in STUDY.data}
-CONFIGFILE = workflow.configfiles[-1] if workflow.configfiles else "study.yaml"
+CONFIGFILE = workflow.configfiles[-1]
 SPLITS = {split.key: split for split in STUDY.splits}
 CELLS = {cell.key: cell for cell in STUDY.cells}
+LOCK = StoreLock(STORE)
 COMPUTE = STUDY.text["compute"]
 
 # jobs run with the interpreter that runs Snakemake, whether or not its environment is activated

@@ -28,14 +28,19 @@ rule train:
         every=COMPUTE["checkpoint_every"],
         device=COMPUTE["device"],
     shell:
-        "python -S -E {params.client:q} fedgrid.engine.cell {params.job:q} --out {output} --checkpoint {params.checkpoint}"
-        " --status {params.status} --checkpoint-every {params.every} --device {params.device} --threads {threads}"
-        " > {log} 2>&1"
+        "python -S -E {params.client:q} fedgrid.engine.cell {params.job:q} --out {output:q} --checkpoint {params.checkpoint:q}"
+        " --status {params.status:q} --checkpoint-every {params.every} --device {params.device} --threads {threads}"
+        " > {log:q} 2>&1"
 
 
 # Hooks do not run on a cluster's nodes: there, and wherever no server listens, each cell is a plain process.
 onstart:
-    WARM.start()
+    try:
+        LOCK.acquire()
+    except UserError as error:
+        sys.exit(complain(error))
+    if any(not cell.file.exists() for cell in STUDY.cells):
+        WARM.start()
 
 
 onsuccess:
@@ -45,4 +50,4 @@ onsuccess:
 
 onerror:
     WARM.stop()
-    print("Some jobs failed: their logs are above; fedgrid status shows the cells.", file=sys.stderr)
+    print("Stopped, or some jobs failed: see above and fedgrid status. The same command goes on.", file=sys.stderr)

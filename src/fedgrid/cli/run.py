@@ -1,6 +1,7 @@
 """``fedgrid run METHOD``: one cell without Snakemake, with a progress bar and its final scores."""
 
 import argparse
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +11,7 @@ from fedgrid.cli.parsing import with_examples
 from fedgrid.components import describe, parse_setting
 from fedgrid.engine.settings import Training
 from fedgrid.errors import UserError
-from fedgrid.files import read_metadata
+from fedgrid.files import check_writable, read_metadata
 from fedgrid.grid.catalog import description
 from fedgrid.grid.cells import Cell
 from fedgrid.grid.study import Study, data_root, resolved
@@ -69,8 +70,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _study(arguments: argparse.Namespace) -> dict[str, Any]:
     """The study of one cell that the options describe."""
-    if arguments.seed < 0:
-        raise UserError(f"--seed: must be at least 0, got {arguments.seed}")
+    _check(arguments)
     cache = Path(arguments.results) / "store" / "descriptions"
     method = description("methods", arguments.method, cache)
     model = description("models", arguments.model, cache)
@@ -91,6 +91,22 @@ def _study(arguments: argparse.Namespace) -> dict[str, Any]:
         "training": _typed(training, {k: v for k, v in given.items() if k in ours}, set()),
         "seeds": [arguments.seed],
     }
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Raises UserError for options outside their range; settings are checked against their components."""
+    if arguments.seed < 0:
+        raise UserError(f"--seed: must be at least 0, got {arguments.seed}")
+    if arguments.threads < 1:
+        raise UserError(f"--threads: must be at least 1, got {arguments.threads}")
+    if arguments.checkpoint_every <= 0:
+        raise UserError(f"--checkpoint-every: must be greater than 0, got {arguments.checkpoint_every}")
+    if not re.fullmatch("auto|cpu|cuda(:[0-9]+)?", arguments.device):
+        raise UserError(f"--device: must be auto, cpu, cuda or cuda:NUMBER, got '{arguments.device}'")
+    if arguments.out and arguments.out.is_dir():
+        raise UserError(f"--out: {arguments.out} is a folder, name a file")
+    if arguments.out:
+        check_writable(arguments.out.parent, "--out")
 
 
 def _typed(description: Mapping[str, Any], given: Mapping[str, str], others: set[str]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import re
 import socket
 import time
 from collections import Counter
@@ -47,7 +48,6 @@ def _read(file: Path) -> Study:
 
 def _plan(arguments: argparse.Namespace) -> int:
     study = _read(arguments.configfile)
-    manifest.write(study)
     cells = {cell.key: cell for cell in study.cells}
     cached = {key for key, cell in cells.items() if cell.file.is_file()}
     width = max(len(method.label) for method in study.methods)
@@ -114,9 +114,9 @@ def _prune(arguments: argparse.Namespace) -> int:
     store = arguments.results / "store"
     if not store.is_dir():
         raise UserError(f"--results: there is no store in {arguments.results}")
-    needed = {file.resolve() for file in _needed(arguments)}
+    needed = _needed(arguments)
     kept = sorted(file for pattern in KEPT for file in store.glob(pattern))
-    stale = [file for file in kept if file.resolve() not in needed and not _being_written(file)]
+    stale = [file for file in kept if not _keys(file) & needed and not _being_written(file)]
     size = sum(file.stat().st_size for file in stale)
     for file in stale:
         print(f"{'deleted' if arguments.delete else 'not needed'}  {file}")
@@ -127,16 +127,16 @@ def _prune(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _needed(arguments: argparse.Namespace) -> set[Path]:
-    """Files that some study needs: those planned last in this results folder, and those named."""
-    store, needed = arguments.results / "store", set()
+def _needed(arguments: argparse.Namespace) -> set[str]:
+    """Keys that some study needs: those planned last in this results folder, and those named."""
     contents = [json.loads(f.read_text(encoding="utf-8")) for f in arguments.results.glob("*/manifest.json")]
     contents += [manifest.content(_read(file)) for file in arguments.configfile]
-    for content in contents:
-        for cell in content["cells"]:
-            needed |= {Path(cell["path"]), Path(cell["partition"]), *map(Path, cell["data_files"])}
-            needed |= {store / "checkpoints" / f"{cell['key']}.pt", store / "status" / f"{cell['key']}.json"}
-    return needed
+    return {key for content in contents for cell in content["cells"] for key in cell["needs"]}
+
+
+def _keys(file: Path) -> set[str]:
+    """Keys in the names of a file and its folder."""
+    return set(re.findall(r"[0-9a-f]{16}", f"{file.parent.name}/{file.name}"))
 
 
 def _being_written(file: Path) -> bool:

@@ -31,6 +31,8 @@ class DataSet(Component, abc.ABC):
 
     images: ClassVar[int]
     "Number of images, all parts together."
+    checksum: ClassVar[str] = ""
+    "SHA-256 of all pixels and labels (see `_checksum`), where every copy must be the same."
     shape: ClassVar[tuple[int, int, int]]
     "Height, width, channels."
     classes: ClassVar[tuple[str, ...]]
@@ -71,6 +73,9 @@ def convert(data: DataSet, root: Path | None, download: Path | None, outputs: Ma
     parts = data.load(root, download)
     for part in PARTS:
         _check(data, part, parts[part])
+    checksum = _checksum(parts)
+    if data.checksum and checksum != data.checksum:
+        raise UserError(f"data '{type(data).__name__.lower()}': the images are not those of the original data set")
     facts = {
         "shape": list(data.shape),
         "classes": list(data.classes),
@@ -78,7 +83,7 @@ def convert(data: DataSet, root: Path | None, download: Path | None, outputs: Ma
         "mean": list(data.mean),
         "std": list(data.std),
         "source": data.source,
-        "checksum": _checksum(parts),
+        "checksum": checksum,
     }
     for part in PARTS:
         flat = np.ascontiguousarray(parts[part].pixels).reshape(-1)

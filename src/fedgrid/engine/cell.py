@@ -29,8 +29,10 @@ from fedgrid.engine.rounds import Outcome, Saving, federate
 from fedgrid.engine.settings import Training
 from fedgrid.errors import UserError, complain
 from fedgrid.files import write_table, write_text
+from fedgrid.grid.identity import fingerprint
 from fedgrid.loading import load
 
+MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
 Tell = Callable[[Progress, str], None]
 
 
@@ -39,14 +41,23 @@ def run(
 ) -> Outcome:
     """Trains the cell of a job and writes its results to `out`; the checkpoint is removed at the end."""
     torch.set_num_threads(threads)
+    _check_code(job)
     torch.backends.cudnn.deterministic, torch.backends.cudnn.allow_tf32 = True, False
     spec = job["spec"]
     method = load("methods", job["files"]["method"] or spec["method"]["name"])(**spec["method"]["settings"])
     world = _world(job, torch.device(_device(device)))
     outcome = federate(method, world, saving, tell)
+    _check_code(job)
     write_table(out, outcome.progress.record.table(), _metadata(job, method, world, outcome))
     saving.file.unlink(missing_ok=True)
     return outcome
+
+
+def _check_code(job: Mapping[str, Any]) -> None:
+    """Raises UserError where the code is no longer that of the cell's key: its result would bear a false name."""
+    code, file = job["code"], job["files"]["method"]
+    if fingerprint(code["module"], file and Path(file), code["also"]) != code["fingerprint"]:
+        raise UserError("the code was edited since this cell was planned: run the same command again")
 
 
 def _world(job: Mapping[str, Any], device: torch.device) -> World:
@@ -71,7 +82,7 @@ def _metadata(job: Mapping[str, Any], method: Method, world: World, outcome: Out
     on_gpu = world.device.type == "cuda"
     # summed over all attempts of a cell that was interrupted; starting and loading are not part of it
     costs = {"seconds": progress.seconds | {"total": sum(progress.seconds.values())}}
-    costs["peak_memory_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    costs["peak_memory_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS_UNIT
     costs["peak_device_memory_bytes"] = torch.cuda.max_memory_allocated(world.device) if on_gpu else 0
     versions = {"python": platform.python_version(), "fedgrid": fedgrid.__version__}
     versions |= {"torch": torch.__version__, "numpy": np.__version__}

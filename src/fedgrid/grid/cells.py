@@ -7,7 +7,7 @@ The key of a file stands in its path and covers all that the file depends on, so
     cell        method, hyperparameters, model, training, seed, key of the partition, code the cell can reach
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -38,7 +38,7 @@ class Variant:
         """Name and settings, as they stand in a cell's specification."""
         return {"name": self.name, "settings": dict(self.settings)}
 
-    def code(self, also: tuple[str, ...] = ()) -> str:
+    def code(self, also: Iterable[str] = ()) -> str:
         """Fingerprint of the component's code."""
         file = self.description["file"]
         return fingerprint(self.description["module"], Path(file) if file else None, also)
@@ -99,6 +99,8 @@ class Cell:
     heterogeneity: str
     seed: int
     train_seed: int
+    code: str
+    "Fingerprint of all code that the cell can reach."
     key: str
     file: Path
 
@@ -117,7 +119,8 @@ class Cell:
         """What the process that trains this cell is told, as JSON."""
         files = {"partition": str(self.split.file), "method": self.method.variant.description["file"]}
         files["data"] = {part: str(file) for part, file in self.split.data.files.items()}
-        return {"key": self.key, "spec": self.spec, "files": files}
+        code = {"module": self.method.variant.description["module"], "also": also(self.model), "fingerprint": self.code}
+        return {"key": self.key, "spec": self.spec, "files": files, "code": code}
 
 
 def variant(description: Description, given: Mapping[str, Any], where: str) -> Variant:
@@ -148,9 +151,14 @@ def split_in(store: Path, partition: Variant, data: Data, seed: int) -> Split:
     return Split(partition, data, seed, key, file)
 
 
+def also(model: Variant) -> list[str]:
+    """The modules that a cell needs beside its method's."""
+    return [ENGINE, model.description["module"]]
+
+
 def code_of(method: Method, model: Variant) -> str:
     """Fingerprint of the code that a method's cells can reach: its own, the model's and the engine's."""
-    return method.variant.code((ENGINE, model.description["module"]))
+    return method.variant.code(also(model))
 
 
 def cell_in(store: Path, method: Method, code: str, split: Split, model: Variant, seed: int, train_seed: int) -> Cell:
@@ -159,7 +167,7 @@ def cell_in(store: Path, method: Method, code: str, split: Split, model: Variant
     identity = [method.variant.spec, model.spec, dict(method.training), split.key, train_seed, code]
     key = digest(identity)
     folder = store / "cells" / method.variant.name / split.data.variant.name / heterogeneity
-    return Cell(method, split, model, heterogeneity, seed, train_seed, key, folder / f"s{seed}-{key}.parquet")
+    return Cell(method, split, model, heterogeneity, seed, train_seed, code, key, folder / f"s{seed}-{key}.parquet")
 
 
 def grid(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import fedgrid
+from fedgrid.loading import OUTSIDE
 
 PACKAGE = "fedgrid"
 
@@ -32,20 +33,25 @@ def fingerprint(module: str, file: Path | None = None, also: Iterable[str] = ())
     Comments, docstrings and formatting do not count; library code does not either (its versions are recorded in every
     result). The import graph is read from the source, nothing is imported.
     """
-    sources = _Sources(file)
-    return digest({name: sources.node(name)[0] for name in sources.closure([module, *also], module)})
+    sources = _Sources(module, file)
+    return digest({name: sources.node(name)[0] for name in sources.closure([module, *also])})
 
 
 def closure(module: str, file: Path | None = None, also: Iterable[str] = ()) -> list[str]:
     """Names of the modules that `fingerprint` covers, sorted."""
-    return sorted(_Sources(file).closure([module, *also], module))
+    return sorted(_Sources(module, file).closure([module, *also]))
 
 
 class _Sources:
-    """The modules of the package and, where `outside` is a method's file elsewhere, those of its folder."""
+    """The modules of fedgrid and, for a method elsewhere, those of its folder or of the package that announces it."""
 
-    def __init__(self, outside: Path | None):
-        self.outside = outside
+    def __init__(self, module: str, file: Path | None):
+        self.root, self.package, self.alias = None, None, {}
+        if file and module.startswith(OUTSIDE):
+            self.root, self.alias = file.parent, {module: file.stem}
+        elif file:
+            depth = module.count(".") + (file.name == "__init__.py")
+            self.root, self.package = file.parents[depth], module.partition(".")[0]
 
     def node(self, name: str) -> tuple[str, frozenset[str]]:
         file = self.file(name)
@@ -54,11 +60,13 @@ class _Sources:
     def file(self, name: str) -> Path | None:
         if name == PACKAGE or name.startswith(PACKAGE + "."):
             return _module_file(Path(fedgrid.__file__).parents[1], name)
-        return _module_file(self.outside.parent, name) if self.outside else None
+        if name == self.package or name.startswith(f"{self.package}."):
+            return _module_file(self.root, name)
+        return _module_file(self.root, name) if self.root and name and not self.package else None
 
-    def closure(self, entries: list[str], module: str) -> set[str]:
+    def closure(self, entries: list[str]) -> set[str]:
         seen: set[str] = set()
-        todo = [self.outside.stem if self.outside and entry == module else entry for entry in entries]
+        todo = [self.alias.get(entry, entry) for entry in entries]
         while todo:
             name = todo.pop()
             if name not in seen:
@@ -70,13 +78,13 @@ class _Sources:
 @functools.cache
 def _module_file(root: Path, name: str) -> Path | None:
     path = root.joinpath(*name.split("."))
-    return next((f for f in (path.with_suffix(".py"), path / "__init__.py") if f.is_file()), None)
+    return next((f for f in (path / "__init__.py", path.with_suffix(".py")) if f.is_file()), None)
 
 
 @functools.cache
 def _read(file: Path, mtime: int, name: str) -> tuple[str, frozenset[str]]:
     """Digest of one module's code and the names it may import, its parent packages included."""
-    tree = ast.parse(file.read_text(encoding="utf-8"))
+    tree = ast.parse(file.read_text(encoding="utf-8"), filename=str(file))
     imported = {".".join(name.split(".")[:i]) for i in range(1, name.count(".") + 1)}
     for node in ast.walk(tree):
         imported.update(_imported(node, name, file.name == "__init__.py"))
@@ -102,11 +110,16 @@ def _plain(node: Any) -> Any:
     Absent and empty fields are left out, so that a Python release that adds a field to a node changes nothing.
     """
     if isinstance(node, list):
-        return [_plain(item) for item in node if not _is_bare_string(item)]
+        return [_plain(item) for item in node if not _is_bare_string(item) and not _is_version(item)]
     if not isinstance(node, ast.AST):
-        return node if isinstance(node, str | int | bool | None) else repr(node)
+        return node if isinstance(node, str | int | bool | None) else [type(node).__name__, repr(node)]
     fields = {k: _plain(v) for k, v in ast.iter_fields(node) if k != "kind" and v is not None and v != []}
     return [type(node).__name__, fields]
+
+
+def _is_version(node: Any) -> bool:
+    """A release changes the number; what it does to results is in the code."""
+    return isinstance(node, ast.Assign) and [getattr(t, "id", "") for t in node.targets] == ["__version__"]
 
 
 def _is_bare_string(node: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 import fedgrid
 from fedgrid.files import write_text
-from fedgrid.grid.cells import Cell, Split, Variant
+from fedgrid.grid.cells import Cell, Method, Split, Variant
 from fedgrid.grid.identity import digest, fingerprint
 from fedgrid.grid.study import Study
 from fedgrid.loading import load
@@ -45,27 +45,28 @@ def content(study: Study) -> dict[str, Any]:
             "title": study.text.get("title", study.name),
             **study.text["report"],
             "rounds": max(method.training["rounds"] for method in study.methods),
-            "protocol": dict(study.methods[0].training),
+            "protocol": dict(study.training),
             "data": {d.variant.name: d.variant.description["title"] for d in study.data},
             "heterogeneity": partitions,
             "model": ", ".join([study.model.name, *(f"{k}={v}" for k, v in study.model.settings.items())]),
-            "methods": {m.label: _method(m) for m in study.methods},
+            "methods": {m.label: _method(m, study.training) for m in study.methods},
             "seeds": study.text["seeds"],
         },
         "cells": [_cell(cell) for cell in study.cells],
     }
 
 
-def _method(method) -> dict[str, Any]:
-    return {"method": method.variant.name, "title": method.title, "settings": dict(method.variant.settings)}
+def _method(method: Method, common: Mapping[str, Any]) -> dict[str, Any]:
+    own = {f"training.{name}": value for name, value in method.training.items() if value != common[name]}
+    return {"method": method.variant.name, "title": method.title, "settings": {**method.variant.settings, **own}}
 
 
 def _cell(cell: Cell) -> Mapping[str, Any]:
     return {
         "key": cell.key,
+        "needs": [cell.key, cell.split.key, cell.split.data.key],
         "path": str(cell.file),
         "partition": str(cell.split.file),
-        "data_files": [str(file) for file in cell.split.data.files.values()],
         "label": cell.method.label,
         "method": cell.method.variant.name,
         "data": cell.split.data.variant.name,

@@ -11,6 +11,7 @@ import yaml
 from fedgrid.components import describe, resolve
 from fedgrid.engine.settings import Training
 from fedgrid.errors import UserError
+from fedgrid.files import check_writable
 from fedgrid.grid import cells
 from fedgrid.grid.catalog import description
 from fedgrid.grid.cells import Cell, Data, Method, Split, Variant, variant
@@ -22,9 +23,10 @@ RESERVED = ("method", "title", "training")
 
 @dataclass(frozen=True)
 class Study:
-    """A resolved study: its text with defaults, its methods, and its cells."""
+    """A resolved study: its text and training settings with defaults, its methods, and its cells."""
 
     text: Mapping[str, Any]
+    training: Mapping[str, Any]
     methods: list[Method]
     model: Variant
     cells: list[Cell]
@@ -62,10 +64,22 @@ class Study:
         return list({cell.split.key: cell.split for cell in self.cells}.values())
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML in which a key that stands twice is a mistake, not a silent loss."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        for twice in {str(key) for key in keys if keys.count(key) > 1}:
+            raise yaml.constructor.ConstructorError(
+                problem=f"the key '{twice}' stands twice", problem_mark=node.start_mark
+            )
+        return super().construct_mapping(node, deep)
+
+
 def read(file: Path) -> Any:
     """The YAML of a study, unchecked; UserError where there is none or it is not YAML."""
     try:
-        return yaml.safe_load(file.read_text(encoding="utf-8"))
+        return yaml.load(file.read_text(encoding="utf-8"), _Loader)
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{file}: cannot be read ({error})") from error
     except yaml.YAMLError as error:
@@ -75,20 +89,29 @@ def read(file: Path) -> Any:
 
 def resolved(study: Mapping[str, Any]) -> Study:
     """Every cell of a study whose form was `validation.checked`; UserError, with the key, for any mistake."""
+    study = dict(study) | {
+        "results": str(Path(study["results"]).expanduser()),
+        "seeds": [int(seed) for seed in study["seeds"]],  # a JSON schema takes 1.0 for a whole number
+    }
     store = Path(study["results"]) / "store"
-    _check_writable(store)
+    check_writable(store, "results")
     common = resolve(describe(Training), study["training"], "training")
     methods = [_method(label, entry or {}, common, store) for label, entry in _labelled(study["methods"]).items()]
     model = _component("models", study["model"], "model", store)
     names = [study["data"]] if isinstance(study["data"], str) else study["data"]
     data = [_component("data", name, "data", store) for name in names]
-    partitions = [_partition(entry, i, store) for i, entry in enumerate(study["heterogeneity"])]
+    partitions = [
+        _component("partition", entry, f"heterogeneity.{i}", store, key="partition")
+        for i, entry in enumerate(study["heterogeneity"])
+    ]
     if len({cells.slug(p) for p in partitions}) < len(partitions):
         raise UserError("heterogeneity: the same partition stands there twice")
     for one in data:
         cells.check_fit(one, partitions, model)
+    if len(study["seeds"]) > 1 and "partition_seed" in study and "train_seed" in study:
+        raise UserError("seeds: with both partition_seed and train_seed fixed, all seeds would be one and the same run")
     seeds = [(s, study.get("partition_seed", s), study.get("train_seed", s)) for s in study["seeds"]]
-    found = Study(study, methods, model, cells.grid(store, methods, data, partitions, model, seeds))
+    found = Study(study, common, methods, model, cells.grid(store, methods, data, partitions, model, seeds))
     _check_data(found)
     return found
 
@@ -115,25 +138,11 @@ def _method(label: str, entry: Mapping[str, Any], common: Mapping[str, Any], sto
     return Method(label, title, variant(found, given, f"methods.{label}"), training)
 
 
-def _component(kind: str, entry: str | Mapping[str, Any], where: str, store: Path) -> Variant:
-    named = {"name": entry} if isinstance(entry, str) else entry
-    found = description(kind, named["name"], store / "descriptions")
-    return variant(found, {key: value for key, value in named.items() if key != "name"}, where)
-
-
-def _partition(entry: Mapping[str, Any], position: int, store: Path) -> Variant:
-    settings = {key: value for key, value in entry.items() if key != "partition"}
-    return _component("partition", settings | {"name": entry["partition"]}, f"heterogeneity.{position}", store)
-
-
-def _check_writable(store: Path) -> None:
-    probe = store / ".writable"
-    try:
-        store.mkdir(parents=True, exist_ok=True)
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise UserError(f"results: cannot write in {store.parent} ({error.strerror})") from error
+def _component(kind: str, entry: str | Mapping[str, Any], where: str, store: Path, key: str = "name") -> Variant:
+    """A component from its name, or from a mapping that names it under `key`, beside its settings."""
+    named = {key: entry} if isinstance(entry, str) else entry
+    found = description(kind, named[key], store / "descriptions")
+    return variant(found, {k: v for k, v in named.items() if k != key}, where)
 
 
 def _check_data(study: Study) -> None:

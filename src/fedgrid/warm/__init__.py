@@ -5,6 +5,7 @@ with its own exit code, output and memory, either way.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,3 +32,4 @@ class Worker:
         if self.process:
             self.process.terminate()
             self.process.wait()
+            shutil.rmtree(os.path.dirname(os.environ[VARIABLE]), ignore_errors=True)
