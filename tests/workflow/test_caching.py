@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 from checkout import Checkout
 
-REDRAWN = {"results": 1, "tables": 1, "curves": 1, "report": 1}
-ANALYSIS = REDRAWN | {"bubbles": 1}
+REDRAWN = {"results": 1, "tables": 1, "figure": 1, "report": 1}
+ANALYSIS = REDRAWN | {"figure": 2}  # the curves and the partition
 METHODS = "src/fedgrid/methods/"
 EVERY = {name: 2 for name in ("local", "fedavg", "fedprox", "fedper", "fedcosr")}
 CASES = {
@@ -83,7 +83,7 @@ def test_finished_cells_need_neither_their_partition_nor_their_data(checkout):
     shutil.rmtree(store / "partitions")
     assert checkout.planned() == {}
     shutil.rmtree(checkout.path / "results/tiny/figures")
-    assert checkout.planned() == {"data": 1, "partition": 1, "curves": 1, "report": 1, "bubbles": 1}
+    assert checkout.planned() == {"data": 1, "partition": 1, "figure": 2, "report": 1}
 
 
 def test_touching_anything_does_nothing(checkout):

@@ -6,15 +6,16 @@ OUT = STUDY.folder
 VARIANTS = [method.variant.name for method in STUDY.methods]
 ABLATED = sorted({name for name in VARIANTS if VARIANTS.count(name) > 1})
 DATA_NAMES = [data.variant.name for data in STUDY.data]
-# one picture for each kind of heterogeneity: the partition of the first seed
-PICTURED = {
-    (c.split.data.variant.name, c.heterogeneity): c.split for c in STUDY.cells if c.seed == STUDY.text["seeds"][0]
-}
-FIGURES = [
-    *expand(f"{OUT}/figures/curves-{{data}}.svg", data=DATA_NAMES),
-    *expand(f"{OUT}/figures/ablation-{{method}}-{{data}}.svg", method=ABLATED, data=DATA_NAMES),
-    *(f"{OUT}/figures/partition-{data}-{heterogeneity}.svg" for data, heterogeneity in PICTURED),
-]
+
+# name -> (kind, file that it is drawn from, options); of the partitions, those of the first seed are pictured
+DRAWN = {f"curves-{d}": ("curves", f"{OUT}/results.parquet", {"data": d}) for d in DATA_NAMES}
+for m, d in product(ABLATED, DATA_NAMES):
+    DRAWN[f"ablation-{m}-{d}"] = ("ablation", f"{OUT}/results.parquet", {"method": m, "data": d})
+for cell in STUDY.cells:
+    if cell.seed == STUDY.text["seeds"][0]:
+        name = f"partition-{cell.split.data.variant.name}-{cell.heterogeneity}"
+        DRAWN[name] = ("partition", cell.split.file, {"title": manifest.title(cell.split)})
+FIGURES = expand(f"{OUT}/figures/{{figure}}.svg", figure=DRAWN)
 
 
 rule results:
@@ -48,55 +49,23 @@ rule tables:
         "python -m fedgrid.analysis.tables {input.results:q} {params.folder:q} > {log:q} 2>&1"
 
 
-rule curves:
+rule figure:
     input:
-        results=f"{OUT}/results.parquet",
-        analysis=ANALYSIS,
-    output:
-        multiext(f"{OUT}/figures/curves-{{data}}", ".svg", ".pdf", ".txt"),
-    log:
-        f"{OUT}/logs/curves-{{data}}.log",
-    conda:
-        "../envs/fedgrid.yaml"
-    params:
-        stem=lambda wildcards, output: Path(output[0]).with_suffix(""),
-    shell:
-        "python -m fedgrid.analysis.figures curves {input.results:q} {params.stem:q} --data {wildcards.data} > {log:q} 2>&1"
-
-
-rule ablation:
-    input:
-        results=f"{OUT}/results.parquet",
-        analysis=ANALYSIS,
-    output:
-        multiext(f"{OUT}/figures/ablation-{{method}}-{{data}}", ".svg", ".pdf", ".txt"),
-    log:
-        f"{OUT}/logs/ablation-{{method}}-{{data}}.log",
-    conda:
-        "../envs/fedgrid.yaml"
-    params:
-        stem=lambda wildcards, output: Path(output[0]).with_suffix(""),
-    shell:
-        "python -m fedgrid.analysis.figures ablation {input.results:q} {params.stem:q} --method {wildcards.method}"
-        " --data {wildcards.data} > {log:q} 2>&1"
-
-
-rule bubbles:
-    input:
-        partition=lambda wildcards: PICTURED[wildcards.data, wildcards.heterogeneity].file,
+        source=lambda wildcards: DRAWN[wildcards.figure][1],
         manifest=MANIFEST,
         analysis=ANALYSIS,
     output:
-        multiext(f"{OUT}/figures/partition-{{data}}-{{heterogeneity}}", ".svg", ".pdf", ".txt"),
+        multiext(f"{OUT}/figures/{{figure}}", ".svg", ".pdf", ".txt"),
     log:
-        f"{OUT}/logs/partition-{{data}}-{{heterogeneity}}.log",
+        f"{OUT}/logs/{{figure}}.log",
     conda:
         "../envs/fedgrid.yaml"
     params:
+        kind=lambda wildcards: DRAWN[wildcards.figure][0],
+        options=lambda wildcards: [f"--{name}={value}" for name, value in DRAWN[wildcards.figure][2].items()],
         stem=lambda wildcards, output: Path(output[0]).with_suffix(""),
-        title=lambda wildcards: manifest.title(PICTURED[wildcards.data, wildcards.heterogeneity]),
     shell:
-        "python -m fedgrid.analysis.figures partition {input.partition:q} {params.stem:q} --title {params.title:q} > {log:q} 2>&1"
+        "python -m fedgrid.analysis.figures {params.kind} {input.source:q} {params.stem:q} {params.options:q} > {log:q} 2>&1"
 
 
 rule report:

@@ -39,6 +39,7 @@ def unless_built(file, *inputs):
 
 wildcard_constraints:
     key="[0-9a-f]{16}",
+    figure=r"(curves|ablation|partition)-[\w.-]+",
     method=r"\w+",
     data=r"\w+",
     seed=r"\d+",
