@@ -124,6 +124,12 @@ def test_planning_never_imports_torch(tmp_path):
         assert run.stdout.splitlines()[-1] == expected
 
 
+def test_the_workflow_stays_small(request):
+    root = request.config.rootpath
+    files = [root / "Snakefile", *(root / "workflow/rules").glob("*.smk")]
+    assert sum(len(file.read_text().splitlines()) for file in files) <= 250
+
+
 def test_analysis_and_planning_stay_in_their_rooms():
     import fedgrid
 

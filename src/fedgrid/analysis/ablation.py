@@ -38,6 +38,7 @@ def ablation(results: Results, method: str, data: str) -> tuple[Figure, str, str
     for i, label in enumerate(variants):
         draw_variant(ax, i, len(variants), results.names[label], table.loc[[(group, label) for group in groups]], floor)
     ax.set_xticks(range(len(groups)), [fill(results.words(group), 11 * len(variants)) for group in groups])
+    ax.set_xlim(-0.5, len(groups) - 0.5)  # a variant without a bar has its place too
     ax.set_ylim(bottom=floor)
     ax.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 5, 10]))
     ax.set_ylabel("Mean test accuracy (%)" + (f"\naxis starts at {floor:g} %" if floor else ""))

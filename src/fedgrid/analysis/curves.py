@@ -5,6 +5,7 @@ from textwrap import fill
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from fedgrid.analysis import captions
 from fedgrid.analysis.results import CELL, Results
@@ -65,4 +66,5 @@ def draw_panel(ax: Axes, means: pd.DataFrame, labels: list[str]) -> None:
         ax.plot(over_seeds.index, over_seeds["mean"], lw=1.4, **style)
     ax.margins(x=0.01)
     ax.set_xlabel("Communication round")
+    ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     ax.tick_params(labelbottom=True)  # also where the panel below is empty
