@@ -167,6 +167,28 @@ def test_two_outside_methods_may_each_have_a_helper_of_the_same_name(capsys, fol
     assert "4 cells, 0 cached" in said(capsys, "plan", "--configfile", "study.yaml")
 
 
+def test_a_method_that_an_installed_package_announces(folder):
+    methods = folder / "site/theirs/methods"
+    methods.mkdir(parents=True)
+    (folder / "site/theirs-0.1.dist-info").mkdir()
+    (folder / "site/theirs-0.1.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 0.1\n")
+    announcement = "[fedgrid.methods]\nfedtheirs = theirs.methods.mine\n"
+    (folder / "site/theirs-0.1.dist-info/entry_points.txt").write_text(announcement)
+    (folder / "site/theirs/__init__.py").write_text("")
+    (methods / "__init__.py").write_text("HALF = 0.5\n")
+    (methods / "mine.py").write_text(
+        '"""It."""\nfrom fedgrid.methods.fedavg import FedAvg\nfrom . import HALF\n\n\nclass It(FedAvg):\n'
+        "    def loss(self, *given):\n        return HALF * super().loss(*given)\n"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(folder / "site"), *sys.path])}
+    command = [sys.executable, "-m", "fedgrid.cli.main", "run", "fedtheirs", *SMALL, "--out", "f.parquet"]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    (methods / "__init__.py").write_text("HALF = 0.25\n")
+    run = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert run.returncode == 2 and "holds another cell" in run.stderr
+
+
 def test_code_that_was_edited_since_planning_is_refused(capsys, folder):
     from fedgrid.engine import cell
 

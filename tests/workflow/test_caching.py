@@ -141,6 +141,21 @@ def test_a_study_without_methods_is_not_filled_from_the_default_one(checkout):
     assert "fedgrid: study: the key 'methods' is missing" in said
 
 
+def test_a_method_in_a_scratch_folder(checkout, tmp_path):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    (scratch / "mine.py").write_text(
+        '"""Mine."""\nfrom fedgrid.methods.fedavg import FedAvg\n\n\nclass Mine(FedAvg):\n'
+        "    def loss(self, *given):\n        return 2 * super().loss(*given)\n"
+    )
+    checkout.edit("config/study.yaml", "  local:\n", f"  local:\n  my own: {{method: {scratch}/mine.py}}\n")
+    assert checkout.snakemake().count("(Rule: train)") == 2
+    assert len([cell for cell in checkout.cells() if "mine" in cell.parts]) == 2
+    assert "| my own |" in (checkout.path / "results/tiny/tables/accuracy.md").read_text()
+    (scratch / "mine.py").write_text((scratch / "mine.py").read_text().replace("2 *", "3 *"))
+    assert checkout.planned() == {"mine": 2} | ANALYSIS
+
+
 def test_another_study_takes_finished_cells_from_the_store(checkout):
     checkout.edit("config/study.yaml", "name: tiny", "name: twin")
     checkout.edit("config/study.yaml", "  local:\n", "")

@@ -44,7 +44,7 @@ def run(
     _check_code(job)
     torch.backends.cudnn.deterministic, torch.backends.cudnn.allow_tf32 = True, False
     spec = job["spec"]
-    method = load("methods", job["files"]["method"] or spec["method"]["name"])(**spec["method"]["settings"])
+    method = load("methods", job["code"]["reference"])(**spec["method"]["settings"])
     world = _world(job, torch.device(_device(device)))
     outcome = federate(method, world, saving, tell)
     _check_code(job)
@@ -55,8 +55,9 @@ def run(
 
 def _check_code(job: Mapping[str, Any]) -> None:
     """Raises UserError where the code is no longer that of the cell's key: its result would bear a false name."""
-    code, file = job["code"], job["files"]["method"]
-    if fingerprint(code["module"], file and Path(file), code["also"]) != code["fingerprint"]:
+    code = job["code"]
+    file = Path(code["file"]) if code["file"] else None
+    if fingerprint(code["module"], file, code["also"]) != code["fingerprint"]:
         raise UserError("the code was edited since this cell was planned: run the same command again")
 
 
@@ -141,7 +142,7 @@ class Status:
 def main(argv: list[str] | None = None) -> int:
     """The process of one job of the workflow; exit code 2 and one sentence for a user's mistake."""
     parser = argparse.ArgumentParser(prog="fedgrid.engine.cell", description="Train one cell.")
-    parser.add_argument("job", help="JSON: key, spec, files")
+    parser.add_argument("job", help="JSON: key, spec, files, code")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--checkpoint", type=Path, required=True)
     parser.add_argument("--status", type=Path, required=True)

@@ -18,7 +18,7 @@ from fedgrid.loading import load, locate
 
 
 def description(kind: str, reference: str, cache: Path) -> dict[str, Any]:
-    """`components.describe` of a component, with its name, module and (outside the package) file."""
+    """`components.describe` of a component, with its name, `reference`, module and (outside the package) file."""
     name, module, file = locate(kind, reference)
     try:
         code = fingerprint(module, file)
@@ -33,7 +33,7 @@ def description(kind: str, reference: str, cache: Path) -> dict[str, Any]:
     else:
         found = _described_apart(kind, reference) if file else describe(load(kind, reference))
         write_text(kept, json.dumps(found, ensure_ascii=False, indent=1))
-    return found | {"name": name, "module": module, "file": str(file) if file else None}
+    return found | {"name": name, "reference": reference, "module": module, "file": str(file) if file else None}
 
 
 def _described_apart(kind: str, reference: str) -> dict[str, Any]:

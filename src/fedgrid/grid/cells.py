@@ -117,9 +117,11 @@ class Cell:
 
     def job(self) -> dict[str, Any]:
         """What the process that trains this cell is told, as JSON."""
-        files = {"partition": str(self.split.file), "method": self.method.variant.description["file"]}
-        files["data"] = {part: str(file) for part, file in self.split.data.files.items()}
-        code = {"module": self.method.variant.description["module"], "also": also(self.model), "fingerprint": self.code}
+        data = {part: str(file) for part, file in self.split.data.files.items()}
+        files = {"partition": str(self.split.file), "data": data}
+        described = self.method.variant.description
+        code = {key: described[key] for key in ("reference", "module", "file")}
+        code |= {"also": also(self.model), "fingerprint": self.code}
         return {"key": self.key, "spec": self.spec, "files": files, "code": code}
 
 
