@@ -98,8 +98,9 @@ def test_run_writes_the_four_columns_and_says_the_scores(capsys, folder):
     assert "global" in text and "<- what its paper scores" in text
     table = pq.read_table("f.parquet")
     assert table.column_names == ["round", "client", "metric", "value"]
-    spec = json.loads(table.schema.metadata[b"fedgrid"])["spec"]
-    assert spec["method"] == {"name": "fedprox", "settings": {"mu": 0.0}}
+    facts = json.loads(table.schema.metadata[b"fedgrid"])
+    assert facts["spec"]["method"] == {"name": "fedprox", "settings": {"mu": 0.0}}
+    assert set(facts) >= {"key", "code", "status", "score", "rounds", "costs", "versions", "hardware", "finished"}
     assert "holds this cell already" in said(capsys, "run", "fedprox", "--set", "mu=0", *SMALL, "--out", "f.parquet")
 
 

@@ -30,7 +30,7 @@ rule results:
     conda:
         "../envs/fedgrid.yaml"
     shell:
-        "python -m fedgrid.analysis.collect {input.manifest:q} {output:q} > {log:q} 2>&1"
+        "logged {log:q} python -m fedgrid.analysis.collect {input.manifest:q} {output:q}"
 
 
 rule tables:
@@ -46,7 +46,7 @@ rule tables:
     params:
         folder=lambda wildcards, output: Path(output[0]).parent,
     shell:
-        "python -m fedgrid.analysis.tables {input.results:q} {params.folder:q} > {log:q} 2>&1"
+        "logged {log:q} python -m fedgrid.analysis.tables {input.results:q} {params.folder:q}"
 
 
 rule figure:
@@ -65,7 +65,7 @@ rule figure:
         options=lambda wildcards: [f"--{name}={value}" for name, value in DRAWN[wildcards.figure][2].items()],
         stem=lambda wildcards, output: Path(output[0]).with_suffix(""),
     shell:
-        "python -m fedgrid.analysis.figures {params.kind} {input.source:q} {params.stem:q} {params.options:q} > {log:q} 2>&1"
+        "logged {log:q} python -m fedgrid.analysis.figures {params.kind} {input.source:q} {params.stem:q} {params.options:q}"
 
 
 rule report:
@@ -84,5 +84,5 @@ rule report:
         tables=lambda wildcards, input: Path(input.tables).parent,
         configfile=CONFIGFILE,
     shell:
-        "python -m fedgrid.analysis.report {input.results:q} {output:q} --tables {params.tables:q} --figures {input.figures:q}"
-        " --configfile {params.configfile:q} > {log:q} 2>&1"
+        "logged {log:q} python -m fedgrid.analysis.report {input.results:q} {output:q} --tables {params.tables:q}"
+        " --figures {input.figures:q} --configfile {params.configfile:q}"

@@ -28,8 +28,12 @@ CELLS = {cell.key: cell for cell in STUDY.cells}
 LOCK = StoreLock(STORE)
 COMPUTE = STUDY.text["compute"]
 
-# jobs run with the interpreter that runs Snakemake, whether or not its environment is activated
-shell.prefix(f"export PATH={quote(str(Path(sys.executable).parent))}:$PATH OMP_NUM_THREADS={COMPUTE['threads']}; ")
+# jobs run with the interpreter that runs Snakemake, whether or not its environment is activated; what they say goes to
+# their log, and its end to the terminal where they fail
+shell.prefix(
+    f"export PATH={quote(str(Path(sys.executable).parent))}:$PATH OMP_NUM_THREADS={COMPUTE['threads']}; "
+    'logged() {{ local log=$1; shift; "$@" > "$log" 2>&1 || {{ local code=$?; tail "$log" >&2; return $code; }}; }}; '
+)
 
 
 def unless_built(file, *inputs):

@@ -13,7 +13,7 @@ rule data:
     params:
         job=lambda wildcards: canonical(DATA[wildcards.key].job(DATA_ROOT, STUDY.downloads)),
     shell:
-        "python -m fedgrid.prepare data {params.job:q} > {log:q} 2>&1"
+        "logged {log:q} python -m fedgrid.prepare data {params.job:q}"
 
 
 rule partition:
@@ -29,4 +29,4 @@ rule partition:
     params:
         job=lambda wildcards: canonical(SPLITS[wildcards.key].job()),
     shell:
-        "python -m fedgrid.prepare partition {params.job:q} > {log:q} 2>&1"
+        "logged {log:q} python -m fedgrid.prepare partition {params.job:q}"

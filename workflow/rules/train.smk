@@ -28,9 +28,9 @@ rule train:
         every=COMPUTE["checkpoint_every"],
         device=COMPUTE["device"],
     shell:
-        "python -S -E {params.client:q} fedgrid.engine.cell {params.job:q} --out {output:q} --checkpoint {params.checkpoint:q}"
-        " --status {params.status:q} --checkpoint-every {params.every} --device {params.device} --threads {threads}"
-        " > {log:q} 2>&1"
+        "logged {log:q} python -S -E {params.client:q} fedgrid.engine.cell {params.job:q} --out {output:q}"
+        " --checkpoint {params.checkpoint:q} --status {params.status:q} --checkpoint-every {params.every} --device {params.device}"
+        " --threads {threads}"
 
 
 # Hooks do not run on a cluster's nodes: there, and wherever no server listens, each cell is a plain process.

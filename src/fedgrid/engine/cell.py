@@ -92,6 +92,7 @@ def _metadata(job: Mapping[str, Any], method: Method, world: World, outcome: Out
     return {
         "key": job["key"],
         "spec": job["spec"],
+        "code": job["code"]["fingerprint"],
         "status": outcome.status,
         "reason": outcome.reason,
         "score": method.score,

@@ -18,7 +18,10 @@ def read(name: str, root: Path, download: bool) -> dict[str, Images] | None:
         return {part: _images(cls(str(root), train=part == "train", download=download)) for part in PARTS}
     except (RuntimeError, OSError) as error:
         if download:
-            raise UserError(f"torchvision could not download {name} to {root}: {error}") from error
+            why = " ".join(str(error).split())
+            raise UserError(
+                f"{name} could not be downloaded; put it under data_root or FEDGRID_DATA ({why})"
+            ) from error
         return None
 
 
