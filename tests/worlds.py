@@ -10,9 +10,9 @@ from fedgrid.engine.data import ClientData
 from fedgrid.engine.federation import World
 from fedgrid.engine.loop import Loop
 from fedgrid.engine.rounds import federate
-from fedgrid.engine.settings import Training
 from fedgrid.loading import load
 from fedgrid.models.mlp import MLP
+from fedgrid.settings import Training
 
 
 @cache

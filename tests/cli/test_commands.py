@@ -191,7 +191,7 @@ def test_a_method_that_an_installed_package_announces(folder):
 
 
 def test_code_that_was_edited_since_planning_is_refused(capsys, folder):
-    from fedgrid.engine import cell
+    from fedgrid import cell
 
     said(capsys, "run", "local", *SMALL)  # builds the data and the partition
     study = resolved(

@@ -7,8 +7,8 @@ import pytest
 import torch
 import worlds
 
-from fedgrid.engine import checkpoint
 from fedgrid.engine.executor import Pass
+from fedgrid.engine.progress import load_checkpoint
 from fedgrid.engine.rounds import Saving, everyone, federate
 from fedgrid.engine.tree import leaves
 from fedgrid.loading import load
@@ -38,7 +38,7 @@ def test_runs_and_resumes(name, participation, tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         federate(method, world, saving, kill)
-    assert checkpoint.load(saving.file, "key", world.device)[0].rounds == 1
+    assert load_checkpoint(saving.file, "key", world.device)[0].rounds == 1
     resumed, whole = federate(method, world, saving), federate(method, world)
     assert whole.status == "ok"
     rows = whole.progress.record.rows

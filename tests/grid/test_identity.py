@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fedgrid.grid.cells import ENGINE
+from fedgrid.grid.cells import RUNNER
 from fedgrid.grid.identity import canonical, closure, digest, fingerprint
 
 CODE = '''
@@ -73,7 +73,7 @@ def test_a_cell_loads_no_module_that_its_fingerprint_misses(method_name, tmp_pat
     )
     run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     loaded = set(json.loads(run.stdout.splitlines()[-1]))
-    covered = set(closure(f"fedgrid.methods.{method_name}", also=(ENGINE, "fedgrid.models.mlp")))
+    covered = set(closure(f"fedgrid.methods.{method_name}", also=(RUNNER, "fedgrid.models.mlp")))
     others = ("fedgrid.cli", "fedgrid.grid", "fedgrid.prepare", "fedgrid.data.digits", "fedgrid.data.sources")
     others += ("fedgrid.partition",)  # what plans and prepares a cell has keys of its own
     assert {m for m in loaded - covered if not m.startswith(others)} == set()

@@ -10,7 +10,7 @@ import pytest
 import torch
 import worlds
 
-from fedgrid.engine import checkpoint
+from fedgrid.engine.progress import load_checkpoint
 from fedgrid.engine.rounds import Saving, everyone, federate
 from fedgrid.engine.state import State
 from fedgrid.engine.tree import leaves
@@ -93,7 +93,7 @@ def test_a_resumed_run_is_the_uninterrupted_one(method_name, tmp_path, killed_af
 
     with pytest.raises(KeyboardInterrupt):
         federate(method, world, saving, kill)
-    kept, _ = checkpoint.load(saving.file, "key", world.device)
+    kept, _ = load_checkpoint(saving.file, "key", world.device)
     assert kept.rounds == killed_after
     resumed, whole = federate(method, world, saving).progress, federate(method, world).progress
     assert resumed.record.rows == whole.record.rows

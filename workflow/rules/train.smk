@@ -28,7 +28,7 @@ rule train:
         every=COMPUTE["checkpoint_every"],
         device=COMPUTE["device"],
     shell:
-        "logged {log:q} python -S -E {params.client:q} fedgrid.engine.cell {params.job:q} --out {output:q}"
+        "logged {log:q} python -S -E {params.client:q} fedgrid.cell {params.job:q} --out {output:q}"
         " --checkpoint {params.checkpoint:q} --status {params.status:q} --checkpoint-every {params.every} --device {params.device}"
         " --threads {threads}"
 

@@ -9,13 +9,13 @@ from typing import Any
 
 from fedgrid.cli.parsing import with_examples
 from fedgrid.components import describe, parse_setting
-from fedgrid.engine.settings import Training
 from fedgrid.errors import UserError
 from fedgrid.files import check_writable, read_metadata
 from fedgrid.grid.catalog import description
 from fedgrid.grid.cells import Cell
 from fedgrid.grid.study import Study, data_root, resolved
 from fedgrid.loading import load, names
+from fedgrid.settings import Training
 
 EXAMPLES = """
   fedgrid run fedavg --data digits --partition dirichlet --beta 0.1 --clients 8 --rounds 20 --seed 0
@@ -136,7 +136,7 @@ def _prepare(study: Study, cell: Cell) -> None:
 
 
 def _train(cell: Cell, out: Path, arguments: argparse.Namespace) -> None:
-    from fedgrid.engine.cell import run
+    from fedgrid.cell import run
     from fedgrid.engine.rounds import Saving
 
     saving = Saving(out.with_name(out.name + ".checkpoint"), cell.key, arguments.checkpoint_every)

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from fedgrid.engine.data import ClientData
 from fedgrid.engine.method import At, Batch
-from fedgrid.engine.settings import Training
 from fedgrid.engine.tree import Bundle, Tree
 from fedgrid.models.base import Network
 from fedgrid.randomness import generator
+from fedgrid.settings import Training
 
 Objective = Tensor | tuple[Tensor, Mapping[str, tuple[Tensor, Tensor]]]
 "A loss, and perhaps named running quantities as (sum over samples, number of samples)."

@@ -10,13 +10,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from fedgrid.engine import checkpoint
-from fedgrid.engine.checkpoint import Progress
 from fedgrid.engine.evaluation import evaluate, sizes
 from fedgrid.engine.executor import Diverged
 from fedgrid.engine.federation import Federation, Traffic, World
 from fedgrid.engine.method import Method
-from fedgrid.engine.record import Record
+from fedgrid.engine.progress import Progress, Record, load_checkpoint, save_checkpoint
 from fedgrid.engine.state import State
 from fedgrid.engine.tree import leaves
 from fedgrid.errors import UserError
@@ -48,7 +46,7 @@ def federate(
     """Runs all rounds, from a checkpoint where there is one; `tell` is called with a remark or after each round."""
     report = tell or (lambda progress, remark: None)
     clock = time.monotonic()
-    progress, remark = checkpoint.load(saving.file, saving.key, world.device) if saving else (None, "")
+    progress, remark = load_checkpoint(saving.file, saving.key, world.device) if saving else (None, "")
     progress = progress or Progress(method.setup(everyone(world, 0)), Record(), {"train": 0.0, "evaluate": 0.0})
     report(progress, remark)
     try:
@@ -58,7 +56,7 @@ def federate(
             progress = _round(method, world, progress)
             report(progress, "")
             if saving and time.monotonic() - clock >= saving.every and progress.rounds < world.training.rounds:
-                checkpoint.save(saving.file, saving.key, progress)
+                save_checkpoint(saving.file, saving.key, progress)
                 clock = time.monotonic()
     except Diverged as error:
         return Outcome(progress, "diverged", str(error))

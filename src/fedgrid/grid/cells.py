@@ -18,7 +18,7 @@ from fedgrid.errors import UserError
 from fedgrid.grid.identity import digest, fingerprint
 from fedgrid.loading import load
 
-ENGINE = "fedgrid.engine.cell"
+RUNNER = "fedgrid.cell"
 Description = Mapping[str, Any]
 
 
@@ -155,7 +155,7 @@ def split_in(store: Path, partition: Variant, data: Data, seed: int) -> Split:
 
 def also(model: Variant) -> list[str]:
     """The modules that a cell needs beside its method's."""
-    return [ENGINE, model.description["module"]]
+    return [RUNNER, model.description["module"]]
 
 
 def code_of(method: Method, model: Variant) -> str:

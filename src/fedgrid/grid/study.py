@@ -9,13 +9,13 @@ from typing import Any
 import yaml
 
 from fedgrid.components import describe, resolve
-from fedgrid.engine.settings import Training
 from fedgrid.errors import UserError
 from fedgrid.files import check_writable
 from fedgrid.grid import cells
 from fedgrid.grid.catalog import description
 from fedgrid.grid.cells import Cell, Data, Method, Split, Variant, variant
 from fedgrid.loading import load
+from fedgrid.settings import Training
 
 RESERVED = ("method", "title", "training")
 "Keys of a method's entry that are not hyperparameters."

@@ -1,6 +1,6 @@
 """One cell: a method on a partition with a seed, from its files to one Parquet file of results.
 
-Run as ``python -m fedgrid.engine.cell JOB --out FILE``, where JOB is the JSON of `fedgrid.grid.cells.Cell.job`.
+Run as ``python -m fedgrid.cell JOB --out FILE``, where JOB is the JSON of `fedgrid.grid.cells.Cell.job`.
 """
 
 import argparse
@@ -21,16 +21,16 @@ import torch
 
 import fedgrid
 from fedgrid.engine import data
-from fedgrid.engine.checkpoint import Progress
 from fedgrid.engine.federation import World
 from fedgrid.engine.loop import Loop
 from fedgrid.engine.method import Method
+from fedgrid.engine.progress import Progress
 from fedgrid.engine.rounds import Outcome, Saving, federate
-from fedgrid.engine.settings import Training
 from fedgrid.errors import UserError, complain
 from fedgrid.files import write_table, write_text
 from fedgrid.grid.identity import fingerprint
 from fedgrid.loading import load
+from fedgrid.settings import Training
 
 MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
 Tell = Callable[[Progress, str], None]
@@ -142,7 +142,7 @@ class Status:
 
 def main(argv: list[str] | None = None) -> int:
     """The process of one job of the workflow; exit code 2 and one sentence for a user's mistake."""
-    parser = argparse.ArgumentParser(prog="fedgrid.engine.cell", description="Train one cell.")
+    parser = argparse.ArgumentParser(prog="fedgrid.cell", description="Train one cell.")
     parser.add_argument("job", help="JSON: key, spec, files, code")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--checkpoint", type=Path, required=True)
