@@ -4,6 +4,7 @@ A method may also lie outside the package: a path to a ``.py`` file, or an insta
 group ``fedgrid.methods``.
 """
 
+import functools
 import importlib
 import importlib.util
 import pkgutil
@@ -78,5 +79,6 @@ def _import_file(module: str, file: Path) -> ModuleType:
     return loaded
 
 
+@functools.cache  # it looks through every installed package
 def _announced() -> dict[str, str]:
     return {e.name: e.module for e in entry_points(group="fedgrid.methods")}

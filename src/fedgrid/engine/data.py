@@ -1,6 +1,6 @@
 """A cell's images on the device once; a client is two lists of indices."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,9 @@ from fedgrid.data.base import read
 from fedgrid.engine.method import Batch
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata
+
+LARGE_BATCH = 1024
+"Images in a batch of a pass without gradient."
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,10 @@ class ClientData:
     def batch(self, index: Tensor) -> Batch:
         """The images of `index` [B], normalised: (pixel − centre) / spread for every channel."""
         return Batch((self.images[index].float() - self.centre) / self.spread, self.labels[index])
+
+    def large_batches(self, index: Tensor) -> Iterator[Batch]:
+        """The images of `index` in batches for a pass without gradient; a single empty one where there are none."""
+        return (self.batch(part) for part in index.split(LARGE_BATCH))
 
     @cached_property
     def counts(self) -> Tensor:

@@ -11,7 +11,6 @@ from fedgrid.engine.method import At, Method
 from fedgrid.engine.state import State
 from fedgrid.engine.tree import Bundle, Tree, row
 
-EVALUATION_BATCH = 1024
 Scores = Callable[[int, Tensor], Tensor]
 Record = Callable[[str, list[int], Tensor], None]
 "(metric, clients [n], values [n])."
@@ -55,8 +54,7 @@ def _client(world: World, client: int, position: int, scores: Scores) -> Tensor:
     """(accuracy, mean cross entropy) float64 [2] of one client's model on its test images."""
     index = world.data.test[client]
     total = torch.zeros(2, dtype=torch.float64, device=index.device)
-    for part in index.split(EVALUATION_BATCH):
-        batch = world.data.batch(part)
+    for batch in world.data.large_batches(index):
         predicted = scores(position, batch.x)
         correct = (predicted.argmax(dim=1) == batch.y).sum()
         total += torch.stack([correct.double(), cross_entropy(predicted.double(), batch.y, reduction="sum")])

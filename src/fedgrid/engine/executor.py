@@ -8,14 +8,12 @@ from typing import Protocol
 from torch import Tensor
 
 from fedgrid.engine.data import ClientData
-from fedgrid.engine.method import At, Batch
+from fedgrid.engine.method import At, Batch, Objective
 from fedgrid.engine.tree import Bundle, Tree
 from fedgrid.models.base import Network
 from fedgrid.randomness import generator
 from fedgrid.settings import Training
 
-Objective = Tensor | tuple[Tensor, Mapping[str, tuple[Tensor, Tensor]]]
-"A loss, and perhaps named running quantities as (sum over samples, number of samples)."
 Loss = Callable[[Tree, Batch, At], Objective]
 Step = Callable[[Tree, Batch, At], tuple[Tree, Objective]]
 Measurement = Callable[[Tree, Batch, At], Mapping[str, Tensor]]

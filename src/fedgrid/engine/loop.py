@@ -12,7 +12,6 @@ from fedgrid.engine.method import At, Batch
 from fedgrid.engine.tree import Bundle, Tree, leaves, row, stacked, tree_map
 from fedgrid.settings import Training
 
-EVALUATION_BATCH = 1024
 Advance = Callable[[Tree, Batch, At], tuple[Tree, Any]]
 "One step of one client: new parameters, and what its loss or step reported."
 
@@ -66,7 +65,7 @@ def _train_client(task: Pass, position: int, start: Callable[[Tree], Advance]) -
 
 def _measure_client(task: Pass, position: int, measurement: Measurement) -> dict[str, Tensor]:
     at, theta, index = _at(task, position), row(task.theta, position), task.data.train[task.ids[position]]
-    batches = [measurement(theta, task.data.batch(part), at) for part in index.split(EVALUATION_BATCH)]
+    batches = [measurement(theta, batch, at) for batch in task.data.large_batches(index)]
     return {name: torch.stack([batch[name] for batch in batches]).sum(dim=0) for name in batches[0]}
 
 

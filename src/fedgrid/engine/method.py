@@ -26,6 +26,9 @@ from fedgrid.models.base import Network
 if TYPE_CHECKING:
     from fedgrid.engine.federation import Federation
 
+Objective = Tensor | tuple[Tensor, Mapping[str, tuple[Tensor, Tensor]]]
+"A loss, and perhaps named running quantities as (sum over samples, number of samples)."
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -83,7 +86,7 @@ class Method(Component, abc.ABC):
     def round(self, fed: "Federation", s: State) -> State:
         """One round of the participants in `fed`; returns the state with the same rows in `clients`."""
 
-    def loss(self, theta: Tree, batch: Batch, at: At) -> Tensor | tuple[Tensor, Mapping[str, tuple[Tensor, Tensor]]]:
+    def loss(self, theta: Tree, batch: Batch, at: At) -> Objective:
         """The objective of one client on one batch, a pure function; cross entropy unless a method says otherwise.
 
         A second value may name running quantities as (sum over samples, number of samples); `Trained.mean` holds their

@@ -52,11 +52,15 @@ class Data:
     key: str
     files: Mapping[str, Path]
 
+    @property
+    def paths(self) -> dict[str, str]:
+        """The files as JSON can hold them."""
+        return {part: str(file) for part, file in self.files.items()}
+
     def job(self, root: Path | None, download: Path | None) -> dict[str, Any]:
         """What `fedgrid.prepare` is told to build this data set; see `DataSet.load` for `root` and `download`."""
-        files = {part: str(file) for part, file in self.files.items()}
         sources = {"root": root and str(root), "download": download and str(download)}
-        return {"name": self.variant.name, "files": files, **sources}
+        return {"name": self.variant.name, "files": self.paths, **sources}
 
 
 @dataclass(frozen=True)
@@ -75,8 +79,7 @@ class Split:
 
     def job(self) -> dict[str, Any]:
         """What `fedgrid.prepare` is told to build this partition."""
-        data = {part: str(file) for part, file in self.data.files.items()}
-        return {"spec": self.spec, "data": data, "file": str(self.file)}
+        return {"spec": self.spec, "data": self.data.paths, "file": str(self.file)}
 
 
 @dataclass(frozen=True)
@@ -117,8 +120,7 @@ class Cell:
 
     def job(self) -> dict[str, Any]:
         """What the process that trains this cell is told, as JSON."""
-        data = {part: str(file) for part, file in self.split.data.files.items()}
-        files = {"partition": str(self.split.file), "data": data}
+        files = {"partition": str(self.split.file), "data": self.split.data.paths}
         described = self.method.variant.description
         code = {key: described[key] for key in ("reference", "module", "file")}
         code |= {"also": also(self.model), "fingerprint": self.code}
@@ -139,10 +141,9 @@ def data_in(store: Path, data: Variant) -> Data:
 
 def slug(partition: Variant) -> str:
     """A partition's folder name: its kind, the settings that always stand there and those that are not the default."""
-    named = partition.description["facts"]["named"]
-    rest = [p["name"] for p in partition.description["parameters"] if p["name"] not in named]
-    unusual = [p["name"] for p in partition.description["parameters"] if partition.settings[p["name"]] != p["default"]]
-    shown = named + [name for name in rest if name in unusual]
+    named, parameters = partition.description["facts"]["named"], partition.description["parameters"]
+    unusual = [p["name"] for p in parameters if partition.settings[p["name"]] != p["default"]]
+    shown = named + [name for name in unusual if name not in named]
     return "-".join([partition.name, *(f"{name}{partition.settings[name]}" for name in shown)])
 
 
