@@ -11,7 +11,8 @@ run: $(VENV)/.run
 	$(BIN)/snakemake --cores $(CORES) --configfile $(CONFIG)
 
 test: $(VENV)/.test lint
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -m alone
+	$(BIN)/pytest -m "not alone" -n auto
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

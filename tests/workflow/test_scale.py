@@ -3,6 +3,7 @@
 import time
 
 import pyarrow as pa
+import pytest
 import yaml
 from checkout import Checkout
 
@@ -23,6 +24,7 @@ STUDY = {
 }
 
 
+@pytest.mark.alone
 def test_three_thousand_cells(tmp_path, monkeypatch):
     checkout = Checkout(tmp_path / "tree", yaml.safe_dump(STUDY))
     monkeypatch.chdir(checkout.path)
