@@ -10,9 +10,9 @@ import worlds
 from fedgrid.engine.executor import Pass
 from fedgrid.engine.progress import load_checkpoint
 from fedgrid.engine.rounds import Saving, everyone, federate
-from fedgrid.engine.tree import leaves
 from fedgrid.loading import load
 from fedgrid.models.base import Network
+from fedgrid.tree import leaves
 
 FOLDER = Path(__file__).parent / "contract"
 FILES = sorted(file.stem for file in FOLDER.glob("*.py"))

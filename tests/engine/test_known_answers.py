@@ -11,10 +11,10 @@ from torch import nn
 from torch.nn.functional import cross_entropy, linear, relu
 
 from fedgrid.engine.rounds import everyone, federate, participants
-from fedgrid.engine.tree import blend, leaves, row
 from fedgrid.methods.common.prototypes import aggregate, class_means, contrast
 from fedgrid.models.base import Model, part
 from fedgrid.randomness import generator
+from fedgrid.tree import blend, leaves, row
 
 ALL = torch.tensor([True, True])
 

@@ -10,11 +10,11 @@ import pytest
 import torch
 import worlds
 
+from fedgrid.engine.method import State
 from fedgrid.engine.progress import load_checkpoint
 from fedgrid.engine.rounds import Saving, everyone, federate
-from fedgrid.engine.state import State
-from fedgrid.engine.tree import leaves
 from fedgrid.loading import load, locate
+from fedgrid.tree import leaves
 
 LIMITS = {"fedprox": 15, "ditto": 35}
 FORBIDDEN = (

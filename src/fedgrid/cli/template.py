@@ -21,9 +21,8 @@ from torch import Tensor
 
 from fedgrid.components import hp
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import At, Batch, Identity, Method
-from fedgrid.engine.state import State
-from fedgrid.engine.tree import Tree, squared_distance
+from fedgrid.engine.method import At, Batch, Identity, Method, State
+from fedgrid.tree import Tree, squared_distance
 from fedgrid.methods.common.losses import cross_entropy
 
 

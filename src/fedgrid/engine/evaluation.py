@@ -7,9 +7,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from fedgrid.engine.federation import Federation, World
-from fedgrid.engine.method import At, Method
-from fedgrid.engine.state import State
-from fedgrid.engine.tree import Bundle, Tree, row
+from fedgrid.engine.method import At, Method, State
+from fedgrid.tree import Bundle, Tree, row
 
 Scores = Callable[[int, Tensor], Tensor]
 Record = Callable[[str, list[int], Tensor], None]

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from fedgrid.engine.data import ClientData
 from fedgrid.engine.method import At, Batch, Objective
-from fedgrid.engine.tree import Bundle, Tree
 from fedgrid.models.base import Network
 from fedgrid.randomness import generator
 from fedgrid.settings import Training
+from fedgrid.tree import Bundle, Tree
 
 Loss = Callable[[Tree, Batch, At], Objective]
 Step = Callable[[Tree, Batch, At], tuple[Tree, Objective]]

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from fedgrid.engine.data import ClientData
 from fedgrid.engine.executor import Executor, Loss, Measurement, Pass, Step, Trained
-from fedgrid.engine.tree import Bundle, Tree, leaves, tree_map, weighted_sum
 from fedgrid.models.base import Network
 from fedgrid.randomness import generator
 from fedgrid.settings import Training
+from fedgrid.tree import Bundle, Tree, leaves, tree_map, weighted_sum
 
 
 @dataclass(frozen=True)

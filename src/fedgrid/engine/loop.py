@@ -9,8 +9,8 @@ from torch import Tensor
 
 from fedgrid.engine.executor import Diverged, Loss, Measurement, Pass, Step, Trained
 from fedgrid.engine.method import At, Batch
-from fedgrid.engine.tree import Bundle, Tree, leaves, row, stacked, tree_map
 from fedgrid.settings import Training
+from fedgrid.tree import Bundle, Tree, leaves, row, stacked, tree_map
 
 Advance = Callable[[Tree, Batch, At], tuple[Tree, Any]]
 "One step of one client: new parameters, and what its loss or step reported."

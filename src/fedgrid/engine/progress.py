@@ -11,9 +11,9 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from fedgrid.engine.state import State
-from fedgrid.engine.tree import Bundle
+from fedgrid.engine.method import State
 from fedgrid.files import replacing
+from fedgrid.tree import Bundle
 
 
 @dataclass

@@ -13,12 +13,11 @@ from torch import Tensor
 from fedgrid.engine.evaluation import evaluate, sizes
 from fedgrid.engine.executor import Diverged
 from fedgrid.engine.federation import Federation, Traffic, World
-from fedgrid.engine.method import Method
+from fedgrid.engine.method import Method, State
 from fedgrid.engine.progress import Progress, Record, load_checkpoint, save_checkpoint
-from fedgrid.engine.state import State
-from fedgrid.engine.tree import leaves
 from fedgrid.errors import UserError
 from fedgrid.randomness import generator
+from fedgrid.tree import leaves
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,9 @@ from torch import Tensor
 
 from fedgrid.components import hp
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import At, Batch, Identity
-from fedgrid.engine.state import State
-from fedgrid.engine.tree import Tree, squared_distance
+from fedgrid.engine.method import At, Batch, Identity, State
 from fedgrid.methods.fedavg import FedAvg
+from fedgrid.tree import Tree, squared_distance
 
 
 class Ditto(FedAvg):

@@ -8,9 +8,8 @@ Data, AISTATS 2017, Algorithm 1.
 """
 
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import Identity, Method
-from fedgrid.engine.state import State
-from fedgrid.engine.tree import Tree
+from fedgrid.engine.method import Identity, Method, State
+from fedgrid.tree import Tree
 
 
 class FedAvg(Method):

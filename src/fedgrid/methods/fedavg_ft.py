@@ -7,10 +7,9 @@ training in the next round of FedAvg, the point that pFedGraph's ``fedavg_ft`` a
 
 from fedgrid.components import hp
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import Identity
-from fedgrid.engine.state import State
-from fedgrid.engine.tree import Tree
+from fedgrid.engine.method import Identity, State
 from fedgrid.methods.fedavg import FedAvg
+from fedgrid.tree import Tree
 
 
 class FedAvgFT(FedAvg):

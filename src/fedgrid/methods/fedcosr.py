@@ -21,12 +21,11 @@ from torch import Tensor
 
 from fedgrid.components import hp
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import At, Batch, Identity, Method
-from fedgrid.engine.state import State
-from fedgrid.engine.tree import Bundle, Tree, blend
+from fedgrid.engine.method import At, Batch, Identity, Method, State
 from fedgrid.methods.common.losses import cross_entropy
 from fedgrid.methods.common.prototypes import aggregate, class_means, class_sums, contrast
 from fedgrid.models.base import part
+from fedgrid.tree import Bundle, Tree, blend
 
 OVERWRITE = {"gamma": 1e9, "alpha": 0.0}
 

@@ -8,10 +8,9 @@ Arivazhagan, Aggarwal, Singh & Choudhary, Federated Learning with Personalizatio
 
 from fedgrid.components import hp
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import Identity, Method
-from fedgrid.engine.state import State
-from fedgrid.engine.tree import Tree
+from fedgrid.engine.method import Identity, Method, State
 from fedgrid.models.base import part
+from fedgrid.tree import Tree
 
 
 class FedPer(Method):

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from fedgrid.components import hp
 from fedgrid.engine.method import At, Batch, Identity
-from fedgrid.engine.tree import Tree, squared_distance
 from fedgrid.methods.fedavg import FedAvg
+from fedgrid.tree import Tree, squared_distance
 
 
 class FedProx(FedAvg):

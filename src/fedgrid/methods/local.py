@@ -7,9 +7,8 @@ that their work is that of FedAvg (T·E epochs in all).
 """
 
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import Method
-from fedgrid.engine.state import State
-from fedgrid.engine.tree import Tree
+from fedgrid.engine.method import Method, State
+from fedgrid.tree import Tree
 
 
 class Local(Method):

@@ -9,9 +9,8 @@ from torch import Tensor
 
 from fedgrid.components import hp
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import Method
-from fedgrid.engine.state import State
-from fedgrid.engine.tree import Tree, leaves, tree_map
+from fedgrid.engine.method import Method, State
+from fedgrid.tree import Tree, leaves, tree_map
 
 
 class CFL(Method):

@@ -9,11 +9,10 @@ from torch.nn.functional import cross_entropy
 
 from fedgrid.components import hp
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import Method
-from fedgrid.engine.state import State
-from fedgrid.engine.tree import Tree, tree_map
+from fedgrid.engine.method import Method, State
 from fedgrid.methods.common.prototypes import class_means, class_sums
 from fedgrid.models.base import Network, part
+from fedgrid.tree import Tree, tree_map
 
 
 class FedGH(Method):

@@ -9,11 +9,10 @@ from torch.nn.functional import mse_loss
 
 from fedgrid.components import hp
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import At, Batch, Identity, Method
-from fedgrid.engine.state import State
-from fedgrid.engine.tree import Tree
+from fedgrid.engine.method import At, Batch, Identity, Method, State
 from fedgrid.methods.common.losses import cross_entropy
 from fedgrid.methods.common.prototypes import FAR, aggregate, class_means, class_sums
+from fedgrid.tree import Tree
 
 
 class FedProto(Method):

@@ -5,7 +5,7 @@ Collins, Hassani, Mokhtari & Shakkottai, ICML 2021.
 
 from fedgrid.components import hp
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.state import State
+from fedgrid.engine.method import State
 from fedgrid.methods.fedper import FedPer
 
 

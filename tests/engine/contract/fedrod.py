@@ -8,13 +8,12 @@ from torch import Tensor
 
 from fedgrid.components import hp
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import At, Batch, Identity
-from fedgrid.engine.state import State
-from fedgrid.engine.tree import Tree
+from fedgrid.engine.method import At, Batch, Identity, State
 from fedgrid.methods.common.losses import cross_entropy
 from fedgrid.methods.common.prototypes import FAR
 from fedgrid.methods.fedavg import FedAvg
 from fedgrid.models.base import part
+from fedgrid.tree import Tree
 
 PRIVATE = "private."
 

@@ -10,10 +10,9 @@ from torch.nn.functional import one_hot
 
 from fedgrid.components import hp
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import At, Batch, Identity
-from fedgrid.engine.state import State
-from fedgrid.engine.tree import Tree
+from fedgrid.engine.method import At, Batch, Identity, State
 from fedgrid.methods.fedavg import FedAvg
+from fedgrid.tree import Tree
 
 
 class KNNPer(FedAvg):

@@ -9,10 +9,9 @@ from torch import Tensor
 
 from fedgrid.components import hp
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import At, Batch
-from fedgrid.engine.state import State
-from fedgrid.engine.tree import Tree, tree_map
+from fedgrid.engine.method import At, Batch, State
 from fedgrid.methods.fedavg import FedAvg
+from fedgrid.tree import Tree, tree_map
 
 
 class PerFedAvg(FedAvg):

@@ -10,9 +10,8 @@ from torch import Tensor
 
 from fedgrid.components import hp
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import Method
-from fedgrid.engine.state import State
-from fedgrid.engine.tree import Tree, tree_map
+from fedgrid.engine.method import Method, State
+from fedgrid.tree import Tree, tree_map
 
 
 class PFedHN(Method):

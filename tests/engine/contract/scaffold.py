@@ -8,10 +8,9 @@ from torch import Tensor
 
 from fedgrid.components import hp
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import At, Batch
-from fedgrid.engine.state import State
-from fedgrid.engine.tree import Tree, tree_map, weighted_sum
+from fedgrid.engine.method import At, Batch, State
 from fedgrid.methods.fedavg import FedAvg
+from fedgrid.tree import Tree, tree_map, weighted_sum
 
 
 class Scaffold(FedAvg):

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import normalize, one_hot
 
 from fedgrid.engine.method import At, Batch
-from fedgrid.engine.tree import Tree
+from fedgrid.tree import Tree
 
 FAR = -1e9
 "Stands for −∞ in a logit, where −∞ itself would make a gradient NaN."
