@@ -7,7 +7,7 @@ import torch
 
 from fedgrid.data.digits import Digits
 from fedgrid.engine.data import ClientData
-from fedgrid.engine.federation import World
+from fedgrid.engine.federation import World, dtype_of
 from fedgrid.engine.loop import Loop
 from fedgrid.engine.rounds import federate
 from fedgrid.loading import load
@@ -28,16 +28,17 @@ def draw(labels_wanted, start=0):
     return taken
 
 
-def world(train, test=None, seed=0, classes=10, **training):
+def world(train, test=None, seed=0, classes=10, executor=None, dropout=0.0, **training):
     """A world whose client i trains on the images train[i] and is tested on test[i] (default: the same)."""
     data = digits()
     pixels = torch.from_numpy(data.pixels).permute(0, 3, 1, 2).contiguous()
     lists = [[torch.tensor(index, dtype=torch.long) for index in rows] for rows in (train, test or train)]
-    constants = (torch.full((1, 1, 1, 1), 16 * value) for value in (Digits.mean[0], Digits.std[0]))
-    images = ClientData(pixels, torch.from_numpy(data.labels), *lists, classes, *constants)
-    network = MLP(hidden=16, features=8).network((8, 8, 1), classes)
     settings = Training(**{"rounds": 3, "batch_size": 4, "lr": 0.05} | training)
-    return World(images, network, settings, Loop(), seed, torch.device("cpu"))
+    dtype = dtype_of(settings)
+    constants = (torch.full((1, 1, 1, 1), 16 * value, dtype=dtype) for value in (Digits.mean[0], Digits.std[0]))
+    images = ClientData(pixels, torch.from_numpy(data.labels), *lists, classes, *constants)
+    network = MLP(hidden=16, features=8, dropout=dropout).network((8, 8, 1), classes)
+    return World(images, network, settings, executor or Loop(), seed, torch.device("cpu"))
 
 
 def ragged(clients=5, **training):

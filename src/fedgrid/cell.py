@@ -8,10 +8,12 @@ import json
 import os
 import platform
 import resource
+import signal
 import socket
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,31 +23,52 @@ import torch
 
 import fedgrid
 from fedgrid.engine import data
-from fedgrid.engine.federation import World
+from fedgrid.engine.executor import Executor
+from fedgrid.engine.federation import World, dtype_of
 from fedgrid.engine.loop import Loop
 from fedgrid.engine.method import Method
 from fedgrid.engine.progress import Progress
-from fedgrid.engine.rounds import Outcome, Saving, federate
+from fedgrid.engine.rounds import Outcome, Saving, Terminated, federate
+from fedgrid.engine.stacked import Stacked
 from fedgrid.errors import UserError, complain
 from fedgrid.files import write_table, write_text
 from fedgrid.grid.identity import fingerprint
 from fedgrid.loading import load
 from fedgrid.settings import Training
 
+FLOPS_OF_OVERHEAD = 4e6
+"Floating-point operations of a batch's forward pass up to which a stack of clients is faster on a processor."
+TERMINATED = 75
+"Exit code of a cell that SIGTERM ended: with its checkpoint written, the same command goes on."
 MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
 Tell = Callable[[Progress, str], None]
 
 
+@dataclass(frozen=True)
+class Compute:
+    """How a cell is computed; no part of its identity, for the numbers are the same, to rounding."""
+
+    device: str = "auto"
+    threads: int = 1
+    "Threads of one operation."
+    executor: str = "auto"
+    "``loop``, ``stacked``, or what `executor_for` finds."
+    client_chunk: int | str = "auto"
+    "Clients that the stacked executor trains together; auto: as many as fit into memory."
+
+
 def run(
-    job: Mapping[str, Any], out: Path, saving: Saving, device: str = "auto", threads: int = 1, tell: Tell | None = None
+    job: Mapping[str, Any], out: Path, saving: Saving, compute: Compute | None = None, tell: Tell | None = None
 ) -> Outcome:
     """Trains the cell of a job and writes its results to `out`; the checkpoint is removed at the end."""
-    torch.set_num_threads(threads)
+    compute = compute or Compute()
+    torch.set_num_threads(compute.threads)
     _check_code(job)
-    torch.backends.cudnn.deterministic, torch.backends.cudnn.allow_tf32 = True, False
     spec = job["spec"]
+    torch.backends.cudnn.deterministic = True
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = spec["training"]["tf32"]
     method = load("methods", job["code"]["reference"])(**spec["method"]["settings"])
-    world = _world(job, torch.device(_device(device)))
+    world = _world(job, compute)
     outcome = federate(method, world, saving, tell)
     _check_code(job)
     write_table(out, outcome.progress.record.table(), _metadata(job, method, world, outcome))
@@ -61,13 +84,31 @@ def _check_code(job: Mapping[str, Any]) -> None:
         raise UserError("the code was edited since this cell was planned: run the same command again")
 
 
-def _world(job: Mapping[str, Any], device: torch.device) -> World:
+def _world(job: Mapping[str, Any], compute: Compute) -> World:
     spec, files = job["spec"], job["files"]
-    images = data.load({part: Path(f) for part, f in files["data"].items()}, Path(files["partition"]), device)
+    device, training = torch.device(_device(compute.device)), Training(**spec["training"])
+    places = {part: Path(file) for part, file in files["data"].items()}
+    images = data.load(places, Path(files["partition"]), device, dtype_of(training))
     model = load("models", spec["model"]["name"])(**spec["model"]["settings"])
     _, channels, height, width = images.images.shape
     network = model.network((height, width, channels), images.classes)
-    return World(images, network, Training(**spec["training"]), Loop(), spec["seed"], device)
+    if training.dtype == "bfloat16-mixed":
+        network = network.in_bfloat16()
+    executor = executor_for(compute, device, network.flops((height, width, channels)) * training.batch_size)
+    return World(images, network, training, executor, spec["seed"], device)
+
+
+def executor_for(compute: Compute, device: torch.device, flops: int) -> Executor:
+    """The executor that was asked for; `auto` is stacked on a GPU and where a forward pass of a batch has few `flops`.
+
+    On a processor a small step is mostly overhead, which a stack of clients shares; a large one fills it by itself.
+    """
+    kind = compute.executor
+    if kind == "auto":
+        kind = "stacked" if device.type == "cuda" or flops <= FLOPS_OF_OVERHEAD else "loop"
+    if kind == "loop":
+        return Loop()
+    return Stacked(None if compute.client_chunk == "auto" else int(compute.client_chunk))
 
 
 def _device(wanted: str) -> str:
@@ -88,6 +129,7 @@ def _metadata(job: Mapping[str, Any], method: Method, world: World, outcome: Out
     versions = {"python": platform.python_version(), "fedgrid": fedgrid.__version__}
     versions |= {"torch": torch.__version__, "numpy": np.__version__}
     hardware = {"host": socket.gethostname(), "cpu": _processor(), "threads": torch.get_num_threads()}
+    hardware["executor"] = type(world.executor).__name__.lower()
     hardware["device"] = torch.cuda.get_device_name(world.device) if on_gpu else "cpu"
     return {
         "key": job["key"],
@@ -140,6 +182,12 @@ class Status:
         write_text(self.file, json.dumps(facts | who))
 
 
+def terminate(*_: Any) -> None:
+    """Breaks off the round at hand when SIGTERM comes; `federate` keeps what was reached."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise Terminated
+
+
 def main(argv: list[str] | None = None) -> int:
     """The process of one job of the workflow; exit code 2 and one sentence for a user's mistake."""
     parser = argparse.ArgumentParser(prog="fedgrid.cell", description="Train one cell.")
@@ -150,15 +198,23 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--checkpoint-every", type=float, default=60.0, metavar="SECONDS")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--executor", default="auto")
+    parser.add_argument("--client-chunk", default="auto")
     arguments = parser.parse_args(argv)
+    compute = Compute(arguments.device, arguments.threads, arguments.executor, arguments.client_chunk)
     job = json.loads(arguments.job)
     status = Status(arguments.status, job["spec"]["training"]["rounds"])
     saving = Saving(arguments.checkpoint, job["key"], arguments.checkpoint_every)
+    signal.signal(signal.SIGTERM, terminate)
     try:
-        outcome = run(job, arguments.out, saving, arguments.device, arguments.threads, status.running)
+        outcome = run(job, arguments.out, saving, compute, status.running)
     except UserError as error:
         status.failed(str(error))
         return complain(error)
+    except Terminated:
+        status.failed("terminated")
+        print("terminated: the same command goes on from the last round", file=sys.stderr)
+        return TERMINATED
     except Exception as error:
         status.failed(f"{type(error).__name__}: {error}")
         raise

@@ -16,11 +16,21 @@ class Training(Component):
     "Local optimiser; its state is new for every client and round."
     lr: float = hp(0.05, above=0)
     "Local learning rate, η."
+    lr_schedule: str = hp("constant", choices=("constant", "exponential", "steps", "cosine"))
+    "How η changes from round t to the next: not; η·decay^t; times decay at T/2 and again at 3T/4; half a cosine to 0."
+    lr_decay: float = hp(0.99, above=0, high=1)
+    "Factor of the exponential schedule and of the steps."
     momentum: float = hp(0.0, low=0, high=1)
     "Momentum of sgd."
     weight_decay: float = hp(0.0, low=0)
     "Weight decay (L2) of the optimiser."
+    clip: float | None = hp(None, above=0)
+    "Largest Euclidean norm of a client's gradient; a longer one is scaled down to it."
     participation: float = hp(1.0, above=0, high=1)
     "Share of the clients with data that take part in a round, drawn anew each round; at least one does."
     eval_every: int = hp(1, low=1)
     "Rounds between evaluations; the initial and the last model are always evaluated."
+    dtype: str = hp("float32", choices=("float32", "bfloat16-mixed", "float64"))
+    "Numbers of the computation; mixed: networks run in bfloat16, parameters, losses and averages in float32."
+    tf32: bool = hp(False)
+    "Lets a GPU multiply float32 matrices with 10 bits of mantissa: faster, and no longer to float32's precision."

@@ -26,6 +26,11 @@ def tree_map(function: Callable[..., Tensor], first: Any, *others: Any) -> Any:
     return function(first, *others)
 
 
+def plain(tree: Any) -> Any:
+    """Nested dictionaries of the built-in kind, which torch maps over and loads again without running code."""
+    return {key: plain(part) for key, part in tree.items()} if isinstance(tree, Mapping) else tree
+
+
 def row(stack: Any, index: int) -> Any:
     """Client `index`'s part of everything in a stack."""
     return tree_map(lambda t: t[index], stack)
@@ -39,6 +44,12 @@ def stacked(rows: Sequence[Any]) -> Any:
 def leaves(tree: Any) -> list[Tensor]:
     """All tensors of nested dictionaries, in order."""
     return [t for value in tree.values() for t in leaves(value)] if isinstance(tree, Mapping) else [tree]
+
+
+def rebuilt(tree: Any, tensors: Sequence[Tensor]) -> Any:
+    """The inverse of `leaves`: nested dictionaries as in `tree`, with other tensors."""
+    remaining = iter(tensors)
+    return tree_map(lambda _: next(remaining), tree)
 
 
 def weighted_sum(stack: Any, weights: Tensor) -> Any:

@@ -127,8 +127,8 @@ def test_perfedavg_trains_on_the_second_batch_where_alpha_is_0():
 
 
 def batches(world, client):
-    task = Pass(world.data, world.model, world.training, world.seed, 0, [client], {}, {}, {})
-    return task.batches(client, 0)
+    task = Pass(world.data, world.data.train, world.model, 4, world.seed, 0, [client], {}, {}, {})
+    return task.order(client, 0).split(4)
 
 
 def test_fedgh_server_step_is_the_worked_example():

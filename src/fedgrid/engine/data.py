@@ -1,6 +1,6 @@
 """A cell's images on the device once; a client is two lists of indices."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,13 +15,16 @@ from fedgrid.engine.method import Batch
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata
 
-LARGE_BATCH = 1024
-"Images in a batch of a pass without gradient."
+LARGE_BATCH = {"cpu": 64, "cuda": 1024}
+"Images of one client in a batch of a pass without gradient: what fits a processor's cache, what fills a GPU."
 
 
 @dataclass(frozen=True)
 class ClientData:
-    """Images uint8 [n, channels, height, width] of all clients, labels [n], and each client's indices into them."""
+    """Images uint8 [n, channels, height, width] of all clients, labels [n], and each client's indices into them.
+
+    The images lie in memory with their channels last, in which order convolutions are fastest.
+    """
 
     images: Tensor
     labels: Tensor
@@ -30,19 +33,22 @@ class ClientData:
     classes: int
     centre: Tensor
     spread: Tensor
+    "Subtracted from and divided out of every channel [1, channels, 1, 1]; their type is that of the computation."
 
     @property
     def clients(self) -> int:
         """Number of clients, N."""
         return len(self.train)
 
-    def batch(self, index: Tensor) -> Batch:
-        """The images of `index` [B], normalised: (pixel − centre) / spread for every channel."""
-        return Batch((self.images[index].float() - self.centre) / self.spread, self.labels[index])
+    @property
+    def large_batch(self) -> int:
+        """Images of one client in a batch of a pass without gradient, on this device."""
+        return LARGE_BATCH.get(self.labels.device.type, 1024)
 
-    def large_batches(self, index: Tensor) -> Iterator[Batch]:
-        """The images of `index` in batches for a pass without gradient; a single empty one where there are none."""
-        return (self.batch(part) for part in index.split(LARGE_BATCH))
+    def batch(self, index: Tensor) -> Batch:
+        """The images of `index` [B] or, of several clients, [k, B], normalised: (pixel − centre) / spread."""
+        pixels = self.images.permute(0, 2, 3, 1)[index].movedim(-1, -3).to(self.centre.dtype)
+        return Batch((pixels - self.centre) / self.spread, self.labels[index])
 
     @cached_property
     def counts(self) -> Tensor:
@@ -51,8 +57,10 @@ class ClientData:
         return torch.stack(rows).double()
 
 
-def load(data_files: Mapping[str, Path], partition: Path, device: torch.device) -> ClientData:
-    """The images that a partition uses; UserError where it was made for other data."""
+def load(
+    data_files: Mapping[str, Path], partition: Path, device: torch.device, dtype: torch.dtype = torch.float32
+) -> ClientData:
+    """The images that a partition uses, for computation in `dtype`; UserError where it was made for other data."""
     pool = read(data_files)
     metadata = read_metadata(partition)
     if metadata["data_checksum"] != pool.facts["checksum"]:
@@ -68,10 +76,10 @@ def load(data_files: Mapping[str, Path], partition: Path, device: torch.device) 
         return [torch.from_numpy(position[chosen & (client == i)]).to(device) for i in range(clients)]
 
     def constant(name: str) -> Tensor:
-        values = torch.tensor(pool.facts[name], dtype=torch.float32, device=device) * pool.facts["scale"]
+        values = torch.tensor(pool.facts[name], dtype=dtype, device=device) * pool.facts["scale"]
         return values.expand(channels).reshape(1, channels, 1, 1)
 
-    pixels = torch.from_numpy(pool.images.pixels[used]).permute(0, 3, 1, 2).contiguous().to(device)
+    pixels = torch.from_numpy(pool.images.pixels[used]).to(device).permute(0, 3, 1, 2)
     labels = torch.from_numpy(pool.images.labels[used]).to(device)
     classes = len(pool.facts["classes"])
     return ClientData(pixels, labels, lists(train), lists(~train), classes, constant("mean"), constant("std"))

@@ -7,57 +7,51 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from fedgrid.engine.federation import Federation, World
-from fedgrid.engine.method import At, Method, State
-from fedgrid.tree import Bundle, Tree, row
+from fedgrid.engine.method import At, Batch, Method, State
+from fedgrid.tree import Tree
 
-Scores = Callable[[int, Tensor], Tensor]
 Record = Callable[[str, list[int], Tensor], None]
 "(metric, clients [n], values [n])."
 
 
-def evaluate(method: Method, everyone: Federation, participants: list[int], s: State, record: Record) -> None:
+def evaluate(method: Method, everyone: Federation, participants: Federation | None, s: State, record: Record) -> None:
     """Records accuracy and mean loss of the global, the personal and the just trained models.
 
     A client without training or without test images has no rows. The trained models are those of the last round's
     participants.
     """
-    world, clients = everyone.world, everyone.ids.tolist()
-    at = At(world.model, s.server, Bundle())
+
+    def shared_model(theta: Tree, batch: Batch, at: At) -> dict[str, Tensor]:
+        return _hits(at.model(at.server.theta, batch.x), batch.y)
+
+    def own_model(theta: Tree, batch: Batch, at: At) -> dict[str, Tensor]:
+        return _hits(method.predict(theta, batch.x, at), batch.y)
+
     shared, personal = method.global_model(s), method.personal(everyone, s)
     if shared is not None:
-        names = ["global", "personal"] if personal is None else ["global"]
-        _score(world, clients, lambda _, x: world.model(shared, x), names, record)
+        sums = everyone.test({}, shared_model, server={"theta": shared})
+        for name in ["global", "personal"] if personal is None else ["global"]:
+            _record(everyone, sums, name, record)
     if personal is not None:
-        _score(world, clients, _each(method, personal, at), ["personal"], record)
-    if s.trained is not None:
-        _score(world, participants, _each(method, s.trained, at), ["trained"], record)
+        _record(everyone, everyone.test(personal, own_model, server=s.server), "personal", record)
+    if s.trained is not None and participants is not None:
+        _record(participants, participants.test(s.trained, own_model, server=s.server), "trained", record)
 
 
-def _each(method: Method, stack: Tree, at: At) -> Scores:
-    return lambda position, x: method.predict(row(stack, position), x, at)
+def _hits(scores: Tensor, labels: Tensor) -> dict[str, Tensor]:
+    """Images that are classified correctly and their summed cross entropy, float64."""
+    correct = (scores.argmax(dim=1) == labels).sum()
+    return {"correct": correct.double(), "loss": cross_entropy(scores.double(), labels, reduction="sum")}
 
 
-@torch.inference_mode()
-def _score(world: World, clients: list[int], scores: Scores, names: list[str], record: Record) -> None:
-    train, test = world.data.train, world.data.test
-    tested = [(position, client) for position, client in enumerate(clients) if len(train[client]) and len(test[client])]
-    if not tested:
-        return
-    results = torch.stack([_client(world, client, position, scores) for position, client in tested]).cpu()
-    for name in names:
-        record(f"accuracy_{name}", [client for _, client in tested], results[:, 0])
-        record(f"loss_{name}", [client for _, client in tested], results[:, 1])
-
-
-def _client(world: World, client: int, position: int, scores: Scores) -> Tensor:
-    """(accuracy, mean cross entropy) float64 [2] of one client's model on its test images."""
-    index = world.data.test[client]
-    total = torch.zeros(2, dtype=torch.float64, device=index.device)
-    for batch in world.data.large_batches(index):
-        predicted = scores(position, batch.x)
-        correct = (predicted.argmax(dim=1) == batch.y).sum()
-        total += torch.stack([correct.double(), cross_entropy(predicted.double(), batch.y, reduction="sum")])
-    return total / len(index)
+def _record(fed: Federation, sums: Mapping[str, Tensor], name: str, record: Record) -> None:
+    train, test, clients = fed.world.data.train, fed.world.data.test, fed.ids.tolist()
+    tested = [row for row, client in enumerate(clients) if len(train[client]) and len(test[client])]
+    ids = [clients[row] for row in tested]
+    images = torch.tensor([len(test[client]) for client in ids], dtype=torch.float64)
+    for metric, total in (("accuracy", sums.get("correct")), ("loss", sums.get("loss"))):
+        if tested:
+            record(f"{metric}_{name}", ids, total[tested].cpu() / images)
 
 
 def sizes(world: World) -> Mapping[str, Tensor]:

@@ -1,22 +1,32 @@
 """The call behind which clients are trained: the same task for an executor that trains them one after the other and
-for one that trains them together."""
+for one that trains them together.
 
-from collections.abc import Callable, Mapping
+An executor walks over clients, epochs and batches; a *solver* says what happens at a batch. What a method gives is a
+pure function of one client's θ and batch, which the walker applies to one client or to a stack of them.
+"""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
+import torch
 from torch import Tensor
 
 from fedgrid.engine.data import ClientData
 from fedgrid.engine.method import At, Batch, Objective
+from fedgrid.engine.optimizers import Optimizer
 from fedgrid.models.base import Network
 from fedgrid.randomness import generator
-from fedgrid.settings import Training
-from fedgrid.tree import Bundle, Tree
+from fedgrid.tree import Bundle, Tree, leaves, plain, row
 
 Loss = Callable[[Tree, Batch, At], Objective]
 Step = Callable[[Tree, Batch, At], tuple[Tree, Objective]]
 Measurement = Callable[[Tree, Batch, At], Mapping[str, Tensor]]
+Apply = Callable[[Callable[[Tree, Batch, At], Any], Tree], Any]
+"Calls a function of one client with θ and the batch at hand, for one client or for each of a stack."
 
 
 class Diverged(Exception):
@@ -28,11 +38,13 @@ class Diverged(Exception):
 
 @dataclass(frozen=True)
 class Pass:
-    """Clients that go through their own training images `epochs` times, each with its own parameters."""
+    """Clients that go through their own images, each with its own parameters."""
 
     data: ClientData
+    images: list[Tensor]
+    "Indices of each client's images, for all N clients: its training or its test images."
     model: Network
-    training: Training
+    batch_size: int
     seed: int
     round: int
     ids: list[int]
@@ -46,12 +58,22 @@ class Pass:
     stream: str = "main"
     "Name of the batch order: the same name in a round gives the same batches."
 
-    def batches(self, client: int, epoch: int) -> list[Tensor]:
-        """The image indices of every batch of one epoch; the last batch may be smaller."""
-        index = self.data.train[client]
-        random = generator("batches", self.seed, client, self.round, epoch, self.stream)
-        order = index.new_tensor(random.permutation(len(index)))
-        return list(index[order].split(self.training.batch_size)) if len(index) else []
+    def order(self, client: int, epoch: int) -> Tensor:
+        """The indices of a client's images in the order of one epoch."""
+        index = self.images[client]
+        return index[index.new_tensor(self._random("batches", client, epoch).permutation(len(index)))]
+
+    def key(self, client: int, epoch: int) -> int:
+        """Where the random numbers inside the batches of one epoch start."""
+        return int(self._random("noise", client, epoch).integers(1 << 62))
+
+    def at(self, position: int, key: int, learning: bool) -> At:
+        """What a function of the client at `position` may look at; networks drop features only while they learn."""
+        model = self.model.learning(key) if learning else self.model
+        return At(model, self.server, row(self.clients, position), key)
+
+    def _random(self, purpose: str, client: int, epoch: int):
+        return generator(purpose, self.seed, client, self.round, epoch, self.stream)
 
 
 @dataclass(frozen=True)
@@ -68,14 +90,157 @@ class Trained:
     "Steps taken [n], K_i."
 
 
-class Executor(Protocol):
+class Solver(Protocol):
+    """What happens to θ at a batch."""
+
+    def memory(self, theta: Tree) -> Tree:
+        """What is kept from batch to batch beside θ: tensors with θ's client axis, if it has one."""
+
+    def advance(self, apply: Apply, theta: Tree, memory: Tree, taken: Tensor) -> tuple[Tree, dict[str, Any]]:
+        """(new θ, books): `taken` counts the steps with this one; `theta` and `memory` may change in place."""
+
+
+@dataclass(frozen=True)
+class Descent:
+    """A step of the optimiser down a loss, on the parameters whose names start with `part`."""
+
+    loss: Loss
+    optimizer: Optimizer
+    part: str
+
+    def memory(self, theta: Tree) -> dict[str, Tree]:
+        return self.optimizer.moments(self._trained(theta))
+
+    def advance(self, apply: Apply, theta: Tree, memory: dict[str, Tree], taken: Tensor) -> tuple[Tree, dict[str, Any]]:
+        trained = {name: t.detach().requires_grad_() for name, t in self._trained(theta).items()}
+        with torch.enable_grad():
+            books = apply(self._books, theta | trained)
+            # clients share nothing that is trained, so the gradient of the sum holds each one's own
+            slopes = torch.autograd.grad(books["loss"].sum(), list(trained.values()), allow_unused=True)
+        self.optimizer.step(trained, slopes, memory, taken)
+        return theta, books
+
+    def _trained(self, theta: Tree) -> Tree:
+        return {name: t for name, t in theta.items() if name.startswith(self.part)}
+
+    def _books(self, theta: Tree, batch: Batch, at: At) -> dict[str, Any]:
+        return _books(self.loss(theta, batch, at))
+
+
+@dataclass(frozen=True)
+class OwnStep:
+    """A step that the method itself takes."""
+
+    step: Step
+
+    def memory(self, theta: Tree) -> Tree:
+        return {}
+
+    def advance(self, apply: Apply, theta: Tree, memory: Tree, taken: Tensor) -> tuple[Tree, dict[str, Any]]:
+        result = apply(self._result, theta)
+        return result["theta"], result["books"]
+
+    def _result(self, theta: Tree, batch: Batch, at: At) -> dict[str, Any]:
+        after, objective = self.step(theta, batch, at)
+        return {"theta": plain(after), "books": _books(objective)}
+
+
+def _books(objective: Objective) -> dict[str, Any]:
+    """A batch's loss, and its named sums and numbers of samples, as tensors."""
+    value, named = objective if isinstance(objective, tuple) else (objective, {})
+    sums = {name: total for name, (total, _) in named.items()}
+    samples = {name: torch.as_tensor(counted, device=value.device) for name, (_, counted) in named.items()}
+    return {"loss": value, "sums": sums, "samples": samples}
+
+
+class Books:
+    """Losses, named sums and steps of n clients while they train; `rows` are a position, a slice or positions [k]."""
+
+    def __init__(self, clients: int, device: torch.device):
+        self.steps = torch.zeros(clients, dtype=torch.long, device=device)
+        self.totals: dict[tuple[str, ...], Tensor] = {}
+
+    def open(self, rows: Any) -> None:
+        """A new epoch: its means replace the last one's."""
+        for total in self.totals.values():
+            total[rows] = 0
+
+    def count(self, rows: Any) -> Tensor:
+        """One more step; the steps taken with it."""
+        self.steps[rows] += 1
+        return self.steps[rows]
+
+    def add(self, rows: Any, books: Mapping[str, Any], samples: int) -> None:
+        """Adds a batch of `samples` images for each of the clients."""
+        self._add(("loss",), rows, books["loss"].detach() * samples)
+        self._add(("images",), rows, samples)
+        for kind in ("sums", "samples"):
+            for name, value in books[kind].items():
+                self._add((kind, name), rows, value.detach())
+
+    def _add(self, name: tuple[str, ...], rows: Any, value: Tensor | int) -> None:
+        if name not in self.totals:
+            self.totals[name] = torch.zeros(len(self.steps), dtype=torch.float64, device=self.steps.device)
+        self.totals[name][rows] += value
+
+    def close(self, theta: Tree) -> Trained:
+        """The books of the last epoch beside the trained parameters."""
+        kind = next((t.dtype for t in leaves(theta) if t.is_floating_point()), torch.float32)
+        nothing = torch.zeros(len(self.steps), dtype=torch.float64, device=self.steps.device)
+        loss = self.totals.get(("loss",), nothing) / self.totals.get(("images",), nothing)
+        names = sorted(key[1] for key in self.totals if key[0] == "sums")
+        mean = {name: (self.totals["sums", name] / self.totals["samples", name]).to(kind) for name in names}
+        return Trained(theta, loss.to(kind), Bundle(mean), self.steps)
+
+
+class Executor(ABC):
     """Both executors give the same numbers, to rounding."""
 
-    def train(self, task: Pass, loss: Loss, lr: float, part: str) -> Trained:
-        """Trains every client of the task with the study's optimiser; raises Diverged."""
+    seconds = 0.0
+    "Time spent on clients so far."
+
+    def train(self, task: Pass, loss: Loss, optimizer: Optimizer, part: str) -> Trained:
+        """Trains every client of the task; raises Diverged. See `Federation.train`."""
+        return self._checked(task, Descent(loss, optimizer, part))
 
     def iterate(self, task: Pass, step: Step) -> Trained:
-        """Trains every client of the task with the method's own step; raises Diverged."""
+        """Trains every client of the task with the method's own step; raises Diverged. See `Federation.iterate`."""
+        return self._checked(task, OwnStep(step))
 
+    @torch.no_grad()
     def measure(self, task: Pass, measurement: Measurement) -> Bundle:
-        """Adds up a measurement over every client's training images."""
+        """Adds up a measurement over every client's images, as stacks [n, …]. See `Federation.measure`."""
+        with self._timed(task):
+            return Bundle(self._measure(task, measurement))
+
+    @torch.no_grad()
+    def _checked(self, task: Pass, solver: Solver) -> Trained:
+        with self._timed(task):
+            trained = self._walk(task, solver)
+            finite = trained.loss.isfinite() | (trained.steps == 0)
+            _demand(task, finite, "the training loss")
+            for t in leaves(trained.theta):  # the last step itself may be the one that leaps
+                finite = finite & t.isfinite().reshape(len(t), -1).all(dim=1)
+            _demand(task, finite, "the model")
+        return trained
+
+    @contextmanager
+    def _timed(self, task: Pass) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        if task.data.labels.is_cuda:  # kernels run behind the program
+            torch.cuda.synchronize(task.data.labels.device)
+        self.seconds += time.perf_counter() - start
+
+    @abstractmethod
+    def _walk(self, task: Pass, solver: Solver) -> Trained:
+        """All epochs of all clients."""
+
+    @abstractmethod
+    def _measure(self, task: Pass, measurement: Measurement) -> dict[str, Tensor]:
+        """All images of all clients."""
+
+
+def _demand(task: Pass, finite: Tensor, what: str) -> None:
+    if not finite.all():
+        raise Diverged(task.round, f"{what} of client {task.ids[int((~finite).nonzero()[0])]}")

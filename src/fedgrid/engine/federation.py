@@ -1,7 +1,7 @@
 """What a method sees of the federation: the clients of one round, and what can be done with them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,10 +11,16 @@ from torch import Tensor
 
 from fedgrid.engine.data import ClientData
 from fedgrid.engine.executor import Executor, Loss, Measurement, Pass, Step, Trained
+from fedgrid.engine.optimizers import Optimizer, study_optimizer
 from fedgrid.models.base import Network
 from fedgrid.randomness import generator
 from fedgrid.settings import Training
 from fedgrid.tree import Bundle, Tree, leaves, tree_map, weighted_sum
+
+
+def dtype_of(training: Training) -> torch.dtype:
+    """Type of parameters, losses and averages; `bfloat16-mixed` concerns the layers of networks alone."""
+    return torch.float64 if training.dtype == "float64" else torch.float32
 
 
 @dataclass(frozen=True)
@@ -69,8 +75,13 @@ class Federation:
 
     @property
     def training(self) -> Training:
-        """The settings that all methods of the study share: learning rate, local epochs, batch size."""
+        """The settings that all methods of the study share: local epochs, batch size, rounds."""
         return self.world.training
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """The study's local optimiser with its learning rate in this round; ``.but(lr=0.1)`` gives another one."""
+        return study_optimizer(self.world.training, self.round)
 
     def random(self, purpose: str) -> np.random.Generator:
         """The server's random draws of this round, a function of the purpose's name, the seed and the round."""
@@ -89,7 +100,7 @@ class Federation:
 
     def initial(self) -> Tree:
         """The common initial model θ⁰."""
-        return tree_map(lambda t: t.to(self.world.device), self.model.initial(self.world.seed))
+        return tree_map(lambda t: t.to(self.world.device, dtype_of(self.training)), self.model.initial(self.world.seed))
 
     def replicate(self, tree: Any) -> Any:
         """The same tree for every client, as a stack (no memory is used)."""
@@ -124,19 +135,19 @@ class Federation:
         server: Mapping[str, Any] | None = None,
         clients: Mapping[str, Any] | None = None,
         epochs: int | None = None,
-        lr: float | None = None,
+        optimizer: Optimizer | None = None,
         part: str = "",
         stream: str = "main",
     ) -> Trained:
         """Local training of the stack `theta` (a flat tree of floats) by minimising `loss`, from a fresh optimiser.
 
-        `server` and `clients` (stacks) become `at.server` and `at.client` in the loss; `epochs` and `lr` are those of
-        the study unless given; `part` trains only the parameters whose names start so (``head``, ``extractor``).
+        `server` and `clients` (stacks) become `at.server` and `at.client` in the loss; `epochs` and `optimizer` are
+        those of the study unless given; `part` trains only the parameters whose names start so (``head``).
         Two trainings with the same `stream` in a round see the same batches. Raises `Diverged` for a loss that is not
         finite.
         """
         task = self._pass(theta, server, clients, epochs, stream)
-        return self.world.executor.train(task, loss, self.training.lr if lr is None else lr, part)
+        return self.world.executor.train(task, loss, optimizer or self.optimizer, part)
 
     def iterate(
         self,
@@ -168,7 +179,23 @@ class Federation:
 
         `measurement` is a pure function (θ, batch, at) → named tensors that are added up over the batches.
         """
-        return self.world.executor.measure(self._pass(theta, server, clients), measurement)
+        return self._measure(theta, measurement, server, clients, "train")
+
+    def test(self, theta: Tree, measurement: Measurement, *, server: Mapping[str, Any] | None = None) -> Bundle:
+        """The same over each client's test images; for evaluation alone, no method may train on what it gives."""
+        return self._measure(theta, measurement, server, None, "test")
+
+    def _measure(
+        self,
+        theta: Tree,
+        measurement: Measurement,
+        server: Mapping[str, Any] | None,
+        clients: Mapping[str, Any] | None,
+        images: str,
+    ) -> Bundle:
+        data = self.world.data
+        task = replace(self._pass(theta, server, clients), images=getattr(data, images), batch_size=data.large_batch)
+        return self.world.executor.measure(task, measurement)
 
     def _pass(
         self,
@@ -181,8 +208,9 @@ class Federation:
         world = self.world
         return Pass(
             data=world.data,
+            images=world.data.train,
             model=world.model,
-            training=world.training,
+            batch_size=world.training.batch_size,
             seed=world.seed,
             round=self.round,
             ids=self.ids.tolist(),

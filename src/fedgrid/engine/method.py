@@ -20,6 +20,7 @@ from torch import Tensor
 from fedgrid.components import Component
 from fedgrid.methods.common.losses import cross_entropy
 from fedgrid.models.base import Network
+from fedgrid.randomness import uniform
 from fedgrid.tree import Bundle, Tree, leaves, tree_map
 
 if TYPE_CHECKING:
@@ -47,6 +48,12 @@ class At:
     model: Network
     server: Bundle
     client: Bundle
+    key: int | Tensor
+    "What this batch's random numbers start from: of this client, round, epoch and batch alone."
+
+    def uniform(self, purpose: str, like: Tensor) -> Tensor:
+        """Random numbers in [0, 1) in the shape of `like`, for noise inside a loss; each `purpose` has its own."""
+        return uniform(self.key, purpose, like)
 
 
 @dataclass(frozen=True)

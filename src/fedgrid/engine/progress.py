@@ -1,7 +1,7 @@
 """How far a cell is: the numbers recorded so far, the state, and the checkpoint from which a killed cell goes on."""
 
 import pickle
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fedgrid.engine.method import State
 from fedgrid.files import replacing
-from fedgrid.tree import Bundle
+from fedgrid.tree import Bundle, plain
 
 
 @dataclass
@@ -26,6 +26,10 @@ class Record:
     def add(self, round_: int, metric: str, clients: Iterable[int], values: Tensor) -> None:
         """Adds one metric of some clients."""
         self.rows.append((round_, metric, list(clients), values.tolist()))
+
+    def copy(self) -> "Record":
+        """The same rows, to which others may be added."""
+        return Record(list(self.rows))
 
     def latest(self, metric: str) -> float | None:
         """Mean over clients of the last recorded values of a metric."""
@@ -79,18 +83,13 @@ def save_checkpoint(file: Path, key: str, progress: Progress) -> None:
     content = {
         "key": key,
         "rounds": progress.rounds,
-        "server": _plain(progress.state.server),
-        "clients": _plain(progress.state.clients),
+        "server": plain(progress.state.server),
+        "clients": plain(progress.state.clients),
         "record": progress.record.tensors(),
         "seconds": progress.seconds,
     }
     with replacing(file) as temporary:
         torch.save(content, temporary)
-
-
-def _plain(value: Any) -> Any:
-    """Nested dictionaries of the built-in kind, which alone may be loaded again without running code."""
-    return {key: _plain(part) for key, part in value.items()} if isinstance(value, Mapping) else value
 
 
 def load_checkpoint(file: Path, key: str, device: torch.device) -> tuple[Progress | None, str]:

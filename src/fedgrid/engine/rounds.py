@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -18,6 +18,13 @@ from fedgrid.engine.progress import Progress, Record, load_checkpoint, save_chec
 from fedgrid.errors import UserError
 from fedgrid.randomness import generator
 from fedgrid.tree import leaves
+
+PARTS = ("train", "server", "evaluate")
+"What the seconds of a cell are split into: work of clients in a round, the rest of the round, evaluation."
+
+
+class Terminated(BaseException):
+    """The process was asked to end (SIGTERM), by a scheduler whose time limit is near, say."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +53,7 @@ def federate(
     report = tell or (lambda progress, remark: None)
     clock = time.monotonic()
     progress, remark = load_checkpoint(saving.file, saving.key, world.device) if saving else (None, "")
-    progress = progress or Progress(method.setup(everyone(world, 0)), Record(), {"train": 0.0, "evaluate": 0.0})
+    progress = progress or Progress(method.setup(everyone(world, 0)), Record(), dict.fromkeys(PARTS, 0.0))
     report(progress, remark)
     try:
         if progress.rounds == 0:
@@ -59,6 +66,10 @@ def federate(
                 clock = time.monotonic()
     except Diverged as error:
         return Outcome(progress, "diverged", str(error))
+    except Terminated:
+        if saving and progress.rounds:
+            save_checkpoint(saving.file, saving.key, progress)
+        raise
     return Outcome(progress)
 
 
@@ -82,27 +93,30 @@ def _record_start(method: Method, world: World, progress: Progress) -> None:
     for metric, values in sizes(world).items():
         progress.record.add(0, metric, range(world.data.clients), values)
     with _timed(progress.seconds, "evaluate"):
-        evaluate(method, everyone(world, 0), [], progress.state, _recorder(progress.record, 0))
+        evaluate(method, everyone(world, 0), None, progress.state, _recorder(progress.record, 0))
 
 
 def _round(method: Method, world: World, before: Progress) -> Progress:
+    """One round; `before` stays as it is, so that a round that is broken off leaves no trace."""
     ids, done = participants(world, before.rounds), before.rounds + 1
-    clients = ids.tolist()
     traffic = Traffic.none(world.data.clients, world.device)
     fed = Federation(world, ids, before.rounds, traffic)
-    with _timed(before.seconds, "train"):
+    seconds, record = dict(before.seconds), before.record.copy()
+    on_clients = world.executor.seconds
+    with _timed(seconds, "server"):
         after = method.round(fed, before.state.gather(ids))
         state = before.state.scatter(ids, after)
-    if not all(t.isfinite().all() for t in leaves(state.server) if t.is_floating_point()):
-        raise Diverged(before.rounds, "the server's state")
-    record = before.record
-    record.add(done, "bytes_up", clients, traffic.up[ids])
-    record.add(done, "bytes_down", clients, traffic.down[ids])
-    progress = Progress(State(state.server, state.clients), record, before.seconds, done)
+        if not all(t.isfinite().all() for t in leaves(state.server) if t.is_floating_point()):
+            raise Diverged(before.rounds, "the server's state")
+    on_clients = world.executor.seconds - on_clients
+    seconds["server"] -= on_clients
+    seconds["train"] += on_clients
+    record.add(done, "bytes_up", ids.tolist(), traffic.up[ids])
+    record.add(done, "bytes_down", ids.tolist(), traffic.down[ids])
     if done % world.training.eval_every == 0 or done == world.training.rounds:
-        with _timed(before.seconds, "evaluate"):
-            evaluate(method, everyone(world, done), clients, state, _recorder(record, done))
-    return progress
+        with _timed(seconds, "evaluate"):
+            evaluate(method, everyone(world, done), replace(fed, round=done), state, _recorder(record, done))
+    return Progress(State(state.server, state.clients), record, seconds, done)
 
 
 def _recorder(record: Record, round_: int):

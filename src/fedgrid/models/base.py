@@ -6,15 +6,17 @@ Parameters θ are a flat dictionary from names to tensors; a name starts with ``
 import abc
 import math
 from collections.abc import Mapping
+from copy import copy
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.utils.flop_counter import FlopCounterMode
 
 from fedgrid.components import Component, hp
 from fedgrid.errors import UserError
-from fedgrid.randomness import generator
+from fedgrid.randomness import generator, uniform
 
 PARTS = ("extractor", "head")
 Theta = dict[str, Tensor]
@@ -25,6 +27,8 @@ class Model(Component, abc.ABC):
 
     features: int = hp(128, low=1)
     "Width k of the representation z that the extractor gives to the head."
+    dropout: float = hp(0.0, low=0, high=0.95)
+    "Share of the representation's numbers that are dropped before the head in training."
 
     smallest: ClassVar[int] = 1
     "Smallest height and width of an image that the extractor takes."
@@ -43,14 +47,27 @@ class Model(Component, abc.ABC):
             raise UserError(f"model: {type(self).__name__} needs images of at least {self.smallest}×{self.smallest}")
         with torch.device("meta"):  # parameters are drawn by `Network.initial`, never by the modules themselves
             modules = {"extractor": self.extractor(shape), "head": nn.Linear(self.features, classes)}
-        return Network(modules, self.features, classes)
+        return Network(modules, self.features, classes, self.dropout)
 
 
 class Network:
     """What a method calls: ``network(θ, x)``, ``network.features(θ, x)``, ``network.head(θ, z)``."""
 
-    def __init__(self, modules: Mapping[str, nn.Module], features: int, classes: int):
-        self.modules, self.width, self.classes = modules, features, classes
+    key: int | Tensor | None = None
+    "What dropout's random numbers start from; None: nothing is dropped."
+    mixed = False
+    "Layers compute in bfloat16; parameters and what comes out stay as they are."
+
+    def __init__(self, modules: Mapping[str, nn.Module], features: int, classes: int, dropout: float = 0.0):
+        self.modules, self.width, self.classes, self.dropout = modules, features, classes, dropout
+
+    def learning(self, key: int | Tensor) -> "Network":
+        """The network as it is in training, with dropout that is a function of `key`."""
+        return self._with(key=key) if self.dropout else self
+
+    def in_bfloat16(self) -> "Network":
+        """The network with layers that compute in bfloat16."""
+        return self._with(mixed=True)
 
     def __call__(self, theta: Mapping[str, Tensor], x: Tensor) -> Tensor:
         """Logits [B, C] of images x [B, channels, height, width]."""
@@ -62,6 +79,9 @@ class Network:
 
     def head(self, theta: Mapping[str, Tensor], z: Tensor) -> Tensor:
         """Logits [B, C] of representations z [B, k]."""
+        if self.key is not None:
+            kept = uniform(self.key, "dropout", z) >= self.dropout
+            z = z * kept / (1 - self.dropout)
         return self._call("head", theta, z)
 
     def initial(self, seed: int) -> Theta:
@@ -74,9 +94,25 @@ class Network:
                     theta[full] = _drawn(full, tuple(empty.shape), layer.weight.shape, seed)
         return theta
 
+    def flops(self, shape: tuple[int, int, int]) -> int:
+        """Floating-point operations of a forward pass for one image of `shape` (h, w, channels)."""
+        height, width, channels = shape
+        x = torch.empty(1, channels, height, width, device="meta")
+        with FlopCounterMode(display=False) as counter:
+            self.modules["head"](self.modules["extractor"](x))
+        return counter.get_total_flops()
+
     def _call(self, part: str, theta: Mapping[str, Tensor], x: Tensor) -> Tensor:
         own = {name[len(part) + 1 :]: value for name, value in theta.items() if name.startswith(part + ".")}
-        return functional_call(self.modules[part], own, (x,))
+        if not self.mixed:
+            return functional_call(self.modules[part], own, (x,))
+        with torch.autocast(x.device.type, torch.bfloat16):
+            return functional_call(self.modules[part], own, (x,)).to(x.dtype)
+
+    def _with(self, **changes: Any) -> "Network":
+        other = copy(self)
+        vars(other).update(changes)
+        return other
 
 
 def _drawn(name: str, shape: tuple[int, ...], weight: torch.Size, seed: int) -> Tensor:

@@ -35,7 +35,7 @@ class Scaffold(FedAvg):
         w, c = fed.broadcast(s.server.theta), fed.broadcast(s.server.variate)
         kappa = tree_map(torch.sub, c, s.clients.variate)
         local = fed.train(w, self.corrected, clients={"kappa": kappa})
-        distance = local.steps * fed.training.lr
+        distance = local.steps * fed.optimizer.lr
 
         def change(w: Tensor, theta: Tensor, c: Tensor) -> Tensor:
             k = distance.reshape(-1, *[1] * (w.dim() - 1))

@@ -1,0 +1,92 @@
+"""The local optimisers, as steps on tensors: the same lines serve one client and a stack of clients.
+
+Update rules and the order of their operations are those of `torch.optim.SGD` and `torch.optim.Adam`.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fedgrid.settings import Training
+from fedgrid.tree import Tree
+
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
+"Adam's constants (Kingma & Ba, ICLR 2015)."
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """How a client descends its loss; its moments are new for every client, round and training."""
+
+    lr: float
+    kind: str = "sgd"
+    "``sgd`` or ``adam``."
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    clip: float | None = None
+    "Largest norm of one client's gradient over all trained parameters."
+
+    def but(self, **changes: Any) -> "Optimizer":
+        """The same with other settings, such as ``fed.optimizer.but(lr=0.1)``."""
+        return replace(self, **changes)
+
+    def moments(self, trained: Tree) -> dict[str, Tree]:
+        """What the optimiser remembers between steps, zero at first: nothing, the momentum, or Adam's two moments."""
+        names = ("first", "second") if self.kind == "adam" else ("first",) if self.momentum else ()
+        return {name: {key: torch.zeros_like(t) for key, t in trained.items()} for name in names}
+
+    @torch.no_grad()
+    def step(self, trained: Tree, slopes: Sequence[Tensor | None], moments: Mapping[str, Tree], taken: Tensor) -> None:
+        """One step, in place, of one client (`taken` is a number) or of several (`taken` [k], client axis first).
+
+        `taken` counts the steps with this one. A parameter that the loss does not use (no slope) stays as it is.
+        """
+        used = {key: g for key, g in zip(trained, slopes, strict=True) if g is not None}
+        if self.clip is not None:
+            used = _clipped(used, self.clip, taken.dim())
+        for key, slope in used.items():
+            if self.weight_decay:
+                slope = slope.add(trained[key], alpha=self.weight_decay)
+            own = {name: moment[key] for name, moment in moments.items()}
+            if self.kind == "adam":
+                self._adam(trained[key], slope, own["first"], own["second"], taken)
+            else:
+                direction = own["first"].mul_(self.momentum).add_(slope) if own else slope
+                trained[key].add_(direction, alpha=-self.lr)
+
+    def _adam(self, parameter: Tensor, slope: Tensor, first: Tensor, second: Tensor, taken: Tensor) -> None:
+        first.lerp_(slope, 1 - BETA1)
+        second.mul_(BETA2).addcmul_(slope, slope, value=1 - BETA2)
+        count = taken.to(parameter.dtype).reshape(_per_client(taken.dim(), parameter))
+        size = self.lr / (1 - BETA1**count)
+        scale = (second.sqrt() / (1 - BETA2**count).sqrt()).add_(EPSILON)
+        parameter.sub_(size * first / scale)
+
+
+def study_optimizer(training: Training, round_: int) -> Optimizer:
+    """The optimiser of a study in round t = `round_` (from 0): its rate depends on nothing but the round."""
+    factor = {
+        "constant": 1.0,
+        "exponential": training.lr_decay**round_,
+        "steps": training.lr_decay ** ((2 * round_ >= training.rounds) + (4 * round_ >= 3 * training.rounds)),
+        "cosine": (1 + math.cos(math.pi * round_ / training.rounds)) / 2,
+    }[training.lr_schedule]
+    return Optimizer(training.lr * factor, training.optimizer, training.momentum, training.weight_decay, training.clip)
+
+
+def _clipped(slopes: Tree, largest: float, axes: int) -> Tree:
+    """Every client's slopes, scaled down where their common norm is above `largest`; 1 axis of clients, or 0."""
+    squares = [
+        slope.flatten(axes).square().sum(dim=-1) if slope.dim() > axes else slope.square() for slope in slopes.values()
+    ]
+    factor = (largest / (torch.stack(squares).sum(dim=0).sqrt() + 1e-6)).clamp(max=1)
+    return {key: slope * factor.reshape(_per_client(axes, slope)) for key, slope in slopes.items()}
+
+
+def _per_client(axes: int, like: Tensor) -> list[int]:
+    """The shape in which one number for every client (or for the only one) meets a tensor."""
+    return [*like.shape[:axes], *[1] * (like.dim() - axes)]

@@ -1,0 +1,180 @@
+"""The executor that trains all clients together: one call of a function for a whole stack of them.
+
+Clients of unequal size need no masks. In an epoch, full batches come first: clients are sorted by their number, so that
+at step s those that still have one are the first k_s rows. Then come the last, smaller batches, all those of one size
+together. A client's own batches keep their order, and nothing that a client does depends on another.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from fedgrid.engine.executor import Apply, Books, Executor, Measurement, Pass, Solver, Trained
+from fedgrid.engine.method import At, Batch
+from fedgrid.errors import UserError
+from fedgrid.tree import leaves, plain, rebuilt, tree_map
+
+MEASURED_TOGETHER = 8192
+"Images of all clients in one call of a pass without gradient."
+COPIES, ACTIVATIONS = 4, 64
+"Memory of a client in training: copies of its parameters, and numbers kept for every number of a batch of images."
+
+
+@dataclass(frozen=True)
+class Group:
+    """Clients that are at a batch of the same size."""
+
+    rows: slice | Tensor
+    index: Tensor
+    "Images of each client's batch [k, B]."
+    number: int | Tensor
+    "The batch's number in its client's epoch, or [k] of them."
+
+
+class Stacked(Executor):
+    """All clients at once, or `chunk` at a time: best on a GPU, and where a step is mostly overhead."""
+
+    def __init__(self, chunk: int | None = None):
+        self.chunk = chunk
+        self.limit = sys.maxsize  # falls where a GPU turns out to have no room
+
+    def _walk(self, task: Pass, solver: Solver) -> Trained:
+        clients = len(task.ids)
+        theta = tree_map(lambda t: t.new_empty(clients, *t.shape[1:]), task.theta)
+        books = Books(clients, task.data.labels.device)
+        self._in_chunks(task, lambda positions: _train(task, positions, solver, theta, books))
+        return books.close(theta)
+
+    def _measure(self, task: Pass, measurement: Measurement) -> dict[str, Tensor]:
+        found: dict[str, Tensor] = {}
+        self._in_chunks(task, lambda positions: _measure(task, positions, measurement, found))
+        return found
+
+    def _in_chunks(self, task: Pass, work: Callable[[list[int]], None]) -> None:
+        """Does `work` on consecutive clients; where a GPU has no room for a chunk after all, it is halved."""
+        wanted, start = self.chunk or _fitting(task), 0
+        while start < len(task.ids):
+            positions = list(range(start, min(start + min(wanted, self.limit), len(task.ids))))
+            try:
+                work(positions)
+            except torch.OutOfMemoryError as error:
+                if len(positions) == 1:
+                    raise UserError("not even one client fits into the device's memory: use smaller batches") from error
+                self.limit = len(positions) // 2
+            else:
+                start += len(positions)
+
+
+def _fitting(task: Pass) -> int:
+    """How many clients probably fit into half of the memory that is free; at least one."""
+    device = task.data.labels.device
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+    else:
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    parameters = sum(t[0].numel() * t.element_size() for t in leaves(task.theta))
+    images = task.batch_size * task.data.images[0].numel() * task.data.centre.element_size()
+    return max(1, int(free / 2 / (COPIES * parameters + ACTIVATIONS * images)))
+
+
+def _train(task: Pass, positions: list[int], solver: Solver, result: Any, books: Books) -> None:
+    """All epochs of some clients, whose rows of `result` and `books` are written."""
+    order = sorted(positions, key=lambda p: -(len(task.images[task.ids[p]]) // task.batch_size))
+    where = books.steps.new_tensor(order)
+    theta, clients = _take(task.theta, where), _take(task.clients, where)
+    memory = solver.memory(theta)
+    books.steps[where] = 0  # an attempt that ran out of memory may have counted
+    for epoch in range(task.epochs):
+        books.open(where)
+        keys = where.new_tensor([task.key(task.ids[p], epoch) for p in order])
+        for group in _groups([task.order(task.ids[p], epoch) for p in order], task.batch_size):
+            rows, at = group.rows, where[group.rows]
+            here, kept = _take(theta, rows), _take(memory, rows)
+            apply = _to_each(task, group.index, _take(clients, rows), keys[rows] + group.number, learning=True)
+            after, entry = solver.advance(apply, here, kept, books.count(at))
+            if after is not here or isinstance(rows, Tensor):
+                _put(theta, rows, after)
+            if isinstance(rows, Tensor):
+                _put(memory, rows, kept)
+            books.add(at, entry, group.index.shape[1])
+    _put(result, where, theta)
+
+
+def _groups(orders: list[Tensor], size: int) -> Iterator[Group]:
+    """The batches of one epoch, of clients sorted by their number of full ones."""
+    full = [len(order) // size for order in orders]
+    padded = pad_sequence(orders, batch_first=True)
+    for step in range(full[0]):
+        rows = slice(sum(number > step for number in full))
+        yield Group(rows, padded[rows, step * size : (step + 1) * size], step)
+    for rest in sorted({len(order) % size for order in orders} - {0}):
+        rows = [row for row, order in enumerate(orders) if len(order) % size == rest]
+        number = padded.new_tensor([full[row] for row in rows])
+        yield Group(padded.new_tensor(rows), torch.stack([orders[row][-rest:] for row in rows]), number)
+
+
+def _measure(task: Pass, positions: list[int], measurement: Measurement, found: dict[str, Tensor]) -> None:
+    """Sums over all images of some clients, whose rows of `found` are written."""
+    images = [task.images[task.ids[p]] for p in positions]
+    totals: dict[str, Tensor] = {}
+    for rows, index in _pieces(images, MEASURED_TOGETHER // len(positions)):
+        where = index.new_tensor([positions[row] for row in rows])
+        keys = index.new_tensor([task.key(task.ids[positions[row]], 0) for row in rows])
+        apply = _to_each(task, index, _take(task.clients, where), keys, learning=False)
+        for name, value in apply(lambda *a: plain(measurement(*a)), _take(task.theta, where)).items():
+            if name not in totals:
+                totals[name] = value.new_zeros(len(positions), *value.shape[1:])
+            totals[name].index_add_(0, index.new_tensor(rows), value)
+    for name, total in totals.items():
+        if name not in found:
+            found[name] = total.new_zeros(len(task.ids), *total.shape[1:])
+        found[name][positions] = total
+
+
+def _pieces(lists: list[Tensor], largest: int) -> Iterator[tuple[list[int], Tensor]]:
+    """(rows [k], images [k, size]): every list in pieces of falling size, each size the half of the one before."""
+    size, start = 1 << (max(1, largest).bit_length() - 1), [0] * len(lists)
+    while size:
+        rows = [row for row, images in enumerate(lists) if len(images) - start[row] >= size]
+        if rows:
+            yield rows, torch.stack([lists[row][start[row] : start[row] + size] for row in rows])
+        for row in rows:
+            start[row] += size
+        if not rows:
+            size //= 2
+
+
+def _to_each(task: Pass, index: Tensor, clients: Any, keys: Tensor, learning: bool) -> Apply:
+    """Applies a function of one client to k of them: their θ, images `index` [k, B], `clients` and `keys` [k]."""
+    batch = task.data.batch(index)
+
+    def apply(function: Callable[[Any, Batch, At], Any], theta: Any) -> Any:
+        def one(own: list[Tensor], private: list[Tensor], x: Tensor, y: Tensor, key: Tensor) -> Any:
+            model = task.model.learning(key) if learning else task.model
+            at = At(model, task.server, rebuilt(clients, private), key)
+            return function(rebuilt(theta, own), Batch(x, y), at)
+
+        return torch.vmap(one)(leaves(theta), leaves(clients), batch.x, batch.y, keys)
+
+    return apply
+
+
+def _take(stack: Any, rows: slice | Tensor) -> Any:
+    """Some clients' rows: a view for a slice, a copy for positions."""
+    return tree_map(lambda t: t[rows], stack)
+
+
+def _put(stack: Any, rows: slice | Tensor, new: Any) -> None:
+    """Writes clients' rows into a stack."""
+
+    def put(t: Tensor, value: Tensor) -> Tensor:
+        t[rows] = value
+        return t
+
+    tree_map(put, stack, new)
