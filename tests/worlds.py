@@ -15,6 +15,10 @@ from fedgrid.models.mlp import MLP
 from fedgrid.settings import Training
 
 
+class Killed(Exception):
+    """Stands for the end of a process, of which the engine hears nothing."""
+
+
 @cache
 def digits():
     return Digits().load(None, None)["train"]

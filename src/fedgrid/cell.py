@@ -5,13 +5,11 @@ Run as ``python -m fedgrid.cell JOB --out FILE``, where JOB is the JSON of `fedg
 
 import argparse
 import json
-import os
 import platform
 import resource
 import signal
 import socket
 import sys
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -29,15 +27,16 @@ from fedgrid.engine.loop import Loop
 from fedgrid.engine.method import Method
 from fedgrid.engine.progress import Progress
 from fedgrid.engine.rounds import Outcome, Saving, Terminated, federate
-from fedgrid.engine.stacked import Stacked
+from fedgrid.engine.stacked import Stacked, batches_per_call
 from fedgrid.errors import UserError, complain
-from fedgrid.files import write_table, write_text
+from fedgrid.files import write_table
 from fedgrid.grid.identity import fingerprint
 from fedgrid.loading import load
+from fedgrid.reporting import Report, Status
 from fedgrid.settings import Training
 
-FLOPS_OF_OVERHEAD = 4e6
-"Floating-point operations of a batch's forward pass up to which a stack of clients is faster on a processor."
+FLOPS_OF_OVERHEAD, CLIENTS_WORTH_A_CALL = 4e6, 6
+"Where a stack of clients is faster on a processor: measured by benchmarks/throughput.py, see benchmarks/results."
 TERMINATED = 75
 "Exit code of a cell that SIGTERM ended: with its checkpoint written, the same command goes on."
 MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
@@ -94,18 +93,21 @@ def _world(job: Mapping[str, Any], compute: Compute) -> World:
     network = model.network((height, width, channels), images.classes)
     if training.dtype == "bfloat16-mixed":
         network = network.in_bfloat16()
-    executor = executor_for(compute, device, network.flops((height, width, channels)) * training.batch_size)
+    flops = network.flops((height, width, channels)) * training.batch_size
+    executor = executor_for(compute, device, flops, batches_per_call(images.train, training.batch_size))
     return World(images, network, training, executor, spec["seed"], device)
 
 
-def executor_for(compute: Compute, device: torch.device, flops: int) -> Executor:
-    """The executor that was asked for; `auto` is stacked on a GPU and where a forward pass of a batch has few `flops`.
+def executor_for(compute: Compute, device: torch.device, flops: int, together: float) -> Executor:
+    """The executor that was asked for; `auto` is stacked on a GPU, and on a processor for small steps of many clients.
 
-    On a processor a small step is mostly overhead, which a stack of clients shares; a large one fills it by itself.
+    There a small step (`flops` of the forward pass of a batch) is mostly overhead, which a stack shares if it serves
+    enough clients at a time (`together`, on average); a large step fills the processor by itself.
     """
     kind = compute.executor
     if kind == "auto":
-        kind = "stacked" if device.type == "cuda" or flops <= FLOPS_OF_OVERHEAD else "loop"
+        shared = flops <= FLOPS_OF_OVERHEAD and together >= CLIENTS_WORTH_A_CALL
+        kind = "stacked" if device.type == "cuda" or shared else "loop"
     if kind == "loop":
         return Loop()
     return Stacked(None if compute.client_chunk == "auto" else int(compute.client_chunk))
@@ -154,38 +156,14 @@ def _processor() -> str:
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
-class Status:
-    """A small file beside the store that says how a cell is doing; gone when the cell has its results."""
+def heed_sigterm() -> None:
+    """From now on SIGTERM breaks off the round at hand, once; `federate` keeps what was reached."""
 
-    def __init__(self, file: Path, rounds: int):
-        self.file, self.rounds, self.written = file, rounds, 0.0
+    def terminate(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise Terminated
 
-    def running(self, progress: Progress, remark: str) -> None:
-        """Notes the round, at most once a second, and says a remark or the round on the log."""
-        accuracy = progress.record.latest("accuracy_personal")
-        score = f"  accuracy {100 * accuracy:.2f} %" if accuracy is not None else ""
-        print(remark or f"round {progress.rounds}/{self.rounds}{score}", flush=True)
-        if time.monotonic() - self.written >= 1:
-            self._write(state="running", round=progress.rounds)
-            self.written = time.monotonic()
-
-    def failed(self, reason: str) -> None:
-        """Notes why there are no results."""
-        self._write(state="failed", reason=reason)
-
-    def done(self) -> None:
-        """The results speak for themselves."""
-        self.file.unlink(missing_ok=True)
-
-    def _write(self, **facts: Any) -> None:
-        who = {"rounds": self.rounds, "pid": os.getpid(), "host": socket.gethostname(), "time": time.time()}
-        write_text(self.file, json.dumps(facts | who))
-
-
-def terminate(*_: Any) -> None:
-    """Breaks off the round at hand when SIGTERM comes; `federate` keeps what was reached."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise Terminated
+    signal.signal(signal.SIGTERM, terminate)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -203,17 +181,21 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     compute = Compute(arguments.device, arguments.threads, arguments.executor, arguments.client_chunk)
     job = json.loads(arguments.job)
-    status = Status(arguments.status, job["spec"]["training"]["rounds"])
+    rounds = job["spec"]["training"]["rounds"]
+    status, report = Status(arguments.status, rounds), Report("", rounds, sys.stdout)
+
+    def tell(progress: Progress, remark: str) -> None:
+        report.tell(progress, remark)
+        status.running(progress)
+
     saving = Saving(arguments.checkpoint, job["key"], arguments.checkpoint_every)
-    signal.signal(signal.SIGTERM, terminate)
+    heed_sigterm()
     try:
-        outcome = run(job, arguments.out, saving, compute, status.running)
+        outcome = run(job, arguments.out, saving, compute, tell)
     except UserError as error:
         status.failed(str(error))
         return complain(error)
     except Terminated:
-        status.failed("terminated")
-        print("terminated: the same command goes on from the last round", file=sys.stderr)
         return TERMINATED
     except Exception as error:
         status.failed(f"{type(error).__name__}: {error}")

@@ -34,9 +34,9 @@ def test_runs_and_resumes(name, participation, tmp_path):
 
     def kill(progress, remark):
         if progress.rounds == 2:
-            raise KeyboardInterrupt
+            raise worlds.Killed
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(worlds.Killed):
         federate(method, world, saving, kill)
     assert load_checkpoint(saving.file, "key", world.device)[0].rounds == 1
     resumed, whole = federate(method, world, saving), federate(method, world)

@@ -1,6 +1,5 @@
 """Both executors, any chunk and any order of clients give the same numbers."""
 
-import dataclasses
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,7 @@ import torch
 import worlds
 
 from fedgrid.engine.loop import Loop
-from fedgrid.engine.rounds import everyone, federate
+from fedgrid.engine.rounds import federate
 from fedgrid.engine.stacked import Stacked
 from fedgrid.loading import load, names
 from fedgrid.tree import leaves

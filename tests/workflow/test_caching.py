@@ -37,7 +37,10 @@ CASES = {
         [("src/fedgrid/models/base.py", 'key.startswith(name + ".")', 'key.startswith(f"{name}.")')],
         EVERY | ANALYSIS,
     ),
-    "the engine": ([("src/fedgrid/engine/loop.py", "steps += 1", "steps = steps + 1")], EVERY | ANALYSIS),
+    "the engine": (
+        [("src/fedgrid/engine/executor.py", "self.steps[rows] += 1", "self.steps[rows] += int(True)")],
+        EVERY | ANALYSIS,
+    ),
     "a model that no cell uses": ([("src/fedgrid/models/cnn.py", "smallest = 16", "smallest = 17")], {}),
     "a data set that no cell uses": ([("src/fedgrid/data/mnist.py", "0.1307", "0.1308")], {}),
     "analysis": ([("src/fedgrid/analysis/style.py", '"font.size": 9', '"font.size": 8')], ANALYSIS),

@@ -1,5 +1,6 @@
 # One job per cell.
 WARM = warm.Worker()
+HOW = ("checkpoint_every", "device", "executor", "client_chunk")
 
 
 rule train:
@@ -25,12 +26,10 @@ rule train:
         # no outputs: they outlive an attempt that failed
         checkpoint=f"{STORE}/checkpoints/{{key}}.pt",
         status=f"{STORE}/status/{{key}}.json",
-        every=COMPUTE["checkpoint_every"],
-        device=COMPUTE["device"],
+        how=" ".join(f"--{name.replace('_', '-')} {COMPUTE[name]}" for name in HOW),
     shell:
         "logged {log:q} python -S -E {params.client:q} fedgrid.cell {params.job:q} --out {output:q}"
-        " --checkpoint {params.checkpoint:q} --status {params.status:q} --checkpoint-every {params.every} --device {params.device}"
-        " --threads {threads}"
+        " --checkpoint {params.checkpoint:q} --status {params.status:q} {params.how} --threads {threads}"
 
 
 # Hooks do not run on a cluster's nodes: there, and wherever no server listens, each cell is a plain process.

@@ -42,6 +42,9 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--checkpoint-every", type=float, default=60, metavar="SECONDS", help="default: 60")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1 (default: auto)")
     parser.add_argument("--threads", type=int, default=1, help="intra-op threads (default: 1)")
+    kinds = ("auto", "loop", "stacked")
+    parser.add_argument("--executor", choices=kinds, default="auto", help="clients one by one, or together")
+    parser.add_argument("--client-chunk", default="auto", metavar="N", help="clients trained together (default: auto)")
     _add_settings(parser.add_argument_group("training"), describe(Training)["parameters"])
     kinds = [describe(load("partition", name)) for name in names("partition")]
     _add_settings(parser.add_argument_group("partition"), [p for kind in kinds for p in kind["parameters"]])
@@ -63,7 +66,8 @@ def _run(arguments: argparse.Namespace) -> int:
     out = arguments.out or cell.file
     if not _finished(out, cell):
         _prepare(study, cell)
-        _train(cell, out, arguments)
+        if code := _train(cell, out, arguments):
+            return code
     _print_scores(out, cell)
     return 0
 
@@ -101,6 +105,8 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UserError(f"--threads: must be at least 1, got {arguments.threads}")
     if arguments.checkpoint_every <= 0:
         raise UserError(f"--checkpoint-every: must be greater than 0, got {arguments.checkpoint_every}")
+    if not re.fullmatch("auto|[1-9][0-9]*", arguments.client_chunk):
+        raise UserError(f"--client-chunk: must be auto or a number of clients, got '{arguments.client_chunk}'")
     if not re.fullmatch("auto|cpu|cuda(:[0-9]+)?", arguments.device):
         raise UserError(f"--device: must be auto, cpu, cuda or cuda:NUMBER, got '{arguments.device}'")
     if arguments.out and arguments.out.is_dir():
@@ -135,38 +141,21 @@ def _prepare(study: Study, cell: Cell) -> None:
         build_partition(cell.split.job())
 
 
-def _train(cell: Cell, out: Path, arguments: argparse.Namespace) -> None:
-    from fedgrid.cell import run
-    from fedgrid.engine.rounds import Saving
+def _train(cell: Cell, out: Path, arguments: argparse.Namespace) -> int:
+    """The exit code: 0, or that of a cell which SIGTERM broke off."""
+    from fedgrid.cell import TERMINATED, Compute, heed_sigterm, run
+    from fedgrid.engine.rounds import Saving, Terminated
+    from fedgrid.reporting import Report
 
     saving = Saving(out.with_name(out.name + ".checkpoint"), cell.key, arguments.checkpoint_every)
-    bar = _Bar(cell)
-    try:
-        run(cell.job(), out, saving, arguments.device, arguments.threads, bar.tell)
-    finally:
-        bar.close()
-
-
-class _Bar:
-    """A progress bar that appears with the first round, after everything was found to be in order."""
-
-    def __init__(self, cell: Cell):
-        self.options = {"desc": cell.method.title, "total": cell.method.training["rounds"], "unit": "round"}
-        self.bar = None
-
-    def tell(self, progress, remark: str) -> None:
-        from tqdm import tqdm
-
-        self.bar = self.bar or tqdm(file=sys.stderr, initial=progress.rounds, **self.options)
-        if remark:
-            self.bar.write(remark, file=sys.stderr)
-        accuracy = progress.record.latest("accuracy_personal")
-        self.bar.set_postfix_str(f"accuracy {100 * accuracy:.2f} %" if accuracy is not None else "", refresh=False)
-        self.bar.update(progress.rounds - self.bar.n)
-
-    def close(self) -> None:
-        if self.bar:
-            self.bar.close()
+    compute = Compute(arguments.device, arguments.threads, arguments.executor, arguments.client_chunk)
+    heed_sigterm()
+    with Report(cell.method.title, cell.method.training["rounds"], sys.stderr) as report:
+        try:
+            run(cell.job(), out, saving, compute, report.tell)
+        except Terminated:
+            return TERMINATED
+    return 0
 
 
 def _print_scores(out: Path, cell: Cell) -> None:

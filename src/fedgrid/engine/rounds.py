@@ -66,9 +66,10 @@ def federate(
                 clock = time.monotonic()
     except Diverged as error:
         return Outcome(progress, "diverged", str(error))
-    except Terminated:
+    except (Terminated, KeyboardInterrupt):
         if saving and progress.rounds:
             save_checkpoint(saving.file, saving.key, progress)
+            report(progress, f"broken off: the checkpoint {saving.file} holds {progress.rounds} rounds")
         raise
     return Outcome(progress)
 

@@ -119,6 +119,13 @@ def _groups(orders: list[Tensor], size: int) -> Iterator[Group]:
         yield Group(padded.new_tensor(rows), torch.stack([orders[row][-rest:] for row in rows]), number)
 
 
+def batches_per_call(images: list[Tensor], size: int) -> float:
+    """How many clients' batches of `size` a call serves on average, when clients with these images train together."""
+    full = max(len(index) // size for index in images)
+    calls = full + len({len(index) % size for index in images} - {0})
+    return sum(-(-len(index) // size) for index in images) / max(1, calls)
+
+
 def _measure(task: Pass, positions: list[int], measurement: Measurement, found: dict[str, Tensor]) -> None:
     """Sums over all images of some clients, whose rows of `found` are written."""
     images = [task.images[task.ids[p]] for p in positions]

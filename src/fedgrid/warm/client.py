@@ -13,12 +13,14 @@ def main(argv):
     if connection is None:
         os.execv(sys.executable, [sys.executable, "-m", *argv])
     import json
+    import signal
     import socket
 
     job = {"argv": argv, "cwd": os.getcwd(), "env": dict(os.environ)}
     message = json.dumps(job).encode() + b"\n"
     sent = socket.send_fds(connection, [message[:1024]], [1, 2])
     connection.sendall(message[sent:])
+    signal.signal(signal.SIGTERM, lambda *_: connection.sendall(b"T"))  # the job ends as the plain process would
     answer = connection.recv(64)
     if not answer:
         print("fedgrid: the process of this job was killed", file=sys.stderr)

@@ -17,7 +17,7 @@ import threading
 import traceback
 from pathlib import Path
 
-LIBRARIES = ("torch", "torch._dynamo", "numpy", "pyarrow.parquet")  # optimisers import _dynamo on first use
+LIBRARIES = ("torch", "numpy", "pyarrow.parquet")
 
 
 class Server(socketserver.ForkingMixIn, socketserver.UnixStreamServer):
@@ -54,16 +54,18 @@ class Job(socketserver.BaseRequestHandler):
         os.chdir(job["cwd"])
         os.environ.clear()
         os.environ.update(job["env"])
-        threading.Thread(target=self._end_with_client, daemon=True).start()
+        threading.Thread(target=self._follow_client, daemon=True).start()
         code = _run(*job["argv"])
         sys.stdout.flush()
         sys.stderr.flush()
         with contextlib.suppress(OSError):  # the client may be gone
             self.request.sendall(str(code).encode())
 
-    def _end_with_client(self) -> None:
-        if not self.request.recv(1):
-            os.kill(os.getpid(), signal.SIGKILL)
+    def _follow_client(self) -> None:
+        """A byte from the client is a SIGTERM that it got; its end is the end of the job."""
+        while self.request.recv(1):
+            os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _run(module: str, *arguments: str) -> int:

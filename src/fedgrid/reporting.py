@@ -1,0 +1,78 @@
+"""What a cell says while it is trained: to a person who watches, and to `fedgrid status`."""
+
+import json
+import os
+import socket
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from fedgrid.files import write_text
+
+if TYPE_CHECKING:
+    from fedgrid.engine.progress import Progress
+
+
+class Report:
+    """Round, accuracy and seconds a round: a progress bar on a terminal, else a line for every round."""
+
+    def __init__(self, title: str, rounds: int, stream: TextIO):
+        self.title, self.rounds, self.stream = title, rounds, stream
+        self.bar, self.spent = None, 0.0
+
+    def __enter__(self) -> "Report":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.close()
+
+    def tell(self, progress: "Progress", remark: str) -> None:
+        """Says a remark, or how the last round went."""
+        spent = sum(progress.seconds.values())
+        accuracy, pace = progress.record.latest("accuracy_personal"), spent - self.spent
+        self.spent = spent
+        scores = f"accuracy {100 * accuracy:.2f} %  {pace:.2f} s/round" if accuracy is not None else ""
+        if self.stream.isatty():
+            self._draw(progress.rounds, scores, remark)
+        else:
+            line = f"round {progress.rounds}/{self.rounds}  {scores}".rstrip()
+            print(remark or line, file=self.stream, flush=True)
+
+    def _draw(self, round_: int, scores: str, remark: str) -> None:
+        if self.bar is None:  # it appears with the first round, after everything was found to be in order
+            from tqdm import tqdm
+
+            form = "{desc} {percentage:3.0f}% |{bar}| {n_fmt}/{total_fmt} rounds  {elapsed}<{remaining}  {postfix}"
+            options = {"total": self.rounds, "initial": round_, "bar_format": form, "dynamic_ncols": True}
+            self.bar = tqdm(desc=self.title, file=self.stream, **options)
+        if remark:
+            self.bar.write(remark, file=self.stream)
+        self.bar.set_postfix_str(scores, refresh=False)
+        self.bar.update(round_ - self.bar.n)
+        self.bar.refresh()
+
+
+class Status:
+    """A small file beside the store that says how a cell is doing; gone when the cell has its results."""
+
+    def __init__(self, file: Path, rounds: int):
+        self.file, self.rounds, self.written = file, rounds, 0.0
+
+    def running(self, progress: "Progress") -> None:
+        """Notes the round, at most once a second."""
+        if time.monotonic() - self.written >= 1:
+            self._write(state="running", round=progress.rounds)
+            self.written = time.monotonic()
+
+    def failed(self, reason: str) -> None:
+        """Notes why there are no results."""
+        self._write(state="failed", reason=reason)
+
+    def done(self) -> None:
+        """The results speak for themselves."""
+        self.file.unlink(missing_ok=True)
+
+    def _write(self, **facts: Any) -> None:
+        who = {"rounds": self.rounds, "pid": os.getpid(), "host": socket.gethostname(), "time": time.time()}
+        write_text(self.file, json.dumps(facts | who))
