@@ -1,11 +1,11 @@
-# make run: the default study from nothing.  make test: everything that CI checks.
+# make run: the default study from nothing.  make test: everything that CI checks.  make bench: speed, scale, memory.
 VENV ?= .venv
 BIN := $(VENV)/bin
 CORES ?= all
 CONFIG ?= config/study.yaml
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: run test lint clean
+.PHONY: run test lint bench clean
 
 run: $(VENV)/.run
 	$(BIN)/snakemake --cores $(CORES) --configfile $(CONFIG)
@@ -19,6 +19,9 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/snakefmt --check Snakefile workflow
 	$(BIN)/snakemake --lint
+
+bench: $(VENV)/.run
+	$(BIN)/python -m benchmarks.throughput
 
 clean:
 	rm -rf $(VENV)

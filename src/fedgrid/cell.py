@@ -69,6 +69,8 @@ def run(
     method = load("methods", job["code"]["reference"])(**spec["method"]["settings"])
     world = _world(job, compute)
     outcome = federate(method, world, saving, tell)
+    if signal.getsignal(signal.SIGTERM) is _terminate:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # what is left takes less time than doing a round again
     _check_code(job)
     write_table(out, outcome.progress.record.table(), _metadata(job, method, world, outcome))
     saving.file.unlink(missing_ok=True)
@@ -94,7 +96,8 @@ def _world(job: Mapping[str, Any], compute: Compute) -> World:
     if training.dtype == "bfloat16-mixed":
         network = network.in_bfloat16()
     flops = network.flops((height, width, channels)) * training.batch_size
-    executor = executor_for(compute, device, flops, batches_per_call(images.train, training.batch_size))
+    together = training.participation * batches_per_call(images.train, training.batch_size)
+    executor = executor_for(compute, device, flops, together)
     return World(images, network, training, executor, spec["seed"], device)
 
 
@@ -130,7 +133,7 @@ def _metadata(job: Mapping[str, Any], method: Method, world: World, outcome: Out
     costs["peak_device_memory_bytes"] = torch.cuda.max_memory_allocated(world.device) if on_gpu else 0
     versions = {"python": platform.python_version(), "fedgrid": fedgrid.__version__}
     versions |= {"torch": torch.__version__, "numpy": np.__version__}
-    hardware = {"host": socket.gethostname(), "cpu": _processor(), "threads": torch.get_num_threads()}
+    hardware = {"host": socket.gethostname(), "cpu": processor(), "threads": torch.get_num_threads()}
     hardware["executor"] = type(world.executor).__name__.lower()
     hardware["device"] = torch.cuda.get_device_name(world.device) if on_gpu else "cpu"
     return {
@@ -148,7 +151,7 @@ def _metadata(job: Mapping[str, Any], method: Method, world: World, outcome: Out
     }
 
 
-def _processor() -> str:
+def processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:  # not Linux
@@ -158,12 +161,12 @@ def _processor() -> str:
 
 def heed_sigterm() -> None:
     """From now on SIGTERM breaks off the round at hand, once; `federate` keeps what was reached."""
+    signal.signal(signal.SIGTERM, _terminate)
 
-    def terminate(*_: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise Terminated
 
-    signal.signal(signal.SIGTERM, terminate)
+def _terminate(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise Terminated
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -195,7 +198,7 @@ def main(argv: list[str] | None = None) -> int:
     except UserError as error:
         status.failed(str(error))
         return complain(error)
-    except Terminated:
+    except (Terminated, KeyboardInterrupt):
         return TERMINATED
     except Exception as error:
         status.failed(f"{type(error).__name__}: {error}")

@@ -36,11 +36,6 @@ def row(stack: Any, index: int) -> Any:
     return tree_map(lambda t: t[index], stack)
 
 
-def stacked(rows: Sequence[Any]) -> Any:
-    """One stack of the clients' trees or tensors, in order."""
-    return tree_map(lambda *tensors: torch.stack(tensors), *rows)
-
-
 def leaves(tree: Any) -> list[Tensor]:
     """All tensors of nested dictionaries, in order."""
     return [t for value in tree.values() for t in leaves(value)] if isinstance(tree, Mapping) else [tree]

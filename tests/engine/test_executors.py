@@ -1,45 +1,449 @@
 """Both executors, any chunk and any order of clients give the same numbers."""
 
+import dataclasses
+import math
+import random
+import re
 from pathlib import Path
 
 import pytest
 import torch
 import worlds
+from methods.test_suite import EDGES, assert_equal_states
 
+from fedgrid.cell import CLIENTS_WORTH_A_CALL, FLOPS_OF_OVERHEAD, Compute, executor_for
+from fedgrid.engine import stacked
+from fedgrid.engine.executor import Pass
 from fedgrid.engine.loop import Loop
-from fedgrid.engine.rounds import federate
-from fedgrid.engine.stacked import Stacked
+from fedgrid.engine.method import At
+from fedgrid.engine.optimizers import Optimizer
+from fedgrid.engine.rounds import everyone, federate
+from fedgrid.engine.stacked import Stacked, batches_per_call
+from fedgrid.errors import UserError
 from fedgrid.loading import load, names
-from fedgrid.tree import leaves
+from fedgrid.methods.common.losses import cross_entropy
+from fedgrid.methods.common.prototypes import class_sums
+from fedgrid.methods.fedavg import FedAvg
+from fedgrid.models.cnn import CNN
+from fedgrid.models.mlp import MLP
+from fedgrid.tree import Bundle, leaves, row, squared_distance, tree_map
 
 CONTRACT = sorted(map(str, (Path(__file__).parent / "contract").glob("*.py")))
 METHODS = [*names("methods"), *CONTRACT]
+EXACT = 1e-9
+"Relative difference of two float64 computations that is rounding."
+
+every_method = pytest.mark.parametrize("name", METHODS, ids=lambda name: Path(name).stem)
+anyone_or_half = pytest.mark.parametrize("participation", [1.0, 0.5])
+both_executors = pytest.mark.parametrize("executor", [Loop(), Stacked()], ids=["loop", "stacked"])
 
 
-def run(name, executor, **training):
+@pytest.fixture
+def threads():
+    """Sets the number of threads; it is put back after the test."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+def run(name, executor, **settings):
+    """(method, world, progress) after all rounds on unequal clients."""
+    return run_in(worlds.ragged(executor=executor, **settings), name)
+
+
+def run_in(world, name):
     method = load("methods", name)()
-    world = worlds.ragged(executor=executor, **training)
     outcome = federate(method, world)
     assert outcome.status == "ok"
     return method, world, outcome.progress
 
 
-def agree(first, second, tolerance):
-    """Largest difference of two states, relative to the largest number of each tensor."""
-    for ours, theirs in ((first.state.server, second.state.server), (first.state.clients, second.state.clients)):
-        for a, b in zip(leaves(ours), leaves(theirs), strict=True):
-            if a.is_floating_point():
-                far = (a - b).nan_to_num().abs().max() if a.numel() else 0
-                assert far <= tolerance * max(b.nan_to_num().abs().max(), 1e-3) if a.numel() else True
-                assert torch.equal(a.isnan(), b.isnan())
-            else:
-                assert torch.equal(a, b)
+def assert_close(ours, theirs, tolerance=EXACT):
+    """Every tensor agrees relative to its largest number, and holds NaN in the same places."""
+    for a, b in zip(leaves(ours), leaves(theirs), strict=True):
+        if not b.is_floating_point():
+            assert torch.equal(a, b)
+        elif b.numel():
+            assert torch.equal(a.isnan(), b.isnan())
+            known = b.nan_to_num()
+            assert (a.nan_to_num() - known).abs().max() <= tolerance * max(known.abs().max(), 1e-3)
 
 
-@pytest.mark.parametrize("name", METHODS, ids=lambda n: Path(n).stem)
-@pytest.mark.parametrize("participation", [1.0, 0.5])
+def assert_close_states(first, second, tolerance=EXACT):
+    assert_close(first.server, second.server, tolerance)
+    assert_close(first.clients, second.clients, tolerance)
+
+
+def predictions(method, world, state):
+    """The class that each client's personal model (or else the global one) gives to its test images."""
+    fed, at = everyone(world, world.training.rounds), At(world.model, state.server, Bundle(), 0)
+    with torch.no_grad():
+        own = method.personal(fed, state)
+        models = fed.replicate(method.global_model(state)) if own is None else own
+        images = enumerate(world.data.test)
+        return [method.predict(row(models, i), world.data.batch(j).x, at).argmax(dim=1).tolist() for i, j in images]
+
+
+@every_method
+@anyone_or_half
 def test_float64(name, participation):
-    _, _, loop = run(name, Loop(), dtype="float64", participation=participation)
+    method, world, loop = run(name, Loop(), dtype="float64", participation=participation)
+    expected = predictions(method, world, loop.state)
     for chunk in (None, 1, 2, 5):
-        _, _, stacked = run(name, Stacked(chunk), dtype="float64", participation=participation)
-        agree(loop, stacked, 1e-9)
+        method, world, together = run(name, Stacked(chunk), dtype="float64", participation=participation)
+        assert_close_states(together.state, loop.state)
+        assert predictions(method, world, together.state) == expected
+
+
+@every_method
+@anyone_or_half
+def test_float32_decides_the_same_but_for_an_image(name, participation):
+    (_, world, loop), (_, _, together) = (run(name, e, participation=participation) for e in (Loop(), Stacked()))
+    ours, theirs = (images_right(progress, world) for progress in (loop, together))
+    assert set(ours) == set(theirs)
+    assert all(abs(ours[key] - theirs[key]) <= 1 for key in ours)
+
+
+def images_right(progress, world):
+    """Test images of each client that a model classifies correctly, by round and model."""
+    tested = [len(index) for index in world.data.test]
+    rows = [entry for entry in progress.record.rows if entry[1].startswith("accuracy")]
+    return {
+        (round_, metric, client): round(value * tested[client])
+        for round_, metric, clients, values in rows
+        for client, value in zip(clients, values, strict=True)
+    }
+
+
+@every_method
+def test_the_loop_gives_the_same_bits_again_and_with_more_threads(name, threads):
+    threads(1)
+    first = run(name, Loop())[2]
+    threads(2)
+    again = run(name, Loop())[2]
+    assert again.record.rows == first.record.rows
+    assert_equal_states(again.state, first.state)
+
+
+@pytest.mark.parametrize("name", ["fedavg", "fedcosr"])
+def test_threads_change_no_bit_of_the_perceptron_as_it_is_shipped(name, threads):
+    index = torch.arange(600).split(200)
+    world = worlds.world([part.tolist() for part in index], batch_size=128)
+    world = dataclasses.replace(world, model=MLP().network((8, 8, 1), 10))
+    threads(1)
+    first = run_in(world, name)[2]
+    threads(2)
+    again = run_in(world, name)[2]
+    assert_equal_states(again.state, first.state)
+
+
+# One training of five clients, with all that a loss may use
+
+
+MOMENTUM = Optimizer(0.05, momentum=0.5)
+
+
+def noisy(theta, batch, at):
+    """A loss with random numbers, a constant of the client and a named mean."""
+    x = batch.x + at.uniform("noise", batch.x)
+    far = squared_distance(theta, at.client.anchor)
+    value = cross_entropy(at.model(theta, x), batch.y) + at.client.pull * far
+    return value, {"far": (far * len(batch.y), torch.tensor(len(batch.y)))}
+
+
+def task(world, order, **changes):
+    """Two epochs of the clients in this order; each has its own start, anchor and pull."""
+    fed = everyone(world, 0)
+    start = fed.replicate(fed.initial())
+    start = tree_map(lambda t: t * (1 + torch.arange(len(t)) / 10).reshape(-1, *[1] * (t.dim() - 1)), start)
+    rows = {"anchor": tree_map(lambda t: t / 2, start), "pull": torch.arange(len(fed.ids), dtype=torch.float64) / 50}
+    order = torch.tensor(list(order))
+    own = {"ids": order.tolist(), "theta": tree_map(lambda t: t[order], start)}
+    own["clients"] = Bundle(tree_map(lambda t: t[order], rows))
+    constant = {"batch_size": 4, "seed": world.seed, "round": 0, "server": Bundle(), "epochs": 2}
+    return Pass(world.data, world.data.train, world.model, **constant | own | changes)
+
+
+def trained(world, order, optimizer):
+    """Everything that training and measuring the clients in this order give."""
+    found = world.executor.train(task(world, order), noisy, optimizer, "")
+    sums = world.executor.measure(task(world, order), class_sums)
+    return {"theta": found.theta, "loss": found.loss, "mean": found.mean, "steps": found.steps, "sums": sums}
+
+
+@pytest.mark.parametrize(("executor", "tolerance"), [(Loop(), 0.0), (Stacked(), EXACT), (Stacked(2), EXACT)])
+def test_another_order_of_clients(executor, tolerance):
+    world = worlds.ragged(executor=executor, dtype="float64")
+    straight, order = trained(world, range(5), MOMENTUM), [3, 0, 4, 2, 1]
+    assert_close(trained(world, order, MOMENTUM), tree_map(lambda t: t[torch.tensor(order)], straight), tolerance)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@pytest.mark.parametrize("kind", ["sgd", "adam"])
+def test_a_loss_with_noise_constants_and_means(kind, dropout):
+    loop, together = (
+        trained(worlds.ragged(executor=e, dtype="float64", dropout=dropout), range(5), Optimizer(0.01, kind))
+        for e in (Loop(), Stacked())
+    )
+    assert_close(together, loop)
+    assert loop["steps"].tolist() == [2 * math.ceil((7 + 3 * i) / 4) for i in range(5)]
+
+
+def counting(theta, batch, at):
+    """Counts its calls; the count before a call is its loss, and a quantity of all images but one."""
+    size, count = len(batch.y), theta["count"]
+    return {"count": count + 1}, (count, {"twice": (2 * count * (size - 1), torch.tensor(size - 1))})
+
+
+@both_executors
+def test_loss_and_means_are_those_of_the_last_epoch(executor):
+    """By hand: client 1 has ten images, so that its last batches of four, four and two images are those from 3 on."""
+    world = worlds.ragged(executor=executor)
+    start = {"count": torch.zeros(5)}
+    found = world.executor.iterate(task(world, range(5), theta=start, clients=Bundle()), counting)
+    assert found.theta["count"].tolist() == found.steps.tolist() == [4, 6, 8, 8, 10]
+    assert found.loss[1].item() == pytest.approx((3 * 4 + 4 * 4 + 5 * 2) / 10)
+    assert found.mean.twice[1].item() == pytest.approx(2 * (3 * 3 + 4 * 3 + 5 * 1) / 7)
+
+
+@both_executors
+def test_part_trains_nothing_else(executor):
+    fed = everyone(worlds.ragged(executor=executor), 0)
+    start = fed.replicate(fed.initial())
+    after = fed.train(start, worlds.method("fedavg").loss, part="head").theta
+    assert {key for key in start if not torch.equal(after[key], start[key])} == {"head.weight", "head.bias"}
+
+
+def test_part_is_trained_alike():
+    loop, together = (
+        fed.train(fed.replicate(fed.initial()), worlds.method("fedavg").loss, part="head").theta
+        for fed in (everyone(worlds.ragged(executor=e, dtype="float64"), 0) for e in (Loop(), Stacked()))
+    )
+    assert_close(together, loop)
+
+
+# Settings of the study
+
+
+SETTINGS = {
+    "adam": {"optimizer": "adam", "lr": 0.003},
+    "momentum and decay": {"momentum": 0.9, "weight_decay": 1e-2, "lr": 0.01},
+    "clip": {"clip": 0.5},
+    "adam, decay and clip": {"optimizer": "adam", "lr": 0.003, "weight_decay": 1e-2, "clip": 0.5},
+    "dropout": {"dropout": 0.5},
+}
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=list(SETTINGS))
+@pytest.mark.parametrize("name", ["fedavg", "fedcosr"])
+def test_settings_matter_and_mean_the_same_to_both(name, settings):
+    plain, loop, together = (
+        run(name, executor, dtype="float64", **given)[2].state
+        for executor, given in ((Loop(), {}), (Loop(), settings), (Stacked(), settings))
+    )
+    assert_close_states(together, loop)
+    with pytest.raises(AssertionError):
+        assert_close_states(loop, plain, 1e-3)
+
+
+def precise(world):
+    """The same world, computed in float64."""
+    data = dataclasses.replace(world.data, centre=world.data.centre.double(), spread=world.data.spread.double())
+    return dataclasses.replace(world, data=data, training=dataclasses.replace(world.training, dtype="float64"))
+
+
+@pytest.mark.parametrize("name", ["fedavg", "fedcosr", "ditto"])
+@pytest.mark.parametrize("edge", EDGES)
+def test_edges(name, edge):
+    world = precise(EDGES[edge]())
+    loop, *others = (
+        run_in(dataclasses.replace(world, executor=e), name)[2] for e in (Loop(), Stacked(), Stacked(1), Stacked(2))
+    )
+    for together in others:
+        assert_close_states(together.state, loop.state)
+        assert [entry[:3] for entry in together.record.rows] == [entry[:3] for entry in loop.record.rows]
+        for (*_, ours), (*_, theirs) in zip(together.record.rows, loop.record.rows, strict=True):
+            assert ours == pytest.approx(theirs, rel=1e-6)
+
+
+def convolutional(**settings):
+    """Unequal clients whose digits are twice as large, and a CNN."""
+    world = worlds.ragged(**settings)
+    pixels = world.data.images.repeat_interleave(2, dim=2).repeat_interleave(2, dim=3)
+    model = CNN(channels=3, features=8).network((16, 16, 1), 10)
+    return dataclasses.replace(world, data=dataclasses.replace(world.data, images=pixels), model=model)
+
+
+@anyone_or_half
+def test_convolutions(participation):
+    loop, *others = (
+        run_in(convolutional(executor=e, dtype="float64", participation=participation), "fedcosr")[2].state
+        for e in (Loop(), Stacked(), Stacked(2))
+    )
+    for together in others:
+        assert_close_states(together, loop)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_convolutions_give_the_same_bits_again_with_as_many_threads(number, threads):
+    """With other threads they need not: what a weight's gradient adds up is shared out among them."""
+    threads(number)
+    first, again = (run_in(convolutional(batch_size=16), "fedcosr")[2].state for _ in range(2))
+    assert_equal_states(again, first)
+
+
+# Memory
+
+
+def with_room_for(clients, monkeypatch):
+    """A device on which more clients than these run out of memory, at the very end of their work; sizes of the rest."""
+    sizes = []
+
+    def limited(work):
+        def attempt(task, positions, *others):
+            work(task, positions, *others)
+            if len(positions) > clients:
+                raise torch.OutOfMemoryError
+            sizes.append(len(positions))
+
+        return attempt
+
+    for name in ("_train", "_measure"):
+        monkeypatch.setattr(stacked, name, limited(getattr(stacked, name)))
+    return sizes
+
+
+@pytest.mark.parametrize(("room", "sizes"), [(2, [2, 2, 1]), (1, [1] * 5)])
+def test_a_chunk_that_does_not_fit_is_halved(monkeypatch, room, sizes):
+    world = worlds.ragged(executor=Stacked(), dtype="float64")
+    expected = trained(world, range(5), MOMENTUM)
+    done = with_room_for(room, monkeypatch)
+    found = trained(world, range(5), MOMENTUM)
+    assert done == sizes * 2  # training, then measuring
+    assert_close(found, expected)
+
+
+def test_a_federation_goes_on_with_what_fits(monkeypatch):
+    _, _, expected = run("fedcosr", Loop(), dtype="float64", local_epochs=2)
+    sizes = with_room_for(2, monkeypatch)
+    _, _, found = run("fedcosr", Stacked(), dtype="float64", local_epochs=2)
+    assert_close_states(found.state, expected.state)
+    assert max(sizes) == 2
+
+
+def test_a_client_that_never_fits_is_the_users_concern(monkeypatch):
+    with_room_for(0, monkeypatch)
+    with pytest.raises(UserError, match="not even one client fits"):
+        run("fedavg", Stacked())
+
+
+# Divergence
+
+
+@pytest.mark.parametrize(
+    ("settings", "rounds"), [({"lr": 1e30}, 0), ({"weight_decay": 1e5}, 0), ({"weight_decay": 1e3}, 1)]
+)
+@anyone_or_half
+def test_a_rate_too_large_is_the_same_sentence_to_both(settings, rounds, participation):
+    worlds_of_both = (worlds.ragged(executor=e, participation=participation, **settings) for e in (Loop(), Stacked()))
+    loop, together = (worlds.run("fedavg", world) for world in worlds_of_both)
+    assert (loop.status, loop.reason) == (together.status, together.reason)
+    assert loop.status == "diverged"
+    assert re.fullmatch(rf"the training loss of client \d is not finite in round {rounds + 1}", loop.reason)
+    assert_reached(loop, rounds)
+    assert_reached(together, rounds)
+
+
+def assert_reached(outcome, rounds):
+    """Everything before the round that diverged is there, and nothing of that round."""
+    assert outcome.progress.rounds == rounds
+    assert {entry[0] for entry in outcome.progress.record.rows} == set(range(rounds + 1))
+    assert all(math.isfinite(value) for *_, values in outcome.progress.record.rows for value in values)
+
+
+class Burdened(FedAvg):
+    """From round 3 on, client 3 carries a burden that makes its loss, or only the step down from it, overflow."""
+
+    burden: float = math.inf
+
+    def loss(self, theta, batch, at):
+        return super().loss(theta, batch, at) + at.client.burden * theta["head.bias"].sum()
+
+    def round(self, fed, s):
+        burden = torch.where((fed.ids == 3) & (fed.round >= 2), self.burden, 0.0)
+        local = fed.train(fed.broadcast(s.server.theta), self.loss, clients={"burden": burden})
+        return s.update(server={"theta": fed.average(fed.upload(local.theta))}, trained=local.theta)
+
+
+@pytest.mark.parametrize(("burden", "what"), [(math.inf, "the training loss"), (1e38, "the model")])
+@both_executors
+def test_the_client_and_the_round_that_diverge_are_named(executor, burden, what):
+    world = worlds.ragged(executor=executor, rounds=5, batch_size=512, lr=10.0)
+    outcome = federate(Burdened(burden=burden), world)
+    assert (outcome.status, outcome.reason) == ("diverged", f"{what} of client 3 is not finite in round 3")
+    assert_reached(outcome, 2)
+
+
+# The choice of an executor
+
+
+def sizes_of_calls(images, size):
+    """Clients served by each call of the stacked executor in an epoch in which all of them train together."""
+    orders = sorted(images, key=lambda index: -(len(index) // size))
+    return [len(group.index) for group in stacked._groups(orders, size)]
+
+
+def uneven(seed):
+    """(images of some clients, batch size); some have none, some a batch's multiple."""
+    draw = random.Random(seed)
+    lengths = [draw.choice([0, 1, 4, 8, draw.randrange(30)]) for _ in range(draw.randrange(1, 9))]
+    return [torch.arange(100 * i, 100 * i + length) for i, length in enumerate(lengths)], draw.choice([1, 3, 4, 50])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_client_gets_its_batches_in_order(seed):
+    images, size = uneven(seed)
+    orders = sorted(images, key=lambda index: -(len(index) // size))
+    got = {row: [] for row in range(len(orders))}
+    for group in stacked._groups(orders, size):
+        rows = torch.arange(len(orders))[group.rows].tolist()
+        numbers = torch.as_tensor(group.number).expand(len(rows)).tolist()
+        for row_, index, number in zip(rows, group.index.tolist(), numbers, strict=True):
+            assert number == len(got[row_])
+            got[row_].append(index)
+    for row_, order in enumerate(orders):
+        assert got[row_] == [batch.tolist() for batch in order.split(size) if len(batch)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_batches_per_call_is_the_mean_over_the_calls(seed):
+    images, size = uneven(seed)
+    calls = sizes_of_calls(images, size)
+    assert batches_per_call(images, size) == pytest.approx(sum(calls) / len(calls) if calls else 0)
+
+
+def test_batches_per_call_by_hand():
+    images = [torch.arange(length) for length in (8, 8, 9, 5)]
+    assert batches_per_call(images, 4) == 9 / 3  # (4 + 3) full ones in two calls, then two clients' last image
+
+
+@pytest.mark.parametrize(
+    ("device", "flops", "together", "expected"),
+    [
+        ("cpu", FLOPS_OF_OVERHEAD, CLIENTS_WORTH_A_CALL, Stacked),
+        ("cpu", FLOPS_OF_OVERHEAD + 1, CLIENTS_WORTH_A_CALL, Loop),
+        ("cpu", FLOPS_OF_OVERHEAD, CLIENTS_WORTH_A_CALL - 0.01, Loop),
+        ("cuda", FLOPS_OF_OVERHEAD + 1, 1, Stacked),
+    ],
+)
+def test_the_executor_that_is_chosen(device, flops, together, expected):
+    assert type(executor_for(Compute(), torch.device(device), flops, together)) is expected
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_the_executor_that_was_asked_for(device):
+    for flops, together in ((1, 100), (1e12, 1)):
+        case = (torch.device(device), flops, together)
+        assert isinstance(executor_for(Compute(executor="loop"), *case), Loop)
+        assert executor_for(Compute(executor="stacked"), *case).chunk is None
+        assert executor_for(Compute(executor="stacked", client_chunk="3"), *case).chunk == 3

@@ -11,6 +11,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy, linear, relu
 
 from fedgrid.engine.rounds import everyone, federate, participants
+from fedgrid.loading import names
 from fedgrid.methods.common.prototypes import aggregate, class_means, contrast
 from fedgrid.models.base import Model, part
 from fedgrid.randomness import generator
@@ -343,7 +344,15 @@ def traffic(name, world, **settings):
     return {way: [found[t, f"bytes_{way}"] for t in range(1, world.training.rounds + 1)] for way in ("up", "down")}
 
 
-@pytest.mark.parametrize(("name", "what"), [("fedavg", ""), ("fedprox", ""), ("ditto", ""), ("fedper", "extractor")])
+SHARED = {"fedavg": "", "fedavg_ft": "", "fedprox": "", "ditto": "", "fedper": "extractor"}
+"The part of θ that travels both ways, by its name's start."
+
+
+def test_the_bytes_of_every_method_are_compared_with_its_formula():
+    assert {*SHARED, "local", "fedcosr"} == set(names("methods"))
+
+
+@pytest.mark.parametrize(("name", "what"), SHARED.items())
 @pytest.mark.parametrize("participation", [1.0, 0.5])
 def test_bytes_of_models(name, what, participation):
     world = worlds.ragged(participation=participation)

@@ -10,9 +10,11 @@ import pytest
 import torch
 import worlds
 
+from fedgrid.engine.loop import Loop
 from fedgrid.engine.method import State
 from fedgrid.engine.progress import load_checkpoint
 from fedgrid.engine.rounds import Saving, everyone, federate
+from fedgrid.engine.stacked import Stacked
 from fedgrid.loading import load, locate
 from fedgrid.tree import leaves
 
@@ -74,6 +76,15 @@ def test_two_runs_are_equal(method_name):
     first, second = (worlds.run(method_name, worlds.ragged()).progress for _ in range(2))
     assert first.record.rows == second.record.rows
     assert_equal_states(first.state, second.state)
+
+
+@pytest.mark.parametrize("participation", [1.0, 0.5])
+def test_clients_one_by_one_or_together(method_name, participation):
+    """Both executors, in float64: any difference is the method's or the engine's fault."""
+    training = {"dtype": "float64", "participation": participation}
+    one_by_one = worlds.run(method_name, worlds.ragged(executor=Loop(), **training)).progress
+    together = worlds.run(method_name, worlds.ragged(executor=Stacked(), **training)).progress
+    assert_equal_states(one_by_one.state, together.state, rtol=1e-9, atol=1e-9)
 
 
 def test_a_seed_changes_the_result(method_name):
@@ -169,8 +180,8 @@ def code_lines(text):
     return len(lines - bare)
 
 
-def assert_equal_states(first: State, second: State):
+def assert_equal_states(first: State, second: State, rtol=0.0, atol=0.0):
     for ours, theirs in ((first.server, second.server), (first.clients, second.clients)):
         assert list(ours) == list(theirs)
         for a, b in zip(leaves(ours), leaves(theirs), strict=True):
-            torch.testing.assert_close(a, b, rtol=0, atol=0, equal_nan=True)
+            torch.testing.assert_close(a, b, rtol=rtol, atol=atol, equal_nan=True)

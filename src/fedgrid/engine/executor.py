@@ -20,7 +20,7 @@ from fedgrid.engine.method import At, Batch, Objective
 from fedgrid.engine.optimizers import Optimizer
 from fedgrid.models.base import Network
 from fedgrid.randomness import generator
-from fedgrid.tree import Bundle, Tree, leaves, plain, row
+from fedgrid.tree import Bundle, Tree, leaves, plain
 
 Loss = Callable[[Tree, Batch, At], Objective]
 Step = Callable[[Tree, Batch, At], tuple[Tree, Objective]]
@@ -30,10 +30,11 @@ Apply = Callable[[Callable[[Tree, Batch, At], Any], Tree], Any]
 
 
 class Diverged(Exception):
-    """Something is no finite number any more; `round_` counts from 0, the sentence from 1."""
+    """Something (`what`) is no finite number any more; `round_` counts from 0, the sentence from 1."""
 
     def __init__(self, round_: int, what: str):
         super().__init__(f"{what} is not finite in round {round_ + 1}")
+        self.what = what
 
 
 @dataclass(frozen=True)
@@ -67,10 +68,9 @@ class Pass:
         """Where the random numbers inside the batches of one epoch start."""
         return int(self._random("noise", client, epoch).integers(1 << 62))
 
-    def at(self, position: int, key: int, learning: bool) -> At:
-        """What a function of the client at `position` may look at; networks drop features only while they learn."""
-        model = self.model.learning(key) if learning else self.model
-        return At(model, self.server, row(self.clients, position), key)
+    def at(self, client: Bundle, key: int | Tensor | None) -> At:
+        """What a function of one client may look at; without a key, nothing is random and nothing is dropped."""
+        return At(self.model if key is None else self.model.learning(key), self.server, client, key)
 
     def _random(self, purpose: str, client: int, epoch: int):
         return generator(purpose, self.seed, client, self.round, epoch, self.stream)
@@ -97,7 +97,7 @@ class Solver(Protocol):
         """What is kept from batch to batch beside θ: tensors with θ's client axis, if it has one."""
 
     def advance(self, apply: Apply, theta: Tree, memory: Tree, taken: Tensor) -> tuple[Tree, dict[str, Any]]:
-        """(new θ, books): `taken` counts the steps with this one; `theta` and `memory` may change in place."""
+        """(new θ, entry of `Books`): `taken` counts the steps with this one; what is given may change in place."""
 
 
 @dataclass(frozen=True)
@@ -114,17 +114,22 @@ class Descent:
     def advance(self, apply: Apply, theta: Tree, memory: dict[str, Tree], taken: Tensor) -> tuple[Tree, dict[str, Any]]:
         trained = {name: t.detach().requires_grad_() for name, t in self._trained(theta).items()}
         with torch.enable_grad():
-            books = apply(self._books, theta | trained)
+            entry = apply(self._entry, theta | trained)
+            total = entry["loss"].sum()
+        if total.requires_grad:  # not if the loss is a constant
             # clients share nothing that is trained, so the gradient of the sum holds each one's own
-            slopes = torch.autograd.grad(books["loss"].sum(), list(trained.values()), allow_unused=True)
-        self.optimizer.step(trained, slopes, memory, taken)
-        return theta, books
+            slopes = torch.autograd.grad(total, list(trained.values()), allow_unused=True)
+            self.optimizer.step(trained, slopes, memory, taken)
+        return theta, entry
 
     def _trained(self, theta: Tree) -> Tree:
-        return {name: t for name, t in theta.items() if name.startswith(self.part)}
+        found = {name: t for name, t in theta.items() if name.startswith(self.part)}
+        if not found:
+            raise ValueError(f"part: no parameter's name starts with '{self.part}', only: {', '.join(theta)}")
+        return found
 
-    def _books(self, theta: Tree, batch: Batch, at: At) -> dict[str, Any]:
-        return _books(self.loss(theta, batch, at))
+    def _entry(self, theta: Tree, batch: Batch, at: At) -> dict[str, Any]:
+        return _entry(self.loss(theta, batch, at))
 
 
 @dataclass(frozen=True)
@@ -138,19 +143,27 @@ class OwnStep:
 
     def advance(self, apply: Apply, theta: Tree, memory: Tree, taken: Tensor) -> tuple[Tree, dict[str, Any]]:
         result = apply(self._result, theta)
-        return result["theta"], result["books"]
+        if _form(result["theta"]) != _form(theta):
+            raise ValueError("a step must return a tree with the names, shapes and types of the one that it was given")
+        return result["theta"], result["entry"]
 
     def _result(self, theta: Tree, batch: Batch, at: At) -> dict[str, Any]:
         after, objective = self.step(theta, batch, at)
-        return {"theta": plain(after), "books": _books(objective)}
+        return {"theta": plain(after), "entry": _entry(objective)}
 
 
-def _books(objective: Objective) -> dict[str, Any]:
+def _entry(objective: Objective) -> dict[str, Any]:
     """A batch's loss, and its named sums and numbers of samples, as tensors."""
     value, named = objective if isinstance(objective, tuple) else (objective, {})
-    sums = {name: total for name, (total, _) in named.items()}
+    sums = {name: torch.as_tensor(total, device=value.device) for name, (total, _) in named.items()}
     samples = {name: torch.as_tensor(counted, device=value.device) for name, (_, counted) in named.items()}
     return {"loss": value, "sums": sums, "samples": samples}
+
+
+def _form(tree: Any) -> Any:
+    if isinstance(tree, Mapping):
+        return {name: _form(part) for name, part in tree.items()}
+    return tree.shape, tree.dtype
 
 
 class Books:
@@ -170,12 +183,12 @@ class Books:
         self.steps[rows] += 1
         return self.steps[rows]
 
-    def add(self, rows: Any, books: Mapping[str, Any], samples: int) -> None:
+    def add(self, rows: Any, entry: Mapping[str, Any], samples: int) -> None:
         """Adds a batch of `samples` images for each of the clients."""
-        self._add(("loss",), rows, books["loss"].detach() * samples)
+        self._add(("loss",), rows, entry["loss"].detach() * samples)
         self._add(("images",), rows, samples)
         for kind in ("sums", "samples"):
-            for name, value in books[kind].items():
+            for name, value in entry[kind].items():
                 self._add((kind, name), rows, value.detach())
 
     def _add(self, name: tuple[str, ...], rows: Any, value: Tensor | int) -> None:
@@ -226,11 +239,9 @@ class Executor(ABC):
 
     @contextmanager
     def _timed(self, task: Pass) -> Iterator[None]:
-        start = time.perf_counter()
+        start = _now(task)
         yield
-        if task.data.labels.is_cuda:  # kernels run behind the program
-            torch.cuda.synchronize(task.data.labels.device)
-        self.seconds += time.perf_counter() - start
+        self.seconds += _now(task) - start
 
     @abstractmethod
     def _walk(self, task: Pass, solver: Solver) -> Trained:
@@ -239,6 +250,13 @@ class Executor(ABC):
     @abstractmethod
     def _measure(self, task: Pass, measurement: Measurement) -> dict[str, Tensor]:
         """All images of all clients."""
+
+
+def _now(task: Pass) -> float:
+    """Seconds, once all that was started is done: a GPU's kernels run behind the program."""
+    if task.data.labels.is_cuda:
+        torch.cuda.synchronize(task.data.labels.device)
+    return time.perf_counter()
 
 
 def _demand(task: Pass, finite: Tensor, what: str) -> None:

@@ -24,12 +24,12 @@ class Loop(Executor):
 
     def _client(self, task: Pass, position: int, solver: Solver, books: Books) -> Any:
         client, theta = task.ids[position], _held(task.theta, position)
-        memory = solver.memory(theta)
+        private, memory = row(task.clients, position), solver.memory(theta)
         for epoch in range(task.epochs):
             books.open(position)
             key = task.key(client, epoch)
             for number, index in enumerate(_batches(task.order(client, epoch), task.batch_size)):
-                apply = _to(task.data.batch(index), task.at(position, key + number, learning=True))
+                apply = _to(task.data.batch(index), task.at(private, key + number))
                 theta, entry = solver.advance(apply, theta, memory, books.count(position))
                 books.add(position, entry, len(index))
         return theta
@@ -40,7 +40,7 @@ class Loop(Executor):
 
     def _measured(self, task: Pass, position: int, measurement: Measurement) -> dict[str, Tensor]:
         client, theta, found = task.ids[position], _held(task.theta, position), []
-        at = task.at(position, task.key(client, 0), learning=False)
+        at = task.at(row(task.clients, position), None)
         for index in task.images[client].split(task.batch_size):  # a client without images has one empty batch
             found.append(measurement(theta, task.data.batch(index), at))
         return {name: torch.stack([part[name] for part in found]).sum(dim=0) for name in found[0]}

@@ -48,11 +48,13 @@ class At:
     model: Network
     server: Bundle
     client: Bundle
-    key: int | Tensor
-    "What this batch's random numbers start from: of this client, round, epoch and batch alone."
+    key: int | Tensor | None
+    "What a batch's random numbers in training start from: a function of client, round, epoch and batch alone."
 
     def uniform(self, purpose: str, like: Tensor) -> Tensor:
-        """Random numbers in [0, 1) in the shape of `like`, for noise inside a loss; each `purpose` has its own."""
+        """Random numbers in [0, 1) in the shape of `like`, for noise in training; each `purpose` has its own."""
+        if self.key is None:
+            raise ValueError("measurements and predictions are not random: at.uniform is for losses and steps")
         return uniform(self.key, purpose, like)
 
 

@@ -46,7 +46,7 @@ class Optimizer:
         `taken` counts the steps with this one. A parameter that the loss does not use (no slope) stays as it is.
         """
         used = {key: g for key, g in zip(trained, slopes, strict=True) if g is not None}
-        if self.clip is not None:
+        if used and self.clip is not None:
             used = _clipped(used, self.clip, taken.dim())
         for key, slope in used.items():
             if self.weight_decay:
@@ -68,7 +68,11 @@ class Optimizer:
 
 
 def study_optimizer(training: Training, round_: int) -> Optimizer:
-    """The optimiser of a study in round t = `round_` (from 0): its rate depends on nothing but the round."""
+    """The optimiser of a study in round t = `round_` (from 0): its rate depends on nothing but the round.
+
+    What is trained for the last evaluation, after the last round, is trained at the last round's rate.
+    """
+    round_ = min(round_, training.rounds - 1)
     factor = {
         "constant": 1.0,
         "exponential": training.lr_decay**round_,

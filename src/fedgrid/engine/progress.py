@@ -1,6 +1,7 @@
 """How far a cell is: the numbers recorded so far, the state, and the checkpoint from which a killed cell goes on."""
 
-import pickle
+import hashlib
+import io
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -14,6 +15,9 @@ from torch import Tensor
 from fedgrid.engine.method import State
 from fedgrid.files import replacing
 from fedgrid.tree import Bundle, plain
+
+DIGEST_SIZE = 32
+"Bytes of the hash with which a checkpoint begins."
 
 
 @dataclass
@@ -88,20 +92,25 @@ def save_checkpoint(file: Path, key: str, progress: Progress) -> None:
         "record": progress.record.tensors(),
         "seconds": progress.seconds,
     }
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
     with replacing(file) as temporary:
-        torch.save(content, temporary)
+        temporary.write_bytes(_digest(buffer.getvalue()) + buffer.getvalue())
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=DIGEST_SIZE).digest()
 
 
 def load_checkpoint(file: Path, key: str, device: torch.device) -> tuple[Progress | None, str]:
     """The progress kept in a checkpoint of the cell `key`, and one sentence on what was found (empty: no file)."""
     if not file.is_file():
         return None, ""
-    try:
-        content = torch.load(file, map_location=device, weights_only=True)
-        found = content["key"]
-    except (RuntimeError, EOFError, OSError, KeyError, ValueError, TypeError, pickle.UnpicklingError) as error:
-        return None, f"the checkpoint {file} is damaged ({type(error).__name__}): starting over"
-    if found != key:
+    content = file.read_bytes()
+    if _digest(content[DIGEST_SIZE:]) != content[:DIGEST_SIZE]:  # torch does not notice every damage
+        return None, f"the checkpoint {file} is damaged: starting over"
+    content = torch.load(io.BytesIO(content[DIGEST_SIZE:]), map_location=device, weights_only=True)
+    if (found := content["key"]) != key:
         return None, f"the checkpoint {file} is of another cell or of other code ({found}, not {key}): starting over"
     state = State(Bundle(content["server"]), Bundle(content["clients"]))
     progress = Progress(state, Record.from_tensors(content["record"]), content["seconds"], content["rounds"])

@@ -116,7 +116,10 @@ def _round(method: Method, world: World, before: Progress) -> Progress:
     record.add(done, "bytes_down", ids.tolist(), traffic.down[ids])
     if done % world.training.eval_every == 0 or done == world.training.rounds:
         with _timed(seconds, "evaluate"):
-            evaluate(method, everyone(world, done), replace(fed, round=done), state, _recorder(record, done))
+            try:
+                evaluate(method, everyone(world, done), replace(fed, round=done), state, _recorder(record, done))
+            except Diverged as error:
+                raise Diverged(before.rounds, f"{error.what}, trained for the evaluation,") from error
     return Progress(State(state.server, state.clients), record, seconds, done)
 
 

@@ -5,7 +5,6 @@ at step s those that still have one are the first k_s rows. Then come the last, 
 together. A client's own batches keep their order, and nothing that a client does depends on another.
 """
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,11 +17,13 @@ from torch.nn.utils.rnn import pad_sequence
 from fedgrid.engine.executor import Apply, Books, Executor, Measurement, Pass, Solver, Trained
 from fedgrid.engine.method import At, Batch
 from fedgrid.errors import UserError
-from fedgrid.tree import leaves, plain, rebuilt, tree_map
+from fedgrid.tree import leaves, rebuilt, tree_map
 
-MEASURED_TOGETHER = 8192
+MEASURED_TOGETHER = {"cpu": 1024, "cuda": 16384}
 "Images of all clients in one call of a pass without gradient."
-COPIES, ACTIVATIONS = 4, 64
+BUDGET = 2**30
+"Bytes for the clients that are trained together on a processor, where more gain nothing; a GPU gives half of its own."
+COPIES, ACTIVATIONS = 6, 64
 "Memory of a client in training: copies of its parameters, and numbers kept for every number of a batch of images."
 
 
@@ -42,45 +43,51 @@ class Stacked(Executor):
 
     def __init__(self, chunk: int | None = None):
         self.chunk = chunk
-        self.limit = sys.maxsize  # falls where a GPU turns out to have no room
+        self.clients, self.images = sys.maxsize, None  # what has room; falls where a GPU turns out to have less
 
     def _walk(self, task: Pass, solver: Solver) -> Trained:
         clients = len(task.ids)
         theta = tree_map(lambda t: t.new_empty(clients, *t.shape[1:]), task.theta)
         books = Books(clients, task.data.labels.device)
-        self._in_chunks(task, lambda positions: _train(task, positions, solver, theta, books))
+        wanted, start = self.chunk or _fitting(task), 0
+        while start < clients:
+            positions = list(range(start, min(clients, start + min(wanted, self.clients))))
+            try:
+                _train(task, positions, solver, theta, books)
+            except torch.OutOfMemoryError as error:
+                self.clients = _half(len(positions), error)
+            else:
+                start += len(positions)
         return books.close(theta)
 
     def _measure(self, task: Pass, measurement: Measurement) -> dict[str, Tensor]:
-        found: dict[str, Tensor] = {}
-        self._in_chunks(task, lambda positions: _measure(task, positions, measurement, found))
-        return found
-
-    def _in_chunks(self, task: Pass, work: Callable[[list[int]], None]) -> None:
-        """Does `work` on consecutive clients; where a GPU has no room for a chunk after all, it is halved."""
-        wanted, start = self.chunk or _fitting(task), 0
-        while start < len(task.ids):
-            positions = list(range(start, min(start + min(wanted, self.limit), len(task.ids))))
+        clients, found, start = len(task.ids), {}, 0
+        self.images = self.images or MEASURED_TOGETHER.get(task.data.labels.device.type, 1024)
+        while start < clients:
+            positions = list(range(start, min(clients, start + min(self.chunk or clients, self.images))))
+            largest = min(task.batch_size, self.images // len(positions))
             try:
-                work(positions)
+                _measure(task, positions, measurement, largest, found)
             except torch.OutOfMemoryError as error:
-                if len(positions) == 1:
-                    raise UserError("not even one client fits into the device's memory: use smaller batches") from error
-                self.limit = len(positions) // 2
+                self.images = _half(self.images, error)
             else:
                 start += len(positions)
+        return found
+
+
+def _half(size: int, error: Exception) -> int:
+    if size == 1:
+        raise UserError("not even one client fits into the device's memory: use a smaller batch_size") from error
+    return size // 2
 
 
 def _fitting(task: Pass) -> int:
-    """How many clients probably fit into half of the memory that is free; at least one."""
+    """How many clients probably fit into the memory for them; at least one. A function of task and machine alone."""
     device = task.data.labels.device
-    if device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(device)
-    else:
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    memory = torch.cuda.get_device_properties(device).total_memory // 2 if device.type == "cuda" else BUDGET
     parameters = sum(t[0].numel() * t.element_size() for t in leaves(task.theta))
     images = task.batch_size * task.data.images[0].numel() * task.data.centre.element_size()
-    return max(1, int(free / 2 / (COPIES * parameters + ACTIVATIONS * images)))
+    return max(1, memory // (COPIES * parameters + ACTIVATIONS * images))
 
 
 def _train(task: Pass, positions: list[int], solver: Solver, result: Any, books: Books) -> None:
@@ -94,15 +101,17 @@ def _train(task: Pass, positions: list[int], solver: Solver, result: Any, books:
         books.open(where)
         keys = where.new_tensor([task.key(task.ids[p], epoch) for p in order])
         for group in _groups([task.order(task.ids[p], epoch) for p in order], task.batch_size):
-            rows, at = group.rows, where[group.rows]
+            rows, places = group.rows, where[group.rows]
             here, kept = _take(theta, rows), _take(memory, rows)
-            apply = _to_each(task, group.index, _take(clients, rows), keys[rows] + group.number, learning=True)
-            after, entry = solver.advance(apply, here, kept, books.count(at))
-            if after is not here or isinstance(rows, Tensor):
-                _put(theta, rows, after)
+            apply = _to_each(task, group.index, _take(clients, rows), keys[rows] + group.number)
+            after, entry = solver.advance(apply, here, kept, books.count(places))
+            books.add(places, entry, group.index.shape[1])
+            if after is not here:  # a step may hand on what it was given, under another name
+                _put(theta, rows, tree_map(torch.clone, after))
+            elif isinstance(rows, Tensor):
+                _put(theta, rows, here)
             if isinstance(rows, Tensor):
                 _put(memory, rows, kept)
-            books.add(at, entry, group.index.shape[1])
     _put(result, where, theta)
 
 
@@ -126,15 +135,17 @@ def batches_per_call(images: list[Tensor], size: int) -> float:
     return sum(-(-len(index) // size) for index in images) / max(1, calls)
 
 
-def _measure(task: Pass, positions: list[int], measurement: Measurement, found: dict[str, Tensor]) -> None:
-    """Sums over all images of some clients, whose rows of `found` are written."""
+def _measure(
+    task: Pass, positions: list[int], measurement: Measurement, largest: int, found: dict[str, Tensor]
+) -> None:
+    """Sums over all images of some clients, whose rows of `found` are written; `largest` images of each in a call."""
     images = [task.images[task.ids[p]] for p in positions]
     totals: dict[str, Tensor] = {}
-    for rows, index in _pieces(images, MEASURED_TOGETHER // len(positions)):
+    for rows, index in _pieces(images, largest):
         where = index.new_tensor([positions[row] for row in rows])
-        keys = index.new_tensor([task.key(task.ids[positions[row]], 0) for row in rows])
-        apply = _to_each(task, index, _take(task.clients, where), keys, learning=False)
-        for name, value in apply(lambda *a: plain(measurement(*a)), _take(task.theta, where)).items():
+        apply = _to_each(task, index, _take(task.clients, where), None)
+        for name, value in apply(lambda *a: dict(measurement(*a)), _take(task.theta, where)).items():
+            value = value + 0  # a truth value becomes a number
             if name not in totals:
                 totals[name] = value.new_zeros(len(positions), *value.shape[1:])
             totals[name].index_add_(0, index.new_tensor(rows), value)
@@ -157,17 +168,24 @@ def _pieces(lists: list[Tensor], largest: int) -> Iterator[tuple[list[int], Tens
             size //= 2
 
 
-def _to_each(task: Pass, index: Tensor, clients: Any, keys: Tensor, learning: bool) -> Apply:
+def _to_each(task: Pass, index: Tensor, clients: Any, keys: Tensor | None) -> Apply:
     """Applies a function of one client to k of them: their θ, images `index` [k, B], `clients` and `keys` [k]."""
     batch = task.data.batch(index)
 
     def apply(function: Callable[[Any, Batch, At], Any], theta: Any) -> Any:
-        def one(own: list[Tensor], private: list[Tensor], x: Tensor, y: Tensor, key: Tensor) -> Any:
-            model = task.model.learning(key) if learning else task.model
-            at = At(model, task.server, rebuilt(clients, private), key)
-            return function(rebuilt(theta, own), Batch(x, y), at)
+        def one(own: list[Tensor], private: list[Tensor], x: Tensor, y: Tensor, key: Tensor | None) -> Any:
+            return function(rebuilt(theta, own), Batch(x, y), task.at(rebuilt(clients, private), key))
 
-        return torch.vmap(one)(leaves(theta), leaves(clients), batch.x, batch.y, keys)
+        together = torch.vmap(one, in_dims=(0, 0, 0, 0, None if keys is None else 0))
+        try:
+            return together(leaves(theta), leaves(clients), batch.x, batch.y, keys)
+        except RuntimeError as error:
+            if "vmap" not in str(error):
+                raise
+            raise UserError(
+                "this method's loss, step or measurement branches on the values of tensors, so that clients cannot be "
+                "stacked; mend it (docs/writing-a-method.md) or choose the executor 'loop'"
+            ) from error
 
     return apply
 

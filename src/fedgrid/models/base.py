@@ -18,6 +18,7 @@ from fedgrid.errors import UserError
 from fedgrid.randomness import generator, uniform
 
 PARTS = ("extractor", "head")
+DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout)
 COUNTED = (nn.Linear, nn.Conv1d, nn.Conv2d)
 Theta = dict[str, Tensor]
 
@@ -42,11 +43,19 @@ class Model(Component, abc.ABC):
         """The module from images [B, channels, height, width] to z [B, features]; `shape` is (h, w, channels)."""
 
     def network(self, shape: tuple[int, int, int], classes: int) -> "Network":
-        """The model for images of `shape` and a number of `classes`; UserError where the images are too small."""
+        """The model for images of `shape` and a number of `classes`; UserError where the images are too small.
+
+        Layers must be pure functions of their parameters: no running statistics (GroupNorm in place of BatchNorm), no
+        dropout of their own (the setting `dropout` draws from the client's and batch's generator).
+        """
         if min(shape[:2]) < self.smallest:
             raise UserError(f"model: {type(self).__name__} needs images of at least {self.smallest}×{self.smallest}")
         with torch.device("meta"):  # parameters are drawn by `Network.initial`, never by the modules themselves
             modules = {"extractor": self.extractor(shape), "head": nn.Linear(self.features, classes)}
+        for layer in modules["extractor"].modules():
+            if list(layer.buffers(recurse=False)) or isinstance(layer, DROPOUT):
+                what = f"{type(self).__name__} holds a {type(layer).__name__}"
+                raise UserError(f"model: {what}, a layer with state or randomness of its own; see Model.network")
         return Network(modules, self.features, classes, self.dropout)
 
 

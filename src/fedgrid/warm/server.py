@@ -17,7 +17,7 @@ import threading
 import traceback
 from pathlib import Path
 
-LIBRARIES = ("torch", "numpy", "pyarrow.parquet")
+LIBRARIES = ("torch", "sympy", "numpy", "pyarrow.parquet")  # torch.vmap imports sympy on first use
 
 
 class Server(socketserver.ForkingMixIn, socketserver.UnixStreamServer):
@@ -62,7 +62,7 @@ class Job(socketserver.BaseRequestHandler):
             self.request.sendall(str(code).encode())
 
     def _follow_client(self) -> None:
-        """A byte from the client is a SIGTERM that it got; its end is the end of the job."""
+        """A byte from the client is a SIGTERM or Ctrl-C that it got; its end is the end of the job."""
         while self.request.recv(1):
             os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGKILL)

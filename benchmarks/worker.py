@@ -1,0 +1,161 @@
+"""One process that is measured: for every line that it reads it runs one round and answers with one line of JSON.
+
+``python -m benchmarks.worker JOB`` with JOB = {kind, method, clients, images, …}; see `DEFAULTS`. The kinds are the
+executors of fedgrid, `plain` (benchmarks/plain.py) and `peak`, the fastest float32 matrix product of this machine.
+"""
+
+import io
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import torch
+from torch import Tensor
+from torch.utils.data import TensorDataset
+
+from benchmarks import plain
+from fedgrid.cell import MAXRSS_UNIT
+from fedgrid.engine.data import ClientData
+from fedgrid.engine.federation import World
+from fedgrid.engine.loop import Loop
+from fedgrid.engine.rounds import federate
+from fedgrid.engine.stacked import Stacked, batches_per_call
+from fedgrid.loading import load
+from fedgrid.partition.dirichlet import Dirichlet
+from fedgrid.settings import Training
+
+DEFAULTS = {
+    "kind": "loop",
+    "method": "fedavg",
+    "model": "cnn",
+    "model_settings": {},
+    "side": 32,
+    "channels": 3,
+    "clients": 20,
+    "images": 6000,
+    "equal": False,
+    "batch_size": 16,
+    "threads": 1,
+    "device": "cpu",
+    "dtype": "float32",
+    "tf32": False,
+}
+"""A job, where it does not say otherwise: 6,000 images of all clients, training and test, by Dirichlet 0.1 or equal."""
+CLASSES = 10
+SIZES = {"cpu": (512, 1024, 2048), "cuda": (4096, 8192)}
+"Sides of the matrices whose product is timed."
+
+
+def images(job: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Pixels uint8 [n, side, side, channels] and labels [n]: CIFAR-10's where it is at hand, else random ones."""
+    shape = (job["images"], job["side"], job["side"], job["channels"])
+    file = Path(os.environ.get("FEDGRID_DATA", ".")) / "cifar10" / "train.parquet"
+    if shape[1:] != (32, 32, 3) or not file.is_file() or job["images"] > 50_000:
+        random = np.random.default_rng(0)
+        return random.integers(0, 256, shape, np.uint8), random.integers(0, CLASSES, shape[0])
+    from PIL import Image
+
+    table = pq.read_table(file).slice(0, job["images"])
+    pixels = [np.asarray(Image.open(io.BytesIO(data)).convert("RGB")) for data in table["image"].to_pylist()]
+    return np.stack(pixels), table["label"].to_numpy().astype(np.int64)
+
+
+def dealt(job: dict[str, Any], labels: np.ndarray) -> tuple[list[Tensor], list[Tensor]]:
+    """Indices of each client's training and test images."""
+    if job["equal"]:
+        parts = np.array_split(np.arange(len(labels)), job["clients"])
+        cut = round(0.75 * len(parts[0]))
+        return [torch.from_numpy(p[:cut]) for p in parts], [torch.from_numpy(p[cut:]) for p in parts]
+    table = Dirichlet(clients=job["clients"], beta=0.1).split(labels, CLASSES, 0).to_pandas()
+    groups = {key: torch.tensor(rows["index"].to_list()) for key, rows in table.groupby(["client", "split"])}
+    nothing = torch.zeros(0, dtype=torch.long)
+    return tuple([groups.get((i, part), nothing) for i in range(job["clients"])] for part in ("train", "test"))
+
+
+def fedgrid_rounds(job: dict[str, Any], pixels: np.ndarray, labels: np.ndarray, lists: Any) -> None:
+    """Rounds of fedgrid, each of which waits for its line."""
+    device = torch.device(job["device"])
+    train, test = ([index.to(device) for index in part] for part in lists)
+    constants = torch.full((2, 1, job["channels"], 1, 1), 128.0, device=device)
+    stored = torch.from_numpy(pixels).to(device).permute(0, 3, 1, 2)
+    data = ClientData(stored, torch.from_numpy(labels).to(device), train, test, CLASSES, *constants)
+    network = load("models", job["model"])(**job["model_settings"]).network(pixels.shape[1:], CLASSES)
+    if job["dtype"] == "bfloat16-mixed":
+        network = network.in_bfloat16()
+    training = Training(rounds=1_000_000, batch_size=job["batch_size"], dtype=job["dtype"])
+    executor = {"loop": Loop, "stacked": Stacked}[job["kind"]]()
+    facts = {"flops": network.flops(pixels.shape[1:]), "together": batches_per_call(train, job["batch_size"])}
+    before: dict[str, float] = {}
+
+    def tell(progress: Any, remark: str) -> None:
+        if progress.rounds > 1:  # the first one warms up
+            answer({name: seconds - before[name] for name, seconds in progress.seconds.items()} | facts, job)
+        before.update(progress.seconds)
+        if progress.rounds:
+            wait()
+
+    federate(load("methods", job["method"])(), World(data, network, training, executor, 0, device), tell=tell)
+
+
+def plain_rounds(job: dict[str, Any], pixels: np.ndarray, labels: np.ndarray, lists: Any) -> Iterator[dict[str, float]]:
+    """Rounds of the plain baseline."""
+    x = (torch.from_numpy(pixels).permute(0, 3, 1, 2).float() - 128) / 128
+    y = torch.from_numpy(labels)
+    train, test = ([TensorDataset(x[index], y[index]) for index in part] for part in lists)
+    return plain.rounds(job["method"], train, test, job["batch_size"], job["device"])
+
+
+def peak(job: dict[str, Any]) -> Iterator[dict[str, float]]:
+    """Floating-point operations a second of the fastest square float32 matrix product."""
+    while True:
+        best = 0.0
+        for side in SIZES[job["device"]]:
+            a = torch.randn(side, side, device=job["device"])
+            for _ in range(5):
+                start = time.perf_counter()
+                a @ a
+                plain.synchronise(job["device"])
+                best = max(best, 2 * side**3 / (time.perf_counter() - start))
+        yield {"peak": best}
+
+
+def wait() -> None:
+    """Returns at the next line; ends the process with its input."""
+    if not sys.stdin.readline():
+        sys.exit()
+
+
+def answer(facts: dict[str, Any], job: dict[str, Any]) -> None:
+    """One line of JSON, with the peak memory so far in bytes."""
+    facts = facts | {"memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS_UNIT}
+    if job["device"] == "cuda":
+        facts["device_memory"] = torch.cuda.max_memory_allocated()
+    print(json.dumps(facts), flush=True)
+
+
+def main() -> None:
+    job = DEFAULTS | json.loads(sys.argv[1])
+    torch.set_num_threads(job["threads"])
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = job["tf32"]
+    if job["kind"] == "peak":
+        rounds = peak(job)
+    else:
+        pixels, labels = images(job)
+        lists = dealt(job, labels)
+        if job["kind"] != "plain":
+            fedgrid_rounds(job, pixels, labels, lists)
+        rounds = plain_rounds(job, pixels, labels, lists)
+    for facts in rounds:  # the first one ran before anybody asked: it warms up
+        wait()
+        answer(facts, job)
+
+
+if __name__ == "__main__":
+    main()
