@@ -76,7 +76,7 @@ def assert_close_states(first, second, tolerance=EXACT):
 
 def predictions(method, world, state):
     """The class that each client's personal model (or else the global one) gives to its test images."""
-    fed, at = everyone(world, world.training.rounds), At(world.model, state.server, Bundle(), 0)
+    fed, at = everyone(world, world.training.rounds), At(world.model, state.server, Bundle(), None)
     with torch.no_grad():
         own = method.personal(fed, state)
         models = fed.replicate(method.global_model(state)) if own is None else own
@@ -204,6 +204,27 @@ def test_loss_and_means_are_those_of_the_last_epoch(executor):
     assert found.theta["count"].tolist() == found.steps.tolist() == [4, 6, 8, 8, 10]
     assert found.loss[1].item() == pytest.approx((3 * 4 + 4 * 4 + 5 * 2) / 10)
     assert found.mean.twice[1].item() == pytest.approx(2 * (3 * 3 + 4 * 3 + 5 * 1) / 7)
+
+
+def itself(theta, batch, at):
+    """A loss that names a parameter as it is."""
+    return 2 * theta["scale"], {"scale": (theta["scale"], torch.tensor(1))}
+
+
+@both_executors
+def test_a_named_parameter_is_noted_as_it_was_before_the_step(executor):
+    fed = everyone(worlds.ragged(executor=executor, batch_size=512), 0)
+    found = fed.train({"scale": torch.ones(5)}, itself)
+    assert found.theta["scale"].tolist() == pytest.approx([1 - 2 * 0.05] * 5)
+    assert found.mean.scale.tolist() == [1.0] * 5
+
+
+@both_executors
+def test_a_loss_that_is_a_constant_moves_nothing(executor):
+    fed = everyone(worlds.ragged(executor=executor, clip=1.0), 0)
+    found = fed.train({"scale": torch.ones(5)}, lambda theta, batch, at: batch.x.new_tensor(3.0))
+    assert found.theta["scale"].tolist() == [1.0] * 5
+    assert found.loss.tolist() == [3.0] * 5
 
 
 @both_executors

@@ -1,0 +1,41 @@
+"""The benchmark runs and its page says what was measured; nothing is timed here."""
+
+import pytest
+
+from benchmarks.report import write
+from benchmarks.throughput import CPU_VARIANTS, METHODS, SMALL, Worker
+
+
+@pytest.mark.parametrize("kind", ["plain", "loop", "stacked"])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_round_of_every_kind(kind, method):
+    worker = Worker(kind=kind, method=method, images=60, clients=3)
+    found = worker.round()
+    worker.close()
+    assert found["train"] > 0 and found["evaluate"] > 0 and found["memory"] > 2**20
+
+
+def test_the_page(tmp_path):
+    """One second a round for the plain loop, half of it for every other variant, a peak of 1 TFLOP/s."""
+    facts = {"images": 4000, "memory": 2**30, "server": 0.0, "flops": 14_415_360, "together": 8.0, "repeat": 0}
+    plain, ours = {"train": 0.8, "evaluate": 0.2}, {"train": 0.4, "evaluate": 0.1}
+    rows = []
+    for method in METHODS:
+        for variant in CPU_VARIANTS:
+            times = plain if variant["kind"] == "plain" else ours
+            rows.append(facts | {"section": "throughput", "method": method} | variant | times)
+        peaks = [{"kind": "peak", "threads": n, "peak": n * 1e12} for n in (1, 2)]
+        rows += [{"section": "throughput", "method": method, "repeat": 0} | peak for peak in peaks]
+        rows += [facts | ours | {"section": "scale", "method": method, "clients": n, "images": n} for n in (10, 20)]
+    rows += [facts | {"section": "side by side", "how": how} | ours for how in ("alone", "beside", "beside")]
+    rows.append(facts | {"section": "side by side", "how": "plain"} | plain)
+    rows += [facts | ours | {"section": "small", "kind": kind} | SMALL[0] for kind in ("loop", "stacked")]
+    text = write(rows, "cpu", tmp_path / "results" / "here").read_text(encoding="utf-8")
+    share = 3 * 0.75 * 4000 * 14_415_360 / 0.4 / 1e12
+    assert (
+        f"| fedavg | loop | 7500 (7500–7500) | 0.50 (0.50–0.50) | 2.00 (2.00–2.00) | 2.00 (2.00–2.00) | {share:.2f}"
+        in text
+    )
+    assert "2.00 (2.00–2.00) × the images a second of one" in text and "4.00 (4.00–4.00) × those of the plain" in text
+    assert "| mlp (hidden: 64, features: 64) |" in text and "N^0.00" in text
+    assert (tmp_path / "results" / "here.csv").read_text().count("\n") == 1 + len(rows)
