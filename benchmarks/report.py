@@ -13,7 +13,7 @@ import jinja2
 import numpy as np
 import torch
 
-from benchmarks.worker import DEFAULTS
+from benchmarks.worker import DEFAULTS, SIZES
 from fedgrid.cell import CLIENTS_WORTH_A_CALL, FLOPS_OF_OVERHEAD, Compute, executor_for, processor
 
 Row = Mapping[str, Any]
@@ -54,6 +54,7 @@ def _facts(rows: list[dict[str, Any]], device: str) -> dict[str, Any]:
         "memory": "memory" if cpu else "GPU memory",
         "job": throughput[0],
         "mega": flops / 1e6,
+        "sides": ", ".join(map(str, SIZES[device])),
         "throughput": list(_throughput(throughput, flops)),
         "peaks": {n: _spread(_series(throughput, _peak, kind="peak", threads=n), 0) for n in threads},
         "per_client": scale[0]["images"] // scale[0]["clients"],

@@ -243,6 +243,49 @@ def test_part_is_trained_alike():
     assert_close(together, loop)
 
 
+# Mistakes of a method
+
+
+@both_executors
+def test_a_step_must_keep_the_form_of_its_tree(executor):
+    fed = everyone(worlds.ragged(executor=executor), 0)
+    with pytest.raises(ValueError, match="names, shapes and types"):
+        fed.iterate({"count": torch.zeros(5)}, lambda theta, batch, at: ({"other": theta["count"]}, theta["count"]))
+
+
+@both_executors
+def test_a_part_must_be_one(executor):
+    fed = everyone(worlds.ragged(executor=executor), 0)
+    with pytest.raises(ValueError, match=r"starts with 'body', only: extractor\.1\.weight"):
+        fed.train(fed.replicate(fed.initial()), noisy, part="body")
+
+
+@both_executors
+def test_a_measurement_is_not_random(executor):
+    fed = everyone(worlds.ragged(executor=executor), 0)
+    with pytest.raises(ValueError, match=r"at\.uniform"):
+        fed.measure({"count": torch.zeros(5)}, lambda theta, batch, at: {"noise": at.uniform("noise", batch.x)})
+
+
+def branching(theta, batch, at):
+    """A loss that looks at a number, which a stack does not have."""
+    return theta["scale"] * (1 if batch.x.sum() > 0 else 2)
+
+
+def test_a_loss_that_branches_is_for_the_loop_alone():
+    loop, together = (everyone(worlds.ragged(executor=e), 0) for e in (Loop(), Stacked()))
+    assert loop.train({"scale": torch.ones(5)}, branching).loss.isfinite().all()
+    with pytest.raises(UserError, match="choose the executor 'loop'"):
+        together.train({"scale": torch.ones(5)}, branching)
+
+
+@both_executors
+def test_another_mistake_keeps_its_own_words(executor):
+    fed = everyone(worlds.ragged(executor=executor), 0)
+    with pytest.raises(RuntimeError, match="must match the size"):
+        fed.train({"scale": torch.ones(5)}, lambda theta, batch, at: (theta["scale"] + batch.x + torch.ones(99)).sum())
+
+
 # Settings of the study
 
 
@@ -403,6 +446,23 @@ def test_the_client_and_the_round_that_diverge_are_named(executor, burden, what)
     outcome = federate(Burdened(burden=burden), world)
     assert (outcome.status, outcome.reason) == ("diverged", f"{what} of client 3 is not finite in round 3")
     assert_reached(outcome, 2)
+
+
+class LateFineTuning(FedAvg):
+    """Fine-tunes for every evaluation, from the second round on so fast that it overflows."""
+
+    def personal(self, fed, s):
+        rate = 1e30 if fed.round >= 2 else 0.1
+        return fed.train(fed.replicate(s.server.theta), self.loss, optimizer=fed.optimizer.but(lr=rate)).theta
+
+
+@both_executors
+def test_a_training_for_the_evaluation_that_diverges_is_called_so(executor):
+    outcome = federate(LateFineTuning(), worlds.ragged(executor=executor))
+    expected = r"the training loss of client \d, trained for the evaluation, is not finite in round 2"
+    assert re.fullmatch(expected, outcome.reason)
+    assert outcome.status == "diverged"
+    assert_reached(outcome, 1)
 
 
 # The choice of an executor

@@ -233,7 +233,7 @@ class Executor(ABC):
             finite = trained.loss.isfinite() | (trained.steps == 0)
             _demand(task, finite, "the training loss")
             for t in leaves(trained.theta):  # the last step itself may be the one that leaps
-                finite = finite & t.isfinite().reshape(len(t), -1).all(dim=1)
+                finite = finite & t.reshape(len(t), -1).sum(dim=1).isfinite()  # a sum is a quarter of the work
             _demand(task, finite, "the model")
         return trained
 
