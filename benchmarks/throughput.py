@@ -140,7 +140,7 @@ def run(device: str, images: int, repeats: int, clients: list[int], per_client: 
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.throughput", description=__doc__.partition("\n")[0])
-    parser.add_argument("--images", type=int, default=12000, help="of all clients, three quarters of them for training")
+    parser.add_argument("--images", type=int, default=8000, help="of all clients, three quarters of them for training")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--clients", type=int, nargs="+", default=[10, 20, 50, 100, 200, 500])
     parser.add_argument("--per-client", type=int, default=64, help="images of a client in the measurement of scale")

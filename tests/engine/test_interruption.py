@@ -14,14 +14,16 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 import worlds
+from methods.test_suite import assert_equal_states
 
 from fedgrid import warm
 from fedgrid.cell import TERMINATED, heed_sigterm
 from fedgrid.cell import run as train
 from fedgrid.engine.progress import load_checkpoint, save_checkpoint
-from fedgrid.engine.rounds import Saving, federate
+from fedgrid.engine.rounds import Saving, Terminated, federate
 from fedgrid.files import read_metadata, write_table
 from fedgrid.grid.study import resolved
+from fedgrid.methods.fedavg import FedAvg
 from fedgrid.prepare import build_data, build_partition
 
 KILLS, FARTHEST = 20, 40
@@ -182,6 +184,34 @@ def test_a_process_that_is_asked_to_end_keeps_its_last_round(undisturbed, tmp_pa
     assert place.finish().startswith(f"continuing after round {kept} from ")
     assert place.table() == whole.table()
     assert place.facts() == whole.facts()
+
+
+class Ended(FedAvg):
+    """Is asked to end in round 3, before its training or in its evaluation."""
+
+    evaluating: bool = True
+
+    def round(self, fed, s):
+        if fed.round == 2 and not self.evaluating:
+            raise Terminated
+        return super().round(fed, s)
+
+    def personal(self, fed, s):
+        if fed.round == 3 and self.evaluating:
+            raise Terminated
+        return fed.replicate(s.server.theta)
+
+
+@pytest.mark.parametrize("evaluating", [True, False])
+def test_a_round_that_is_broken_off_leaves_no_trace(tmp_path, evaluating):
+    saving = Saving(tmp_path / "checkpoint", "key", every=1e9)
+    with pytest.raises(Terminated):
+        federate(Ended(evaluating=evaluating), worlds.ragged(rounds=4), saving)
+    kept, _ = load_checkpoint(saving.file, "key", torch.device("cpu"))
+    whole = federate(Ended(evaluating=not evaluating), worlds.ragged(rounds=2)).progress
+    assert kept.rounds == 2
+    assert kept.record.rows == whole.record.rows
+    assert_equal_states(kept.state, whole.state)
 
 
 def test_sigterm_comes_too_late_after_the_last_round(tmp_path, monkeypatch):

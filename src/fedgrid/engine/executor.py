@@ -155,7 +155,8 @@ class OwnStep:
 def _entry(objective: Objective) -> dict[str, Any]:
     """A batch's loss, and its named sums and numbers of samples, as tensors."""
     value, named = objective if isinstance(objective, tuple) else (objective, {})
-    sums = {name: torch.as_tensor(total, device=value.device) for name, (total, _) in named.items()}
+    # copies: a quantity may be a parameter itself, which the step is about to change in place
+    sums = {name: torch.as_tensor(total, device=value.device).clone() for name, (total, _) in named.items()}
     samples = {name: torch.as_tensor(counted, device=value.device) for name, (_, counted) in named.items()}
     return {"loss": value, "sums": sums, "samples": samples}
 
