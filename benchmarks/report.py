@@ -39,9 +39,8 @@ def write(rows: list[dict[str, Any]], device: str, place: Path) -> Path:
 def _facts(rows: list[dict[str, Any]], device: str) -> dict[str, Any]:
     """What the page shows."""
     cpu = device == "cpu"
-    throughput, beside, small, scale = (
-        [row for row in rows if row["section"] == name] for name in ("throughput", "side by side", "small", "scale")
-    )
+    names = ("throughput", "whole", "side by side", "small", "scale")
+    throughput, whole, beside, small, scale = ([row for row in rows if row["section"] == name] for name in names)
     flops = next(row["flops"] for row in throughput if "flops" in row)
     threads = sorted({row["threads"] for row in throughput if row["kind"] == "peak"})
     facts = {
@@ -62,6 +61,7 @@ def _facts(rows: list[dict[str, Any]], device: str) -> dict[str, Any]:
         "scale": list(_scale(scale)),
     }
     if cpu:
+        facts["whole"], facts["images"] = next(_throughput(whole, flops)), whole[0]["images"]
         facts["beside"], facts["small"] = _beside(beside), list(_small(small))
         facts["limits"] = (FLOPS_OF_OVERHEAD, CLIENTS_WORTH_A_CALL)
     return facts

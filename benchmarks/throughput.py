@@ -119,7 +119,9 @@ def hardware(device: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", re.sub(r"\(.*?\)", "", name.lower())).strip("-")
 
 
-def run(device: str, images: int, repeats: int, clients: list[int], per_client: int) -> list[dict[str, Any]]:
+def run(
+    device: str, images: int, whole: int, repeats: int, clients: list[int], per_client: int
+) -> list[dict[str, Any]]:
     """All measurements on one device."""
     variants = CPU_VARIANTS if device == "cpu" else GPU_VARIANTS
     fast = "loop" if device == "cpu" else "stacked"
@@ -130,6 +132,7 @@ def run(device: str, images: int, repeats: int, clients: list[int], per_client: 
         group = [{"method": method} | job for job in jobs] + [{"device": device, "method": method} | p for p in peaks]
         rows += measured("throughput", group, repeats)
     if device == "cpu":
+        rows += measured("whole", [{"kind": "loop", "images": whole}, {"kind": "peak"}], repeats)
         rows += side_by_side(images, repeats)
         small = [{"clients": n, "images": 128 * n, "equal": True} | model for n in (8, 20) for model in SMALL]
         rows += measured("small", [job | {"kind": kind} for job in small for kind in ("loop", "stacked")], repeats)
@@ -141,6 +144,7 @@ def run(device: str, images: int, repeats: int, clients: list[int], per_client: 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.throughput", description=__doc__.partition("\n")[0])
     parser.add_argument("--images", type=int, default=8000, help="of all clients, three quarters of them for training")
+    parser.add_argument("--whole", type=int, default=50_000, help="the same, measured for the loop alone")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--clients", type=int, nargs="+", default=[10, 20, 50, 100, 200, 500])
     parser.add_argument("--per-client", type=int, default=64, help="images of a client in the measurement of scale")
@@ -148,7 +152,8 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     devices = ["cpu"] + ["cuda"] * torch.cuda.is_available()
     for device in devices:
-        rows = run(device, arguments.images, arguments.repeats, arguments.clients, arguments.per_client)
+        sizes = (arguments.images, arguments.whole, arguments.repeats, arguments.clients, arguments.per_client)
+        rows = run(device, *sizes)
         print(f"\n{write(rows, device, arguments.out / hardware(device))}")
     if "cuda" not in devices:
         print("no GPU: its part was left out")

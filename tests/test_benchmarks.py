@@ -29,6 +29,8 @@ def test_the_page(tmp_path):
         rows += [facts | ours | {"section": "scale", "method": method, "clients": n, "images": n} for n in (10, 20)]
     rows += [facts | {"section": "side by side", "how": how} | ours for how in ("alone", "beside", "beside")]
     rows.append(facts | {"section": "side by side", "how": "plain"} | plain)
+    rows.append(facts | ours | {"section": "whole", "kind": "loop"})
+    rows.append({"section": "whole", "kind": "peak", "repeat": 0, "peak": 1e12})
     rows += [facts | ours | {"section": "small", "kind": kind} | SMALL[0] for kind in ("loop", "stacked")]
     text = write(rows, "cpu", tmp_path / "results" / "here").read_text(encoding="utf-8")
     share = 3 * 0.75 * 4000 * 14_415_360 / 0.4 / 1e12
