@@ -1,7 +1,7 @@
 """The baseline: FedAvg and FedCoSR as they are usually written, with a DataLoader per client and an eager model.
 
-It trains and evaluates what fedgrid does in the same round, but for the number of its batches' order. Nothing of
-fedgrid's engine is used.
+It trains and evaluates what fedgrid does in the same round, with batches in another order. Nothing of fedgrid's engine
+is used.
 """
 
 import copy

@@ -152,6 +152,7 @@ def _metadata(job: Mapping[str, Any], method: Method, world: World, outcome: Out
 
 
 def processor() -> str:
+    """The processor's name, as the system says it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:  # not Linux

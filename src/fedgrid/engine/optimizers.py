@@ -84,9 +84,7 @@ def study_optimizer(training: Training, round_: int) -> Optimizer:
 
 def _clipped(slopes: Tree, largest: float, axes: int) -> Tree:
     """Every client's slopes, scaled down where their common norm is above `largest`; 1 axis of clients, or 0."""
-    squares = [
-        slope.flatten(axes).square().sum(dim=-1) if slope.dim() > axes else slope.square() for slope in slopes.values()
-    ]
+    squares = [slope.square().reshape(*slope.shape[:axes], -1).sum(dim=-1) for slope in slopes.values()]
     factor = (largest / (torch.stack(squares).sum(dim=0).sqrt() + 1e-6)).clamp(max=1)
     return {key: slope * factor.reshape(_per_client(axes, slope)) for key, slope in slopes.items()}
 
