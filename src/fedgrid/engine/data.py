@@ -50,7 +50,7 @@ class ClientData:
         stored = self.images.permute(0, 2, 3, 1)
         pixels = stored.index_select(0, index.flatten()).unflatten(0, index.shape).to(self.centre.dtype)
         centre, spread = self._constants
-        return Batch(((pixels - centre) / spread).movedim(-1, -3), self.labels[index])
+        return Batch(pixels.sub_(centre).div_(spread).movedim(-1, -3), self.labels[index])
 
     @cached_property
     def _constants(self) -> tuple[Tensor, Tensor]:
