@@ -8,11 +8,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from fedgrid.components import describe
 from fedgrid.data import base
 from fedgrid.data.digits import Digits
+from fedgrid.data.emnist import Emnist
 from fedgrid.data.mnist import Mnist
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata
+from fedgrid.loading import load, names
+
+CLASSES = '["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]'
 
 
 def files(folder):
@@ -27,13 +32,14 @@ def test_digits_come_back_as_they_are(tmp_path):
     assert (pool.images.pixels[..., 0] == bunch.images).all()
     assert (pool.images.labels == bunch.target).all()
     labels, facts = base.read_labels(files(tmp_path))
-    assert (labels == bunch.target).all()
+    assert (labels.labels == bunch.target).all()
     assert facts["shape"] == [8, 8, 1] and len(facts["classes"]) == 10 and facts["source"]
-    assert len(labels) == Digits.images
+    assert facts["images"] == Digits.images and labels.train == Digits.images["train"]
+    assert facts["checksum"] == Digits.checksum
 
 
 def test_normalisation_constants_are_those_of_the_images():
-    pixels = Digits().load(None, None)["train"].pixels / Digits.scale
+    pixels = Digits().load(None, None).parts["train"].pixels / Digits.scale
     assert pixels.mean() == pytest.approx(Digits.mean[0], abs=1e-4)
     assert pixels.std() == pytest.approx(Digits.std[0], abs=1e-4)
 
@@ -45,9 +51,26 @@ def test_mnist_from_parquet_is_the_original(tmp_path, shared_data):
     assert np.bincount(pool.images.labels[:60_000]).tolist() == [
         5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949
     ]  # fmt: skip
-    pixels = pool.images.pixels[:60_000] / 255
+    pixels = pool.images.pixels[:60_000].astype(np.float32) / 255
     assert pixels.mean() == pytest.approx(Mnist.mean[0], abs=1e-4)
     assert pixels.std() == pytest.approx(Mnist.std[0], abs=1e-4)
+    assert pool.facts["checksum"] == Mnist.checksum and pool.facts["note"] == ""
+
+
+def test_images_are_resized_and_coloured_as_the_form_says(tmp_path):
+    data = Digits(side=12, colour=True)
+    base.convert(data, None, None, files(tmp_path))
+    pixels = base.read(files(tmp_path)).images.pixels
+    assert pixels.shape[1:] == (12, 12, 3) == data.form(None).shape
+    assert (pixels[..., 0] == pixels[..., 2]).all()
+
+
+@pytest.mark.parametrize("name", names("data"))
+def test_every_data_set_states_its_facts(name):
+    data = load("data", name)
+    facts = describe(data)
+    assert facts["title"] and facts["summary"].endswith(".")
+    assert all(parameter["doc"] for parameter in facts["parameters"])
 
 
 def idx(array):
@@ -55,26 +78,46 @@ def idx(array):
     return struct.pack(">HBB" + "I" * array.ndim, 0, 8, array.ndim, *array.shape) + array.tobytes()
 
 
-def original_files(root, images=6):
-    raw = root / "MNIST" / "raw"
+def original_files(raw, parts, images=6):
     raw.mkdir(parents=True)
     pixels = np.arange(images * 784, dtype=np.uint32).astype(np.uint8).reshape(images, 28, 28)
     labels = np.arange(images, dtype=np.uint8) % 10
-    for part in ("train", "t10k"):
+    for part in parts:
         (raw / f"{part}-images-idx3-ubyte").write_bytes(idx(pixels))
         (raw / f"{part}-labels-idx1-ubyte").write_bytes(idx(labels))
-        for name in ("images-idx3", "labels-idx1"):
-            (raw / f"{part}-{name}-ubyte.gz").write_bytes(gzip.compress((raw / f"{part}-{name}-ubyte").read_bytes()))
     return pixels, labels
 
 
 def test_mnist_from_the_original_files(tmp_path):
-    pixels, labels = original_files(tmp_path)
+    pixels, labels = original_files(tmp_path / "MNIST" / "raw", ("train", "t10k"))
     assert Mnist().found(tmp_path)
-    parts = Mnist().load(tmp_path, None)
-    for part in base.PARTS:
-        assert (parts[part].pixels[..., 0] == pixels).all()
-        assert (parts[part].labels == labels).all()
+    found = Mnist().load(tmp_path, None)
+    assert found.classes == Mnist.classes and found.note == ""
+    for images in found.parts.values():
+        assert (images.pixels[..., 0] == pixels).all()
+        assert (images.labels == labels).all()
+
+
+def test_emnist_is_upright(tmp_path):
+    pixels, _ = original_files(tmp_path / "EMNIST" / "raw", ("emnist-balanced-train", "emnist-balanced-test"))
+    found = Emnist().load(tmp_path, None)
+    assert (found.parts["test"].pixels[..., 0] == pixels.transpose(0, 2, 1)).all()
+
+
+def test_packed_original_files_are_not_taken_for_the_data(tmp_path):
+    original_files(tmp_path / "MNIST" / "raw", ("train", "t10k"))
+    for file in list((tmp_path / "MNIST" / "raw").iterdir()):
+        file.with_name(file.name + ".gz").write_bytes(gzip.compress(file.read_bytes()))
+        file.unlink()
+    with pytest.raises(UserError, match=r"unpacked original files .* into <data_root>/MNIST/raw"):
+        Mnist().load(tmp_path, None)
+
+
+def test_damaged_original_files_are_named(tmp_path):
+    original_files(tmp_path / "MNIST" / "raw", ("train", "t10k"))
+    (tmp_path / "MNIST" / "raw" / "t10k-images-idx3-ubyte").write_bytes(b"\0\0\x08\x03nothing")
+    with pytest.raises(UserError, match=r"'mnist' cannot be read .*t10k-images"):
+        Mnist().load(tmp_path, None)
 
 
 def test_missing_data_say_what_to_put_where(tmp_path):
@@ -84,21 +127,29 @@ def test_missing_data_say_what_to_put_where(tmp_path):
 
 
 def toy(folder, part, **changes):
-    facts = {"encoding": "raw", "height": "28", "width": "28", "channels": "1"} | changes.get("facts", {})
+    facts = {"encoding": "raw", "height": "28", "width": "28", "channels": "1", "classes": CLASSES}
     rows = changes.get("rows", [bytes(784)] * 3)
-    table = pa.table({"image": rows, "label": pa.array(changes.get("labels", [0, 1, 2]), pa.int16())})
+    columns = {"image": rows, "label": pa.array(changes.get("labels", [0, 1, 2]), pa.int16())}
+    table = pa.table({name: column for name, column in columns.items() if name != changes.get("without")})
     (folder / "mnist").mkdir(exist_ok=True)
-    pq.write_table(table.replace_schema_metadata(facts), folder / "mnist" / f"{part}.parquet")
+    metadata = {key: text for key, text in (facts | changes.get("facts", {})).items() if text is not None}
+    pq.write_table(table.replace_schema_metadata(metadata), folder / "mnist" / f"{part}.parquet")
 
 
 @pytest.mark.parametrize(
     "changes, words",
     [
-        ({"labels": [0, 1, 10]}, "label outside 0..9"),
-        ({"rows": [bytes(784), bytes(784), bytes(783)]}, "not a whole data set file"),
-        ({"facts": {"height": "14", "width": "56"}}, "another shape"),
-        ({"facts": {"encoding": "jpeg"}}, "encoded as jpeg"),
-        ({}, "not those of the original data set"),
+        ({"labels": [0, 1, 10]}, "test.parquet: there is a label outside 0..9"),
+        ({"labels": [0, 1, -1]}, "test.parquet: there is a label outside 0..9"),
+        ({"rows": [bytes(784), bytes(784), bytes(783)]}, "test.parquet: not a whole data set file"),
+        ({"facts": {"height": "14", "width": "56"}}, "differ in"),
+        ({"facts": {"encoding": "webp"}}, "test.parquet: images are encoded as 'webp'"),
+        ({"facts": {"encoding": "jpeg"}}, "differ in"),
+        ({"facts": {"height": "many"}}, "test.parquet: not a whole data set file"),
+        ({"facts": {"classes": None}}, "test.parquet: the columns or metadata lack classes"),
+        ({"rows": [bytes(784), None, bytes(784)]}, "the test part has 2 images and 3 labels"),
+        ({"rows": ["a", "b", "c"]}, "test.parquet: the column image holds string"),
+        ({"without": "label"}, "test.parquet: the columns or metadata lack label"),
     ],
 )
 def test_damaged_data_are_refused_and_nothing_is_written(tmp_path, changes, words):
@@ -109,12 +160,34 @@ def test_damaged_data_are_refused_and_nothing_is_written(tmp_path, changes, word
     assert not (tmp_path / "out").exists()
 
 
+def test_a_copy_that_claims_to_be_the_original_is_checked(tmp_path, monkeypatch):
+    monkeypatch.setattr(Mnist, "images", {"train": 3, "test": 3})
+    toy(tmp_path, "train")
+    toy(tmp_path, "test")
+    with pytest.raises(UserError, match="not those of the original data set"):
+        base.convert(Mnist(), tmp_path, None, files(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_truncated_file_is_refused(tmp_path):
     toy(tmp_path, "train")
     toy(tmp_path, "test")
     file = tmp_path / "mnist" / "test.parquet"
     file.write_bytes(file.read_bytes()[:-20])
     with pytest.raises(UserError, match=r"test\.parquet: not a whole data set file"):
+        base.convert(Mnist(), tmp_path, None, files(tmp_path / "out"))
+    with pytest.raises(UserError, match=r"test\.parquet: not a whole data set file"):
+        Mnist().form(tmp_path)
+
+
+def test_damaged_bytes_inside_a_file_are_refused(tmp_path):
+    rows = [np.random.default_rng(n).bytes(784) for n in range(50)]
+    for part in base.PARTS:
+        toy(tmp_path, part, rows=rows, labels=[0] * 50)
+    file = tmp_path / "mnist" / "train.parquet"
+    content = file.read_bytes()
+    file.write_bytes(content[:20] + bytes(200) + content[220:])
+    with pytest.raises(UserError, match=r"train\.parquet: not a whole data set file"):
         base.convert(Mnist(), tmp_path, None, files(tmp_path / "out"))
 
 

@@ -4,18 +4,17 @@ Pixels are counts of ink from 0 to 16. The authors' split is not part of scikit-
 training part.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
-from fedgrid.data.base import DataSet, Images
+from fedgrid.data.base import Collection, DataSet, Images
 
 
 class Digits(DataSet):
     title = "digits"
     source = "Alpaydin & Kaynak, UCI Optical Recognition of Handwritten Digits, 1998; scikit-learn's copy"
-    images = 1_797
+    images = {"train": 1_797, "test": 0}
     checksum = "65e5b4619795efb40c1082f4c350c049e4ad552200d369b6ae99e21eef5e72c5"
     shape = (8, 8, 1)
     classes = tuple("0123456789")
@@ -26,10 +25,13 @@ class Digits(DataSet):
     def found(self, root: Path | None) -> bool:
         return True
 
-    def load(self, root: Path | None, download: Path | None) -> Mapping[str, Images]:
+    def load(self, root: Path | None, download: Path | None) -> Collection:
+        return self.original()
+
+    def original(self, folder: Path | None = None, download: bool = False) -> Collection:
         from sklearn.datasets import load_digits  # imported late: it takes a second
 
         bunch = load_digits()
         pixels = bunch.images.astype(np.uint8)[..., np.newaxis]
         nothing = Images(np.empty((0, *self.shape), np.uint8), np.empty(0, np.int64))
-        return {"train": Images(pixels, bunch.target.astype(np.int64)), "test": nothing}
+        return Collection({"train": Images(pixels, bunch.target.astype(np.int64)), "test": nothing}, self.classes)

@@ -1,1 +1,1 @@
-"""Where images come from: Parquet files at hand, or torchvision's data sets."""
+"""Where images come from: Parquet files at hand, torchvision's data sets, archives and folders of pictures."""

@@ -1,36 +1,182 @@
-"""Data sets that lie as ``<root>/<name>/{train,test}.parquet``: columns image (raw bytes) and label.
+"""Local copies of data sets: ``train.parquet`` and ``test.parquet`` in a folder of the data set's name.
 
-The schema metadata tells height, width, channels and the encoding of the images.
+Columns: image (binary), label (integer), and for some sets domain and caption (strings). The schema metadata tells
+encoding (raw, jpeg or png), height, width, channels, classes (JSON, in the order of the labels) and a note. A copy may
+hold less than the original: fewer images, fewer classes, compressed pictures. What differs becomes its note.
 """
 
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fedgrid.data.base import PARTS, Images
+from fedgrid.data.base import PARTS, Collection, DataSet, Form, Images
+from fedgrid.data.sources import pictures
 from fedgrid.errors import UserError
 
-
-def found(root: Path | None, name: str) -> bool:
-    """Whether both parts of data set `name` lie under `root`."""
-    return root is not None and all((root / name / f"{part}.parquet").is_file() for part in PARTS)
-
-
-def read(root: Path, name: str) -> dict[str, Images]:
-    """Both parts of data set `name`; UserError for a damaged file or images that are not raw pixels."""
-    return {part: _read(root / name / f"{part}.parquet") for part in PARTS}
+WORDS = {"train": "training", "test": "test"}
+LOSSLESS = ("raw", "png")
+ENCODINGS = (*LOSSLESS, "jpeg")
 
 
-def _read(file: Path) -> Images:
+@dataclass(frozen=True)
+class _Facts:
+    """What the footer of a file says of its images."""
+
+    encoding: str
+    shape: tuple[int, int, int]
+    classes: tuple[str, ...]
+    note: str
+    extras: tuple[str, ...]
+    "Those of the columns domain and caption that there are."
+
+
+def found(folder: Path) -> bool:
+    """Whether both parts lie in `folder`, or `folder` is itself a Parquet file: of the training part alone."""
+    return all(file.is_file() for file in _files(folder).values())
+
+
+def read(folder: Path, data: DataSet) -> Collection:
+    """Both parts of the copy of `data`, in the order of their rows.
+
+    Raises UserError naming the file for one that is damaged, lacks a column or a fact, or has a label out of range.
+    """
+    facts, counts = _facts(folder)
+    domains = _domains(folder, data, facts)
+    parts = {part: _images(file, facts, domains) for part, file in _files(folder).items()}
+    nothing = Images(**{name: None if rows is None else rows[:0] for name, rows in vars(parts["train"]).items()})
+    parts = dict.fromkeys(PARTS, nothing) | parts
+    return Collection(parts, facts.classes, domains, _note(data, facts, counts))
+
+
+def form(folder: Path, data: DataSet, original: Form) -> Form:
+    """The form of the copy, from the files' footers and their domains alone.
+
+    A copy that is lossless and complete is the original where the original's checksum is known; every other copy is
+    identified by its bytes.
+    """
+    facts, counts = _facts(folder)
+    same = data.checksum and not _note(data, facts, counts)
+    copy = "" if same else _identity(folder)
+    return Form(counts, data.prepared_shape(facts.shape), facts.classes, _domains(folder, data, facts), copy)
+
+
+def _files(folder: Path) -> dict[str, Path]:
+    return {"train": folder} if folder.is_file() else {part: folder / f"{part}.parquet" for part in PARTS}
+
+
+def _facts(folder: Path) -> tuple[_Facts, dict[str, int]]:
+    """The facts of both files, which must agree, and the number of images of every part."""
+    facts, counts = {}, dict.fromkeys(PARTS, 0)
+    for part, path in _files(folder).items():
+        with _naming(path), pq.ParquetFile(path) as file:
+            facts[part] = _parsed(path, file.schema_arrow)
+            counts[part] = file.metadata.num_rows
+    if any(fact != facts["train"] for fact in facts.values()):
+        raise UserError(f"{folder}: train.parquet and test.parquet differ in encoding, shape, classes, note or columns")
+    return facts["train"], counts
+
+
+def _parsed(file: Path, schema: pa.Schema) -> _Facts:
+    facts = {key.decode(): value.decode() for key, value in (schema.metadata or {}).items()}
+    missing = [name for name in ("image", "label") if name not in schema.names]
+    missing += [name for name in ("encoding", "height", "width", "channels", "classes") if name not in facts]
+    if missing:
+        raise UserError(f"{file}: the columns or metadata lack {', '.join(missing)}")
+    kind = schema.field("image").type
+    if not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
+        raise UserError(f"{file}: the column image holds {kind}, expected binary")
+    if facts["encoding"] not in ENCODINGS:
+        raise UserError(f"{file}: images are encoded as '{facts['encoding']}', not as {', '.join(ENCODINGS)}")
+    shape = tuple(int(facts[side]) for side in ("height", "width", "channels"))
+    if shape[2] not in pictures.MODES or min(shape) < 1:
+        raise UserError(f"{file}: images have the shape {shape}, expected height, width, and 1 or 3 channels")
+    classes = tuple(map(str, json.loads(facts["classes"])))
+    extras = tuple(name for name in ("domain", "caption") if name in schema.names)
+    return _Facts(facts["encoding"], shape, classes, facts.get("note", ""), extras)
+
+
+def _domains(folder: Path, data: DataSet, facts: _Facts) -> tuple[str, ...]:
+    """The copy's domains: those that `data` knows in its order, then others by name."""
+    if "domain" not in facts.extras:
+        return ()
+    names = {_canonical(name, data.domains) for file in _files(folder).values() for name in _texts(file, "domain")}
+    known = [name for name in data.domains if name in names]
+    return (*known, *sorted(names.difference(known)))
+
+
+def _canonical(name: str, known: tuple[str, ...]) -> str:
+    return next((k for k in known if k.lower() == name.lower()), name)
+
+
+def _images(file: Path, facts: _Facts, domains: tuple[str, ...]) -> Images:
+    with _naming(file):
+        labels = pq.read_table(file, columns=["label"])["label"].to_numpy().astype(np.int64)
+        if len(labels) and not 0 <= labels.min() <= labels.max() < len(facts.classes):
+            raise UserError(f"{file}: there is a label outside 0..{len(facts.classes) - 1}")
+        numbers = _numbers(_texts(file, "domain"), domains) if domains else None
+        captions = _texts(file, "caption") if "caption" in facts.extras else None
+        return Images(_pixels(file, facts), labels, numbers, captions)
+
+
+def _pixels(file: Path, facts: _Facts) -> np.ndarray:
+    with pq.ParquetFile(file) as table:
+        columns = (batch["image"].fill_null(b"") for batch in table.iter_batches(columns=["image"]))
+        rows = (row for column in columns for row in column.to_pylist())
+        if facts.encoding == "raw":
+            return np.frombuffer(bytearray().join(rows), np.uint8).reshape(-1, *facts.shape)
+        pixels = pictures.decoded(rows, None, facts.shape[2], where=str(file))
+    if len(pixels) and pixels.shape[1:] != facts.shape:
+        raise UserError(f"{file}: pictures have the shape {pixels.shape[1:]}, its metadata say {facts.shape}")
+    return pixels.reshape(-1, *facts.shape)
+
+
+def _texts(file: Path, column: str) -> list[str]:
+    with _naming(file):
+        return pq.read_table(file, columns=[column])[column].cast(pa.string()).fill_null("").to_pylist()
+
+
+def _numbers(names: list[str], domains: tuple[str, ...]) -> np.ndarray:
+    place = {name.lower(): number for number, name in enumerate(domains)}
+    return np.array([place[name.lower()] for name in names], np.int64)
+
+
+def _note(data: DataSet, facts: _Facts, counts: dict[str, int]) -> str:
+    """How the copy differs from the original, in its file's own words too; empty where it does not."""
+    if not data.images:  # the files are the original
+        return facts.note
+    few = [
+        f"{counts[part]:,} of {data.images[part]:,} {WORDS[part]} images"
+        for part in PARTS
+        if counts[part] != data.images[part]
+    ]
+    if facts.classes != data.classes:
+        few.append(f"{len(facts.classes)} of {len(data.classes)} classes")
+    differences = [f"lossy copy ({facts.encoding})"] if facts.encoding not in LOSSLESS else []
+    differences += [f"partial copy: {', '.join(few)}"] if few else []
+    return ". ".join([*differences, facts.note]).strip(". ") + "." if differences else ""
+
+
+def _identity(folder: Path) -> str:
+    total = hashlib.sha256()
+    for path in _files(folder).values():
+        with _naming(path), open(path, "rb") as file:
+            while block := file.read(1 << 20):
+                total.update(block)
+    return total.hexdigest()[:16]
+
+
+@contextlib.contextmanager
+def _naming(file: Path) -> Iterator[None]:
+    """Errors of reading, as one sentence naming the file."""
     try:
-        table = pq.read_table(file)
-        facts = {k.decode(): v.decode() for k, v in (table.schema.metadata or {}).items()}
-        shape = tuple(int(facts[side]) for side in ("height", "width", "channels"))
-        if facts["encoding"] != "raw":
-            raise UserError(f"{file}: images are encoded as {facts['encoding']}, expected raw pixels")
-        pixels = np.frombuffer(b"".join(table["image"].to_pylist()), np.uint8).reshape(-1, *shape)
-        return Images(pixels, table["label"].to_numpy().astype(np.int64))
-    except (OSError, pa.ArrowInvalid, KeyError, ValueError) as error:
-        raise UserError(f"{file}: not a whole data set file ({type(error).__name__}: {error})") from error
+        yield
+    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
+        why = " ".join(str(error).split())
+        raise UserError(f"{file}: not a whole data set file ({why}); replace it") from error

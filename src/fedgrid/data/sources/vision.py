@@ -1,57 +1,84 @@
 """Data sets that torchvision knows: its own folder layout, or its verified download."""
 
+import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar
 
 import numpy as np
 
-from fedgrid.data.base import PARTS, Images
+from fedgrid.data.base import PARTS, Collection, DataSet, Images
+from fedgrid.data.sources import download as downloads
+from fedgrid.data.sources import torchvision_shim
 from fedgrid.errors import UserError
 
+ATTEMPTS = 3
+"Downloads are tried so often."
+WAIT = 2.0
+"Seconds before the second attempt; twice as long before the third."
 
-def read(name: str, root: Path, download: bool) -> dict[str, Images] | None:
-    """Both parts of torchvision's class `name` under `root`; None where they are neither there nor to be downloaded.
 
-    torchvision checks every downloaded archive against its MD5 sum. Raises UserError where the download fails.
-    """
-    cls = getattr(_datasets(), name)
+class VisionDataSet(DataSet):
+    """A data set of `torchvision.datasets`: a subclass states which, beside the facts of the original."""
+
+    vision: ClassVar[str]
+    "Name of torchvision's class."
+    files: ClassVar[tuple[str, ...]]
+    "The files that torchvision reads, relative to the data root."
+    options: ClassVar[Mapping[str, Any]] = {}
+    "Further arguments of torchvision's class."
+    by_split: ClassVar[bool] = False
+    "Whether torchvision's class asks for the part by its name, `split`, not by the truth of `train`."
+    axes: ClassVar[str] = "nhw"
+    "Order of the axes of torchvision's array: n images, height, width, channels."
+
+    def original(self, folder: Path, download: bool) -> Collection | None:
+        if not download and not self.original_found(folder):
+            return None
+        return Collection(_read(self, folder, download), self.classes)
+
+    def original_found(self, root: Path) -> bool:
+        return all((root / file).is_file() for file in self.files)
+
+
+def _read(data: VisionDataSet, folder: Path, download: bool) -> dict[str, Images]:
+    """Both parts; torchvision checks every archive that it downloads against its MD5 sum."""
+    cls = getattr(_datasets(), data.vision)
+    if not download:
+        return _parts(data, cls, folder, download)
+    with downloads.alone(folder):
+        for attempt in range(1, ATTEMPTS):
+            try:
+                return _parts(data, cls, folder, download)
+            except UserError:
+                time.sleep(WAIT * attempt)
+        return _parts(data, cls, folder, download)
+
+
+def _parts(data: VisionDataSet, cls: type, folder: Path, download: bool) -> dict[str, Images]:
+    def images(part: str) -> Images:
+        chosen = {"split": part} if data.by_split else {"train": part == "train"}
+        return _images(cls(str(folder), download=download, **chosen, **data.options), data.axes)
+
     try:
-        return {part: _images(cls(str(root), train=part == "train", download=download)) for part in PARTS}
-    except (RuntimeError, OSError) as error:
-        if download:
-            why = " ".join(str(error).split())
-            raise UserError(
-                f"{name} could not be downloaded; put it under data_root or FEDGRID_DATA ({why})"
-            ) from error
-        return None
+        return {part: images(part) for part in PARTS}
+    except (RuntimeError, OSError, EOFError, ValueError) as error:
+        why = " ".join(str(error).split())
+        files = ", ".join(data.files)
+        problem = "could not be downloaded" if download else "cannot be read"
+        raise UserError(f"data '{data.name}' {problem} ({why}); put {files} into {folder} yourself") from error
 
 
-def _images(dataset) -> Images:
+def _images(dataset: Any, axes: str) -> Images:
     pixels = np.asarray(dataset.data, dtype=np.uint8)
-    return Images(pixels.reshape(*pixels.shape[:3], -1), np.asarray(dataset.targets, dtype=np.int64))
+    pixels = pixels.transpose([axes.index(axis) for axis in "nhwc" if axis in axes])
+    labels = dataset.targets if hasattr(dataset, "targets") else dataset.labels
+    return Images(pixels.reshape(*pixels.shape[:3], -1), np.asarray(labels, dtype=np.int64))
 
 
-def _datasets():
-    """torchvision.datasets, imported beside a CPU build of torch that lacks the operators torchvision registers for."""
+def _datasets() -> ModuleType:
     try:
-        from torchvision import datasets
+        return torchvision_shim.load("torchvision.datasets")
     except ModuleNotFoundError as error:
-        raise UserError("downloading needs torchvision: pip install 'fedgrid[download]'") from error
-    except RuntimeError:
-        datasets = _import_with_declared_operators()
-    return datasets
-
-
-def _import_with_declared_operators():
-    import sys
-
-    import torch
-
-    for module in [m for m in sys.modules if m.partition(".")[0] == "torchvision"]:
-        del sys.modules[module]  # what the failed import left behind
-    library = torch.library.Library("torchvision", "FRAGMENT")
-    for operator in ("nms", "qnms"):
-        library.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    from torchvision import datasets
-
-    datasets._declared_operators = library  # the declarations live as long as this object
-    return datasets
+        raise UserError("this data set needs torchvision: pip install 'fedgrid[download]'") from error

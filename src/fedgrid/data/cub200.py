@@ -1,0 +1,60 @@
+"""CUB-200-2011: 5,994 + 5,794 photographs of 200 species of birds; their sizes differ, so `side` is set.
+
+Captions (Reed et al., 2016: ten sentences a picture) are read where the folder text_c10 lies beside the images.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from fedgrid.components import hp
+from fedgrid.data.base import Collection, DataSet, Images
+from fedgrid.data.sources import download as downloads
+from fedgrid.data.sources import lists, names, pictures
+
+URLS = ("https://data.caltech.edu/records/65de6-vp158/files/CUB_200_2011.tgz",)
+SHA256 = "0c685df5597a8b24909f6a7c9db6d11e008733779a671760afef78feb49bf081"
+FOLDER = "CUB_200_2011"
+LISTS = ("images.txt", "image_class_labels.txt", "train_test_split.txt")
+
+
+class Cub200(DataSet):
+    title = "CUB-200-2011"
+    source = "Wah, Branson, Welinder, Perona & Belongie, The Caltech-UCSD Birds-200-2011 dataset, 2011"
+    images = {"train": 5_994, "test": 5_794}
+    shape = (64, 64, 3)
+    classes = names.CUB200
+    mean = (0.485, 0.456, 0.406)
+    std = (0.229, 0.224, 0.225)
+    wanted = f"the unpacked {FOLDER} (images, {', '.join(LISTS)}; captions in text_c10 if wanted) into <data_root>"
+
+    side: int | None = hp(64, low=1, high=1024)
+    "Height and width to which images are resized (antialiased bilinear)."
+
+    def original(self, folder: Path, download: bool) -> Collection | None:
+        if not self.original_found(folder):
+            if not download:
+                return None
+            downloads.unpacked(downloads.fetch(URLS, folder / f"{FOLDER}.tgz", SHA256), FOLDER)
+        here = folder / FOLDER
+        files, labels, training = (dict(lists.pairs(here / name)) for name in LISTS)
+        chosen = {part: [i for i in files if training.get(i) == flag] for part, flag in (("train", "1"), ("test", "0"))}
+        return Collection({part: self._images(here, ids, files, labels) for part, ids in chosen.items()}, self.classes)
+
+    def original_found(self, root: Path) -> bool:
+        return all((root / FOLDER / name).is_file() for name in LISTS)
+
+    def _images(self, here: Path, ids: list[str], files: Mapping[str, str], labels: Mapping[str, str]) -> Images:
+        pixels = pictures.decoded((here / "images" / files[i] for i in ids), self.side, 3)
+        numbers = [lists.integer(here / LISTS[1], labels.get(i, "nothing")) - 1 for i in ids]
+        return Images(pixels, np.array(numbers, np.int64), captions=_captions(here, [files[i] for i in ids]))
+
+
+def _captions(here: Path, files: list[str]) -> list[str] | None:
+    """The sentences of every picture, one a line; None where there are none for the whole set."""
+    folder = next((place / "text_c10" for place in (here, here.parent) if (place / "text_c10").is_dir()), None)
+    if folder is None:
+        return None
+    texts = (lists.text((folder / file).with_suffix(".txt")) for file in files)
+    return ["\n".join(line.strip() for line in text.splitlines() if line.strip()) for text in texts]

@@ -1,0 +1,168 @@
+"""Your own pictures: a folder with one folder for every class.
+
+`path` holds <class>/<picture>, or <domain>/<class>/<picture>, or folders train and test that do. Whether there are
+domains shows in the depth at which the pictures lie. Without train and test, all pictures are in the training part.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+
+from fedgrid.components import hp
+from fedgrid.data.base import PARTS, Collection, DataSet, Form, Images
+from fedgrid.data.sources import pictures
+from fedgrid.errors import UserError
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
+
+
+class Picture(NamedTuple):
+    """A file, and what the folders around it say of it."""
+
+    part: str
+    domain: str
+    "Empty where there are no domains."
+    label: str
+    file: Path
+
+
+class Folder(DataSet):
+    title = "pictures"
+    source = "the user's own pictures"
+    mean = (0.5,)
+    std = (0.5,)
+
+    path: str = hp("")
+    "The folder; a relative path starts where fedgrid is run."
+    channels: int = hp(3, choices=(1, 3))
+    "What the pictures are turned into: 1, grey; 3, red, green and blue."
+
+    def found(self, root: Path | None) -> bool:
+        return bool(self.path) and self._top.is_dir()
+
+    def form(self, root: Path | None) -> Form:
+        """The form, from the names of all pictures and at most one of them.
+
+        `copy` is a hash of their relative paths and sizes in bytes: it does not notice a picture that changes and keeps
+        its name and size. Raises UserError as `load` does, save for what can only be seen inside the pictures.
+        """
+        found = self._pictures()
+        height, width = (self.side, self.side) if self.side else self._decoded(found[:1]).shape[1:3]
+        images = {part: sum(p.part == part for p in found) for part in PARTS}
+        shape = self.prepared_shape((height, width, self.channels))
+        return Form(images, shape, _classes(found), _domains(found), _digest(found, self._top))
+
+    def load(self, root: Path | None, download: Path | None) -> Collection:
+        """The pictures in the order of part, domain, class and name; `root` and `download` are not used.
+
+        Raises UserError where the folder is missing or laid out otherwise, where a folder in it is empty, where the
+        test part has a class that the training part lacks, and for damaged pictures or pictures of different sizes
+        without a `side`.
+        """
+        return self.original(self._top, download=False)
+
+    def original(self, folder: Path, download: bool) -> Collection:
+        found = self._pictures()
+        pixels, classes, domains = self._decoded(found), _classes(found), _domains(found)
+        train = sum(p.part == "train" for p in found)
+        parts = {}
+        for part, rows in (("train", slice(0, train)), ("test", slice(train, None))):
+            labels = _numbers([p.label for p in found[rows]], classes)
+            places = _numbers([p.domain for p in found[rows]], domains) if domains else None
+            parts[part] = Images(pixels[rows], labels, places)
+        return Collection(parts, classes, domains)
+
+    @property
+    def _top(self) -> Path:
+        return Path(self.path).expanduser()
+
+    def _pictures(self) -> list[Picture]:
+        if not self.found(None):
+            _complain(f"there is no folder '{self.path}'; set path to the folder of your pictures")
+        found = [p for part, folder in _parts(self._top).items() for p in _part(part, folder)]
+        _check(found)
+        return found
+
+    def _decoded(self, found: list[Picture]) -> np.ndarray:
+        return pictures.decoded([p.file for p in found], self.side, self.channels)
+
+
+def _parts(top: Path) -> dict[str, Path]:
+    """The folder of every part; a *class* that is called train holds pictures and no folders."""
+    parts = {part: top / part for part in PARTS if _folders(top / part)}
+    others = [name for name in _folders(top) if name not in parts]
+    if not parts:
+        return {"train": top}
+    if "train" not in parts:
+        _complain(f"{top} has a folder test but no classes in a folder train")
+    if others:
+        _complain(f"{top / others[0]} lies beside the parts; only train and test are known, move it elsewhere")
+    return parts
+
+
+def _folders(top: Path) -> list[str]:
+    return sorted(f.name for f in top.iterdir() if f.is_dir() and _visible(f.name)) if top.is_dir() else []
+
+
+def _visible(name: str) -> bool:
+    return not name.startswith(".")
+
+
+def _part(part: str, top: Path) -> list[Picture]:
+    found = []
+    for file in _files(top):
+        *above, label = ("", *file.relative_to(top).parent.parts)
+        if not 1 <= len(above) <= 2:
+            _complain(f"{file} must lie in {top}/<class> or in {top}/<domain>/<class>")
+        found.append(Picture(part, above[-1], label, file))
+    return sorted(found)
+
+
+def _files(top: Path) -> Iterator[Path]:
+    for folder, inner, files in os.walk(top, followlinks=True, onerror=_unreadable):
+        inner[:] = filter(_visible, inner)
+        found = [name for name in files if _visible(name) and name.lower().endswith(SUFFIXES)]
+        if not inner and not found:
+            _complain(f"{folder} holds no pictures ({', '.join(SUFFIXES)}); fill it or remove it")
+        yield from (Path(folder, name) for name in found)
+
+
+def _check(found: list[Picture]) -> None:
+    flat, deep = ([p for p in found if bool(p.domain) == nested] for nested in (False, True))
+    if flat and deep:
+        _complain(f"{flat[0].file} lies in no domain but {deep[0].file} does; give all pictures a domain, or none")
+    known = set(_classes(found))
+    unknown = [p for p in found if p.label not in known]
+    if unknown:
+        _complain(f"the training part has no class '{unknown[0].label}', of which {unknown[0].file} is")
+
+
+def _classes(found: list[Picture]) -> tuple[str, ...]:
+    return tuple(sorted({p.label for p in found if p.part == "train"}))
+
+
+def _domains(found: list[Picture]) -> tuple[str, ...]:
+    return tuple(sorted({p.domain for p in found if p.domain}))
+
+
+def _numbers(names: list[str], known: tuple[str, ...]) -> np.ndarray:
+    place = {name: number for number, name in enumerate(known)}
+    return np.array([place[name] for name in names], np.int64)
+
+
+def _digest(found: list[Picture], top: Path) -> str:
+    facts = sorted((p.file.relative_to(top).as_posix(), p.file.stat().st_size) for p in found)
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+
+
+def _unreadable(error: OSError) -> NoReturn:
+    _complain(f"{error.filename} cannot be read ({error.strerror})")
+
+
+def _complain(what: str) -> NoReturn:
+    raise UserError(f"data 'folder': {what}")

@@ -1,0 +1,39 @@
+"""MNIST-M: 59,001 + 9,001 MNIST digits blended with patches of photographs, 32×32 RGB."""
+
+from pathlib import Path
+
+import numpy as np
+
+from fedgrid.data.base import PARTS, Collection, DataSet, Images
+from fedgrid.data.sources import download as downloads
+from fedgrid.data.sources import lists, pictures
+
+URLS = ("https://cornell.box.com/shared/static/jado7quprg6hzzdubvwzh9umr75damwi",)
+MD5 = "859df31c91afe82e80e5012ba928f279"
+
+
+class MnistM(DataSet):
+    title = "MNIST-M"
+    source = "Ganin & Lempitsky, Unsupervised domain adaptation by backpropagation, 2015"
+    images = {"train": 59_001, "test": 9_001}
+    shape = (32, 32, 3)
+    classes = tuple("0123456789")
+    mean = (0.4569, 0.4614, 0.4079)
+    std = (0.2499, 0.2359, 0.2551)
+    wanted = "the folder mnist_m of mnist_m.tar.gz (mnist_m_train, mnist_m_train_labels.txt, …) into <data_root>"
+
+    def original(self, folder: Path, download: bool) -> Collection | None:
+        if not self.original_found(folder):
+            if not download:
+                return None
+            downloads.unpacked(downloads.fetch(URLS, folder / "mnist_m.tar.gz", md5=MD5), "mnist_m")
+        return Collection({part: _images(folder / "mnist_m", part) for part in PARTS}, self.classes)
+
+    def original_found(self, root: Path) -> bool:
+        return all((root / "mnist_m" / f"mnist_m_{part}_labels.txt").is_file() for part in PARTS)
+
+
+def _images(folder: Path, part: str) -> Images:
+    rows = lists.numbered(folder / f"mnist_m_{part}_labels.txt")
+    pixels = pictures.decoded((folder / f"mnist_m_{part}" / name for name, _ in rows), 32, 3)
+    return Images(pixels, np.array([label for _, label in rows], np.int64))

@@ -1,0 +1,183 @@
+"""Files from the network: resumed after an interruption, taken from the next mirror, verified, never half there."""
+
+import contextlib
+import fcntl
+import hashlib
+import http.client
+import os
+import shutil
+import sys
+import tarfile
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+from fedgrid.errors import UserError
+
+WAITS = (1.0, 4.0, 10.0)
+"Seconds before each further attempt; an attempt that got further than the one before starts the count again."
+TIMEOUT = 60.0
+"Seconds without a byte after which a connection is given up."
+BLOCK = 1 << 20
+TRANSIENT = (408, 425, 429)
+"Refusals (4xx) that a later attempt may overcome."
+
+
+class _Failed(Exception):
+    """Why a mirror did not give the file."""
+
+
+def fetch(urls: Sequence[str], file: Path, sha256: str | None = None, md5: str | None = None) -> Path:
+    """`file`, downloaded from the first of `urls` that gives it unless it is there and right; needs no network then.
+
+    What has arrived is kept as ``<file>.part`` and continued by a later attempt or run (HTTP Range). The file gets its
+    name when it is complete (Content-Length) and its checksum is right; without a known checksum a zip archive must
+    pass its own CRC sums, and any other file is only known to be complete. Raises UserError with the URLs, the reasons
+    and where to put the file by hand.
+    """
+    if _flaw(file, sha256, md5) is None:
+        return file
+    part, reasons = file.with_name(file.name + ".part"), []
+    with alone(file.parent):
+        if _flaw(file, sha256, md5) is None:
+            return file  # another process has just downloaded it
+        for url in urls:
+            try:
+                _complete(url, part)
+                _verify(part, file.suffix, sha256, md5)
+                os.replace(part, file)
+                return file
+            except _Failed as error:
+                reasons.append(f"{url}: {error}")
+            except OSError as error:
+                raise UserError(f"{file}: cannot be written ({error.strerror or error})") from error
+    raise UserError(f"{file.name} could not be downloaded ({'; '.join(reasons)}); put it there yourself as {file}")
+
+
+def unpacked(archive: Path, name: str) -> Path:
+    """The folder `name` that the tar `archive` holds, unpacked beside it, whole or not at all.
+
+    Raises UserError for a damaged archive or one without that folder.
+    """
+    target = archive.parent / name
+    with alone(archive.parent):
+        if not target.is_dir():
+            _unpack(archive, target)
+    return target
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Lets one process at a time download into `folder`, which is made; the others wait."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = open(folder / ".download.lock", "w")  # noqa: SIM115  closed below
+    except OSError as error:
+        raise UserError(f"downloads: cannot write in {folder} ({error.strerror})") from error
+    with lock:
+        with contextlib.suppress(OSError):  # some network file systems have no locks
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _unpack(archive: Path, target: Path) -> None:
+    temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=archive.parent))
+    try:
+        with tarfile.open(archive) as tar:
+            tar.extractall(temporary, filter="data")
+        os.replace(temporary / target.name, target)
+    except (OSError, EOFError, tarfile.TarError) as error:
+        raise UserError(f"{archive}: cannot be unpacked to {target} ({error}); delete it if it is damaged") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _complete(url: str, part: Path) -> None:
+    """Downloads to `part` in as many attempts as are worth it."""
+    failures = 0
+    while True:
+        before = _size(part)
+        try:
+            return _continue(url, part)
+        except (OSError, http.client.HTTPException) as error:
+            refused = isinstance(error, HTTPError) and 400 <= error.code < 500 and error.code not in TRANSIENT
+            failures = 1 if _size(part) > before else failures + 1
+            if refused or failures > len(WAITS):
+                raise _Failed(" ".join(str(error).split()) or type(error).__name__) from error
+        time.sleep(WAITS[failures - 1])
+
+
+def _continue(url: str, part: Path) -> None:
+    """Downloads what `part` still lacks; OSError where that fails or the connection ends early."""
+    have = _size(part)
+    request = Request(url, headers={"Range": f"bytes={have}-"} if have else {})
+    try:
+        response = urlopen(request, timeout=TIMEOUT)
+    except HTTPError as error:
+        if error.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            raise
+        if error.headers.get("Content-Range") == f"bytes */{have}":
+            return  # an earlier run was stopped between the last byte and the verification
+        part.unlink()
+        raise ConnectionError("the file on the server is another one than before") from error
+    with response:
+        if response.status != http.HTTPStatus.PARTIAL_CONTENT:
+            have = 0  # the server ignores ranges and sends everything
+        elif not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
+            part.unlink()
+            raise ConnectionError("the server sent another range than was asked for")
+        length = response.headers.get("Content-Length")
+        total = have + int(length) if length else None
+        _save(response, part, have, total)
+    if total is not None and _size(part) != total:
+        raise ConnectionError(f"the connection ended after {_size(part):,} of {total:,} bytes")
+
+
+def _save(response: http.client.HTTPResponse, part: Path, have: int, total: int | None) -> None:
+    from tqdm import tqdm
+
+    name = part.name.removesuffix(".part")
+    if not sys.stderr.isatty():
+        size = f" ({total:,} bytes)" if total else ""
+        print(f"fedgrid: downloading {name}{size}", file=sys.stderr)
+    bar = tqdm(total=total, initial=have, desc=name, unit="B", unit_scale=True, file=sys.stderr, disable=None)
+    with bar, open(part, "ab" if have else "wb") as out:
+        while block := response.read(BLOCK):
+            out.write(block)
+            bar.update(len(block))
+
+
+def _verify(part: Path, suffix: str, sha256: str | None, md5: str | None) -> None:
+    flaw = _flaw(part, sha256, md5, suffix)
+    if flaw is not None:
+        part.unlink(missing_ok=True)
+        raise _Failed(flaw)
+
+
+def _flaw(file: Path, sha256: str | None, md5: str | None, suffix: str | None = None) -> str | None:
+    """What is wrong with a file of the kind `suffix` (its own where none is given); None where nothing is."""
+    if not file.is_file():
+        return "there is no file"
+    for name, expected in (("sha256", sha256), ("md5", md5)):
+        if expected:
+            with open(file, "rb") as whole:
+                found = hashlib.file_digest(whole, name).hexdigest()
+            return None if found == expected else f"its {name} is {found}, not {expected}"
+    return _zip_flaw(file) if (suffix or file.suffix) == ".zip" else None
+
+
+def _zip_flaw(file: Path) -> str | None:
+    try:
+        with zipfile.ZipFile(file) as archive:
+            bad = archive.testzip()
+    except (OSError, zipfile.BadZipFile) as error:
+        return f"it is not a whole zip archive ({error})"
+    return f"its member {bad} is damaged" if bad else None
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.exists() else 0

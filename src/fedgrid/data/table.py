@@ -1,0 +1,56 @@
+"""Your own Parquet files: train.parquet and test.parquet in a folder, or one file whose images are all for training.
+
+Columns: image (binary), label (integer), and domain and caption (strings) if there are any. The schema metadata tells
+encoding (raw, jpeg or png), height, width, channels and classes (a JSON list in the order of the labels).
+"""
+
+from pathlib import Path
+
+from fedgrid.components import hp
+from fedgrid.data.base import Collection, DataSet, Form
+from fedgrid.data.sources import parquet
+from fedgrid.errors import UserError
+
+UNKNOWN = Form({}, (0, 0, 0), ())
+"The original: the files are all that is known."
+
+
+class Table(DataSet):
+    title = "Parquet"
+    source = "the user's own Parquet files"
+    images = UNKNOWN.images
+    classes = UNKNOWN.classes
+    mean = (0.5,)
+    std = (0.5,)
+
+    path: str = hp("")
+    "The folder or the .parquet file; a relative path starts where fedgrid is run."
+
+    def found(self, root: Path | None) -> bool:
+        return bool(self.path) and parquet.found(self._place)
+
+    def form(self, root: Path | None) -> Form:
+        """The form, from the files; `copy` is the digest of all their bytes. Raises UserError as `load` does."""
+        return parquet.form(self._checked(), self, UNKNOWN)
+
+    def load(self, root: Path | None, download: Path | None) -> Collection:
+        """The images in the order of the rows; `root` and `download` are not used.
+
+        Raises UserError where there are no such files, and for files that are damaged or lack a column or a fact.
+        """
+        return self.original(self._checked(), download=False)
+
+    def original(self, folder: Path, download: bool) -> Collection:
+        return parquet.read(folder, self)
+
+    @property
+    def _place(self) -> Path:
+        return Path(self.path).expanduser()
+
+    def _checked(self) -> Path:
+        if not self.found(None):
+            raise UserError(
+                f"data 'table': '{self.path}' is neither a .parquet file nor a folder with train.parquet and "
+                "test.parquet; set path to one of them"
+            )
+        return self._place

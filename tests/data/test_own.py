@@ -1,0 +1,236 @@
+"""A user's own pictures and Parquet files: read in the form that was announced, or refused in one sentence."""
+
+import json
+from io import BytesIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from fedgrid.data import base
+from fedgrid.data.folder import Folder
+from fedgrid.data.table import Table
+from fedgrid.errors import UserError
+
+
+def files(folder):
+    return {part: folder / f"{part}.parquet" for part in base.PARTS}
+
+
+def picture(file, value=0, size=(6, 4)):
+    """A picture of one colour, (red, green, blue) = (value, 0, 255 - value), losslessly where the format allows it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", size, (value, 0, 255 - value)).save(file)
+
+
+def pictures(top, *names):
+    """Pictures whose red channel counts them."""
+    for number, name in enumerate(names):
+        picture(top / name, number)
+    return top
+
+
+def reds(images):
+    return images.pixels[:, 0, 0, 0].tolist()
+
+
+def settings(top, **others):
+    return Folder(path=str(top), **others)
+
+
+def test_folders_of_classes_are_all_for_training(tmp_path):
+    data = settings(pictures(tmp_path, "cat/b.png", "cat/a.png", "ant/deep.name.PNG", "bee/x.bmp"))
+    found = data.load(None, None)
+    assert found.classes == ("ant", "bee", "cat") and found.domains == ()
+    assert found.parts["train"].labels.tolist() == [0, 1, 2, 2]
+    assert reds(found.parts["train"]) == [2, 3, 1, 0], "by class, then by name"
+    assert len(found.parts["test"].labels) == 0
+    assert found.parts["train"].pixels.shape == (4, 4, 6, 3)
+
+
+def test_published_parts(tmp_path):
+    data = settings(pictures(tmp_path, "train/cat/1.png", "train/dog/1.png", "test/dog/1.png"))
+    found = data.load(None, None)
+    assert found.parts["train"].labels.tolist() == [0, 1]
+    assert found.parts["test"].labels.tolist() == [1]
+    assert reds(found.parts["test"]) == [2]
+
+
+def test_domains_show_in_the_depth(tmp_path):
+    data = settings(pictures(tmp_path, "photo/cat/1.png", "sketch/dog/1.png", "sketch/cat/1.png"))
+    found = data.load(None, None)
+    assert found.domains == ("photo", "sketch") and found.classes == ("cat", "dog")
+    train = found.parts["train"]
+    assert (train.domains.tolist(), train.labels.tolist(), reds(train)) == ([0, 1, 1], [0, 0, 1], [0, 2, 1])
+
+
+def test_domains_within_parts(tmp_path):
+    data = settings(pictures(tmp_path, "train/a/cat/1.png", "train/b/cat/1.png", "test/b/cat/1.png"))
+    found = data.load(None, None)
+    assert found.parts["train"].domains.tolist() == [0, 1]
+    assert found.parts["test"].domains.tolist() == [1]
+
+
+def test_a_class_may_be_called_train(tmp_path):
+    assert settings(pictures(tmp_path, "train/1.png", "car/1.png")).form(None).classes == ("car", "train")
+
+
+def test_what_is_hidden_or_no_picture_is_left_out(tmp_path):
+    top = pictures(tmp_path, "cat/1.png", "cat/.thumb.png", ".cache/dog/1.png")
+    (top / "cat" / "notes.txt").write_text("notes")
+    (top / "readme.md").write_text("read me")
+    found = settings(top).load(None, None)
+    assert found.classes == ("cat",) and len(found.parts["train"].labels) == 1
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("a/1.png", "b/1.png"),
+        ("train/a/1.png", "train/b/1.png", "test/b/1.png"),
+        ("x/a/1.png", "y/b/1.png"),
+    ],
+)
+@pytest.mark.parametrize("others", [{}, {"side": 5}, {"channels": 1}, {"channels": 1, "colour": True}])
+def test_the_form_is_that_of_the_converted_images(tmp_path, names, others):
+    data = settings(pictures(tmp_path / "own", *names), **others)
+    form = data.form(None)
+    base.convert(data, None, None, files(tmp_path))
+    pool, (labels, facts) = base.read(files(tmp_path)), base.read_labels(files(tmp_path))
+    assert pool.images.pixels.shape == (sum(form.images.values()), *form.shape)
+    assert facts["images"] == form.images
+    assert tuple(facts["classes"]) == form.classes and labels.domain_names == form.domains
+
+
+def test_pictures_of_many_kinds_get_one_form(tmp_path):
+    for number, (name, mode) in enumerate([("a.png", "L"), ("b.jpg", "RGB"), ("c.webp", "RGBA"), ("d.png", "P")]):
+        (tmp_path / "cat").mkdir(exist_ok=True)
+        Image.new(mode, (5 + number, 9)).save(tmp_path / "cat" / name)
+    assert settings(tmp_path, side=8).load(None, None).parts["train"].pixels.shape == (4, 8, 8, 3)
+    assert settings(tmp_path, side=8, channels=1).load(None, None).parts["train"].pixels.shape == (4, 8, 8, 1)
+
+
+def test_the_copy_notices_names_sizes_and_parts_and_not_the_place(tmp_path):
+    def copy(top):
+        return settings(top).form(None).copy
+
+    one = pictures(tmp_path / "one", "a/1.png", "b/1.png")
+    same = pictures(tmp_path / "two", "a/1.png", "b/1.png")
+    assert copy(one) == copy(same) and len(copy(one)) == 16
+    renamed = pictures(tmp_path / "three", "a/2.png", "b/1.png")
+    parts = pictures(tmp_path / "four", "train/a/1.png", "train/b/1.png")
+    with open(same / "a" / "1.png", "ab") as file:
+        file.write(b" ")
+    assert len({copy(one), copy(same), copy(renamed), copy(parts)}) == 4
+
+
+def test_the_form_does_not_decode_all(tmp_path):
+    top = pictures(tmp_path, "a/1.png", "b/1.png")
+    (top / "b" / "2.png").write_bytes(b"no picture")
+    assert settings(top).form(None).images == {"train": 3, "test": 0}
+    with pytest.raises(UserError, match=r"2\.png"):
+        settings(top).load(None, None)
+
+
+@pytest.mark.parametrize(
+    "names, folders, words",
+    [
+        ((), (), "holds no pictures"),
+        (("1.png",), (), "must lie in .*/<class>"),
+        (("a/b/c/1.png",), (), "must lie in .*/<class>"),
+        (("cat/1.png",), ("dog",), "dog holds no pictures"),
+        (("x/cat/1.png",), ("y",), "y holds no pictures"),
+        (("cat/1.png", "x/cat/1.png"), (), "give all pictures a domain, or none"),
+        (("train/cat/1.png", "test/x/cat/1.png"), (), "give all pictures a domain, or none"),
+        (("train/cat/1.png", "test/cat/1.png", "test/dog/1.png"), (), "training part has no class 'dog'"),
+        (("test/cat/1.png",), (), "no classes in a folder train"),
+        (("train/cat/1.png", "val/cat/1.png"), (), "val lies beside the parts"),
+    ],
+)
+def test_a_folder_laid_out_otherwise_is_refused(tmp_path, names, folders, words):
+    pictures(tmp_path, *names)
+    for folder in folders:
+        (tmp_path / folder).mkdir()
+    for ask in (Folder.form, lambda data, root: data.load(root, None)):
+        with pytest.raises(UserError, match=words) as caught:
+            ask(settings(tmp_path), None)
+        assert "\n" not in str(caught.value)
+
+
+def test_pictures_of_different_sizes_need_a_side(tmp_path):
+    picture(tmp_path / "train" / "cat" / "1.png", size=(4, 4))
+    picture(tmp_path / "test" / "cat" / "1.png", size=(4, 5))
+    with pytest.raises(UserError, match=r"set `?side"):
+        settings(tmp_path).load(None, None)
+    found = settings(tmp_path, side=4).load(None, None)
+    assert found.parts["train"].pixels.shape == found.parts["test"].pixels.shape == (1, 4, 4, 3)
+
+
+@pytest.mark.parametrize("kind, words", [(Folder, "set path to the folder"), (Table, "set path to one of them")])
+@pytest.mark.parametrize("path", ["", "nowhere"])
+def test_a_missing_path_is_refused(kind, words, path):
+    assert not kind(path=path).found(None)
+    for ask in (kind.form, lambda data, root: data.load(root, None)):
+        with pytest.raises(UserError, match=words):
+            ask(kind(path=path), None)
+
+
+def table(file, labels=(0, 1), encoding="raw", **columns):
+    """A Parquet file of 2×3 grey images, whose first pixel is their label."""
+    rows = [np.full((2, 3), label, np.uint8) for label in labels]
+    images = [row.tobytes() if encoding == "raw" else encoded(row, encoding) for row in rows]
+    facts = {"encoding": encoding, "height": "2", "width": "3", "channels": "1", "classes": json.dumps(["no", "yes"])}
+    columns = {"image": pa.array(images, pa.binary()), "label": pa.array(labels, pa.int16()), **columns}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(columns).replace_schema_metadata(facts | {"note": "mine"}), file)
+    return file
+
+
+def encoded(row, encoding):
+    stream = BytesIO()
+    Image.fromarray(row).save(stream, encoding)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("encoding", ["raw", "png", "jpeg"])
+def test_a_folder_of_parquet_files(tmp_path, encoding):
+    table(tmp_path / "own" / "train.parquet", (1, 0, 1), encoding)
+    table(tmp_path / "own" / "test.parquet", (0,), encoding)
+    data = Table(path=str(tmp_path / "own"))
+    form = data.form(None)
+    assert (form.images, form.shape, form.classes) == ({"train": 3, "test": 1}, (2, 3, 1), ("no", "yes"))
+    base.convert(data, None, None, files(tmp_path))
+    pool = base.read(files(tmp_path))
+    assert pool.images.labels.tolist() == reds(pool.images) == [1, 0, 1, 0]
+    assert pool.facts["note"] == "mine", "the files are the original, whatever their encoding"
+
+
+def test_one_parquet_file_is_all_for_training(tmp_path):
+    domains = pa.array(["b", "a"])
+    data = Table(path=str(table(tmp_path / "mine.parquet", domain=domains)), side=4, colour=True)
+    form = data.form(None)
+    assert (form.images, form.shape, form.domains) == ({"train": 2, "test": 0}, (4, 4, 3), ("a", "b"))
+    base.convert(data, None, None, files(tmp_path))
+    labels, facts = base.read_labels(files(tmp_path))
+    assert labels.train == 2 and labels.domains.tolist() == [1, 0]
+    assert base.read(files(tmp_path)).images.pixels.shape == (2, 4, 4, 3)
+    assert facts["images"] == form.images
+
+
+def test_the_copy_of_a_table_is_its_content(tmp_path):
+    one = Table(path=str(table(tmp_path / "one.parquet"))).form(None).copy
+    same = Table(path=str(table(tmp_path / "same.parquet"))).form(None).copy
+    other = Table(path=str(table(tmp_path / "other.parquet", (1, 1)))).form(None).copy
+    assert one == same != other and len(one) == 16
+
+
+def test_damaged_tables_are_refused(tmp_path):
+    file = table(tmp_path / "mine.parquet", (0, 2))
+    with pytest.raises(UserError, match=r"label outside 0\.\.1"):
+        Table(path=str(file)).load(None, None)
+    file.write_bytes(file.read_bytes()[:-20])
+    for ask in (Table.form, lambda data, root: data.load(root, None)):
+        with pytest.raises(UserError, match=r"mine\.parquet"):
+            ask(Table(path=str(file)), None)

@@ -1,0 +1,379 @@
+"""Where images come from: local copies, the authors' own layouts, and data sets composed of others."""
+
+import bz2
+import io
+import json
+import zipfile
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from fedgrid.data import base
+from fedgrid.data.cub200 import Cub200
+from fedgrid.data.digit5 import DigitFive
+from fedgrid.data.domainnet import LISTS, TEN, DomainNet
+from fedgrid.data.mnistm import MnistM
+from fedgrid.data.office10 import OfficeTen
+from fedgrid.data.sources import names, pictures, vision
+from fedgrid.data.svhn import Svhn
+from fedgrid.data.synth import SyntheticDigits
+from fedgrid.data.usps import Usps
+from fedgrid.errors import UserError
+from fedgrid.loading import load
+
+DIGITS = json.dumps(list("0123456789"))
+
+
+def colour(number, height=20, width=30):
+    """A picture of one colour, which survives JPEG and resizing."""
+    return np.full((height, width, 3), (number * 20 % 256, 100, 255 - number * 20 % 256), np.uint8)
+
+
+def encoded(pixels, kind="png"):
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, kind)
+    return buffer.getvalue()
+
+
+def put(file, content):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)
+
+
+def is_colour(image, number):
+    return np.abs(image.astype(int) - colour(number)[0, 0]).max() <= 3
+
+
+def copy(folder, rows, labels, facts=(), **columns):
+    facts = {"encoding": "jpeg", "height": "32", "width": "32", "channels": "3", "classes": DIGITS} | dict(facts)
+    table = pa.table({"image": rows, "label": pa.array(labels, pa.int16()), **columns}).replace_schema_metadata(facts)
+    folder.mkdir(parents=True, exist_ok=True)
+    for part in base.PARTS:
+        pq.write_table(table, folder / f"{part}.parquet")
+
+
+def test_a_jpeg_copy_is_decoded_in_order_and_says_so(tmp_path):
+    rows = [encoded(colour(n, 32, 32), "jpeg") for n in (3, 1, 2)]
+    copy(tmp_path / "mnistm", rows, [3, 1, 2], {"note": "Made for a test."})
+    found = MnistM().load(tmp_path, None)
+    assert all(is_colour(image[16, 16], n) for image, n in zip(found.parts["train"].pixels, (3, 1, 2), strict=True))
+    assert found.note == (
+        "lossy copy (jpeg). partial copy: 3 of 59,001 training images, 3 of 9,001 test images. Made for a test."
+    )
+
+
+def test_a_damaged_picture_is_named_by_its_row(tmp_path):
+    good = encoded(colour(1, 32, 32), "jpeg")
+    copy(tmp_path / "mnistm", [good, good[:-300]], [0, 1])
+    with pytest.raises(UserError, match=r"train\.parquet, row 1: not a whole picture"):
+        MnistM().load(tmp_path, None)
+
+
+def test_pictures_of_another_shape_than_the_metadata_say_are_refused(tmp_path):
+    copy(tmp_path / "mnistm", [encoded(colour(1, 16, 16))], [0], {"encoding": "png"})
+    with pytest.raises(UserError, match=r"train\.parquet: pictures have the shape \(16, 16, 3\)"):
+        MnistM().load(tmp_path, None)
+
+
+def test_domains_are_those_of_the_data_set_in_its_order(tmp_path):
+    rows = [encoded(colour(n, 96, 96)) for n in range(4)]
+    facts = {"encoding": "png", "height": "96", "width": "96", "classes": json.dumps(OfficeTen.classes)}
+    copy(tmp_path / "office10", rows, [0] * 4, facts, domain=["Webcam", "elsewhere", "Amazon", "DSLR"])
+    found = OfficeTen().load(tmp_path, None)
+    assert found.domains == ("amazon", "dslr", "webcam", "elsewhere") == OfficeTen().form(tmp_path).domains
+    assert found.parts["test"].domains.tolist() == [2, 3, 0, 1]
+
+
+def test_domains_in_one_part_only_are_refused(tmp_path):
+    facts = {"encoding": "png", "height": "96", "width": "96"}
+    copy(tmp_path / "office10", [encoded(colour(1, 96, 96))], [0], facts)
+    plain = (tmp_path / "office10" / "test.parquet").read_bytes()
+    copy(tmp_path / "office10", [encoded(colour(1, 96, 96))], [0], facts, domain=["dslr"])
+    put(tmp_path / "office10" / "test.parquet", plain)
+    with pytest.raises(UserError, match=r"differ in .* columns"):
+        OfficeTen().form(tmp_path)
+
+
+def test_captions_of_a_copy_reach_the_files(tmp_path):
+    facts = {"encoding": "png", "height": "64", "width": "64", "classes": '["a", "b"]'}
+    copy(tmp_path / "cub200", [encoded(colour(1, 64, 64))] * 2, [0, 1], facts, caption=["a bird", "ein Spatz ß"])
+    outputs = {part: tmp_path / "out" / f"{part}.parquet" for part in base.PARTS}
+    base.convert(Cub200(), tmp_path, None, outputs)
+    assert pq.read_table(outputs["test"])["caption"].to_pylist() == ["a bird", "ein Spatz ß"]
+    assert "2 of 200 classes" in base.read(outputs).facts["note"]
+
+
+def test_a_copy_is_identified_by_its_bytes_unless_it_is_the_original(tmp_path, monkeypatch):
+    copy(tmp_path / "usps", [bytes(256)], [0], {"encoding": "raw", "height": "16", "width": "16", "channels": "1"})
+    first = Usps().form(tmp_path)
+    assert first.images == {"train": 1, "test": 1} and first.shape == (16, 16, 1) and len(first.copy) == 16
+    copy(
+        tmp_path / "usps",
+        [bytes(255) + b"\1"],
+        [0],
+        {"encoding": "raw", "height": "16", "width": "16", "channels": "1"},
+    )
+    assert Usps().form(tmp_path).copy != first.copy
+    monkeypatch.setattr(Usps, "images", {"train": 1, "test": 1})
+    assert Usps().form(tmp_path).copy  # complete, but nothing says that it equals the original
+    monkeypatch.setattr(Usps, "checksum", "known")
+    assert Usps().form(tmp_path).copy == ""
+
+
+@pytest.mark.parametrize(
+    "name, images, classes, note",
+    [
+        ("mnist", (60_000, 10_000), 10, ""),
+        ("fmnist", (60_000, 10_000), 10, ""),
+        ("usps", (7_291, 2_007), 10, ""),
+        (
+            "emnist",
+            (37_600, 4_700),
+            47,
+            "partial copy: 37,600 of 112,800 training images, 4,700 of 18,800 test images. ",
+        ),
+        ("cifar10", (50_000, 10_000), 10, "lossy copy (jpeg). Official"),
+        ("cifar100", (50_000, 10_000), 100, "lossy copy (jpeg). Fine labels"),
+        ("mnistm", (10_000, 2_000), 10, "lossy copy (jpeg). partial copy: 10,000 of 59,001"),
+        ("office10", (1_897, 636), 10, "lossy copy (jpeg). All 2,533"),
+        ("cub200", (1_200, 1_200), 40, "lossy copy (jpeg). partial copy: 1,200 of 5,994"),
+    ],
+)
+def test_real_copies_are_converted(tmp_path, shared_data, name, images, classes, note):
+    data = load("data", name)()
+    form = data.form(shared_data)
+    outputs = {part: tmp_path / f"{part}.parquet" for part in base.PARTS}
+    base.convert(data, shared_data, None, outputs)
+    pool = base.read(outputs)
+    assert pool.facts["images"] == form.images == dict(zip(base.PARTS, images, strict=True))
+    assert len(np.unique(pool.images.labels)) == classes == len(form.classes)
+    assert pool.images.pixels.shape == (sum(images), *form.shape)
+    assert pool.facts["note"].startswith(note) and bool(pool.facts["note"]) == bool(note)
+    assert (form.copy == "") == bool(data.checksum)
+    assert not set(form.classes) - set(data.classes)
+    if data.checksum:
+        assert pool.facts["checksum"] == data.checksum
+
+
+def test_digit_five_is_composed_of_those_that_are_at_hand(tmp_path, shared_data):
+    data = DigitFive(domains_used="usps, mnist,mnistm")
+    form = data.form(shared_data)
+    assert data.found(shared_data) and form.domains == ("usps", "mnist", "mnistm") and form.copy
+    outputs = {part: tmp_path / f"{part}.parquet" for part in base.PARTS}
+    base.convert(data, shared_data, None, outputs)
+    labels, facts = base.read_labels(outputs)
+    assert facts["shape"] == [32, 32, 3] and facts["images"] == form.images == {"train": 77_291, "test": 14_007}
+    assert np.bincount(labels.domains).tolist() == [9_298, 70_000, 12_000]
+    assert "mnistm: lossy copy" in facts["note"] and "usps:" not in facts["note"]
+    first = base.read(outputs).images.pixels[0]
+    usps = Usps().load(shared_data, None).parts["train"].pixels[:1]
+    assert (first == pictures.resized(usps, 32)[0]).all()
+
+
+def test_digit_five_names_what_is_missing(shared_data):
+    data = DigitFive()
+    assert not data.found(shared_data)
+    with pytest.raises(UserError, match=r"lacks the domains svhn, synth .*the others are mnist,usps,mnistm"):
+        data.load(shared_data, None)
+
+
+@pytest.mark.parametrize("used, words", [("mnist,svnh", "did you mean 'svhn'"), ("mnist,usps,mnist", "stands twice")])
+def test_digit_five_refuses_unknown_and_repeated_domains(used, words):
+    with pytest.raises(UserError, match=words):
+        DigitFive(domains_used=used).form(None)
+
+
+def test_mnistm_from_its_text_lists(tmp_path):
+    for part, numbers in (("train", (4, 2)), ("test", (7,))):
+        lines = []
+        for n in numbers:
+            put(tmp_path / "mnist_m" / f"mnist_m_{part}" / f"{n:08}.png", encoded(colour(n, 32, 32)))
+            lines.append(f"{n:08}.png {n}\n")
+        put(tmp_path / "mnist_m" / f"mnist_m_{part}_labels.txt", "".join(lines).encode())
+    assert MnistM().found(tmp_path)
+    found = MnistM().load(tmp_path, None)
+    assert found.parts["train"].labels.tolist() == [4, 2]
+    assert (found.parts["train"].pixels[0] == colour(4, 32, 32)).all()
+    put(tmp_path / "mnist_m" / "mnist_m_test_labels.txt", b"00000007.png seven")
+    with pytest.raises(UserError, match=r"mnist_m_test_labels.txt: expected a number, found 'seven'"):
+        MnistM().load(tmp_path, None)
+    put(tmp_path / "mnist_m" / "mnist_m_test_labels.txt", b"00000008.png 8")
+    with pytest.raises(UserError, match=r"00000008.png: not a whole picture"):
+        MnistM().load(tmp_path, None)
+
+
+def mat(file, pixels, labels):
+    from scipy.io import savemat
+
+    file.parent.mkdir(exist_ok=True)
+    savemat(file, {"X": pixels.transpose(1, 2, 3, 0), "y": labels[:, np.newaxis]})
+
+
+def test_synthetic_digits_from_the_mat_files(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, (5, 32, 32, 3), np.uint8)
+    for part in base.PARTS:
+        mat(tmp_path / "synth" / f"synth_{part}_32x32.mat", pixels, np.array([10, 1, 9, 0, 5], np.uint8))
+    found = SyntheticDigits().load(tmp_path, None)
+    assert (found.parts["test"].pixels == pixels).all()
+    assert found.parts["test"].labels.tolist() == [0, 1, 9, 0, 5]
+    put(tmp_path / "synth" / "synth_test_32x32.mat", b"no such thing")
+    with pytest.raises(UserError, match=r"synth_test_32x32.mat: not a whole MATLAB file"):
+        SyntheticDigits().load(tmp_path, None)
+
+
+def test_svhn_has_its_channels_last(tmp_path, monkeypatch):
+    datasets = vision._datasets()
+    pixels = np.random.default_rng(0).integers(0, 256, (4, 32, 32, 3), np.uint8)
+    for part in base.PARTS:
+        mat(tmp_path / f"{part}_32x32.mat", pixels, np.array([10, 1, 2, 3], np.uint8))
+        monkeypatch.setitem(datasets.SVHN.split_list, part, ["", f"{part}_32x32.mat", None])
+    found = Svhn().load(tmp_path, None)
+    assert (found.parts["train"].pixels == pixels).all()
+    assert found.parts["train"].labels.tolist() == [0, 1, 2, 3]
+
+
+def test_usps_from_the_libsvm_files(tmp_path):
+    line = " ".join(f"{i}:{1 if i == 2 else -1}" for i in range(1, 257))
+    for name in Usps.files:
+        put(tmp_path / name, bz2.compress(f"1 {line}\n10 {line}\n".encode()))
+    images = Usps().load(tmp_path, None).parts["train"]
+    assert images.labels.tolist() == [0, 9] and images.pixels.shape == (2, 16, 16, 1)
+    assert images.pixels[0, 0, 1, 0] == 255 and images.pixels.astype(int).sum() == 2 * 255
+
+
+def test_a_download_by_torchvision_is_tried_again(tmp_path, monkeypatch):
+    tries = []
+
+    class Failing:
+        def __init__(self, root, train, download):
+            tries.append(download)
+            raise RuntimeError("Error downloading\nusps.bz2")
+
+    monkeypatch.setattr(vision, "WAIT", 0)
+    monkeypatch.setattr(vision._datasets(), "USPS", Failing)
+    with pytest.raises(
+        UserError, match=r"^data 'usps' could not be downloaded \(Error downloading usps.bz2\); put usps"
+    ):
+        Usps().load(None, tmp_path)
+    assert tries == [True] * vision.ATTEMPTS
+
+
+def office(root, count):
+    spelt = {"laptop": "Laptop_Computer", "backpack": "back_pack"}
+    for domain in ("Amazon", "caltech", "DSLR", "webcam"):
+        for label, name in enumerate(OfficeTen.classes):
+            for n in range(count):
+                put(root / domain / spelt.get(name, name) / f"frame_{n:04}.JPG", encoded(colour(label), "jpeg"))
+
+
+def test_office_folders_are_split_class_by_class(tmp_path):
+    office(tmp_path / "Office_Caltech_DA_Dataset-main", 8)
+    data = OfficeTen(side=16)
+    assert data.found(tmp_path)
+    found = data.load(tmp_path, None)
+    train, test = found.parts["train"], found.parts["test"]
+    for images, each in ((train, 6), (test, 2)):
+        assert images.pixels.shape == (each * 40, 16, 16, 3)
+        assert np.unique(images.domains * 10 + images.labels, return_counts=True)[1].tolist() == [each] * 40
+        assert all(is_colour(p[8, 8], n) for p, n in zip(images.pixels, images.labels, strict=True))
+    assert (data.load(tmp_path, None).parts["test"].pixels == test.pixels).all()
+    with pytest.raises(UserError, match="set `side`"):
+        put(tmp_path / "Office_Caltech_DA_Dataset-main/Amazon/bike/a.jpg", encoded(colour(1, 9, 9)))
+        OfficeTen(side=None).load(tmp_path, None)
+
+
+def test_a_class_without_a_folder_is_named(tmp_path):
+    office(tmp_path / "office10", 1)
+    folder = tmp_path / "office10" / "webcam" / "mug"
+    folder.rename(folder.with_name("cup"))
+    with pytest.raises(UserError, match=r"webcam: there are no folders of the classes mug"):
+        OfficeTen().load(tmp_path, None)
+
+
+def domainnet(root, classes=("zebra", "yoga", "bird")):
+    for domain in DomainNet.domains:
+        with zipfile.ZipFile(root / f"{domain}.zip", "w") as archive:
+            for part in base.PARTS:
+                lines = []
+                for name in classes:
+                    picture = f"{domain}/{name}/{domain}_{part}.png"
+                    number = names.DOMAINNET.index(name)
+                    archive.writestr(picture, encoded(colour(number)))
+                    lines.append(f"{picture} {number}\n")
+                put(root / "txt" / f"{domain}_{part}.txt", "".join(lines).encode())
+
+
+def test_domainnet_takes_its_subset_out_of_the_archives(tmp_path):
+    (tmp_path / "domainnet").mkdir()
+    domainnet(tmp_path / "domainnet")
+    data = DomainNet(side=8)
+    assert data.found(tmp_path)
+    found, form = data.load(tmp_path, None), data.form(tmp_path)
+    assert found.classes == form.classes == TEN and form.images == {"train": 12, "test": 12}
+    images = found.parts["train"]
+    assert images.labels.tolist() == [9, 0] * 6 and images.domains.tolist() == sorted([*range(6)] * 2)
+    assert is_colour(images.pixels[0, 4, 4], names.DOMAINNET.index("zebra"))
+    everything = DomainNet(subset="all").load(tmp_path, None)
+    assert len(everything.parts["test"].labels) == 18 and len(everything.classes) == 345
+
+
+def test_domainnet_says_what_is_wrong_with_its_files(tmp_path):
+    (tmp_path / "domainnet").mkdir()
+    domainnet(tmp_path / "domainnet")
+    put(tmp_path / "domainnet" / "txt" / "real_test.txt", b"real/zebra/missing.png 343\n")
+    with pytest.raises(UserError, match=r"real.zip: not the whole archive"):
+        DomainNet().load(tmp_path, None)
+    put(tmp_path / "domainnet" / "txt" / "real_test.txt", b"real/unicorn/a.png 3\n")
+    with pytest.raises(UserError, match=r"real_test.txt: there is no class 'unicorn'"):
+        DomainNet().load(tmp_path, None)
+    put(tmp_path / "domainnet" / "txt" / "real_test.txt", b"real/zebra/a.png\n")
+    with pytest.raises(UserError, match=r"real_test.txt, line 1: expected two words"):
+        DomainNet().load(tmp_path, None)
+
+
+def test_domainnet_without_lists_does_not_guess(tmp_path):
+    assert DomainNet(subset="all").form(None).images == DomainNet.images
+    with pytest.raises(UserError, match="into <data_root>/domainnet/txt"):
+        DomainNet().form(tmp_path)
+    assert len(LISTS) == 12
+
+
+def cub(root):
+    images = {"1": ("001.Black_footed_Albatross/a.jpg", 1, 1), "2": ("002.Laysan_Albatross/b.jpg", 2, 0)}
+    images["3"] = ("200.Common_Yellowthroat/c.jpg", 200, 1)
+    texts = {"images.txt": 0, "image_class_labels.txt": 1, "train_test_split.txt": 2}
+    for name, place in texts.items():
+        put(root / name, "".join(f"{i} {row[place]}\n" for i, row in images.items()).encode())
+    for path, label, _ in images.values():
+        put(root / "images" / path, encoded(colour(label % 10), "jpeg"))
+    return [path for path, _, _ in images.values()]
+
+
+def test_cub_with_and_without_captions(tmp_path):
+    paths = cub(tmp_path / "CUB_200_2011")
+    found = Cub200(side=16).load(tmp_path, None)
+    assert found.parts["train"].labels.tolist() == [0, 199] and found.parts["test"].labels.tolist() == [1]
+    assert found.classes[199] == "Common_Yellowthroat" and found.parts["train"].captions is None
+    assert is_colour(found.parts["test"].pixels[0, 8, 8], 2)
+    for path in paths[:2]:
+        put((tmp_path / "text_c10" / path).with_suffix(".txt"), b"a bird\n the second sentence\n")
+    with pytest.raises(UserError, match=r"c.txt: cannot be read"):
+        Cub200().load(tmp_path, None)
+    put((tmp_path / "text_c10" / paths[2]).with_suffix(".txt"), b"a throat\n")
+    assert Cub200().load(tmp_path, None).parts["train"].captions == ["a bird\nthe second sentence", "a throat"]
+
+
+def test_resizing_is_antialiased():
+    stripes = np.zeros((1, 64, 64, 1), np.uint8)
+    stripes[:, ::2] = 255
+    small = pictures.resized(stripes, 8)
+    assert small.shape == (1, 8, 8, 1) and np.abs(small.astype(int) - 127).max() < 20
+    assert pictures.resized(small, 8) is small
+
+
+def test_only_pictures_are_resized():
+    with pytest.raises(UserError, match="leave out `side`"):
+        pictures.resized(np.zeros((2, 4, 4, 1), np.float32), 8)
