@@ -1,120 +1,314 @@
 """Properties of every partition: nothing lost, nothing doubled, what was asked for, the same for the same seed."""
 
+import json
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from scipy.stats import chi2
 
+from fedgrid.data.base import Form, Labels
 from fedgrid.errors import UserError
 from fedgrid.loading import load, names
+from fedgrid.partition.common.rows import EVERYONE, digest_of
+from fedgrid.partition.common.sizes import apportioned, levelled
+from fedgrid.prepare import build_data
+
+KINDS = sorted(set(names("partition")) - {"file"})
+DOMAINS = ("red", "green", "blue")
+
+
+def pool(labels, classes, train=None, domains=None):
+    names_ = DOMAINS[: domains.max() + 1] if domains is not None else ()
+    return Labels(np.asarray(labels), len(labels) if train is None else train, classes, domains, names_)
 
 
 @st.composite
-def problems(draw):
-    classes = draw(st.integers(1, 12))
-    labels = np.random.default_rng(draw(st.integers(0, 99))).integers(0, classes, draw(st.integers(60, 600)))
-    kind = draw(st.sampled_from(names("partition")))
-    common = {"clients": draw(st.integers(1, 30)), "fraction": draw(st.sampled_from([1.0, 0.5]))}
-    own = {
+def pools(draw):
+    classes, images = draw(st.integers(1, 12)), draw(st.integers(60, 600))
+    random = np.random.default_rng(draw(st.integers(0, 99)))
+    labels, domains = random.integers(0, classes, images), random.integers(0, len(DOMAINS), images)
+    return pool(labels, classes, draw(st.integers(40, images)), domains)
+
+
+def own_settings(kind, classes):
+    least = st.integers(0, 3)
+    return {
         "dirichlet": {
-            "beta": draw(st.sampled_from([0.001, 0.1, 1.0, 100.0])),
-            "min_samples": draw(st.integers(0, 3)),
-            "balance": draw(st.booleans()),
+            "beta": st.sampled_from([1e-4, 0.1, 1.0, 100.0]),
+            "min_samples": least,
+            "balance": st.booleans(),
+            "by": st.sampled_from(["class", "client"]),
         },
-        "pathological": {"classes": draw(st.integers(1, classes))},
+        "pathological": {
+            "classes": st.integers(1, classes),
+            "deal": st.sampled_from(["classes", "shards"]),
+            "balance": st.booleans(),
+        },
+        "homogeneous": {},
+        "quantity": {"beta": st.sampled_from([1e-4, 0.5, 100.0]), "min_samples": least},
+        "domains": {
+            "clients": st.sampled_from([None, 3, 6]),
+            "beta": st.sampled_from([None, 1e-3, 0.5]),
+            "per_class": st.sampled_from([None, 2]),
+            "min_samples": least,
+        },
     }[kind]
-    return load("partition", kind)(**common, **own), labels, classes
 
 
-@settings(max_examples=150, deadline=None)
-@given(problems(), st.integers(0, 5))
-def test_properties(problem, seed):
-    partition, labels, classes = problem
+common = {
+    "clients": st.integers(1, 30),
+    "fraction": st.sampled_from([1.0, 0.5]),
+    "test": st.sampled_from(["own", "official", "weighted"]),
+    "validation": st.sampled_from([0.0, 0.2]),
+    "keep": st.sampled_from([1.0, 0.3]),
+    "scarce": st.sampled_from([None, 1]),
+}
+
+
+def drawn(data, kind, classes):
+    return load("partition", kind)(**data.draw(st.fixed_dictionaries(common | own_settings(kind, classes))))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=200, deadline=None)
+@given(data=st.data(), everything=pools(), seed=st.integers(0, 5))
+def test_properties(kind, data, everything, seed):
+    partition = drawn(data, kind, everything.classes)
     try:
-        table = partition.split(labels, classes, seed)
+        table = partition.split(everything, seed)
     except UserError:  # impossible requests are tested by themselves
         assume(False)
     frame = table.to_pandas()
-    assert len(frame) == partition.used(len(labels))
-    assert frame["index"].is_unique
-    assert (labels[frame["index"]] == frame["label"]).all()
-    assert frame["client"].between(0, partition.clients - 1).all()
-    train = frame[frame["split"] == "train"].groupby("client").size()
-    sizes = frame.groupby("client").size()
-    assert (
-        abs(train.reindex(sizes.index, fill_value=0) - partition.train_share * sizes) <= 0.5
-    ).all() or sizes.min() < 2
-    if type(partition).__name__ == "Dirichlet":
-        assert sizes.reindex(range(partition.clients), fill_value=0).min() >= partition.min_samples
+    assert (everything.labels[frame["index"]] == frame["label"]).all()
+    assert (np.array(DOMAINS)[everything.domains[frame["index"]]] == frame["domain"]).all()
+    assert frame["index"].is_unique  # so training, validation and test images are disjoint as well
+    shared, own = frame[frame["client"] == EVERYONE], frame[frame["client"] != EVERYONE]
+    dealt = len(everything.labels) if partition.test == "own" else everything.train
+    assert own["index"].max() < dealt
+    if partition.test != "own":
+        assert shared["index"].tolist() == list(range(everything.train, len(everything.labels)))
+        assert (shared["split"] == "test").all() and not (own["split"] == "test").any()
     else:
-        assert (frame.groupby("client")["label"].nunique() == partition.classes).all()
-    assert table.equals(partition.split(labels, classes, seed))
+        assert not len(shared)
+    check_numbers(partition, own, dealt, everything)
+    assert table.equals(partition.split(everything, seed))
 
 
-def digits_like():
-    return np.arange(3000) % 10
+def check_numbers(partition, own, dealt, everything):
+    """How many images each client has, as the policy says."""
+    clients = partition.count(len(DOMAINS))
+    sizes = own.groupby("client").size().reindex(range(clients), fill_value=0)
+    scarce = range(clients - (partition.scarce or clients), clients) if partition.keep < 1 else range(0)
+    if not scarce and type(partition).__name__ != "Domains":
+        assert sizes.sum() == partition.used(dealt)
+    if not scarce and hasattr(partition, "min_samples"):
+        assert sizes.min() >= partition.min_samples
+    for client, images in own.groupby("client"):
+        train, validation = ((images["split"] == name).sum() for name in ("train", "validation"))
+        wanted = partition.train_share * len(images) if partition.test == "own" else len(images)
+        assert abs(train + validation - wanted) <= 0.5 or len(images) < 2
+        assert abs(validation - partition.validation * (train + validation)) <= 0.5 or train == 1
+        if type(partition).__name__ == "Domains":
+            assert images["domain"].unique().tolist() == [DOMAINS[client % len(DOMAINS)]]
+    if type(partition).__name__ == "Pathological" and partition.deal == "classes" and not scarce:
+        assert (own.groupby("client")["label"].nunique() == partition.classes).all()
+    if type(partition).__name__ == "Homogeneous" and not scarce:
+        assert sizes.max() - sizes.min() <= 1
 
 
-@pytest.mark.parametrize("kind", names("partition"))
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=9), st.data())
+def test_levelling_is_what_moving_one_by_one_would_do(sizes, data):
+    least = data.draw(st.integers(0, sum(sizes) // len(sizes)))
+    slow = np.array(sizes)
+    while slow.min() < least:
+        slow[slow.argmax()] -= 1
+        slow[slow.argmin()] += 1
+    fast = levelled(np.array(sizes), least)
+    assert sorted(fast) == sorted(slow)
+    assert ((fast >= np.array(sizes)) | (fast >= least)).all()
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=9).filter(lambda shares: sum(shares) > 0), st.integers(0, 999))
+def test_apportioned_numbers_add_up_and_are_off_by_less_than_one(shares, total):
+    numbers = apportioned(np.array(shares), total)
+    assert numbers.sum() == total and numbers.min() >= 0
+    assert (abs(numbers - np.array(shares) / sum(shares) * total) < 1 + 1e-6).all()
+
+
+def balanced(images=3000, classes=10, domains=3):
+    number = np.arange(images)
+    return pool(number % classes, classes, images // 2, number // classes % domains)
+
+
+def settings_of(kind):
+    return {"clients": 6} if kind == "domains" else {"clients": 8}
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_seeds_differ_and_global_generators_are_neither_read_nor_moved(kind):
-    partition = load("partition", kind)(clients=8)
+    partition = load("partition", kind)(**settings_of(kind))
     np.random.seed(1)
     before = np.random.get_state()[1].copy()
-    first = partition.split(digits_like(), 10, 0)
+    first = partition.split(balanced(), 0)
     assert (np.random.get_state()[1] == before).all()
     np.random.seed(2)
-    assert first.equals(partition.split(digits_like(), 10, 0))
-    assert not first.equals(partition.split(digits_like(), 10, 1))
+    assert first.equals(partition.split(balanced(), 0))
+    assert not first.equals(partition.split(balanced(), 1))
 
 
-@pytest.mark.parametrize("kind", names("partition"))
-def test_another_process_gives_the_same(kind):
+GOLDEN = {
+    "dirichlet": "58c01e7c78d76be8b0c5b9bc62d5a68c16de6017be18891e8c0763b9f9dc7f70",
+    "domains": "b97a8502922876ee1998a166bf43c34b8156daa82183e6bbd525504926fc4ed3",
+    "homogeneous": "979dbc0887919cc4d11e50789b1b883beb05c62d91f8f4ad8d372d4633aeacbb",
+    "pathological": "82b4aa310789748c2ef1f3c059e5289e6390b86573baebd0bf54cd52f7bffeca",
+    "quantity": "e60b7c1196609d4a11dfcebb1eb662a05d38fdae076b4dc74148ee4533ea8523",
+}
+"Digests of one partition of each kind: results of years ago stay comparable only if these stay."
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_another_process_gives_the_same_and_so_does_every_version(kind):
     code = (
-        "import numpy as np; from fedgrid.loading import load;"
-        f"print(load('partition', '{kind}')(clients=8).split(np.arange(3000) % 10, 10, 3)['index'].to_pylist())"
+        "import numpy as np; from fedgrid.loading import load; from fedgrid.data.base import Labels\n"
+        "from fedgrid.partition.common.rows import digest_of\n"
+        "n = np.arange(3000); pool = Labels(n % 10, 1500, 10, n // 10 % 3, ('red', 'green', 'blue'))\n"
+        f"print(digest_of(load('partition', '{kind}')(**{settings_of(kind)}).split(pool, 3)))"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    here = load("partition", kind)(clients=8).split(digits_like(), 10, 3)["index"].to_pylist()
-    assert said.strip() == str(here)
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    assert said == digest_of(load("partition", kind)(**settings_of(kind)).split(balanced(), 3))
+    assert said == GOLDEN[kind]
 
 
-def test_large_beta_approaches_the_class_shares_and_small_beta_one_client():
-    def largest_share(beta):
-        partition = load("partition", "dirichlet")(clients=10, beta=beta, balance=False, min_samples=0)
-        frame = partition.split(digits_like(), 10, 0).to_pandas()
-        counts = frame.groupby(["label", "client"]).size().unstack(fill_value=0)
-        return (counts.max(axis=1) / counts.sum(axis=1)).mean()
+@pytest.mark.parametrize("by", ["class", "client"])
+def test_large_beta_approaches_the_class_shares(by):
+    random = np.random.default_rng(0)
+    labels = random.choice(10, size=20_000, p=np.arange(1, 11) / 55)
+    partition = load("partition", "dirichlet")(clients=10, beta=1e6, by=by, balance=by == "client", min_samples=0)
+    counts = counts_of(partition.split(pool(labels, 10), 0), 10, 10)
+    if by == "client":  # each client draws equal shares of the classes; all images are dealt out all the same
+        assert counts.sum(axis=1).max() - counts.sum(axis=1).min() <= 10
+    expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / counts.sum()
+    statistic = ((counts - expected) ** 2 / expected).sum()
+    assert statistic < chi2.ppf(0.999, df=81)
 
-    assert largest_share(1e5) < 0.12
-    assert largest_share(1e-4) > 0.99
+
+def test_small_beta_leaves_one_dominant_client_a_class():
+    partition = load("partition", "dirichlet")(clients=10, beta=1e-4, balance=False, min_samples=0)
+    counts = counts_of(partition.split(balanced(), 0), 10, 10)
+    assert (counts.max(axis=0) / counts.sum(axis=0)).mean() > 0.99
+
+
+def test_small_beta_leaves_one_dominant_class_a_client():
+    partition = load("partition", "dirichlet")(clients=60, beta=1e-4, by="client", balance=False, min_samples=0)
+    counts = counts_of(partition.split(balanced(), 0), 60, 10)  # so many clients draw every class at least once
+    assert (counts.max(axis=1) / counts.sum(axis=1)).mean() > 0.99
+
+
+def counts_of(table, clients, classes):
+    frame = table.to_pandas()
+    return np.histogram2d(frame["client"], frame["label"], [range(clients + 1), range(classes + 1)])[0]
 
 
 def test_balance_keeps_sizes_comparable():
     def spread(balance):
-        frame = load("partition", "dirichlet")(clients=10, balance=balance).split(digits_like(), 10, 0).to_pandas()
+        frame = load("partition", "dirichlet")(clients=10, balance=balance).split(balanced(), 0).to_pandas()
         return frame.groupby("client").size().std()
 
     assert spread(True) < spread(False)
 
 
+def test_scarce_clients_keep_their_share_and_their_classes():
+    whole = load("partition", "dirichlet")(clients=8, beta=0.5)
+    scarce = load("partition", "dirichlet")(clients=8, beta=0.5, keep=0.1, scarce=3)
+    before, after = (counts_of(p.split(balanced(), 0), 8, 10) for p in (whole, scarce))
+    assert (after[:5] == before[:5]).all()
+    assert (abs(after[5:].sum(axis=1) - 0.1 * before[5:].sum(axis=1)) <= 0.5).all()
+    assert (abs(after[5:] - 0.1 * before[5:]) <= 1).all()
+
+
+def test_domains_balanced_are_alike_in_all_but_the_domain():
+    random = np.random.default_rng(0)
+    domains = random.choice(3, 3000, p=[0.6, 0.3, 0.1])
+    everything = pool(random.integers(0, 10, 3000), 10, domains=domains)
+    counts = counts_of(load("partition", "domains")().split(everything, 0), 3, 10)
+    assert (counts == counts[0]).all() and counts.sum() > 0
+    least = [np.bincount(everything.labels[domains == d], minlength=10) for d in range(3)]
+    assert (counts[0] == np.min(least, axis=0)).all()
+    uneven = counts_of(load("partition", "domains")(beta=0.5).split(everything, 0), 3, 10)
+    assert uneven.sum(axis=1).std() > 0 and not (uneven == uneven[0]).all()
+
+
 @pytest.mark.parametrize(
-    "kind, given, words",
+    "kind, given_, words",
     [
         ("dirichlet", {"clients": 4000}, "4000 clients"),
-        ("dirichlet", {"clients": 100, "min_samples": 40}, "need 4000"),
+        ("dirichlet", {"clients": 100, "min_samples": 40}, "need 4000 images, there are 3000; at most 30 each, or 75"),
+        ("dirichlet", {"clients": 4, "keep": 0.1, "scarce": 5}, "only 4 clients, not 5"),
+        ("quantity", {"clients": 100, "min_samples": 40}, "need 4000"),
         ("pathological", {"classes": 11}, "only 10"),
         ("pathological", {"clients": 2, "classes": 2}, "4 of 10"),
         ("pathological", {"clients": 1000, "classes": 10}, "which has only 300"),
+        ("pathological", {"clients": 1000, "classes": 10, "deal": "shards"}, "at least 10000 images"),
+        ("domains", {"clients": 4}, "no multiple of the data set's 3 domains"),
+        ("domains", {"min_samples": 1001}, "only 1000 images of domain"),
     ],
 )
-def test_impossible_requests_fail_at_once(kind, given, words):
+def test_impossible_requests_fail_at_once(kind, given_, words):
     with pytest.raises(UserError, match=words):
-        load("partition", kind)(**given).split(digits_like(), 10, 0)
+        load("partition", kind)(**given_).split(balanced(), 0)
+
+
+@pytest.mark.parametrize(
+    "kind, given_, words",
+    [
+        ("dirichlet", {"test": "official"}, "needs a published test part"),
+        ("domains", {}, "needs a data set with domains"),
+        ("dirichlet", {"clients": 200}, "need 2000 images, there are 1797"),
+        ("file", {}, "needs a path"),
+    ],
+)
+def test_impossible_plans_fail_before_anything_is_built(kind, given_, words):
+    form = Form({"train": 1797, "test": 0}, (8, 8, 1), tuple("0123456789"))
+    with pytest.raises(UserError, match=words):
+        load("partition", kind)(**given_).plan(form, [0])
 
 
 def test_a_client_with_one_image_trains_on_it():
-    frame = load("partition", "dirichlet")(clients=5, min_samples=1).split(np.zeros(5, int), 1, 0).to_pandas()
+    everything = pool(np.zeros(5, int), 1)
+    frame = load("partition", "dirichlet")(clients=5, min_samples=1).split(everything, 0).to_pandas()
     assert (frame["split"] == "train").all() and len(frame) == 5
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_hundred_thousand_images_for_a_thousand_clients_take_less_than_two_seconds(kind):
+    labels = np.random.default_rng(0).integers(0, 10, 100_000)
+    everything = pool(labels, 10, domains=np.arange(100_000) % 2)
+    start = time.perf_counter()
+    load("partition", kind)(clients=1000).split(everything, 0)
+    assert time.perf_counter() - start < 2
+
+
+@pytest.mark.alone
+def test_twenty_clients_of_digits_take_less_than_a_second_as_a_command(tmp_path):
+    files = {part: str(tmp_path / f"{part}.parquet") for part in ("train", "test")}
+    build_data({"spec": {"name": "digits", "settings": {}}, "files": files, "root": None, "download": None})
+    spec = {"name": "dirichlet", "settings": {"clients": 20}, "seed": 0}
+    took = []
+    for number in range(3):
+        job = {"spec": spec, "data": files, "file": str(tmp_path / f"{number}.parquet")}
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "fedgrid.prepare", "partition", json.dumps(job)], check=True)
+        took.append(time.perf_counter() - start)
+    assert min(took) < 1
+    first, *others = ((tmp_path / f"{number}.parquet").read_bytes() for number in range(3))
+    assert all(other == first for other in others)
+    beside = json.loads((tmp_path / "0.json").read_text(encoding="utf-8"))
+    assert beside["clients"] == 20 and beside["statistics"]["images"]["train"] > 1300

@@ -1,83 +1,201 @@
-"""What every partition is: an owner for each image, then 75 % of a client's images for training, 25 % for testing."""
+"""What every partition is: an owner for each image, and then each client's images for training, validation and testing.
+
+Three policies say what clients are tested on. ``own``: the published parts are pooled and every client's share is split
+anew (FedCoSR, FedCRL). ``official``: the published training part is dealt out, and the published test part is every
+client's (FedCCL, FedSSC). ``weighted``: the same, with each class counted by its share in the client's training images
+(FedSaC, pFedGraph).
+"""
 
 import abc
 import math
-from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from fedgrid.components import Component, hp
+from fedgrid.data.base import Form, Labels
 from fedgrid.errors import UserError
-from fedgrid.files import write_table
+from fedgrid.partition.common.rows import EVERYONE, SPLITS
 from fedgrid.randomness import generator
 
 UNUSED = -1
+"Owner of an image that no client gets."
 
 
 class Partition(Component, abc.ABC):
-    """A kind of heterogeneity. The published parts of a data set are pooled and split anew for every client."""
-
-    clients: int = hp(20, low=1)
-    "Number of clients, N."
-    train_share: float = hp(0.75, above=0, high=1)
-    "Share of a client's images that it trains on; the rest is its own test set (FedCoSR, Sec. V-A2)."
-    fraction: float = hp(1.0, above=0, high=1)
-    "Share of the pooled images that is used at all, drawn at random: for quick studies."
-
-    def check(self, images: int, classes: int) -> None:
-        """Raises UserError where `images` of `classes` classes cannot be split so; a subclass adds its own limits."""
-        if images < self.clients:
-            raise UserError(f"partition.clients: {self.clients} clients cannot share {images} images")
+    """Who holds what; most kinds are `Drawn`."""
 
     named: ClassVar[tuple[str, ...]] = ()
     "Settings that always stand in the folder's name, beside those that differ from their defaults."
 
     @classmethod
     def facts(cls) -> dict[str, Any]:
-        return {"named": [*cls.named, "clients"]}
+        return {"named": list(cls.named)}
 
     @abc.abstractmethod
-    def owners(self, labels: np.ndarray, classes: int, random: np.random.Generator) -> np.ndarray:
-        """The client [n] (int) of every image with `labels` [n], or UNUSED; UserError where it is impossible."""
+    def sentence(self) -> str:
+        """The whole setting as a person says it, for captions."""
+
+    @abc.abstractmethod
+    def plan(self, form: Form, seeds: list[int]) -> None:
+        """Raises UserError, before anything is built, where a data set of this form cannot be dealt out so."""
+
+    @abc.abstractmethod
+    def split(self, pool: Labels, seed: int) -> pa.Table:
+        """Rows (client, split, index, label, domain), client by client; index counts the pooled images from 0.
+
+        Test images that all clients share stand once, as those of client `EVERYONE`, at the end.
+        """
+
+    @abc.abstractmethod
+    def about(self, pool: Labels, seed: int) -> dict[str, Any]:
+        """What a reader of the partition must know: number of clients, the setting in words, what is tested on."""
+
+    @abc.abstractmethod
+    def tested(self, seed: int) -> str:
+        """What clients are tested on: ``own``, ``official`` or ``weighted``."""
+
+    def identity(self, seed: int) -> dict[str, Any] | None:
+        """What the partition of a seed depends on where that is not the settings and the seed."""
+        return None
+
+
+class Drawn(Partition):
+    """A kind of heterogeneity: every image gets an owner at random."""
+
+    clients: int = hp(20, low=1)
+    "Number of clients, N."
+    test: str = hp("own", choices=("own", "official", "weighted"))
+    "What clients are tested on: their share of the pooled images, the official test part, or that weighted by class."
+    train_share: float = hp(0.75, above=0, high=1)
+    "With own test images: share of a client's images that it trains on (FedCoSR, Sec. V-A2)."
+    validation: float = hp(0.0, low=0, high=0.9)
+    "Share of a client's training images that are held out for validation (0.2 in FedSaC's code)."
+    fraction: float = hp(1.0, above=0, high=1)
+    "Share of the images that is used at all, drawn at random: for quick studies."
+    keep: float = hp(1.0, above=0, high=1)
+    "Share of its images that a scarce client keeps, of each class alike (FedCoSR, Sec. V-A3: 0.1; 0.05 to 0.25)."
+    scarce: int | None = hp(None, low=1)
+    "How many clients, the last ones, are scarce (FedCoSR: 5 of 20); all where no number is given."
+
+    @abc.abstractmethod
+    def owners(self, pool: Labels, random: np.random.Generator) -> np.ndarray:
+        """The client [n] (int) of every image of the pool, or UNUSED; UserError where it is impossible."""
 
     @abc.abstractmethod
     def words(self) -> str:
-        """The setting as a person says it, for captions."""
+        """The setting of this kind as a person says it."""
+
+    def check(self, images: int, classes: int, domains: int) -> None:
+        """Raises UserError where so many images cannot be dealt out so; a subclass adds its own limits."""
+        clients = self.count(domains)
+        if images < clients:
+            raise UserError(f"partition.clients: {clients} clients cannot share {images} images")
+        if self.scarce is not None and self.scarce > clients:
+            raise UserError(f"partition.scarce: there are only {clients} clients, not {self.scarce}")
+
+    def count(self, domains: int) -> int:
+        """Number of clients for a data set with so many domains."""
+        return self.clients
 
     def used(self, images: int) -> int:
-        """How many of the pooled `images` are used."""
+        """How many of so many images are used."""
         return math.ceil(self.fraction * images)
 
-    def split(self, labels: np.ndarray, classes: int, seed: int) -> pa.Table:
-        """Rows (client, split, index, label), sorted; index counts the pooled images from 0."""
+    def sentence(self) -> str:
+        parts = [self.words()]
+        if self.keep < 1:
+            who = f"the last {self.scarce} clients keep" if self.scarce else "all clients keep"
+            parts.append(f"{who} {self.keep:.0%}")
+        if self.fraction < 1:
+            parts.append(f"{self.fraction:g} of the images")
+        if self.validation:
+            parts.append(f"{self.validation:.0%} for validation")
+        if self.test != "own":
+            parts.append("official test images" + " weighted by class" * (self.test == "weighted"))
+        return ", ".join(parts)
+
+    def about(self, pool: Labels, seed: int) -> dict[str, Any]:
+        return {"clients": self.count(len(pool.domain_names)), "words": self.sentence(), "test": self.test}
+
+    def tested(self, seed: int) -> str:
+        return self.test
+
+    def plan(self, form: Form, seeds: list[int]) -> None:
+        if self.test != "own" and not form.images["test"]:
+            raise UserError(
+                f"partition.test: '{self.test}' needs a published test part, which this data set has not; use own"
+            )
+        dealt = form.images["train"] + (form.images["test"] if self.test == "own" else 0)
+        self.check(self.used(dealt), len(form.classes), len(form.domains))
+
+    def split(self, pool: Labels, seed: int) -> pa.Table:
         random = generator("partition", type(self).__name__, seed)
-        used = np.sort(random.permutation(len(labels))[: self.used(len(labels))])
-        self.check(len(used), classes)
-        owner = self.owners(labels[used], classes, random)
-        rows = [self._client(client, used[owner == client], random) for client in range(self.clients)]
-        client, index, train = (np.concatenate(column) for column in zip(*rows, strict=True))
-        columns = {
-            "client": pa.array(client, pa.int32()),
-            "split": pa.array(np.where(train, "train", "test")).dictionary_encode(),
-            "index": pa.array(index, pa.int64()),
-            "label": pa.array(labels[index], pa.int32()),
-        }
-        return pa.table(columns)
+        dealt = len(pool.labels) if self.test == "own" else pool.train
+        used = np.sort(random.permutation(dealt)[: self.used(dealt)])
+        clients = self.count(len(pool.domain_names))
+        self.check(len(used), pool.classes, len(pool.domain_names))
+        owner = self.owners(taken(pool, used), random)
+        rows = []
+        for client, index in enumerate(_of_each(owner, used, clients)):
+            if self.keep < 1 and client >= clients - (self.scarce or clients):
+                index = kept(index, pool.labels[index], self.keep, random)
+            rows.append(self._client(client, index, random))
+        if self.test != "own":
+            shared = np.arange(pool.train, len(pool.labels))
+            rows.append((np.full(len(shared), EVERYONE), shared, np.full(len(shared), SPLITS.index("test"))))
+        client, index, split = (np.concatenate(column) for column in zip(*rows, strict=True))
+        return _table(pool, client, index, split)
 
     def _client(self, client: int, index: np.ndarray, random: np.random.Generator) -> tuple[np.ndarray, ...]:
-        # a client with a single image trains on it: it cannot do anything else with it
-        size = max(min(len(index), 1), round(self.train_share * len(index)))
-        train = np.zeros(len(index), bool)
-        train[random.permutation(len(index))[:size]] = True
-        order = np.lexsort((index, ~train))
-        return np.full(len(index), client), index[order], train[order]
+        """(client, index, split) [n_i] of one client's images."""
+        train = len(index)
+        if self.test == "own":  # a client with a single image trains on it: it cannot do anything else with it
+            train = max(min(len(index), 1), round(self.train_share * len(index)))
+        validation = min(round(self.validation * train), max(train - 1, 0))
+        place = random.permutation(len(index))
+        split = np.where(place < train - validation, 0, np.where(place < train, 1, 2))
+        order = np.lexsort((index, split))
+        return np.full(len(index), client), index[order], split[order]
 
 
-def write(partition: Partition, labels: np.ndarray, facts: Mapping[str, Any], seed: int, spec: Any, out: Path) -> None:
-    """Writes a partition of the data set whose `labels` and `facts` are given; `spec` is its identity."""
-    table = partition.split(labels, len(facts["classes"]), seed)
-    facts_of_partition = {"clients": partition.clients, "words": partition.words(), "data_checksum": facts["checksum"]}
-    write_table(out, table, facts_of_partition | {"spec": spec})
+def taken(pool: Labels, index: np.ndarray) -> Labels:
+    """Some images of a pool."""
+    domains = None if pool.domains is None else pool.domains[index]
+    return replace(pool, labels=pool.labels[index], domains=domains)
+
+
+def _of_each(owner: np.ndarray, index: np.ndarray, clients: int) -> list[np.ndarray]:
+    """The images `index` [n] of each client, in order; those that are UNUSED are nobody's."""
+    order = np.argsort(owner, kind="stable")
+    return np.split(index[order], np.searchsorted(owner[order], np.arange(clients)))[1:]
+
+
+def kept(index: np.ndarray, labels: np.ndarray, share: float, random: np.random.Generator) -> np.ndarray:
+    """A random `share` of images `index` [n] with `labels` [n], at least one, whose classes keep their shares."""
+    if not len(index):
+        return index
+    size = max(1, round(share * len(index)))
+    mixed = random.permutation(len(index))
+    by_class = mixed[np.argsort(labels[mixed], kind="stable")]
+    # every n/size-th image of the list sorted by class: no class is off by more than one image
+    places = np.floor((np.arange(size) + random.random()) * len(index) / size).astype(int)
+    return np.sort(index[by_class[places]])
+
+
+def _table(pool: Labels, client: np.ndarray, index: np.ndarray, split: np.ndarray) -> pa.Table:
+    if pool.domains is None:
+        domain = pa.nulls(len(index), pa.dictionary(pa.int16(), pa.string()))
+    else:
+        numbers = pa.array(pool.domains[index], pa.int16())
+        domain = pa.DictionaryArray.from_arrays(numbers, pa.array(pool.domain_names, pa.string()))
+    columns = {
+        "client": pa.array(client, pa.int32()),
+        "split": pa.DictionaryArray.from_arrays(pa.array(split, pa.int8()), pa.array(SPLITS)),
+        "index": pa.array(index, pa.int64()),
+        "label": pa.array(pool.labels[index], pa.int32()),
+        "domain": domain,
+    }
+    return pa.table(columns)

@@ -1,65 +1,75 @@
-"""Label skew by a Dirichlet distribution over clients for every class (the *practical* setting).
+"""Label skew by a Dirichlet distribution (the *practical* setting).
 
-For each class c, shares q_c ~ Dir(β·1_N) say which part of its images each client gets. Small β: few clients hold
-nearly all images of a class; large β: every client holds the class shares of the whole. As in the code of FedALA, which
-FedCoSR cites for its setting, a client that already holds its even share of all images gets no further class
-(`balance`), so that sizes stay comparable.
+By class, for each class c, shares q_c ~ Dir(β·1_N) say which part of its images each client gets. As in the codes of
+FedALA (which FedCoSR and FedCRL cite for their setting), NIID-Bench and pFedGraph (from which FedSaC's stems), a client
+that already holds its even share of all images gets no further class (`balance`), so that sizes stay comparable.
+
+By client, each client i draws class shares q_i ~ Dir(β·1_C) of its own, as Hsu et al. do. All images are dealt out, so
+the shares that clients get are those nearest to what they drew (in relative entropy) that use up every class; with
+`balance`, all clients hold equally many.
+
+Small β: few clients hold nearly all images of a class; large β: every client holds the class shares of the whole.
 """
 
 import numpy as np
 
 from fedgrid.components import hp
-from fedgrid.errors import UserError
-from fedgrid.partition.base import Partition
+from fedgrid.data.base import Labels
+from fedgrid.partition.base import Drawn
+from fedgrid.partition.common.sizes import apportioned, check_least, repaired
+
+SWEEPS = 200
+"Rescalings of rows and columns; what is left to be desired is then below a thousandth of an image."
 
 
-class Dirichlet(Partition):
+class Dirichlet(Drawn):
     title = "Dirichlet"
     source = "Hsu, Qi & Brown 2019; per class with balancing as in FedALA (Zhang et al., AAAI 2023)"
-    named = ("beta",)
+    named = ("beta", "clients")
 
     beta: float = hp(0.1, above=0)
     "Concentration β of the Dirichlet distribution; smaller is more heterogeneous."
+    by: str = hp("class", choices=("class", "client"))
+    "Whether each class draws its shares over clients, or each client its shares of classes."
     balance: bool = hp(True)
-    "Whether a client that holds its even share of images is passed over for the remaining classes."
+    "By class: a client that holds its even share is passed over for the other classes. By client: equal sizes."
     min_samples: int = hp(10, low=0)
     "Smallest number of images a client may hold; poorer clients are given images of the richest."
 
     def words(self) -> str:
-        return f"Dirichlet β={self.beta:g}, {self.clients} clients"
+        return f"Dirichlet β={self.beta:g}{' by client' * (self.by == 'client')}, {self.clients} clients"
 
-    def check(self, images: int, classes: int) -> None:
-        super().check(images, classes)
-        if self.clients * self.min_samples > images:
-            raise UserError(
-                f"partition.min_samples: {self.clients} clients with at least {self.min_samples} images each need "
-                f"{self.clients * self.min_samples} images, there are {images}"
-            )
+    def check(self, images: int, classes: int, domains: int) -> None:
+        super().check(images, classes, domains)
+        check_least(self.clients, self.min_samples, images)
 
-    def owners(self, labels: np.ndarray, classes: int, random: np.random.Generator) -> np.ndarray:
-        owner = np.empty(len(labels), np.int64)
-        held = np.zeros(self.clients, np.int64)
-        for label in random.permutation(classes):
-            members = random.permutation(np.flatnonzero(labels == label))
-            cuts = np.round(np.cumsum(self._shares(held, len(labels), random)) * len(members)).astype(int)
-            owner[members] = np.searchsorted(cuts, np.arange(len(members)), side="right").clip(max=self.clients - 1)
-            held += np.bincount(owner[members], minlength=self.clients)
-        return self._repaired(owner, random)
+    def owners(self, pool: Labels, random: np.random.Generator) -> np.ndarray:
+        counts = np.bincount(pool.labels, minlength=pool.classes)
+        dealt = self._by_class(counts, random) if self.by == "class" else self._by_client(counts, random)
+        owner = np.empty(len(pool.labels), np.int64)
+        for label in np.flatnonzero(counts):
+            members = random.permutation(np.flatnonzero(pool.labels == label))
+            owner[members] = np.repeat(np.arange(self.clients), apportioned(dealt[:, label], len(members)))
+        return repaired(owner, self.clients, self.min_samples, random)
 
-    def _shares(self, held: np.ndarray, total: int, random: np.random.Generator) -> np.ndarray:
-        shares = random.dirichlet(np.full(self.clients, self.beta))
-        if self.balance:
-            shares = shares * (held < total / self.clients)
-        if not shares.sum() > 0:  # a tiny β can leave all weight on clients that are full
-            shares = np.eye(self.clients)[held.argmin()]
-        return shares / shares.sum()
+    def _by_class(self, counts: np.ndarray, random: np.random.Generator) -> np.ndarray:
+        """Shares [N, C] of each class, drawn class after class in random order."""
+        shares = np.ones((self.clients, len(counts)))
+        held = np.zeros(self.clients)
+        for label in random.permutation(len(counts)):
+            drawn = random.dirichlet(np.full(self.clients, self.beta))
+            open_ = drawn * (held < counts.sum() / self.clients) if self.balance else drawn
+            if not open_.sum() > 0:  # a tiny β can leave all weight on clients that are full, or underflow
+                open_ = np.eye(self.clients)[held.argmin()]
+            shares[:, label] = open_ / open_.sum()
+            held += apportioned(shares[:, label], counts[label])
+        return shares
 
-    def _repaired(self, owner: np.ndarray, random: np.random.Generator) -> np.ndarray:
-        """Moves random images from the richest clients to those below `min_samples`; sizes never cross."""
-        held = np.bincount(owner, minlength=self.clients)
-        for client in np.flatnonzero(held < self.min_samples):
-            while held[client] < self.min_samples:
-                richest = held.argmax()
-                owner[random.choice(np.flatnonzero(owner == richest))] = client
-                held[[client, richest]] += 1, -1
-        return owner
+    def _by_client(self, counts: np.ndarray, random: np.random.Generator) -> np.ndarray:
+        """Shares [N, C] of each class: the clients' draws, rescaled until they use up all classes."""
+        drawn = np.nan_to_num(random.dirichlet(np.full(len(counts), self.beta), size=self.clients))
+        shares = np.where(counts > 0, drawn + 1e-9, 0)  # so that every class finds a taker
+        for _ in range(SWEEPS if self.balance else 1):
+            shares *= counts.sum() / self.clients / shares.sum(axis=1, keepdims=True)
+            shares *= counts / np.where(counts > 0, shares.sum(axis=0), 1)
+        return shares

@@ -1,0 +1,1 @@
+"""What several kinds of partition share, and what happens to partitions whatever their kind."""

@@ -1,0 +1,65 @@
+"""A published partition: who holds what was decided elsewhere and stands in a file.
+
+In a study: ``partition: "file:path/to/partition.parquet"``; ``{seed}`` in the path stands for the partition's seed. The
+file is one that fedgrid wrote or that ``fedgrid export-partition`` published. It counts only beside the very same
+images: the checksum of the data set is compared, and the rows with the file's own digest.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from fedgrid.components import hp
+from fedgrid.data.base import Form, Labels
+from fedgrid.errors import UserError
+from fedgrid.files import read_metadata
+from fedgrid.partition.base import Partition
+from fedgrid.partition.common.publish import checked
+
+
+class File(Partition):
+    title = "published partition"
+    source = "whoever published it"
+    named = ("label",)
+
+    path: str = hp("")
+    "The Parquet file; {seed} stands for the partition's seed."
+    label: str = hp("")
+    "Name in tables and paths; the file's own where none is given."
+
+    def sentence(self) -> str:
+        return f"published partition {self.label or Path(self.path).stem}"
+
+    def place(self, seed: int) -> Path:
+        """The file of a seed."""
+        return Path(self.path.replace("{seed}", str(seed))).expanduser()
+
+    def identity(self, seed: int) -> dict[str, Any]:
+        return {"digest": read_metadata(self.place(seed))["digest"]}
+
+    def tested(self, seed: int) -> str:
+        return read_metadata(self.place(seed))["test"]
+
+    def plan(self, form: Form, seeds: list[int]) -> None:
+        if not self.path:
+            raise UserError("partition: 'file' needs a path, as in file:published/partition.parquet")
+        for seed in seeds:
+            classes = read_metadata(self.place(seed))["classes"]
+            if len(classes) != len(form.classes):
+                raise UserError(
+                    f"{self.place(seed)}: made for {len(classes)} classes, the data set has {len(form.classes)}"
+                )
+
+    def about(self, pool: Labels, seed: int) -> dict[str, Any]:
+        published = read_metadata(self.place(seed))
+        return {name: published[name] for name in ("clients", "words", "test")}
+
+    def split(self, pool: Labels, seed: int) -> pa.Table:
+        table, metadata = checked(self.place(seed))
+        if metadata["data_checksum"] != pool.checksum:
+            raise UserError(
+                f"{self.place(seed)}: made for other images of '{metadata['data']}' (data checksum "
+                f"{metadata['data_checksum'][:16]}…, here {pool.checksum[:16]}…)"
+            )
+        return table

@@ -1,0 +1,19 @@
+"""No heterogeneity: all images are shuffled and dealt out evenly (*Homo* in FedSaC's tables)."""
+
+import numpy as np
+
+from fedgrid.data.base import Labels
+from fedgrid.partition.base import Drawn
+
+
+class Homogeneous(Drawn):
+    title = "homogeneous"
+    source = "Yan et al., FedSaC, Table 1; as pFedGraph's (Ye et al., ICML 2023)"
+
+    named = ("clients",)
+
+    def words(self) -> str:
+        return f"homogeneous, {self.clients} clients"
+
+    def owners(self, pool: Labels, random: np.random.Generator) -> np.ndarray:
+        return random.permutation(np.arange(len(pool.labels)) % self.clients)
