@@ -31,6 +31,7 @@ class Study:
             "rounds": 2,
             "protocol": {"rounds": 2, "optimizer": {"name": "sgd", "lr": 0.1}},
             "data": {"digits": "Digits"},
+            "tested": ["the clients' own test images"],
             "heterogeneity": {"dir": "Dirichlet β=0.1, 2 clients", "hom": "homogeneous, 2 clients"},
             "model": "mlp",
             "methods": {},

@@ -1,21 +1,43 @@
 import re
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from fedgrid.analysis.ablation import ablation, axis_floor
-from fedgrid.analysis.bubbles import bubbles, read_counts
+from fedgrid.analysis.bubbles import bubbles
 from fedgrid.analysis.curves import curves
 from fedgrid.analysis.figures import main
+from fedgrid.analysis.shares import shares
+from fedgrid.files import write_table
+from fedgrid.partition.common.publish import digest_of
+
+
+def write_partition(file, rows, clients=2, classes=("one", "two"), domains=(), test="own"):
+    """Write a partition of (client, split, label, domain) rows."""
+    client, split, label, domain = zip(*rows, strict=True)
+    columns = {
+        "client": pa.array(client, pa.int32()),
+        "split": pa.array(split).dictionary_encode(),
+        "index": pa.array(range(len(rows)), pa.int64()),
+        "label": pa.array(label, pa.int32()),
+        "domain": pa.array(domain, pa.string()).dictionary_encode(),
+    }
+    table = pa.table(columns)
+    facts = {"clients": clients, "words": "by hand", "data": "toy", "data_checksum": "ab" * 32}
+    facts |= {"classes": list(classes), "domains": list(domains), "test": test, "digest": digest_of(table), "spec": {}}
+    write_table(file, table, facts)
+    return file
+
+
+OWN = [(0, "train", 0), (0, "train", 0), (0, "validation", 1), (0, "test", 1), (1, "train", 1)]
+OWN = [(*row, None) for row in OWN]
 
 
 @pytest.fixture
 def partition(tmp_path):
-    """Two clients and two classes; client 1 has no test data."""
-    rows = [(0, "train", 0), (0, "train", 0), (0, "test", 1), (1, "train", 1)]
-    frame = pd.DataFrame(rows, columns=["client", "split", "label"]).assign(index=range(4))
-    frame.to_parquet(tmp_path / "partition.parquet")
-    return tmp_path / "partition.parquet"
+    """Two clients and two classes; client 1 has no test images."""
+    return write_partition(tmp_path / "partition.parquet", OWN)
 
 
 def draw(stem, *arguments):
@@ -39,6 +61,7 @@ def test_every_figure_is_reproducible(ablated, partition, tmp_path):
         ("curves", results, "--data", "digits"),
         ("ablation", results, "--method", "ditto", "--data", "digits"),
         ("partition", partition, "--title", "Toy $partition$"),
+        ("shares", partition, "--title", "Toy $partition$"),
     ):
         svg, pdf, text = draw(tmp_path / "one", *arguments)
         assert [svg, pdf, text] == draw(tmp_path / "two", *arguments)
@@ -57,15 +80,67 @@ def test_captions(ablated, partition):
     assert "whiskers: ± sample standard deviation over seeds" in caption
     assert "The axis starts at 60 %, not at zero." in caption
     assert "FedAvg" not in caption
-    _, title, caption = bubbles(partition, "Toy")
-    assert title == "Toy" and "(3 in all)" in caption and "test samples (1)" in caption
 
 
-def test_counts(partition):
-    assert read_counts(partition).to_dict() == {
-        "train": {(0, 0): 2, (0, 1): 0, (1, 1): 1},
-        "test": {(0, 0): 0, (0, 1): 1, (1, 1): 0},
-    }
+@pytest.mark.parametrize("picture", [bubbles, shares])
+def test_captions_of_a_partition(tmp_path, picture):
+    _, title, caption = picture(write_partition(tmp_path / "own.parquet", OWN), "Toy")
+    assert title == "Toy" and caption.startswith("Toy: who holds what.")
+    assert "A client holds 1 to 3 training images; there are 4 in all, 1 of them for validation." in caption
+    assert "Every client has its own test images, 1 in all." in caption
+    # (2/3, 1/3) and (0, 1), together (1/2, 1/2): distances 1/3 and 1
+    assert "is 0.67 on average." in caption
+    apart = [(0, "train", 0, None), (1, "train", 1, None), (-1, "test", 0, None), (-1, "test", 1, None)]
+    for test, sentence in (
+        ("official", "All clients share the official test set of 2 images."),
+        ("weighted", "All clients share the official test set of 2 images, each weighing its classes as"),
+    ):
+        _, _, caption = picture(write_partition(tmp_path / "shared.parquet", apart, test=test), "Toy")
+        assert sentence in caption and "own test images" not in caption
+        assert "is 1.00 on average over all pairs" in caption
+    _, _, caption = picture(write_partition(tmp_path / "one.parquet", OWN[:3], clients=1), "Toy")
+    assert "holds 3 training images" in caption and "Jensen" not in caption
+
+
+def test_bubbles_have_the_areas_of_the_counts(partition):
+    figure, _, _ = bubbles(partition, "Toy")
+    training, test = figure.axes[1].collections[:2]
+    found = [
+        {(x, y): size for (x, y), size in zip(half.get_offsets().tolist(), half.get_sizes(), strict=True)}
+        for half in (training, test)
+    ]
+    image = found[1].pop((0, 1))  # one image
+    assert found == [pytest.approx({(0, 0): 2 * image, (0, 1): image, (1, 1): image}), {}]
+
+
+@pytest.mark.parametrize("picture", [bubbles, shares])
+def test_empty_clients_and_absent_classes_keep_their_place(tmp_path, picture):
+    file = write_partition(tmp_path / "p.parquet", OWN, clients=7, classes=["a", "b", "c", "d"])
+    figure, _, _ = picture(file, "Toy")
+    field = figure.axes[1 if picture is bubbles else 0]
+    assert field.get_xlim()[0] < 0 and 6 < field.get_xlim()[1] < 7
+    if picture is bubbles:
+        assert [text.get_text() for text in field.get_yticklabels()] == ["a", "b", "c", "d"]
+    else:
+        assert {text.get_text() for text in figure.legends[0].get_texts()} == {"a", "b", "c", "d"}
+
+
+def test_bars_are_as_long_as_a_client_has_images_of_each_class(partition):
+    figure, _, _ = shares(partition, "Toy")
+    patches = figure.axes[0].patches
+    spans = [{(round(x), y) for x, y in patch.get_path().vertices} for patch in patches]
+    assert {y for _, y in spans[0]} == {0, 2} and {x for x, _ in spans[0]} == {0}
+    assert {(0, 2), (0, 3), (1, 0), (1, 1)} <= spans[1]
+
+
+def test_domains_are_drawn_and_named(tmp_path):
+    rows = [(0, "train", 0, "photo"), (0, "train", 1, "art"), (1, "train", 1, "art")]
+    file = write_partition(tmp_path / "p.parquet", rows, domains=["photo", "art", "sketch"])
+    figure, _, caption = shares(file, "Toy")
+    assert "the strip below has the shares of their domains" in caption
+    names = {text.get_text() for ax in figure.axes if ax.get_legend() for text in ax.get_legend().get_texts()}
+    assert names == {"photo", "art", "sketch"}
+    assert "strip" not in shares(write_partition(file, OWN), "Toy")[2]
 
 
 @pytest.mark.parametrize(("accuracies", "floor"), [([0.1, 0.9], 0), ([0.82, 0.86], 80), ([0.5, 0.9], 30), ([], 0)])
@@ -100,7 +175,8 @@ def test_mistakes_are_one_sentence(toy, tmp_path, capsys, arguments, message):
     assert not list(tmp_path.glob("x.*"))
 
 
-def test_a_file_that_is_no_partition(toy, tmp_path, capsys):
+@pytest.mark.parametrize("kind", ["partition", "shares"])
+def test_a_file_that_is_no_partition(toy, tmp_path, capsys, kind):
     for path in (toy.results(), tmp_path / "none.parquet"):
-        assert main(["partition", str(path), str(tmp_path / "x"), "--title", "T"]) == 2
+        assert main([kind, str(path), str(tmp_path / "x"), "--title", "T"]) == 2
         assert capsys.readouterr().err.count("\n") == 1

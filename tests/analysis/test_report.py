@@ -83,4 +83,5 @@ def test_analysis_imports_neither_torch_nor_other_rooms():
     }
     assert not {name for name in imported if name.split(".")[0] == "torch" or name == "matplotlib.pyplot"}
     rooms = {name for name in imported if name.startswith("fedgrid") and not name.startswith("fedgrid.analysis")}
-    assert rooms == {"fedgrid.errors", "fedgrid.files"}
+    published = {f"fedgrid.partition.common.{name}" for name in ("publish", "statistics")}
+    assert rooms == {"fedgrid.errors", "fedgrid.files", *published}

@@ -82,7 +82,7 @@ def test_plan_run_status_prune(capsys, folder, monkeypatch):
     assert "local   ✓▶" in text and "fedavg  ✗✗" in text
     assert "✓ 1 done, ! 0 diverged, ▶ 1 running, ✗ 2 failed, · 0 missing" in text
     assert "MemoryError: too big" in text and "was killed in round 1 of 2" in text
-    assert "0 of 7 files" in said(capsys, "prune")
+    assert "0 of 8 files" in said(capsys, "prune")
     said(capsys, "run", "fedprox", *run)
     text = said(capsys, "prune")
     assert text.count("not needed") == 1 and "cells/fedprox" in text
@@ -90,7 +90,7 @@ def test_plan_run_status_prune(capsys, folder, monkeypatch):
     assert said(capsys, "prune", "--results", str(folder / "results")).count("not needed") == 1
     monkeypatch.chdir(folder)
     assert "deleted" in said(capsys, "prune", "--delete")
-    assert "0 of 7 files" in said(capsys, "prune")
+    assert "0 of 8 files" in said(capsys, "prune")
 
 
 def test_run_writes_the_four_columns_and_says_the_scores(capsys, folder):

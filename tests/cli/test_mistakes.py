@@ -36,7 +36,7 @@ STUDIES = {
     "truth as a number": ({"methods": {"fedcosr": {"separate": 1}}}, ["methods.fedcosr.separate", "bool"]),
     "training of a method": ({"methods": {"fedavg": {"training": {"lrr": 1}}}}, ["methods.fedavg.training", "'lr'"]),
     "unknown data": ({"data": "digitz"}, ["digitz", "did you mean 'digits'"]),
-    "data of a wrong type": ({"data": 7}, ["data", "a text or a list"]),
+    "data of a wrong type": ({"data": 7}, ["data", "a text or a mapping or a list"]),
     "data not at hand": ({"data": "mnist", "download": False, "model": "cnn"}, ["mnist", "data_root", "download"]),
     "data_root that is not there": ({"data_root": "nowhere"}, ["data_root", "nowhere"]),
     "unknown partition": ({"heterogeneity": [{"partition": "dirichlett"}]}, ["dirichlett", "'dirichlet'"]),

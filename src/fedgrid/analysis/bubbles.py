@@ -3,8 +3,7 @@
 from pathlib import Path as FilePath
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.path import Path
@@ -12,7 +11,8 @@ from matplotlib.ticker import MaxNLocator
 
 from fedgrid.analysis import captions
 from fedgrid.analysis.style import GREY, TEST, TRAIN
-from fedgrid.errors import UserError
+from fedgrid.partition.common.publish import checked
+from fedgrid.partition.common.statistics import class_counts, statistics
 
 LONGEST_SIDE = 9.0
 """Of the field of bubbles, in inches."""
@@ -20,44 +20,51 @@ WIDEST_STEP = 0.34
 """Between two clients or two classes, in inches."""
 STEP_RATIO = 2.5
 """The longer step over the shorter one, at most."""
+INK = 0.12
+"""Share of a crowded field that bubbles may cover, though the largest then reach over their neighbours."""
 SIZES = 3
 """Bubbles in the legend of sizes."""
-HALVES = {"train": (Path.wedge(90, 270), TRAIN), "test": (Path.wedge(-90, 90), TEST)}
-"""Split → its half of the disc and its colour."""
-
-
-def read_counts(partition: FilePath) -> pd.DataFrame:
-    """Samples by (client, class) in rows and split ("train", "test") in columns; `UserError` for any other file."""
-    try:
-        rows = pd.read_parquet(partition, columns=["client", "split", "label"])
-    except FileNotFoundError:
-        raise UserError(f"{partition} does not exist.") from None
-    except pa.ArrowInvalid:
-        raise UserError(f"{partition} is not a Parquet file of a partition.") from None
-    counts = rows.astype({"split": "str"}).value_counts(["client", "label", "split"]).unstack("split", fill_value=0)
-    return counts.reindex(columns=["train", "test"], fill_value=0).sort_index()
+MOST_NAMES = 20
+"""Classes that are named at the axis; more are numbered."""
+MOST_SHAPES = 4000
+"""Bubbles that are drawn one by one; more are embedded as an image, or the file would be tens of megabytes."""
+DPI = 200
+"""Of such an image."""
+DISC, LEFT, RIGHT = Path.unit_circle(), Path.wedge(90, 270), Path.wedge(-90, 90)
+READING = {
+    True: "The area of a left half-disc is a client's number of training images of a class, the area of a right one "
+    "that of its test images; the bars on top are the sizes of the clients.",
+    False: "The area of a disc is a client's number of training images of a class; the bars on top are the sizes of "
+    "the clients.",
+}
+"""Whether clients have their own test images → how the picture is read."""
 
 
 def bubbles(partition: FilePath, title: str) -> tuple[Figure, str, str]:
     """Clients along x, classes along y, area ∝ samples; return the figure, its title and its caption.
 
-    A bubble's left half are training samples and its right half test samples, so that neither hides the other.
+    A bubble's left half are training images (with those for validation) and its right half the client's own test
+    images, so that neither hides the other; where all clients share one test set, bubbles are whole. Raises `UserError`
+    for a file that is no partition.
     """
-    counts = read_counts(partition)
-    clients = np.arange(counts.index.get_level_values("client").max() + 1)
-    classes = np.arange(counts.index.get_level_values("label").max() + 1)
-    across, up = steps(len(clients), len(classes))
-    width, height = across * len(clients), up * len(classes)
-    figure = Figure(figsize=(width + 2, height + 1.6), layout="constrained")
+    table, metadata = checked(partition)
+    shape = metadata["clients"], len(metadata["classes"])
+    training, test = class_counts(table, *shape)
+    halved = bool(test.any())
+    drawn = {"train": (training, LEFT if halved else DISC, TRAIN)} | ({"test": (test, RIGHT, TEST)} if halved else {})
+    across, up = steps(*shape)
+    width, height = across * shape[0], up * shape[1]
+    figure = Figure(figsize=(width + 2, height + 1.6), dpi=DPI, layout="constrained")
     sizes, field = figure.subplots(2, 1, sharex=True, height_ratios=[0.8, height])
-    area = 0.8 * across * up * 72**2 / counts.to_numpy().max()
-    draw_field(field, counts, area)
-    field.set(xlabel="Client", ylabel="Class", xlim=(-0.6, len(clients) - 0.4), ylim=(-0.6, len(classes) - 0.4))
-    field.xaxis.set_major_locator(MaxNLocator(20, integer=True, steps=[1, 2, 5, 10]))
-    field.yaxis.set_major_locator(MaxNLocator(max(2, int(height / 0.2)), integer=True, steps=[1, 2, 5, 10]))
-    draw_sizes(sizes, counts.groupby("client").sum().reindex(clients, fill_value=0), numbered=across == WIDEST_STEP)
-    add_legend(figure, field, counts, area)
-    return figure, title, captions.partition(title, counts.sum())
+    largest = max(training.max(), test.max(), 1)
+    area = area_of_an_image(across, up, largest, (training + test).sum() / (width * height))
+    for counts, *look in drawn.values():
+        draw_field(field, counts, area, *look)
+    label_axes(field, shape[0], metadata["classes"], width, height)
+    draw_sizes(sizes, training.sum(axis=1), test.sum(axis=1), numbered=across == WIDEST_STEP)
+    add_legend(figure, field, {name: look for name, (_, *look) in drawn.items()}, area, largest)
+    found = statistics(table, *shape)
+    return figure, title, captions.partition(title, READING[halved], metadata, found)
 
 
 def steps(clients: int, classes: int) -> tuple[float, float]:
@@ -66,36 +73,58 @@ def steps(clients: int, classes: int) -> tuple[float, float]:
     return min(across, STEP_RATIO * up), min(up, STEP_RATIO * across)
 
 
-def draw_field(ax: Axes, counts: pd.DataFrame, area: float) -> None:
-    """Draw the bubbles; `area` is that of a sample, as the square of a diameter in points."""
-    x, y = (counts.index.get_level_values(name) for name in ("client", "label"))
-    for split, (half, colour) in HALVES.items():
-        ax.scatter(x, y, s=area * counts[split], marker=half, color=colour, linewidths=0)
+def area_of_an_image(across: float, up: float, largest: int, density: float) -> float:
+    """Points squared, so that the `largest` bubble fits its place; more where few of many places are taken.
+
+    `density` is the mean number of images on a square inch.
+    """
+    within, widest = 0.8 * across * up / largest, 0.8 * WIDEST_STEP**2 / largest
+    return 72**2 * max(within, min(widest, INK / max(density, 1)))
 
 
-def draw_sizes(ax: Axes, totals: pd.DataFrame, numbered: bool) -> None:
-    """Draw each client's number of samples above the bubbles, as a number too where there is room for it."""
-    ax.bar(totals.index, totals["train"], 0.7, color=TRAIN)
-    ax.bar(totals.index, totals["test"], 0.7, totals["train"], color=TEST)
-    ax.set_ylabel("Samples")
-    ax.margins(y=0.18)
+def label_axes(ax: Axes, clients: int, classes: list[str], width: float, height: float) -> None:
+    """Number the clients; name the classes, or number them where they are many. `ax` is so many inches large."""
+    ax.set(xlabel="Client", ylabel="Class", xlim=(-0.6, clients - 0.4), ylim=(-0.6, len(classes) - 0.4))
+    ax.xaxis.set_major_locator(MaxNLocator(max(2, min(20, int(width / 0.3))), integer=True, steps=[1, 2, 5, 10]))
+    if len(classes) <= MOST_NAMES and height / len(classes) > 0.15:
+        ax.set_yticks(range(len(classes)), classes)
+    else:
+        ax.yaxis.set_major_locator(MaxNLocator(max(2, int(height / 0.2)), integer=True, steps=[1, 2, 5, 10]))
+
+
+def draw_field(ax: Axes, counts: np.ndarray, area: float, marker: Path, colour: str) -> None:
+    """Draw a bubble for each client and class that has images; `area` is that of an image, in points squared."""
+    client, label = np.nonzero(counts)
+    order = np.argsort(-counts[client, label], kind="stable")  # small ones last, or a large neighbour may hide them
+    client, label = client[order], label[order]
+    bubbles = ax.scatter(client, label, s=area * counts[client, label], marker=marker, color=colour, linewidths=0)
+    bubbles.set_rasterized(len(client) > MOST_SHAPES)
+
+
+def draw_sizes(ax: Axes, training: np.ndarray, test: np.ndarray, numbered: bool) -> None:
+    """Draw each client's number of images above the bubbles, as a number too where there is room for it."""
+    clients, totals = np.arange(len(training)), training + test
+    width = 0.7 if len(clients) <= 100 else 1  # gaps between more bars would only be a grey veil
+    ax.bar(clients, training, width, color=TRAIN)
+    ax.bar(clients, test, width, training, color=TEST)
+    ax.set(ylabel="Images", ylim=(0, 1.25 * max(totals.max(), 1)))
     ax.grid(axis="x", visible=False)
     ax.tick_params(axis="x", length=0, labelbottom=False)
-    for client, total in totals.sum(axis=1).items() if numbered else ():
+    for client, total in enumerate(totals) if numbered else ():
         ax.annotate(
             f"{total}", (client, total), (0, 2), textcoords="offset points", ha="center", fontsize=6.5, color=GREY
         )
 
 
-def add_legend(figure: Figure, ax: Axes, counts: pd.DataFrame, area: float) -> None:
-    """Explain the two halves, and show the area of some round numbers of samples."""
-    largest = counts.to_numpy().max()
+def add_legend(figure: Figure, ax: Axes, splits: dict[str, list], area: float, largest: int) -> None:
+    """Explain marker and colour of the `splits`, and show the area of some round numbers of images."""
     numbers = [int(n) for n in MaxNLocator(SIZES, integer=True).tick_values(0, largest) if 0 < n <= largest]
-    shown = [(split, 90, colour) for split, (_, colour) in HALVES.items()]
-    shown += [(f"{n:,} sample{'s' * (n > 1)}", area * n, "#aaaaaa") for n in numbers]
-    markers = [HALVES["test" if text == "test" else "train"][0] for text, _, _ in shown]
+    marker = splits["train"][0]
+    shown = [(name, 90, *look) for name, look in splits.items()]
+    shown += [(f"{n:,} image{'s' * (n > 1)}", area * n, marker, "#aaaaaa") for n in numbers]
     handles = [
-        ax.scatter([], [], s=size, marker=marker, color=colour, linewidths=0, label=text)
-        for marker, (text, size, colour) in zip(markers, shown, strict=True)
+        ax.scatter([], [], s=size, marker=path, color=colour, linewidths=0, label=text)
+        for text, size, path, colour in shown
     ]
-    figure.legend(handles=handles, loc="outside right center", labelspacing=1.0)
+    tallest = np.sqrt(area * numbers[-1]) / rcParams["font.size"]
+    figure.legend(handles=handles, loc="outside right center", labelspacing=max(1.0, tallest - 0.6))

@@ -1,6 +1,6 @@
 """What tables and figures say about themselves: generated from the study, never typed by hand."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -73,7 +73,7 @@ def accuracy_table(results: Results, scores: pd.DataFrame, table: pd.DataFrame) 
     several = len(results.study["seeds"]) > 1
     marks = ", ".join(RANK_MARKS.values())
     sentences = [
-        f"{results.study['title']}: test accuracy on the clients' own test data, over {seeds(results)}.",
+        f"{results.study['title']}: test accuracy on {listing(results.study['tested'])}, over {seeds(results)}.",
         scored_model(results, results.cells),
         counted_rounds(results, scores),
         "Acc.: mean over clients, each counting the same (accuracy.csv also has the mean weighted by test samples)"
@@ -124,10 +124,36 @@ def ablation(results: Results, method: str, data: str, floor: float) -> str:
     return " ".join(sentences)
 
 
-def partition(title: str, totals: pd.Series) -> str:
-    """The caption of the partition bubbles; `totals` counts samples by split ("train", "test")."""
+def partition(title: str, picture: str, metadata: Mapping[str, Any], found: Mapping[str, Any]) -> str:
+    """The caption of a picture of a partition; `found` are its statistics, `picture` says how to read the drawing."""
+    images, size = found["images"], found["size"]
+    kept = f", {images['validation']:,} of them for validation" if images["validation"] else ""
+    held = f"{size['min']:,} to {size['max']:,}" if size["min"] < size["max"] else f"{size['min']:,}"
+    total = images["train"] + images["validation"]
+    sentences = [
+        f"{title}: who holds what.",
+        picture,
+        f"A client holds {held} training images; there are {total:,} in all{kept}.",
+        tested_on(metadata, found),
+    ]
+    if found["jensen_shannon"]["mean"] is not None:
+        sentences.append(distances(found))
+    return " ".join(sentences)
+
+
+def tested_on(metadata: Mapping[str, Any], found: Mapping[str, Any]) -> str:
+    """Which test images the clients of a partition have."""
+    if not found["shared_test"]:
+        return f"Every client has its own test images, {found['images']['test']:,} in all."
+    weighted = ", each weighing its classes as in its own training images" if metadata["test"] == "weighted" else ""
+    return f"All clients share the official test set of {found['shared_test']:,} images{weighted}."
+
+
+def distances(found: Mapping[str, Any]) -> str:
+    """How different the clients of a partition are, in words that say what is measured."""
     return (
-        f"{title}: who holds what. The area of a left half-disc is a client's number of training samples of a class "
-        f"({totals['train']:,} in all), the area of a right one that of its test samples ({totals['test']:,}); the "
-        "bars on top are the sizes of the clients."
+        "The Jensen–Shannon distance between the class distributions of two clients (base 2; 0: equal, 1: no common "
+        f"class) is {found['jensen_shannon']['mean']:.2f} on average over all pairs; the earth mover's distance of a "
+        f"client's class distribution to that of all training images (Σ|pᵢ − p|, 0 to 2) is "
+        f"{found['earth_mover']['mean']:.2f} on average."
     )

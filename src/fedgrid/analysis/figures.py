@@ -1,4 +1,4 @@
-"""Draw one figure: learning curves, ablation bars or a partition (OUT_STEM.svg, .pdf, and .txt with its caption)."""
+"""Draw a figure: learning curves, ablation bars, a partition as bubbles or bars (OUT_STEM.svg, .pdf, .txt: caption)."""
 
 from argparse import ArgumentParser
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from fedgrid.analysis.bubbles import bubbles
 from fedgrid.analysis.command import run
 from fedgrid.analysis.curves import curves
 from fedgrid.analysis.results import load
+from fedgrid.analysis.shares import shares
 from fedgrid.analysis.style import drawing, save
 
 
@@ -27,20 +28,28 @@ def draw_ablation(source: Path, out_stem: Path, method: str, data: str) -> None:
 
 
 def draw_partition(source: Path, out_stem: Path, title: str) -> None:
-    """Draw who holds what in one partition file."""
+    """Draw who holds what in one partition file, as bubbles."""
     with drawing():
         figure, title, caption = bubbles(source, title)
         save(figure, out_stem, title, caption)
 
 
+def draw_shares(source: Path, out_stem: Path, title: str) -> None:
+    """Draw who holds what in one partition file, as bars coloured by class."""
+    with drawing():
+        figure, title, caption = shares(source, title)
+        save(figure, out_stem, title, caption)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Command line: {curves,ablation,partition} SOURCE OUT_STEM with options."""
+    """Command line: {curves,ablation,partition,shares} SOURCE OUT_STEM with options."""
     parser = ArgumentParser(prog="python -m fedgrid.analysis.figures", description=__doc__)
     kinds = parser.add_subparsers(required=True)
     for name, action, source, options in [
         ("curves", draw_curves, "RESULTS", ["data"]),
         ("ablation", draw_ablation, "RESULTS", ["method", "data"]),
         ("partition", draw_partition, "PARTITION", ["title"]),
+        ("shares", draw_shares, "PARTITION", ["title"]),
     ]:
         kind = kinds.add_parser(name, help=action.__doc__, description=action.__doc__)
         kind.add_argument("source", type=Path, metavar=source)

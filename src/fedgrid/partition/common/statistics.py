@@ -1,0 +1,117 @@
+"""How heterogeneous a partition is: sizes, classes held, distances between the clients' class distributions.
+
+A client's *training images* are those of its splits "train" and "validation": what it may learn from. Its class
+distribution p_i is the share of every class among them; clients without training images have none and are left out of
+all distances.
+"""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from scipy.special import entr
+
+from fedgrid.partition.common.rows import EVERYONE, SPLITS, split_numbers
+
+
+def statistics(table: pa.Table, clients: int, classes: int) -> dict[str, Any]:
+    """Plain numbers and lists (JSON) on the rows (client, split, label, domain if any) of a partition.
+
+    images          number of rows by split; `shared_test` of them belong to all clients (client -1)
+    sizes           by split: rows of every client, [clients]; shared rows belong to nobody
+    counts          training images, [clients][classes]
+    domains         by name of a domain: training images of every client, [clients]; empty without domains
+    size            min, median, max and coefficient of variation (population standard deviation / mean) of the
+                    clients' training images, clients without any included
+    classes_held    classes with at least one training image, [clients]
+    jensen_shannon  mean, min, max over all pairs of clients of the Jensen-Shannon distance: the square root of
+                    H((p_i + p_j) / 2) - (H(p_i) + H(p_j)) / 2 with the entropy H in bits; 0 for equal distributions,
+                    1 for clients without a common class (Lin 1991; a metric: Endres and Schindelin 2003)
+    earth_mover     mean and max over clients of Σ_c |p_i(c) - p(c)|, with p the class distribution of all training
+                    images together: what the literature calls earth mover's distance (Zhao et al. 2018, Federated
+                    Learning with Non-IID Data, Sec. 3), from 0 to 2, every client counting the same;
+                    pairwise_mean: mean of Σ_c |p_i(c) - p_j(c)| over all pairs of clients
+
+    A distance is null where there is no pair, or no client, to measure.
+    """
+    client, split = table["client"].to_numpy(), split_numbers(table)
+    own = client != EVERYONE
+    sizes = _tally(clients, client[own], len(SPLITS), split[own]).T
+    counts, _ = class_counts(table, clients, classes)
+    return {
+        "images": {name: int((split == number).sum()) for number, name in enumerate(SPLITS)},
+        "shared_test": int((~own).sum()),
+        "sizes": {name: sizes[number].tolist() for number, name in enumerate(SPLITS)},
+        "counts": counts.tolist(),
+        "domains": _domains(table, clients),
+        "size": _spread(counts.sum(axis=1)),
+        "classes_held": (counts > 0).sum(axis=1).tolist(),
+        **_distances(counts[counts.any(axis=1)]),
+    }
+
+
+def class_counts(table: pa.Table, clients: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Images of every client and class, int64 [clients, classes]: training (with validation) and the client's own test.
+
+    Shared test rows are in neither.
+    """
+    client, label = table["client"].to_numpy(), table["label"].to_numpy()
+    training = _training(table)
+    test = ~training & (client != EVERYONE)
+    return tuple(_tally(clients, client[chosen], classes, label[chosen]) for chosen in (training, test))
+
+
+def _training(table: pa.Table) -> np.ndarray:
+    return (table["client"].to_numpy() != EVERYONE) & (split_numbers(table) != SPLITS.index("test"))
+
+
+def _tally(rows: int, row: np.ndarray, columns: int, column: np.ndarray) -> np.ndarray:
+    """How often every pair of numbers occurs, int64 [rows, columns]."""
+    return np.bincount(row.astype(np.int64) * columns + column, minlength=rows * columns).reshape(rows, columns)
+
+
+def _domains(table: pa.Table, clients: int) -> dict[str, list[int]]:
+    if "domain" not in table.column_names:
+        return {}
+    training = table.filter(pa.array(_training(table)))
+    names = training["domain"].cast(pa.string())
+    if names.null_count:  # a set has a domain for every image or for none
+        return {}
+    found = names.combine_chunks().dictionary_encode()
+    tally = _tally(clients, training["client"].to_numpy(), len(found.dictionary), found.indices.to_numpy())
+    return {name: tally[:, number].tolist() for number, name in enumerate(found.dictionary.to_pylist())}
+
+
+def _spread(sizes: np.ndarray) -> dict[str, float]:
+    variation = float(sizes.std() / sizes.mean()) if sizes.any() else 0.0
+    return {"min": int(sizes.min()), "median": float(np.median(sizes)), "max": int(sizes.max()), "variation": variation}
+
+
+def _distances(counts: np.ndarray) -> dict[str, dict[str, float | None]]:
+    """The distances of clients that all have images, with `counts` [clients, classes] > 0 somewhere."""
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    entropies = entr(shares).sum(axis=1)
+    divergences, differences = [np.empty(0)], [np.empty(0)]
+    for i in range(len(shares) - 1):  # a client at a time: all pairs of 1,000 clients at once would need gigabytes
+        others = slice(i + 1, None)
+        middle = entr((shares[i] + shares[others]) / 2).sum(axis=1)
+        divergences.append(middle - (entropies[i] + entropies[others]) / 2)
+        differences.append(np.abs(shares[i] - shares[others]).sum(axis=1))
+    jensen_shannon = np.sqrt(np.concatenate(divergences).clip(0) / np.log(2))
+    pooled = np.abs(shares - counts.sum(axis=0) / max(counts.sum(), 1)).sum(axis=1)
+    return {
+        "jensen_shannon": {
+            "mean": _over(np.mean, jensen_shannon),
+            "min": _over(np.min, jensen_shannon),
+            "max": _over(np.max, jensen_shannon),
+        },
+        "earth_mover": {
+            "mean": _over(np.mean, pooled),
+            "max": _over(np.max, pooled),
+            "pairwise_mean": _over(np.mean, np.concatenate(differences)),
+        },
+    }
+
+
+def _over(how: Any, values: np.ndarray) -> float | None:
+    return float(how(values)) if len(values) else None
