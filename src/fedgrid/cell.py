@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 import fedgrid
+from fedgrid.devices import chosen
 from fedgrid.engine import data
 from fedgrid.engine.executor import Executor
 from fedgrid.engine.federation import World, dtype_of
@@ -87,7 +88,7 @@ def _check_code(job: Mapping[str, Any]) -> None:
 
 def _world(job: Mapping[str, Any], compute: Compute) -> World:
     spec, files = job["spec"], job["files"]
-    device, training = torch.device(_device(compute.device)), Training(**spec["training"])
+    device, training = chosen(compute.device), Training(**spec["training"])
     places = {part: Path(file) for part, file in files["data"].items()}
     images = data.load(places, Path(files["partition"]), device, dtype_of(training))
     model = load("models", spec["model"]["name"])(**spec["model"]["settings"])
@@ -114,14 +115,6 @@ def executor_for(compute: Compute, device: torch.device, flops: int, together: f
     if kind == "loop":
         return Loop()
     return Stacked(None if compute.client_chunk == "auto" else int(compute.client_chunk))
-
-
-def _device(wanted: str) -> str:
-    if wanted == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    if wanted.startswith("cuda") and not torch.cuda.is_available():
-        raise UserError(f"device: '{wanted}' was asked for, but torch sees no GPU here")
-    return wanted
 
 
 def _metadata(job: Mapping[str, Any], method: Method, world: World, outcome: Outcome) -> dict[str, Any]:

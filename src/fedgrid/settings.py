@@ -28,9 +28,22 @@ class Training(Component):
     "Largest Euclidean norm of a client's gradient; a longer one is scaled down to it."
     participation: float = hp(1.0, above=0, high=1)
     "Share of the clients with data that take part in a round, drawn anew each round; at least one does."
+    augmentation: str = hp("none", choices=("none", "crop-flip"))
+    "Of training images: none, or moved by up to 4 pixels and mirrored at random, as FedSaC's code does on CIFAR."
     eval_every: int = hp(1, low=1)
     "Rounds between evaluations; the initial and the last model are always evaluated."
     dtype: str = hp("float32", choices=("float32", "bfloat16-mixed", "float64"))
     "Numbers of the computation; mixed: networks run in bfloat16, parameters, losses and averages in float32."
     tf32: bool = hp(False)
     "Lets a GPU multiply float32 matrices with 10 bits of mantissa: faster, and no longer to float32's precision."
+
+
+class Backbone(Component):
+    """The network whose frozen features stand for the images."""
+
+    backbone: str = hp("vit_tiny_patch16_224")
+    "A network of timm by its name, or `random`: two fixed random layers, for tests and where no weights are at hand."
+    weights: str = hp("hub")
+    "`hub`: the published weights, downloaded; else a .safetensors or .pth file of them. Nothing to `random`."
+    batch: int = hp(64, low=1)
+    "Images that are computed together; the features are the same, to rounding."

@@ -1,0 +1,166 @@
+"""Frozen features: what a trained network, which is not trained further, makes of the images of a data set.
+
+The features of an image are the network's pooled output before its classifier. They are written in the form of a data
+set whose images are 1×1 with k channels, so a partition and a model treat them as they treat any other images.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fedgrid.data.base import PARTS, Images, Pool, checksum_of, read, read_labels, write
+from fedgrid.data.sources import torchvision_shim
+from fedgrid.devices import chosen
+from fedgrid.errors import UserError, nearest
+from fedgrid.randomness import generator
+from fedgrid.settings import Backbone
+
+RANDOM = "random"
+RANDOM_CHANNELS, RANDOM_GRID, RANDOM_FEATURES = 32, 4, 192
+
+
+class Frozen(nn.Module):
+    """A network and what its images [n, h, w, channels] go through before: division, resizing, normalisation."""
+
+    def __init__(self, network: nn.Module, shape: tuple[int, int, int], mean: tuple, std: tuple, weights: str):
+        """`shape` (channels, height, width), `mean` and `std` are those of the network's inputs."""
+        super().__init__()
+        self.network, self.shape, self.weights = network, shape, weights
+        self.register_buffer("mean", torch.tensor(mean).reshape(-1, 1, 1))
+        self.register_buffer("std", torch.tensor(std).reshape(-1, 1, 1))
+
+    def forward(self, pixels: Tensor, scale: float) -> Tensor:
+        """Features float32 [n, k] of pixels from 0 to `scale`; grey images get equal channels."""
+        channels, *size = self.shape
+        images = pixels.permute(0, 3, 1, 2).float() / scale
+        if list(images.shape[2:]) != size:
+            images = nn.functional.interpolate(images, size, mode="bilinear", antialias=True)
+        return self.network((images.expand(-1, channels, -1, -1) - self.mean) / self.std)
+
+
+def build(
+    files: Mapping[str, Path], outputs: Mapping[str, Path], settings: Mapping[str, Any], device: str, threads: int
+) -> None:
+    """Writes the features of the data set in `files` to `outputs`, both by part; `settings` are those of `Backbone`.
+
+    Pixels become float32 [n, 1, 1, k], as the network gives them; labels and domains stay, captions do not. Images are
+    resized to the network's input (antialiased bilinear). Equal files on equal processors give equal features, bit for
+    bit. Raises UserError where timm, the network or its weights are missing or do not fit.
+    """
+    torch.set_num_threads(threads)
+    torch.backends.cudnn.deterministic = True
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    kind, pool = Backbone(**settings), read(files)
+    frozen = _random(pool.facts["shape"]) if kind.backbone == RANDOM else _pretrained(kind)
+    features = _features(frozen.to(chosen(device)).eval(), pool, kind.batch)
+    images = replace(pool.images, pixels=features[:, None, None], domains=read_labels(files)[0].domains)
+    parts = _split(images, pool.facts["images"]["train"])
+    note = f"features of {kind.backbone}, weights {frozen.weights}"
+    facts = pool.facts | {
+        "shape": [1, 1, features.shape[1]],
+        "dtype": "float32",
+        "scale": 1.0,
+        "mean": [0.0],
+        "std": [1.0],
+        "note": "; ".join(filter(None, [pool.facts["note"], note])),
+        "checksum": checksum_of(parts),
+    }
+    write(outputs, parts, facts)
+
+
+@torch.inference_mode()
+def _features(frozen: Frozen, pool: Pool, batch: int) -> np.ndarray:
+    pixels, device = torch.from_numpy(pool.images.pixels), frozen.mean.device
+    return torch.cat([frozen(some.to(device), pool.facts["scale"]).cpu() for some in pixels.split(batch)]).numpy()
+
+
+def _split(images: Images, train: int) -> dict[str, Images]:
+    def rows(some: slice) -> Images:
+        domains = None if images.domains is None else images.domains[some]
+        return Images(images.pixels[some], images.labels[some], domains)
+
+    return dict(zip(PARTS, (rows(slice(0, train)), rows(slice(train, None))), strict=True))
+
+
+def _random(shape: list[int]) -> Frozen:
+    """A convolution of the images as they are, pooled to a grid, and a projection, with fixed Gaussian weights."""
+    height, width, channels = shape
+    network = nn.Sequential(
+        nn.Conv2d(channels, RANDOM_CHANNELS, 3, padding=1, bias=False),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(RANDOM_GRID),
+        nn.Flatten(),
+        nn.Linear(RANDOM_CHANNELS * RANDOM_GRID**2, RANDOM_FEATURES, bias=False),
+    )
+    with torch.no_grad():
+        for name, weights in network.named_parameters():
+            drawn = generator("random backbone", name).normal(0, weights[0].numel() ** -0.5, weights.shape)
+            weights.copy_(torch.from_numpy(drawn))
+    return Frozen(network, (channels, height, width), (0.5,), (0.5,), RANDOM)
+
+
+def _pretrained(kind: Backbone) -> Frozen:
+    timm = _timm()
+    if not timm.is_model(kind.backbone):
+        raise UserError(f"backbone: unknown network; {nearest(kind.backbone, [RANDOM, *timm.list_models()])}")
+    if kind.weights == "hub":
+        network = _published(timm, kind.backbone)
+    else:
+        network = timm.create_model(kind.backbone, pretrained=False, num_classes=0)
+        _load(network, Path(kind.weights).expanduser())
+    inputs = timm.data.resolve_model_data_config(network)
+    return Frozen(network, inputs["input_size"], inputs["mean"], inputs["std"], _digest(network))
+
+
+def _timm():
+    try:
+        torchvision_shim.load("torchvision")  # timm imports it
+        import timm
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"backbone: {error.name} is missing; pip install 'fedgrid[features]', or take backbone: {RANDOM}"
+        ) from error
+    return timm
+
+
+def _published(timm, name: str) -> nn.Module:
+    try:
+        return timm.create_model(name, pretrained=True, num_classes=0)
+    except (OSError, RuntimeError) as error:
+        raise UserError(
+            f"weights: those of '{name}' could not be downloaded; copy model.safetensors from "
+            f"'{timm.models.get_pretrained_cfg(name).hf_hub_id}' on the Hugging Face hub to this machine and set "
+            f"weights to its path, or take backbone: {RANDOM}"
+        ) from error
+
+
+def _load(network: nn.Module, file: Path) -> None:
+    """Loads all weights of the network; the file may also hold those of the classifier that it lacks."""
+    from timm.models import load_state_dict
+
+    if not file.is_file():
+        raise UserError(f"weights: there is no file {file}; set weights to a .safetensors or .pth file, or to hub")
+    try:
+        state = load_state_dict(str(file), weights_only=True)
+        missing, others = network.load_state_dict(state, strict=False)
+    except Exception as error:  # in how many ways a file of weights can be wrong, only its readers know
+        raise UserError(f"weights: {file} does not hold weights of this network ({type(error).__name__})") from error
+    classifier = network.pretrained_cfg["classifier"] or ()
+    wrong = [f"lacks {n}" for n in missing] + [f"has {n}" for n in others if not n.startswith(classifier)]
+    if wrong:
+        raise UserError(f"weights: {file} is of another network, it {wrong[0]}")
+
+
+def _digest(network: nn.Module) -> str:
+    """16 hexadecimal digits of the SHA-256 over names and values of all weights, whichever file they came in."""
+    total = hashlib.sha256()
+    for name, weights in network.state_dict().items():
+        total.update(name.encode())
+        total.update(weights.numpy().tobytes())
+    return total.hexdigest()[:16]
