@@ -21,7 +21,7 @@ class Killed(Exception):
 
 @cache
 def digits():
-    return Digits().load(None, None)["train"]
+    return Digits().load(None, None).parts["train"]
 
 
 def draw(labels_wanted, start=0):

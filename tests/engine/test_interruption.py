@@ -48,7 +48,7 @@ def planned(folder, **training):
     }
     cell = resolved(study).cells[0]
     if not cell.split.file.exists():
-        build_data(cell.split.data.job(None, None))
+        build_data(cell.split.data.job(None, None, "cpu", 1))
         build_partition(cell.split.job())
     return cell
 

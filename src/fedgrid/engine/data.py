@@ -14,6 +14,7 @@ from fedgrid.data.base import read
 from fedgrid.engine.method import Batch
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata
+from fedgrid.partition.common.rows import EVERYONE
 
 LARGE_BATCH = {"cpu": 64, "cuda": 1024}
 "Images of one client in a batch of a pass without gradient: what fits a processor's cache, what fills a GPU."
@@ -21,7 +22,7 @@ LARGE_BATCH = {"cpu": 64, "cuda": 1024}
 
 @dataclass(frozen=True)
 class ClientData:
-    """Images uint8 [n, channels, height, width] of all clients, labels [n], and each client's indices into them.
+    """Images [n, channels, height, width] of all clients (uint8, or float features), labels [n], and indices into them.
 
     The images lie in memory with their channels last, in which order convolutions are fastest.
     """
@@ -30,10 +31,15 @@ class ClientData:
     labels: Tensor
     train: list[Tensor]
     test: list[Tensor]
+    "The same tensor for all clients where they share the official test set."
     classes: int
     centre: Tensor
     spread: Tensor
     "Subtracted from and divided out of every channel [1, channels, 1, 1]; their type is that of the computation."
+    validation: list[Tensor] | None = None
+    "Indices of images held out for validation, where the partition holds any out."
+    weighted: bool = False
+    "Whether a test image counts by the share of its class among the client's training images."
 
     @property
     def clients(self) -> int:
@@ -75,13 +81,18 @@ def load(
         raise UserError(f"{partition}: made for other images than {data_files['train']}; delete it and run again")
     table = pq.read_table(partition, columns=["client", "split", "index"])
     client, index = table["client"].to_numpy(), table["index"].to_numpy()
-    train = np.asarray(table["split"].to_pylist()) == "train"
+    split = np.asarray(table["split"].to_pylist())
     used, position = np.unique(index, return_inverse=True)  # only these images go to the device
     clients = metadata["clients"]
     channels = pool.facts["shape"][2]
 
-    def lists(chosen: np.ndarray) -> list[Tensor]:
-        return [torch.from_numpy(position[chosen & (client == i)]).to(device) for i in range(clients)]
+    def lists(name: str) -> list[Tensor]:
+        chosen = split == name
+        if (client[chosen] == EVERYONE).any():
+            return [torch.from_numpy(position[chosen]).to(device)] * clients
+        order = np.flatnonzero(chosen)[np.argsort(client[chosen], kind="stable")]
+        cuts = np.searchsorted(client[order], np.arange(1, clients))
+        return [torch.from_numpy(rows).to(device) for rows in np.split(position[order], cuts)]
 
     def constant(name: str) -> Tensor:
         values = torch.tensor(pool.facts[name], dtype=dtype, device=device) * pool.facts["scale"]
@@ -90,4 +101,7 @@ def load(
     pixels = torch.from_numpy(pool.images.pixels[used]).to(device).permute(0, 3, 1, 2)
     labels = torch.from_numpy(pool.images.labels[used]).to(device)
     classes = len(pool.facts["classes"])
-    return ClientData(pixels, labels, lists(train), lists(~train), classes, constant("mean"), constant("std"))
+    held_out = lists("validation") if (split == "validation").any() else None
+    constants = constant("mean"), constant("std")
+    weighted = metadata["test"] == "weighted"
+    return ClientData(pixels, labels, lists("train"), lists("test"), classes, *constants, held_out, weighted)

@@ -1,10 +1,11 @@
 """Scores of models on every client's own test images."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, one_hot
 
 from fedgrid.engine.federation import Federation, World
 from fedgrid.engine.method import At, Batch, Method, State
@@ -12,46 +13,73 @@ from fedgrid.tree import Tree
 
 Record = Callable[[str, list[int], Tensor], None]
 "(metric, clients [n], values [n])."
+Hits = Callable[[Tensor, Tensor], dict[str, Tensor]]
 
 
 def evaluate(method: Method, everyone: Federation, participants: Federation | None, s: State, record: Record) -> None:
     """Records accuracy and mean loss of the global, the personal and the just trained models.
 
     A client without training or without test images has no rows. The trained models are those of the last round's
-    participants.
+    participants. Scores on images held out for validation are recorded beside, as ``validation_…``.
     """
+    data, shared, personal = everyone.world.data, method.global_model(s), method.personal(everyone, s)
+    for images in ("test", "validation") if data.validation is not None else ("test",):
+        hits = partial(_hits, by_class=data.classes if data.weighted and images == "test" else None)
 
-    def shared_model(theta: Tree, batch: Batch, at: At) -> dict[str, Tensor]:
-        return _hits(at.model(at.server.theta, batch.x), batch.y)
+        def shared_model(theta: Tree, batch: Batch, at: At, hits: Hits = hits) -> dict[str, Tensor]:
+            return hits(at.model(at.server.theta, batch.x), batch.y)
 
-    def own_model(theta: Tree, batch: Batch, at: At) -> dict[str, Tensor]:
-        return _hits(method.predict(theta, batch.x, at), batch.y)
+        def own_model(theta: Tree, batch: Batch, at: At, hits: Hits = hits) -> dict[str, Tensor]:
+            return hits(method.predict(theta, batch.x, at), batch.y)
 
-    shared, personal = method.global_model(s), method.personal(everyone, s)
-    if shared is not None:
-        sums = everyone.test({}, shared_model, server={"theta": shared})
-        for name in ["global", "personal"] if personal is None else ["global"]:
-            _record(everyone, sums, name, record)
-    if personal is not None:
-        _record(everyone, everyone.test(personal, own_model, server=s.server), "personal", record)
-    if s.trained is not None and participants is not None:
-        _record(participants, participants.test(s.trained, own_model, server=s.server), "trained", record)
-
-
-def _hits(scores: Tensor, labels: Tensor) -> dict[str, Tensor]:
-    """Images that are classified correctly and their summed cross entropy, float64."""
-    correct = (scores.argmax(dim=1) == labels).sum()
-    return {"correct": correct.double(), "loss": cross_entropy(scores.double(), labels, reduction="sum")}
+        if shared is not None:
+            sums = everyone.test({}, shared_model, server={"theta": shared}, images=images)
+            for name in ["global", "personal"] if personal is None else ["global"]:
+                _record(everyone, images, sums, name, record)
+        if personal is not None:
+            sums = everyone.test(personal, own_model, server=s.server, images=images)
+            _record(everyone, images, sums, "personal", record)
+        if s.trained is not None and participants is not None:
+            sums = participants.test(s.trained, own_model, server=s.server, images=images)
+            _record(participants, images, sums, "trained", record)
 
 
-def _record(fed: Federation, sums: Mapping[str, Tensor], name: str, record: Record) -> None:
-    train, test, clients = fed.world.data.train, fed.world.data.test, fed.ids.tolist()
-    tested = [row for row, client in enumerate(clients) if len(train[client]) and len(test[client])]
+def _hits(scores: Tensor, labels: Tensor, by_class: int | None) -> dict[str, Tensor]:
+    """Images that are classified correctly and their summed cross entropy, float64; [C] where `by_class` is C."""
+    correct = (scores.argmax(dim=1) == labels).double()
+    if by_class is None:
+        return {"correct": correct.sum(), "loss": cross_entropy(scores.double(), labels, reduction="sum")}
+    of_class = one_hot(labels, by_class).double()
+    losses = cross_entropy(scores.double(), labels, reduction="none")
+    return {"correct": correct @ of_class, "loss": losses @ of_class}
+
+
+def _record(fed: Federation, images: str, sums: Mapping[str, Tensor], name: str, record: Record) -> None:
+    data, clients = fed.world.data, fed.ids.tolist()
+    lists = getattr(data, images)
+    tested = [row for row, client in enumerate(clients) if len(data.train[client]) and len(lists[client])]
     ids = [clients[row] for row in tested]
-    images = torch.tensor([len(test[client]) for client in ids], dtype=torch.float64)
-    for metric, total in (("accuracy", sums.get("correct")), ("loss", sums.get("loss"))):
-        if tested:
-            record(f"{metric}_{name}", ids, total[tested].cpu() / images)
+    if not tested:
+        return
+    prefix = "" if images == "test" else f"{images}_"
+    for metric, total in (("accuracy", sums.correct), ("loss", sums.loss)):
+        total = total[tested].cpu()
+        if total.dim() == 1:
+            means = total / torch.tensor([len(lists[client]) for client in ids], dtype=torch.float64)
+        else:
+            means = _weighted(total, data.counts[ids].cpu(), data.labels[lists[ids[0]]].cpu())
+        record(f"{prefix}{metric}_{name}", ids, means)
+
+
+def _weighted(totals: Tensor, counts: Tensor, labels: Tensor) -> Tensor:
+    """Σ_c q_ic·(mean over class c) [n] of totals [n, C]; q_i: class shares of client i's training images.
+
+    The score of FedSaC's and pFedGraph's codes. `counts` [n, C] are training images, `labels` those of the test images:
+    a class that they lack has no mean and no share.
+    """
+    images = torch.bincount(labels, minlength=totals.shape[1]).double()
+    shares = counts * (images > 0)
+    return (shares / shares.sum(dim=1, keepdim=True) * totals / images.clamp(min=1)).sum(dim=1)
 
 
 def sizes(world: World) -> Mapping[str, Tensor]:

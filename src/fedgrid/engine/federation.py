@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fedgrid.augmentation import cropped_and_flipped
 from fedgrid.engine.data import ClientData
 from fedgrid.engine.executor import Executor, Loss, Measurement, Pass, Step, Trained
 from fedgrid.engine.optimizers import Optimizer, study_optimizer
@@ -147,7 +148,7 @@ class Federation:
         finite.
         """
         task = self._pass(theta, server, clients, epochs, stream)
-        return self.world.executor.train(task, loss, optimizer or self.optimizer, part)
+        return self.world.executor.train(task, self._augmented(loss), optimizer or self.optimizer, part)
 
     def iterate(
         self,
@@ -165,7 +166,7 @@ class Federation:
         or gradients taken elsewhere (pFedMe, Per-FedAvg). It takes its gradients with `torch.func.grad`, since it is
         called without autograd; its tree may nest. The rest is as in `train`.
         """
-        return self.world.executor.iterate(self._pass(theta, server, clients, epochs, stream), step)
+        return self.world.executor.iterate(self._pass(theta, server, clients, epochs, stream), self._augmented(step))
 
     def measure(
         self,
@@ -181,9 +182,22 @@ class Federation:
         """
         return self._measure(theta, measurement, server, clients, "train")
 
-    def test(self, theta: Tree, measurement: Measurement, *, server: Mapping[str, Any] | None = None) -> Bundle:
-        """The same over each client's test images; for evaluation alone, no method may train on what it gives."""
-        return self._measure(theta, measurement, server, None, "test")
+    def test(
+        self,
+        theta: Tree,
+        measurement: Measurement,
+        *,
+        server: Mapping[str, Any] | None = None,
+        images: str = "test",
+    ) -> Bundle:
+        """The same over each client's ``test`` or ``validation`` images; for evaluation alone, not for methods."""
+        return self._measure(theta, measurement, server, None, images)
+
+    def _augmented(self, function: Loss | Step) -> Any:
+        """A loss or a step that sees augmented images, where the study wants them."""
+        if self.training.augmentation == "none":
+            return function
+        return lambda theta, batch, at: function(theta, replace(batch, x=cropped_and_flipped(batch.x, at)), at)
 
     def _measure(
         self,

@@ -1,0 +1,27 @@
+"""Augmentation of training images: the same function of a client's batch and key in both executors."""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from fedgrid.engine.method import At
+
+PADDING = 4
+"Pixels by which an image may move in each direction."
+
+
+def cropped_and_flipped(x: Tensor, at: At) -> Tensor:
+    """Each image of a batch [B, channels, height, width] moved by up to 4 pixels and, one in two, mirrored.
+
+    The usual augmentation of CIFAR (random crop of the image padded by 4, horizontal flip), as in FedSaC's code. What
+    moves in has the mean colour, zero after normalisation, where torchvision's recipe has black.
+    """
+    batch, _, height, width = x.shape
+    down, right, mirrored = at.uniform("augmentation", x.new_empty(3, batch))
+    span = 2 * PADDING + 1
+    rows = torch.arange(height, device=x.device) + (down * span).floor().long()[:, None]
+    columns = torch.arange(width, device=x.device) + (right * span).floor().long()[:, None]
+    columns = torch.where(mirrored[:, None] < 0.5, columns, columns.flip(1))
+    wide = pad(x, [PADDING] * 4)
+    tall = wide.gather(2, rows[:, None, :, None].expand(-1, x.shape[1], -1, wide.shape[3]))
+    return tall.gather(3, columns[:, None, None, :].expand(-1, x.shape[1], height, -1))

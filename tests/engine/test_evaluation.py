@@ -1,0 +1,88 @@
+"""What clients are tested on: their own images or the official ones, weighted or not; held-out images beside."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import worlds
+from torch.testing import assert_close
+
+from fedgrid.engine.data import load
+from fedgrid.engine.loop import Loop
+from fedgrid.engine.rounds import federate
+from fedgrid.engine.stacked import Stacked
+from fedgrid.prepare import build_data, build_partition
+
+
+def scores(world, metric):
+    """Values of a metric after the last round, by client."""
+    rows = federate(worlds.method("fedavg"), world).progress.record.rows
+    *_, (_, _, clients, values) = [row for row in rows if row[1] == metric]
+    return dict(zip(clients, values, strict=True))
+
+
+def predictions(world, index):
+    outcome = federate(worlds.method("fedavg"), world)
+    theta = outcome.progress.state.server.theta
+    return world.model(theta, world.data.batch(index).x)
+
+
+@pytest.mark.parametrize("executor", [Loop, Stacked])
+def test_the_official_test_set_weighted_by_a_clients_classes(executor):
+    train = [worlds.draw([0, 0, 0, 1]), worlds.draw([2, 3], 40), worlds.draw([1, 8], 80)]
+    official = torch.tensor(worlds.draw([0, 0, 1, 2, 2, 2, 3, 5], 400))
+    world = worlds.world(train, executor=executor())
+    shared = replace(world, data=replace(world.data, test=[official] * 3, weighted=True))
+    hit = (predictions(shared, official).argmax(dim=1) == shared.data.labels[official]).double().numpy()
+    found = scores(shared, "accuracy_global")
+    of_class = {c: hit[shared.data.labels[official].numpy() == c].mean() for c in (0, 1, 2, 3)}
+    assert found[0] == pytest.approx(0.75 * of_class[0] + 0.25 * of_class[1])
+    assert found[1] == pytest.approx(0.5 * of_class[2] + 0.5 * of_class[3])
+    assert found[2] == pytest.approx(of_class[1])  # no test image shows its class 8
+    unweighted = replace(world, data=replace(world.data, test=[official] * 3))
+    assert list(scores(unweighted, "accuracy_global").values()) == pytest.approx([hit.mean()] * 3)
+
+
+def test_validation_images_are_scored_beside_and_change_nothing():
+    world = worlds.ragged()
+    held_out = [torch.tensor(worlds.draw([1, 2], 900 + 50 * i)) for i in range(5)]
+    both = replace(world, data=replace(world.data, validation=held_out))
+    assert scores(both, "accuracy_personal") == scores(world, "accuracy_personal")
+    other = replace(world, data=replace(world.data, test=held_out))
+    assert scores(both, "validation_accuracy_trained") == scores(other, "accuracy_trained")
+    assert scores(both, "validation_loss_global") == scores(other, "loss_global")
+
+
+@pytest.mark.parametrize("test", ["own", "official", "weighted"])
+def test_a_partition_as_it_is_read(tmp_path, test):
+    files = {part: str(tmp_path / f"{part}.parquet") for part in ("train", "test")}
+    settings = {"size": 8, "train_images": 300, "test_images": 60}
+    build_data({"spec": {"name": "synthetic", "settings": settings}, "files": files, "root": None, "download": None})
+    partition = {"name": "quantity", "settings": {"clients": 4, "test": test, "validation": 0.25}, "seed": 0}
+    build_partition({"spec": partition, "data": files, "file": str(tmp_path / "p.parquet")})
+    places = {part: tmp_path / f"{part}.parquet" for part in ("train", "test")}
+    data = load(places, tmp_path / "p.parquet", torch.device("cpu"))
+    lists = [data.train, data.validation, *([data.test] if test == "own" else [])]
+    own = torch.cat([index for rows in lists for index in rows])
+    assert len(own.unique()) == len(own) == (360 if test == "own" else 300)
+    assert data.weighted == (test == "weighted")
+    sizes = np.array([[len(index) for index in rows] for rows in (data.train, data.validation)])
+    assert abs(sizes[1] - 0.25 * sizes.sum(axis=0)).max() <= 0.5
+    if test != "own":
+        assert all(index is data.test[0] for index in data.test) and len(data.test[0]) == 60
+        assert not set(data.test[0].tolist()) & set(own.tolist())
+
+
+def test_augmented_images_are_those_of_the_key_in_both_executors():
+    loop, stacked, plain = (
+        federate(worlds.method("fedcosr"), worlds.ragged(executor=executor, dtype="float64", **given)).progress.state
+        for executor, given in (
+            (Loop(), {"augmentation": "crop-flip"}),
+            (Stacked(), {"augmentation": "crop-flip"}),
+            (Loop(), {}),
+        )
+    )
+    for name, value in loop.clients.theta.items():
+        assert_close(value, stacked.clients.theta[name], rtol=1e-9, atol=1e-12)
+    assert any((value != plain.clients.theta[name]).any() for name, value in loop.clients.theta.items())

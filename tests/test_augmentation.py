@@ -1,0 +1,36 @@
+"""Augmented images are shifted and mirrored copies, chosen by the key alone."""
+
+import torch
+
+from fedgrid.augmentation import PADDING, cropped_and_flipped
+from fedgrid.engine.method import At
+from fedgrid.tree import Bundle
+
+
+def augmented(x, key=5):
+    return cropped_and_flipped(x, At(None, Bundle({}), Bundle({}), key))
+
+
+def candidates(image):
+    """Every copy that may come of an image [C, H, W]."""
+    wide = torch.nn.functional.pad(image, [PADDING] * 4)
+    height, width = image.shape[1:]
+    span = range(2 * PADDING + 1)
+    moved = [wide[:, i : i + height, j : j + width] for i in span for j in span]
+    return torch.stack(moved + [copy.flip(2) for copy in moved])
+
+
+def test_every_image_is_one_of_its_own_copies():
+    x = torch.randn(40, 3, 7, 9)
+    pairs = zip(x, augmented(x), strict=True)
+    found = [(candidates(image) == copy).flatten(1).all(dim=1).nonzero() for image, copy in pairs]
+    assert all(len(place) for place in found)
+    assert len({int(place[0]) for place in found}) > 20  # they do not all go the same way
+    flipped = sum(int(place[0]) >= 81 for place in found)
+    assert 8 < flipped < 32
+
+
+def test_the_key_decides():
+    x = torch.randn(8, 1, 8, 8)
+    assert torch.equal(augmented(x), augmented(x))
+    assert not torch.equal(augmented(x), augmented(x, key=6))
