@@ -22,6 +22,7 @@ from torch.utils.data import TensorDataset
 
 from benchmarks import plain
 from fedgrid.cell import MAXRSS_UNIT
+from fedgrid.data.base import Labels
 from fedgrid.engine.data import ClientData
 from fedgrid.engine.federation import World
 from fedgrid.engine.loop import Loop
@@ -73,7 +74,7 @@ def dealt(job: dict[str, Any], labels: np.ndarray) -> tuple[list[Tensor], list[T
         parts = np.array_split(np.arange(len(labels)), job["clients"])
         cut = round(0.75 * len(parts[0]))
         return [torch.from_numpy(p[:cut]) for p in parts], [torch.from_numpy(p[cut:]) for p in parts]
-    table = Dirichlet(clients=job["clients"], beta=0.1).split(labels, CLASSES, 0).to_pandas()
+    table = Dirichlet(clients=job["clients"], beta=0.1).split(Labels(labels, len(labels), CLASSES), 0).to_pandas()
     groups = {key: torch.tensor(rows["index"].to_list()) for key, rows in table.groupby(["client", "split"])}
     nothing = torch.zeros(0, dtype=torch.long)
     return tuple([groups.get((i, part), nothing) for i in range(job["clients"])] for part in ("train", "test"))

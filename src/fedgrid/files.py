@@ -57,6 +57,11 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+def write_json(path: Path, value: Any) -> None:
+    """Writes plain values as a JSON file with sorted keys, in one step."""
+    write_text(path, json.dumps(value, sort_keys=True, ensure_ascii=False, indent=1) + "\n")
+
+
 def read_metadata(path: Path) -> dict[str, Any]:
     """The JSON metadata of a Parquet file of fedgrid; UserError where there is none or the file is damaged."""
     try:

@@ -5,7 +5,7 @@ from pathlib import Path
 OUT = STUDY.folder
 VARIANTS = [method.variant.name for method in STUDY.methods]
 ABLATED = sorted({name for name in VARIANTS if VARIANTS.count(name) > 1})
-DATA_NAMES = [data.variant.name for data in STUDY.data]
+DATA_NAMES = [data.label for data in STUDY.data]
 
 # name -> (kind, file that it is drawn from, options); of the partitions, those of the first seed are pictured
 DRAWN = {f"curves-{d}": ("curves", f"{OUT}/results.parquet", {"data": d}) for d in DATA_NAMES}
@@ -13,8 +13,9 @@ for m, d in product(ABLATED, DATA_NAMES):
     DRAWN[f"ablation-{m}-{d}"] = ("ablation", f"{OUT}/results.parquet", {"method": m, "data": d})
 for cell in STUDY.cells:
     if cell.seed == STUDY.text["seeds"][0]:
-        name = f"partition-{cell.split.data.variant.name}-{cell.heterogeneity}"
-        DRAWN[name] = ("partition", cell.split.file, {"title": manifest.title(cell.split)})
+        for kind in ("partition", "shares"):
+            name = f"{kind}-{cell.split.data.label}-{cell.heterogeneity}"
+            DRAWN[name] = (kind, cell.split.file, {"title": manifest.title(cell.split)})
 FIGURES = expand(f"{OUT}/figures/{{figure}}.svg", figure=DRAWN)
 
 

@@ -20,13 +20,11 @@ try:
 except UserError as error:
     sys.exit(complain(error))
 
-STORE = STUDY.store
-DATA = {data.key: data for data in STUDY.data}
-CONFIGFILE = workflow.configfiles[-1]
-SPLITS = {split.key: split for split in STUDY.splits}
+STORE, COMPUTE, CONFIGFILE = STUDY.store, STUDY.text["compute"], workflow.configfiles[-1]
+DATA = {data.key: data for data in STUDY.kept}
+SPLITS = {(split.key, str(split.seed)): split for split in STUDY.splits}
 CELLS = {cell.key: cell for cell in STUDY.cells}
 LOCK = StoreLock(STORE)
-COMPUTE = STUDY.text["compute"]
 
 # jobs run with the interpreter that runs Snakemake, whether or not its environment is activated; what they say goes to
 # their log, and its end to the terminal where they fail
@@ -43,7 +41,8 @@ def unless_built(file, *inputs):
 
 wildcard_constraints:
     key="[0-9a-f]{16}",
-    figure=r"(curves|ablation|partition)-[\w.-]+",
+    figure=r"(curves|ablation|partition|shares)-[\w.-]+",
     method=r"\w+",
-    data=r"\w+",
+    data=r"[\w.-]+",
+    kind="data|features",
     seed=r"\d+",

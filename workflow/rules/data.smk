@@ -1,32 +1,33 @@
-# Data sets and partitions. Their keys stand in their paths; times and shell texts mean nothing.
+# Data sets, their features, and partitions. Their keys stand in their paths; times and shell texts mean nothing.
 
 
 rule data:
+    input:
+        lambda w: DATA[w.key].images.files.values() if DATA[w.key].images else [],
     output:
-        train=f"{STORE}/data/{{data}}-{{key}}/train.parquet",
-        test=f"{STORE}/data/{{data}}-{{key}}/test.parquet",
+        multiext(f"{STORE}/{{kind}}/{{data}}-{{key}}/", "train.parquet", "test.parquet"),
     log:
-        f"{STORE}/logs/data/{{data}}-{{key}}.log",
+        f"{STORE}/logs/{{kind}}/{{data}}-{{key}}.log",
     priority: 20
     conda:
         "../envs/fedgrid.yaml"
     params:
-        job=lambda wildcards: canonical(DATA[wildcards.key].job(DATA_ROOT, STUDY.downloads)),
+        job=lambda w: canonical(DATA[w.key].job(DATA_ROOT, STUDY.downloads, COMPUTE["device"], COMPUTE["threads"])),
     shell:
-        "logged {log:q} python -m fedgrid.prepare data {params.job:q}"
+        "logged {log:q} python -m fedgrid.prepare {wildcards.kind} {params.job:q}"
 
 
 rule partition:
     input:
-        lambda wildcards: unless_built(SPLITS[wildcards.key].file, *SPLITS[wildcards.key].data.files.values()),
+        lambda w: unless_built(SPLITS[w.key, w.seed].file, *SPLITS[w.key, w.seed].data.files.values()),
     output:
-        f"{STORE}/partitions/{{data}}/{{heterogeneity}}/s{{seed}}-{{key}}.parquet",
+        multiext(f"{STORE}/partitions/{{data}}/{{heterogeneity}}-{{key}}/seed={{seed}}", ".parquet", ".json"),
     log:
-        f"{STORE}/logs/partitions/{{data}}/{{heterogeneity}}/s{{seed}}-{{key}}.log",
+        f"{STORE}/logs/partitions/{{data}}/{{heterogeneity}}-{{key}}/seed={{seed}}.log",
     priority: 10
     conda:
         "../envs/fedgrid.yaml"
     params:
-        job=lambda wildcards: canonical(SPLITS[wildcards.key].job()),
+        job=lambda w: canonical(SPLITS[w.key, w.seed].job()),
     shell:
         "logged {log:q} python -m fedgrid.prepare partition {params.job:q}"

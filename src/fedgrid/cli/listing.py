@@ -40,7 +40,7 @@ def _block(name: str, found: dict[str, Any]) -> str:
 
 def _text(value: Any) -> str:
     if isinstance(value, list):
-        return "×".join(map(str, value))
+        return ("×" if isinstance(value[0], int) else ", ").join(map(str, value))
     if isinstance(value, bool) or value is None:
         return str(value).lower()
     return f"{value:g}" if isinstance(value, float) else str(value)
@@ -48,7 +48,7 @@ def _text(value: Any) -> str:
 
 def _limits(parameter: dict[str, Any]) -> str:
     if "choices" in parameter:
-        return f" ({' | '.join(parameter['choices'])})"
+        return f" ({' | '.join(map(str, parameter['choices']))})"
     signs = {"low": "≥", "above": ">", "high": "≤"}
     limits = [f"{sign} {parameter[key]:g}" for key, sign in signs.items() if key in parameter]
     return f" ({', '.join(limits)})" if limits else ""

@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from fedgrid.cli.parsing import with_examples
 from fedgrid.components import describe, parse_setting
 from fedgrid.errors import UserError
 from fedgrid.files import check_writable, read_metadata
 from fedgrid.grid.catalog import description
 from fedgrid.grid.cells import Cell
-from fedgrid.grid.study import Study, data_root, resolved
+from fedgrid.grid.study import PUBLISHED, Study, data_root, resolved
 from fedgrid.loading import load, names
 from fedgrid.settings import Training
 
@@ -27,13 +29,15 @@ EXAMPLES = """
 def add_commands(commands: argparse._SubParsersAction) -> None:
     parser = with_examples(commands, "run", "train one cell without Snakemake", EXAMPLES)
     parser.add_argument("method", metavar="METHOD", help="a name (see fedgrid methods) or path/to/mine.py")
-    parser.add_argument("--data", default="digits", help="data set (default: digits)")
+    parser.add_argument("--data", default="digits", help="data set, or the path of one's own (default: digits)")
     parser.add_argument("--partition", default="dirichlet", help="kind of heterogeneity (default: dirichlet)")
     parser.add_argument("--model", default="mlp", help="model (default: mlp)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="a hyperparameter of the method"
     )
+    parser.add_argument("--data-set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the data")
+    parser.add_argument("--features", metavar="BACKBONE", help="train on frozen features, such as vit_tiny_patch16_224")
     parser.add_argument("--model-set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the model")
     parser.add_argument("--out", type=Path, help="result file (default: its place in the store)")
     parser.add_argument("--results", default="results", help="folder of the store (default: results)")
@@ -65,7 +69,7 @@ def _run(arguments: argparse.Namespace) -> int:
     cell = study.cells[0]
     out = arguments.out or cell.file
     if not _finished(out, cell):
-        _prepare(study, cell)
+        _prepare(study, cell, arguments)
         if code := _train(cell, out, arguments):
             return code
     _print_scores(out, cell)
@@ -79,22 +83,31 @@ def _study(arguments: argparse.Namespace) -> dict[str, Any]:
     method = description("methods", arguments.method, cache)
     model = description("models", arguments.model, cache)
     given = {k[8:]: v for k, v in vars(arguments).items() if k.startswith("setting_") and v is not None}
-    training, partition = describe(Training), describe(load("partition", arguments.partition))
+    published = arguments.partition.startswith(PUBLISHED)
+    training, partition = describe(Training), describe(load("partition", "file" if published else arguments.partition))
     ours = {p["name"] for p in training["parameters"]}
     entry = dict(parse_setting(method, text, "--set") for text in arguments.set)
     model_settings = dict(parse_setting(model, text, "--model-set") for text in arguments.model_set)
+    features = {"features": arguments.features} if arguments.features else {}
     return {
         "name": "run",
         "results": arguments.results,
         "download": not arguments.no_download,
         "data_root": arguments.data_root,
-        "data": arguments.data,
+        "data": {"name": arguments.data} | dict(map(_data_setting, arguments.data_set)) | features,
         "heterogeneity": [{"partition": arguments.partition} | _typed(partition, given, ours)],
         "methods": {method["name"]: {"method": arguments.method} | entry},
         "model": {"name": arguments.model} | model_settings,
         "training": _typed(training, {k: v for k, v in given.items() if k in ours}, set()),
         "seeds": [arguments.seed],
     }
+
+
+def _data_setting(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UserError(f"--data-set: '{text}' is not of the form name=value")
+    return name, yaml.safe_load(value)
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -130,13 +143,15 @@ def _finished(out: Path, cell: Cell) -> bool:
     return True
 
 
-def _prepare(study: Study, cell: Cell) -> None:
-    """Builds the data set and the partition where the store lacks them."""
-    from fedgrid.prepare import build_data, build_partition
+def _prepare(study: Study, cell: Cell, arguments: argparse.Namespace) -> None:
+    """Builds the data set, its features and the partition where the store lacks them."""
+    from fedgrid.prepare import JOBS, build_partition
 
     data = cell.split.data
-    if not all(file.is_file() for file in data.files.values()):
-        build_data(data.job(data_root(study.text), study.downloads))
+    for wanted in (data.images, data) if data.images else (data,):
+        if not all(file.is_file() for file in wanted.files.values()):
+            how = arguments.device, arguments.threads
+            JOBS[wanted.kind](wanted.job(data_root(study.text), study.downloads, *how))
     if not cell.split.file.is_file():
         build_partition(cell.split.job())
 
@@ -162,7 +177,7 @@ def _print_scores(out: Path, cell: Cell) -> None:
     import pyarrow.parquet as pq
 
     metadata, table = read_metadata(out), pq.read_table(out).to_pandas()
-    print(f"{cell.method.title} on {cell.split.data.variant.name}, {cell.heterogeneity}, seed {cell.seed}: ", end="")
+    print(f"{cell.method.title} on {cell.split.data.label}, {cell.heterogeneity}, seed {cell.seed}: ", end="")
     print(f"{metadata['status']}, {metadata['rounds']} rounds, {metadata['costs']['seconds']['total']:.1f} s")
     if metadata["reason"]:
         print(f"  {metadata['reason']}")

@@ -17,7 +17,10 @@ from fedgrid.grid.cells import Cell
 from fedgrid.grid.study import Study, read, resolved
 
 DEFAULT = Path("config/study.yaml")
-KEPT = ("cells/**/*.parquet", "partitions/**/*.parquet", "data/*/*.parquet", "checkpoints/*", "status/*", "**/.*.tmp")
+KEPT = (
+    *("cells/**/*.parquet", "partitions/**/*.parquet", "partitions/**/*.json"),
+    *("data/*/*.parquet", "features/*/*.parquet", "checkpoints/*", "status/*", "**/.*.tmp"),
+)
 MARKS = {"done": "✓", "diverged": "!", "running": "▶", "failed": "✗", "missing": "·"}
 
 
@@ -63,7 +66,7 @@ def _plan(arguments: argparse.Namespace) -> int:
 def _status(arguments: argparse.Namespace) -> int:
     study = _read(arguments.configfile)
     states = {cell.key: _state(cell, study.store) for cell in study.cells}
-    columns = list(dict.fromkeys((c.split.data.variant.name, c.heterogeneity) for c in study.cells))
+    columns = list(dict.fromkeys((c.split.data.label, c.heterogeneity) for c in study.cells))
     heads = [f"{data} {heterogeneity}" for data, heterogeneity in columns]
     width = max(len(method.label) for method in study.methods)
     print(" " * width, *heads, sep="  ")
@@ -81,7 +84,7 @@ def _status(arguments: argparse.Namespace) -> int:
 
 
 def _column(cell: Cell) -> tuple[str, str]:
-    return cell.split.data.variant.name, cell.heterogeneity
+    return cell.split.data.label, cell.heterogeneity
 
 
 def _state(cell: Cell, store: Path) -> tuple[str, str]:

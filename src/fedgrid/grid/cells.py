@@ -2,18 +2,21 @@
 
 The key of a file stands in its path and covers all that the file depends on, so existence is the cache:
 
-    data        name, code of the data set
-    partition   kind, settings, seed, key of the data, code of the partition
+    data        name, settings, code of the data set, and the local copy where it is not the original
+    features    key of the data, backbone and its weights, code of the features
+    partition   kind, settings, key of the data, code of the partition; the seed stands in the file's name
     cell        method, hyperparameters, model, training, seed, key of the partition, code the cell can reach
 """
 
+import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from fedgrid.components import resolve
+from fedgrid.data.base import PARTS, Form
 from fedgrid.errors import UserError
 from fedgrid.grid.identity import digest, fingerprint
 from fedgrid.loading import load
@@ -46,21 +49,47 @@ class Variant:
 
 @dataclass(frozen=True)
 class Data:
-    """A data set's place in the store."""
+    """A data set's place in the store: its images, or the features that a backbone makes of them."""
 
+    label: str
     variant: Variant
+    form: Form
     key: str
     files: Mapping[str, Path]
+    images: "Data | None" = None
+    "Where these are features: the images that they are made of."
+    backbone: Mapping[str, Any] | None = None
+    "Where these are features: settings of the backbone."
+
+    @property
+    def kind(self) -> str:
+        """The job of `fedgrid.prepare` that makes it, and its folder in the store."""
+        return "features" if self.images else "data"
+
+    @property
+    def title(self) -> str:
+        """The name in tables and figures."""
+        own = self.variant.description["title"] if self.label == self.variant.name else self.label
+        return f"{own} ({self.backbone['backbone']} features)" if self.backbone else own
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """What it is, as it stands in a cell's specification."""
+        spec = self.variant.spec | ({"copy": self.form.copy} if self.form.copy else {})
+        return spec | ({"backbone": dict(self.backbone)} if self.backbone else {})
 
     @property
     def paths(self) -> dict[str, str]:
         """The files as JSON can hold them."""
         return {part: str(file) for part, file in self.files.items()}
 
-    def job(self, root: Path | None, download: Path | None) -> dict[str, Any]:
-        """What `fedgrid.prepare` is told to build this data set; see `DataSet.load` for `root` and `download`."""
+    def job(self, root: Path | None, download: Path | None, device: str, threads: int) -> dict[str, Any]:
+        """What `fedgrid.prepare` is told to make it; see `DataSet.load` for `root` and `download`."""
+        if self.images:
+            how = {"backbone": self.backbone, "device": device, "threads": threads}
+            return {"images": self.images.paths, "files": self.paths, **how}
         sources = {"root": root and str(root), "download": download and str(download)}
-        return {"name": self.variant.name, "files": self.paths, **sources}
+        return {"spec": self.variant.spec, "files": self.paths, **sources}
 
 
 @dataclass(frozen=True)
@@ -75,7 +104,7 @@ class Split:
 
     @property
     def spec(self) -> dict[str, Any]:
-        return self.variant.spec | {"data": self.data.variant.spec, "seed": self.seed}
+        return self.variant.spec | {"data": self.data.spec, "seed": self.seed}
 
     def job(self) -> dict[str, Any]:
         """What `fedgrid.prepare` is told to build this partition."""
@@ -132,25 +161,45 @@ def variant(description: Description, given: Mapping[str, Any], where: str) -> V
     return Variant(description, resolve(description, given, where))
 
 
-def data_in(store: Path, data: Variant) -> Data:
-    """Where a data set is kept."""
-    key = digest([data.spec, data.code()])
-    folder = store / "data" / f"{data.name}-{key}"
-    return Data(data, key, {part: folder / f"{part}.parquet" for part in ("train", "test")})
+def data_in(store: Path, label: str, data: Variant, root: Path | None) -> Data:
+    """Where a data set is kept, as the local files under `root` or the original give it."""
+    form = load("data", data.name)(**data.settings).form(root)
+    key = digest([data.spec, form.copy, data.code()])
+    return Data(label, data, form, key, _files(store / "data" / f"{label}-{key}"))
+
+
+def features_in(store: Path, images: Data, backbone: Mapping[str, Any]) -> Data:
+    """Where the features of a data set are kept."""
+    weights = Path(backbone["weights"]).expanduser()
+    content = hashlib.sha256(weights.read_bytes()).hexdigest() if weights.is_file() else ""
+    key = digest([images.key, backbone, content, fingerprint("fedgrid.features")])
+    form = replace(images.form, shape=(1, 1, 1))
+    files = _files(store / "features" / f"{images.label}-{key}")
+    return Data(images.label, images.variant, form, key, files, images, backbone)
+
+
+def _files(folder: Path) -> dict[str, Path]:
+    return {part: folder / f"{part}.parquet" for part in PARTS}
 
 
 def slug(partition: Variant) -> str:
     """A partition's folder name: its kind, the settings that always stand there and those that are not the default."""
     named, parameters = partition.description["facts"]["named"], partition.description["parameters"]
     unusual = [p["name"] for p in parameters if partition.settings[p["name"]] != p["default"]]
-    shown = named + [name for name in unusual if name not in named]
-    return "-".join([partition.name, *(f"{name}{partition.settings[name]}" for name in shown)])
+    shown = [name for name in named if partition.settings[name] is not None]
+    shown += [name for name in unusual if name not in named and name != "path"]
+    return "-".join([partition.name, *(_setting(name, partition.settings[name]) for name in shown)])
+
+
+def _setting(name: str, value: Any) -> str:
+    return value if isinstance(value, str) else f"{name}{value}"
 
 
 def split_in(store: Path, partition: Variant, data: Data, seed: int) -> Split:
     """Where a partition is kept."""
-    key = digest([partition.spec, seed, data.key, partition.code()])
-    file = store / "partitions" / data.variant.name / slug(partition) / f"s{seed}-{key}.parquet"
+    identity = load("partition", partition.name)(**partition.settings).identity(seed)
+    key = digest([identity or partition.spec, data.key, partition.code()])
+    file = store / "partitions" / data.label / f"{slug(partition)}-{key}" / f"seed={seed}.parquet"
     return Split(partition, data, seed, key, file)
 
 
@@ -167,43 +216,40 @@ def code_of(method: Method, model: Variant) -> str:
 def cell_in(store: Path, method: Method, code: str, split: Split, model: Variant, seed: int, train_seed: int) -> Cell:
     """Where a cell is kept; `code` is the fingerprint of all code that it can reach."""
     heterogeneity = slug(split.variant)
-    identity = [method.variant.spec, model.spec, dict(method.training), split.key, train_seed, code]
+    identity = [method.variant.spec, model.spec, dict(method.training), split.key, split.seed, train_seed, code]
     key = digest(identity)
-    folder = store / "cells" / method.variant.name / split.data.variant.name / heterogeneity
+    folder = store / "cells" / method.variant.name / split.data.label / heterogeneity
     return Cell(method, split, model, heterogeneity, seed, train_seed, code, key, folder / f"s{seed}-{key}.parquet")
 
 
 def grid(
     store: Path,
     methods: list[Method],
-    data: list[Variant],
+    data: list[Data],
     partitions: list[Variant],
     model: Variant,
     seeds: list[tuple[int, int, int]],
 ) -> list[Cell]:
     """All cells; `seeds` are (seed, partition seed, training seed). Methods vary slowest, seeds fastest."""
-    kept = [data_in(store, d) for d in data]
     splits = {
-        (d, p, s): split_in(store, partitions[p], kept[d], s)
-        for d, p, s in product(range(len(kept)), range(len(partitions)), {s for _, s, _ in seeds})
+        (d, p, s): split_in(store, partitions[p], data[d], s)
+        for d, p, s in product(range(len(data)), range(len(partitions)), {s for _, s, _ in seeds})
     }
     codes = {method.label: code_of(method, model) for method in methods}
     return [
         cell_in(store, method, codes[method.label], splits[d, p, partition_seed], model, seed, train_seed)
         for method, d, p, (seed, partition_seed, train_seed) in product(
-            methods, range(len(kept)), range(len(partitions)), seeds
+            methods, range(len(data)), range(len(partitions)), seeds
         )
     ]
 
 
-def check_fit(data: Variant, partitions: list[Variant], model: Variant) -> None:
+def check_fit(data: Data, partitions: list[Variant], model: Variant, seeds: list[int]) -> None:
     """Raises UserError where the data set cannot be split so, or its images are too small for the model."""
-    facts = data.description["facts"]
-    if min(facts["shape"][:2]) < (smallest := model.description["facts"]["smallest"]):
-        side = "×".join(map(str, facts["shape"][:2]))
+    if min(data.form.shape[:2]) < (smallest := model.description["facts"]["smallest"]):
+        side = "×".join(map(str, data.form.shape[:2]))
         raise UserError(
-            f"model: '{model.name}' needs images of {smallest}×{smallest} at least, '{data.name}' has {side}"
+            f"model: '{model.name}' needs images of {smallest}×{smallest} at least, '{data.label}' has {side}"
         )
     for partition in partitions:
-        instance = load("partition", partition.name)(**partition.settings)
-        instance.check(instance.used(facts["images"]), facts["classes"])
+        load("partition", partition.name)(**partition.settings).plan(data.form, seeds)

@@ -14,7 +14,14 @@ from fedgrid.grid.cells import Cell, Method, Split, Variant
 from fedgrid.grid.identity import digest, fingerprint
 from fedgrid.grid.study import Study
 from fedgrid.loading import load
+from fedgrid.partition.base import Partition
 
+TESTED = {
+    "own": "the clients' own test images",
+    "official": "the official test images, the same for all clients",
+    "weighted": "the official test images, each class weighted by its share in a client's training images",
+}
+"What accuracy is measured on, by a partition's setting `test`."
 ANALYSIS = ("collect", "tables", "figures", "report")
 
 
@@ -33,7 +40,7 @@ def write_analysis(study: Study) -> Path:
 
 def title(split: Split) -> str:
     """The title of a partition's picture."""
-    return f"{split.data.variant.description['title']}: {_words(split.variant)}, seed {split.seed}"
+    return f"{split.data.title}: {_words(split.variant)}, seed {split.seed}"
 
 
 def content(study: Study) -> dict[str, Any]:
@@ -46,8 +53,9 @@ def content(study: Study) -> dict[str, Any]:
             **study.text["report"],
             "rounds": max(method.training["rounds"] for method in study.methods),
             "protocol": dict(study.training),
-            "data": {d.variant.name: d.variant.description["title"] for d in study.data},
+            "data": {data.label: data.title for data in study.data},
             "heterogeneity": partitions,
+            "tested": list({TESTED[_instance(s.variant).tested(s.seed)]: None for s in study.splits}),
             "model": ", ".join([study.model.name, *(f"{k}={v}" for k, v in study.model.settings.items())]),
             "methods": {m.label: _method(m, study.training) for m in study.methods},
             "seeds": study.text["seeds"],
@@ -62,21 +70,26 @@ def _method(method: Method, common: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _cell(cell: Cell) -> Mapping[str, Any]:
+    data = cell.split.data
     return {
         "key": cell.key,
-        "needs": [cell.key, cell.split.key, cell.split.data.key],
+        "needs": [cell.key, cell.split.key, data.key] + ([data.images.key] if data.images else []),
         "path": str(cell.file),
         "partition": str(cell.split.file),
         "label": cell.method.label,
         "method": cell.method.variant.name,
-        "data": cell.split.data.variant.name,
+        "data": data.label,
         "heterogeneity": cell.heterogeneity,
         "seed": cell.seed,
     }
 
 
 def _words(partition: Variant) -> str:
-    return load("partition", partition.name)(**partition.settings).words()
+    return _instance(partition).sentence()
+
+
+def _instance(partition: Variant) -> Partition:
+    return load("partition", partition.name)(**partition.settings)
 
 
 def _write_if_changed(path: Path, text: str) -> Path:

@@ -1,6 +1,7 @@
 """A study: what a researcher writes in YAML, resolved into cells."""
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +15,15 @@ from fedgrid.files import check_writable
 from fedgrid.grid import cells
 from fedgrid.grid.catalog import description
 from fedgrid.grid.cells import Cell, Data, Method, Split, Variant, variant
-from fedgrid.loading import load
-from fedgrid.settings import Training
+from fedgrid.loading import load, names
+from fedgrid.settings import Backbone, Training
 
 RESERVED = ("method", "title", "training")
 "Keys of a method's entry that are not hyperparameters."
+DATA_RESERVED = ("label", "features")
+"Keys of a data set's entry that are not settings of the data set."
+PUBLISHED = "file:"
+"Before the path of a published partition."
 
 
 @dataclass(frozen=True)
@@ -57,11 +62,17 @@ class Study:
 
     @property
     def data(self) -> list[Data]:
+        """Data sets that cells train on."""
         return list({cell.split.data.key: cell.split.data for cell in self.cells}.values())
 
     @property
+    def kept(self) -> list[Data]:
+        """Data sets to be kept in the store: those that cells train on, and the images of features."""
+        return list({d.key: d for data in self.data for d in (data, data.images) if d}.values())
+
+    @property
     def splits(self) -> list[Split]:
-        return list({cell.split.key: cell.split for cell in self.cells}.values())
+        return list({(cell.split.key, cell.split.seed): cell.split for cell in self.cells}.values())
 
 
 class _Loader(yaml.SafeLoader):
@@ -98,19 +109,22 @@ def resolved(study: Mapping[str, Any]) -> Study:
     common = resolve(describe(Training), study["training"], "training")
     methods = [_method(label, entry or {}, common, store) for label, entry in _labelled(study["methods"]).items()]
     model = _component("models", study["model"], "model", store)
-    names = [study["data"]] if isinstance(study["data"], str) else study["data"]
-    data = [_component("data", name, "data", store) for name in names]
+    entries = study["data"] if isinstance(study["data"], list) else [study["data"]]
+    data = [_data(entry, store, data_root(study)) for entry in entries]
+    labels = [one.label for one in data]
+    for label in {label for label in labels if labels.count(label) > 1}:
+        raise UserError(f"data: '{label}' stands there twice; give one of them another label")
     partitions = [
-        _component("partition", entry, f"heterogeneity.{i}", store, key="partition")
+        _component("partition", _published(entry), f"heterogeneity.{i}", store, key="partition")
         for i, entry in enumerate(study["heterogeneity"])
     ]
     if len({cells.slug(p) for p in partitions}) < len(partitions):
         raise UserError("heterogeneity: the same partition stands there twice")
-    for one in data:
-        cells.check_fit(one, partitions, model)
     if len(study["seeds"]) > 1 and "partition_seed" in study and "train_seed" in study:
         raise UserError("seeds: with both partition_seed and train_seed fixed, all seeds would be one and the same run")
     seeds = [(s, study.get("partition_seed", s), study.get("train_seed", s)) for s in study["seeds"]]
+    for one in data:
+        cells.check_fit(one, partitions, model, [seed for _, seed, _ in seeds])
     found = Study(study, common, methods, model, cells.grid(store, methods, data, partitions, model, seeds))
     _check_data(found)
     return found
@@ -145,13 +159,48 @@ def _component(kind: str, entry: str | Mapping[str, Any], where: str, store: Pat
     return variant(found, {k: v for k, v in named.items() if k != key}, where)
 
 
+def _data(entry: str | Mapping[str, Any], store: Path, root: Path | None) -> Data:
+    """A data set from its name, from a path, or from a mapping of either under ``name`` and of settings."""
+    entry = {"name": entry} if isinstance(entry, str) else dict(entry)
+    name = entry["name"]
+    if name not in names("data") and (os.sep in name or Path(name).exists()):  # the user's own
+        table = name.endswith(".parquet") or (Path(name) / "train.parquet").is_file()
+        entry = {"label": _label(Path(name).stem)} | entry | {"name": "table" if table else "folder", "path": name}
+    settings = {key: value for key, value in entry.items() if key not in DATA_RESERVED}
+    label = entry.get("label", entry["name"])
+    if label != _label(label):
+        raise UserError(f"data.label: '{label}' must be letters, digits, '_', '.' and '-'")
+    images = cells.data_in(store, label, _component("data", settings, "data", store), root)
+    wanted = entry.get("features")
+    if not wanted:
+        return images
+    given = wanted if isinstance(wanted, Mapping) else {} if wanted is True else {"backbone": wanted}
+    return cells.features_in(store, images, resolve(describe(Backbone), given, "data.features"))
+
+
+def _published(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The entry of a partition, in which ``file:PATH`` is taken apart."""
+    kind = entry["partition"]
+    if not kind.startswith(PUBLISHED):
+        return entry
+    path = Path(kind.removeprefix(PUBLISHED))
+    name = path.parent.name if "{seed}" in path.stem else path.stem  # of one file a seed, the folder's name speaks
+    return {"label": _label(name)} | entry | {"partition": "file", "path": str(path)}
+
+
+def _label(name: str) -> str:
+    """What of a name can stand in a path and in a figure's file name."""
+    return re.sub(r"[^\w.-]+", "-", name).strip("-") or "data"
+
+
 def _check_data(study: Study) -> None:
     """Raises UserError for data that are neither built, nor at hand, nor to be downloaded."""
     root = data_root(study.text)
     for data in study.data:
-        built = all(file.is_file() for file in data.files.values())
-        if not built and not study.text["download"] and not load("data", data.variant.name)().found(root):
+        built = any(all(file.is_file() for file in d.files.values()) for d in (data, data.images) if d)
+        source = load("data", data.variant.name)(**data.variant.settings)
+        if not built and not study.text["download"] and not source.found(root):
             raise UserError(
-                f"data: '{data.variant.name}' is not at hand and download is false; put it under data_root "
+                f"data: '{data.label}' is not at hand and download is false; put it under data_root "
                 "(or FEDGRID_DATA) or allow the download"
             )

@@ -84,7 +84,7 @@ def _unknown(error: jsonschema.ValidationError) -> Iterator[str]:
 
 def _expected(error: jsonschema.ValidationError) -> str:
     if error.validator == "oneOf":
-        kinds = [e.validator_value for e in error.context if e.validator == "type"]
+        kinds = list(dict.fromkeys(e.validator_value for e in error.context if e.validator == "type"))
     else:
         kinds = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
     return " or ".join(WORDS[kind] for kind in kinds)

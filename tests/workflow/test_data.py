@@ -1,0 +1,85 @@
+"""Every data set that is at hand, and a published partition, through the whole workflow."""
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from checkout import Checkout
+
+STUDY = """
+name: data
+data:
+  - digits
+  - {name: synthetic, size: 8, train_images: 600, test_images: 200, domain_count: 2}
+heterogeneity: [{partition: dirichlet, clients: 4}]
+training: {rounds: 1}
+methods: [fedavg]
+"""
+REAL = """
+name: real
+data: [mnist, fmnist, emnist, cifar10, cifar100, usps, mnistm, office10, cub200]
+heterogeneity:
+  - {partition: dirichlet, beta: 0.5, clients: 4, fraction: 0.2}
+model: {name: cnn, channels: 2, features: 16}
+training: {rounds: 1}
+methods: [fedavg]
+"""
+
+
+def accuracies(checkout: Checkout) -> dict:
+    """Final accuracies of the cells by data set."""
+    found = {}
+    for file in checkout.cells():
+        rows = pq.read_table(file).to_pandas()
+        found[file.parent.parent.name] = rows[rows["metric"] == "accuracy_trained"]["value"].mean()
+    return found
+
+
+def test_every_real_data_set_trains_a_round(tmp_path, shared_data):
+    checkout = Checkout(tmp_path / "real", f"{REAL}\ndata_root: {shared_data}\n")
+    checkout.snakemake()
+    found = accuracies(checkout)
+    assert len(found) == 9
+    assert all(value > 0 for value in found.values())
+
+
+def test_features_take_the_place_of_images(tmp_path):
+    study = STUDY.replace("  - digits\n", "  - {name: digits, label: random-features, features: random}\n")
+    checkout = Checkout(tmp_path / "features", study)
+    checkout.snakemake()
+    store = checkout.path / "results/store"
+    (folder,) = (store / "features").iterdir()
+    metadata = json.loads(pq.read_schema(folder / "train.parquet").metadata[b"fedgrid"])
+    assert metadata["shape"] == [1, 1, 192] and metadata["dtype"] == "float32"
+    assert set(accuracies(checkout)) == {"random-features", "synthetic"}
+
+
+def test_a_published_partition_gives_the_same_numbers(tmp_path):
+    checkout = Checkout(tmp_path / "own", STUDY)
+    checkout.snakemake()
+    (partition,) = (checkout.path / "results/store/partitions/digits").rglob("seed=0.parquet")
+    command = [sys.executable, "-m", "fedgrid.cli.main", "export-partition", str(partition), "published"]
+    said = subprocess.run(
+        command, cwd=checkout.path, env=checkout.environment, capture_output=True, text=True, check=True
+    )
+    published = Path(said.stdout.strip())
+    before = cell_values(checkout)
+    text = STUDY.replace("{partition: dirichlet, clients: 4}", f'{{partition: "file:{published}"}}')
+    (checkout.path / "config/study.yaml").write_text(text.replace("  - {name: synthetic", "  # - {name: synthetic"))
+    checkout.snakemake()
+    after = {key: value for key, value in cell_values(checkout).items() if key not in before}
+    assert list(after.values()) == [value for key, value in before.items() if "/digits/" in key]
+    assert (
+        hashlib.sha256((checkout.path / published).read_bytes()).hexdigest()
+        in ((checkout.path / published).parent / "SHA256SUMS").read_text()
+    )
+
+
+def cell_values(checkout: Checkout) -> dict:
+    """Scores of every cell by its file."""
+    columns = ["metric", "client", "value"]
+    scores = {str(file): pq.read_table(file, columns=columns).to_pylist() for file in checkout.cells()}
+    return {file: [row for row in rows if "seconds" not in row["metric"]] for file, rows in scores.items()}
