@@ -15,8 +15,15 @@ def complain(error: UserError) -> int:
     return 2
 
 
+MOST_NAMES = 60
+"Names that a sentence may list."
+
+
 def nearest(word: object, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown `word`: the closest of the `known` names, or all of them."""
+    """The end of a sentence about an unknown `word`: the closest of the `known` names, or all where they are few."""
     names = sorted(known)
     close = difflib.get_close_matches(str(word), names, n=1, cutoff=0.6)
-    return f"did you mean '{close[0]}'?" if close else f"known: {', '.join(names)}"
+    if close:
+        return f"did you mean '{close[0]}'?"
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f"known: {', '.join(names[:MOST_NAMES])}{more}"

@@ -64,9 +64,11 @@ def write_json(path: Path, value: Any) -> None:
 
 def read_metadata(path: Path) -> dict[str, Any]:
     """The JSON metadata of a Parquet file of fedgrid; UserError where there is none or the file is damaged."""
+    if path.is_dir():
+        raise UserError(f"{path} is a folder, name a file in it")
     try:
         return json.loads(pq.read_schema(path).metadata[METADATA])
     except FileNotFoundError as error:
         raise UserError(f"{path} does not exist") from error
-    except (OSError, pa.ArrowInvalid, TypeError, KeyError, json.JSONDecodeError) as error:
+    except (OSError, pa.ArrowException, TypeError, KeyError, ValueError) as error:
         raise UserError(f"{path}: not a whole fedgrid file ({type(error).__name__}); delete it") from error

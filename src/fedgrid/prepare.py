@@ -5,6 +5,7 @@ Run as ``python -m fedgrid.prepare {data,features,partition} JOB``.
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,7 +27,9 @@ def build_data(job: Mapping[str, Any]) -> None:
 
 
 def build_features(job: Mapping[str, Any]) -> None:
-    """Writes the features of a data set's images: job {images: files, files, backbone: settings, device, threads}."""
+    """Writes features of a data set: job {images, files, backbone: settings, download, device, threads}."""
+    if not job["download"]:
+        os.environ["HF_HUB_OFFLINE"] = "1"  # weights then come from where an earlier download left them, or not at all
     from fedgrid import features  # torch takes seconds to import
 
     places = _paths(job["images"]), _paths(job["files"])

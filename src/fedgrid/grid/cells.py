@@ -86,7 +86,7 @@ class Data:
     def job(self, root: Path | None, download: Path | None, device: str, threads: int) -> dict[str, Any]:
         """What `fedgrid.prepare` is told to make it; see `DataSet.load` for `root` and `download`."""
         if self.images:
-            how = {"backbone": self.backbone, "device": device, "threads": threads}
+            how = {"backbone": self.backbone, "download": bool(download), "device": device, "threads": threads}
             return {"images": self.images.paths, "files": self.paths, **how}
         sources = {"root": root and str(root), "download": download and str(download)}
         return {"spec": self.variant.spec, "files": self.paths, **sources}
@@ -195,10 +195,10 @@ def _setting(name: str, value: Any) -> str:
     return value if isinstance(value, str) else f"{name}{value}"
 
 
-def split_in(store: Path, partition: Variant, data: Data, seed: int) -> Split:
-    """Where a partition is kept."""
+def split_in(store: Path, partition: Variant, code: str, data: Data, seed: int) -> Split:
+    """Where a partition is kept; `code` is the fingerprint of its code."""
     identity = load("partition", partition.name)(**partition.settings).identity(seed)
-    key = digest([identity or partition.spec, data.key, partition.code()])
+    key = digest([identity or partition.spec, data.key, code])
     file = store / "partitions" / data.label / f"{slug(partition)}-{key}" / f"seed={seed}.parquet"
     return Split(partition, data, seed, key, file)
 
@@ -231,8 +231,9 @@ def grid(
     seeds: list[tuple[int, int, int]],
 ) -> list[Cell]:
     """All cells; `seeds` are (seed, partition seed, training seed). Methods vary slowest, seeds fastest."""
+    kinds = [(partition, partition.code()) for partition in partitions]
     splits = {
-        (d, p, s): split_in(store, partitions[p], data[d], s)
+        (d, p, s): split_in(store, *kinds[p], data[d], s)
         for d, p, s in product(range(len(data)), range(len(partitions)), {s for _, s, _ in seeds})
     }
     codes = {method.label: code_of(method, model) for method in methods}

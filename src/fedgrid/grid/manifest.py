@@ -45,7 +45,7 @@ def title(split: Split) -> str:
 
 def content(study: Study) -> dict[str, Any]:
     """The manifest as plain values."""
-    partitions = {cell.heterogeneity: _words(cell.split.variant) for cell in study.cells}
+    kinds = {cell.heterogeneity: cell.split.variant for cell in study.cells}
     return {
         "study": {
             "name": study.name,
@@ -54,7 +54,7 @@ def content(study: Study) -> dict[str, Any]:
             "rounds": max(method.training["rounds"] for method in study.methods),
             "protocol": dict(study.training),
             "data": {data.label: data.title for data in study.data},
-            "heterogeneity": partitions,
+            "heterogeneity": {name: _words(kind) for name, kind in kinds.items()},
             "tested": list({TESTED[_instance(s.variant).tested(s.seed)]: None for s in study.splits}),
             "model": ", ".join([study.model.name, *(f"{k}={v}" for k, v in study.model.settings.items())]),
             "methods": {m.label: _method(m, study.training) for m in study.methods},

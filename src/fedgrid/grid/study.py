@@ -183,9 +183,10 @@ def _published(entry: Mapping[str, Any]) -> Mapping[str, Any]:
     kind = entry["partition"]
     if not kind.startswith(PUBLISHED):
         return entry
-    path = Path(kind.removeprefix(PUBLISHED))
-    name = path.parent.name if "{seed}" in path.stem else path.stem  # of one file a seed, the folder's name speaks
-    return {"label": _label(name)} | entry | {"partition": "file", "path": str(path)}
+    path = kind.removeprefix(PUBLISHED)
+    place = Path(path)
+    name = place.parent.name if "{seed}" in path else place.stem  # of one file a seed, the folder's name speaks
+    return {"label": _label(name)} | entry | {"partition": "file", "path": path}
 
 
 def _label(name: str) -> str:
