@@ -12,7 +12,7 @@ from fedgrid.grid.study import resolved
 from fedgrid.grid.validation import checked
 
 LIMIT = 20.0
-"Seconds. It takes 7 to 10 on an idle machine of 2026 and was seen to take 15 on a busy one; Snakemake's own part is 90 %."
+"Seconds. It takes 7 to 10 on an idle machine with two cores and was seen to take 15 on a busy one."
 METRICS = ("accuracy_global", "accuracy_personal", "accuracy_trained")
 STUDY = {
     "name": "large",
