@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -55,6 +56,23 @@ def write_text(path: Path, text: str) -> None:
     """Writes a text file in one step."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def column(values: np.ndarray, kind: pa.DataType) -> pa.Array:
+    """Numbers [n] as a column of that kind. pyarrow's own conversions import pandas, which takes half a second.
+
+    So does its conversion of tuples, though not of lists.
+    """
+    values = np.ascontiguousarray(values, kind.to_pandas_dtype())
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+
+
+def numbers(found: pa.Array | pa.ChunkedArray) -> np.ndarray:
+    """The numbers [n] of a column that has no nulls; see `column`."""
+    kind = np.dtype(found.type.to_pandas_dtype())
+    chunks = found.chunks if isinstance(found, pa.ChunkedArray) else [found]
+    parts = [np.frombuffer(c.buffers()[1], kind)[c.offset :][: len(c)] for c in chunks if len(c)]
+    return np.concatenate([np.empty(0, kind), *parts])
 
 
 def write_json(path: Path, value: Any) -> None:

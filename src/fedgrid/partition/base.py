@@ -17,6 +17,7 @@ import pyarrow as pa
 from fedgrid.components import Component, hp
 from fedgrid.data.base import Form, Labels
 from fedgrid.errors import UserError
+from fedgrid.files import column
 from fedgrid.partition.common.rows import EVERYONE, SPLITS
 from fedgrid.randomness import generator
 
@@ -189,13 +190,13 @@ def _table(pool: Labels, client: np.ndarray, index: np.ndarray, split: np.ndarra
     if pool.domains is None:
         domain = pa.nulls(len(index), pa.dictionary(pa.int16(), pa.string()))
     else:
-        numbers = pa.array(pool.domains[index], pa.int16())
-        domain = pa.DictionaryArray.from_arrays(numbers, pa.array(pool.domain_names, pa.string()))
+        places = column(pool.domains[index], pa.int16())
+        domain = pa.DictionaryArray.from_arrays(places, pa.array(list(pool.domain_names), pa.string()))
     columns = {
-        "client": pa.array(client, pa.int32()),
-        "split": pa.DictionaryArray.from_arrays(pa.array(split, pa.int8()), pa.array(SPLITS)),
-        "index": pa.array(index, pa.int64()),
-        "label": pa.array(pool.labels[index], pa.int32()),
+        "client": column(client, pa.int32()),
+        "split": pa.DictionaryArray.from_arrays(column(split, pa.int8()), pa.array(list(SPLITS))),
+        "index": column(index, pa.int64()),
+        "label": column(pool.labels[index], pa.int32()),
         "domain": domain,
     }
     return pa.table(columns)

@@ -6,6 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fedgrid.files import numbers
+
 SPLITS = ("train", "validation", "test")
 EVERYONE = -1
 "The client of a test image that all clients share."
@@ -14,7 +16,7 @@ ROW = np.dtype([("client", "<i8"), ("split", "S10"), ("index", "<i8"), ("label",
 
 def split_numbers(table: pa.Table) -> np.ndarray:
     """Positions in `SPLITS` of the rows' splits, [n]."""
-    return pc.index_in(table["split"].cast(pa.string()), pa.array(SPLITS)).to_numpy()
+    return numbers(pc.index_in(table["split"].cast(pa.string()), pa.array(list(SPLITS))))
 
 
 def digest_of(table: pa.Table) -> str:
@@ -25,6 +27,6 @@ def digest_of(table: pa.Table) -> str:
     """
     rows = np.empty(len(table), ROW)
     for name in ("client", "index", "label"):
-        rows[name] = table[name].to_numpy()
+        rows[name] = numbers(table[name])
     rows["split"] = np.array(SPLITS, ROW["split"])[split_numbers(table)]
     return hashlib.sha256(rows.tobytes()).hexdigest()

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from scipy.special import entr
 
+from fedgrid.files import numbers
 from fedgrid.partition.common.rows import EVERYONE, SPLITS, split_numbers
 
 
@@ -34,7 +34,7 @@ def statistics(table: pa.Table, clients: int, classes: int) -> dict[str, Any]:
 
     A distance is null where there is no pair, or no client, to measure.
     """
-    client, split = table["client"].to_numpy(), split_numbers(table)
+    client, split = numbers(table["client"]), split_numbers(table)
     own = client != EVERYONE
     sizes = _tally(clients, client[own], len(SPLITS), split[own]).T
     counts, _ = class_counts(table, clients, classes)
@@ -55,14 +55,14 @@ def class_counts(table: pa.Table, clients: int, classes: int) -> tuple[np.ndarra
 
     Shared test rows are in neither.
     """
-    client, label = table["client"].to_numpy(), table["label"].to_numpy()
+    client, label = numbers(table["client"]), numbers(table["label"])
     training = _training(table)
     test = ~training & (client != EVERYONE)
     return tuple(_tally(clients, client[chosen], classes, label[chosen]) for chosen in (training, test))
 
 
 def _training(table: pa.Table) -> np.ndarray:
-    return (table["client"].to_numpy() != EVERYONE) & (split_numbers(table) != SPLITS.index("test"))
+    return (numbers(table["client"]) != EVERYONE) & (split_numbers(table) != SPLITS.index("test"))
 
 
 def _tally(rows: int, row: np.ndarray, columns: int, column: np.ndarray) -> np.ndarray:
@@ -90,11 +90,11 @@ def _spread(sizes: np.ndarray) -> dict[str, float]:
 def _distances(counts: np.ndarray) -> dict[str, dict[str, float | None]]:
     """The distances of clients that all have images, with `counts` [clients, classes] > 0 somewhere."""
     shares = counts / counts.sum(axis=1, keepdims=True)
-    entropies = entr(shares).sum(axis=1)
+    entropies = _entropies(shares)
     divergences, differences = [np.empty(0)], [np.empty(0)]
     for i in range(len(shares) - 1):  # a client at a time: all pairs of 1,000 clients at once would need gigabytes
         others = slice(i + 1, None)
-        middle = entr((shares[i] + shares[others]) / 2).sum(axis=1)
+        middle = _entropies((shares[i] + shares[others]) / 2)
         divergences.append(middle - (entropies[i] + entropies[others]) / 2)
         differences.append(np.abs(shares[i] - shares[others]).sum(axis=1))
     jensen_shannon = np.sqrt(np.concatenate(divergences).clip(0) / np.log(2))
@@ -115,3 +115,8 @@ def _distances(counts: np.ndarray) -> dict[str, dict[str, float | None]]:
 
 def _over(how: Any, values: np.ndarray) -> float | None:
     return float(how(values)) if len(values) else None
+
+
+def _entropies(shares: np.ndarray) -> np.ndarray:
+    """H [n] of the rows of `shares` [n, classes], in nats; 0·log 0 is 0."""
+    return -(shares * np.log(np.where(shares > 0, shares, 1))).sum(axis=1)
