@@ -3,7 +3,7 @@
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -59,12 +59,16 @@ def write_text(path: Path, text: str) -> None:
 
 
 def column(values: np.ndarray, kind: pa.DataType) -> pa.Array:
-    """Numbers [n] as a column of that kind. pyarrow's own conversions import pandas, which takes half a second.
-
-    So does its conversion of tuples, though not of lists.
-    """
+    """Numbers [n] as a column of that kind. pyarrow's own conversions import pandas, which takes half a second."""
     values = np.ascontiguousarray(values, kind.to_pandas_dtype())
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+
+
+def texts(values: Sequence[str]) -> pa.Array:
+    """Texts [n] as a column; see `column`."""
+    encoded = [value.encode() for value in values]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded)))
 
 
 def numbers(found: pa.Array | pa.ChunkedArray) -> np.ndarray:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from fedgrid.components import Component, hp
 from fedgrid.data.base import Form, Labels
 from fedgrid.errors import UserError
-from fedgrid.files import column
+from fedgrid.files import column, texts
 from fedgrid.partition.common.rows import EVERYONE, SPLITS
 from fedgrid.randomness import generator
 
@@ -191,10 +191,10 @@ def _table(pool: Labels, client: np.ndarray, index: np.ndarray, split: np.ndarra
         domain = pa.nulls(len(index), pa.dictionary(pa.int16(), pa.string()))
     else:
         places = column(pool.domains[index], pa.int16())
-        domain = pa.DictionaryArray.from_arrays(places, pa.array(list(pool.domain_names), pa.string()))
+        domain = pa.DictionaryArray.from_arrays(places, texts(pool.domain_names))
     columns = {
         "client": column(client, pa.int32()),
-        "split": pa.DictionaryArray.from_arrays(column(split, pa.int8()), pa.array(list(SPLITS))),
+        "split": pa.DictionaryArray.from_arrays(column(split, pa.int8()), texts(SPLITS)),
         "index": column(index, pa.int64()),
         "label": column(pool.labels[index], pa.int32()),
         "domain": domain,

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fedgrid.files import numbers
+from fedgrid.files import numbers, texts
 
 SPLITS = ("train", "validation", "test")
 EVERYONE = -1
@@ -16,7 +16,7 @@ ROW = np.dtype([("client", "<i8"), ("split", "S10"), ("index", "<i8"), ("label",
 
 def split_numbers(table: pa.Table) -> np.ndarray:
     """Positions in `SPLITS` of the rows' splits, [n]."""
-    return numbers(pc.index_in(table["split"].cast(pa.string()), pa.array(list(SPLITS))))
+    return numbers(pc.index_in(table["split"].cast(pa.string()), texts(SPLITS)))
 
 
 def digest_of(table: pa.Table) -> str:

@@ -71,13 +71,10 @@ def _tally(rows: int, row: np.ndarray, columns: int, column: np.ndarray) -> np.n
 
 
 def _domains(table: pa.Table, clients: int) -> dict[str, list[int]]:
-    if "domain" not in table.column_names:
+    if "domain" not in table.column_names or table["domain"].null_count:  # every image has one, or none
         return {}
     training = table.filter(pa.array(_training(table)))
-    names = training["domain"].cast(pa.string())
-    if names.null_count:  # a set has a domain for every image or for none
-        return {}
-    found = names.combine_chunks().dictionary_encode()
+    found = training["domain"].cast(pa.string()).combine_chunks().dictionary_encode()
     tally = _tally(clients, training["client"].to_numpy(), len(found.dictionary), found.indices.to_numpy())
     return {name: tally[:, number].tolist() for number, name in enumerate(found.dictionary.to_pylist())}
 
