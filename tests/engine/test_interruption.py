@@ -1,5 +1,6 @@
 """Processes that are killed or asked to end: the next one goes on where they were, to the same numbers."""
 
+import functools
 import io
 import json
 import os
@@ -66,7 +67,10 @@ class Place:
 
     def start(self):
         """The process, in the warm worker where one listens, else by ``python -m``."""
-        return subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        # a background job of a shell is born deaf to Ctrl-C, and so are its children
+        hear = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+        return subprocess.Popen(self.command, preexec_fn=hear, **pipes)
 
     def finish(self):
         """Trains to the end; what the process says."""
