@@ -32,7 +32,7 @@ def draw(labels_wanted, start=0):
     return taken
 
 
-def world(train, test=None, seed=0, classes=10, executor=None, dropout=0.0, **training):
+def world(train, test=None, seed=0, classes=10, executor=None, dropout=0.0, norm="none", **training):
     """A world whose client i trains on the images train[i] and is tested on test[i] (default: the same)."""
     data = digits()
     pixels = torch.from_numpy(data.pixels).permute(0, 3, 1, 2).contiguous()
@@ -41,7 +41,7 @@ def world(train, test=None, seed=0, classes=10, executor=None, dropout=0.0, **tr
     dtype = dtype_of(settings)
     constants = (torch.full((1, 1, 1, 1), 16 * value, dtype=dtype) for value in (Digits.mean[0], Digits.std[0]))
     images = ClientData(pixels, torch.from_numpy(data.labels), *lists, classes, *constants)
-    network = MLP(hidden=16, features=8, dropout=dropout).network((8, 8, 1), classes)
+    network = MLP(hidden=16, features=8, dropout=dropout, norm=norm).network((8, 8, 1), classes)
     return World(images, network, settings, executor or Loop(), seed, torch.device("cpu"))
 
 

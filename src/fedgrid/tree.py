@@ -65,6 +65,11 @@ def weighted_sum(stack: Any, weights: Tensor) -> Any:
     return tree_map(add_up, stack)
 
 
+def combine(stack: Any, weights: Tensor) -> Any:
+    """A stack of weighted sums: row i is Σ_j weights[i, j]·stack[j], for weights [n, m] and a stack of m rows."""
+    return tree_map(lambda t: (weights.to(t.dtype) @ t.flatten(1)).unflatten(1, t.shape[1:]), stack)
+
+
 def blend(first: Tree, second: Tree, share: Tensor) -> Tree:
     """share·first + (1 − share)·second for two stacks; `share` [n] holds one number per client."""
 

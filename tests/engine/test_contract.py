@@ -7,11 +7,9 @@ import pytest
 import torch
 import worlds
 
-from fedgrid.engine.executor import Pass
 from fedgrid.engine.progress import load_checkpoint
 from fedgrid.engine.rounds import Saving, everyone, federate
 from fedgrid.loading import load
-from fedgrid.models.base import Network
 from fedgrid.tree import leaves
 
 FOLDER = Path(__file__).parent / "contract"
@@ -72,79 +70,6 @@ def models(method, world, kind):
         return method.global_model(state)
     with torch.no_grad():
         return method.personal(everyone(world, world.training.rounds), state)
-
-
-def test_fedrep_freezes_one_part_at_a_time():
-    world = worlds.ragged(participation=0.5)
-    start = world.model.initial(0)
-    no_head = final(scratch("fedrep", head_epochs=0), world).clients.theta
-    assert torch.equal(no_head["head.weight"], start["head.weight"].expand_as(no_head["head.weight"]))
-    no_body = final(scratch("fedrep", body_epochs=0), world).server.theta
-    assert_near(no_body, {key: start[key] for key in no_body})
-    nothing = final(scratch("fedrep", head_epochs=0, body_epochs=0), worlds.ragged(clients=1))
-    assert_equal(nothing.server.theta, {key: start[key] for key in no_body})
-
-
-def test_scaffold_starts_as_fedavg():
-    world = worlds.ragged(rounds=1)
-    ours = final(scratch("scaffold", weighted=True), world).server.theta
-    assert_near(ours, final(worlds.method("fedavg"), world).server.theta)
-
-
-def test_scaffold_keeps_the_mean_of_its_variates():
-    state = final(scratch("scaffold"), worlds.ragged(participation=0.5, rounds=6))
-    mean = {key: t.mean(dim=0) for key, t in state.clients.variate.items()}
-    assert_near(state.server.variate, mean)
-    assert max(t.abs().max() for t in leaves(mean)) > 1e-3
-
-
-def test_pfedme_limits():
-    world = worlds.ragged()
-    still = final(scratch("pfedme", beta=0.0), world).server.theta
-    assert_equal(still, world.model.initial(0))
-    envelope = scratch("pfedme", inner_steps=1, warm=False, lam=5.0, inner_lr=0.1, outer_lr=0.1)
-    descent = final(worlds.method("fedavg"), worlds.ragged(lr=5.0 * 0.1 * 0.1)).server.theta
-    assert_near(final(envelope, world).server.theta, descent)
-
-
-def test_perfedavg_limits():
-    world = worlds.ragged()
-    still = final(scratch("perfedavg", beta=0.0), world).server.theta
-    assert_near(still, world.model.initial(0))
-    plain = scratch("perfedavg", alpha=0.0)
-    state = final(plain, world)
-    own = models(plain, world, "personal")
-    assert_equal(own, everyone(world, 3).replicate(state.server.theta))
-
-
-def test_perfedavg_trains_on_the_second_batch_where_alpha_is_0():
-    """One client with two batches: FedAvg with the second batch alone."""
-    index = worlds.draw(range(8))
-    world = worlds.world([index], rounds=1, batch_size=4)
-    second = [batches(world, 0)[1].tolist()]
-    ours = final(scratch("perfedavg", alpha=0.0, beta=0.05), world).server.theta
-    assert_near(ours, final(worlds.method("fedavg"), worlds.world(second, rounds=1, batch_size=4)).server.theta)
-
-
-def batches(world, client):
-    task = Pass(world.data, world.data.train, world.model, 4, world.seed, 0, [client], {}, {}, {})
-    return task.order(client, 0).split(4)
-
-
-def test_fedgh_server_step_is_the_worked_example():
-    network = Network({"head": torch.nn.Linear(2, 2)}, 2, 2)
-    head = {"head.weight": torch.zeros(2, 2), "head.bias": torch.zeros(2)}
-    means, labels = torch.tensor([[1.0, 0.0], [0.0, 2.0], [2.0, 1.0]]), torch.tensor([0, 1, 0])
-    fitted = scratch("fedgh", server_lr=0.1).fit(network, head, means, labels)
-    weight = torch.tensor([[0.05, -0.016667], [-0.05, 0.016667]])
-    torch.testing.assert_close(fitted["head.weight"], weight, rtol=0, atol=1e-6)
-    torch.testing.assert_close(fitted["head.bias"], torch.tensor([0.016667, -0.016667]), rtol=0, atol=1e-6)
-
-
-def test_fedgh_without_a_server_step_keeps_its_head():
-    world = worlds.ragged()
-    head = final(scratch("fedgh", server_lr=0.0), world).server.head
-    assert_equal(head, {key: t for key, t in world.model.initial(0).items() if key in head})
 
 
 @pytest.mark.parametrize("participation", [1.0, 0.5])

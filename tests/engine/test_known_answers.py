@@ -11,7 +11,6 @@ from torch import nn
 from torch.nn.functional import cross_entropy, linear, relu
 
 from fedgrid.engine.rounds import everyone, federate, participants
-from fedgrid.loading import names
 from fedgrid.methods.common.prototypes import aggregate, class_means, contrast
 from fedgrid.models.base import Model, part
 from fedgrid.randomness import generator
@@ -346,10 +345,6 @@ def traffic(name, world, **settings):
 
 SHARED = {"fedavg": "", "fedavg_ft": "", "fedprox": "", "ditto": "", "fedper": "extractor"}
 "The part of θ that travels both ways, by its name's start."
-
-
-def test_the_bytes_of_every_method_are_compared_with_its_formula():
-    assert {*SHARED, "local", "fedcosr"} == set(names("methods"))
 
 
 @pytest.mark.parametrize(("name", "what"), SHARED.items())

@@ -5,6 +5,7 @@ An executor walks over clients, epochs and batches; a *solver* says what happens
 pure function of one client's θ and batch, which the walker applies to one client or to a stack of them.
 """
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +19,7 @@ from torch import Tensor
 from fedgrid.engine.data import ClientData
 from fedgrid.engine.method import At, Batch, Objective
 from fedgrid.engine.optimizers import Optimizer
-from fedgrid.models.base import Network
+from fedgrid.models.base import Network, is_statistic
 from fedgrid.randomness import generator
 from fedgrid.tree import Bundle, Tree, leaves, plain
 
@@ -56,13 +57,26 @@ class Pass:
     clients: Bundle
     "Stacks [n, …]: one row for each client."
     epochs: int = 1
+    steps: int | None = None
+    "Batches that every client sees in place of `epochs`; one that has fewer goes through its images again."
+    share: float = 1.0
+    "Part of a client's images that an epoch uses, drawn anew with their order; at least one image."
     stream: str = "main"
     "Name of the batch order: the same name in a round gives the same batches."
 
+    def epochs_of(self, client: int) -> int:
+        """Epochs that a client begins."""
+        if self.steps is None or not len(self.images[client]):
+            return self.epochs
+        return -(-self.steps // -(-self._used(client) // self.batch_size))
+
     def order(self, client: int, epoch: int) -> Tensor:
-        """The indices of a client's images in the order of one epoch."""
-        index = self.images[client]
-        return index[index.new_tensor(self._random("batches", client, epoch).permutation(len(index)))]
+        """The indices of the images that a client sees in one epoch, in their order."""
+        index, used = self.images[client], self._used(client)
+        if self.steps is not None:
+            left = self.steps - epoch * -(-used // self.batch_size)
+            used = min(used, max(0, left) * self.batch_size)
+        return index[index.new_tensor(self._random("batches", client, epoch).permutation(len(index))[:used])]
 
     def key(self, client: int, epoch: int) -> int:
         """Where the random numbers inside the batches of one epoch start."""
@@ -71,6 +85,10 @@ class Pass:
     def at(self, client: Bundle, key: int | Tensor | None) -> At:
         """What a function of one client may look at; without a key, nothing is random and nothing is dropped."""
         return At(self.model if key is None else self.model.learning(key), self.server, client, key)
+
+    def _used(self, client: int) -> int:
+        images = len(self.images[client])
+        return min(images, max(1, math.floor(self.share * images + 1e-9)))
 
     def _random(self, purpose: str, client: int, epoch: int):
         return generator(purpose, self.seed, client, self.round, epoch, self.stream)
@@ -123,7 +141,7 @@ class Descent:
         return theta, entry
 
     def _trained(self, theta: Tree) -> Tree:
-        found = {name: t for name, t in theta.items() if name.startswith(self.part)}
+        found = {name: t for name, t in theta.items() if name.startswith(self.part) and not is_statistic(name)}
         if not found:
             raise ValueError(f"part: no parameter's name starts with '{self.part}', only: {', '.join(theta)}")
         return found

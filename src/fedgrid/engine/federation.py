@@ -12,8 +12,10 @@ from torch import Tensor
 from fedgrid.augmentation import cropped_and_flipped
 from fedgrid.engine.data import ClientData
 from fedgrid.engine.executor import Executor, Loss, Measurement, Pass, Step, Trained
+from fedgrid.engine.method import At, Batch
 from fedgrid.engine.optimizers import Optimizer, study_optimizer
 from fedgrid.models.base import Network
+from fedgrid.models.norm import variances
 from fedgrid.randomness import generator
 from fedgrid.settings import Training
 from fedgrid.tree import Bundle, Tree, leaves, tree_map, weighted_sum
@@ -111,6 +113,10 @@ class Federation:
         """Σ_i p_i·stack[i], weighted by the clients' training images (FedAvg)."""
         return weighted_sum(stack, self.weights)
 
+    def only(self, chosen: Tensor) -> "Federation":
+        """Those of these clients that `chosen` (bool [n]) says; a stack of theirs is ``stack[chosen]``."""
+        return replace(self, ids=self.ids[chosen])
+
     def broadcast(self, tree: Any, mask: Tensor | None = None) -> Any:
         """The server sends the same to every client: counted, and returned as a stack.
 
@@ -136,6 +142,8 @@ class Federation:
         server: Mapping[str, Any] | None = None,
         clients: Mapping[str, Any] | None = None,
         epochs: int | None = None,
+        steps: int | None = None,
+        share: float = 1.0,
         optimizer: Optimizer | None = None,
         part: str = "",
         stream: str = "main",
@@ -143,12 +151,14 @@ class Federation:
         """Local training of the stack `theta` (a flat tree of floats) by minimising `loss`, from a fresh optimiser.
 
         `server` and `clients` (stacks) become `at.server` and `at.client` in the loss; `epochs` and `optimizer` are
-        those of the study unless given; `part` trains only the parameters whose names start so (``head``).
+        those of the study unless given; `steps` trains on so many batches instead of epochs, and `share` on a part of
+        each client's images; `part` trains only the parameters whose names start so (``head``).
         Two trainings with the same `stream` in a round see the same batches. Raises `Diverged` for a loss that is not
         finite.
         """
-        task = self._pass(theta, server, clients, epochs, stream)
-        return self.world.executor.train(task, self._augmented(loss), optimizer or self.optimizer, part)
+        task = self._pass(theta, server, clients, epochs, steps=steps, share=share, stream=stream)
+        trained = self.world.executor.train(task, self._augmented(loss), optimizer or self.optimizer, part)
+        return trained if part == "head" else replace(trained, theta=self._settled(trained.theta))
 
     def iterate(
         self,
@@ -158,6 +168,8 @@ class Federation:
         server: Mapping[str, Any] | None = None,
         clients: Mapping[str, Any] | None = None,
         epochs: int | None = None,
+        steps: int | None = None,
+        share: float = 1.0,
         stream: str = "main",
     ) -> Trained:
         """Local training of the stack `theta` by a step of the method's own, without the study's optimiser.
@@ -166,7 +178,9 @@ class Federation:
         or gradients taken elsewhere (pFedMe, Per-FedAvg). It takes its gradients with `torch.func.grad`, since it is
         called without autograd; its tree may nest. The rest is as in `train`.
         """
-        return self.world.executor.iterate(self._pass(theta, server, clients, epochs, stream), self._augmented(step))
+        task = self._pass(theta, server, clients, epochs, steps=steps, share=share, stream=stream)
+        trained = self.world.executor.iterate(task, self._augmented(step))
+        return replace(trained, theta=self._settled(trained.theta))
 
     def measure(
         self,
@@ -193,6 +207,28 @@ class Federation:
         """The same over each client's ``test`` or ``validation`` images; for evaluation alone, not for methods."""
         return self._measure(theta, measurement, server, None, images)
 
+    def _settled(self, theta: Any) -> Any:
+        """A stack of parameters whose batch-norm statistics are those of each client's images under them.
+
+        They are measured in one more pass, in training mode and in batches of the study's size (PreciseBN: Wu &
+        Johnson, Rethinking "Batch" in BatchNorm, 2021), so that no step needs to keep a running value. In nested trees
+        this holds for every parameter set; what holds no statistics is returned as it is. A client with one image has no
+        variance to measure and keeps those that it received.
+        """
+        names = self.model.statistics
+        if not names or not isinstance(theta, Mapping):
+            return theta
+        if not theta.keys() >= set(names):
+            return {key: self._settled(part) for key, part in theta.items()}
+        zero = {name: torch.zeros_like(theta[name]) for name in names}
+        task = self._pass({"theta": theta, "sums": zero}, None, None, epochs=1, stream="statistics")
+        sums = self.world.executor.iterate(task, _moments).theta["sums"]
+        images = self.counts.sum(dim=1)
+        share = (1 / images.clamp(min=1)).unsqueeze(1)
+        means = {name: (total * share).to(total.dtype) for name, total in sums.items()}
+        settled = variances(means)
+        return theta | {name: torch.where((images > 1).unsqueeze(1), settled[name], theta[name]) for name in names}
+
     def _augmented(self, function: Loss | Step) -> Any:
         """A loss or a step that sees augmented images, where the study wants them."""
         if self.training.augmentation == "none":
@@ -217,7 +253,7 @@ class Federation:
         server: Mapping[str, Any] | None,
         clients: Mapping[str, Any] | None,
         epochs: int | None = None,
-        stream: str = "main",
+        **order: Any,
     ) -> Pass:
         world = self.world
         return Pass(
@@ -232,8 +268,15 @@ class Federation:
             server=Bundle(server or {}),
             clients=Bundle(clients or {}),
             epochs=world.training.local_epochs if epochs is None else epochs,
-            stream=stream,
+            **order,
         )
+
+
+def _moments(both: Tree, batch: Batch, at: At) -> tuple[Tree, Tensor]:
+    """A step that adds a batch's moments, times its images, to the sums."""
+    found = at.model.moments(both["theta"], batch.x)
+    sums = {name: total + len(batch.y) * found[name] for name, total in both["sums"].items()}
+    return {"theta": both["theta"], "sums": sums}, batch.x.new_zeros(())
 
 
 def _bytes(stack: Any, mask: Tensor | None) -> Tensor | float:

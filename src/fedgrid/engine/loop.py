@@ -25,7 +25,7 @@ class Loop(Executor):
     def _client(self, task: Pass, position: int, solver: Solver, books: Books) -> Any:
         client, theta = task.ids[position], _held(task.theta, position)
         private, memory = row(task.clients, position), solver.memory(theta)
-        for epoch in range(task.epochs):
+        for epoch in range(task.epochs_of(client)):
             books.open(position)
             key = task.key(client, epoch)
             for number, index in enumerate(_batches(task.order(client, epoch), task.batch_size)):

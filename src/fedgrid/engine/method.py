@@ -60,10 +60,12 @@ class At:
 
 @dataclass(frozen=True)
 class Identity:
-    """A limit in which a method must equal `other` bit for bit; the test-suite checks every one it finds.
+    """A limit in which a method must equal `other`; the test-suite checks every one it finds.
 
     `given` are the hyperparameters of this method, `other_given` those of the other, `models` says which models are
-    compared (``personal`` or ``global``) and `clients` into how many clients the data are split.
+    compared (``personal`` or ``global``) and `clients` into how many clients the data are split. Both are trained with
+    the settings `training`. Equal means bit for bit, or, where the two do their arithmetic in another order
+    (`exact=False`), to the rounding of float64.
     """
 
     other: str
@@ -71,6 +73,8 @@ class Identity:
     other_given: Mapping[str, Any] = field(default_factory=dict)
     models: str = "personal"
     clients: int = 5
+    training: Mapping[str, Any] = field(default_factory=dict)
+    exact: bool = True
 
 
 @dataclass(frozen=True)
@@ -115,15 +119,23 @@ class State:
 class Method(Component, abc.ABC):
     """One method of federated learning."""
 
+    family: ClassVar[str] = ""
+    "What kind of method it is, in a few words."
+    cite: ClassVar[str] = ""
+    "Its paper's key in CITATIONS.bib."
     score: ClassVar[str] = "personal"
     "The model its paper scores: global, personal (as received, before local training) or trained (after it)."
     shares: ClassVar[str] = ""
     "What travels between clients and server, in words."
+    down: ClassVar[str] = "|θ|"
+    "Numbers that a participant receives in a round, in |θ|, |φ|, |π|, C, k and |C_i|, its number of classes."
+    up: ClassVar[str] = "|θ|"
+    "Numbers that a participant sends in a round."
     identities: ClassVar[tuple[Identity, ...]] = ()
 
     @classmethod
     def facts(cls) -> dict[str, Any]:
-        return {"score": cls.score, "shares": cls.shares}
+        return {name: getattr(cls, name) for name in ("family", "cite", "score", "shares", "down", "up")}
 
     @abc.abstractmethod
     def setup(self, fed: "Federation") -> State:

@@ -97,10 +97,11 @@ def _train(task: Pass, positions: list[int], solver: Solver, result: Any, books:
     theta, clients = _take(task.theta, where), _take(task.clients, where)
     memory = solver.memory(theta)
     books.steps[where] = 0  # an attempt that ran out of memory may have counted
-    for epoch in range(task.epochs):
-        books.open(where)
+    for epoch in range(max(task.epochs_of(task.ids[p]) for p in order)):
+        orders = [task.order(task.ids[p], epoch) for p in order]
+        books.open(where[[row for row, images in enumerate(orders) if len(images)]])
         keys = where.new_tensor([task.key(task.ids[p], epoch) for p in order])
-        for group in _groups([task.order(task.ids[p], epoch) for p in order], task.batch_size):
+        for group in _groups(orders, task.batch_size):
             rows, places = group.rows, where[group.rows]
             here, kept = _take(theta, rows), _take(memory, rows)
             apply = _to_each(task, group.index, _take(clients, rows), keys[rows] + group.number)
@@ -116,11 +117,12 @@ def _train(task: Pass, positions: list[int], solver: Solver, result: Any, books:
 
 
 def _groups(orders: list[Tensor], size: int) -> Iterator[Group]:
-    """The batches of one epoch, of clients sorted by their number of full ones."""
+    """The batches of one epoch; clients sorted by their number of full ones are views of the stack, others copies."""
     full = [len(order) // size for order in orders]
     padded = pad_sequence(orders, batch_first=True)
-    for step in range(full[0]):
-        rows = slice(sum(number > step for number in full))
+    for step in range(max(full)):
+        still = [row for row, number in enumerate(full) if number > step]
+        rows = slice(len(still)) if still[-1] < len(still) else padded.new_tensor(still)
         yield Group(rows, padded[rows, step * size : (step + 1) * size], step)
     for rest in sorted({len(order) % size for order in orders} - {0}):
         rows = [row for row, order in enumerate(orders) if len(order) % size == rest]

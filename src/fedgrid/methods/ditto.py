@@ -19,6 +19,8 @@ from fedgrid.tree import Tree, squared_distance
 
 class Ditto(FedAvg):
     source = "Li et al., ICML 2021"
+    family = "personal model beside the global one"
+    cite = "li2021ditto"
     score = "personal"
     identities = (Identity("local", {"lam": 0.0}), Identity("fedavg", models="global"))
 

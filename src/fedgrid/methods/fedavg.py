@@ -14,6 +14,8 @@ from fedgrid.tree import Tree
 
 class FedAvg(Method):
     source = "McMahan et al., AISTATS 2017"
+    family = "one global model"
+    cite = "mcmahan2017"
     score = "global"
     shares = "θ"
     identities = (Identity("local", clients=1),)

@@ -15,6 +15,7 @@ from fedgrid.tree import Tree
 class FedAvgFT(FedAvg):
     title = "FedAvg-FT"
     source = "McMahan et al., AISTATS 2017, with local fine-tuning"
+    family = "global model, fine-tuned by each client"
     score = "personal"
     identities = (Identity("fedavg", {"finetune_epochs": 0}), Identity("fedavg", models="global"))
 

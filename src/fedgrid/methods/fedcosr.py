@@ -23,16 +23,20 @@ from fedgrid.components import hp
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import At, Batch, Identity, Method, State
 from fedgrid.methods.common.losses import cross_entropy
-from fedgrid.methods.common.prototypes import aggregate, class_means, class_sums, contrast
+from fedgrid.methods.common.prototypes import aggregate, contrast, local_means, unknown
 from fedgrid.models.base import part
-from fedgrid.tree import Bundle, Tree, blend
+from fedgrid.tree import Bundle, Tree, blend, tree_map
 
 OVERWRITE = {"gamma": 1e9, "alpha": 0.0}
 
 
 class FedCoSR(Method):
     source = "FedCoSR; settings of its earlier version FedCRL, Table I"
+    family = "split model with shared class means"
+    cite = "fedcosr"
     shares = "φ and class means"
+    down = "|φ| + C·k"
+    up = "|φ| + |C_i|·k"
     identities = (
         Identity("fedper", OVERWRITE),
         Identity("fedper", {"local_aggregation": False, "alpha": 0.0}),
@@ -54,6 +58,8 @@ class FedCoSR(Method):
     "Off: ablation w/o CRL, α = 0 in the training loss."
     clip_params: bool = hp(False)
     "Clamps all trained parameters to [0, 1], the literal reading of line 22."
+    lost_uploads: float = hp(0.0, low=0, high=1)
+    "Probability that a participant's upload is lost, a reading of FedCRL's dropout rate (0.3); at least one arrives."
 
     def shared(self, theta: Tree) -> Tree:
         """The part of θ (or of a stack of them) that travels."""
@@ -61,20 +67,19 @@ class FedCoSR(Method):
 
     def setup(self, fed: Federation) -> State:
         theta = fed.initial()
-        head = theta["head.weight"]
-        known = torch.zeros(len(head), dtype=torch.bool, device=head.device)
-        server = {"theta": self.shared(theta), "prototypes": torch.zeros_like(head), "known": known}
-        clients = {"theta": fed.replicate(theta), "contrast": head.new_full((fed.size,), torch.nan)}
-        return State().update(server=server, clients=clients)
+        unmeasured = theta["head.weight"].new_full((fed.size,), torch.nan)
+        clients = {"theta": fed.replicate(theta), "contrast": unmeasured}
+        return State().update(server={"theta": self.shared(theta)} | unknown(theta), clients=clients)
 
     def round(self, fed: Federation, s: State) -> State:
         fed.broadcast(s.server.prototypes, s.server.known)  # line 13
         local = fed.train(self.personal(fed, s), self.loss, server=s.server)  # lines 17–22
         theta = {key: t.clamp(0, 1) for key, t in local.theta.items()} if self.clip_params else local.theta
-        means = class_means(fed.measure(theta, class_sums).sums, fed.counts)  # Eqs. 3–4
-        fed.upload(means, fed.counts > 0)
-        prototypes, known = aggregate(means, fed.counts, s.server.prototypes, s.server.known)  # Eq. 6
-        average = fed.average(fed.upload(self.shared(theta)))  # Eq. 5
+        arrived = self.arrived(fed)
+        heard, sent = fed.only(arrived), tree_map(lambda t: t[arrived], theta)
+        means = heard.upload(local_means(heard, sent), heard.counts > 0)  # Eqs. 3–4
+        prototypes, known = aggregate(means, heard.counts, s.server.prototypes, s.server.known)  # Eq. 6
+        average = heard.average(heard.upload(self.shared(sent)))  # Eq. 5
         server = {"theta": average, "prototypes": prototypes, "known": known}
         clients = {"theta": theta, "contrast": local.mean.get("contrast", s.clients.contrast)}
         return s.update(server=server, clients=clients, trained=theta)
@@ -83,6 +88,11 @@ class FedCoSR(Method):
         """θ̂ of Eqs. 8–9: the blended extractor under the client's own head."""
         received = fed.broadcast(s.server.theta)
         return s.clients.theta | blend(self.shared(s.clients.theta), received, self.trust(fed, s))
+
+    def arrived(self, fed: Federation) -> Tensor:
+        """Whose uploads arrive, bool [n]: all, unless some are lost."""
+        draws = fed.random("lost uploads").random(fed.size)
+        return fed.ids.new_tensor((draws >= self.lost_uploads) | (draws == draws.max())).bool()
 
     def trust(self, fed: Federation, s: State) -> Tensor:
         """τ = exp(−γ·L_Reg) of every client (Eq. 7), 1 where there is nothing to contrast with."""

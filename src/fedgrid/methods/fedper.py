@@ -15,7 +15,10 @@ from fedgrid.tree import Tree
 
 class FedPer(Method):
     source = "Arivazhagan et al., 2019"
+    family = "split model: shared extractor, own heads"
+    cite = "arivazhagan2019fedper"
     shares = "φ"
+    down = up = "|φ|"
     identities = (
         Identity("fedavg", {"keep": "nothing"}),
         Identity("local", {"keep": "all"}),

@@ -13,7 +13,9 @@ from fedgrid.tree import Tree
 
 class Local(Method):
     source = "the usual floor; T·E epochs per client"
+    family = "no federation"
     shares = "nothing"
+    down = up = "0"
 
     def setup(self, fed: Federation) -> State:
         return State().update(clients={"theta": fed.replicate(fed.initial())})

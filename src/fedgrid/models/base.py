@@ -15,6 +15,7 @@ from torch.func import functional_call
 
 from fedgrid.components import Component, hp
 from fedgrid.errors import UserError
+from fedgrid.models.norm import BatchNorm, is_statistic, named_layers, noting
 from fedgrid.randomness import generator, uniform
 
 PARTS = ("extractor", "head")
@@ -30,6 +31,8 @@ class Model(Component, abc.ABC):
     "Width k of the representation z that the extractor gives to the head."
     dropout: float = hp(0.0, low=0, high=0.95)
     "Share of the representation's numbers that are dropped before the head in training."
+    projection: int | None = hp(None, low=1)
+    "Width of a projection head (linear, ReLU, linear) behind the features, whose output is z then, as in MOON's code."
 
     smallest: ClassVar[int] = 1
     "Smallest height and width of an image that the extractor takes."
@@ -45,34 +48,46 @@ class Model(Component, abc.ABC):
     def network(self, shape: tuple[int, int, int], classes: int) -> "Network":
         """The model for images of `shape` and a number of `classes`; UserError where the images are too small.
 
-        Layers must be pure functions of their parameters: no running statistics (GroupNorm in place of BatchNorm), no
-        dropout of their own (the setting `dropout` draws from the client's and batch's generator).
+        Layers must be pure functions of their parameters: no running statistics of their own (`models.norm.BatchNorm`
+        in place of torch's) and no dropout (the setting `dropout` draws from the client's and batch's generator).
         """
         if min(shape[:2]) < self.smallest:
             raise UserError(f"model: {type(self).__name__} needs images of at least {self.smallest}×{self.smallest}")
         with torch.device("meta"):  # parameters are drawn by `Network.initial`, never by the modules themselves
-            modules = {"extractor": self.extractor(shape), "head": nn.Linear(self.features, classes)}
-        for layer in modules["extractor"].modules():
-            if list(layer.buffers(recurse=False)) or isinstance(layer, DROPOUT):
+            extractor, width = self.extractor(shape), self.projection or self.features
+            if self.projection:
+                projection = nn.Linear(self.features, self.features), nn.ReLU(), nn.Linear(self.features, width)
+                extractor = nn.Sequential(extractor, *projection)
+            modules = {"extractor": extractor, "head": nn.Linear(width, classes)}
+        for layer in extractor.modules():
+            stateful = list(layer.buffers(recurse=False)) and not isinstance(layer, BatchNorm)
+            if stateful or isinstance(layer, DROPOUT):
                 what = f"{type(self).__name__} holds a {type(layer).__name__}"
                 raise UserError(f"model: {what}, a layer with state or randomness of its own; see Model.network")
-        return Network(modules, self.features, classes, self.dropout)
+        return Network(modules, width, classes, self.dropout)
 
 
 class Network:
     """What a method calls: ``network(θ, x)``, ``network.features(θ, x)``, ``network.head(θ, z)``."""
 
     key: int | Tensor | None = None
-    "What dropout's random numbers start from; None: nothing is dropped."
+    "What dropout's random numbers start from; None: not in training, nothing is dropped."
     mixed = False
     "Layers compute in bfloat16; parameters and what comes out stay as they are."
 
     def __init__(self, modules: Mapping[str, nn.Module], features: int, classes: int, dropout: float = 0.0):
         self.modules, self.width, self.classes, self.dropout = modules, features, classes, dropout
+        found = [f"{part}.{name}" for part, module in modules.items() for name, _ in module.named_buffers()]
+        self.statistics = tuple(name for name in found if is_statistic(name))
+        "Names of the entries of θ that are statistics of images, not trained."
 
     def learning(self, key: int | Tensor) -> "Network":
-        """The network as it is in training, with dropout that is a function of `key`."""
-        return self._with(key=key) if self.dropout else self
+        """The network as it is in training: dropout is a function of `key`, batch norm uses the batch's statistics."""
+        return self._with(key=key) if self.dropout or self.statistics else self
+
+    def evaluating(self) -> "Network":
+        """The network as it is in evaluation, for models that a loss compares with."""
+        return self if self.key is None else self._with(key=None)
 
     def in_bfloat16(self) -> "Network":
         """The network with layers that compute in bfloat16."""
@@ -88,17 +103,27 @@ class Network:
 
     def head(self, theta: Mapping[str, Tensor], z: Tensor) -> Tensor:
         """Logits [B, C] of representations z [B, k]."""
-        if self.key is not None:
+        if self.key is not None and self.dropout:
             kept = uniform(self.key, "dropout", z) >= self.dropout
             z = z * kept / (1 - self.dropout)
         return self._call("head", theta, z)
+
+    def moments(self, theta: Mapping[str, Tensor], x: Tensor) -> Theta:
+        """First and second moments of what the batch-norm layers see of images x, under the names of `statistics`."""
+        layers = named_layers(self.modules["extractor"], "extractor")
+        found: Theta = {}
+        hooks = [layer.register_forward_pre_hook(noting(name, found)) for name, layer in layers.items()]
+        self.features(theta, x)
+        for hook in hooks:
+            hook.remove()
+        return found
 
     def initial(self, seed: int) -> Theta:
         """Parameters drawn as torch's layers do, U(−1/√fan_in, 1/√fan_in), from generators keyed by name and seed."""
         theta: Theta = {}
         for part, module in self.modules.items():
             for name, layer in module.named_modules():
-                for key, empty in layer.named_parameters(recurse=False):
+                for key, empty in (*layer.named_parameters(recurse=False), *layer.named_buffers(recurse=False)):
                     full = ".".join(filter(None, (part, name, key)))
                     theta[full] = _drawn(full, tuple(empty.shape), layer.weight.shape, seed)
         return theta
@@ -120,6 +145,8 @@ class Network:
 
     def _call(self, part: str, theta: Mapping[str, Tensor], x: Tensor) -> Tensor:
         own = {name[len(part) + 1 :]: value for name, value in theta.items() if name.startswith(part + ".")}
+        if self.statistics:
+            self.modules[part].train(self.key is not None)
         if not self.mixed:
             return functional_call(self.modules[part], own, x, tie_weights=False)
         with torch.autocast(x.device.type, torch.bfloat16):
@@ -137,7 +164,7 @@ def _operations(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) ->
 
 def _drawn(name: str, shape: tuple[int, ...], weight: torch.Size, seed: int) -> Tensor:
     if len(weight) == 1:  # a normalisation layer starts as the identity
-        return torch.ones(shape) if name.endswith("weight") else torch.zeros(shape)
+        return torch.ones(shape) if name.endswith(("weight", "running_var")) else torch.zeros(shape)
     bound = 1 / math.sqrt(math.prod(weight[1:]))
     return torch.from_numpy(generator("init", seed, name).uniform(-bound, bound, shape)).to(torch.float32)
 

@@ -8,6 +8,7 @@ from torch import nn
 
 from fedgrid.components import hp
 from fedgrid.models.base import Model
+from fedgrid.models.norm import KINDS, norm
 
 
 class CNN(Model):
@@ -16,12 +17,15 @@ class CNN(Model):
 
     channels: int = hp(32, low=1)
     "Channels of the first convolution; the second has twice as many."
+    norm: str = hp("none", choices=KINDS)
+    "Normalisation behind each convolution."
 
     def extractor(self, shape: tuple[int, int, int]) -> nn.Module:
         height, width, colours = shape
         left = [((side - 4) // 2 - 4) // 2 for side in (height, width)]
         # ReLU and max-pooling commute, bit for bit; pooling first leaves a quarter of the numbers to the ReLU
-        first = [nn.Conv2d(colours, self.channels, 5), nn.MaxPool2d(2), nn.ReLU()]
-        second = [nn.Conv2d(self.channels, 2 * self.channels, 5), nn.MaxPool2d(2), nn.ReLU()]
-        last = [nn.Linear(2 * self.channels * left[0] * left[1], self.features), nn.ReLU()]
+        wide = 2 * self.channels
+        first = [nn.Conv2d(colours, self.channels, 5), *norm(self.norm, self.channels), nn.MaxPool2d(2), nn.ReLU()]
+        second = [nn.Conv2d(self.channels, wide, 5), *norm(self.norm, wide), nn.MaxPool2d(2), nn.ReLU()]
+        last = [nn.Linear(wide * left[0] * left[1], self.features), nn.ReLU()]
         return nn.Sequential(*first, *second, nn.Flatten(), *last)

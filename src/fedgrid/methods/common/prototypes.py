@@ -4,18 +4,29 @@ A class that nobody has seen is *unknown*: it is masked out everywhere. A zero v
 with everything and act as a negative that does not exist.
 """
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize, one_hot
 
-from fedgrid.engine.method import At, Batch
 from fedgrid.tree import Tree
+
+if TYPE_CHECKING:
+    from fedgrid.engine.federation import Federation
+    from fedgrid.engine.method import At, Batch
 
 FAR = -1e9
 "Stands for −∞ in a logit, where −∞ itself would make a gradient NaN."
 
 
-def class_sums(theta: Tree, batch: Batch, at: At) -> dict[str, Tensor]:
+def unknown(theta: Tree) -> dict[str, Tensor]:
+    """Prototypes [C, k] before anyone has sent one, and which classes are `known` [C]: none."""
+    zero = torch.zeros_like(theta["head.weight"])
+    return {"prototypes": zero, "known": zero.any(dim=1)}
+
+
+def class_sums(theta: Tree, batch: "Batch", at: "At") -> dict[str, Tensor]:
     """Sums [C, k] of the representations of each class; a measurement for `Federation.measure`."""
     z = at.model.features(theta, batch.x)
     return {"sums": one_hot(batch.y, at.model.classes).to(z.dtype).T @ z}
@@ -24,6 +35,11 @@ def class_sums(theta: Tree, batch: Batch, at: At) -> dict[str, Tensor]:
 def class_means(sums: Tensor, counts: Tensor) -> Tensor:
     """μ_{i,c} = sums / counts for stacks [n, C, k] and [n, C]; 0 where a client lacks the class (mask it)."""
     return sums / counts.clamp(min=1).unsqueeze(-1).to(sums.dtype)
+
+
+def local_means(fed: "Federation", theta: Tree) -> Tensor:
+    """μ_{i,c} [n, C, k] of all training images under the models `theta`, in evaluation mode."""
+    return class_means(fed.measure(theta, class_sums).sums, fed.counts)
 
 
 def aggregate(means: Tensor, counts: Tensor, previous: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:

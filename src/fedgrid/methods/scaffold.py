@@ -1,6 +1,15 @@
-"""SCAFFOLD: control variates correct every local gradient; option II.
+"""SCAFFOLD: control variates estimate how a client's gradient differs from all clients' and correct every local step.
 
-Karimireddy et al., ICML 2020. The correction κ_i = c − c_i is constant in a round, so it is the gradient of ⟨κ_i, θ⟩.
+Karimireddy, Kale, Mohri, Reddi, Stich & Suresh, SCAFFOLD: Stochastic Controlled Averaging for Federated Learning, ICML
+2020, Algorithm 1 with option II: θ ← θ − η·(∇ℓ_b(θ) + c − c_i); c_i⁺ = c_i − c + (w − θ)/(K_i·η);
+w ← w + η_g·mean_i(θ − w); c ← c + Σ_i (c_i⁺ − c_i)/N.
+
+    w, c    s.server.theta, s.server.variate
+    c_i     s.clients.variate, all 0 at the start
+    κ_i     c − c_i, at.client.kappa: constant in a round, so it is the gradient of ⟨κ_i, θ⟩
+
+Readings. Clients count equally (paper, PFLlib); `weighted` counts their images. Local steps are plain SGD whatever the
+study's optimiser, since with momentum or Adam (w − θ)/(K·η) is no mean gradient; η is the rate of the round itself.
 """
 
 import torch
@@ -8,19 +17,28 @@ from torch import Tensor
 
 from fedgrid.components import hp
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import At, Batch, State
+from fedgrid.engine.method import At, Batch, Identity, State
 from fedgrid.methods.fedavg import FedAvg
 from fedgrid.tree import Tree, tree_map, weighted_sum
 
 
 class Scaffold(FedAvg):
+    title = "SCAFFOLD"
     source = "Karimireddy et al., ICML 2020"
-    identities = ()
+    cite = "karimireddy2020scaffold"
+    shares = "θ and control variates"
+    down = up = "2·|θ|"
+    identities = (
+        Identity("local", clients=1, exact=False),
+        Identity("fedavg", {"weighted": True}, training={"rounds": 1}, exact=False),
+    )
 
     global_lr: float = hp(1.0, above=0)
     "Step size η_g of the server."
+    lr: float | None = hp(None, above=0)
+    "Local learning rate η; none means the study's."
     weighted: bool = hp(False)
-    "Weights the clients by their images, not equally."
+    "Weights the clients' models by their images, not equally."
 
     def setup(self, fed: Federation) -> State:
         s = super().setup(fed)
@@ -33,13 +51,14 @@ class Scaffold(FedAvg):
 
     def round(self, fed: Federation, s: State) -> State:
         w, c = fed.broadcast(s.server.theta), fed.broadcast(s.server.variate)
+        plain = fed.optimizer.but(kind="sgd", momentum=0.0, lr=self.lr or fed.optimizer.lr)
         kappa = tree_map(torch.sub, c, s.clients.variate)
-        local = fed.train(w, self.corrected, clients={"kappa": kappa})
-        distance = local.steps * fed.optimizer.lr
+        local = fed.train(w, self.corrected, clients={"kappa": kappa}, optimizer=plain)
+        distance = local.steps.type_as(local.loss) * plain.lr
 
         def change(w: Tensor, theta: Tensor, c: Tensor) -> Tensor:
             k = distance.reshape(-1, *[1] * (w.dim() - 1))
-            return torch.where(k > 0, (w - theta) / k.clamp(min=1e-30) - c, 0.0)
+            return torch.where(k > 0, (w - theta) / k - c, 0.0)
 
         dc = fed.upload(tree_map(change, w, local.theta, c))
         dw = fed.upload(tree_map(torch.sub, local.theta, w))

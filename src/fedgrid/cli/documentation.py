@@ -1,0 +1,50 @@
+"""``fedgrid docs``: the page on methods, written from the methods themselves, or checked against them."""
+
+import argparse
+import inspect
+from pathlib import Path
+from typing import Any
+
+from fedgrid.cli.parsing import with_examples
+from fedgrid.components import describe
+from fedgrid.errors import UserError
+from fedgrid.files import write_text
+from fedgrid.loading import load, locate, names
+from fedgrid.reference import page
+
+DEFAULT = Path("docs/methods.md")
+
+
+def add_commands(commands: argparse._SubParsersAction) -> None:
+    text = "write the page on methods from the methods themselves, or check that it is up to date"
+    parser = with_examples(commands, "docs", text, "fedgrid docs\nfedgrid docs --check")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if the page would change")
+    parser.add_argument("--out", type=Path, default=DEFAULT, metavar="FILE", help=f"default: {DEFAULT}")
+    parser.set_defaults(call=_docs)
+
+
+def own_methods() -> list[str]:
+    """Names of the package's own methods: which ones other packages announce depends on the machine."""
+    return [name for name in names("methods") if locate("methods", name)[2] is None]
+
+
+def methods_page() -> str:
+    return page({name: _described(name) for name in own_methods()})
+
+
+def _described(name: str) -> dict[str, Any]:
+    method = load("methods", name)
+    return describe(method) | {"text": inspect.getdoc(inspect.getmodule(method)) or ""}
+
+
+def _docs(arguments: argparse.Namespace) -> int:
+    file, text = arguments.out, methods_page()
+    if not arguments.check:
+        write_text(file, text)
+        print(f"{file} is written")
+    elif not file.is_file() or file.read_bytes() != text.encode():
+        mend = "fedgrid docs" if file == DEFAULT else f"fedgrid docs --out {file}"
+        raise UserError(f"{file} does not say what the methods say; write it anew with: {mend}")
+    else:
+        print(f"{file} is up to date")
+    return 0

@@ -1,0 +1,43 @@
+"""Convex quadratic programmes over the simplex."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+SOLVERS = ("exact", "cvxpy")
+RIDGE = 1e-10
+"Of the largest diagonal entry, added to the diagonal where a programme may be singular."
+
+
+def minimum_on_simplex(programme: Tensor, solver: str = "exact") -> Tensor:
+    """The w ≥ 0 [n] with Σ w = 1 that minimises wᵀPw, for a positive semidefinite P [n, n]; float64.
+
+    Where several w are equally good (P = 0, say), one with small entries comes back.
+    """
+    matrix = programme.double().cpu().numpy()
+    scale = matrix.diagonal().max()
+    if scale <= 0:
+        return torch.full_like(programme[0], 1 / len(matrix), dtype=torch.float64)
+    regular = matrix / scale + RIDGE * np.eye(len(matrix))
+    w = {"exact": _by_active_set, "cvxpy": _by_cvxpy}[solver](regular)
+    return programme.new_tensor(w / w.sum(), dtype=torch.float64)
+
+
+def _by_active_set(matrix: np.ndarray) -> np.ndarray:
+    """Up to its scale, the solution is that of min ½uᵀPu − 1ᵀu over u ≥ 0, which has the same optimality conditions.
+
+    With P = LLᵀ this is non-negative least squares of Lᵀu against L⁻¹1, for which Lawson & Hanson's method is finite.
+    """
+    from scipy.linalg import solve_triangular
+    from scipy.optimize import nnls
+
+    lower = np.linalg.cholesky(matrix)
+    return nnls(lower.T, solve_triangular(lower, np.ones(len(matrix)), lower=True))[0]
+
+
+def _by_cvxpy(matrix: np.ndarray) -> np.ndarray:
+    import cvxpy
+
+    w = cvxpy.Variable(len(matrix), nonneg=True)
+    cvxpy.Problem(cvxpy.Minimize(cvxpy.quad_form(w, cvxpy.psd_wrap(matrix))), [cvxpy.sum(w) == 1]).solve()
+    return np.clip(w.value, 0, None)

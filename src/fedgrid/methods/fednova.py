@@ -1,0 +1,51 @@
+"""FedNova: updates are divided by their number of (effective) local steps before they are averaged.
+
+Wang, Liu, Liang, Joshi & Poor, Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization,
+NeurIPS 2020, Eq. 6: d_i = (w − θ_i)/a_i and w ← w − τ_eff·Σ p_i d_i with τ_eff = Σ p_i a_i. In τ_i steps of plain SGD
+a_i = τ_i; with momentum ρ it is [τ_i − ρ(1 − ρ^{τ_i})/(1 − ρ)]/(1 − ρ).
+
+    w      s.server.theta
+    a_i    effective_steps
+
+Readings. Of Adam's steps no such sum is known and each counts as one. Batch-norm statistics are averaged plainly, since
+an extrapolated variance may be negative. The proximal variant and the server's momentum are left out.
+"""
+
+from torch import Tensor
+
+from fedgrid.engine.federation import Federation
+from fedgrid.engine.method import Identity, State
+from fedgrid.methods.fedavg import FedAvg
+from fedgrid.models.norm import is_statistic
+from fedgrid.tree import tree_map
+
+
+class FedNova(FedAvg):
+    source = "Wang et al., NeurIPS 2020"
+    cite = "wang2020fednova"
+    shares = "θ and a step count"
+    up = "|θ| + 1"
+    identities = (
+        Identity("local", clients=1, exact=False),
+        Identity("fedavg", training={"batch_size": 99}, exact=False),
+        Identity("fedavg", training={"batch_size": 99, "local_epochs": 3, "momentum": 0.9, "lr": 0.01}, exact=False),
+    )
+
+    def round(self, fed: Federation, s: State) -> State:
+        w = fed.broadcast(s.server.theta)
+        local = fed.train(w, self.loss)
+        a = fed.upload(self.effective_steps(fed, local.steps.type_as(local.loss)))
+        total = (fed.weights * a).sum()
+
+        def normalised(w: Tensor, theta: Tensor) -> Tensor:
+            return total * (w - theta) / a.clamp(min=1).reshape(-1, *[1] * (w.dim() - 1))
+
+        d = fed.average(fed.upload(tree_map(normalised, w, local.theta)))
+        plain = fed.average({name: t for name, t in local.theta.items() if is_statistic(name)})
+        theta = {name: plain.get(name, t - d[name]) for name, t in s.server.theta.items()}
+        return s.update(server={"theta": theta}, trained=local.theta)
+
+    def effective_steps(self, fed: Federation, tau: Tensor) -> Tensor:
+        """a_i [n]."""
+        rho = fed.optimizer.momentum if fed.optimizer.kind == "sgd" else 0.0
+        return (tau - rho * (1 - rho**tau) / (1 - rho)) / (1 - rho)

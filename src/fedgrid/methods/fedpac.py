@@ -1,0 +1,103 @@
+"""FedPAC: features are aligned to global class means; a client's head is the best convex combination of all heads.
+
+Xu, Tong & Huang, Personalized Federated Learning with Feature Alignment and Classifier Collaboration, ICLR 2023,
+Algorithm 1. A round: statistics of the received model; the head alone; the extractor alone, on cross entropy +
+λ·MSE(z, G_y); then the server averages extractors and class means, and gives client i the head Σ_j α_j π_j whose α
+minimises variance + bias, Σ_j v_j α_j² + ‖Σ_j α_j (H_i − H_j)‖², over the simplex (Eq. 10).
+
+    φ, G_c        s.server.theta, s.server.prototypes (rows with s.server.known)
+    π̃_i           in s.clients.theta
+    H_i, v_i      Σ_c rows p_{i,c}·μ_{i,c} [C, k], and the variance of the features' mean
+
+Readings. The programme is always feasible: v ≥ 0 and a Gram matrix make it convex. It is built in float64 and solved
+exactly, where the authors' code tests the signs of eigenvalues in float32 and may end without a solution. A class that
+no global mean is known of is aligned to the client's own mean before training (authors' code); in the first round
+nothing is aligned. Prototypes are averaged by images (authors' code; PFLlib: equally). The head's rate is for SGD, with
+the study's momentum.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import mse_loss
+
+from fedgrid.components import hp
+from fedgrid.engine.federation import Federation
+from fedgrid.engine.method import At, Batch, Identity, Method, State
+from fedgrid.methods.common.losses import cross_entropy
+from fedgrid.methods.common.prototypes import aggregate, class_means, class_sums, local_means, unknown
+from fedgrid.methods.common.quadratic import SOLVERS, minimum_on_simplex
+from fedgrid.models.base import part
+from fedgrid.tree import Bundle, Tree, combine
+
+
+class FedPAC(Method):
+    source = "Xu et al., ICLR 2023"
+    family = "split model with combined heads"
+    cite = "xu2023fedpac"
+    shares = "θ, class means, statistics"
+    down = "|θ| + C·k"
+    up = "|θ| + 2·|C_i|·k + 1"
+    identities = (Identity("fedrep", {"lam": 0.0, "combine": False}, {"head_epochs": 1, "head_lr": 0.1}),)
+
+    lam: float = hp(1.0, low=0)
+    "Weight λ of the alignment (authors' code)."
+    head_epochs: int = hp(1, low=0)
+    "Epochs of the head, first in a round (authors' code)."
+    head_lr: float = hp(0.1, above=0)
+    "Learning rate of the head (authors' code)."
+    body_epochs: int | None = hp(None, low=0)
+    "Epochs of the extractor (authors: 5); none means the study's local epochs."
+    cutoff: float = hp(1e-3, low=0, high=0.5)
+    "Weights below this become 0 (authors' code)."
+    combine: bool = hp(True)
+    "Off: every client keeps its own head."
+    solver: str = hp("exact", choices=SOLVERS)
+    "Of the quadratic programme: a finite active-set method, or cvxpy."
+
+    def setup(self, fed: Federation) -> State:
+        theta = fed.initial()
+        server = {"theta": part(theta, "extractor")} | unknown(theta)
+        return State().update(server=server, clients={"theta": fed.replicate(theta)})
+
+    def round(self, fed: Federation, s: State) -> State:
+        heads = fed.send(part(s.clients.theta, "head"))
+        fed.broadcast(s.server.prototypes, s.server.known)
+        start = fed.broadcast(s.server.theta) | heads
+        found = fed.measure(start, self.moments)
+        plain = fed.optimizer.but(kind="sgd", lr=self.head_lr)
+        fitted = fed.train(start, super().loss, epochs=self.head_epochs, optimizer=plain, part="head", stream="head")
+        own = {"means": class_means(found.sums, fed.counts)}
+        local = fed.train(
+            fitted.theta, self.loss, server=s.server, clients=own, epochs=self.body_epochs, part="extractor"
+        )
+        means = fed.upload(local_means(fed, local.theta), fed.counts > 0)
+        prototypes, known = aggregate(means, fed.counts, s.server.prototypes, s.server.known)
+        trained = fed.upload(local.theta)
+        average = fed.average(part(trained, "extractor"))
+        heads = combine(part(trained, "head"), self.weights(fed, found)) if self.combine else part(trained, "head")
+        server = {"theta": average, "prototypes": prototypes, "known": known}
+        return s.update(server=server, clients={"theta": local.theta | heads}, trained=local.theta)
+
+    def moments(self, theta: Tree, batch: Batch, at: At) -> dict[str, Tensor]:
+        """Sums of features by class [C, k] and of their squared norms."""
+        return class_sums(theta, batch, at) | {"squares": at.model.features(theta, batch.x).square().sum()}
+
+    def loss(self, theta: Tree, batch: Batch, at: At) -> Tensor:
+        z, known = at.model.features(theta, batch.x), at.server.known
+        target = torch.where(known[batch.y].unsqueeze(1), at.server.prototypes[batch.y], at.client.means[batch.y])
+        alignment = mse_loss(z, target, reduction="sum") / max(1, z.numel()) * known.any()
+        return cross_entropy(at.model.head(theta, z), batch.y) + self.lam * alignment
+
+    def weights(self, fed: Federation, found: Bundle) -> Tensor:
+        """α [n, n], float64: row i for the head of client i."""
+        images = fed.counts.sum(dim=1)
+        h = (found.sums / images.reshape(-1, 1, 1)).flatten(1)
+        v = ((found.squares / images - h.square().sum(dim=1)) / images).clamp(min=0)
+        fed.upload(v.type_as(found.sums)), fed.upload(found.sums, fed.counts > 0)
+        rows = [v.diag() + (own - h) @ (own - h).T for own in h]
+        alpha = torch.stack([minimum_on_simplex(programme, self.solver) for programme in rows])
+        alpha = torch.where(alpha < self.cutoff, 0.0, alpha)
+        return alpha / alpha.sum(dim=1, keepdim=True)
+
+    def personal(self, fed: Federation, s: State) -> Tree:
+        return s.clients.theta | fed.replicate(s.server.theta)

@@ -1,0 +1,38 @@
+"""LG-FedAvg: every client keeps its own extractor, and the head on top is shared and averaged.
+
+Liang, Liu, Ziyin, Salakhutdinov & Morency, Think Locally, Act Globally: Federated Learning with Local and Global
+Representations, NeurIPS workshop 2019, arXiv 2001.01523. The mirror image of FedPer.
+
+    π     s.server.theta
+    φ_i   in s.clients.theta, which holds all of θ_i
+
+Readings. The shared part is the last linear layer (PFLlib). Averages are weighted by images, where the authors' code
+averages uniformly. Clients start from the common θ⁰, not from a trained FedAvg model: without a common start the
+average of heads over private feature spaces would mean nothing. FL-bench shares the first layer, the opposite.
+"""
+
+from fedgrid.components import hp
+from fedgrid.engine.method import Identity
+from fedgrid.methods.fedper import FedPer
+from fedgrid.models.base import part
+from fedgrid.tree import Tree
+
+
+class LGFedAvg(FedPer):
+    title = "LG-FedAvg"
+    source = "Liang et al., 2020"
+    family = "split model: shared head, own extractors"
+    cite = "liang2020lgfedavg"
+    shares = "π"
+    down = up = "|π|"
+    identities = (
+        Identity("fedavg", {"keep": "nothing"}),
+        Identity("local", {"keep": "all"}),
+        Identity("local", clients=1),
+    )
+
+    keep: str = hp("extractor", choices=("extractor", "nothing", "all"))
+    "The part of θ that stays with the client."
+
+    def shared(self, theta: Tree) -> Tree:
+        return {"extractor": part(theta, "head"), "nothing": theta, "all": {}}[self.keep]

@@ -1,0 +1,56 @@
+"""MOON: FedAvg, with features that are drawn to the global model's and pushed off the client's previous model's.
+
+Li, He & Song, Model-Contrastive Federated Learning, CVPR 2021, Eqs. 3–5: cross entropy + μ·ℓ_con with
+ℓ_con = −log[e^{s_g/τ} / (e^{s_g/τ} + e^{s_p/τ})], where s_g and s_p are the cosines of a representation with that of
+the server's model and with that of the model which the client trained last.
+
+    w^t        at.server.theta
+    θ_i^prev   at.client.previous, s.clients.previous: of the last round in which the client took part
+
+Readings. The representation is what the head sees; the authors' projection head is the model's setting `projection`.
+Before a client has trained, its previous model is θ⁰: the contrast is then log 2 without gradient, as if left out. Both
+models compared with are in evaluation mode (no dropout, own batch-norm statistics), which PFLlib's are not.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cosine_similarity
+
+from fedgrid.components import hp
+from fedgrid.engine.federation import Federation
+from fedgrid.engine.method import At, Batch, Identity, State
+from fedgrid.methods.common.losses import cross_entropy
+from fedgrid.methods.fedavg import FedAvg
+from fedgrid.tree import Tree
+
+
+class Moon(FedAvg):
+    title = "MOON"
+    source = "Li et al., CVPR 2021"
+    cite = "li2021moon"
+    identities = (
+        Identity("fedavg", {"mu": 0.0}),
+        Identity("fedavg", {"mu": 5.0}, training={"rounds": 1}, exact=False),
+    )
+
+    mu: float = hp(1.0, low=0)
+    "Weight μ of the contrast; the authors tune it in {0.1, 1, 5, 10}, PFLlib's default of 0 would be FedAvg."
+    temperature: float = hp(0.5, above=0)
+    "Temperature τ of the contrast (authors' code)."
+
+    def setup(self, fed: Federation) -> State:
+        s = super().setup(fed)
+        return s.update(clients={"previous": fed.replicate(s.server.theta)})
+
+    def loss(self, theta: Tree, batch: Batch, at: At) -> Tensor:
+        z, fixed = at.model.features(theta, batch.x), at.model.evaluating()
+        others = (fixed.features(model, batch.x) for model in (at.server.theta, at.client.previous))
+        similarity = torch.stack([cosine_similarity(z, other) for other in others], dim=1)
+        contrast = cross_entropy(similarity / self.temperature, torch.zeros_like(batch.y))
+        return cross_entropy(at.model.head(theta, z), batch.y) + self.mu * contrast
+
+    def round(self, fed: Federation, s: State) -> State:
+        received = fed.broadcast(s.server.theta)
+        local = fed.train(received, self.loss, server=s.server, clients=s.clients)
+        average = fed.average(fed.upload(local.theta))
+        return s.update(server={"theta": average}, clients={"previous": local.theta}, trained=local.theta)

@@ -1,0 +1,77 @@
+"""pFedMe: a personal model is the proximal point of the loss around a local copy of the global model.
+
+T. Dinh, Tran & Nguyen, Personalized Federated Learning with Moreau Envelopes, NeurIPS 2020, Algorithm 1. For every
+batch, K gradient steps on F_i(ϑ) + (λ/2)‖ϑ − w_i‖² approximate the personal model ϑ; then w_i moves to it by
+η·λ·(w_i − ϑ), and the server mixes the averaged w_i into w with β.
+
+    w      s.server.theta
+    w_i    both["local"], lives within a round; recorded as the `trained` model, which pFedGraph's code scores
+    ϑ_i    both["personal"], s.clients.personal
+
+Readings. The personal score is that of ϑ_i, as in the paper; three public codes overwrite it first and score another
+model. ϑ is carried from batch to batch (`warm`). R, the number of local batches, is that of the study's local epochs.
+Both rates are the method's own and the study's optimiser is not used. The authors' optimiser adds a weight decay of
+0.001 inside, which is not in the paper's objective: `inner_decay`, off.
+"""
+
+import torch
+from torch import Tensor
+
+from fedgrid.components import hp
+from fedgrid.engine.federation import Federation
+from fedgrid.engine.method import At, Batch, Identity, State
+from fedgrid.methods.fedavg import FedAvg
+from fedgrid.tree import Tree, squared_distance, tree_map
+
+ONE_STEP = {"inner_steps": 1, "warm": False, "lam": 10.0, "inner_lr": 0.1, "outer_lr": 0.05}
+
+
+class PFedMe(FedAvg):
+    title = "pFedMe"
+    source = "T. Dinh et al., NeurIPS 2020"
+    family = "personal model beside the global one"
+    cite = "dinh2020pfedme"
+    score = "personal"
+    identities = (Identity("fedavg", ONE_STEP, models="global", training={"lr": 10.0 * 0.1 * 0.05}, exact=False),)
+
+    lam: float = hp(15.0, low=0)
+    "Weight λ of the envelope (authors' code; PFLlib's is 1)."
+    beta: float = hp(1.0, low=0)
+    "Mixing β of the server (authors' code; PFLlib's default of 0 never moves the server's model)."
+    inner_steps: int = hp(5, low=0)
+    "Gradient steps K on a batch (authors' code)."
+    inner_lr: float = hp(0.05, low=0)
+    "Step size η_p of the inner solver: the authors take 0.05 to 0.1 on MNIST, 0.01 elsewhere; η_p·λ stays below 2."
+    outer_lr: float = hp(0.01, low=0)
+    "Step size η of the local copy (authors: 0.005, tuned 0.01); η·λ stays below 1."
+    inner_decay: float = hp(0.0, low=0)
+    "Weight decay μ₀ of the inner solver; the authors' code has 0.001."
+    warm: bool = hp(True)
+    "Carries ϑ from batch to batch; off: it starts from w_i at every batch."
+
+    def setup(self, fed: Federation) -> State:
+        s = super().setup(fed)
+        return s.update(clients={"personal": fed.replicate(s.server.theta)})
+
+    def step(self, both: Tree, batch: Batch, at: At) -> tuple[Tree, Tensor]:
+        w = both["local"]
+        own, value = both["personal"] if self.warm else w, torch.zeros(())
+
+        def envelope(theta: Tree) -> Tensor:
+            return self.loss(theta, batch, at) + self.lam / 2 * squared_distance(theta, w)
+
+        for _ in range(self.inner_steps):
+            slope, value = torch.func.grad_and_value(envelope)(own)
+            own = tree_map(lambda t, g: t - self.inner_lr * (g + self.inner_decay * t), own, slope)
+        moved = tree_map(lambda a, b: a - self.outer_lr * self.lam * (a - b), w, own)
+        return {"local": moved, "personal": own}, value
+
+    def round(self, fed: Federation, s: State) -> State:
+        w = fed.broadcast(s.server.theta)
+        both = fed.iterate({"local": w, "personal": w}, self.step).theta
+        average = fed.average(fed.upload(both["local"]))
+        theta = tree_map(lambda a, b: (1 - self.beta) * a + self.beta * b, s.server.theta, average)
+        return s.update(server={"theta": theta}, clients={"personal": both["personal"]}, trained=both["local"])
+
+    def personal(self, fed: Federation, s: State) -> Tree:
+        return s.clients.personal

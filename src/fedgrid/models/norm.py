@@ -1,0 +1,68 @@
+"""Normalisation inside an extractor, as pure functions of parameters.
+
+Batch norm's statistics are entries of θ like any other: they travel, are averaged and are counted with the layer that
+they belong to. They are not trained; the engine measures them after local training (`Federation.train`).
+"""
+
+import math
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import batch_norm
+
+KINDS = ("none", "batch", "group")
+
+
+class BatchNorm(nn.Module):
+    """Batch norm of [B, width, …]: by the batch's own statistics in training, by those in θ otherwise.
+
+    A batch with one value a channel has no variance and is normalised by θ's statistics too.
+    """
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.empty(width)), nn.Parameter(torch.empty(width))
+        self.register_buffer("running_mean", torch.empty(width))
+        self.register_buffer("running_var", torch.empty(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.training and x[:, 0].numel() > 1:
+            return batch_norm(x, None, None, self.weight, self.bias, training=True)
+        fixed = self.running_mean.detach(), self.running_var.detach()  # θ may be a variable as a whole
+        return batch_norm(x, *fixed, self.weight, self.bias)
+
+
+def norm(kind: str, width: int) -> list[nn.Module]:
+    """The layer (or none) that normalises `width` channels."""
+    return {"none": [], "batch": [BatchNorm(width)], "group": [nn.GroupNorm(math.gcd(8, width), width)]}[kind]
+
+
+def is_statistic(name: str) -> bool:
+    """Whether an entry of θ is a statistic of images and not a parameter."""
+    return name.endswith((".running_mean", ".running_var"))
+
+
+def named_layers(module: nn.Module, part: str) -> dict[str, BatchNorm]:
+    """The batch-norm layers of a part of θ, by their full names."""
+    return {f"{part}.{name}": layer for name, layer in module.named_modules() if isinstance(layer, BatchNorm)}
+
+
+def noting(name: str, found: dict[str, Tensor]) -> Callable[[nn.Module, tuple[Tensor, ...]], None]:
+    """A hook that puts the first two moments of what a layer sees into `found`."""
+
+    def hook(layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        values = inputs[0].transpose(0, 1).flatten(1)
+        found[f"{name}.running_mean"] = values.mean(dim=1)
+        found[f"{name}.running_var"] = values.square().mean(dim=1)
+
+    return hook
+
+
+def variances(moments: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Statistics from first and second moments."""
+
+    def variance(name: str) -> Tensor:
+        return (moments[name] - moments[name.replace("running_var", "running_mean")].square()).clamp(min=0)
+
+    return {name: variance(name) if name.endswith("running_var") else t for name, t in moments.items()}

@@ -1,0 +1,84 @@
+"""The page on methods, ``docs/methods.md``: Markdown made of nothing but what the methods say of themselves."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+Described = Mapping[str, Any]
+"What `fedgrid.components.describe` says of a method, and its module's docstring as ``text``."
+
+INTRODUCTION = """# Methods
+
+`fedgrid docs` writes this page from the methods' own files: edit those. Papers are named by their keys in
+[CITATIONS.bib](../CITATIONS.bib).
+
+θ are the parameters of a client's whole model, φ those of its extractor, π those of its head: |θ| = |φ| + |π|. C is the
+number of classes, C_i the set of classes of which client i has training images, k the length of a representation. The
+columns *down* and *up* say how many numbers a participant receives and sends in a round, with the defaults below. Class
+means travel for the classes that have one: C·k down is reached once every class is known to the server. In float32 the
+bytes are four times the numbers; the test-suite holds the formulas against the bytes that the engine counts.
+
+Every model that a method has is scored and recorded for every client: `global`, the server's one model; `personal`,
+what a client uses once it has the server's message, before local training; `trained`, the same after local training.
+The column *scored* names the one that the method's paper reports."""
+
+KEPT_OR_MARK = re.compile(
+    r"""(?P<kept>^\ {4}.*|(?P<quote>`+)[^`]+(?P=quote)|(?<![\w*])\*\w[\w\ ]*\*(?![\w*]))  # code and emphasis are kept
+    |(?<!\w)_|_(?!\w)|[*<]|^[+>#]  # a plain character that Markdown would take for a mark""",
+    re.MULTILINE | re.VERBOSE,
+)
+
+
+def page(methods: Mapping[str, Described]) -> str:
+    """The whole page on the methods, by name and in the order given."""
+    sections = [_section(name, method) for name, method in methods.items()]
+    return "\n\n".join([INTRODUCTION, _overview(methods), *sections]) + "\n"
+
+
+def _overview(methods: Mapping[str, Described]) -> str:
+    heads = ("method", "type", "shared", "down", "up", "scored", "citation")
+    return _table(heads, [_row(name, method) for name, method in methods.items()])
+
+
+def _row(name: str, method: Described) -> list[str]:
+    facts = method["facts"]
+    told = [_prose(facts[key]) for key in ("family", "shares", "down", "up")]
+    citation = f"[{facts['cite']}](../CITATIONS.bib)" if facts["cite"] else "–"
+    return [f"[`{name}`](#{name}) {_prose(method['title'])}", *told, facts["score"], citation]
+
+
+def _section(name: str, method: Described) -> str:
+    rows = [(f"`{p['name']}`", _value(p["default"]), _limits(p), _prose(p["doc"])) for p in method["parameters"]]
+    settings = _table(("hyperparameter", "default", "limits", "meaning"), rows) if rows else "No hyperparameters."
+    return f"## {name}\n\n{_prose(method['text'])}\n\n{settings}"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _limits(parameter: Mapping[str, Any]) -> str:
+    choices = parameter.get("choices", (True, False) if "bool" in parameter["types"] else ())
+    if choices:
+        return ", ".join(map(_value, choices))
+    signs = {"low": "≥", "above": ">", "high": "≤"}
+    limits = ", ".join(f"{sign} {parameter[key]:g}" for key, sign in signs.items() if key in parameter)
+    return " or ".join([limits or "any", *(["none"] if "None" in parameter["types"] else [])])
+
+
+def _prose(text: str) -> str:
+    """Plain text with code as Markdown: indented lines stay the code blocks that Markdown takes them for."""
+    return KEPT_OR_MARK.sub(lambda found: found[0] if found["kept"] else f"\\{found[0]}", text)
+
+
+def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    heads = list(heads)
+    return "\n".join(_line(cells) for cells in (heads, ["---"] * len(heads), *rows))
+
+
+def _line(cells: Iterable[str]) -> str:
+    """One row; a bar or the end of a line within a cell would end it."""
+    flat = (" ".join(cell.split()).replace("|", r"\|") for cell in cells)
+    return f"| {' | '.join(flat)} |"

@@ -1,0 +1,140 @@
+"""The page on methods says what the methods say, and every paper that they name can be cited."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from fedgrid.cli.documentation import methods_page, own_methods
+from fedgrid.cli.main import main
+from fedgrid.components import describe
+from fedgrid.loading import load
+from fedgrid.reference import page
+
+ROOT = Path(__file__).parents[2]
+ENTRY = re.compile(r"^@(\w+)\{([\w:-]+),\n(.*?)^\}$", re.MULTILINE | re.DOTALL)
+FIELD = re.compile(r"^  (\w+) = \{(.+)\},$", re.MULTILINE)
+METHODS = own_methods()
+
+
+@pytest.fixture(scope="module")
+def text():
+    return methods_page()
+
+
+@pytest.fixture(scope="module")
+def bibliography():
+    return (ROOT / "CITATIONS.bib").read_text(encoding="utf-8")
+
+
+def section(text, name):
+    return re.search(rf"^## {name}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)[1]
+
+
+def balanced(text):
+    """Whether every brace is closed and none is closed too early."""
+    depth = 0
+    for sign in re.findall(r"[{}]", text):
+        depth += 1 if sign == "{" else -1
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def test_the_committed_page_is_up_to_date(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    assert main(["docs", "--check"]) == 0, capsys.readouterr().err
+
+
+def test_a_page_is_written_and_found_up_to_date(tmp_path, monkeypatch, capsys, text):
+    monkeypatch.chdir(tmp_path)
+    assert main(["docs"]) == 0
+    assert (tmp_path / "docs/methods.md").read_text(encoding="utf-8") == text
+    assert main(["docs", "--check"]) == 0
+    assert "is up to date" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("change", ["changed", "missing"])
+def test_a_stale_page_is_refused_in_one_sentence(tmp_path, capsys, text, change):
+    file = tmp_path / "page.md"
+    if change == "changed":
+        file.write_text(text.replace("# Methods", "# Method", 1), encoding="utf-8")
+    before = file.read_bytes() if file.exists() else None
+    assert main(["docs", "--check", "--out", str(file)]) == 2
+    said = capsys.readouterr().err
+    assert said == f"fedgrid: {file} does not say what the methods say; write it anew with: fedgrid docs --out {file}\n"
+    assert (file.read_bytes() if file.exists() else None) == before
+
+
+def test_help(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["docs", "--help"])
+    assert end.value.code == 0
+    assert "examples:\n  fedgrid docs\n" in capsys.readouterr().out
+
+
+def test_sections_stand_in_the_order_of_the_names(text):
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == METHODS
+    assert re.findall(r"^\| \[`(\w+)`\]\(#\1\)", text, re.MULTILINE) == METHODS
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_section_holds_every_hyperparameter(text, name):
+    found = re.findall(r"^\| `(\w+)` \| (?:[^|\n]+ \| ){2}\S.*\|$", section(text, name), re.MULTILINE)
+    parameters = [p["name"] for p in describe(load("methods", name))["parameters"]]
+    assert found == parameters
+    assert ("No hyperparameters." in section(text, name)) == (not parameters)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_says_what_the_overview_needs(name):
+    facts = describe(load("methods", name))["facts"]
+    assert all(facts[key] for key in ("family", "shares", "down", "up", "score"))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_symbol_table_is_a_code_block(text, name):
+    lines = section(text, name).splitlines()
+    starts = [i for i, line in enumerate(lines) if line.startswith("    ") and not lines[i - 1].startswith("    ")]
+    assert all(not lines[i - 1] for i in starts)  # without the empty line, Markdown reads on in the paragraph
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_cites_a_paper_that_is_there(bibliography, name):
+    key = describe(load("methods", name))["facts"]["cite"]
+    assert key in {key for _, key, _ in ENTRY.findall(bibliography)} or (name, key) == ("local", "")
+
+
+def test_the_bibliography_parses(bibliography):
+    entries = ENTRY.findall(bibliography)
+    assert entries and len(entries) == bibliography.count("@")
+    assert max(Counter(key for _, key, _ in entries).values()) == 1
+    assert balanced(bibliography)
+    for _, key, body in entries:
+        fields = dict(FIELD.findall(body))
+        assert len(fields) == len(body.splitlines()), key
+        assert {"title", "author", "year"} <= fields.keys(), key
+        assert re.fullmatch(r"(19|20)\d\d", fields["year"]), key
+        assert all(balanced(value) for value in fields.values()), key
+
+
+def test_plain_text_keeps_its_meaning_in_markdown():
+    facts = {"family": "a|b", "shares": "φ", "down": "|φ| + C·k", "up": "|φ|", "score": "personal", "cite": ""}
+    doc = "Weight λ of `a*b`,\nor none."
+    limits = [{"name": "lam", "types": ["float", "None"], "default": 0.5, "doc": doc, "above": 0, "high": 1}]
+    limits += [{"name": "part", "types": ["str"], "default": "x", "doc": "", "choices": ("x", "y")}]
+    limits += [{"name": "on", "types": ["bool"], "default": True, "doc": ""}]
+    limits += [{"name": "free", "types": ["int"], "default": 1, "doc": ""}]
+    method = {
+        "title": "Mine",
+        "facts": facts,
+        "parameters": limits,
+        "text": "Mine: ‖θ‖_∞ of θ_i, *not* w*\n+ 2.\n\n    θ* < _x_",
+    }
+    said = page({"mine": method})
+    assert "| [`mine`](#mine) Mine | a\\|b | φ | \\|φ\\| + C·k | \\|φ\\| | personal | – |\n" in said
+    assert "Mine: ‖θ‖\\_∞ of θ_i, *not* w\\*\n\\+ 2.\n\n    θ* < _x_\n" in said
+    assert "| `lam` | 0.5 | > 0, ≤ 1 or none | Weight λ of `a*b`, or none. |\n" in said
+    assert "| `part` | x | x, y |  |\n" in said and "| `on` | true | true, false |  |\n" in said
+    assert said.endswith("| `free` | 1 | any |  |\n")
