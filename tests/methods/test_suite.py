@@ -84,7 +84,10 @@ def test_two_runs_are_equal(method_name):
 @pytest.mark.parametrize("setting", [{}, {"participation": 0.5}, {"norm": "batch"}], ids=["all", "some", "batch norm"])
 def test_clients_one_by_one_or_together(method_name, setting):
     """Both executors, in float64: any difference is the method's or the engine's fault."""
-    training, tolerance = {"dtype": "float64"} | setting, 1e-7 if "norm" in setting else 1e-9  # which amplifies rounding
+    training, tolerance = (
+        {"dtype": "float64"} | setting,
+        1e-7 if "norm" in setting else 1e-9,
+    )  # which amplifies rounding
     one_by_one = worlds.run(method_name, worlds.ragged(executor=Loop(), **training)).progress
     together = worlds.run(method_name, worlds.ragged(executor=Stacked(), **training)).progress
     assert_equal_states(one_by_one.state, together.state, rtol=tolerance, atol=tolerance)

@@ -212,8 +212,8 @@ class Federation:
 
         They are measured in one more pass, in training mode and in batches of the study's size (PreciseBN: Wu &
         Johnson, Rethinking "Batch" in BatchNorm, 2021), so that no step needs to keep a running value. In nested trees
-        this holds for every parameter set; what holds no statistics is returned as it is. A client with one image has no
-        variance to measure and keeps those that it received.
+        this holds for every parameter set; what holds no statistics is returned as it is. A client with one image has
+        no variance to measure and keeps those that it received.
         """
         names = self.model.statistics
         if not names or not isinstance(theta, Mapping):

@@ -9,7 +9,7 @@ Algorithm 1. Clients train extractor and received head together; the server then
 
 Readings. The server's steps are on its head; in the authors' scripts they are on another network and the head stays at
 its random start. A class mean counts once, whatever the number of its images. Means are exact, not means of batch
-means. With one slow pass a round (the paper's) the head lags behind the extractors, hence `server_passes`.
+means. Ten passes at rate 0.1 move the head as far as PFLlib's one pass at rate 1, at which large features diverge.
 """
 
 from fedgrid.components import hp
@@ -30,9 +30,9 @@ class FedGH(Method):
     up = "|C_i|·k"
 
     server_lr: float = hp(0.1, low=0)
-    "Learning rate η_s of the server (PFLlib's is 1, at which large features diverge)."
+    "Learning rate η_s of the server (PFLlib: 1)."
     server_passes: int = hp(10, low=0)
-    "Passes of the server over the class means in a round (paper: 1)."
+    "Passes of the server over the class means in a round (paper and PFLlib: 1)."
     server_batch: int = hp(10, low=1)
     "Class means in a batch of the server (PFLlib)."
 

@@ -66,8 +66,8 @@ class PerFedAvg(FedAvg):
         d = tree_map(lambda old, g: torch.where(phase == 1, g, old), s["d"], ahead)
         meta = tree_map(lambda d, a, b: d - alpha / (2 * self.delta) * (a - b), d, ahead, behind)
         theta = tree_map(lambda t, m: torch.where(phase == 2, t - beta * m, t), theta, meta)
-        move = tree_map(lambda g, d: torch.where(phase == 0, -alpha * g, (phase == 1) * self.delta * d), ahead, d)
-        back = tree_map(lambda t, d: t - (phase == 1) * self.delta * d, theta, d)
+        move = tree_map(lambda g, d: torch.where(phase == 0, -alpha * g, self.delta * (d * (phase == 1))), ahead, d)
+        back = tree_map(lambda t, d: t - self.delta * (d * (phase == 1)), theta, d)
         point = tree_map(torch.add, theta, move)
         return {"theta": theta, "ahead": point, "behind": back, "d": d, "phase": (phase + 1) % 3}, value
 

@@ -10,8 +10,8 @@ batch, K gradient steps on F_i(ϑ) + (λ/2)‖ϑ − w_i‖² approximate the pe
 
 Readings. The personal score is that of ϑ_i, as in the paper; three public codes overwrite it first and score another
 model. ϑ is carried from batch to batch (`warm`). R, the number of local batches, is that of the study's local epochs.
-Both rates are the method's own and the study's optimiser is not used. The authors' optimiser adds a weight decay of
-0.001 inside, which is not in the paper's objective: `inner_decay`, off.
+w_i moves by about η·∇F_i a batch, hence at the study's rate unless said otherwise; the study's optimiser is not used.
+The authors' optimiser adds a weight decay of 0.001 inside, which is not in the paper's objective: `inner_decay`, off.
 """
 
 import torch
@@ -42,8 +42,8 @@ class PFedMe(FedAvg):
     "Gradient steps K on a batch (authors' code)."
     inner_lr: float = hp(0.05, low=0)
     "Step size η_p of the inner solver: the authors take 0.05 to 0.1 on MNIST, 0.01 elsewhere; η_p·λ stays below 2."
-    outer_lr: float = hp(0.01, low=0)
-    "Step size η of the local copy (authors: 0.005, tuned 0.01); η·λ stays below 1."
+    outer_lr: float | None = hp(None, low=0)
+    "Step size η of the local copy (authors: 0.005, tuned 0.01), below 1/λ; none means the study's rate (PFLlib)."
     inner_decay: float = hp(0.0, low=0)
     "Weight decay μ₀ of the inner solver; the authors' code has 0.001."
     warm: bool = hp(True)
@@ -63,12 +63,12 @@ class PFedMe(FedAvg):
         for _ in range(self.inner_steps):
             slope, value = torch.func.grad_and_value(envelope)(own)
             own = tree_map(lambda t, g: t - self.inner_lr * (g + self.inner_decay * t), own, slope)
-        moved = tree_map(lambda a, b: a - self.outer_lr * self.lam * (a - b), w, own)
+        moved = tree_map(lambda a, b: a - at.server.outer_lr * self.lam * (a - b), w, own)
         return {"local": moved, "personal": own}, value
 
     def round(self, fed: Federation, s: State) -> State:
-        w = fed.broadcast(s.server.theta)
-        both = fed.iterate({"local": w, "personal": w}, self.step).theta
+        w, lr = fed.broadcast(s.server.theta), fed.optimizer.lr if self.outer_lr is None else self.outer_lr
+        both = fed.iterate({"local": w, "personal": w}, self.step, server={"outer_lr": lr}).theta
         average = fed.average(fed.upload(both["local"]))
         theta = tree_map(lambda a, b: (1 - self.beta) * a + self.beta * b, s.server.theta, average)
         return s.update(server={"theta": theta}, clients={"personal": both["personal"]}, trained=both["local"])

@@ -9,7 +9,7 @@ w ← w + η_g·mean_i(θ − w); c ← c + Σ_i (c_i⁺ − c_i)/N.
     κ_i     c − c_i, at.client.kappa: constant in a round, so it is the gradient of ⟨κ_i, θ⟩
 
 Readings. Clients count equally (paper, PFLlib); `weighted` counts their images. Local steps are plain SGD whatever the
-study's optimiser, since with momentum or Adam (w − θ)/(K·η) is no mean gradient; η is the rate of the round itself.
+study's optimiser, since with momentum, Adam or clipping (w − θ)/(K·η) is no mean gradient; η is that of the round.
 """
 
 import torch
@@ -51,7 +51,7 @@ class Scaffold(FedAvg):
 
     def round(self, fed: Federation, s: State) -> State:
         w, c = fed.broadcast(s.server.theta), fed.broadcast(s.server.variate)
-        plain = fed.optimizer.but(kind="sgd", momentum=0.0, lr=self.lr or fed.optimizer.lr)
+        plain = fed.optimizer.but(kind="sgd", momentum=0.0, clip=None, lr=self.lr or fed.optimizer.lr)
         kappa = tree_map(torch.sub, c, s.clients.variate)
         local = fed.train(w, self.corrected, clients={"kappa": kappa}, optimizer=plain)
         distance = local.steps.type_as(local.loss) * plain.lr
