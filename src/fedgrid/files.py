@@ -71,6 +71,12 @@ def texts(values: Sequence[str]) -> pa.Array:
     return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded)))
 
 
+def positions(names: Sequence[str], known: Sequence[str]) -> np.ndarray:
+    """Where each of the names [n] stands in `known`, int64 [n]; KeyError for one that does not."""
+    place = {name: number for number, name in enumerate(known)}
+    return np.array([place[name] for name in names], np.int64)
+
+
 def numbers(found: pa.Array | pa.ChunkedArray) -> np.ndarray:
     """The numbers [n] of a column that has no nulls; see `column`."""
     kind = np.dtype(found.type.to_pandas_dtype())
@@ -79,9 +85,14 @@ def numbers(found: pa.Array | pa.ChunkedArray) -> np.ndarray:
     return np.concatenate([np.empty(0, kind), *parts])
 
 
+def as_json(value: Any) -> str:
+    """The one text of a value: sorted, indented, with a newline at its end."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, indent=1) + "\n"
+
+
 def write_json(path: Path, value: Any) -> None:
     """Writes plain values as a JSON file with sorted keys, in one step."""
-    write_text(path, json.dumps(value, sort_keys=True, ensure_ascii=False, indent=1) + "\n")
+    write_text(path, as_json(value))
 
 
 def read_metadata(path: Path) -> dict[str, Any]:

@@ -8,9 +8,9 @@ import pytest
 
 from fedgrid.cli.documentation import methods_page, own_methods
 from fedgrid.cli.main import main
+from fedgrid.cli.reference import page
 from fedgrid.components import describe
 from fedgrid.loading import load
-from fedgrid.reference import page
 
 ROOT = Path(__file__).parents[2]
 ENTRY = re.compile(r"^@(\w+)\{([\w:-]+),\n(.*?)^\}$", re.MULTILINE | re.DOTALL)

@@ -9,6 +9,7 @@ import pytest
 
 from fedgrid.grid.cells import RUNNER
 from fedgrid.grid.identity import canonical, closure, digest, fingerprint
+from fedgrid.loading import names
 
 CODE = '''
 """Module."""
@@ -62,21 +63,35 @@ def test_a_module_beside_an_outside_file_counts(tmp_path):
     assert changed(tmp_path, "from helper import g\n") != before
 
 
-def test_a_cell_loads_no_module_that_its_fingerprint_misses(method_name, tmp_path):
-    """Runs a cell in a fresh process and looks at what it really imported."""
+LOADED = """
+import json, os, sys, pyarrow.parquet, torch
+from fedgrid.cli.main import main
+for name in sys.argv[1:]:
+    child = os.fork()  # each cell in a process of its own, and the libraries imported once for all
+    if not child:
+        main(["run", name, "--clients", "3", "--rounds", "1", "--out", f"{name}.parquet"])
+        with open(f"{name}.json", "w") as file:
+            json.dump([module for module in sys.modules if module.startswith("fedgrid")], file)
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory):
+    """By method, the modules of fedgrid that a process has imported once it has run a cell."""
+    folder, methods = tmp_path_factory.mktemp("loaded"), names("methods")
+    subprocess.run([sys.executable, "-c", LOADED, *methods], cwd=folder, capture_output=True, check=True)
+    return {name: set(json.loads((folder / f"{name}.json").read_text())) for name in methods}
+
+
+def test_a_cell_loads_no_module_that_its_fingerprint_misses(method_name, loaded):
     if method_name.endswith(".py"):
         pytest.skip("a method outside the package")
-    arguments = f"'run', '{method_name}', '--clients', '3', '--rounds', '1'"
-    code = (
-        f"import sys, json; from fedgrid.cli.main import main; main([{arguments}]);"
-        "print(json.dumps(sorted(m for m in sys.modules if m.startswith('fedgrid'))))"
-    )
-    run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
-    loaded = set(json.loads(run.stdout.splitlines()[-1]))
     covered = set(closure(f"fedgrid.methods.{method_name}", also=(RUNNER, "fedgrid.models.mlp")))
     others = ("fedgrid.cli", "fedgrid.grid", "fedgrid.prepare", "fedgrid.data.digits", "fedgrid.data.sources")
     others += ("fedgrid.partition",)  # what plans and prepares a cell has keys of its own
-    assert {m for m in loaded - covered if not m.startswith(others)} == set()
+    assert {m for m in loaded[method_name] - covered if not m.startswith(others)} == set()
     assert not {m for m in covered if m.startswith(("fedgrid.cli", "fedgrid.analysis", "fedgrid.grid.cells"))}
 
 

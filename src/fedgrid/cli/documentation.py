@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from fedgrid.cli.parsing import with_examples
+from fedgrid.cli.reference import page
 from fedgrid.components import describe
 from fedgrid.errors import UserError
 from fedgrid.files import write_text
 from fedgrid.loading import load, locate, names
-from fedgrid.reference import page
 
 DEFAULT = Path("docs/methods.md")
 

@@ -92,7 +92,7 @@ def _clients(metadata: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[
     for client in [*clients[:ENDS], *clients[-ENDS:]] if many else clients:
         if many and client == clients[-ENDS]:
             yield f"{'…':>6}  {len(clients) - 2 * ENDS:,} more; --json prints them all"
-        numbers = [found["sizes"][split][client] for split in ("train", "validation", "test")]
+        numbers = [sizes[client] for sizes in found["sizes"].values()]
         columns = [f"{number:7,}" for number in (*numbers, found["classes_held"][client])]
         yield "  ".join([f"{client:6}", *columns, _largest(metadata["classes"], found["counts"][client])]).rstrip()
 

@@ -148,7 +148,7 @@ def _prepare(study: Study, cell: Cell, arguments: argparse.Namespace) -> None:
     from fedgrid.prepare import JOBS, build_partition
 
     data = cell.split.data
-    for wanted in (data.images, data) if data.images else (data,):
+    for wanted in data.stages:
         if not all(file.is_file() for file in wanted.files.values()):
             how = arguments.device, arguments.threads
             JOBS[wanted.kind](wanted.job(data_root(study.text), study.downloads, *how))

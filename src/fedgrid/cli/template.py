@@ -28,8 +28,10 @@ from fedgrid.methods.common.losses import cross_entropy
 
 class {title}(Method):
     source = "Authors, Venue Year"
+    family = "one global model"  # what kind of method it is
     score = "personal"  # what the paper scores: global, personal (as received) or trained (after local training)
     shares = "θ"
+    down = up = "|θ|"  # numbers that a client receives and sends in a round; the test-suite counts them
     # limits in which this must equal another method, bit for bit; the test-suite checks each of them
     identities = (Identity("fedavg", {{"strength": 0.0}}),)
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from fedgrid.components import Component, hp
 from fedgrid.errors import UserError
-from fedgrid.files import numbers, read_metadata, write_table
+from fedgrid.files import numbers, positions, read_metadata, write_table
 
 PARTS = ("train", "test")
 
@@ -222,8 +222,7 @@ def read_labels(files: Mapping[str, Path]) -> tuple[Labels, dict[str, Any]]:
     # not read_table, which imports pandas: a partition would take twice as long
     tables = [pq.ParquetFile(files[part]).read(columns=columns).replace_schema_metadata() for part in PARTS]
     table = pa.concat_tables(tables)
-    place = {name: number for number, name in enumerate(facts["domains"])}
-    domains = np.array([place[name] for name in table["domain"].to_pylist()], np.int64) if place else None
+    domains = positions(table["domain"].to_pylist(), facts["domains"]) if facts["domains"] else None
     labels = numbers(table["label"]).astype(np.int64)
     counts = facts["images"]["train"], len(facts["classes"])
     return Labels(labels, *counts, domains, tuple(facts["domains"]), facts["checksum"]), facts
@@ -246,8 +245,8 @@ def _table(images: Images, domains: list[str]) -> pa.Table:
     pixels = pa.FixedSizeBinaryArray.from_buffers(pa.binary(size), len(flat), [None, pa.py_buffer(flat)])
     columns = {"image": pixels, "label": pa.array(images.labels, pa.int16())}
     if images.domains is not None:
-        numbers = pa.array(images.domains, pa.int16())
-        columns["domain"] = pa.DictionaryArray.from_arrays(numbers, pa.array(domains, pa.string()))
+        places = pa.array(images.domains, pa.int16())
+        columns["domain"] = pa.DictionaryArray.from_arrays(places, pa.array(domains, pa.string()))
     if images.captions is not None:
         columns["caption"] = pa.array(images.captions, pa.string())
     return pa.table(columns)

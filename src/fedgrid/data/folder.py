@@ -17,6 +17,7 @@ from fedgrid.components import hp
 from fedgrid.data.base import PARTS, Collection, DataSet, Form, Images
 from fedgrid.data.sources import pictures
 from fedgrid.errors import UserError
+from fedgrid.files import positions
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
 
@@ -72,8 +73,8 @@ class Folder(DataSet):
         train = sum(p.part == "train" for p in found)
         parts = {}
         for part, rows in (("train", slice(0, train)), ("test", slice(train, None))):
-            labels = _numbers([p.label for p in found[rows]], classes)
-            places = _numbers([p.domain for p in found[rows]], domains) if domains else None
+            labels = positions([p.label for p in found[rows]], classes)
+            places = positions([p.domain for p in found[rows]], domains) if domains else None
             parts[part] = Images(pixels[rows], labels, places)
         return Collection(parts, classes, domains)
 
@@ -148,11 +149,6 @@ def _classes(found: list[Picture]) -> tuple[str, ...]:
 
 def _domains(found: list[Picture]) -> tuple[str, ...]:
     return tuple(sorted({p.domain for p in found if p.domain}))
-
-
-def _numbers(names: list[str], known: tuple[str, ...]) -> np.ndarray:
-    place = {name: number for number, name in enumerate(known)}
-    return np.array([place[name] for name in names], np.int64)
 
 
 def _digest(found: list[Picture], top: Path) -> str:

@@ -62,6 +62,11 @@ class Data:
     "Where these are features: settings of the backbone."
 
     @property
+    def stages(self) -> tuple["Data", ...]:
+        """What is made, in order: the images, and then the features where these are features."""
+        return (self.images, self) if self.images else (self,)
+
+    @property
     def kind(self) -> str:
         """The job of `fedgrid.prepare` that makes it, and its folder in the store."""
         return "features" if self.images else "data"

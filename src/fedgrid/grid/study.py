@@ -68,7 +68,7 @@ class Study:
     @property
     def kept(self) -> list[Data]:
         """Data sets to be kept in the store: those that cells train on, and the images of features."""
-        return list({d.key: d for data in self.data for d in (data, data.images) if d}.values())
+        return list({d.key: d for data in self.data for d in data.stages}.values())
 
     @property
     def splits(self) -> list[Split]:
@@ -198,7 +198,7 @@ def _check_data(study: Study) -> None:
     """Raises UserError for data that are neither built, nor at hand, nor to be downloaded."""
     root = data_root(study.text)
     for data in study.data:
-        built = any(all(file.is_file() for file in d.files.values()) for d in (data, data.images) if d)
+        built = any(all(file.is_file() for file in d.files.values()) for d in data.stages)
         source = load("data", data.variant.name)(**data.variant.settings)
         if not built and not study.text["download"] and not source.found(root):
             raise UserError(

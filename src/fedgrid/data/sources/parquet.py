@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from fedgrid.data.base import PARTS, Collection, DataSet, Form, Images
 from fedgrid.data.sources import pictures
 from fedgrid.errors import UserError
+from fedgrid.files import positions
 
 WORDS = {"train": "training", "test": "test"}
 LOSSLESS = ("raw", "png")
@@ -120,9 +121,10 @@ def _images(file: Path, facts: _Facts, domains: tuple[str, ...]) -> Images:
         labels = pq.read_table(file, columns=["label"])["label"].to_numpy().astype(np.int64)
         if len(labels) and not 0 <= labels.min() <= labels.max() < len(facts.classes):
             raise UserError(f"{file}: there is a label outside 0..{len(facts.classes) - 1}")
-        numbers = _numbers(_texts(file, "domain"), domains) if domains else None
+        found = [name.lower() for name in _texts(file, "domain")] if domains else []
+        places = positions(found, [name.lower() for name in domains]) if domains else None
         captions = _texts(file, "caption") if "caption" in facts.extras else None
-        return Images(_pixels(file, facts), labels, numbers, captions)
+        return Images(_pixels(file, facts), labels, places, captions)
 
 
 def _pixels(file: Path, facts: _Facts) -> np.ndarray:
@@ -140,11 +142,6 @@ def _pixels(file: Path, facts: _Facts) -> np.ndarray:
 def _texts(file: Path, column: str) -> list[str]:
     with _naming(file):
         return pq.read_table(file, columns=[column])[column].cast(pa.string()).fill_null("").to_pylist()
-
-
-def _numbers(names: list[str], domains: tuple[str, ...]) -> np.ndarray:
-    place = {name.lower(): number for number, name in enumerate(domains)}
-    return np.array([place[name.lower()] for name in names], np.int64)
 
 
 def _note(data: DataSet, facts: _Facts, counts: dict[str, int]) -> str:

@@ -1,7 +1,6 @@
 """Partitions that others reuse: published with checksums, and checked when they are read."""
 
 import hashlib
-import json
 import re
 import shutil
 import unicodedata
@@ -14,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fedgrid.errors import UserError
-from fedgrid.files import read_metadata, replacing, write_text
+from fedgrid.files import as_json, read_metadata, replacing, write_text
 from fedgrid.partition.common.rows import EVERYONE, SPLITS, digest_of
 from fedgrid.partition.common.statistics import statistics
 
@@ -69,7 +68,7 @@ def publish(file: Path, folder: Path) -> Path:
     table, metadata = checked(file)
     target = folder / f"{speaking_name(metadata)}.parquet"
     described = metadata | {"statistics": statistics(table, metadata["clients"], len(metadata["classes"]))}
-    text = json.dumps(described, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+    text = as_json(described)
     _check_new(target, file.read_bytes())
     _check_new(target.with_suffix(".json"), text.encode())
     readme = folder / "README.md"

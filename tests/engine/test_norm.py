@@ -1,0 +1,117 @@
+"""Batch norm as a pure function of parameters, whose statistics are measured after local training."""
+
+import copy
+
+import pytest
+import torch
+import worlds
+from torch import nn
+
+from fedgrid.engine.loop import Loop
+from fedgrid.engine.rounds import everyone, federate
+from fedgrid.engine.stacked import Stacked
+from fedgrid.errors import UserError
+from fedgrid.loading import load
+from fedgrid.models.cnn import CNN
+from fedgrid.models.mlp import MLP
+from fedgrid.models.norm import BatchNorm, is_statistic
+
+EXECUTORS = pytest.mark.parametrize("executor", [Loop, Stacked])
+
+
+@pytest.mark.parametrize("shape", [(6, 3), (6, 3, 4, 5)])
+def test_it_is_torch_batch_norm(shape):
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    theirs = (nn.BatchNorm1d if len(shape) == 2 else nn.BatchNorm2d)(3, momentum=1.0)
+    ours = BatchNorm(3)
+    ours.load_state_dict({name: t for name, t in copy.deepcopy(theirs.state_dict()).items() if "num" not in name})
+    torch.testing.assert_close(ours.train()(x), theirs.train()(x))
+    ours.load_state_dict({name: t for name, t in theirs.state_dict().items() if "num" not in name})
+    torch.testing.assert_close(ours.eval()(x), theirs.eval()(x))
+
+
+def test_one_value_has_no_variance():
+    layer = BatchNorm(2).train()
+    layer.load_state_dict({name: torch.ones(2) for name in layer.state_dict()})
+    near(layer(torch.tensor([[3.0, 1.0]])), torch.tensor([[3.0, 1.0]]))  # 1·(x − 1)/1 + 1, by its own statistics
+
+
+@EXECUTORS
+def test_statistics_are_those_of_the_clients_images(executor):
+    """With one batch a client, layer after layer; a client without images or with one keeps what it received."""
+    index = [worlds.draw(range(9)), worlds.draw([3, 3, 7]), [], worlds.draw([5])]
+    world = worlds.world(index, [worlds.draw([0])] * 4, executor=executor(), norm="batch", batch_size=99)
+    fed = everyone(world, 0)
+    start = fed.replicate(fed.initial())
+    trained = fed.train(start, worlds.method("local").loss).theta
+    for client, images in enumerate(world.data.train):
+        theta = {name: t[client] for name, t in trained.items()}
+        if len(images) < 2:
+            for name in world.model.statistics:
+                assert torch.equal(theta[name], start[name][client])
+            continue
+        batch = world.data.batch(images)
+        first = torch.nn.functional.linear(batch.x.flatten(1), theta["extractor.1.weight"], theta["extractor.1.bias"])
+        near(theta["extractor.2.running_mean"], first.mean(dim=0))
+        near(theta["extractor.2.running_var"], first.var(dim=0, unbiased=False))
+        # what training saw of a whole client is what evaluation sees
+        near(world.model.learning(0)(theta, batch.x), world.model(theta, batch.x))
+
+
+def near(ours, theirs):
+    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_statistics_are_no_parameters():
+    world = worlds.ragged(norm="batch", weight_decay=0.1)
+    names = world.model.statistics
+    assert len(names) == 4 and all(map(is_statistic, names)) and set(names) < set(world.model.initial(0))
+    fed = everyone(world, 0)
+    theta = fed.replicate(fed.initial())
+    free = fed.train(theta, lambda t, batch, at: sum(v.square().sum() for v in t.values()), part="head").theta
+    assert all(torch.equal(free[name], theta[name]) for name in names)
+
+
+def test_they_travel_and_are_averaged_with_their_layers():
+    world = worlds.ragged(norm="batch", rounds=1)
+    trained = federate(worlds.method("local"), world).progress.state.clients.theta
+    average = federate(worlds.method("fedavg"), world).progress.state.server.theta
+    weights = everyone(world, 0).weights
+    for name in world.model.statistics:
+        near(average[name], torch.einsum("n,nk->k", weights.float(), trained[name]))
+
+
+@pytest.mark.parametrize("norm", ["batch", "group"])
+def test_a_convolutional_network_learns_with_it(norm):
+    network = CNN(channels=2, features=8, norm=norm).network((16, 16, 1), 10)
+    theta, x = network.initial(0), torch.rand(5, 1, 16, 16, generator=torch.Generator().manual_seed(0))
+    assert network(theta, x).shape == (5, 10)
+    assert len(network.statistics) == (4 if norm == "batch" else 0)
+    assert network.flops((16, 16, 1)) == CNN(channels=2, features=8).network((16, 16, 1), 10).flops((16, 16, 1))
+
+
+def test_a_projection_head_is_part_of_the_extractor():
+    network = MLP(hidden=16, features=8, projection=4).network((8, 8, 1), 10)
+    theta = network.initial(0)
+    assert network.width == 4 and theta["head.weight"].shape == (10, 4)
+    assert network.features(theta, torch.zeros(3, 1, 8, 8)).shape == (3, 4)
+    plain = MLP(hidden=16, features=8).network((8, 8, 1), 10).initial(0)
+    assert sum(name.startswith("extractor") for name in theta) == 4 + sum(n.startswith("extractor") for n in plain)
+
+
+def test_layers_with_a_state_of_their_own_are_refused():
+    class Stateful(MLP):
+        def extractor(self, shape):
+            return nn.Sequential(nn.Flatten(), nn.Linear(64, self.features), nn.BatchNorm1d(self.features))
+
+    with pytest.raises(UserError, match="BatchNorm1d, a layer with state"):
+        Stateful().network((8, 8, 1), 10)
+
+
+def test_a_model_that_a_loss_compares_with_is_in_evaluation():
+    network = MLP(norm="batch", dropout=0.5).network((8, 8, 1), 10)
+    theta, x = network.initial(0), torch.rand(4, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    learning = network.learning(7)
+    assert not torch.equal(learning(theta, x), network(theta, x))
+    assert torch.equal(learning.evaluating()(theta, x), network(theta, x))
+    assert load("models", "mlp")().network((8, 8, 1), 10).evaluating().key is None

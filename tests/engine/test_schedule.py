@@ -1,0 +1,97 @@
+"""How often and on which of its images a client trains: epochs, steps, shares, and some clients alone."""
+
+import pytest
+import torch
+import worlds
+
+from fedgrid.engine.executor import Pass
+from fedgrid.engine.loop import Loop
+from fedgrid.engine.rounds import everyone
+from fedgrid.engine.stacked import Stacked
+from fedgrid.tree import leaves
+
+EXECUTORS = pytest.mark.parametrize("executor", [Loop, Stacked])
+
+
+def seen(world, **given):
+    """How many images each client saw, and in how many steps: the loss counts them itself."""
+    fed = everyone(world, 0)
+
+    def count(theta, batch, at):
+        return {"images": theta["images"] + len(batch.y)}, batch.x.sum() * 0
+
+    trained = fed.iterate({"images": torch.zeros(fed.size)}, count, **given)
+    return trained.theta["images"].tolist(), trained.steps.tolist()
+
+
+SIZES = [7, 10, 13, 16, 19]
+
+
+@EXECUTORS
+@pytest.mark.parametrize(
+    ("given", "images", "steps"),
+    [
+        ({}, SIZES, [2, 3, 4, 4, 5]),
+        ({"epochs": 2}, [2 * n for n in SIZES], [4, 6, 8, 8, 10]),
+        ({"steps": 1}, [4] * 5, [1] * 5),
+        ({"steps": 3}, [7 + 4, 10, 12, 12, 12], [3] * 5),
+        ({"steps": 7}, [7 + 7 + 7 + 4, 10 + 10 + 4, 13 + 12, 16 + 12, 19 + 8], [7] * 5),
+        ({"steps": 0}, [0] * 5, [0] * 5),
+        ({"share": 0.5}, [3, 5, 6, 8, 9], [1, 2, 2, 2, 3]),
+        ({"share": 0.01}, [1] * 5, [1] * 5),
+        ({"share": 0.5, "steps": 2}, [3 + 3, 5, 6, 8, 8], [2] * 5),
+    ],
+)
+def test_images_and_steps(executor, given, images, steps):
+    assert seen(worlds.ragged(executor=executor()), **given) == (images, steps)
+
+
+@EXECUTORS
+def test_a_client_without_images_takes_no_step(executor):
+    world = worlds.world([[], worlds.draw([1, 2])], executor=executor())
+    assert seen(world, steps=3) == ([0, 6], [0, 3])
+    assert seen(world, share=0.5) == ([0, 1], [0, 1])
+
+
+def test_as_many_steps_as_an_epoch_has_are_that_epoch():
+    world = worlds.world([worlds.draw(range(8)), worlds.draw(range(7, 0, -1))], batch_size=4)
+    fed, loss = everyone(world, 2), worlds.method("local").loss
+    start = fed.replicate(fed.initial())
+    ours, theirs = fed.train(start, loss, steps=4), fed.train(start, loss, epochs=2)
+    assert all(torch.equal(a, b) for a, b in zip(leaves(ours.theta), leaves(theirs.theta), strict=True))
+    assert torch.equal(ours.loss, theirs.loss)
+
+
+@pytest.mark.parametrize("given", [{"steps": 5}, {"share": 0.6}, {"steps": 3, "share": 0.4, "epochs": 9}])
+def test_both_executors_agree(given):
+    ends = []
+    for executor in (Loop(), Stacked(), Stacked(2)):
+        fed = everyone(worlds.ragged(executor=executor, dtype="float64"), 0)
+        trained = fed.train(fed.replicate(fed.initial()), worlds.method("local").loss, **given)
+        ends.append([*leaves(trained.theta), trained.loss])
+    for other in ends[1:]:
+        for a, b in zip(ends[0], other, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
+
+
+def test_a_share_is_drawn_anew_but_the_same_for_the_same_stream():
+    world = worlds.ragged()
+    task = Pass(world.data, world.data.train, world.model, 4, 0, 3, [4], {}, {}, {}, share=0.5)
+    first, again, next_ = task.order(4, 0), task.order(4, 0), task.order(4, 1)
+    assert torch.equal(first, again) and not torch.equal(first, next_)
+    assert len(first) == 9 and set(first.tolist()) <= set(world.data.train[4].tolist())
+
+
+@EXECUTORS
+def test_some_clients_train_as_they_do_among_all(executor):
+    fed, loss = everyone(worlds.ragged(executor=executor()), 1), worlds.method("local").loss
+    chosen = torch.tensor([False, True, False, True, True])
+    start = fed.replicate(fed.initial())
+    some = fed.only(chosen)
+    assert some.ids.tolist() == [1, 3, 4] and some.weights.sum() == 1
+    alone = some.train({name: t[chosen] for name, t in start.items()}, loss).theta
+    among = fed.train(start, loss).theta
+    for name, t in alone.items():
+        torch.testing.assert_close(t, among[name][chosen])
+    some.upload(alone)
+    assert (fed.traffic.up > 0).tolist() == chosen.tolist()
