@@ -20,7 +20,7 @@ class Training(Component):
     "How η changes from round t to the next: not; η·decay^t; times decay at T/2 and again at 3T/4; half a cosine to 0."
     lr_decay: float = hp(0.99, above=0, high=1)
     "Factor of the exponential schedule and of the steps."
-    momentum: float = hp(0.0, low=0, high=1)
+    momentum: float = hp(0.0, low=0, high=0.999)
     "Momentum of sgd."
     weight_decay: float = hp(0.0, low=0)
     "Weight decay (L2) of the optimiser."

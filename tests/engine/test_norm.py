@@ -72,6 +72,31 @@ def test_statistics_are_no_parameters():
     assert all(torch.equal(free[name], theta[name]) for name in names)
 
 
+def test_a_client_that_takes_no_step_keeps_its_statistics():
+    world = worlds.ragged(norm="batch")
+    ours, theirs = (federate(worlds.method(name, **given), world).progress.record.rows for name, given in NO_STEP)
+    assert ours == theirs
+
+
+NO_STEP = (("fedavg_ft", {"finetune_epochs": 0}), ("fedavg", {}))
+
+
+def test_moments_are_not_rounded_to_bfloat16():
+    world = worlds.ragged(clients=1, norm="batch", batch_size=99)
+    theta, images = world.model.initial(0), world.data.batch(world.data.train[0]).x + 20
+    exact, mixed = (network.learning(0).moments(theta, images) for network in (world.model, world.model.in_bfloat16()))
+    name = "extractor.2.running_"
+    variance = [m[f"{name}var"] - m[f"{name}mean"].square() for m in (exact, mixed)]
+    assert mixed[f"{name}var"].dtype == torch.float32
+    torch.testing.assert_close(*variance, rtol=0.3, atol=0.05)
+
+
+def test_a_variance_below_0_counts_as_none():
+    layer = BatchNorm(1).eval()
+    layer.load_state_dict({name: torch.ones(1) for name in layer.state_dict()} | {"running_var": torch.tensor([-0.1])})
+    assert layer(torch.tensor([[1.5]])).isfinite().all()
+
+
 def test_they_travel_and_are_averaged_with_their_layers():
     world = worlds.ragged(norm="batch", rounds=1)
     trained = federate(worlds.method("local"), world).progress.state.clients.theta

@@ -44,6 +44,13 @@ def test_scaffold_keeps_the_mean_of_its_variates():
     assert max(t.abs().max() for t in leaves(mean)) > 1e-3
 
 
+def test_scaffold_counts_the_clients_that_have_images():
+    """With others in N, c would stay behind the mean and brake every step."""
+    index = [worlds.draw(range(5)), worlds.draw([6, 7, 8]), [], []]
+    state = final("scaffold", worlds.world(index, [worlds.draw([0])] * 4))
+    near(state.server.variate, {key: t[:2].mean(dim=0) for key, t in state.clients.variate.items()})
+
+
 def test_scaffold_with_one_step_a_round_is_fedavg_for_ever():
     """Equal clients: the corrections cancel in the mean."""
     clients = [worlds.draw(range(i, i + 5), start=40 * i) for i in range(3)]
@@ -129,6 +136,12 @@ def test_fedamp_stays_alone_where_attention_is_narrow():
     torch.testing.assert_close(weights, torch.eye(5).double())
 
 
+def test_a_sharp_attention_does_not_overflow():
+    assert all(
+        t.isfinite().all() for t in leaves(final("fedamp", worlds.ragged(), heuristic=True, sharpness=1e4).clients)
+    )
+
+
 def test_fedala_weights_stay_in_range_and_converge_once():
     state = final("fedala", worlds.ragged(rounds=4), eta=50.0)
     for t in leaves(state.clients.weights):
@@ -151,6 +164,22 @@ def test_fedpac_keeps_the_head_of_an_idle_client():
     heads = final("fedpac", world).clients.theta["head.weight"]
     start = world.model.initial(0)["head.weight"]
     assert sum(torch.equal(head, start) for head in heads) == 4
+
+
+def test_fedpac_never_cuts_all_weights():
+    twins = worlds.world([worlds.draw(range(6))] * 8)
+    heads = final("fedpac", twins, cutoff=0.2).clients.theta["head.weight"]
+    assert heads.isfinite().all()
+
+
+def test_a_combination_that_is_no_number_ends_the_cell_as_diverged(monkeypatch):
+    spoiled = torch.full((3,), torch.nan, dtype=torch.float64)
+    monkeypatch.setattr("fedgrid.methods.fedpac.minimum_on_simplex", lambda *a: spoiled)
+    outcome = federate(worlds.method("fedpac"), worlds.ragged(clients=3, rounds=1))
+    assert outcome.status == "diverged"
+    assert (
+        outcome.reason == "the test loss of the personal model of client 0, in the evaluation, is not finite in round 1"
+    )
 
 
 def test_lost_uploads_change_what_the_server_knows_and_nothing_else():

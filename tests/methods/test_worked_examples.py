@@ -74,6 +74,8 @@ def test_fedproto_never_predicts_a_class_that_nobody_has():
     at = At(Plane(), Bundle(prototypes=torch.zeros(2, 2), known=torch.tensor([False, True])), Bundle(), None)
     head = {"head.weight": torch.zeros(2, 2), "head.bias": torch.tensor([9.0, 0.0])}
     assert worlds.method("fedproto").predict(head, torch.ones(1, 2), at).argmax(dim=1).item() == 1
+    scores = worlds.method("fedproto").predict(head, torch.full((1, 2), 3.0), at)
+    near(scores, [[-19.0, -18.0]])  # farther than the farthest known one, and not infinitely far
     none = At(Plane(), Bundle(prototypes=torch.zeros(2, 2), known=~BOTH), Bundle(), None)
     assert worlds.method("fedproto").predict(head, torch.ones(1, 2), none).argmax(dim=1).item() == 0  # by its head
 
@@ -180,6 +182,10 @@ def test_the_minimum_is_the_one_that_cvxpy_finds(clients, rank, seed):
 )
 def test_degenerate_programmes_have_a_solution(matrix, expected):
     near(minimum_on_simplex(torch.from_numpy(matrix)), expected, 1e-9)
+
+
+def test_a_programme_that_is_no_number_has_no_solution():
+    assert minimum_on_simplex(torch.tensor([[1.0, torch.nan], [torch.nan, 1.0]])).isnan().all()
 
 
 # FedGH's server

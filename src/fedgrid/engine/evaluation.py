@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, one_hot
 
+from fedgrid.engine.executor import Diverged
 from fedgrid.engine.federation import Federation, World
 from fedgrid.engine.method import At, Batch, Method, State
 from fedgrid.tree import Tree
@@ -68,6 +69,9 @@ def _record(fed: Federation, images: str, sums: Mapping[str, Tensor], name: str,
             means = total / torch.tensor([len(lists[client]) for client in ids], dtype=torch.float64)
         else:
             means = _weighted(total, data.counts[ids].cpu(), data.labels[lists[ids[0]]].cpu())
+        if not means.isfinite().all():
+            wrong = ids[int((~means.isfinite()).nonzero()[0])]
+            raise Diverged(fed.round - 1, f"the {images} loss of the {name} model of client {wrong}")
         record(f"{prefix}{metric}_{name}", ids, means)
 
 

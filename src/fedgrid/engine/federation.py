@@ -77,6 +77,11 @@ class Federation:
         return self.world.data.clients
 
     @property
+    def able(self) -> int:
+        """Number of clients of the federation that have training images, so that they can take part."""
+        return sum(len(index) > 0 for index in self.world.data.train)
+
+    @property
     def training(self) -> Training:
         """The settings that all methods of the study share: local epochs, batch size, rounds."""
         return self.world.training
@@ -158,7 +163,7 @@ class Federation:
         """
         task = self._pass(theta, server, clients, epochs, steps=steps, share=share, stream=stream)
         trained = self.world.executor.train(task, self._augmented(loss), optimizer or self.optimizer, part)
-        return trained if part == "head" else replace(trained, theta=self._settled(trained.theta))
+        return trained if part == "head" else replace(trained, theta=self._settled(trained.theta, trained.steps))
 
     def iterate(
         self,
@@ -180,7 +185,7 @@ class Federation:
         """
         task = self._pass(theta, server, clients, epochs, steps=steps, share=share, stream=stream)
         trained = self.world.executor.iterate(task, self._augmented(step))
-        return replace(trained, theta=self._settled(trained.theta))
+        return replace(trained, theta=self._settled(trained.theta, trained.steps))
 
     def measure(
         self,
@@ -207,19 +212,19 @@ class Federation:
         """The same over each client's ``test`` or ``validation`` images; for evaluation alone, not for methods."""
         return self._measure(theta, measurement, server, None, images)
 
-    def _settled(self, theta: Any) -> Any:
+    def _settled(self, theta: Any, steps: Tensor) -> Any:
         """A stack of parameters whose batch-norm statistics are those of each client's images under them.
 
         They are measured in one more pass, in training mode and in batches of the study's size (PreciseBN: Wu &
         Johnson, Rethinking "Batch" in BatchNorm, 2021), so that no step needs to keep a running value. In nested trees
-        this holds for every parameter set; what holds no statistics is returned as it is. A client with one image has
-        no variance to measure and keeps those that it received.
+        this holds for every parameter set; what holds no statistics is returned as it is. A client that took no step,
+        or has one image and so no variance to measure, keeps those that it started with.
         """
         names = self.model.statistics
-        if not names or not isinstance(theta, Mapping):
+        if not names or not isinstance(theta, Mapping) or not steps.any():
             return theta
         if not theta.keys() >= set(names):
-            return {key: self._settled(part) for key, part in theta.items()}
+            return {key: self._settled(part, steps) for key, part in theta.items()}
         zero = {name: torch.zeros_like(theta[name]) for name in names}
         task = self._pass({"theta": theta, "sums": zero}, None, None, epochs=1, stream="statistics")
         sums = self.world.executor.iterate(task, _moments).theta["sums"]
@@ -227,7 +232,8 @@ class Federation:
         share = (1 / images.clamp(min=1)).unsqueeze(1)
         means = {name: (total * share).to(total.dtype) for name, total in sums.items()}
         settled = variances(means)
-        return theta | {name: torch.where((images > 1).unsqueeze(1), settled[name], theta[name]) for name in names}
+        measured = ((images > 1) & (steps > 0)).unsqueeze(1)
+        return theta | {name: torch.where(measured, settled[name], theta[name]) for name in names}
 
     def _augmented(self, function: Loss | Step) -> Any:
         """A loss or a step that sees augmented images, where the study wants them."""

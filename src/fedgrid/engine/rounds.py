@@ -119,7 +119,7 @@ def _round(method: Method, world: World, before: Progress) -> Progress:
             try:
                 evaluate(method, everyone(world, done), replace(fed, round=done), state, _recorder(record, done))
             except Diverged as error:
-                raise Diverged(before.rounds, f"{error.what}, trained for the evaluation,") from error
+                raise Diverged(before.rounds, f"{error.what}, in the evaluation,") from error
     return Progress(State(state.server, state.clients), record, seconds, done)
 
 

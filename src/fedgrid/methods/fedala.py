@@ -22,6 +22,7 @@ from fedgrid.components import hp
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import At, Batch, Identity, State
 from fedgrid.methods.fedavg import FedAvg
+from fedgrid.models.norm import is_statistic
 from fedgrid.tree import Tree, leaves, tree_map
 
 WINDOW = 10
@@ -54,7 +55,8 @@ class FedALA(FedAvg):
 
     def upper(self, theta: Tree) -> Tree:
         """The last tensors of θ, which are merged."""
-        return {name: theta[name] for name in list(theta)[-self.layer_idx :]}
+        names = [name for name in theta if not is_statistic(name)]
+        return {name: theta[name] for name in names[-self.layer_idx :]}
 
     def setup(self, fed: Federation) -> State:
         s = super().setup(fed)

@@ -80,10 +80,10 @@ class FedAMP(Method):
         return self.alpha * torch.exp(-squared / self.sigma) / self.sigma
 
     def by_cosine(self, fed: Federation, models: Tree) -> Tensor:
-        """exp(s·cos) [n, N] of what the models have moved from θ⁰."""
+        """exp(s·cos) [n, N] of what the models have moved from θ⁰, up to a factor that keeps it from overflowing."""
         moved = tree_map(lambda t, start: (t - start).flatten(1).double(), models, fed.initial())
         flat = torch.nn.functional.normalize(torch.cat(leaves(moved), dim=1))
-        return torch.exp(self.sharpness * flat[fed.ids] @ flat.T)
+        return torch.exp(self.sharpness * (flat[fed.ids] @ flat.T - 1))
 
     def personal(self, fed: Federation, s: State) -> Tree:
         return s.clients.theta

@@ -2,7 +2,8 @@
 
 The global model is that of FedAvg. The personal model is made from it at every evaluation and thrown away: it is never
 sent. With the study's own epochs (the default) it equals, bit for bit, the model that the client would have after local
-training in the next round of FedAvg, the point that pFedGraph's ``fedavg_ft`` and FedPAC's second accuracy score.
+training in the next round of FedAvg (after the last round, at its rate): the point that pFedGraph's ``fedavg_ft`` and
+FedPAC's second accuracy score.
 """
 
 from fedgrid.components import hp

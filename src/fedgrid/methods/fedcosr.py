@@ -1,8 +1,9 @@
 """FedCoSR: averaged extractors, own heads, and class means of representations shared as contrast and as trust.
 
-FedCoSR, "Federated Contrastive Shareable Representations", Algorithm 1 and Eqs. 3–15. At the start of a round a client
-blends its extractor with the global one, taking more of the global one the larger its contrastive loss was; then it
-trains on cross entropy plus InfoNCE against the global class means.
+Huang, Chen, Zhang & Wang, FedCoSR: Personalized Federated Learning with Contrastive Shareable Representations for Label
+Heterogeneity in Non-IID Data, Algorithm 1 and Eqs. 3–15. At the start of a round a client blends its extractor with the
+global one, taking more of the global one the larger its contrastive loss was; then it trains on cross entropy plus
+InfoNCE against the global class means.
 
     φ^Global, Ω̄^Global    s.server.theta, s.server.prototypes (rows with s.server.known)
     θ_i, L_Reg            s.clients.theta, s.clients.contrast (NaN: not measured yet)
@@ -25,6 +26,7 @@ from fedgrid.engine.method import At, Batch, Identity, Method, State
 from fedgrid.methods.common.losses import cross_entropy
 from fedgrid.methods.common.prototypes import aggregate, contrast, local_means, unknown
 from fedgrid.models.base import part
+from fedgrid.models.norm import is_statistic
 from fedgrid.tree import Bundle, Tree, blend, tree_map
 
 OVERWRITE = {"gamma": 1e9, "alpha": 0.0}
@@ -59,7 +61,8 @@ class FedCoSR(Method):
     clip_params: bool = hp(False)
     "Clamps all trained parameters to [0, 1], the literal reading of line 22."
     lost_uploads: float = hp(0.0, low=0, high=1)
-    "Probability that a participant's upload is lost, a reading of FedCRL's dropout rate (0.3); at least one arrives."
+    """Probability that a participant's upload is lost, a reading of FedCRL's dropout rate (0.3): at least one arrives,
+    and lost bytes are not counted."""
 
     def shared(self, theta: Tree) -> Tree:
         """The part of θ (or of a stack of them) that travels."""
@@ -74,7 +77,7 @@ class FedCoSR(Method):
     def round(self, fed: Federation, s: State) -> State:
         fed.broadcast(s.server.prototypes, s.server.known)  # line 13
         local = fed.train(self.personal(fed, s), self.loss, server=s.server)  # lines 17–22
-        theta = {key: t.clamp(0, 1) for key, t in local.theta.items()} if self.clip_params else local.theta
+        theta = self.clipped(local.theta) if self.clip_params else local.theta
         arrived = self.arrived(fed)
         heard, sent = fed.only(arrived), tree_map(lambda t: t[arrived], theta)
         means = heard.upload(local_means(heard, sent), heard.counts > 0)  # Eqs. 3–4
@@ -89,6 +92,10 @@ class FedCoSR(Method):
         received = fed.broadcast(s.server.theta)
         return s.clients.theta | blend(self.shared(s.clients.theta), received, self.trust(fed, s))
 
+    def clipped(self, theta: Tree) -> Tree:
+        """Line 22, read literally; statistics of batch norm are no parameters."""
+        return {name: t if is_statistic(name) else t.clamp(0, 1) for name, t in theta.items()}
+
     def arrived(self, fed: Federation) -> Tensor:
         """Whose uploads arrive, bool [n]: all, unless some are lost."""
         draws = fed.random("lost uploads").random(fed.size)
@@ -98,10 +105,12 @@ class FedCoSR(Method):
         """τ = exp(−γ·L_Reg) of every client (Eq. 7), 1 where there is nothing to contrast with."""
         if not self.local_aggregation:
             return torch.zeros_like(s.clients.contrast)
-        last, unmeasured = s.clients.contrast.nan_to_num(0.0), s.clients.contrast.isnan()
-        if (unmeasured & (fed.counts.sum(dim=1) > 0)).any():
-            fresh = fed.measure(s.clients.theta, self.regularity, server=s.server)
-            last = torch.where(unmeasured, (fresh.total / fresh.samples).nan_to_num(0.0), last)
+        last = s.clients.contrast.nan_to_num(0.0)
+        new = s.clients.contrast.isnan() & (fed.counts.sum(dim=1) > 0)
+        if new.any():
+            theta = tree_map(lambda t: t[new], s.clients.theta)
+            fresh = fed.only(new).measure(theta, self.regularity, server=s.server)
+            last = last.masked_scatter(new, (fresh.total / fresh.samples).nan_to_num(0.0))
         return torch.exp(-self.gamma * last).clamp(0, 1)
 
     def regularity(self, theta: Tree, batch: Batch, at: At) -> Bundle:

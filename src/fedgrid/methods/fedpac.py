@@ -13,7 +13,8 @@ Readings. The programme is always feasible: v ≥ 0 and a Gram matrix make it co
 exactly, where the authors' code tests the signs of eigenvalues in float32 and may end without a solution. A class that
 no global mean is known of is aligned to the client's own mean before training (authors' code); in the first round
 nothing is aligned. Prototypes are averaged by images (authors' code; PFLlib: equally). The head's rate is for SGD, with
-the study's momentum.
+the study's momentum and without its schedule. The v of a client with one image is 0, as the formula says, so that its
+head is taken for one without variance.
 """
 
 import torch
@@ -48,7 +49,7 @@ class FedPAC(Method):
     body_epochs: int | None = hp(None, low=0)
     "Epochs of the extractor (authors: 5); none means the study's local epochs."
     cutoff: float = hp(1e-3, low=0, high=0.5)
-    "Weights below this become 0 (authors' code)."
+    "Weights below this become 0 (authors' code), save for a row's largest."
     combine: bool = hp(True)
     "Off: every client keeps its own head."
     solver: str = hp("exact", choices=SOLVERS)
@@ -96,7 +97,8 @@ class FedPAC(Method):
         fed.upload(v.type_as(found.sums)), fed.upload(found.sums, fed.counts > 0)
         rows = [v.diag() + (own - h) @ (own - h).T for own in h]
         alpha = torch.stack([minimum_on_simplex(programme, self.solver) for programme in rows])
-        alpha = torch.where(alpha < self.cutoff, 0.0, alpha)
+        small = (alpha < self.cutoff) & (alpha < alpha.amax(dim=1, keepdim=True))
+        alpha = torch.where(small, 0.0, alpha)
         return alpha / alpha.sum(dim=1, keepdim=True)
 
     def personal(self, fed: Federation, s: State) -> Tree:

@@ -9,8 +9,8 @@ Algorithm 1: cross entropy + λ·MSE(z, G_y), where G_c is the mean of the clien
 Readings. The pull is the mean over batch and features, as in all codes; the paper's norm is k times that. Clients'
 means count equally (authors' code); the extra factor 1/|N_j| of the printed equation is a misprint, since the appendix
 asks for weights that sum to 1. Class means are taken after local training, in a pass of their own. A model predicts by
-its nearest known prototype, and by its head while there is none. FedCCL and RethinkFL also average the parameters:
-`average`.
+its nearest known prototype, and by its head while there is none. FedCCL and RethinkFL also average the parameters
+(`average`) and score the averaged model's head (`readout: head`).
 """
 
 import torch
@@ -21,7 +21,7 @@ from fedgrid.components import hp
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import At, Batch, Identity, Method, State
 from fedgrid.methods.common.losses import cross_entropy
-from fedgrid.methods.common.prototypes import FAR, aggregate, local_means, unknown
+from fedgrid.methods.common.prototypes import aggregate, local_means, unknown
 from fedgrid.tree import Tree
 
 
@@ -82,5 +82,8 @@ class FedProto(Method):
         by_head = at.model.head(theta, z)
         if self.readout == "head":
             return by_head
-        nearest = torch.where(at.server.known, -torch.cdist(z, at.server.prototypes).square(), FAR)
-        return torch.where(at.server.known.any(), nearest, by_head)
+        exact = "donot_use_mm_for_euclid_dist"
+        squared, known = torch.cdist(z, at.server.prototypes, compute_mode=exact).square(), at.server.known
+        # an unknown class is farther than any known one, but not so far that one test image decides the mean loss
+        farthest = torch.where(known, squared, 0.0).amax(dim=1, keepdim=True)
+        return torch.where(known.any(), -torch.where(known, squared, farthest + 1), by_head)

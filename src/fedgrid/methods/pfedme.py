@@ -8,10 +8,11 @@ batch, K gradient steps on F_i(ϑ) + (λ/2)‖ϑ − w_i‖² approximate the pe
     w_i    both["local"], lives within a round; recorded as the `trained` model, which pFedGraph's code scores
     ϑ_i    both["personal"], s.clients.personal
 
-Readings. The personal score is that of ϑ_i, as in the paper; three public codes overwrite it first and score another
-model. ϑ is carried from batch to batch (`warm`). R, the number of local batches, is that of the study's local epochs.
-w_i moves by about η·∇F_i a batch, hence at the study's rate unless said otherwise; the study's optimiser is not used.
-The authors' optimiser adds a weight decay of 0.001 inside, which is not in the paper's objective: `inner_decay`, off.
+Readings. The personal score is that of ϑ_i, as in the paper; the three public codes score another model by mistake. ϑ
+is carried from batch to batch (`warm`). R, the number of local batches, is that of the study's local epochs. A batch
+moves w_i by about η·∇F_i, hence at the study's rate unless said otherwise; the inner rate has no schedule, and the
+study's optimiser is not used. The authors' optimiser adds a weight decay of 0.001 inside, which is not in the paper's
+objective: `inner_decay`, off.
 """
 
 import torch

@@ -9,7 +9,8 @@ w ← w + η_g·mean_i(θ − w); c ← c + Σ_i (c_i⁺ − c_i)/N.
     κ_i     c − c_i, at.client.kappa: constant in a round, so it is the gradient of ⟨κ_i, θ⟩
 
 Readings. Clients count equally (paper, PFLlib); `weighted` counts their images. Local steps are plain SGD whatever the
-study's optimiser, since with momentum, Adam or clipping (w − θ)/(K·η) is no mean gradient; η is that of the round.
+study's optimiser, since with momentum, Adam or clipping (w − θ)/(K·η) is no mean gradient; weight decay is part of the
+gradient. η is the rate of the round. N counts the clients that have images.
 """
 
 import torch
@@ -64,7 +65,7 @@ class Scaffold(FedAvg):
         dw = fed.upload(tree_map(torch.sub, local.theta, w))
         share = fed.weights if self.weighted else torch.full_like(fed.weights, 1 / fed.size)
         theta = tree_map(lambda a, b: a + self.global_lr * b, s.server.theta, weighted_sum(dw, share))
-        everyone = torch.full_like(fed.weights, 1 / fed.total)
+        everyone = torch.full_like(fed.weights, 1 / fed.able)  # N: a client without images never takes part
         variate = tree_map(torch.add, s.server.variate, weighted_sum(dc, everyone))
         own = tree_map(torch.add, s.clients.variate, dc)
         return s.update(server={"theta": theta, "variate": variate}, clients={"variate": own}, trained=local.theta)

@@ -12,7 +12,7 @@ from fedgrid.models.norm import KINDS, norm
 
 
 class CNN(Model):
-    source = "Wang et al., FedCoSR, Sec. V-A5; sizes from PFLlib"
+    source = "Huang et al., FedCoSR, Sec. V-A5; sizes from PFLlib"
     smallest = 16
 
     channels: int = hp(32, low=1)

@@ -29,8 +29,9 @@ class BatchNorm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if self.training and x[:, 0].numel() > 1:
             return batch_norm(x, None, None, self.weight, self.bias, training=True)
-        fixed = self.running_mean.detach(), self.running_var.detach()  # θ may be a variable as a whole
-        return batch_norm(x, *fixed, self.weight, self.bias)
+        # θ may be a variable as a whole; an average that extrapolates may leave a variance below 0
+        mean, variance = self.running_mean.detach(), self.running_var.detach().clamp(min=0)
+        return batch_norm(x, mean, variance, self.weight, self.bias)
 
 
 def norm(kind: str, width: int) -> list[nn.Module]:
@@ -52,7 +53,7 @@ def noting(name: str, found: dict[str, Tensor]) -> Callable[[nn.Module, tuple[Te
     """A hook that puts the first two moments of what a layer sees into `found`."""
 
     def hook(layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        values = inputs[0].transpose(0, 1).flatten(1)
+        values = inputs[0].type_as(layer.running_mean).transpose(0, 1).flatten(1)  # bfloat16 would cancel
         found[f"{name}.running_mean"] = values.mean(dim=1)
         found[f"{name}.running_var"] = values.square().mean(dim=1)
 

@@ -12,9 +12,11 @@ RIDGE = 1e-10
 def minimum_on_simplex(programme: Tensor, solver: str = "exact") -> Tensor:
     """The w ≥ 0 [n] with Σ w = 1 that minimises wᵀPw, for a positive semidefinite P [n, n]; float64.
 
-    Where several w are equally good (P = 0, say), one with small entries comes back.
+    Where several w are equally good (P = 0, say), one with small entries comes back; NaN for a P that is not finite.
     """
     matrix = programme.double().cpu().numpy()
+    if not np.isfinite(matrix).all():
+        return torch.full_like(programme[0], torch.nan, dtype=torch.float64)
     scale = matrix.diagonal().max()
     if scale <= 0:
         return torch.full_like(programme[0], 1 / len(matrix), dtype=torch.float64)
