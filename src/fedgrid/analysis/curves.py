@@ -15,6 +15,8 @@ from fedgrid.analysis.style import line_style
 PANELS_ACROSS = 3
 PANEL = (3.3, 3.1)
 """Width and height of a panel in inches."""
+CROWDED, LARGER = 10, 1.5
+"""From more lines than this on, panels are larger by this factor."""
 LEGEND = (1.8, 0.19)
 """Width and height of a name in the legend in inches."""
 
@@ -28,9 +30,10 @@ def curves(results: Results, data: str) -> tuple[Figure, str, str]:
     panels = results.heterogeneities(data)
     across = min(len(panels), PANELS_ACROSS)
     down = -(-len(panels) // across)
-    height = PANEL[1] * down
+    width, height = (side * (LARGER if len(results.names) > CROWDED else 1) for side in PANEL)
+    height *= down
     legend_columns = -(-len(results.names) // int(height / LEGEND[1]))
-    figure = Figure(figsize=(PANEL[0] * across + LEGEND[0] * legend_columns, height), layout="constrained")
+    figure = Figure(figsize=(width * across + LEGEND[0] * legend_columns, height), layout="constrained")
     axes = list(figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).flat)
     means = over_clients(client_series(results), [*CELL, "round"])
     table = summary(results)
