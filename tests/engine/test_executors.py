@@ -459,7 +459,7 @@ class LateFineTuning(FedAvg):
 @both_executors
 def test_a_training_for_the_evaluation_that_diverges_is_called_so(executor):
     outcome = federate(LateFineTuning(), worlds.ragged(executor=executor))
-    expected = r"the training loss of client \d, trained for the evaluation, is not finite in round 2"
+    expected = r"the training loss of client \d, in the evaluation, is not finite in round 2"
     assert re.fullmatch(expected, outcome.reason)
     assert outcome.status == "diverged"
     assert_reached(outcome, 1)
