@@ -1,6 +1,7 @@
 """``fedgrid methods | datasets | partitions | models``: what there is, read from the components themselves."""
 
 import argparse
+from collections.abc import Mapping
 from typing import Any
 
 from fedgrid.cli.parsing import with_examples
@@ -33,12 +34,13 @@ def _show(arguments: argparse.Namespace) -> int:
 def _block(name: str, found: dict[str, Any]) -> str:
     lines = [f"{name}: {found['title']}", f"  {found['summary']}"]
     facts = {key: value for key, value in found["facts"].items() if value and key != "named"}
-    lines += [f"  {key}: {_text(value)}" for key, value in ({"source": found["source"]} | facts).items() if value]
-    lines += [f"    {p['name']} = {_text(p['default'])}{_limits(p)}  {p['doc']}" for p in found["parameters"]]
+    lines += [f"  {key}: {as_text(value)}" for key, value in ({"source": found["source"]} | facts).items() if value]
+    lines += [f"    {p['name']} = {as_text(p['default'])}{_limits(p)}  {p['doc']}" for p in found["parameters"]]
     return "\n".join(lines)
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
+    """A setting's value as one types it."""
     if isinstance(value, list):
         return ("×" if isinstance(value[0], int) else ", ").join(map(str, value))
     if isinstance(value, bool) or value is None:
@@ -46,9 +48,14 @@ def _text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _limits(parameter: dict[str, Any]) -> str:
+def bounds(parameter: Mapping[str, Any]) -> str:
+    """The limits of a number in words, such as ≥ 0, ≤ 1."""
+    signs = {"low": "≥", "above": ">", "high": "≤"}
+    return ", ".join(f"{sign} {parameter[key]:g}" for key, sign in signs.items() if key in parameter)
+
+
+def _limits(parameter: Mapping[str, Any]) -> str:
     if "choices" in parameter:
         return f" ({' | '.join(map(str, parameter['choices']))})"
-    signs = {"low": "≥", "above": ">", "high": "≤"}
-    limits = [f"{sign} {parameter[key]:g}" for key, sign in signs.items() if key in parameter]
-    return f" ({', '.join(limits)})" if limits else ""
+    limits = bounds(parameter)
+    return f" ({limits})" if limits else ""

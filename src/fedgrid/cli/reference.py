@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from fedgrid.cli.listing import as_text, bounds
+
 Described = Mapping[str, Any]
 "What `fedgrid.components.describe` says of a method, and its module's docstring as ``text``."
 
@@ -48,24 +50,16 @@ def _row(name: str, method: Described) -> list[str]:
 
 
 def _section(name: str, method: Described) -> str:
-    rows = [(f"`{p['name']}`", _value(p["default"]), _limits(p), _prose(p["doc"])) for p in method["parameters"]]
+    rows = [(f"`{p['name']}`", as_text(p["default"]), _limits(p), _prose(p["doc"])) for p in method["parameters"]]
     settings = _table(("hyperparameter", "default", "limits", "meaning"), rows) if rows else "No hyperparameters."
     return f"## {name}\n\n{_prose(method['text'])}\n\n{settings}"
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, bool) or value is None:
-        return str(value).lower()
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _limits(parameter: Mapping[str, Any]) -> str:
     choices = parameter.get("choices", (True, False) if "bool" in parameter["types"] else ())
     if choices:
-        return ", ".join(map(_value, choices))
-    signs = {"low": "≥", "above": ">", "high": "≤"}
-    limits = ", ".join(f"{sign} {parameter[key]:g}" for key, sign in signs.items() if key in parameter)
-    return " or ".join([limits or "any", *(["none"] if "None" in parameter["types"] else [])])
+        return ", ".join(map(as_text, choices))
+    return " or ".join([bounds(parameter) or "any", *(["none"] if "None" in parameter["types"] else [])])
 
 
 def _prose(text: str) -> str:

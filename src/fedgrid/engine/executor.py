@@ -68,13 +68,13 @@ class Pass:
         """Epochs that a client begins."""
         if self.steps is None or not len(self.images[client]):
             return self.epochs
-        return -(-self.steps // -(-self._used(client) // self.batch_size))
+        return -(-self.steps // self._batches(client))
 
     def order(self, client: int, epoch: int) -> Tensor:
         """The indices of the images that a client sees in one epoch, in their order."""
         index, used = self.images[client], self._used(client)
         if self.steps is not None:
-            left = self.steps - epoch * -(-used // self.batch_size)
+            left = self.steps - epoch * self._batches(client)
             used = min(used, max(0, left) * self.batch_size)
         return index[index.new_tensor(self._random("batches", client, epoch).permutation(len(index))[:used])]
 
@@ -85,6 +85,9 @@ class Pass:
     def at(self, client: Bundle, key: int | Tensor | None) -> At:
         """What a function of one client may look at; without a key, nothing is random and nothing is dropped."""
         return At(self.model if key is None else self.model.learning(key), self.server, client, key)
+
+    def _batches(self, client: int) -> int:
+        return -(-self._used(client) // self.batch_size)
 
     def _used(self, client: int) -> int:
         images = len(self.images[client])

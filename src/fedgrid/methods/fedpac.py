@@ -25,7 +25,7 @@ from fedgrid.components import hp
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import At, Batch, Identity, Method, State
 from fedgrid.methods.common.losses import cross_entropy
-from fedgrid.methods.common.prototypes import aggregate, class_means, class_sums, local_means, unknown
+from fedgrid.methods.common.prototypes import aggregate, class_means, local_means, summed_by_class, unknown
 from fedgrid.methods.common.quadratic import SOLVERS, minimum_on_simplex
 from fedgrid.models.base import part
 from fedgrid.tree import Bundle, Tree, combine
@@ -81,7 +81,8 @@ class FedPAC(Method):
 
     def moments(self, theta: Tree, batch: Batch, at: At) -> dict[str, Tensor]:
         """Sums of features by class [C, k] and of their squared norms."""
-        return class_sums(theta, batch, at) | {"squares": at.model.features(theta, batch.x).square().sum()}
+        z = at.model.features(theta, batch.x)
+        return {"sums": summed_by_class(z, batch.y, at.model.classes), "squares": z.square().sum()}
 
     def loss(self, theta: Tree, batch: Batch, at: At) -> Tensor:
         z, known = at.model.features(theta, batch.x), at.server.known

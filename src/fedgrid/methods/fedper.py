@@ -7,6 +7,7 @@ Arivazhagan, Aggarwal, Singh & Choudhary, Federated Learning with Personalizatio
 """
 
 from fedgrid.components import hp
+from fedgrid.engine.executor import Trained
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import Identity, Method, State
 from fedgrid.models.base import part
@@ -37,9 +38,13 @@ class FedPer(Method):
         return State().update(server={"theta": self.shared(theta)}, clients={"theta": fed.replicate(theta)})
 
     def round(self, fed: Federation, s: State) -> State:
-        local = fed.train(s.clients.theta | fed.broadcast(s.server.theta), self.loss)
+        local = self.trained(fed, s.clients.theta | fed.broadcast(s.server.theta))
         average = fed.average(fed.upload(self.shared(local.theta)))
         return s.update(server={"theta": average}, clients={"theta": local.theta}, trained=local.theta)
+
+    def trained(self, fed: Federation, theta: Tree) -> Trained:
+        """Local training, which starts from what was received and one's own."""
+        return fed.train(theta, self.loss)
 
     def personal(self, fed: Federation, s: State) -> Tree:
         return s.clients.theta | fed.replicate(s.server.theta)

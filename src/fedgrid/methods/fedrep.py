@@ -13,9 +13,10 @@ the new extractor with the head that was fitted to the last one (PFLlib and the 
 """
 
 from fedgrid.components import hp
+from fedgrid.engine.executor import Trained
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import State
 from fedgrid.methods.fedper import FedPer
+from fedgrid.tree import Tree
 
 
 class FedRep(FedPer):
@@ -30,10 +31,7 @@ class FedRep(FedPer):
     head_lr: float | None = hp(None, above=0)
     "Learning rate of the head; none means the study's."
 
-    def round(self, fed: Federation, s: State) -> State:
-        start = s.clients.theta | fed.broadcast(s.server.theta)
+    def trained(self, fed: Federation, theta: Tree) -> Trained:
         head = fed.optimizer if self.head_lr is None else fed.optimizer.but(lr=self.head_lr)
-        fitted = fed.train(start, self.loss, epochs=self.head_epochs, optimizer=head, part="head", stream="head")
-        local = fed.train(fitted.theta, self.loss, epochs=self.body_epochs, part="extractor")
-        average = fed.average(fed.upload(self.shared(local.theta)))
-        return s.update(server={"theta": average}, clients={"theta": local.theta}, trained=local.theta)
+        fitted = fed.train(theta, self.loss, epochs=self.head_epochs, optimizer=head, part="head", stream="head")
+        return fed.train(fitted.theta, self.loss, epochs=self.body_epochs, part="extractor")

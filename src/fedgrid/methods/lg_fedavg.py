@@ -12,7 +12,6 @@ average of heads over private feature spaces would mean nothing. FL-bench shares
 """
 
 from fedgrid.components import hp
-from fedgrid.engine.method import Identity
 from fedgrid.methods.fedper import FedPer
 from fedgrid.models.base import part
 from fedgrid.tree import Tree
@@ -25,11 +24,6 @@ class LGFedAvg(FedPer):
     cite = "liang2020lgfedavg"
     shares = "π"
     down = up = "|π|"
-    identities = (
-        Identity("fedavg", {"keep": "nothing"}),
-        Identity("local", {"keep": "all"}),
-        Identity("local", clients=1),
-    )
 
     keep: str = hp("extractor", choices=("extractor", "nothing", "all"))
     "The part of θ that stays with the client."

@@ -28,8 +28,12 @@ def unknown(theta: Tree) -> dict[str, Tensor]:
 
 def class_sums(theta: Tree, batch: "Batch", at: "At") -> dict[str, Tensor]:
     """Sums [C, k] of the representations of each class; a measurement for `Federation.measure`."""
-    z = at.model.features(theta, batch.x)
-    return {"sums": one_hot(batch.y, at.model.classes).to(z.dtype).T @ z}
+    return {"sums": summed_by_class(at.model.features(theta, batch.x), batch.y, at.model.classes)}
+
+
+def summed_by_class(z: Tensor, labels: Tensor, classes: int) -> Tensor:
+    """Sums [C, k] of representations z [B, k] over each class."""
+    return one_hot(labels, classes).to(z.dtype).T @ z
 
 
 def class_means(sums: Tensor, counts: Tensor) -> Tensor:
