@@ -1,0 +1,125 @@
+"""Banks: vectors that clients share, several of a class; how they are gathered, kept and contrasted with.
+
+A bank is padded, `vectors` [C, R, k] with `held` [C, R], where R is the largest number of vectors that a class has just
+now; a class without any is held nowhere and acts nowhere. On the server it is taken apart into a list of C tensors
+[m, k] (`listed`) and put together again (`padded`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize, one_hot
+
+from fedgrid.methods.common.finch import cluster_means, partitions
+from fedgrid.methods.common.prototypes import FAR, class_means
+from fedgrid.tree import Tree
+
+if TYPE_CHECKING:
+    from fedgrid.engine.federation import Federation
+    from fedgrid.engine.method import At, Batch
+
+EPS = 1e-8
+"A vector shorter than this has no direction: its cosines are (nearly) 0."
+
+
+def padded(groups: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """Tensors [m, k] of any m as one [G, R, k], with a mask [G, R] of what is no padding; R ≥ 1."""
+    sizes = groups[0].new_tensor([len(group) for group in groups], dtype=torch.long)
+    vectors = groups[0].new_zeros(len(groups), max(1, int(sizes.max())), groups[0].shape[1])
+    for place, group in zip(vectors, groups, strict=True):
+        place[: len(group)] = group
+    return vectors, torch.arange(vectors.shape[1], device=sizes.device) < sizes.unsqueeze(1)
+
+
+def listed(vectors: Tensor, held: Tensor) -> list[Tensor]:
+    """The inverse of `padded`."""
+    return [rows[mask] for rows, mask in zip(vectors, held, strict=True)]
+
+
+def empty(theta: Tree) -> dict[str, Tensor]:
+    """The bank of C classes before anyone has sent a vector."""
+    vectors, held = padded([row[:0].reshape(0, len(row)) for row in theta["head.weight"]])
+    return {"vectors": vectors, "held": held}
+
+
+def renewed(old: Sequence[Tensor], fresh: Sequence[Tensor]) -> list[Tensor]:
+    """The vectors of this round; a class of which none has come keeps those that it had."""
+    return [new if len(new) else kept for kept, new in zip(old, fresh, strict=True)]
+
+
+def clustered(points: Tensor, **how: bool) -> Tensor:
+    """The means [L, k] of the clusters in FINCH's last partition of points [m, k]; `how` as in `partitions`."""
+    if not len(points):
+        return points
+    known = points.double().cpu().numpy()
+    return points.new_tensor(cluster_means(known, partitions(known, **how)[-1]))
+
+
+def centres(vectors: Tensor, held: Tensor) -> tuple[Tensor, Tensor]:
+    """The plain mean of each class's vectors [C, k], and which classes have any [C]."""
+    number = held.sum(dim=1, keepdim=True)
+    return (vectors * held.unsqueeze(2)).sum(dim=1) / number.clamp(min=1), number.squeeze(1) > 0
+
+
+def against(
+    logits: Tensor, positive: Tensor, allowed: Tensor, *, each: bool = False, exclude: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Contrast of logits […, M] whose `positive` and `allowed` entries masks tell: (values […], what counts […]).
+
+    −log of the positives' share of all allowed entries, log Σ_m e^{l_m} − log Σ_{m positive} e^{l_m}; with `each` the
+    mean over the positives m of −log of m's own share, with `exclude` relative to the negatives alone. What has no
+    positive, or nothing to compare it with, is 0 and does not count.
+    """
+    positive = positive & allowed
+    others = allowed & ~positive if exclude else allowed
+    whole = torch.logsumexp(torch.where(others, logits, FAR), dim=-1)
+    if each:
+        own = torch.where(positive, logits, 0.0).sum(dim=-1) / positive.sum(dim=-1).clamp(min=1)
+    else:
+        own = torch.logsumexp(torch.where(positive, logits, FAR), dim=-1)
+    counted = (positive.any(dim=-1) & others.any(dim=-1)).expand_as(whole)
+    return torch.where(counted, whole - own, 0.0), counted
+
+
+def average(values: Tensor, counted: Tensor) -> Tensor:
+    """The mean of the values that count; 0 where none does."""
+    return values.sum() / counted.sum().clamp(min=1)
+
+
+def bank_contrast(z: Tensor, labels: Tensor, vectors: Tensor, held: Tensor, temperature: float) -> Tensor:
+    """Mean contrast of representations z [B, k] with a bank: all vectors of a sample's own class are its positives."""
+    cosines = normalize(z, dim=1, eps=EPS) @ normalize(vectors.flatten(0, 1), dim=1, eps=EPS).T
+    of_class = one_hot(labels, len(held)).bool().unsqueeze(2).expand(-1, -1, held.shape[1]).flatten(1)
+    return average(*against(cosines / temperature, of_class, held.flatten()))
+
+
+def unit_means(fed: "Federation", theta: Tree) -> Tensor:
+    """Means [n, C, k] of the normalised representations of each class, z/‖z‖, under the models `theta`."""
+
+    def sums(own: Tree, batch: "Batch", at: "At") -> dict[str, Tensor]:
+        z = normalize(at.model.features(own, batch.x), dim=1, eps=EPS)
+        return {"sums": one_hot(batch.y, at.model.classes).to(z.dtype).T @ z}
+
+    return class_means(fed.measure(theta, sums).sums, fed.counts)
+
+
+def representations(fed: "Federation", theta: Tree) -> tuple[Tensor, Tensor]:
+    """All training images' representations [n, S, k] under the models `theta`, and labels [n, S]: −1 is padding.
+
+    Images as they are, models in evaluation mode. A pass pushes every batch into the end of a buffer of S places.
+    """
+
+    def push(seen: Tree, batch: "Batch", at: "At") -> tuple[Tree, Tensor]:
+        z, size = at.model.evaluating().features(at.client.theta, batch.x), len(batch.y)
+        pushed = {"z": torch.cat([seen["z"][size:], z]), "y": torch.cat([seen["y"][size:], batch.y])}
+        return pushed, z.new_zeros(())
+
+    places = int(fed.counts.sum(dim=1).max())
+    start = theta["head.weight"].new_zeros(fed.size, places, fed.model.width)
+    buffers = {"z": start, "y": torch.full_like(start[..., 0], -1, dtype=torch.long)}
+    plain = replace(fed, world=replace(fed.world, training=replace(fed.training, augmentation="none")))
+    seen = plain.iterate(buffers, push, clients={"theta": theta}, epochs=1, stream="representations").theta
+    return seen["z"], seen["y"]

@@ -1,0 +1,106 @@
+"""FedCCL: clients share means of clusters of their features; all contrast with these, and with one mean of clusters
+of clusters for each class.
+
+Qiao, Le, Zhang, Adhikary, Zhang & Hong, FedCCL: Federated Dual-Clustered Feature Contrast Under Domain Heterogeneity,
+2024, Algorithm 1 and Eqs. 6–18: cross entropy + a_L·L_local + a_G·L_global, both −log Σ_{own class} e^{cos/τ} /
+Σ_{all} e^{cos/τ}, over the bank of all clients' local signals and over the global signals. Parameters are averaged.
+
+    ω          s.server.theta
+    ξ̄_{i,l}^j  s.server.vectors (where s.server.held): local signals of class j, Eq. 10
+    U_j        s.server.prototypes (rows with s.server.known): mean of the clusters of class j's signals, Eqs. 13–15
+
+Readings. "Until there is only one cluster left", read literally, would always end with one cluster, which is the
+averaged variant; as in the code that the sentence paraphrases, that last partition is thrown away: `stop`. The losses
+are means over the batch, as the cross entropy is, not sums; and every cosine is divided by the temperature that
+Eqs. 16–17 leave out. Eq. 15 says "averaged" and prints a sum; under cosines the two are one. A client's own signals are
+in the bank that it contrasts with. In the first round there are none. A class that no participant has keeps its signals
+of an earlier round. The averaged variants keep both losses. With the global contrast alone, local signals go up but not
+down; with neither, the method is FedAvg. The paper focuses on the local models, after training; its curves on one
+common test set fit the global one.
+"""
+
+from torch import Tensor
+
+from fedgrid.components import hp
+from fedgrid.engine.federation import Federation
+from fedgrid.engine.method import At, Batch, Identity, State
+from fedgrid.methods.common.banks import bank_contrast, centres, clustered, empty, listed, padded, renewed
+from fedgrid.methods.common.banks import representations as features_of
+from fedgrid.methods.common.losses import cross_entropy
+from fedgrid.methods.common.prototypes import contrast, local_means, unknown
+from fedgrid.methods.fedavg import FedAvg
+from fedgrid.tree import Tree
+
+
+class FedCCL(FedAvg):
+    source = "Qiao et al., 2024"
+    family = "one global model, shared clusters of features"
+    cite = "fedccl"
+    score = "trained"
+    shares = "θ and means of clusters"
+    down = "|θ| + (M + C)·k"
+    up = "|θ| + M_i·k"
+    identities = (
+        Identity("fedavg", {"local": 0.0, "global_": 0.0}),
+        Identity("fedavg", training={"rounds": 1}),
+    )
+
+    local: float = hp(1.0, low=0)
+    "Weight a_L of the contrast with the local signals (Eq. 18); 0: global only."
+    global_: float = hp(1.0, low=0)
+    "Weight a_G of the contrast with the global signals (Eq. 18); 0: local only."
+    temperature: float = hp(0.07, above=0)
+    "Temperature τ of both contrasts (paper)."
+    average_local: bool = hp(False)
+    "On: a client's local signals are its class means (Eq. 7; Table 7, Local, Avg)."
+    average_global: bool = hp(False)
+    "On: a global signal is the mean of all local signals (Eq. 12; Table 7, Global, Avg)."
+    stop: str = hp("kept", choices=("kept", "literal"))
+    "Which partition is a clustering's last: the one before a single cluster, or the single cluster too."
+    early_exit: bool = hp(False)
+    "On: clusters that are farther apart than any linked points are not merged (default of FINCH's package)."
+
+    def setup(self, fed: Federation) -> State:
+        s = super().setup(fed)
+        return s.update(server=empty(s.server.theta) | unknown(s.server.theta))
+
+    def loss(self, theta: Tree, batch: Batch, at: At) -> Tensor:
+        z, given = at.model.features(theta, batch.x), at.server
+        objective = cross_entropy(at.model.head(theta, z), batch.y)
+        if self.local:
+            objective = objective + self.local * bank_contrast(z, batch.y, given.vectors, given.held, self.temperature)
+        if self.global_:
+            total, samples = contrast(z, batch.y, given.prototypes, given.known, self.temperature)
+            objective = objective + self.global_ * total / samples.clamp(min=1)
+        return objective
+
+    def round(self, fed: Federation, s: State) -> State:
+        if not self.local and not self.global_:
+            return super().round(fed, s)
+        if self.local:
+            fed.broadcast(s.server.vectors, s.server.held)
+        if self.global_:
+            fed.broadcast(s.server.prototypes, s.server.known)
+        after = super().round(fed, s)
+        vectors, held = self.signals(fed, after.trained)
+        fed.upload(vectors, held)
+        fresh = listed(vectors.transpose(0, 1).flatten(1, 2), held.transpose(0, 1).flatten(1, 2))
+        bank = renewed(listed(s.server.vectors, s.server.held), fresh)
+        vectors, held = padded(bank)
+        merged = (vectors, held) if self.average_global else padded([self.clusters(signals) for signals in bank])
+        prototypes, known = centres(*merged)
+        new = {"vectors": vectors, "held": held, "prototypes": prototypes, "known": known}
+        return after.update(server=new)
+
+    def signals(self, fed: Federation, theta: Tree) -> tuple[Tensor, Tensor]:
+        """Local signals [n, C, L, k] and which there are [n, C, L] (Eq. 7 or 10)."""
+        if self.average_local:
+            return local_means(fed, theta).unsqueeze(2), (fed.counts > 0).unsqueeze(2)
+        z, labels = features_of(fed, theta)
+        groups = [
+            self.clusters(own[y == c]) for own, y in zip(z, labels, strict=True) for c in range(fed.model.classes)
+        ]
+        return tuple(t.unflatten(0, (fed.size, -1)) for t in padded(groups))
+
+    def clusters(self, points: Tensor) -> Tensor:
+        return clustered(points, early_exit=self.early_exit, keep_one=self.stop == "literal")

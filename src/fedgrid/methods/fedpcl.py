@@ -1,0 +1,114 @@
+"""FedPCL: clients exchange class means of normalised representations, and contrast with their mean and with every
+client's set of them.
+
+Tan, Long, Ma, Liu, Zhou & Jiang, Federated Learning from Pre-Trained Models: A Contrastive Learning Approach, NeurIPS
+2022: L_g + L_p, the contrast of z = f(x)/‖f(x)‖ with the G_c, and its mean over the clients' sets, in which G_c stands
+for what a client lacks. Logits are z·v/τ.
+
+    θ_i              s.clients.theta, never overwritten
+    μ_{j,c}          s.server.sets (where s.server.has), of the last round in which client j took part
+    G_c              s.server.prototypes (rows with s.server.known), each client's mean counting once
+
+Readings. The paper has frozen, pre-trained backbones below a small projection; here θ_i is all of the model, as in
+PFLlib, which on frozen features (`features:` of a study) is that projection. Its loss leaves the positive out of the
+denominator and may fall below zero: `exclude_positive`; the default is the ordinary cross entropy over the classes, as
+in PFLlib. The third one, of the authors' executed code, with prototypes as anchors, two augmented views and a sum over
+clients, is not here. The first round only computes and sends means. Prototypes are means of unit vectors and not
+normalised again. A model predicts the nearest of its client's own prototypes, among the classes that it has, and by its
+head while there is none. FedCCL also averages the parameters: `average`.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize, one_hot
+
+from fedgrid.components import hp
+from fedgrid.engine.federation import Federation
+from fedgrid.engine.method import At, Batch, Identity, Method, State
+from fedgrid.methods.common.banks import EPS, against, average, unit_means
+from fedgrid.methods.common.losses import cross_entropy
+from fedgrid.methods.common.prototypes import FAR, aggregate, unknown
+from fedgrid.tree import Bundle, Tree
+
+PLAIN = {"contrast": 0.0, "with_ce": True, "readout": "head"}
+
+
+class FedPCL(Method):
+    source = "Tan et al., NeurIPS 2022"
+    family = "shared class means, own models"
+    cite = "tan2022fedpcl"
+    shares = "class means of all clients"
+    down = "(M + C)·k"
+    up = "|C_i|·k"
+    identities = (Identity("local", PLAIN), Identity("fedavg", PLAIN | {"average": True}))
+
+    temperature: float = hp(0.07, above=0)
+    "Temperature τ of both contrasts (paper; PFLlib: 1)."
+    contrast: float = hp(1.0, low=0)
+    "Weight of the two contrasts."
+    exclude_positive: bool = hp(False)
+    "On: the denominator is over the other classes alone (paper)."
+    with_ce: bool = hp(False)
+    "On: cross entropy of the head is added."
+    readout: str = hp("prototype", choices=("prototype", "head"))
+    "What a client predicts by; a head is trained only `with_ce`."
+    average: bool = hp(False)
+    "On: parameters are averaged too and every client goes on from the average."
+
+    def setup(self, fed: Federation) -> State:
+        theta = fed.initial()
+        sets = theta["head.weight"].new_zeros(fed.total, *theta["head.weight"].shape)
+        server = unknown(theta) | {"sets": sets, "has": sets.any(dim=2)} | ({"theta": theta} if self.average else {})
+        return State().update(server=server, clients={"theta": fed.replicate(theta)})
+
+    def loss(self, theta: Tree, batch: Batch, at: At) -> Tensor:
+        z = at.model.features(theta, batch.x)
+        objective = self.contrast * self.contrasts(normalize(z, dim=1, eps=EPS), batch.y, at.server)
+        return objective + cross_entropy(at.model.head(theta, z), batch.y) if self.with_ce else objective
+
+    def contrasts(self, z: Tensor, labels: Tensor, given: Bundle) -> Tensor:
+        """L_g + L_p of unit vectors z [B, k]."""
+        filled = torch.where(given.has.unsqueeze(2), given.sets, given.prototypes)
+        banks = torch.cat([given.prototypes.unsqueeze(0), filled])
+        logits = torch.einsum("bk,nck->nbc", z, banks) / self.temperature
+        own = one_hot(labels, len(given.known)).bool()
+        values, counted = against(logits, own, given.known, exclude=self.exclude_positive)
+        sent = given.has.any(dim=1, keepdim=True)
+        return average(values[0], counted[0]) + average(values[1:] * sent, counted[1:] & sent)
+
+    def round(self, fed: Federation, s: State) -> State:
+        fed.broadcast(s.server.prototypes, s.server.known)
+        fed.broadcast(s.server.sets, s.server.has)
+        start = fed.broadcast(s.server.theta) if self.average else s.clients.theta
+        idle = not (self.with_ce or s.server.known.any())
+        local = fed.train(start, self.loss, server=s.server, epochs=0 if idle else None)
+        present = fed.counts > 0
+        means = fed.upload(unit_means(fed, local.theta), present)
+        prototypes, known = aggregate(means, present.double(), s.server.prototypes, s.server.known)
+        sets, has = s.server.sets.index_copy(0, fed.ids, means), s.server.has.index_copy(0, fed.ids, present)
+        server = {"prototypes": prototypes, "known": known, "sets": sets, "has": has}
+        if self.average:
+            server["theta"] = fed.average(fed.upload(local.theta))
+        trained = self.remembering(local.theta, means, present)
+        return s.update(server=server, clients={"theta": local.theta}, trained=trained)
+
+    def remembering(self, theta: Tree, means: Tensor, present: Tensor) -> Tree:
+        """Models with their clients' own prototypes, where these predict."""
+        return theta | {"own.means": means, "own.has": present} if self.readout == "prototype" else theta
+
+    def global_model(self, s: State) -> Tree | None:
+        return s.server.theta if self.average else None
+
+    def personal(self, fed: Federation, s: State) -> Tree:
+        theta = fed.replicate(s.server.theta) if self.average else s.clients.theta
+        return self.remembering(theta, s.server.sets[fed.ids], s.server.has[fed.ids])
+
+    def predict(self, theta: Tree, x: Tensor, at: At) -> Tensor:
+        z = at.model.features(theta, x)
+        by_head = at.model.head(theta, z)
+        if self.readout == "head":
+            return by_head
+        means, has = theta["own.means"], theta["own.has"]
+        distance = torch.cdist(normalize(z, dim=1, eps=EPS), means).square()
+        nearest = torch.where(has, -distance / (2 * self.temperature), FAR)
+        return torch.where(has.any(), nearest, by_head)

@@ -1,0 +1,69 @@
+"""FedProc: FedAvg whose loss moves over the rounds from a contrast with global class centres to cross entropy.
+
+Mu, Shen, Cheng, Geng, Fu, Zhang & Zhang, FedProc: Prototypical Contrastive Federated Learning on Non-IID Data, Future
+Generation Computer Systems 2023: α_t·CE + (1 − α_t)·L_gpc with L_gpc = log Σ_c e^{cos(z, G_c)/τ} − cos(z, G_y)/τ.
+
+    w      s.server.theta
+    G_c    s.server.prototypes (rows with s.server.known), weighted by images
+    α_t    at.server.share: min(t / T_α, 1), and 1 in the first round, when there is no centre yet (authors' code)
+
+Readings. T_α is 100 in the authors' code, which runs 100 rounds; here it is the study's number of rounds, so that the
+schedule ends with cross entropy. Centres are means of z/‖z‖, as in the authors' model, whose output is normalised; its
+projection is the model's setting `projection`, and its head, unlike here, sees z/‖z‖. A class that nobody has had yet
+is no negative, where the authors' code has a logit of 0; a sample of such a class has no contrast.
+"""
+
+from torch import Tensor
+
+from fedgrid.components import hp
+from fedgrid.engine.federation import Federation
+from fedgrid.engine.method import At, Batch, Identity, State
+from fedgrid.methods.common.banks import unit_means
+from fedgrid.methods.common.losses import cross_entropy
+from fedgrid.methods.common.prototypes import aggregate, contrast, local_means, unknown
+from fedgrid.methods.fedavg import FedAvg
+from fedgrid.tree import Tree
+
+
+class FedProc(FedAvg):
+    source = "Mu et al., FGCS 2023"
+    family = "one global model, shared class means"
+    cite = "mu2023fedproc"
+    shares = "θ and class means"
+    down = "|θ| + C·k"
+    up = "|θ| + |C_i|·k"
+    identities = (
+        Identity("fedavg", {"until": 1}),
+        Identity("fedavg", training={"rounds": 1}),
+    )
+
+    temperature: float = hp(1.0, above=0)
+    "Temperature τ of the contrast (paper and authors' code have none; FedCCL perhaps 0.07)."
+    until: int | None = hp(None, low=1)
+    "Round T_α from which on only cross entropy is left; none means the study's number of rounds."
+    unit: bool = hp(True)
+    "Off: centres are means of z itself (RethinkFL)."
+
+    def setup(self, fed: Federation) -> State:
+        s = super().setup(fed)
+        return s.update(server=unknown(s.server.theta))
+
+    def share(self, fed: Federation) -> float:
+        """α_t."""
+        return min(fed.round / (self.until or fed.training.rounds), 1.0) if fed.round else 1.0
+
+    def loss(self, theta: Tree, batch: Batch, at: At) -> Tensor:
+        z, share = at.model.features(theta, batch.x), at.server.share
+        total, samples = contrast(z, batch.y, at.server.prototypes, at.server.known, self.temperature)
+        distance = total / samples.clamp(min=1)
+        return share * cross_entropy(at.model.head(theta, z), batch.y) + (1 - share) * distance
+
+    def round(self, fed: Federation, s: State) -> State:
+        theta = fed.broadcast(s.server.theta)
+        fed.broadcast(s.server.prototypes, s.server.known)
+        local = fed.train(theta, self.loss, server=s.server | {"share": self.share(fed)})
+        means = (unit_means if self.unit else local_means)(fed, local.theta)
+        received = fed.upload(means, fed.counts > 0)
+        prototypes, known = aggregate(received, fed.counts, s.server.prototypes, s.server.known)
+        server = {"theta": fed.average(fed.upload(local.theta)), "prototypes": prototypes, "known": known}
+        return s.update(server=server, trained=local.theta)

@@ -1,0 +1,80 @@
+"""FedSaC: pFedGraph, whose graph also turns a client away from those whose features overlap with its own.
+
+Yan, Cui, Wuerkaixi, Zhang, Han, Niu, Sugiyama & Zhang, Balancing Similarity and Complementarity for Federated Learning,
+ICML 2024, Algorithm 1. Row i of W minimises Σ_j [(w_j − p_j)² + α·C_ij w_j − β·S_ij w_j] over the simplex (Eq. 8);
+client i trains Σ_j W_ij θ_j on cross entropy − λ·cos(θ, Σ_j W_ij θ_j) (Eq. 9).
+
+    S_ij    similarity, as in pFedGraph (Eq. 4)
+    C_ij    overlap: cosine of the mean principal angle of V_i and V_j (Eqs. 6–7)
+    V_i     the first directions of client i's features after local training [r, k] (Eq. 5)
+    α       0 after 70 % of the rounds
+
+Readings. S compares θ_i − θ⁰, and above 0.9 counts as 1, as in the authors' code; Eq. 4 prints the parameters
+themselves, whose common start would hide the rest: `similarity`. The columns of U in Eq. 5 lie in sample space for a
+matrix of samples by features and cannot be compared; V_i are the right singular vectors, of centred features (the
+code's PCA), of all training images without augmentation; the paper does not say whether to centre: `centred`. Eq. 6
+without conditions of orthogonality would give one angle r times: principal angles are meant. The code picks the largest
+signed cosines instead, which depend on signs and may exceed 90°: `angles`. A client with fewer directions than r has as
+many angles; one with none overlaps with nobody. λ is 0.01, at which Table 3 repeats a number of Table 1, where the text
+of B.1 says 1; the code has the other sign (λ = −0.01). α counts while t < 0.7·T, the code's t/T ≤ 0.7 one round longer,
+and never ends by default there: `until`. Subspaces travel in every round, as in Algorithm 1, unless α is 0 from the
+start. (α, β) is (0.9, 1.4), in pathological partitions (0.5, 1.6); (0, β) and (α, 0) are the networks of Fig. 3.
+Multimodal clients are not covered.
+"""
+
+from torch import Tensor
+
+from fedgrid.components import hp
+from fedgrid.engine.federation import Federation
+from fedgrid.engine.method import Identity
+from fedgrid.methods.common.simplex import minimum
+from fedgrid.methods.common.subspaces import directions, feature_moments, greedy_angles, overlap, principal_angles
+from fedgrid.methods.pfedgraph import ALONE, PFedGraph
+from fedgrid.tree import Tree
+
+NEITHER = {"alpha": 0.0, "beta": 0.0, "lam": 0.0}
+
+
+class FedSaC(PFedGraph):
+    title = "FedSaC"
+    source = "Yan et al., ICML 2024"
+    cite = "fedsac"
+    shares = "θ, directions of features"
+    up = "|θ| + 3·k"
+    identities = (
+        Identity("pfedgraph", {"alpha": 0.0, "beta": 1.25}, {"alpha": 0.8}, exact=False),
+        Identity("pfedgraph", {"until": 0.0, "beta": 1.25}, {"alpha": 0.8}, exact=False),
+        Identity("fedavg", NEITHER, exact=False),
+        Identity("local", ALONE | {"alpha": 0.0, "beta": 1e9}),
+        Identity("local", clients=1, given={"lam": 0.0}),
+    )
+
+    alpha: float = hp(0.9, low=0)
+    "Weight α of complementarity (B.1; pathological: 0.5)."
+    beta: float = hp(1.4, low=0)
+    "Weight β of similarity (B.1; pathological: 1.6)."
+    directions: int = hp(3, low=1)
+    "Number r of directions of a client's features (B.1, there k)."
+    until: float = hp(0.7, low=0, high=1)
+    "Share of the rounds after which α is 0 (B.1)."
+    angles: str = hp("principal", choices=("principal", "greedy"))
+    "Between two subspaces: principal angles, or the authors' code's greedy choice of signed cosines."
+    centred: bool = hp(True)
+    "Directions of the features about their mean; off: about 0."
+
+    def graph(self, fed: Federation, similar: Tensor, theta: Tree) -> Tensor:
+        if not self.alpha:
+            return self.mixing(fed.weights, similar, 0.0)
+        found = fed.measure(theta, feature_moments)
+        bases = directions(found.sums, found.squares, fed.counts.sum(dim=1), self.directions, self.centred)
+        bases = fed.upload(bases.type_as(theta["head.weight"]))
+        angles = {"principal": principal_angles, "greedy": greedy_angles}[self.angles](bases)
+        return self.mixing(fed.weights, similar, self.weight(fed.round, fed.training.rounds) * overlap(bases, angles))
+
+    def weight(self, round_: int, rounds: int) -> float:
+        """α in a round, counted from 0."""
+        return self.alpha if round_ < self.until * rounds - 1e-9 else 0.0
+
+    def mixing(self, shares: Tensor, similar: Tensor, overlapping: Tensor | float = 0.0) -> Tensor:
+        """W from p [n], S [n, n] and α·C [n, n]."""
+        return minimum(1.0, -2 * shares + overlapping - self.beta * similar)

@@ -1,0 +1,125 @@
+"""FedSSC: MOON with a contrast against one shared class mean per class, drawn from the clients that have enough images.
+
+Hu, Feng, Yang & Chen, FedSSC: Shared Supervised-Contrastive Federated Learning, 2023, Algorithm 1 and Eqs. 1–5: cross
+entropy + μ_moon·L_moon + μ_glob(t)·L_glob, where L_glob = −log e^{cos(z, R_y)/τ} / Σ_c e^{cos(z, R_c)/τ}.
+
+    w^t, R_c     at.server.theta, at.server.prototypes (rows with at.server.known)
+    θ_i^prev     at.client.previous, s.clients.previous: of the last round in which the client took part
+    μ_glob(t)    at.server.weight: from μ_glob down to `end` of it over `decay` rounds, in a line
+
+Readings. The text that we have lost its decimals: τ, the end of the schedule and the study's settings follow MOON, as
+the paper does. z is what the head sees; set the model's `projection`. A class is offered by clients with `minimum`
+images of it; of those the server draws `shared` once a round, for all clients alike, and averages their means without
+weights. R starts unknown, not at zero, which would be a negative with cosine 0; an unknown class acts nowhere. As in
+MOON here, a client that has not trained yet compares with θ⁰ and the contrast's gradient is then 0 in the first round.
+
+Alternatives of the paper's last section: `negatives` from the batch, as further vectors beside R; and in two stages,
+the extractor on the contrasts alone and, in the last `head_rounds`, the head alone on cross entropy. Then only the
+trained part goes up. `mu_moon` = 0 is the ablation without MOON, `mu_glob` = 0 is MOON, `end` = 1 keeps the weight.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cosine_similarity, normalize, one_hot
+
+from fedgrid.components import hp
+from fedgrid.engine.federation import Federation
+from fedgrid.engine.method import At, Batch, Identity, State
+from fedgrid.methods.common.banks import EPS, against, average
+from fedgrid.methods.common.losses import cross_entropy
+from fedgrid.methods.common.prototypes import aggregate, contrast, local_means, unknown
+from fedgrid.methods.fedavg import FedAvg
+from fedgrid.tree import Bundle, Tree
+
+
+class FedSSC(FedAvg):
+    source = "Hu et al., 2023"
+    family = "one global model, shared class means"
+    cite = "fedssc"
+    shares = "θ and some class means"
+    down = "|θ| + M·k"
+    up = "|θ| + M_i·k"
+    identities = (
+        Identity("moon", {"mu_glob": 0.0, "mu_moon": 2.0}, {"mu": 2.0}),
+        Identity("fedavg", {"mu_glob": 0.0, "mu_moon": 0.0}),
+        Identity("fedavg", {"mu_moon": 0.0}, training={"rounds": 1}),
+    )
+
+    mu_moon: float = hp(5.0, low=0)
+    "Weight μ_moon of MOON's contrast (paper)."
+    mu_glob: float = hp(1.0, low=0)
+    "Weight μ_glob of the shared contrast at the start (paper)."
+    end: float = hp(0.1, low=0)
+    "Share of μ_glob that is left at the end of the schedule (inferred: the decimal is lost); 1: constant."
+    decay: int = hp(100, low=1)
+    "Rounds of the schedule (paper)."
+    temperature: float = hp(0.5, above=0)
+    "Temperature τ of both contrasts (MOON's code)."
+    minimum: int = hp(10, low=1)
+    "Images of a class that a client must have to offer its mean (paper)."
+    shared: int | None = hp(1, low=1)
+    "Number K of clients whose means of a class are drawn and averaged; none: all that are offered."
+    negatives: str = hp("shared", choices=("shared", "batch", "batch-joint"))
+    "What a sample is contrasted with: R, or also its batch; a mean over its positives, or their joint share."
+    head_rounds: int = hp(0, low=0)
+    "Last rounds, in which the head alone is trained, and before them the extractor alone (paper: 10); 0: together."
+
+    def setup(self, fed: Federation) -> State:
+        s = super().setup(fed)
+        previous = fed.replicate(s.server.theta)
+        return s.update(server=unknown(s.server.theta), clients={"previous": previous})
+
+    def loss(self, theta: Tree, batch: Batch, at: At) -> Tensor:
+        z = at.model.features(theta, batch.x)
+        moon = self.moon(z, batch, at) if self.mu_moon else 0.0
+        objective = at.server.labels * cross_entropy(at.model.head(theta, z), batch.y) + self.mu_moon * moon
+        if self.mu_glob:
+            objective = objective + at.server.weight * self.with_shared(z, batch.y, at.server)
+        return objective
+
+    def moon(self, z: Tensor, batch: Batch, at: At) -> Tensor:
+        """L_moon (Eq. 2)."""
+        others = [at.model.evaluating().features(model, batch.x) for model in (at.server.theta, at.client.previous)]
+        similarity = torch.stack([cosine_similarity(z, other) for other in others], dim=1)
+        return cross_entropy(similarity / self.temperature, torch.zeros_like(batch.y))
+
+    def with_shared(self, z: Tensor, labels: Tensor, given: Bundle) -> Tensor:
+        """L_glob (Eq. 3), or its alternatives with the rest of the batch."""
+        if self.negatives == "shared":
+            total, samples = contrast(z, labels, given.prototypes, given.known, self.temperature)
+            return total / samples.clamp(min=1)
+        unit, itself = normalize(z, dim=1, eps=EPS), torch.eye(len(z), dtype=torch.bool, device=z.device)
+        cosines = unit @ torch.cat([normalize(given.prototypes, dim=1, eps=EPS), unit]).T
+        positive = torch.cat([one_hot(labels, len(given.known)).bool(), labels.unsqueeze(1) == labels], dim=1)
+        allowed = torch.cat([given.known.expand(len(z), -1), ~itself], dim=1)
+        return average(*against(cosines / self.temperature, positive, allowed, each=self.negatives == "batch"))
+
+    def round(self, fed: Federation, s: State) -> State:
+        theta, stage = fed.broadcast(s.server.theta), self.stage(fed)
+        fed.broadcast(s.server.prototypes, s.server.known)
+        given = s.server | {"weight": self.weight(fed), "labels": 0.0 if stage == "extractor" else 1.0}
+        loss = super().loss if stage == "head" else self.loss
+        local = fed.train(theta, loss, server=given, clients=s.clients, part=stage)
+        offered = fed.counts >= self.minimum
+        means = fed.upload(local_means(fed, local.theta), offered)  # Eq. 4
+        drawn = self.drawn(fed, offered).double()
+        prototypes, known = aggregate(means, drawn, s.server.prototypes, s.server.known)
+        sent = fed.upload({name: t for name, t in local.theta.items() if name.startswith(stage)})
+        server = {"theta": s.server.theta | fed.average(sent), "prototypes": prototypes, "known": known}
+        return s.update(server=server, clients={"previous": local.theta}, trained=local.theta)
+
+    def weight(self, fed: Federation) -> float:
+        """μ_glob(t)."""
+        return self.mu_glob * (1 - (1 - self.end) * min(fed.round / self.decay, 1))
+
+    def stage(self, fed: Federation) -> str:
+        """The part that is trained in this round; empty: all of θ."""
+        if not self.head_rounds:
+            return ""
+        return "extractor" if fed.round < fed.training.rounds - self.head_rounds else "head"
+
+    def drawn(self, fed: Federation, offered: Tensor) -> Tensor:
+        """Whose means of a class are averaged, bool [n, C]: `shared` of those offered, without replacement."""
+        draws = fed.counts.new_tensor(fed.random("shared").random(offered.shape))
+        place = torch.where(offered, draws, 2.0).argsort(dim=0).argsort(dim=0)
+        return offered & (place < (self.shared or fed.size))

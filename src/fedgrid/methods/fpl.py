@@ -1,0 +1,68 @@
+"""FPL: FedAvg with a contrast against several cluster prototypes a class, and a pull to their plain mean.
+
+Huang, Ye, Shi, Li & Du, Rethinking Federated Learning with Domain Shift: A Prototype View, CVPR 2023: the server
+clusters the clients' class means with FINCH, so that a frequent domain does not dominate; the loss is cross entropy +
+contrast with the clusters' means G_c^q + MSE to the unbiased prototype Ū_c = (1/Q_c) Σ_q G_c^q.
+
+    w        s.server.theta
+    G_c^q    s.server.vectors (where s.server.held)
+
+Readings. The last partition of FINCH without early exit, as in the authors' code, whose single cluster at the end is
+thrown away: up to three clients give one cluster. Class means are taken after training, in a pass of their own, not
+from features seen during the last epoch. The two losses are means over the samples whose class has a prototype; the
+authors' code divides by all, and fails where there is none or where a class is held by one client only. The pull is the
+mean over the features. Clients compute Ū from the clusters, so it does not travel.
+"""
+
+import torch
+from torch import Tensor
+
+from fedgrid.components import hp
+from fedgrid.engine.federation import Federation
+from fedgrid.engine.method import At, Batch, Identity, State
+from fedgrid.methods.common.banks import bank_contrast, centres, clustered, empty, listed, padded, renewed
+from fedgrid.methods.common.losses import cross_entropy
+from fedgrid.methods.common.prototypes import local_means
+from fedgrid.methods.fedavg import FedAvg
+from fedgrid.tree import Tree
+
+
+class FPL(FedAvg):
+    source = "Huang et al., CVPR 2023"
+    family = "one global model, clustered class means"
+    cite = "huang2023fpl"
+    shares = "θ, class means up, their clusters down"
+    down = "|θ| + M·k"
+    up = "|θ| + |C_i|·k"
+    identities = (
+        Identity("fedavg", {"contrast": 0.0, "pull": 0.0}),
+        Identity("fedavg", training={"rounds": 1}),
+    )
+
+    contrast: float = hp(1.0, low=0)
+    "Weight of the contrast (authors' code)."
+    pull: float = hp(1.0, low=0)
+    "Weight of the pull (authors' code)."
+    temperature: float = hp(0.07, above=0)
+    "Temperature τ of the contrast (FedCCL's; paper: 0.02)."
+
+    def setup(self, fed: Federation) -> State:
+        s = super().setup(fed)
+        return s.update(server=empty(s.server.theta))
+
+    def loss(self, theta: Tree, batch: Batch, at: At) -> Tensor:
+        z, (vectors, held) = at.model.features(theta, batch.x), (at.server.vectors, at.server.held)
+        contrast = bank_contrast(z, batch.y, vectors, held, self.temperature)
+        unbiased, known = centres(vectors, held)
+        gap = torch.where(known[batch.y].unsqueeze(1), z - unbiased[batch.y], 0.0)
+        pull = gap.square().mean(dim=1).sum() / known[batch.y].sum().clamp(min=1)
+        return cross_entropy(at.model.head(theta, z), batch.y) + self.contrast * contrast + self.pull * pull
+
+    def round(self, fed: Federation, s: State) -> State:
+        fed.broadcast(s.server.vectors, s.server.held)
+        after = super().round(fed, s)
+        present = fed.counts > 0
+        means = fed.upload(local_means(fed, after.trained), present)
+        fresh = [clustered(points) for points in listed(means.transpose(0, 1), present.T)]
+        vectors, held = padded(renewed(listed(s.server.vectors, s.server.held), fresh))
+        return after.update(server={"vectors": vectors, "held": held})

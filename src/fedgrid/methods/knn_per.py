@@ -1,0 +1,126 @@
+"""kNN-Per: FedAvg, and in prediction a mixture with the nearest neighbours among a client's own training features.
+
+Marfoq, Neglia, Kameni & Vidal, Personalized Federated Learning through Local Memorization, ICML 2022: the probabilities
+are λ_i·p_kNN + (1 − λ_i)·softmax(g(z)), where p_kNN(c) = Σ_m s_m·1[y_m = c] / Σ_m s_m over the k nearest stored
+features and s_m = exp(−‖z − z_m‖²/(width·σ)).
+
+    {(z_m, y_m)}    theta["memory"] [m, k], theta["labels"] [m], of which theta["stored"] count
+    λ_i             theta["lam"]
+
+Readings. The store is filled at every evaluation under the global model, in evaluation mode and without augmentation.
+λ_i is, unless given, the one of 0, 0.1, …, 1 with most hits on the client's validation images, the smallest of several;
+a client that holds none asks its stored images (1000 at most) about each other, leaving each one out. The authors' code
+mixes raw logits instead of probabilities by accident (`mixing`) and chooses λ on the test images; pFedGraph's takes the
+softmax of Σ exp(−‖z − z_m‖²) as p_kNN (`votes`), which is nearly uniform for distant features. Distances enter less the
+smallest, which cancels. A limited store keeps a random part of the images. `trained` is FedAvg's local model.
+"""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from fedgrid.components import hp
+from fedgrid.engine.federation import Federation
+from fedgrid.engine.method import At, Batch, Identity, State
+from fedgrid.methods.fedavg import FedAvg
+from fedgrid.models.base import Network
+from fedgrid.tree import Tree, row
+
+GRID = tuple(tenth / 10 for tenth in range(11))
+ASKED = 1000
+"Stored images, at most, that choose a client's λ."
+
+
+class KNNPer(FedAvg):
+    title = "kNN-Per"
+    source = "Marfoq et al., ICML 2022"
+    family = "global model with a local memory"
+    cite = "marfoq2022knnper"
+    score = "personal"
+    identities = (Identity("fedavg", models="global"),)
+
+    neighbours: int = hp(10, low=1)
+    "Number k of neighbours (pFedGraph's code; the authors' sweep 1 to 10)."
+    lam: float | None = hp(None, low=0, high=1)
+    "Share λ of the neighbours; none: chosen for each client (pFedGraph's code: 0.5)."
+    scale: float = hp(1.0, above=0)
+    "Kernel scale σ (authors' code)."
+    capacity: int | None = hp(None, low=1)
+    "Largest number of stored images of a client; none: all."
+    mixing: str = hp("probabilities", choices=("probabilities", "logits"))
+    "What of the model is mixed with p_kNN."
+    votes: str = hp("share", choices=("share", "softmax"))
+    "p_kNN as shares of kernel weights (authors' code) or as a softmax of their sums (pFedGraph's code)."
+
+    def personal(self, fed: Federation, s: State) -> Tree:
+        """The global model with each client's store and λ."""
+        theta = fed.replicate(s.server.theta) | self.store(fed, s)
+        if self.lam is not None:
+            return theta | {"lam": theta["head.weight"].new_full((fed.size,), self.lam)}
+        held_out = [(fed.world.data.validation or [()] * fed.total)[i] for i in fed.ids.tolist()]
+        hits = torch.zeros(fed.size, len(GRID), dtype=torch.float64, device=fed.ids.device)
+        if any(len(images) for images in held_out):
+            hits = fed.test(theta, self.validated, images="validation").hits
+        for i in (i for i, images in enumerate(held_out) if not len(images)):
+            hits[i] = self.left_out(fed.model, row(theta, i))
+        return theta | {"lam": theta["head.weight"].new_tensor(GRID)[hits.argmax(dim=1)]}
+
+    def store(self, fed: Federation, s: State) -> Tree:
+        """Features and labels of the clients' training images, padded to the largest store."""
+        sizes = fed.counts.sum(dim=1).long()
+        sizes = sizes.clamp(max=self.capacity or int(sizes.max()))
+        room = int(sizes.max())
+        memory = s.server.theta["head.weight"].new_zeros(fed.size, room + 1, fed.model.width)  # the last row is waste
+        start = {"memory": memory, "labels": fed.ids.new_zeros(fed.size, room + 1), "stored": torch.zeros_like(fed.ids)}
+        plain = replace(fed, world=replace(fed.world, training=replace(fed.training, augmentation="none")))
+        found = plain.iterate(start, self.remember, server=s.server, epochs=1, stream="memory").theta
+        return {"memory": found["memory"][:, :room], "labels": found["labels"][:, :room], "stored": sizes}
+
+    def remember(self, store: Tree, batch: Batch, at: At) -> tuple[Tree, Tensor]:
+        """A step that trains nothing and keeps a batch; batches come in random order."""
+        z = at.model.evaluating().features(at.server.theta, batch.x)
+        rows = (store["stored"] + torch.arange(len(z), device=z.device)).clamp(max=len(store["memory"]) - 1)
+        new = {"memory": store["memory"].index_copy(0, rows, z), "labels": store["labels"].index_copy(0, rows, batch.y)}
+        return new | {"stored": store["stored"] + len(z)}, z.new_zeros(())
+
+    def neighbourly(self, theta: Tree, z: Tensor, classes: int, stored: bool = False) -> Tensor:
+        """p_kNN [B, C] of features z, zero without neighbours; none is its own where z are the first `stored` ones."""
+        far = torch.cdist(z, theta["memory"]).square()
+        far = torch.where(torch.arange(far.shape[1], device=z.device) < theta["stored"], far, torch.inf)
+        far = far.fill_diagonal_(torch.inf) if stored else far
+        near, which = far.topk(min(self.neighbours, far.shape[1]), largest=False)
+        kernel = -near if self.votes == "softmax" else (near[:, :1] - near) / (z.shape[1] * self.scale)
+        weight = kernel.exp().nan_to_num(0.0)
+        votes = (weight.unsqueeze(-1) * one_hot(theta["labels"][which], classes)).sum(dim=1)
+        return votes.softmax(dim=1) if self.votes == "softmax" else votes / weight.sum(dim=1, keepdim=True).clamp(min=1)
+
+    def mixed(self, logits: Tensor, votes: Tensor, lam: Tensor) -> Tensor:
+        """Scores of λ·p_kNN + (1 − λ)·softmax."""
+        if self.mixing == "logits":
+            return lam * votes + (1 - lam) * logits
+        return (lam * votes + (1 - lam) * logits.softmax(dim=-1)).clamp(min=1e-30).log()
+
+    def hits(self, logits: Tensor, votes: Tensor, labels: Tensor) -> Tensor:
+        """How many labels [B] each λ of the grid finds, float64 [11]."""
+        scores = self.mixed(logits, votes, logits.new_tensor(GRID).reshape(-1, 1, 1))
+        return (scores.argmax(dim=2) == labels).double().sum(dim=1)
+
+    def validated(self, theta: Tree, batch: Batch, at: At) -> Tree:
+        z = at.model.features(theta, batch.x)
+        return {"hits": self.hits(at.model.head(theta, z), self.neighbourly(theta, z, at.model.classes), batch.y)}
+
+    def left_out(self, network: Network, theta: Tree) -> Tensor:
+        """Hits [11] of a client's first stored images, each judged by the others."""
+        z = theta["memory"][: min(ASKED, int(theta["stored"]))]
+        votes = self.neighbourly(theta, z, network.classes, stored=True)
+        return self.hits(network.head(theta, z), votes, theta["labels"][: len(z)])
+
+    def predict(self, theta: Tree, x: Tensor, at: At) -> Tensor:
+        z = at.model.features(theta, x)
+        logits = at.model.head(theta, z)
+        if "memory" not in theta:  # a model as it left local training
+            return logits
+        lam = torch.where(theta["stored"] > 0, theta["lam"], 0.0)
+        return self.mixed(logits, self.neighbourly(theta, z, at.model.classes), lam)

@@ -1,0 +1,121 @@
+"""pFedGraph: the server mixes for every client a model of its own, by a graph of who is similar to whom.
+
+Ye, Ni, Wu, Chen & Wang, Personalized Federated Learning with Inferred Collaboration Graphs, ICML 2023. Row i of the
+graph solves min_w α·‖w − p‖² − Σ_j S_ij w_j over the simplex, which is a projection of p + S_i·/(2α) onto it; client i
+receives Σ_j W_ij θ_j and trains it on cross entropy minus λ times the cosine with it.
+
+    θ̃_i     s.clients.theta, what a client received last; the server's mixture
+    W       s.server.graph [N, N]; the rows of a round's participants are new
+    S_ij    similarity: cosine of θ_i − θ⁰ and θ_j − θ⁰; above `threshold` it counts as 1
+    p_j     fed.weights
+    a_i     at.client.target: θ̃_i, or Σ_j W_ij θ_j/‖θ_j‖ (s.clients.target)
+
+Readings. The authors' codes add +λ·cos to the loss, which pushes a model off its mixture, where the text says that it
+is drawn to it: here it is drawn, and a negative λ gives the codes. Nothing is drawn before a client has received a
+first mixture (the codes: in the first round). a_i is θ̃_i as in the code `approx`; the code `cosine` has a_i·θ/‖θ‖ with
+a_i = Σ_j W_ij θ_j/‖θ_j‖, which travels beside the model: `pull`. `layers` may leave all but fully connected layers out
+of S, as `approx` does. Statistics of batch norm are mixed, but are no part of S. The paper trains for a fixed number of
+batches: `local_steps`. The codes score the best of all rounds on validation images, before and after local training;
+here it is the model after local training, the paper's output.
+"""
+
+import torch
+from torch import Tensor
+
+from fedgrid.components import hp
+from fedgrid.engine.federation import Federation
+from fedgrid.engine.method import At, Batch, Identity, Method, State
+from fedgrid.methods.common.simplex import minimum
+from fedgrid.methods.common.subspaces import cosines, gram
+from fedgrid.tree import Tree, combine, tree_map
+
+ALONE = {"lam": 0.0, "threshold": 1.0}
+
+
+class PFedGraph(Method):
+    title = "pFedGraph"
+    source = "Ye et al., ICML 2023"
+    family = "one mixture of models for each client"
+    cite = "ye2023pfedgraph"
+    score = "trained"
+    shares = "θ"
+    identities = (
+        Identity("local", ALONE | {"alpha": 1e-9}),
+        Identity("fedavg", {"lam": 0.0, "alpha": 1e15}, exact=False),
+        Identity("local", clients=1, given={"lam": 0.0}),
+    )
+
+    alpha: float = hp(0.8, above=0)
+    "Weight α of the distance to the clients' shares of images (authors' code)."
+    lam: float = hp(0.01)
+    "Weight λ of the pull to the mixture (authors' code, with the other sign: −0.01)."
+    similarity: str = hp("progress", choices=("progress", "update", "raw"))
+    "Cosines of θ_i − θ⁰ (authors' code), of the last round's update, or of the parameters themselves."
+    layers: str = hp("all", choices=("all", "linear", "head"))
+    "Parameters that the similarity compares."
+    threshold: float = hp(0.9, low=-1, high=1)
+    "A similarity above this counts as 1 (authors' code); 1: none does."
+    pull: str = hp("mixture", choices=("mixture", "directions"))
+    "What a client is drawn to: its mixture θ̃_i, or Σ_j W_ij θ_j/‖θ_j‖."
+    local_steps: int | None = hp(None, low=0)
+    "Batches that a client trains on (authors: 200 or 400); none means the study's local epochs."
+
+    def setup(self, fed: Federation) -> State:
+        theta = fed.replicate(fed.initial())
+        clients = {"theta": theta, "served": torch.zeros_like(fed.ids, dtype=torch.bool)}
+        if self.pull == "directions":
+            clients["target"] = self.parameters(fed, theta)
+        graph = torch.eye(fed.size, dtype=torch.float64, device=fed.ids.device)
+        return State().update(server={"graph": graph}, clients=clients)
+
+    def parameters(self, fed: Federation, theta: Tree, layers: str = "all") -> Tree:
+        """What is trained of θ (or of a stack), of some layers."""
+        weights = [name for name, t in fed.initial().items() if name.endswith("weight") and t.dim() == 2]
+        linear = tuple(name.removesuffix("weight") for name in weights)
+        starts = {"all": "", "linear": linear, "head": "head."}[layers]
+        return {k: t for k, t in theta.items() if k.startswith(starts) and k not in fed.model.statistics}
+
+    def loss(self, theta: Tree, batch: Batch, at: At) -> Tensor:
+        value = super().loss(theta, batch, at)
+        if not self.lam:
+            return value
+        target = at.client.target
+        inner, own, length = (
+            torch.stack([(a[name] * b[name]).sum() for name in target]).sum()
+            for a, b in ((theta, target), (theta, theta), (target, target))
+        )
+        length = length if self.pull == "mixture" else torch.ones_like(length)
+        return value - at.client.strength * inner / (own * length).clamp(min=1e-24).sqrt()
+
+    def round(self, fed: Federation, s: State) -> State:
+        received = fed.send(s.clients.theta)
+        target = fed.send(s.clients.target) if self.pull == "directions" else self.parameters(fed, received)
+        constants = {"target": target, "strength": self.lam * s.clients.served.type_as(received["head.weight"])}
+        local = fed.train(received, self.loss, clients=constants, steps=self.local_steps)
+        theta = fed.upload(local.theta)
+        graph = self.graph(fed, self.similar(fed, received, theta), theta)
+        clients = {"theta": combine(theta, graph), "served": torch.ones_like(s.clients.served)}
+        if self.pull == "directions":
+            models = self.parameters(fed, theta)
+            clients["target"] = combine(models, graph / gram(models).diagonal().sqrt())
+        rows = graph.new_zeros(fed.size, fed.total).index_copy(1, fed.ids, graph)
+        server = {"graph": s.server.graph.index_copy(0, fed.ids, rows)}
+        return s.update(server=server, clients=clients, trained=theta)
+
+    def similar(self, fed: Federation, received: Tree, theta: Tree) -> Tensor:
+        """S [n, n]; a client that has not moved is similar to nobody."""
+        if self.similarity != "raw":
+            theta = tree_map(torch.sub, theta, fed.initial() if self.similarity == "progress" else received)
+        found = cosines(self.parameters(fed, theta, self.layers))
+        return torch.where(found > self.threshold, 1.0, found)
+
+    def graph(self, fed: Federation, similar: Tensor, theta: Tree) -> Tensor:
+        """W [n, n] of a round, from the similarities and the trained models."""
+        return self.mixing(fed.weights, similar)
+
+    def mixing(self, shares: Tensor, similar: Tensor) -> Tensor:
+        """W from p [n] and S [n, n]."""
+        return minimum(self.alpha, -2 * self.alpha * shares - similar)
+
+    def personal(self, fed: Federation, s: State) -> Tree:
+        return s.clients.theta

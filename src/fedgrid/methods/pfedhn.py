@@ -1,0 +1,131 @@
+"""pFedHN: a hypernetwork on the server generates every client's model from a learned embedding of the client.
+
+Shamsian, Navon, Fetaya & Chechik, Personalized Federated Learning using Hypernetworks, ICML 2021, Algorithm 1. Client i
+trains θ_i = h(v_i; Φ) to θ̃_i; with Δ_i = θ_i − θ̃_i the server descends along (∂h/∂(Φ, v_i))ᵀ Δ_i, by SGD with
+momentum.
+
+    Φ, v_i    s.server.phi: `embedding` [N, d_e], an MLP (`hidden.…`), a linear map for every tensor of θ (`out.….`)
+              and the optimiser's momentum, s.server.speed, kept over rounds
+    Δ_i       delta, a constant
+    π_i       s.clients.head, where a client keeps its head (pFedHN-PC: `own_head`)
+
+Readings. The authors take one step with one random client at a time. Here all participants train the models of one Φ,
+and the server then takes a step for each, in random order, with the client's Δ_i and the Jacobian at the Φ of that
+moment (`server_step` sequential); `mean` is one step with the mean gradient. pFedGraph's code, FedSaC's baseline,
+trains one client a round: the study's `participation` says so. Clients train with the study's optimiser (authors: rate
+0.005), for a number of batches as in the paper, not for the study's epochs: in few of them h hardly learns. The bound
+`clip` is on the gradient of all of Φ, before decay; embeddings of other clients decay and coast on. Layers start as
+torch's do, embeddings from N(0, 1), so that generated weights have another scale than θ⁰, as in the authors' code.
+Statistics of batch norm cannot be generated and are averaged.
+"""
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fedgrid.components import hp
+from fedgrid.engine.federation import Federation
+from fedgrid.engine.method import Method, State
+from fedgrid.models.base import part
+from fedgrid.tree import Tree, leaves, tree_map
+
+
+class PFedHN(Method):
+    title = "pFedHN"
+    source = "Shamsian et al., ICML 2021"
+    family = "models from a hypernetwork on the server"
+    cite = "shamsian2021pfedhn"
+    score = "personal"
+    shares = "θ"
+
+    embedding: int | None = hp(None, low=1)
+    "Width d_e of an embedding; none: 1 + ⌊N/4⌋ (authors' code; pFedGraph's: 20)."
+    hidden: int = hp(100, low=1)
+    "Width of the hypernetwork (authors' code)."
+    depth: int = hp(3, low=0)
+    "Layers behind its first one (authors' code)."
+    server_lr: float = hp(0.01, low=0)
+    "Step size of the hypernetwork (authors' code)."
+    embedding_lr: float | None = hp(None, low=0)
+    "Step size of the embeddings; none: the same."
+    momentum: float = hp(0.9, low=0, high=1)
+    "Momentum of the hypernetwork (authors' code)."
+    decay: float = hp(1e-3, low=0)
+    "Weight decay of the hypernetwork (authors' code)."
+    clip: float = hp(50.0, above=0)
+    "Largest norm of its gradient (authors' code)."
+    server_step: str = hp("sequential", choices=("sequential", "mean"))
+    "A step for each participant, one after the other, or one with the mean of their gradients."
+    own_head: bool = hp(False)
+    "On: pFedHN-PC, only extractors are generated and clients keep their heads."
+    local_steps: int | None = hp(50, low=0)
+    "Batches K that a client trains on (authors' code; pFedGraph's: 400); none means the study's local epochs."
+
+    def made(self, fed: Federation) -> Tree:
+        """θ⁰'s tensors that the hypernetwork generates: what is trained and shared."""
+        theta = part(fed.initial(), "extractor") if self.own_head else fed.initial()
+        return {name: t for name, t in theta.items() if name not in fed.model.statistics}
+
+    def setup(self, fed: Federation) -> State:
+        theta, inputs = fed.initial(), self.embedding or 1 + fed.size // 4
+        widths = [(f"hidden.{i}", self.hidden, self.hidden if i else inputs) for i in range(1 + self.depth)]
+        widths += [(f"out.{name}", t.numel(), self.hidden) for name, t in self.made(fed).items()]
+        embedding = fed.random("hypernetwork embedding").standard_normal((fed.size, inputs))
+        phi = {"embedding": theta["head.weight"].new_tensor(embedding)}
+        for name, rows, columns in widths:
+            for kind, shape in (("weight", (rows, columns)), ("bias", (rows,))):
+                unit = 2 * fed.random(f"hypernetwork {name}.{kind}").random(shape, dtype=np.float32) - 1
+                phi[f"{name}.{kind}"] = theta["head.weight"].new_tensor(unit / math.sqrt(columns))
+        server = {"phi": phi, "speed": tree_map(torch.zeros_like, phi)}
+        server["statistics"] = {name: theta[name] for name in fed.model.statistics}
+        own = {"head": fed.replicate(part(theta, "head"))} if self.own_head else {}
+        return State().update(server=server, clients=own)
+
+    def generate(self, phi: Tree, ids: Tensor, like: Tree) -> Tree:
+        """h(v_i; Φ) for the clients `ids` [n], a stack with rows in the shapes of those of `like`."""
+        z = phi["embedding"][ids]
+        for i in range(1 + self.depth):
+            z = linear(phi, f"hidden.{i}", z.relu() if i else z)
+        return {name: linear(phi, f"out.{name}", z).unflatten(1, t.shape[1:]) for name, t in like.items()}
+
+    def round(self, fed: Federation, s: State) -> State:
+        start = self.personal(fed, s)
+        fed.send({name: t for name, t in start.items() if not (self.own_head and name.startswith("head."))})
+        theta = fed.train(start, self.loss, steps=self.local_steps).theta
+        delta = fed.upload({name: start[name] - theta[name] for name in self.made(fed)})
+        means = fed.average(fed.upload({name: theta[name] for name in s.server.statistics}))
+        order = fed.random("order").permutation(fed.size)
+        phi, speed = self.learned(s.server.phi, s.server.speed, fed.ids, delta, order)
+        clients = {"head": part(theta, "head")} if self.own_head else {}
+        server = {"phi": phi, "speed": speed, "statistics": means}
+        return s.update(server=server, clients=clients, trained=theta)
+
+    def learned(self, phi: Tree, speed: Tree, ids: Tensor, delta: Tree, order: np.ndarray) -> tuple[Tree, Tree]:
+        """Φ and its momentum after the steps for clients `ids` [n], which trained models by −Δ."""
+        places, phi, speed = ids.new_tensor(order), tree_map(torch.clone, phi), tree_map(torch.clone, speed)
+        for rows in places.unsqueeze(1) if self.server_step == "sequential" else [places]:
+            _, pull = torch.func.vjp(lambda phi, ids=ids[rows]: self.generate(phi, ids, delta), phi)
+            self.descend(phi, speed, pull({name: t[rows] / len(rows) for name, t in delta.items()})[0])
+        return phi, speed
+
+    def descend(self, phi: Tree, speed: Tree, slope: Tree) -> None:
+        """A step in place, since Φ is a hundred times larger than a model."""
+        lengths = [torch.linalg.vector_norm(g, dim=-1).double().square().sum() for g in leaves(slope)]
+        scale = (self.clip / torch.stack(lengths).sum().sqrt().clamp(min=1e-12)).clamp(max=1)
+        rates = {"embedding": self.server_lr if self.embedding_lr is None else self.embedding_lr}
+        for name, g in slope.items():
+            speed[name].mul_(self.momentum).add_(g.mul_(scale)).add_(phi[name], alpha=self.decay)
+            phi[name].sub_(speed[name], alpha=rates.get(name, self.server_lr))
+
+    def personal(self, fed: Federation, s: State) -> Tree:
+        made = self.generate(s.server.phi, fed.ids, fed.replicate(self.made(fed)))
+        theta = made | fed.replicate(s.server.statistics) | s.clients.get("head", {})
+        return {name: theta[name] for name in fed.initial()}
+
+
+def linear(phi: Tree, name: str, z: Tensor) -> Tensor:
+    """A layer. For one client without a matrix product, whose gradient's bits depend on the number of threads."""
+    weight, bias = phi[f"{name}.weight"], phi[f"{name}.bias"]
+    return ((weight * z).sum(dim=1).unsqueeze(0) if len(z) == 1 else z @ weight.T) + bias

@@ -1,0 +1,922 @@
+"""Graphs, clusters, hypernetworks and memories: worked examples, other libraries' answers, and limits.
+
+The worked examples were computed in float64 without fedgrid's code.
+"""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+import worlds
+from scipy.linalg import subspace_angles
+from sklearn.cluster import AgglomerativeClustering
+from sklearn.decomposition import PCA
+from sklearn.metrics.pairwise import cosine_similarity
+from sklearn.neighbors import KNeighborsClassifier
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from fedgrid.engine.federation import Federation, Traffic
+from fedgrid.engine.loop import Loop
+from fedgrid.engine.method import At, Batch
+from fedgrid.engine.rounds import everyone, federate, participants
+from fedgrid.engine.stacked import Stacked
+from fedgrid.methods.cfl import two_groups
+from fedgrid.methods.common.quadratic import minimum_on_simplex
+from fedgrid.methods.common.simplex import minimum, project
+from fedgrid.methods.common.subspaces import (
+    common_rank,
+    cosines,
+    directions,
+    feature_moments,
+    gram,
+    greedy_angles,
+    overlap,
+    principal_angles,
+)
+from fedgrid.methods.pfedhn import PFedHN
+from fedgrid.models.base import Network, part
+from fedgrid.models.cnn import CNN
+from fedgrid.tree import Bundle, leaves, row, tree_map
+
+DOUBLE = {"dtype": "float64"}
+
+
+class Plane(Network):
+    """Representations are the images themselves, three classes."""
+
+    def __init__(self):
+        super().__init__({"extractor": nn.Flatten(), "head": nn.Linear(2, 3)}, 2, 3)
+
+
+def near(ours, expected, tolerance=1e-6):
+    expected = torch.as_tensor(expected, dtype=torch.float64)
+    torch.testing.assert_close(ours.double(), expected, rtol=0, atol=tolerance)
+
+
+def all_near(ours, theirs, tolerance=1e-6):
+    assert set(ours) == set(theirs)
+    for name in ours:
+        torch.testing.assert_close(ours[name], theirs[name], rtol=0, atol=tolerance)
+
+
+def doubles(*rows):
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def final(name, world, **settings):
+    return federate(worlds.method(name, **settings), world).progress.state
+
+
+def personal(name, world, **settings):
+    method = worlds.method(name, **settings)
+    with torch.no_grad():
+        return method.personal(everyone(world, world.training.rounds), final(name, world, **settings))
+
+
+def scores(name, world, metric="accuracy_personal", **settings):
+    rows = federate(worlds.method(name, **settings), world).progress.record.rows
+    return [values for _, found, _, values in rows if found == metric]
+
+
+def flat(stack):
+    return torch.cat([t.flatten(1) for t in leaves(stack)], dim=1).double().numpy()
+
+
+# The simplex
+
+
+@pytest.mark.parametrize(
+    ("point", "expected"),
+    [
+        ((0.5, 0.8, -0.2), (0.35, 0.65, 0.0)),
+        ((0.2, 0.3, 0.4), (0.233333, 0.333333, 0.433333)),
+        ((2.0, 0.0, -1.0), (1.0, 0.0, 0.0)),
+        ((1 / 3, 1 / 3, 1 / 3), (1 / 3, 1 / 3, 1 / 3)),
+        ((7.0,), (1.0,)),
+        ((1e17, 1e17, 0.0), (0.5, 0.5, 0.0)),
+    ],
+)
+def test_projections_by_hand(point, expected):
+    near(project(torch.tensor(point)), expected)
+
+
+def test_projection_is_that_of_a_solver():
+    cvxpy = pytest.importorskip("cvxpy")
+    random = np.random.default_rng(0)
+    points = random.normal(scale=2.0, size=(12, 7))
+    ours = project(torch.from_numpy(points))
+    for point, w in zip(points, ours, strict=True):
+        x = cvxpy.Variable(7, nonneg=True)
+        cvxpy.Problem(cvxpy.Minimize(cvxpy.sum_squares(x - point)), [cvxpy.sum(x) == 1]).solve(solver="CLARABEL")
+        near(w, x.value, 1e-5)
+    near(ours.sum(dim=1), np.ones(12), 1e-12)
+    near(project(torch.from_numpy(points + 3.7)), ours, 1e-12)
+    near(project(torch.from_numpy(points).reshape(3, 4, 7)), ours.reshape(3, 4, 7), 0)
+
+
+def test_closed_form_is_the_programme_that_it_solves():
+    """wᵀ(a·I)w + qᵀw, whose slope on the simplex enters a quadratic form as ½(q1ᵀ + 1qᵀ)."""
+    random, a = np.random.default_rng(1), 0.7
+    for q in torch.from_numpy(random.normal(size=(5, 6))):
+        whole = a * torch.eye(6).double() + (q[:, None] + q[None, :]) / 2
+        shifted = whole + 10 * torch.ones(6, 6)  # adds a constant on the simplex, and makes the form definite
+        near(minimum(a, q), minimum_on_simplex(shifted), 1e-6)
+
+
+# Angles
+
+
+def test_cosines_are_scikit_learns():
+    random = np.random.default_rng(2)
+    stack = {
+        "a": torch.from_numpy(random.normal(size=(4, 3, 5))),
+        "b": torch.from_numpy(random.normal(size=(4, 70000))),
+    }
+    near(cosines(stack), cosine_similarity(flat(stack)), 1e-12)
+    near(gram(stack) / 1e5, flat(stack) @ flat(stack).T / 1e5, 1e-12)
+    stack = tree_map(lambda t: t * torch.tensor([1.0, 0.0, 1.0, 1.0]).reshape(-1, *[1] * (t.dim() - 1)), stack)
+    assert not cosines(stack)[1].any()
+
+
+def subspace(seed, r, k):
+    return torch.from_numpy(np.linalg.qr(np.random.default_rng(seed).normal(size=(k, r)))[0].T)
+
+
+@pytest.mark.parametrize(("r", "k"), [(1, 3), (3, 8), (3, 4), (4, 4), (5, 84)])
+def test_principal_angles_are_scipys(r, k):
+    bases = torch.stack([subspace(seed, r, k) for seed in range(5)])
+    ours = principal_angles(bases)
+    for i in range(5):
+        for j in range(5):
+            near(ours[i, j], np.sort(subspace_angles(bases[i].numpy().T, bases[j].numpy().T)), 1e-7)
+
+
+def test_small_angles_keep_their_digits():
+    tilt = 1e-9
+    ours = doubles([1, 0, 0, 0], [0, 1, 0, 0])
+    theirs = doubles([np.cos(tilt), 0, np.sin(tilt), 0], [0, 0, 0, 1])
+    angles = principal_angles(torch.stack([ours, theirs]))
+    near(angles[0, 1], [tilt, np.pi / 2], 1e-15)
+    near(angles[0, 0], [0.0, 0.0], 1e-15)
+
+
+def test_principal_angles_need_no_basis():
+    bases = torch.stack([subspace(seed, 3, 6) for seed in range(4)])
+    turned = torch.stack([subspace(seed + 9, 3, 3) @ basis for seed, basis in enumerate(bases)])
+    near(principal_angles(turned), principal_angles(bases), 1e-9)
+    assert (greedy_angles(turned) - greedy_angles(bases)).abs().max() > 0.1
+    moved = bases @ subspace(99, 6, 6)
+    near(principal_angles(moved), principal_angles(bases), 1e-9)
+
+
+def test_rows_of_zeros_are_no_directions():
+    """Subspaces of coordinate axes, some turned by 60°, whose cosines are 0 in many places; ranks 1 to 3 in 3 rows."""
+    random, turn = np.random.default_rng(4), np.eye(8)
+    turn[2:4, 2:4] = [[0.5, np.sqrt(0.75)], [-np.sqrt(0.75), 0.5]]
+    ranks = random.integers(1, 4, size=40)
+    bases = np.zeros((40, 3, 8))
+    for i, rank in enumerate(ranks):
+        bases[i, :rank] = (turn if i % 2 else np.eye(8))[random.permutation(6)[:rank]]
+    found = overlap(torch.from_numpy(bases), principal_angles(torch.from_numpy(bases)))
+    for i in range(40):
+        for j in range(i):
+            angles = subspace_angles(bases[i, : ranks[i]].T, bases[j, : ranks[j]].T)
+            near(found[i, j], np.cos(angles.mean()), 1e-7)
+
+
+DEGREES = np.pi / 180
+PLANE = [[1, 0, 0], [0, 1, 0]]
+TURNED = [[np.cos(30 * DEGREES), np.sin(30 * DEGREES), 0], [-np.sin(30 * DEGREES), np.cos(30 * DEGREES), 0]]
+TILTED = [[np.cos(20 * DEGREES), 0, np.sin(20 * DEGREES)], [0, 1, 0]]
+FLIPPED = [[-1, 0, 0], [0, 0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("angles", "other", "degrees", "expected"),
+    [
+        (principal_angles, PLANE, (0, 0), 1.0),
+        (principal_angles, TURNED, (0, 0), 1.0),
+        (greedy_angles, TURNED, (30, 30), 0.866025),
+        (principal_angles, TILTED, (0, 20), 0.984808),
+        (principal_angles, FLIPPED, (0, 90), 0.707107),
+        (greedy_angles, FLIPPED, (90, 90), 0.0),
+    ],
+)
+def test_overlap_of_two_planes(angles, other, degrees, expected):
+    bases = doubles(PLANE, other)
+    found = angles(bases)
+    near(found[0, 1] / DEGREES, degrees)
+    near(overlap(bases, found)[0, 1], expected)
+    near(overlap(bases, found).diagonal(), [1.0, 1.0])
+
+
+def test_greedy_angles_take_the_largest_entry_that_is_left():
+    """As FedSaC's code does: rows 0.9 0.8 0.1 and so on; the second choice is not the second largest entry."""
+    cosine = np.array([[0.6, 0.5, 0.1], [0.55, -0.2, 0.3], [0.0, 0.2, -0.4]])
+    left, values, right = np.linalg.svd(cosine)
+    wide = np.zeros((2, 3, 6))
+    wide[0, :, :3] = np.eye(3)
+    wide[1, :, :3] = cosine.T
+    wide[1, :, 3:] = np.linalg.cholesky(np.eye(3) - cosine.T @ cosine)
+    assert values.max() < 1 and left.shape == right.shape
+    near(greedy_angles(torch.from_numpy(wide))[0, 1].cos(), [0.6, 0.3, 0.2])
+
+
+def moments(points):
+    x = torch.as_tensor(points, dtype=torch.float64)
+    return x.sum(dim=0, keepdim=True), (x.T @ x).unsqueeze(0), doubles(len(x))
+
+
+def test_directions_of_four_points():
+    points = [[5, 5], [6, 5], [5, 6.2], [6, 6.2]]
+    near(directions(*moments(points), 1, centred=False)[0], [[0.700071, 0.714073]])
+    near(directions(*moments(points), 1, centred=True)[0], [[0.0, 1.0]])
+    sums, squares, count = moments(points)
+    near(torch.linalg.eigvalsh(squares)[0].flip(0).sqrt(), [15.737349, 1.102651])
+    near(torch.linalg.eigvalsh(squares - sums.T @ sums / count)[0].flip(0).sqrt(), [1.2, 1.0])
+
+
+def test_directions_are_those_of_other_libraries():
+    random = np.random.default_rng(3)
+    points = random.normal(size=(40, 9)) * np.arange(1, 10) + 5
+    ours = directions(*moments(points), 3, centred=False)[0].numpy()
+    theirs = np.linalg.svd(points)[2][:3]
+    np.testing.assert_allclose(np.abs(ours @ theirs.T), np.eye(3), atol=1e-8)
+    ours = directions(*moments(points), 3, centred=True)[0].numpy()
+    theirs = PCA(3, svd_solver="full").fit(points).components_
+    np.testing.assert_allclose(np.abs(ours @ theirs.T), np.eye(3), atol=1e-8)
+    assert all(v[np.abs(v).argmax()] > 0 for v in ours)
+
+
+def test_clients_with_few_directions():
+    none, one, both = [[3, 4]], [[3, 4], [6, 8]], [[1, 0], [0, 2]]
+    found = [moments(points) for points in (none, one, both)]
+    stacked = [torch.cat([m[i] for m in found]) for i in range(3)]
+    bases = directions(*stacked, 3, centred=True)
+    assert bases.shape == (3, 2, 2)
+    assert bases.any(dim=2).tolist() == [[False, False], [True, False], [True, False]]
+    bases = directions(*stacked, 3, centred=False)
+    assert bases.any(dim=2).tolist() == [[True, False], [True, False], [True, True]]
+    assert common_rank(bases).tolist() == [[1, 1, 1], [1, 1, 1], [1, 1, 2]]
+    near(overlap(bases, principal_angles(bases)), np.ones((3, 3)))  # a line in the plane has one angle with it
+    bases[0] = 0
+    for angles in (principal_angles, greedy_angles):
+        found = overlap(bases, angles(bases))
+        assert found[0].tolist() == [1, 0, 0] and found[:, 0].tolist() == [1, 0, 0]
+    opposite = doubles([[1, 0], [0, 0]], [[-1, 0], [0, 0]])
+    near(greedy_angles(opposite)[:, :, 0], [[0, np.pi], [np.pi, 0]])
+
+
+# pFedGraph and FedSaC
+
+P = doubles(0.5, 0.3, 0.2)
+S = doubles([1, 0.6, -0.1], [0.6, 1, 0.2], [-0.1, 0.2, 1])
+C = doubles([1, 0.8, 0.3], [0.8, 1, 0.4], [0.3, 0.4, 1])
+CLOSE = doubles([1, 0.93, 0.2], [0.93, 1, 0.1], [0.2, 0.1, 1])
+
+
+@pytest.mark.parametrize(
+    ("alpha", "beta", "expected"),
+    [
+        (0.9, 1.4, [[0.695, 0.305, 0], [0.47, 0.46, 0.07], [0.293333, 0.258333, 0.448333]]),
+        (0.0, 1.4, [[0.74, 0.26, 0], [0.46, 0.54, 0], [0.173333, 0.183333, 0.643333]]),
+        (0.9, 0.0, [[0.365, 0.255, 0.38], [0.47, 0.18, 0.35], [0.62, 0.375, 0.005]]),
+        (0.5, 1.6, [[0.735, 0.265, 0], [0.465, 0.535, 0], [0.193333, 0.208333, 0.598333]]),
+        (0.0, 0.0, [[0.5, 0.3, 0.2]] * 3),
+    ],
+)
+def test_fedsac_weights_of_three_clients(alpha, beta, expected):
+    near(worlds.method("fedsac", beta=beta).mixing(P, S, alpha * C), expected)
+
+
+def test_fedsac_weights_beyond_the_threshold():
+    method = worlds.method("fedsac")
+    assert method.threshold == 0.9
+    snapped = CLOSE.masked_fill(CLOSE > 0.9, 1.0)
+    expected = [[0.551667, 0.441667, 0.006667], [0.645, 0.355, 0], [0.456667, 0.141667, 0.401667]]
+    near(method.mixing(P, snapped, 0.9 * C), expected)
+    near(method.mixing(P, CLOSE, 0.9 * C)[:2], [[0.568, 0.409, 0.023], [0.6205, 0.3795, 0]])
+
+
+@pytest.mark.parametrize(
+    ("alpha", "expected"),
+    [
+        (0.8, [[0.725, 0.275, 0], [0.475, 0.525, 0], [0.208333, 0.195833, 0.595833]]),
+        (10.0, [[0.525, 0.305, 0.17], [0.5, 0.32, 0.18], [0.476667, 0.291667, 0.231667]]),
+        (0.1, np.eye(3)),
+    ],
+)
+def test_pfedgraph_weights_of_three_clients(alpha, expected):
+    near(worlds.method("pfedgraph", alpha=alpha).mixing(P, S), expected)
+
+
+@pytest.mark.parametrize(("rounds", "on"), [(30, 21), (50, 35), (100, 70), (1, 1), (10, 7)])
+def test_complementarity_counts_in_the_first_seven_tenths(rounds, on):
+    method = worlds.method("fedsac")
+    assert [method.weight(t, rounds) for t in range(rounds)] == [0.9] * on + [0.0] * (rounds - on)
+
+
+SETTINGS = [
+    {},
+    {"angles": "greedy"},
+    {"centred": False, "threshold": 1.0},
+    {"similarity": "update"},
+    {"similarity": "raw", "threshold": 1.0},
+    {"layers": "linear", "threshold": 0.3},
+    {"layers": "head"},
+]
+
+
+@pytest.mark.parametrize("given", SETTINGS, ids=str)
+def test_a_round_of_fedsac_step_by_step(given):
+    """The second round, from the models after the first, with numpy, scipy and scikit-learn."""
+    world = worlds.ragged(rounds=4, participation=0.8, **DOUBLE)
+    method, initial = worlds.method("fedsac", lam=0.0, directions=2, until=1.0, **given), world.model.initial(0)
+    before, after = (replayed(method, world, rounds) for rounds in (1, 2))
+    ids = after["ids"]
+    received = tree_map(lambda t: t[ids], before["state"].clients.theta)
+    trained = after["state"].trained
+    # S
+    compared = list(initial)
+    if method.layers == "head":
+        compared = [name for name in compared if name.startswith("head")]
+    start = {"progress": lambda k: initial[k].double(), "update": lambda k: received[k], "raw": lambda k: 0.0}
+    moved = {name: trained[name] - start[method.similarity](name) for name in compared}
+    similar = cosine_similarity(flat(moved))
+    similar[similar > method.threshold] = 1.0
+    # C
+    bases, images = [], [world.data.batch(world.data.train[i]).x for i in ids.tolist()]
+    for position, x in enumerate(images):
+        z = world.model.features(row(trained, position), x).numpy()
+        z = z - z.mean(axis=0) if method.centred else z
+        basis = np.linalg.svd(z)[2][:2]
+        bases.append(basis * np.sign([v[np.abs(v).argmax()] for v in basis])[:, None])
+    overlapping = np.array([[np.cos(mean_angle(a, b, method.angles)) for a in bases] for b in bases])
+    # W and the mixtures
+    sizes = np.array([len(x) for x in images])
+    slope = -2 * sizes / sizes.sum() + method.alpha * overlapping - method.beta * similar
+    weights = project(torch.from_numpy(-slope / 2)).numpy()
+    near(after["state"].server.graph[ids][:, ids], weights, 1e-9)
+    assert not np.allclose(weights, weights[0])
+    mixed = tree_map(lambda t: torch.from_numpy(np.tensordot(weights, t.numpy(), 1)), trained)
+    all_near(tree_map(lambda t: t[ids], after["state"].clients.theta), mixed, 1e-9)
+    idle = [i for i in range(5) if i not in ids.tolist()]
+    all_near(*(tree_map(lambda t: t[idle], s["state"].clients.theta) for s in (before, after)), 0)
+
+
+def mean_angle(ours, theirs, kind):
+    if kind == "principal":
+        return subspace_angles(ours.T, theirs.T).mean()
+    cosine, found = ours @ theirs.T, []
+    for _ in range(len(cosine)):
+        a, b = np.unravel_index(cosine.argmax(), cosine.shape)
+        found.append(np.arccos(np.clip(cosine[a, b], -1, 1)))
+        cosine = np.delete(np.delete(cosine, a, axis=0), b, axis=1)
+    return np.mean(found)
+
+
+def replayed(method, world, rounds):
+    """The state after some rounds, with the models of the last one's participants."""
+    with torch.no_grad():
+        state = method.setup(everyone(world, 0))
+        for number in range(rounds):
+            ids = participants(world, number)
+            fed = Federation(world, ids, number, Traffic.none(world.data.clients, world.device))
+            state = state.scatter(ids, method.round(fed, state.gather(ids)))
+    return {"state": state, "ids": ids}
+
+
+def test_layers_that_are_compared():
+    """A convolution is no linear layer; statistics of batch norm are compared nowhere."""
+    fed = everyone(worlds.ragged(norm="batch"), 0)
+    method, theta = worlds.method("pfedgraph"), fed.initial()
+    assert not set(method.parameters(fed, theta)) & set(fed.model.statistics)
+    assert set(method.parameters(fed, theta)) == set(theta) - set(fed.model.statistics)
+    assert set(method.parameters(fed, theta, "head")) == {"head.weight", "head.bias"}
+    network = CNN().network((28, 28, 1), 10)
+    shapes = network.initial(0)
+
+    class OfCNN:
+        model = network
+
+        def initial(self):
+            return shapes
+
+    linear = set(method.parameters(OfCNN(), shapes, "linear"))
+    convolutions = {name.rpartition(".")[0] for name, t in shapes.items() if t.dim() == 4}
+    assert linear == {name for name in shapes if name.rpartition(".")[0] not in convolutions}
+    assert linear and linear != set(shapes)
+
+
+@pytest.mark.parametrize("pull", ["mixture", "directions"])
+def test_the_pull_to_the_mixture(pull):
+    network, strength = Plane(), torch.tensor(0.3)
+    theta = {
+        "head.weight": torch.tensor([[1.0, -2.0], [0.5, 0.3], [0.1, 0.2]]),
+        "head.bias": torch.tensor([0.1, -0.3, 0]),
+    }
+    target = {name: t + 0.2 for name, t in theta.items()}
+    batch = Batch(torch.tensor([[1.0, 2.0], [0.3, 0.4]]), torch.tensor([1, 0]))
+    at = At(network, Bundle(), Bundle(target=target, strength=strength), None)
+    value = worlds.method("pfedgraph", pull=pull).loss(theta, batch, at)
+    own, other = (torch.cat([t.flatten() for t in tree.values()]) for tree in (theta, target))
+    expected = own @ other / own.norm() / (other.norm() if pull == "mixture" else 1)
+    near(cross_entropy(network(theta, batch.x), batch.y) - value, 0.3 * expected)
+    plain = worlds.method("pfedgraph", pull=pull, lam=0.0).loss(theta, batch, at)
+    near(plain, cross_entropy(network(theta, batch.x), batch.y).double())
+
+
+def test_nobody_is_drawn_before_a_mixture_has_come():
+    first = worlds.ragged(rounds=1)
+    strong, none = (final("pfedgraph", first, lam=lam) for lam in (5.0, 0.0))
+    all_near(strong.clients.theta, none.clients.theta, 0)
+    later = worlds.ragged(rounds=3, lr=0.2)
+    towards, free, away = (distance_to_mixture(later, lam) for lam in (5.0, 0.0, -5.0))
+    assert towards < free < away
+
+
+def distance_to_mixture(world, lam):
+    method = worlds.method("pfedgraph", lam=lam)
+    before, after = (replayed(method, world, rounds)["state"] for rounds in (2, 3))
+    own, mixture = flat(after.trained), flat(before.clients.theta)
+    return 1 - np.mean(np.diag(cosine_similarity(own, mixture)))
+
+
+def test_directions_that_clients_are_drawn_to():
+    state = final("pfedgraph", worlds.ragged(rounds=1, **DOUBLE), pull="directions")
+    trained = replayed(worlds.method("pfedgraph", pull="directions"), worlds.ragged(rounds=1, **DOUBLE), 1)[
+        "state"
+    ].trained
+    unit = flat(trained) / np.linalg.norm(flat(trained), axis=1, keepdims=True)
+    near(torch.from_numpy(flat(state.clients.target)), state.server.graph.numpy() @ unit, 1e-9)
+
+
+def test_clients_that_have_not_moved_share_by_size():
+    world = worlds.ragged(local_epochs=0)
+    state = final("pfedgraph", world)
+    near(state.server.graph, everyone(world, 0).weights.expand(5, 5))
+
+
+def test_twins_collaborate_in_pfedgraph_and_strangers_in_complementarity():
+    """Two clients with the same images and one with others."""
+    twin, other = worlds.draw([0, 1, 2, 0, 1, 2]), worlds.draw([7, 8, 9, 7, 8, 9])
+    world = worlds.world([twin, other, twin], rounds=4)
+    graph = final("pfedgraph", world).server.graph
+    assert graph[0, 2] > 0.3 and graph[0, 1] == 0
+    graph = final("fedsac", world, beta=0.0, until=1.0).server.graph
+    assert graph[0, 1] > graph[0, 0] and graph[0, 1] > graph[0, 2]
+
+
+# kNN-Per
+
+
+def memory(**settings):
+    theta = {
+        "head.weight": torch.zeros(3, 2),
+        "head.bias": torch.tensor([1.2, 0.2, 1.1]),
+        "memory": torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0], [3.0, 3.0], [9.0, 9.0]]),
+        "labels": torch.tensor([0, 1, 1, 2, 2]),
+        "stored": torch.tensor(4),
+    }
+    return worlds.method("knn_per", **({"neighbours": 3} | settings)), theta
+
+
+QUERY = torch.tensor([[0.5, 0.5]])
+
+
+def test_votes_of_three_neighbours():
+    method, theta = memory()
+    near(method.neighbourly(theta, QUERY, 3), [[0.422319, 0.577681, 0.0]])
+    near(memory(votes="softmax")[0].neighbourly(theta, QUERY, 3), [[0.380114, 0.412632, 0.207253]])
+    near(memory(neighbours=50, scale=1e12)[0].neighbourly(theta, QUERY, 3), [[0.25, 0.5, 0.25]])
+    near(memory(scale=1e-4)[0].neighbourly(theta, QUERY + 30, 3), [[0.0, 0.0, 1.0]])  # exp(−d) alone would be 0
+    near(method.neighbourly(theta | {"stored": torch.tensor(0)}, QUERY, 3), [[0.0, 0.0, 0.0]])
+
+
+@pytest.mark.parametrize(
+    ("lam", "expected", "predicted"),
+    [
+        (0.0, (0.440002, 0.161868, 0.398130), 0),
+        (0.25, (0.435581, 0.265821, 0.298598), 0),
+        (0.5, (0.431160, 0.369774, 0.199065), 0),
+        (0.75, (0.426740, 0.473728, 0.099533), 1),
+        (1.0, (0.422319, 0.577681, 0.0), 1),
+    ],
+)
+def test_mixture_with_the_neighbours(lam, expected, predicted):
+    method, theta = memory()
+    found = method.predict(theta | {"lam": torch.tensor(lam)}, QUERY, At(Plane(), Bundle(), Bundle(), None))
+    near(found.softmax(dim=1), [expected])
+    assert found.argmax() == predicted
+
+
+def test_mixture_of_logits_decides_otherwise():
+    method, theta = memory(mixing="logits")
+    found = method.predict(theta | {"lam": torch.tensor(0.75)}, QUERY, At(Plane(), Bundle(), Bundle(), None))
+    near(found, [[0.616739, 0.483261, 0.275]])
+
+
+def test_an_empty_memory_leaves_the_model():
+    method, theta = memory()
+    theta |= {"stored": torch.tensor(0), "lam": torch.tensor(0.75)}
+    found = method.predict(theta, QUERY, At(Plane(), Bundle(), Bundle(), None))
+    near(found.softmax(dim=1), [[0.440002, 0.161868, 0.398130]])
+
+
+@pytest.mark.parametrize(("name", "given"), [("knn_per", {}), ("fedrod", {"gamma": 0.0})])
+def test_global_models_are_those_of_fedavg_where_some_take_part(name, given):
+    world = worlds.ragged(participation=0.5)
+    all_near(final(name, world, **given).server.theta, final("fedavg", world).server.theta, 0)
+
+
+def test_knn_per_limits():
+    world = worlds.ragged()
+    assert scores("knn_per", world, lam=0.0) == scores("fedavg", world)
+    assert scores("knn_per", world, "accuracy_trained") == scores("fedavg", world, "accuracy_trained")
+    own = worlds.ragged()
+    own.data.test[:] = own.data.train  # the nearest neighbour of a stored image is itself
+    assert all(value == 1 for values in scores("knn_per", own, lam=1.0, neighbours=1) for value in values)
+
+
+@pytest.mark.parametrize("executor", [Loop(), Stacked()], ids=["loop", "stacked"])
+@pytest.mark.parametrize("settings", [{}, {"norm": "batch"}, {"augmentation": "crop-flip"}], ids=str)
+def test_the_memory_is_every_training_image_as_it_is(executor, settings):
+    world = worlds.ragged(rounds=1, executor=executor, **settings)
+    store, state = personal("knn_per", world), final("knn_per", world)
+    for i, index in enumerate(world.data.train):
+        batch = world.data.batch(index)
+        features = world.model.features(state.server.theta, batch.x)
+        own = row(store, i)
+        assert own["stored"] == len(index)
+        distance = torch.cdist(own["memory"][: len(index)], features)
+        order = distance.argmin(dim=1)
+        assert distance.min(dim=1).values.max() < 1e-5 and sorted(order.tolist()) == list(range(len(index)))
+        assert torch.equal(own["labels"][: len(index)], batch.y[order])
+    for name, t in state.server.theta.items():
+        assert torch.equal(store[name], t.expand_as(store[name])), name
+
+
+def test_a_small_memory_keeps_some():
+    world = worlds.ragged(rounds=1)
+    store, state = personal("knn_per", world, capacity=8), final("knn_per", world)
+    assert store["memory"].shape[1] == 8 and store["stored"].tolist() == [7, 8, 8, 8, 8]
+    whole = world.model.features(state.server.theta, world.data.batch(world.data.train[4]).x)
+    places = torch.cdist(store["memory"][4], whole).argmin(dim=1).tolist()
+    assert len(set(places)) == 8 and places != list(range(8))
+
+
+def by_scikit_learn(features, labels, queries, k, scale, classes):
+    """p_kNN by another library."""
+    width = features.shape[1]
+    model = KNeighborsClassifier(min(k, len(features)), weights=lambda d: np.exp(-(d**2) / (width * scale)))
+    votes = np.zeros((len(queries), classes))
+    votes[:, np.unique(labels)] = model.fit(features, labels).predict_proba(queries)
+    return votes
+
+
+@pytest.mark.parametrize("held_out", [True, False])
+def test_lambda_is_the_first_of_the_best(held_out):
+    """On validation images, or, without any, on the training images, each judged by the others."""
+    world = worlds.ragged(rounds=2, lr=0.3, **DOUBLE)
+    validation = [worlds.draw([i % 10 for i in range(12)], start=60 * i) for i in range(5)]
+    if held_out:
+        lists = [torch.tensor(index) for index in validation]
+        lists[3] = lists[3][:0]  # this one has to ask its own images
+        object.__setattr__(world.data, "validation", lists)
+    chosen, state = personal("knn_per", world, neighbours=4)["lam"], final("knn_per", world)
+    for i, index in enumerate(world.data.train):
+        here = world.data.batch(index)
+        z, labels = world.model.features(state.server.theta, here.x), here.y.numpy()
+        if held_out and i != 3:
+            asked = world.data.batch(torch.tensor(validation[i]))
+            queries, wanted = world.model.features(state.server.theta, asked.x), asked.y.numpy()
+            votes = by_scikit_learn(z.numpy(), labels, queries.numpy(), 4, 1.0, 10)
+        else:
+            queries, wanted, rest = z, labels, range(len(index))
+            kept = [[m for m in rest if m != n] for n in rest]
+            parts = [
+                by_scikit_learn(z[k].numpy(), labels[k], z[n : n + 1].numpy(), 4, 1.0, 10) for n, k in enumerate(kept)
+            ]
+            votes = np.concatenate(parts)
+        model = world.model.head(state.server.theta, queries).softmax(dim=1).numpy()
+        hits = [((g * votes + (1 - g) * model).argmax(axis=1) == wanted).sum() for g in np.arange(11) / 10]
+        assert chosen[i] == pytest.approx(np.argmax(hits) / 10)
+    assert chosen.max() > 0
+
+
+# pFedHN
+
+
+class Linear(PFedHN):
+    """h(v) = A·v."""
+
+    def generate(self, phi, ids, like):
+        return {"x": phi["embedding"][ids] @ phi["A"].T}
+
+
+def stepped(**settings):
+    plain = {"momentum": 0.0, "decay": 0.0, "server_lr": 0.1, "clip": 1e9}
+    phi = {"embedding": doubles([2, 1], [5, 5]), "A": doubles([1, 0], [0, 1], [1, -1])}
+    ids, delta = torch.tensor([0]), {"x": doubles([1, -0.5, 0.5])}
+    speed = tree_map(torch.zeros_like, phi)
+    with torch.no_grad():
+        return Linear(**(plain | settings)).learned(phi, speed, ids, delta, np.arange(1))
+
+
+def test_a_step_of_a_linear_hypernetwork():
+    phi, speed = stepped()
+    near(phi["A"], [[0.8, -0.1], [0.1, 1.05], [0.9, -1.05]])
+    near(phi["embedding"], [[1.85, 1.1], [5, 5]])
+    near(phi["A"] @ phi["embedding"][0], [1.37, 1.34, 0.51])
+    near(speed["A"], [[2, 1], [-1, -0.5], [1, 0.5]])
+    near(speed["embedding"], [[1.5, -1], [0, 0]])
+    norm = torch.cat([t.flatten() for t in speed.values()]).norm()
+    near(norm, 3.278719)
+    clipped = stepped(clip=1.0)[1]
+    all_near(clipped, tree_map(lambda t: t * 0.304997, speed))
+
+
+def test_momentum_and_decay_of_the_hypernetwork_are_torchs():
+    """Two clients in turn against torch.optim.SGD; the idle embedding decays and coasts."""
+    settings = {"momentum": 0.9, "decay": 0.01, "server_lr": 0.1, "clip": 2.0, "embedding_lr": 0.03}
+    random = np.random.default_rng(5)
+    start = {"embedding": random.normal(size=(3, 2)), "A": random.normal(size=(4, 2))}
+    delta, order = random.normal(size=(2, 4)), [1, 0]
+    ours = tree_map(torch.from_numpy, start)
+    method, ids = Linear(**settings), torch.tensor([0, 2])
+    ours, _ = method.learned(
+        ours, tree_map(torch.zeros_like, ours), ids, {"x": torch.from_numpy(delta)}, np.array(order)
+    )
+    theirs = {name: torch.tensor(t, requires_grad=True) for name, t in start.items()}
+    groups = [{"params": [theirs["A"]]}, {"params": [theirs["embedding"]], "lr": 0.03}]
+    descent = torch.optim.SGD(groups, lr=0.1, momentum=0.9, weight_decay=0.01)
+    for place in order:
+        descent.zero_grad()
+        made = theirs["A"] @ theirs["embedding"][ids[place]]
+        made.backward(torch.from_numpy(delta[place]))
+        nn.utils.clip_grad_norm_(theirs.values(), 2.0)
+        descent.step()
+    all_near(ours, {name: t.detach() for name, t in theirs.items()}, 1e-6)
+
+
+def test_mean_and_sequence_are_the_same_for_one_client():
+    world = worlds.ragged(clients=1)
+    one, other = (final("pfedhn", world, server_step=kind).server.phi for kind in ("sequential", "mean"))
+    all_near(one, other)
+    one, other = (final("pfedhn", worlds.ragged(), server_step=kind).server.phi for kind in ("sequential", "mean"))
+    assert not torch.equal(one["embedding"], other["embedding"])
+
+
+@pytest.mark.parametrize(("clients", "width"), [(10, 3), (20, 6), (50, 13), (100, 26)])
+def test_width_of_an_embedding(clients, width):
+    world = worlds.world([worlds.draw([i % 10]) for i in range(clients)])
+    phi = worlds.method("pfedhn", hidden=2).setup(everyone(world, 0)).server.phi
+    assert phi["embedding"].shape == (clients, width)
+
+
+def test_pfedhn_stays_where_nobody_trains():
+    world = worlds.ragged()
+    method = worlds.method("pfedhn", local_steps=0, decay=0.0)
+    before = method.setup(everyone(world, 0)).server.phi
+    all_near(final("pfedhn", world, local_steps=0, decay=0.0).server.phi, before, 0)
+    moved = final("pfedhn", world, decay=0.0).server.phi
+    assert all((moved[key] - before[key]).abs().max() > 0 for key in before)
+
+
+def test_pfedhn_with_own_heads():
+    """Heads start at θ⁰, stay at home and train; everything else is generated."""
+    world = worlds.ragged(participation=0.5, rounds=1)
+    state, start = final("pfedhn", world, own_head=True), world.model.initial(0)
+    assert not [name for name in state.server.phi if name.startswith("out.head")]
+    still = [torch.equal(head, start["head.weight"]) for head in state.clients.head["head.weight"]]
+    assert sum(still) == 3
+    sent = scores("pfedhn", world, "bytes_up", own_head=True)[0][0]
+    assert sent == 4 * sum(t.numel() for t in part(start, "extractor").values())
+
+
+# CFL
+
+
+@pytest.mark.parametrize("participation", [1.0, 0.5])
+def test_cfl_that_never_splits_is_fedavg(participation):
+    world = worlds.ragged(participation=participation)
+    state = final("cfl", world, eps1=0.0, t0=0)
+    assert not state.server.cluster.any()
+    all_near(row(state.server.models, 0), final("fedavg", world).server.theta)
+    for t in leaves(state.server.models):
+        assert (t == t[0]).all()
+
+
+EAGER = {"eps1": 1e9, "eps2": 0.0, "t0": 0}
+
+
+def test_cfl_splits_and_gives_children_their_own_updates():
+    world = worlds.ragged(rounds=1)
+    state = final("cfl", world, **EAGER)
+    assert sorted(state.server.cluster.unique().tolist()) == [0, 1]
+    trained = final("local", world).clients.theta
+    moved = tree_map(lambda t, start: t - start, trained, world.model.initial(0))
+    labels = AgglomerativeClustering(2, metric="precomputed", linkage="complete").fit(
+        1 - cosine_similarity(flat(moved))
+    )
+    theirs = labels.labels_ != labels.labels_[0]
+    assert state.server.cluster.bool().tolist() == theirs.tolist()
+    for child in (theirs, ~theirs):
+        sizes = torch.tensor([len(index) for index in world.data.train])[child].double()
+        mean = tree_map(lambda t, m=child, p=sizes: torch.tensordot((p / p.sum()).float(), t[m], 1), trained)
+        for member in child.nonzero()[0]:
+            all_near(row(state.server.models, member), mean)
+
+
+def test_cfl_counts_clients_equally_where_asked():
+    world = worlds.ragged(rounds=1)
+    trained = final("local", world).clients.theta
+    state = final("cfl", world, weighting="equal")
+    all_near(row(state.server.models, 2), tree_map(lambda t: t.mean(dim=0), trained))
+
+
+def test_cfl_splits_down_to_single_clients():
+    """From then on each is trained alone; a second split must not mix up positions and clients."""
+    world = worlds.ragged(rounds=6)
+    state = final("cfl", world, min_size=2, **EAGER)
+    assert sorted(state.server.cluster.tolist()) == [0, 1, 2, 3, 4]
+    partitions = [
+        final("cfl", worlds.ragged(rounds=t), min_size=2, **EAGER).server.cluster.tolist() for t in range(1, 6)
+    ]
+    for coarse, fine in pairwise(partitions):
+        assert len({(a, b) for a, b in zip(fine, coarse, strict=True)}) == len(set(fine))  # nobody merges back
+    kept = [final("cfl", worlds.ragged(rounds=t), **EAGER).server.cluster for t in (1, 5)]
+    assert all(count <= 2 for count in kept[1].bincount().tolist())  # three or more are cut, two are not
+
+
+def test_second_splits_follow_the_clients_numbers():
+    """Two pairs and a pair of pairs: the cut inside a cluster whose members are not the first ones."""
+    groups = [
+        worlds.draw([a, b] * 4, start=90 * n)
+        for n, (a, b) in enumerate([(0, 1), (8, 9), (0, 1), (4, 5), (8, 9), (4, 5)])
+    ]
+    state = final("cfl", worlds.world(groups, rounds=4, lr=0.2), **EAGER)
+    cluster = state.server.cluster.tolist()
+    assert cluster[0] == cluster[2] and cluster[1] == cluster[4] and cluster[3] == cluster[5]
+    assert len(set(cluster)) == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "split"),
+    [
+        ({}, True),
+        ({"t0": 1}, False),
+        ({"eps1": 1e-9}, False),
+        ({"eps2": 1e9}, False),
+        ({"min_size": 6}, False),
+        ({"min_size": 5}, True),
+        ({"relative": True, "eps1": 1.0, "eps2": 0.8}, True),
+        ({"relative": True, "eps1": 1e-3, "eps2": 0.8}, False),
+        ({"relative": True, "eps1": 1.0, "eps2": 1.1}, False),
+    ],
+)
+def test_when_cfl_splits(given, split):
+    assert final("cfl", worlds.ragged(rounds=1), **(EAGER | given)).server.cluster.any() == split
+
+
+def test_bounds_of_cfl_are_norms_of_updates():
+    world = worlds.ragged(rounds=1, **DOUBLE)
+    trained = final("local", world).clients.theta
+    moved = flat(tree_map(lambda t, start: t - start, trained, world.model.initial(0)))
+    sizes = np.array([len(index) for index in world.data.train])
+    mean = np.linalg.norm(sizes / sizes.sum() @ moved)
+    longest = np.linalg.norm(moved, axis=1).max()
+    for eps1, eps2, split in ((1.001, 0.999, True), (0.999, 0.999, False), (1.001, 1.001, False)):
+        state = final("cfl", world, eps1=eps1 * mean, eps2=eps2 * longest, t0=0)
+        assert state.server.cluster.any() == split
+    near(final("cfl", world).server.largest[:2], [longest, -1.0])
+
+
+def test_cfl_waits_for_all_members_with_images():
+    some = final("cfl", worlds.ragged(rounds=4, participation=0.7), **EAGER)
+    assert not some.server.cluster.any()
+    clients = [[], *(worlds.draw([i, i + 1, i], start=40 * i) for i in range(5))]
+    assert final("cfl", worlds.world(clients, rounds=1), **EAGER).server.cluster.any()
+
+
+def test_complete_linkage_is_scikit_learns():
+    random = np.random.default_rng(6)
+    for size in (2, 3, 8, 20):
+        updates = random.normal(size=(size, 5))
+        theirs = AgglomerativeClustering(2, metric="precomputed", linkage="complete").fit(
+            1 - cosine_similarity(updates)
+        )
+        ours = two_groups(torch.from_numpy(updates @ updates.T))
+        assert ours.tolist() == (theirs.labels_ != theirs.labels_[0]).tolist()
+
+
+# FedRoD
+
+
+def test_fedrod_is_fedavg_where_all_classes_are_alike():
+    clients = [worlds.draw(list(range(10)) * 2, start=60 * i) for i in range(3)]
+    world = worlds.world(clients, **DOUBLE)
+    all_near(final("fedrod", world).server.theta, final("fedavg", world).server.theta, 1e-12)
+    uneven = worlds.ragged(**DOUBLE)
+    ours, theirs = final("fedrod", uneven).server.theta, final("fedavg", uneven).server.theta
+    assert (ours["head.bias"] - theirs["head.bias"]).abs().max() > 1e-3
+
+
+def test_fedrod_trains_the_private_head_on_what_the_generic_one_leaves():
+    """One step of plain SGD, by hand."""
+    world = worlds.ragged(clients=2, rounds=1, batch_size=99, lr=0.1, **DOUBLE)
+    state, start = final("fedrod", world, private_start="zero", gamma=0.5), world.model.initial(0)
+    theta = {name: t.double() for name, t in start.items()}
+    for i, index in enumerate(world.data.train):
+        batch = world.data.batch(index)
+        z = world.model.features(theta, batch.x)
+        wrong = world.model.head(theta, z).softmax(dim=1) - nn.functional.one_hot(batch.y, 10)
+        near(state.clients.private["private.head.weight"][i], -0.1 * wrong.T @ z / len(z), 1e-12)
+    held = [len(index) for index in world.data.train]
+    slopes = []
+    for index in world.data.train:
+        batch = world.data.batch(index)
+        counts = torch.bincount(batch.y, minlength=10).double()
+        prior = torch.where(counts > 0, counts, 1e-300) ** 0.5
+        slopes.append(
+            torch.func.grad(
+                lambda t, b=batch, p=prior: (
+                    -(
+                        (p * world.model(t, b.x).exp())[torch.arange(len(b.y)), b.y]
+                        / (p * world.model(t, b.x).exp()).sum(dim=1)
+                    )
+                    .log()
+                    .mean()
+                )
+            )(theta)
+        )
+    for name, t in state.server.theta.items():
+        mean = sum(n * (theta[name] - 0.1 * slope[name]) for n, slope in zip(held, slopes, strict=True)) / sum(held)
+        near(t, mean, 1e-9)
+
+
+def test_fedrods_generic_model_knows_nothing_of_private_heads():
+    world = worlds.ragged(momentum=0.9, weight_decay=1e-3)
+    one, other = (final("fedrod", world, private_start=start) for start in ("copy", "zero"))
+    all_near(one.server.theta, other.server.theta, 0)
+    assert not torch.equal(*(s.clients.private["private.head.weight"] for s in (one, other)))
+
+
+def test_fedrod_predicts_by_the_sum():
+    world = worlds.ragged()
+    method, state = worlds.method("fedrod"), final("fedrod", world)
+    theta, x = row(method.personal(everyone(world, 3), state), 1), world.data.batch(world.data.test[1]).x
+    generic = {name: theta[name] for name in state.server.theta}
+    private = {name.removeprefix("private."): t for name, t in theta.items() if name.startswith("private.")}
+    expected = world.model(generic, x) + world.model(generic | private, x)
+    torch.testing.assert_close(method.predict(theta, x, At(world.model, Bundle(), Bundle(), None)), expected)
+
+
+def test_fedrod_may_keep_its_generic_heads():
+    world = worlds.ragged(participation=0.5, rounds=1)
+    method, state = worlds.method("fedrod", share_generic_head=False), final("fedrod", world, share_generic_head=False)
+    assert (
+        set(state.server.theta) == set(part(world.model.initial(0), "extractor")) and method.global_model(state) is None
+    )
+    heads = state.clients.private["head.weight"]
+    assert len({tuple(head.flatten().tolist()) for head in heads}) == 3  # two have trained, three have not
+    sent = scores("fedrod", world, "bytes_up", share_generic_head=False)[0][0]
+    assert sent == 4 * sum(t.numel() for t in state.server.theta.values())
+
+
+# Every option, under both executors and over a checkpoint of tensors
+
+OPTIONS = [
+    ("pfedgraph", {"pull": "directions", "lam": 0.5}),
+    ("pfedgraph", {"similarity": "update", "layers": "head", "local_steps": 3}),
+    ("fedsac", {"angles": "greedy", "centred": False, "lam": -0.3}),
+    ("fedsac", {"directions": 50, "until": 1.0}),
+    ("knn_per", {"votes": "softmax", "mixing": "logits", "capacity": 5}),
+    ("pfedhn", {"server_step": "mean", "own_head": True, "embedding": 2, "depth": 0}),
+    ("cfl", {"relative": True, "eps1": 1.0, "eps2": 0.5, "t0": 1, "weighting": "equal"}),
+    ("fedrod", {"share_generic_head": False, "private_start": "zero", "gamma": 0.3}),
+]
+
+
+@pytest.mark.parametrize("participation", [1.0, 0.5])
+@pytest.mark.parametrize(("name", "given"), OPTIONS, ids=str)
+def test_options_under_both_executors(name, given, participation):
+    world = {"participation": participation, **DOUBLE}
+    states = [final(name, worlds.ragged(executor=executor, **world), **given) for executor in (Loop(), Stacked())]
+    for kind in ("server", "clients"):
+        for a, b in zip(*(leaves(getattr(s, kind)) for s in states), strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
+    empty = worlds.world([[], worlds.draw([0, 1, 2]), worlds.draw([3])], [worlds.draw([0])] * 3, norm="batch")
+    assert federate(worlds.method(name, **given), empty).status == "ok"
+
+
+def test_feature_moments_are_sums_over_images():
+    world = worlds.ragged()
+    fed = everyone(world, 0)
+    found = fed.measure(fed.replicate(fed.initial()), feature_moments)
+    for i, index in enumerate(world.data.train):
+        z = world.model.features(fed.initial(), world.data.batch(index).x).double()
+        near(found.sums[i], z.sum(dim=0), 1e-4)
+        near(found.squares[i], z.T @ z, 1e-4)

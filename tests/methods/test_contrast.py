@@ -1,0 +1,604 @@
+"""The contrasts of FedPCL, FedProc, FPL, FedCCL and FedSSC: examples of a few numbers, worked out in float64 without
+fedgrid's code, and limits that hold for any numbers."""
+
+import itertools
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+import worlds
+from torch import nn
+
+from fedgrid.engine.loop import Loop
+from fedgrid.engine.method import At, Batch
+from fedgrid.engine.rounds import everyone, federate
+from fedgrid.engine.stacked import Stacked
+from fedgrid.methods.common import banks
+from fedgrid.methods.common.banks import against, bank_contrast, centres, clustered, listed, padded, representations
+from fedgrid.methods.common.prototypes import aggregate, contrast
+from fedgrid.methods.fedccl import FedCCL
+from fedgrid.models.base import Network
+from fedgrid.tree import Bundle, leaves
+
+TWO = torch.tensor([True, True])
+UNITS = torch.tensor([[0.6, 0.8], [1.0, 0.0]]).double()
+LABELS = torch.tensor([0, 1])
+METHODS = ("fedpcl", "fedproc", "fpl", "fedccl", "fedssc")
+
+
+class Plane(Network):
+    """Representations of two numbers are the images themselves, and the head knows nothing."""
+
+    def __init__(self, classes=2):
+        super().__init__({"extractor": nn.Flatten(), "head": nn.Linear(2, classes)}, 2, classes)
+        zero = torch.zeros(classes, 2, dtype=torch.float64)
+        self.theta = {"head.weight": zero, "head.bias": zero[:, 0]}
+
+
+class Given:
+    """A network whose representations are a part of its parameters."""
+
+    def evaluating(self):
+        return self
+
+    def features(self, theta, x):
+        return theta["z"].expand(len(x), -1)
+
+    def head(self, theta, z):
+        return torch.zeros(len(z), 3, dtype=torch.float64)
+
+
+def near(ours, expected, tolerance=1e-6):
+    expected = torch.as_tensor(expected, dtype=torch.float64)
+    torch.testing.assert_close(torch.as_tensor(ours).double(), expected, rtol=0, atol=tolerance)
+
+
+def directions(*degrees):
+    angles = torch.tensor(degrees).double().deg2rad()
+    return torch.stack([angles.cos(), angles.sin()], dim=1)
+
+
+def at(model, server, **client):
+    return At(model, Bundle(server), Bundle(client), None)
+
+
+def final(name, world, **settings):
+    return federate(worlds.method(name, **settings), world).progress.state
+
+
+# FedPCL
+
+SETS = torch.tensor([[[1.0, 0.0], [0.0, 1.0]], [[0.8, 0.6], [0.6, 0.8]]]).double()
+OF_ALL = Bundle(prototypes=SETS.mean(dim=0), known=TWO, sets=SETS, has=TWO.expand(2, 2))
+NOBODY = {"sets": torch.zeros_like(SETS), "has": ~TWO.expand(2, 2)}
+
+
+def test_fedpcl_contrasts_with_the_mean_and_with_every_client():
+    near(OF_ALL.prototypes, [[0.9, 0.3], [0.3, 0.9]])
+    method = worlds.method("fedpcl", temperature=0.5)
+    for z, y, value in zip(UNITS, LABELS, (0.820330, 1.463282), strict=True):
+        near(method.contrasts(z[None], y[None], Bundle(OF_ALL | NOBODY)), value)
+    near(method.contrasts(UNITS, LABELS, Bundle(OF_ALL | NOBODY)), 1.141806)
+    near(method.contrasts(UNITS, LABELS, OF_ALL), 2.313533)
+    for client, value in enumerate((1.519972, 0.823481)):
+        one = Bundle(OF_ALL | {"sets": SETS[client : client + 1], "has": TWO[None]})
+        near(method.contrasts(UNITS, LABELS, one), 1.141806 + value)
+
+
+def test_fedpcl_without_the_positive():
+    method = worlds.method("fedpcl", temperature=0.5, exclude_positive=True)
+    for z, y, value in zip(UNITS, LABELS, (0.24, 1.2), strict=True):
+        near(method.contrasts(z[None], y[None], Bundle(OF_ALL | NOBODY)), value)
+    near(method.contrasts(UNITS, LABELS, Bundle(OF_ALL | NOBODY)), 0.72)
+    near(method.contrasts(UNITS, LABELS, OF_ALL), 1.44)
+
+
+@pytest.mark.parametrize("exclude", [False, True])
+def test_fedpcl_limits(exclude):
+    def value(given, tau=0.5):
+        return worlds.method("fedpcl", temperature=tau, exclude_positive=exclude).contrasts(UNITS, LABELS, given)
+
+    one = Bundle(OF_ALL | {"sets": OF_ALL.prototypes[None], "has": TWO[None]})
+    near(value(one), 2 * value(Bundle(OF_ALL | NOBODY)), 1e-12)  # N = 1
+    near(value(Bundle(OF_ALL | {"sets": SETS.flip(0)})), value(OF_ALL), 1e-12)  # two clients swapped
+    equal = Bundle(OF_ALL | NOBODY | {"prototypes": torch.ones_like(SETS[0])})
+    near(value(equal), math.log(1 if exclude else 2), 1e-12)
+    near(value(Bundle(OF_ALL | NOBODY), tau=1e9), math.log(1 if exclude else 2), 1e-6)
+    one_class = Bundle(OF_ALL | {"known": torch.tensor([True, False])})
+    near(value(one_class), 0.0, 0)  # nothing to compare with, and the other sample does not count
+    near(value(Bundle(OF_ALL | NOBODY | {"known": ~TWO})), 0.0, 0)
+
+
+def test_fedpcl_fills_what_a_client_lacks_with_the_mean():
+    method = worlds.method("fedpcl", temperature=0.5)
+    lacking = Bundle(OF_ALL | {"has": torch.tensor([[True, False], [True, True]])})
+    filled = SETS.clone()
+    filled[0, 1] = OF_ALL.prototypes[1]
+    near(method.contrasts(UNITS, LABELS, lacking), method.contrasts(UNITS, LABELS, Bundle(OF_ALL | {"sets": filled})))
+
+
+def test_fedpcl_predicts_the_nearest_of_its_own_prototypes():
+    own = torch.tensor([[0.9, 0.1], [0.2, 0.3]]).double()
+    method, model, x = worlds.method("fedpcl"), Plane(), torch.tensor([[3.0, 4.0]]).double()
+
+    def predicted(has):
+        return method.predict(model.theta | {"own.means": own, "own.has": has}, x, at(model, {})).argmax().item()
+
+    # distances² are 0.58 and 0.41, while the larger product is that with the first one
+    assert predicted(TWO) == 1 and (own @ torch.tensor([0.6, 0.8]).double()).argmax().item() == 0
+    assert predicted(torch.tensor([True, False])) == 0
+    model.theta["head.bias"] = torch.tensor([1.0, 0.0]).double()
+    assert predicted(~TWO) == 0  # by its head
+
+
+def test_fedpcl_only_computes_means_in_the_first_round():
+    world = worlds.ragged(rounds=1, weight_decay=0.1)
+    state, start = final("fedpcl", world), world.model.initial(0)
+    assert all(torch.equal(t, start[name].expand_as(t)) for name, t in state.clients.theta.items())
+    assert state.server.known.all() and (state.server.sets.norm(dim=2) <= 1 + 1e-6).all()
+    moved = final("fedpcl", world, with_ce=True).clients.theta["head.weight"]
+    assert not torch.equal(moved, start["head.weight"].expand_as(moved))
+
+
+def test_fedpcl_prototypes_count_each_client_once():
+    state = final("fedpcl", worlds.ragged())
+    present = state.server.has.double()
+    mean = (state.server.sets * present.unsqueeze(2)).sum(dim=0) / present.sum(dim=0).unsqueeze(1)
+    near(state.server.prototypes, mean, 1e-6)
+
+
+# FedProc
+
+CENTRES = torch.tensor([[2.0, 2.0], [2.0, -1.0]]).double()
+
+
+def test_fedproc_contrast():
+    for z, y, value in zip(UNITS, LABELS, (0.367684, 0.603867), strict=True):
+        near(contrast(z[None], y[None], CENTRES, TWO, 1.0)[0], value)
+    model = Plane()
+    for share in (1.0, 0.25, 0.0):
+        value = worlds.method("fedproc").loss(
+            model.theta, Batch(UNITS, LABELS), at(model, {"prototypes": CENTRES, "known": TWO, "share": share})
+        )
+        near(value, share * math.log(2) + (1 - share) * 0.485775)
+
+
+@pytest.mark.parametrize(("t", "total"), [(0, 0.9), (25, 0.589331), (50, 0.692887), (100, 0.9), (150, 0.9)])
+def test_fedproc_moves_from_the_contrast_to_cross_entropy(t, total):
+    for until, rounds, faster in ((100, 7, 1), (None, 100, 1), (50, 100, 2), (None, 50, 2)):
+        fed = SimpleNamespace(round=t / faster, training=SimpleNamespace(rounds=rounds))
+        share = worlds.method("fedproc", until=until).share(fed)
+        near(share * 0.9 + (1 - share) * 0.485775, total)
+
+
+def test_fedproc_centres_count_images():
+    means = torch.tensor([[[1.0, 0.0]], [[0.6, 0.8]]])
+    near(aggregate(means, torch.tensor([[30.0], [10.0]]).double(), torch.zeros(1, 2), ~TWO[:1])[0], [[0.9, 0.2]])
+
+
+def test_fedproc_centres_are_means_of_directions():
+    world = worlds.ragged(rounds=1)
+    unit, plain = (final("fedproc", world, unit=unit).server.prototypes for unit in (True, False))
+    assert (unit.norm(dim=1) <= 1 + 1e-6).all() and not torch.allclose(unit, plain)
+    fed, state = everyone(world, 1), final("fedproc", worlds.ragged(rounds=1, local_epochs=0))
+    z, y = representations(fed, fed.replicate(fed.initial()))
+    z, y = z[y >= 0], y[y >= 0]
+    for c in range(10):
+        near(state.server.prototypes[c], nn.functional.normalize(z[y == c]).mean(dim=0))
+
+
+def test_limits_of_a_contrast_with_one_vector_a_class():
+    random, classes = torch.Generator().manual_seed(0), 5
+    z = torch.randn(40, 3, generator=random).double()
+    y, known = torch.randint(classes, (40,), generator=random), torch.ones(classes, dtype=torch.bool)
+    prototypes = torch.randn(classes, 3, generator=random).double()
+    near(contrast(z, y, torch.ones(classes, 3).double(), known, 1.0)[0] / 40, math.log(classes), 1e-12)
+    for tau in (0.2, 1.0):
+        values = torch.stack([contrast(a[None], b[None], prototypes, known, tau)[0] for a, b in zip(z, y, strict=True)])
+        assert (values >= math.log1p((classes - 1) * math.exp(-2 / tau)) - 1e-12).all()
+        assert (values <= math.log1p((classes - 1) * math.exp(2 / tau)) + 1e-12).all()
+        alone = bank_contrast(z, y, prototypes.unsqueeze(1), known.unsqueeze(1), tau)
+        near(alone, values.mean(), 1e-12)  # one vector a class
+
+
+# FPL
+
+CLUSTERS = torch.tensor([[[1.0, 0.0], [0.8, 0.6]], [[0.0, 1.0], [-0.6, 0.8]]]).double()
+FPL = (
+    ([1.0, 1.0], 0.02, 7.213534e-07, 0.25),
+    ([1.0, 1.0], 0.07, 0.017140, 0.25),
+    ([1.0, 1.0], 0.5, 0.391424, 0.25),
+    ([2.0, 1.0], 0.07, 0.000366, 0.85),
+    ([2.0, 1.0], 0.5, 0.214637, 0.85),
+)
+
+
+@pytest.mark.parametrize(("z", "tau", "value", "pull"), FPL)
+def test_fpl_contrasts_with_clusters_and_pulls_to_their_mean(z, tau, value, pull):
+    held, model, z = TWO.expand(2, 2), Plane(), torch.tensor([z]).double()
+    near(centres(CLUSTERS, held)[0][0], [0.9, 0.3])
+    near(bank_contrast(z, LABELS[:1], CLUSTERS, held, tau), value, 1e-12 if value < 1e-6 else 1e-6)
+    given = at(model, {"vectors": CLUSTERS, "held": held})
+    for weights in ((1.0, 1.0), (0.0, 1.0), (1.0, 0.0), (0.5, 2.0)):
+        method = worlds.method("fpl", temperature=tau, contrast=weights[0], pull=weights[1])
+        expected = math.log(2) + weights[0] * value + weights[1] * pull
+        near(method.loss(model.theta, Batch(z, LABELS[:1]), given), expected, 2e-6)
+
+
+def test_fpl_leaves_samples_of_an_unknown_class_alone():
+    model, z = Plane(), torch.tensor([[1.0, 1.0], [7.0, 3.0]]).double()
+    given = at(model, {"vectors": CLUSTERS, "held": torch.tensor([[True, True], [False, False]])})
+    value = worlds.method("fpl", temperature=0.5).loss(model.theta, Batch(z, LABELS), given)
+    near(value, math.log(2) + 0.25)  # no negative either, and the pull is that of the first sample alone
+
+
+def test_fpl_of_up_to_three_clients_is_the_plain_mean():
+    world = worlds.world([worlds.draw(range(6), start=30 * i) for i in range(3)], rounds=1, local_epochs=0)
+    state, fed = final("fpl", world), everyone(world, 1)
+    assert state.server.vectors.shape[1] == 1
+    assert state.server.held.squeeze(1).tolist() == [True] * 6 + [False] * 4
+    z, y = representations(fed, fed.replicate(fed.initial()))
+    for c in range(6):
+        near(
+            state.server.vectors[c, 0],
+            torch.stack([own[of == c].mean(dim=0) for own, of in zip(z, y, strict=True)]).mean(dim=0),
+        )
+
+
+def test_fpl_clusters_many_clients():
+    pairs = [worlds.draw([0, 1], start=25 * i) for i in range(12)]
+    state = final("fpl", worlds.world(pairs, rounds=1))
+    numbers = state.server.held.sum(dim=1)
+    assert (numbers[:2] >= 1).all() and (numbers[:2] <= 6).all() and (numbers[2:] == 0).all()
+
+
+def test_fpl_keeps_the_clusters_of_a_class_that_nobody_brings():
+    old, fresh = (
+        [torch.ones(2, 3), torch.zeros(0, 3), 2 * torch.ones(1, 3)],
+        [torch.zeros(0, 3)] * 2 + [torch.ones(4, 3)],
+    )
+    assert [len(group) for group in banks.renewed(old, fresh)] == [2, 0, 4]
+
+
+# FedCCL
+
+SIGNALS = [directions(0, 5, 12, 80, 88), directions(170, 190)]
+SAMPLES = directions(60, 150)
+COSINES = (
+    (0.500000, 0.573576, 0.669131, 0.939693, 0.882948, -0.342020, -0.642788),
+    (-0.866025, -0.819152, -0.743145, 0.342020, 0.469472, 0.939693, 0.766044),
+)
+
+
+def test_fedccl_local_contrast():
+    near(SAMPLES @ torch.cat(SIGNALS).T, COSINES)
+    bank = padded(SIGNALS)
+    for z, y, value in zip(SAMPLES, LABELS, (0.034769, 0.378131), strict=True):
+        near(bank_contrast(z[None], y[None], *bank, 0.5), value)
+    near(bank_contrast(SAMPLES, LABELS, *bank, 0.5), 0.206450)
+    for z, y, value in zip(SAMPLES, LABELS, (0.0, 0.001296), strict=True):
+        near(bank_contrast(z[None], y[None], *bank, 0.07), value)
+    near(bank_contrast(SAMPLES, LABELS, *bank, 0.07), 0.000648)
+
+
+def test_fedccl_global_contrast():
+    found = [clustered(signals) for signals in SIGNALS]
+    near(found[0], [[0.991447, 0.098356], [0.104274, 0.992099]])
+    near(found[1], [[-0.984808, 0.0]])
+    means, known = centres(*padded(found))
+    near(means, [[0.547861, 0.545228], [-0.984808, 0.0]])
+    averaged = centres(*padded(SIGNALS))[0]
+    near(averaged[0], [0.636578, 0.455853])
+    for prototypes, values, mean in (
+        (means, (0.051990, 0.099793), 0.075892),
+        (means * torch.tensor([[2.0], [1.0]]), (0.051990, 0.099793), 0.075892),  # Eq. 15 as it is printed: a sum
+        (averaged, (0.057815, 0.074602), 0.066209),
+    ):
+        for z, y, value in zip(SAMPLES, LABELS, values, strict=True):
+            near(contrast(z[None], y[None], prototypes, known, 0.5)[0], value)
+        near(contrast(SAMPLES, LABELS, prototypes, known, 0.5)[0] / 2, mean)
+
+
+def test_fedccl_objective_is_the_sum_of_three():
+    model, bank = Plane(), padded(SIGNALS)
+    means, known = centres(*padded([clustered(signals) for signals in SIGNALS]))
+    given = at(model, {"vectors": bank[0], "held": bank[1], "prototypes": means, "known": known})
+    for local, global_ in ((1.0, 1.0), (0.0, 1.0), (1.0, 0.0), (0.3, 2.0), (0.0, 0.0)):
+        method = worlds.method("fedccl", temperature=0.5, local=local, global_=global_)
+        value = method.loss(model.theta, Batch(SAMPLES, LABELS), given)
+        near(value, math.log(2) + local * 0.206450 + global_ * 0.075892)
+
+
+def test_fedccl_signals_of_five_points():
+    points = torch.tensor(
+        [[1, 0], [1.992389, 0.174311], [0.978148, 0.207912], [0.520945, 2.954423], [0.034899, 0.999391]]
+    )
+    near(clustered(points), [[1.323512, 0.127408], [0.277922, 1.976907]])
+    near(clustered(points, keep_one=True), [[0.905276, 0.867207]])
+
+
+def test_fedccl_of_few_images_a_class_is_the_averaged_one():
+    world = worlds.world([worlds.draw([i, i, i + 1, i + 1, i + 1], start=20 * i) for i in range(5)], dtype="float64")
+    plain, averaged = (final("fedccl", world, average_local=on) for on in (False, True))
+    for a, b in zip(leaves(plain.server), leaves(averaged.server), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
+
+
+def many(**training):
+    """Two clients with up to eight images of a class."""
+    return worlds.world([worlds.draw([i, i + 1] * 8, start=10 * i) for i in range(2)], dtype="float64", **training)
+
+
+def test_fedccl_read_literally_is_the_averaged_one():
+    clustering, literal, averaged = (
+        final("fedccl", many(), **given)
+        for given in ({}, {"stop": "literal"}, {"average_local": True, "average_global": True})
+    )
+    assert clustering.server.held.shape[1] > literal.server.held.shape[1]
+    for a, b in zip(leaves(literal.server), leaves(averaged.server), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("average_global", [False, True])
+def test_fedccl_global_signals_are_means_of_clusters_or_of_all(average_global):
+    six = [worlds.draw([0, 0, 0, 0, 0, 0, 0, 1], start=30 * i) for i in range(6)]
+    server = final("fedccl", worlds.world(six, dtype="float64"), average_global=average_global).server
+    of_all = centres(server.vectors, server.held)
+    of_clusters = centres(*padded([clustered(group) for group in listed(server.vectors, server.held)]))
+    assert not torch.allclose(of_all[0][0], of_clusters[0][0])
+    near(server.prototypes, (of_all if average_global else of_clusters)[0], 1e-12)
+    assert torch.equal(server.known, of_all[1])
+
+
+def test_fedccl_with_early_exit():
+    points = directions(0, 4, 20, 25, 100, 106, 130, 133)
+    assert len(worlds.method("fedccl").clusters(points)) == 2
+    assert len(worlds.method("fedccl", early_exit=True).clusters(points)) == 4
+
+
+def test_fedccl_of_one_client_that_averages_has_two_equal_contrasts():
+    world = worlds.world([worlds.draw([0, 1, 2] * 5)], dtype="float64")
+    both = {"average_local": True, "average_global": True}
+    local, global_ = (final("fedccl", world, **both, local=a, global_=2 - a).server.theta for a in (2.0, 0.0))
+    for name, t in local.items():
+        torch.testing.assert_close(t, global_[name], rtol=1e-10, atol=1e-10)
+
+
+def test_fedccl_has_at_most_half_as_many_signals_as_images():
+    world = many(rounds=1)
+    method, fed = worlds.method("fedccl"), everyone(world, 1)
+    _, held = method.signals(fed, fed.replicate(fed.initial()))
+    numbers = held.sum(dim=2).double()
+    assert (numbers <= (fed.counts / 2).floor().clamp(min=1)).all() and ((numbers > 0) == (fed.counts > 0)).all()
+    assert numbers.max() > 1
+
+
+def test_limits_of_a_contrast_with_a_bank():
+    bank = padded(SIGNALS)
+    near(bank_contrast(SAMPLES[:1], LABELS[:1], *bank, 1e9), math.log(7 / 5), 1e-6)
+    near(bank_contrast(SAMPLES[1:], LABELS[1:], *bank, 1e9), math.log(7 / 2), 1e-6)
+    one = padded([SIGNALS[0], SIGNALS[1][:0]])
+    near(bank_contrast(SAMPLES[:1], LABELS[:1], *one, 0.5), 0.0, 1e-12)  # no negative
+    near(bank_contrast(SAMPLES, LABELS, *one, 0.5), 0.0, 1e-12)  # and the other sample has no positive
+    three = padded([*SIGNALS, SIGNALS[0][:0]])
+    near(bank_contrast(directions(60, 40, 150), torch.tensor([0, 2, 1]), *three, 0.5), 0.206450)  # the second: no class
+    nothing = padded([signals[:0] for signals in SIGNALS])
+    z = SAMPLES.clone().requires_grad_()
+    value = bank_contrast(z, LABELS, *nothing, 0.02)
+    near(value.detach(), 0.0, 0)
+    near(torch.autograd.grad(value, z)[0], torch.zeros(2, 2), 0)
+    wider = [torch.cat([group, torch.full((3, 2), torch.pi).double()]) for group in (bank[0][0], bank[0][1])]
+    held = torch.cat([bank[1], torch.zeros(2, 3, dtype=torch.bool)], dim=1)
+    near(bank_contrast(SAMPLES, LABELS, torch.stack(wider), held, 0.5), 0.206450)  # padding is not looked at
+
+
+def test_a_bank_is_taken_apart_and_put_together():
+    groups = [torch.randn(m, 3) for m in (2, 0, 5, 1)]
+    vectors, held = padded(groups)
+    assert vectors.shape == (4, 5, 3) and held.sum(dim=1).tolist() == [2, 0, 5, 1]
+    assert all(torch.equal(a, b) for a, b in zip(groups, listed(vectors, held), strict=True))
+
+
+# FedSSC
+
+SHARED = torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]).double()
+Z = {"own": [[1.0, 2.0]], "server": [[2.0, 1.0]], "previous": [[-1.0, 1.0]]}
+GIVEN = {"prototypes": SHARED, "known": torch.tensor([True] * 3)}
+
+
+def model_contrast(previous):
+    own, server = ({"z": torch.tensor(Z[name]).double()} for name in ("own", "server"))
+    context = at(Given(), GIVEN | {"theta": server, "weight": 0.55, "labels": 1.0}, previous={"z": previous})
+    return own, context, Batch(torch.zeros(1, 2), torch.tensor([1]))
+
+
+def test_fedssc_contrasts():
+    method = worlds.method("fedssc")
+    own, context, batch = model_contrast(torch.tensor(Z["previous"]).double())
+    near(method.moon(own["z"], batch, context), 0.322094)
+    near(method.with_shared(own["z"], batch.y, context.server), 0.390135)
+    near(method.loss(own, batch, context), math.log(3) + 5 * 0.322094 + 0.55 * 0.390135, 1e-5)
+    own, context, batch = model_contrast(torch.tensor(Z["server"]).double())
+    z = own["z"].requires_grad_()
+    value = method.moon(z, batch, context)
+    near(value.detach(), 0.693147)
+    near(torch.autograd.grad(value, z)[0], [[0.0, 0.0]], 1e-15)
+
+
+@pytest.mark.parametrize(
+    ("t", "weight", "total"),
+    [
+        (0, 1.0, 3.200607),
+        (50, 0.55, 3.025046),
+        (99, 0.109, 2.852997),
+        (100, 0.1, 2.849485),
+        (300, 0.1, 2.849485),
+    ],
+)
+def test_fedssc_weight_falls(t, weight, total):
+    ours = worlds.method("fedssc").weight(SimpleNamespace(round=t))
+    near(ours, weight)
+    own, context, batch = model_contrast(torch.tensor(Z["previous"]).double())
+    method = worlds.method("fedssc")
+    pulls = 5 * method.moon(own["z"], batch, context), method.with_shared(own["z"], batch.y, context.server)
+    near(1.2 + pulls[0] + ours * pulls[1], total)
+    assert worlds.method("fedssc", end=1.0).weight(SimpleNamespace(round=t)) == 1.0
+
+
+def test_fedssc_with_the_rest_of_the_batch():
+    z, y = torch.tensor([[1.0, 2.0], [2.0, 3.0], [3.0, -1.0]]).double(), [1, 1, 0]
+    unit = (z / z.norm(dim=1, keepdim=True)).numpy()
+    expected = {"batch": [], "batch-joint": []}
+    for i in range(3):
+        others = [j for j in range(3) if j != i]
+        weights = np.exp(np.concatenate([SHARED.numpy() @ unit[i], unit[others] @ unit[i]]) / 0.5)
+        own = np.array([c == y[i] for c in (0, 1, 2, *(y[j] for j in others))])
+        expected["batch"].append(np.mean(np.log(weights.sum() / weights[own])))
+        expected["batch-joint"].append(np.log(weights.sum() / weights[own].sum()))
+    near(expected["batch"][0], 0.972066)
+    near(expected["batch-joint"][0], 0.274139)
+    for negatives, values in expected.items():
+        method = worlds.method("fedssc", negatives=negatives)
+        near(method.with_shared(z, torch.tensor(y), Bundle(GIVEN)), np.mean(values))
+        # a single image with an unknown class has nothing of its class
+        unknown = Bundle(GIVEN | {"known": torch.tensor([True, False, True])})
+        near(method.with_shared(z[:1], torch.tensor(y[:1]), unknown), 0.0, 0)
+
+
+def drawing(seed=0, clients=4):
+    return SimpleNamespace(
+        counts=torch.zeros(clients, 3).double(), size=clients, random=lambda name: np.random.default_rng(seed)
+    )
+
+
+def test_fedssc_draws_among_those_that_have_enough():
+    offered = torch.tensor([[1, 1, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]]).bool()
+    seen = []
+    for seed in range(60):
+        one, two, all_ = (worlds.method("fedssc", shared=k).drawn(drawing(seed), offered) for k in (1, 2, None))
+        assert one.sum(dim=0).tolist() == [1, 1, 0] and two.sum(dim=0).tolist() == [2, 2, 0]
+        assert (one <= two).all() and (two <= offered).all() and torch.equal(all_, offered)
+        seen.append(one[:, 0].nonzero().item())
+    assert set(seen) == {0, 1, 2} and min(map(seen.count, range(3))) >= 8
+    means = torch.tensor([[[1.0, 0.0]], [[3.0, 4.0]]])
+    near(aggregate(means, torch.ones(2, 1).double(), torch.zeros(1, 2), ~TWO[:1])[0], [[2.0, 2.0]])
+
+
+def test_fedssc_limits():
+    method = worlds.method("fedssc", temperature=1e9)
+    own, context, batch = model_contrast(torch.tensor(Z["previous"]).double())
+    near(method.moon(own["z"], batch, context), math.log(2), 1e-6)
+    near(method.with_shared(own["z"], batch.y, context.server), math.log(3), 1e-6)
+    equal = Bundle(GIVEN | {"prototypes": torch.ones_like(SHARED)})
+    near(worlds.method("fedssc").with_shared(own["z"], batch.y, equal), math.log(3), 1e-12)
+    two = Bundle(GIVEN | {"known": torch.tensor([True, True, False])})
+    near(method.with_shared(own["z"], batch.y, two), math.log(2), 1e-6)
+
+
+def test_fedssc_shares_only_what_ten_images_stand_behind():
+    images = [worlds.draw([0] * 10 + [1] * 9), worlds.draw([0] * 3 + [2] * 12)]
+    world = worlds.world(images, rounds=1, local_epochs=0)
+    state, fed = final("fedssc", world), everyone(world, 1)
+    assert state.server.known.nonzero().squeeze(1).tolist() == [0, 2]
+    z, y = representations(fed, fed.replicate(fed.initial()))
+    near(state.server.prototypes[0], z[0][y[0] == 0].mean(dim=0))  # the only client with ten
+    near(state.server.prototypes[2], z[1][y[1] == 2].mean(dim=0))
+
+
+def test_fedssc_changes_what_it_trains_once_classes_are_known():
+    world = worlds.world([worlds.draw([0] * 12 + [1] * 12), worlds.draw([1] * 11 + [2] * 13)])
+    ours, moon = (final("fedssc", world, mu_glob=weight).server.theta["head.weight"] for weight in (1.0, 0.0))
+    assert (ours - moon).abs().max() > 1e-4
+
+
+def test_fedssc_in_two_stages():
+    world = worlds.ragged(rounds=4)
+    contrasts_off = final("fedssc", world, head_rounds=2, mu_moon=0.0, mu_glob=0.0).server.theta
+    for name, t in world.model.initial(0).items():
+        assert torch.allclose(t, contrasts_off[name], atol=1e-6) == name.startswith("extractor")
+    method, states = worlds.method("fedssc", head_rounds=2, minimum=2), []
+    federate(method, world, tell=lambda progress, _: states.append(progress.state.server.theta))
+    for t, (before, after) in enumerate(itertools.pairwise(states)):
+        for name, old in before.items():
+            if name.startswith("head") != (t >= 2):
+                assert torch.equal(old, after[name]), (t, name)
+            elif t > 0:  # in the first round there is nothing to contrast with
+                assert not torch.equal(old, after[name]), (t, name)
+
+
+# Representations of all images, and what travels
+
+
+@pytest.mark.parametrize("executor", [Loop(), Stacked()])
+@pytest.mark.parametrize("norm", ["none", "batch"])
+def test_all_representations(executor, norm):
+    world = worlds.ragged(executor=executor, dtype="float64", augmentation="crop-flip", norm=norm, dropout=0.5)
+    fed = everyone(world, 2)
+    theta = fed.replicate(fed.initial())
+    theta = {name: t + torch.arange(5).double().reshape(-1, *[1] * (t.dim() - 1)) / 10 for name, t in theta.items()}
+    z, y = representations(fed, theta)
+    for i, index in enumerate(world.data.train):
+        images = world.data.batch(index)
+        expected = world.model.features({name: t[i] for name, t in theta.items()}, images.x)
+        own = y[i] >= 0
+        assert own.sum() == len(index) and (z[i][~own] == 0).all()
+        got = torch.cat([z[i][own], y[i][own, None]], dim=1)
+        wanted = torch.cat([expected, images.y[:, None].double()], dim=1)
+        assert not torch.allclose(got, wanted)  # in another order
+        place = torch.linspace(1, 2, got.shape[1]).double()
+        near(got[(got @ place).argsort()], wanted[(wanted @ place).argsort()], 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("fedpcl", {}),
+        ("fpl", {}),
+        ("fedccl", {}),
+        ("fedccl", {"local": 0.0}),
+        ("fedccl", {"global_": 0.0}),
+        ("fedssc", {"minimum": 3}),
+        ("fedproc", {}),
+    ],
+)
+def test_bytes_are_those_of_the_vectors_that_there_are(monkeypatch, name, settings):
+    """M vectors at the server before the last round, M_i that a client sends in it."""
+    signals, found = FedCCL.signals, []
+    monkeypatch.setattr(FedCCL, "signals", lambda *a: found.append(signals(*a)) or found[-1])
+    world, states = worlds.ragged(clients=4, participation=0.5), []
+    tell = lambda progress, _: states.append(progress.state.server)  # noqa: E731
+    rows = federate(worlds.method(name, **settings), world, tell=tell).progress.record.rows
+    before, theta = states[-2], sum(t.numel() for t in world.model.initial(0).values())
+    ((_, _, ids, up), (_, _, _, down)) = (row for row in rows if row[0] == 3 and row[1].startswith("bytes"))
+    counts, none, k = world.data.counts[ids], torch.zeros(1), world.model.width
+    m, c = before.get("held", before.get("has", none)).sum(), before.get("known", none).sum()
+    given = m * settings.get("local", 1.0) + c * settings.get("global_", 1.0)
+    near(down, [4.0 * float(given * k + (0 if name == "fedpcl" else theta))] * len(ids), 0)
+    sent = (counts >= settings.get("minimum", 1)).sum(dim=1)
+    if name == "fedccl":
+        sent = found[-1][1].flatten(1).sum(dim=1)
+        assert (sent > (counts > 0).sum(dim=1)).any()
+    near(up, 4.0 * (sent * k + (0 if name == "fedpcl" else theta)), 0)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_class_that_is_out_of_a_round_is_remembered(name):
+    """Two clients with classes of their own take turns: what is known of the idle one's classes stays."""
+    world = worlds.world([worlds.draw([0, 1] * 2), worlds.draw([5, 6] * 2)], participation=0.5, rounds=6)
+    state = final(name, world, **({"minimum": 1} if name == "fedssc" else {})).server
+    known = state["held"].any(dim=1) if "held" in state else state["known"]
+    assert known.nonzero().squeeze(1).tolist() == [0, 1, 5, 6]
+
+
+def test_a_contrast_counts_what_has_a_positive_and_something_to_compare():
+    logits = torch.tensor([[0.5, 1.0, -2.0]] * 4)
+    allowed = torch.tensor([[1, 1, 1], [1, 1, 0], [1, 0, 0], [0, 0, 0]]).bool()
+    positive = torch.tensor([[1, 0, 0]] * 4).bool()
+    weights = logits[0].exp()
+    _, counted = against(logits, positive, allowed)
+    assert counted.tolist() == [True, True, True, False]
+    values, counted = against(logits, positive, allowed, exclude=True)
+    assert counted.tolist() == [True, True, False, False]
+    near(values, [math.log((weights[1] + weights[2]) / weights[0]), math.log(weights[1] / weights[0]), 0, 0], 1e-6)
