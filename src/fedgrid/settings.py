@@ -10,6 +10,8 @@ class Training(Component):
     "Rounds of communication, T."
     local_epochs: int = hp(1, low=0)
     "Epochs that a participant trains in a round, E."
+    local_steps: int | None = hp(None, low=0)
+    "Batches that a participant trains on in place of E epochs, however many images it has, as FedSaC's clients do."
     batch_size: int = hp(16, low=1)
     "Images in a batch, B; the last, smaller batch of an epoch is used too."
     optimizer: str = hp("sgd", choices=("sgd", "adam"))

@@ -250,7 +250,7 @@ class Federation:
         images: str,
     ) -> Bundle:
         data = self.world.data
-        task = replace(self._pass(theta, server, clients), images=getattr(data, images), batch_size=data.large_batch)
+        task = replace(self._pass(theta, server, clients, epochs=1), images=getattr(data, images), batch_size=data.large_batch)
         return self.world.executor.measure(task, measurement)
 
     def _pass(
@@ -259,6 +259,7 @@ class Federation:
         server: Mapping[str, Any] | None,
         clients: Mapping[str, Any] | None,
         epochs: int | None = None,
+        steps: int | None = None,
         **order: Any,
     ) -> Pass:
         world = self.world
@@ -274,6 +275,7 @@ class Federation:
             server=Bundle(server or {}),
             clients=Bundle(clients or {}),
             epochs=world.training.local_epochs if epochs is None else epochs,
+            steps=world.training.local_steps if epochs is None and steps is None else steps,
             **order,
         )
 

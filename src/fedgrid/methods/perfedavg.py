@@ -83,8 +83,9 @@ class PerFedAvg(FedAvg):
         start = {"theta": w, "ahead": w, "phase": torch.zeros_like(fed.ids)}
         if order == 3:
             start |= {"behind": w, "d": tree_map(torch.zeros_like, w)}
-        epochs = fed.training.local_epochs * (order if self.passes is None else self.passes)
-        local = fed.iterate(start, self.meta_step, server=self.rates(fed), epochs=epochs).theta["theta"]
+        passes, usual = order if self.passes is None else self.passes, fed.training
+        epochs, steps = usual.local_epochs * passes, usual.local_steps and usual.local_steps * passes
+        local = fed.iterate(start, self.meta_step, server=self.rates(fed), epochs=epochs, steps=steps).theta["theta"]
         return s.update(server={"theta": fed.average(fed.upload(local))}, trained=local)
 
     def personal(self, fed: Federation, s: State) -> Tree:

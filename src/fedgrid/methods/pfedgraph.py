@@ -15,8 +15,8 @@ is drawn to it: here it is drawn, and a negative λ gives the codes. Nothing is 
 first mixture (the codes: in the first round). a_i is θ̃_i as in the code `approx`; the code `cosine` has a_i·θ/‖θ‖ with
 a_i = Σ_j W_ij θ_j/‖θ_j‖, which travels beside the model: `pull`. `layers` may leave all but fully connected layers out
 of S, as `approx` does. Statistics of batch norm are mixed, but are no part of S. The paper trains for a fixed number of
-batches: `local_steps`. The codes score the best of all rounds on validation images, before and after local training;
-here it is the model after local training, the paper's output.
+batches, a setting of the study (`local_steps`). The codes score the best of all rounds on validation images, before and
+after local training; here it is the model after local training, the paper's output.
 """
 
 import torch
@@ -57,8 +57,6 @@ class PFedGraph(Method):
     "A similarity above this counts as 1 (authors' code); 1: none does."
     pull: str = hp("mixture", choices=("mixture", "directions"))
     "What a client is drawn to: its mixture θ̃_i, or Σ_j W_ij θ_j/‖θ_j‖."
-    local_steps: int | None = hp(None, low=0)
-    "Batches that a client trains on (authors: 200 or 400); none means the study's local epochs."
 
     def setup(self, fed: Federation) -> State:
         theta = fed.replicate(fed.initial())
@@ -91,7 +89,7 @@ class PFedGraph(Method):
         received = fed.send(s.clients.theta)
         target = fed.send(s.clients.target) if self.pull == "directions" else self.parameters(fed, received)
         constants = {"target": target, "strength": self.lam * s.clients.served.type_as(received["head.weight"])}
-        local = fed.train(received, self.loss, clients=constants, steps=self.local_steps)
+        local = fed.train(received, self.loss, clients=constants)
         theta = fed.upload(local.theta)
         graph = self.graph(fed, self.similar(fed, received, theta), theta)
         clients = {"theta": combine(theta, graph), "served": torch.ones_like(s.clients.served)}

@@ -1,4 +1,7 @@
-"""A perceptron with two hidden layers: pixels → hidden → features | classes."""
+"""A perceptron with two hidden layers: pixels → hidden → features | classes.
+
+Without the first (`hidden: null`) it is FedCCL's two-layer MLP on features of 192 numbers: 192 → 128 | classes.
+"""
 
 import math
 
@@ -10,13 +13,14 @@ from fedgrid.models.norm import KINDS, norm
 
 
 class MLP(Model):
-    hidden: int = hp(128, low=1)
-    "Width of the first layer."
+    hidden: int | None = hp(128, low=1)
+    "Width of the first layer; none: there is only the layer of features."
     norm: str = hp("none", choices=KINDS)
     "Normalisation before each ReLU."
 
     def extractor(self, shape: tuple[int, int, int]) -> nn.Module:
-        pixels = math.prod(shape)
-        first = [nn.Linear(pixels, self.hidden), *norm(self.norm, self.hidden), nn.ReLU()]
-        second = [nn.Linear(self.hidden, self.features), *norm(self.norm, self.features), nn.ReLU()]
-        return nn.Sequential(nn.Flatten(), *first, *second)
+        before, layers = math.prod(shape), []
+        for width in filter(None, (self.hidden, self.features)):
+            layers += [nn.Linear(before, width), *norm(self.norm, width), nn.ReLU()]
+            before = width
+        return nn.Sequential(nn.Flatten(), *layers)
