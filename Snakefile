@@ -23,6 +23,6 @@ rule all:
     default_target: True
     input:
         # cells too: one that was deleted is trained again even though the tables still stand
-        [cell.file for cell in STUDY.cells],
+        [file for cell in STUDY.cells for file in cell.files],
         f"{STUDY.folder}/report.html",
         FIGURES,

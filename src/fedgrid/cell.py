@@ -32,6 +32,7 @@ from fedgrid.engine.stacked import Stacked, batches_per_call
 from fedgrid.errors import UserError, complain
 from fedgrid.files import write_table
 from fedgrid.grid.identity import fingerprint
+from fedgrid.keeping import keep
 from fedgrid.loading import load
 from fedgrid.reporting import Report, Status
 from fedgrid.settings import Training
@@ -73,6 +74,7 @@ def run(
     if signal.getsignal(signal.SIGTERM) is _terminate:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # what is left takes less time than doing a round again
     _check_code(job)
+    keep(job["keep"], out, method, world, outcome.progress)
     write_table(out, outcome.progress.record.table(), _metadata(job, method, world, outcome))
     saving.file.unlink(missing_ok=True)
     return outcome

@@ -46,6 +46,28 @@ def test_images_and_steps(executor, given, images, steps):
     assert seen(worlds.ragged(executor=executor()), **given) == (images, steps)
 
 
+def test_the_studys_number_of_steps_stands_for_its_epochs():
+    world = worlds.ragged(local_steps=3)
+    assert seen(world)[1] == [3] * 5
+    assert seen(world, epochs=1) == (SIZES, [2, 3, 4, 4, 5])
+    assert seen(world, steps=1)[1] == [1] * 5
+    fed = everyone(world, 0)
+    counted = fed.measure({}, lambda theta, batch, at: {"images": batch.x.new_tensor(len(batch.y))}).images
+    assert counted.tolist() == SIZES
+
+
+def test_perfedavg_takes_two_batches_for_each_of_the_studys_steps(monkeypatch):
+    asked, usual = set(), Loop.iterate
+
+    def noted(self, task, step):
+        asked.add((task.stream, task.steps))
+        return usual(self, task, step)
+
+    monkeypatch.setattr(Loop, "iterate", noted)
+    worlds.run("perfedavg", worlds.ragged(local_steps=3))
+    assert asked == {("main", 6), ("adapt", 1)}
+
+
 @EXECUTORS
 def test_a_client_without_images_takes_no_step(executor):
     world = worlds.world([[], worlds.draw([1, 2])], executor=executor())

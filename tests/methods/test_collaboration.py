@@ -890,7 +890,7 @@ def test_fedrod_may_keep_its_generic_heads():
 
 OPTIONS = [
     ("pfedgraph", {"pull": "directions", "lam": 0.5}),
-    ("pfedgraph", {"similarity": "update", "layers": "head", "local_steps": 3}),
+    ("pfedgraph", {"similarity": "update", "layers": "head"}),
     ("fedsac", {"angles": "greedy", "centred": False, "lam": -0.3}),
     ("fedsac", {"directions": 50, "until": 1.0}),
     ("knn_per", {"votes": "softmax", "mixing": "logits", "capacity": 5}),

@@ -52,6 +52,7 @@ EDGES = {
     "adam": lambda: worlds.ragged(optimizer="adam", lr=0.003),
     "momentum and decay": lambda: worlds.ragged(momentum=0.9, weight_decay=1e-4, lr=0.01),
     "sparse evaluation": lambda: worlds.ragged(eval_every=2),
+    "a number of steps": lambda: worlds.ragged(local_steps=3),
 }
 
 
@@ -164,6 +165,8 @@ def test_traffic_is_what_the_method_says(method_name):
     symbols = {"|θ|": phi + pi, "|φ|": phi, "|π|": pi, "k": world.model.width, "·": "*"}
     assert (world.data.counts.sum(dim=0) > 0).all(), "this test needs a world with all classes"
     for way, formula in (("up", cls.up), ("down", cls.down)):
+        if "M" in formula:
+            continue  # vectors whose number depends on the data: test_contrast counts them
         ((_, _, clients, values),) = [row for row in rows if row[:2] == (world.training.rounds, f"bytes_{way}")]
         for client, value in zip(clients, values, strict=True):
             own, numbers = int((world.data.counts[client] > 0).sum()), formula

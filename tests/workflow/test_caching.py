@@ -159,6 +159,23 @@ def test_a_method_in_a_scratch_folder(checkout, tmp_path):
     assert checkout.planned() == {"mine": 2} | ANALYSIS
 
 
+def test_what_is_kept_is_made_once_and_changes_no_result(checkout):
+    before = {cell: pq.read_table(cell) for cell in checkout.cells()}
+    checkout.edit("config/study.yaml", "seeds:", "keep: [representations, cooperation]\nseeds:")
+    assert checkout.planned() == EVERY | REDRAWN
+    checkout.snakemake()
+    assert checkout.planned() == {}
+    for cell, table in before.items():
+        assert pq.read_table(cell) == table
+        kept = pq.read_table(cell.with_suffix(".representations.parquet"))
+        assert kept.num_rows > 0 and kept.column_names == ["client", "label", "representation"]
+        assert cell.with_suffix(".cooperation.parquet").is_file()
+    cell.with_suffix(".cooperation.parquet").unlink()
+    assert checkout.planned() == {cell.parts[-4]: 1} | REDRAWN
+    checkout.edit("config/study.yaml", "keep: [representations, cooperation]\n", "")
+    assert checkout.planned() == {}
+
+
 def test_another_study_takes_finished_cells_from_the_store(checkout):
     checkout.edit("config/study.yaml", "name: tiny", "name: twin")
     checkout.edit("config/study.yaml", "  local:\n", "")

@@ -34,9 +34,9 @@ shell.prefix(
 )
 
 
-def unless_built(file, *inputs):
+def unless_built(built, *inputs):
     """The inputs of a keyed file: none once it is there, for then nothing that happens to them can make it stale."""
-    return [] if file.exists() else list(inputs)
+    return [] if built else list(inputs)
 
 
 wildcard_constraints:

@@ -19,7 +19,7 @@ rule data:
 
 rule partition:
     input:
-        lambda w: unless_built(SPLITS[w.key, w.seed].file, *SPLITS[w.key, w.seed].data.files.values()),
+        lambda w: unless_built(SPLITS[w.key, w.seed].file.exists(), *SPLITS[w.key, w.seed].data.files.values()),
     output:
         multiext(f"{STORE}/partitions/{{data}}/{{heterogeneity}}-{{key}}/seed={{seed}}", ".parquet", ".json"),
     log:

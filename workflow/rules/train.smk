@@ -5,13 +5,13 @@ HOW = ("checkpoint_every", "device", "executor", "client_chunk")
 
 rule train:
     input:
-        lambda wildcards: unless_built(
-            CELLS[wildcards.key].file,
-            CELLS[wildcards.key].split.file,
-            *CELLS[wildcards.key].split.data.files.values(),
-        ),
+        lambda w: unless_built(CELLS[w.key].done, CELLS[w.key].split.file, *CELLS[w.key].split.data.files.values()),
     output:
-        f"{STORE}/cells/{{method}}/{{data}}/{{heterogeneity}}/s{{seed}}-{{key}}.parquet",
+        multiext(
+            f"{STORE}/cells/{{method}}/{{data}}/{{heterogeneity}}/s{{seed}}-{{key}}",
+            ".parquet",
+            *[f".{kind}.parquet" for kind in STUDY.text["keep"]],
+        ),
     log:
         f"{STORE}/logs/cells/{{method}}/{{data}}/{{heterogeneity}}/s{{seed}}-{{key}}.log",
     conda:
@@ -28,7 +28,7 @@ rule train:
         status=f"{STORE}/status/{{key}}.json",
         how=" ".join(f"--{name.replace('_', '-')} {COMPUTE[name]}" for name in HOW),
     shell:
-        "logged {log:q} python -S -E {params.client:q} fedgrid.cell {params.job:q} --out {output:q}"
+        "logged {log:q} python -S -E {params.client:q} fedgrid.cell {params.job:q} --out {output[0]:q}"
         " --checkpoint {params.checkpoint:q} --status {params.status:q} {params.how} --threads {threads}"
 
 
@@ -38,7 +38,7 @@ onstart:
         LOCK.acquire()
     except UserError as error:
         sys.exit(complain(error))
-    if any(not cell.file.exists() for cell in STUDY.cells):
+    if any(not cell.done for cell in STUDY.cells):
         WARM.start()
 
 

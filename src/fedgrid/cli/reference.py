@@ -15,7 +15,8 @@ INTRODUCTION = """# Methods
 [CITATIONS.bib](../CITATIONS.bib).
 
 θ are the parameters of a client's whole model, φ those of its extractor, π those of its head: |θ| = |φ| + |π|. C is the
-number of classes, C_i the set of classes of which client i has training images, k the length of a representation. The
+number of classes, C_i the set of classes of which client i has training images, k the length of a representation, M the
+number of vectors that the server has to share and M_i of those that client i sends, which depend on the data. The
 columns *down* and *up* say how many numbers a participant receives and sends in a round, with the defaults below. Class
 means travel for the classes that have one: C·k down is reached once every class is known to the server. In float32 the
 bytes are four times the numbers; the test-suite holds the formulas against the bytes that the engine counts.

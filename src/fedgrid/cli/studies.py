@@ -52,7 +52,7 @@ def _read(file: Path) -> Study:
 def _plan(arguments: argparse.Namespace) -> int:
     study = _read(arguments.configfile)
     cells = {cell.key: cell for cell in study.cells}
-    cached = {key for key, cell in cells.items() if cell.file.is_file()}
+    cached = {key for key, cell in cells.items() if cell.done}
     width = max(len(method.label) for method in study.methods)
     for method in study.methods:
         keys = {cell.key for cell in study.cells if cell.method.label == method.label}
@@ -89,7 +89,7 @@ def _column(cell: Cell) -> tuple[str, str]:
 
 def _state(cell: Cell, store: Path) -> tuple[str, str]:
     """The state of a cell (a key of MARKS) and what there is to say about it."""
-    if cell.file.is_file():
+    if cell.done:
         metadata = read_metadata(cell.file)
         return ("done", "") if metadata["status"] == "ok" else (metadata["status"], metadata["reason"])
     try:

@@ -21,7 +21,7 @@ from fedgrid.engine.method import At, Batch, Objective
 from fedgrid.engine.optimizers import Optimizer
 from fedgrid.models.base import Network, is_statistic
 from fedgrid.randomness import generator
-from fedgrid.tree import Bundle, Tree, leaves, plain
+from fedgrid.tree import Bundle, Tree, leaves, plain, row, tree_map
 
 Loss = Callable[[Tree, Batch, At], Objective]
 Step = Callable[[Tree, Batch, At], tuple[Tree, Objective]]
@@ -249,6 +249,16 @@ class Executor(ABC):
             return Bundle(self._measure(task, measurement))
 
     @torch.no_grad()
+    def collect(self, task: Pass, function: Measurement) -> list[Bundle]:
+        """A value for every image, one client after the other: results differ in length. See `Federation.collect`."""
+        found = []
+        with self._timed(task):
+            for position in range(len(task.ids)):
+                parts = self._batchwise(task, position, function)
+                found.append(Bundle({name: torch.cat([part[name] for part in parts]) for name in parts[0]}))
+        return found
+
+    @torch.no_grad()
     def _checked(self, task: Pass, solver: Solver) -> Trained:
         with self._timed(task):
             trained = self._walk(task, solver)
@@ -258,6 +268,12 @@ class Executor(ABC):
                 finite = finite & t.reshape(len(t), -1).sum(dim=1).isfinite()  # a sum is a quarter of the work
             _demand(task, finite, "the model")
         return trained
+
+    def _batchwise(self, task: Pass, position: int, function: Measurement) -> list[Mapping[str, Tensor]]:
+        """What a function gives for each batch of one client's images; without any it is called once, with none."""
+        at, theta = task.at(row(task.clients, position), None), held(task.theta, position)
+        batches = task.images[task.ids[position]].split(task.batch_size)
+        return [function(theta, task.data.batch(index), at) for index in batches]
 
     @contextmanager
     def _timed(self, task: Pass) -> Iterator[None]:
@@ -272,6 +288,15 @@ class Executor(ABC):
     @abstractmethod
     def _measure(self, task: Pass, measurement: Measurement) -> dict[str, Tensor]:
         """All images of all clients."""
+
+
+def held(stack: Any, position: int) -> Any:
+    """One client's own copy of its row; convolutions are fastest with their channels last."""
+
+    def own(t: Tensor) -> Tensor:
+        return t.clone(memory_format=torch.channels_last if t.dim() == 4 else torch.contiguous_format)
+
+    return tree_map(own, row(stack, position))
 
 
 def _now(task: Pass) -> float:

@@ -209,8 +209,27 @@ class Federation:
         server: Mapping[str, Any] | None = None,
         images: str = "test",
     ) -> Bundle:
-        """The same over each client's ``test`` or ``validation`` images; for evaluation alone, not for methods."""
+        """The same over each client's ``test`` or ``validation`` images.
+
+        Test images are for evaluation alone; on validation images a method may choose a hyperparameter (kNN-Per's λ).
+        """
         return self._measure(theta, measurement, server, None, images)
+
+    def collect(self, theta: Tree, function: Measurement, *, images: str = "train") -> list[Bundle]:
+        """Values for each image, without gradient: for every client, named tensors with one row for each of its images.
+
+        `function` is as in `measure`, but its tensors have the batch's images along their first axis, as
+        representations [B, k] do. Images are not augmented, and in the order of the partition.
+        """
+        return self.world.executor.collect(self._large(theta, {}, {}, images), function)
+
+    def representations(self, theta: Tree, *, images: str = "train") -> list[tuple[Tensor, Tensor]]:
+        """Every client's representations [n_i, k] of its images under its model of the stack, and labels [n_i]."""
+
+        def values(own: Tree, batch: Batch, at: At) -> dict[str, Tensor]:
+            return {"z": at.model.features(own, batch.x), "y": batch.y}
+
+        return [(found.z, found.y) for found in self.collect(theta, values, images=images)]
 
     def _settled(self, theta: Any, steps: Tensor) -> Any:
         """A stack of parameters whose batch-norm statistics are those of each client's images under them.
@@ -249,9 +268,14 @@ class Federation:
         clients: Mapping[str, Any] | None,
         images: str,
     ) -> Bundle:
-        data = self.world.data
-        task = replace(self._pass(theta, server, clients, epochs=1), images=getattr(data, images), batch_size=data.large_batch)
-        return self.world.executor.measure(task, measurement)
+        return self.world.executor.measure(self._large(theta, server, clients, images), measurement)
+
+    def _large(
+        self, theta: Tree, server: Mapping[str, Any] | None, clients: Mapping[str, Any] | None, images: str
+    ) -> Pass:
+        """A pass without training, in large batches."""
+        data, task = self.world.data, self._pass(theta, server, clients, epochs=1)
+        return replace(task, images=getattr(data, images), batch_size=data.large_batch)
 
     def _pass(
         self,

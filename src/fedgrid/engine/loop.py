@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fedgrid.engine.executor import Apply, Books, Executor, Measurement, Pass, Solver, Trained
+from fedgrid.engine.executor import Apply, Books, Executor, Measurement, Pass, Solver, Trained, held
 from fedgrid.engine.method import At, Batch
 from fedgrid.tree import row, tree_map
 
@@ -23,7 +23,7 @@ class Loop(Executor):
         return books.close(theta)
 
     def _client(self, task: Pass, position: int, solver: Solver, books: Books) -> Any:
-        client, theta = task.ids[position], _held(task.theta, position)
+        client, theta = task.ids[position], held(task.theta, position)
         private, memory = row(task.clients, position), solver.memory(theta)
         for epoch in range(task.epochs_of(client)):
             books.open(position)
@@ -39,10 +39,7 @@ class Loop(Executor):
         return {name: torch.stack([found[name] for found in rows]) for name in rows[0]}
 
     def _measured(self, task: Pass, position: int, measurement: Measurement) -> dict[str, Tensor]:
-        client, theta, found = task.ids[position], _held(task.theta, position), []
-        at = task.at(row(task.clients, position), None)
-        for index in task.images[client].split(task.batch_size):  # a client without images has one empty batch
-            found.append(measurement(theta, task.data.batch(index), at))
+        found = self._batchwise(task, position, measurement)
         return {name: torch.stack([part[name] for part in found]).sum(dim=0) for name in found[0]}
 
 
@@ -53,12 +50,3 @@ def _batches(order: Tensor, size: int) -> tuple[Tensor, ...]:
 
 def _to(batch: Batch, at: At) -> Apply:
     return lambda function, theta: function(theta, batch, at)
-
-
-def _held(stack: Any, position: int) -> Any:
-    """One client's own copy of its row; convolutions are fastest with their channels last."""
-
-    def own(t: Tensor) -> Tensor:
-        return t.clone(memory_format=torch.channels_last if t.dim() == 4 else torch.contiguous_format)
-
-    return tree_map(own, row(stack, position))

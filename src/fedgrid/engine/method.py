@@ -168,3 +168,14 @@ class Method(Component, abc.ABC):
         a second head or a memory that `predict` uses.
         """
         return None
+
+    def cooperation(self, s: State) -> Mapping[str, Tensor]:
+        """Matrices [N, N] by name, of what client i (rows) has of client j, such as a graph of weights; none."""
+        return {}
+
+    def clusters(self, s: State) -> Mapping[str, Tensor]:
+        """Groups that the method has found: numbers `cluster` [m] of m clients or m vectors that clients share.
+
+        Beside them, as long, `client` (numbers), or `label` and `vector` [m, k]. Empty: it finds none.
+        """
+        return {}

@@ -140,6 +140,18 @@ class Cell:
     "Fingerprint of all code that the cell can reach."
     key: str
     file: Path
+    keep: tuple[str, ...] = ()
+    "What the study keeps of it beside its results; no part of its identity."
+
+    @property
+    def files(self) -> list[Path]:
+        """Its results, and what is kept beside them."""
+        return [self.file, *(self.file.with_suffix(f".{kind}.parquet") for kind in self.keep)]
+
+    @property
+    def done(self) -> bool:
+        """Whether all its files are there."""
+        return all(file.is_file() for file in self.files)
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -158,7 +170,7 @@ class Cell:
         described = self.method.variant.description
         code = {key: described[key] for key in ("reference", "module", "file")}
         code |= {"also": also(self.model), "fingerprint": self.code}
-        return {"key": self.key, "spec": self.spec, "files": files, "code": code}
+        return {"key": self.key, "spec": self.spec, "files": files, "code": code, "keep": self.keep}
 
 
 def variant(description: Description, given: Mapping[str, Any], where: str) -> Variant:

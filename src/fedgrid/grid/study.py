@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +125,8 @@ def resolved(study: Mapping[str, Any]) -> Study:
     seeds = [(s, study.get("partition_seed", s), study.get("train_seed", s)) for s in study["seeds"]]
     for one in data:
         cells.check_fit(one, partitions, model, [seed for _, seed, _ in seeds])
-    found = Study(study, common, methods, model, cells.grid(store, methods, data, partitions, model, seeds))
+    grid = cells.grid(store, methods, data, partitions, model, seeds)
+    found = Study(study, common, methods, model, [replace(cell, keep=tuple(study["keep"])) for cell in grid])
     _check_data(found)
     return found
 

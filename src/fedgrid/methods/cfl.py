@@ -104,6 +104,9 @@ class CFL(Method):
                 after[fed.ids[rows[two_groups(inner)]]] = after.max() + 1
         return after
 
+    def clusters(self, s: State) -> dict[str, Tensor]:
+        return {"client": torch.arange(len(s.server.cluster)), "cluster": s.server.cluster}
+
     def personal(self, fed: Federation, s: State) -> Tree:
         return tree_map(lambda t: t[fed.ids], s.server.models)
 

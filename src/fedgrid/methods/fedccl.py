@@ -24,8 +24,17 @@ from torch import Tensor
 from fedgrid.components import hp
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import At, Batch, Identity, State
-from fedgrid.methods.common.banks import bank_contrast, centres, clustered, empty, listed, padded, renewed
-from fedgrid.methods.common.banks import representations as features_of
+from fedgrid.methods.common.banks import (
+    bank_contrast,
+    centres,
+    clustered,
+    empty,
+    grouped,
+    listed,
+    padded,
+    renewed,
+    vectors_of,
+)
 from fedgrid.methods.common.losses import cross_entropy
 from fedgrid.methods.common.prototypes import contrast, local_means, unknown
 from fedgrid.methods.fedavg import FedAvg
@@ -86,9 +95,8 @@ class FedCCL(FedAvg):
         fed.upload(vectors, held)
         fresh = listed(vectors.transpose(0, 1).flatten(1, 2), held.transpose(0, 1).flatten(1, 2))
         bank = renewed(listed(s.server.vectors, s.server.held), fresh)
-        vectors, held = padded(bank)
-        merged = (vectors, held) if self.average_global else padded([self.clusters(signals) for signals in bank])
-        prototypes, known = centres(*merged)
+        merged = bank if self.average_global else [clustered(signals, **self.how) for signals in bank]
+        (vectors, held), (prototypes, known) = padded(bank), centres(*padded(merged))
         new = {"vectors": vectors, "held": held, "prototypes": prototypes, "known": known}
         return after.update(server=new)
 
@@ -96,11 +104,14 @@ class FedCCL(FedAvg):
         """Local signals [n, C, L, k] and which there are [n, C, L] (Eq. 7 or 10)."""
         if self.average_local:
             return local_means(fed, theta).unsqueeze(2), (fed.counts > 0).unsqueeze(2)
-        z, labels = features_of(fed, theta)
-        groups = [
-            self.clusters(own[y == c]) for own, y in zip(z, labels, strict=True) for c in range(fed.model.classes)
-        ]
+        classes = range(fed.model.classes)
+        groups = [clustered(z[labels == c], **self.how) for z, labels in fed.representations(theta) for c in classes]
         return tuple(t.unflatten(0, (fed.size, -1)) for t in padded(groups))
 
-    def clusters(self, points: Tensor) -> Tensor:
-        return clustered(points, early_exit=self.early_exit, keep_one=self.stop == "literal")
+    @property
+    def how(self) -> dict[str, bool]:
+        return {"early_exit": self.early_exit, "keep_one": self.stop == "literal"}
+
+    def clusters(self, s: State) -> dict[str, Tensor]:
+        """The local signals, and the clusters whose means' mean is their class's global signal."""
+        return vectors_of(listed(s.server.vectors, s.server.held), lambda points: grouped(points, **self.how))

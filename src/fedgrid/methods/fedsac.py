@@ -5,7 +5,7 @@ ICML 2024, Algorithm 1. Row i of W minimises Σ_j [(w_j − p_j)² + α·C_ij w_
 client i trains Σ_j W_ij θ_j on cross entropy − λ·cos(θ, Σ_j W_ij θ_j) (Eq. 9).
 
     S_ij    similarity, as in pFedGraph (Eq. 4)
-    C_ij    overlap: cosine of the mean principal angle of V_i and V_j (Eqs. 6–7)
+    C_ij    overlap: cosine of the mean principal angle of V_i and V_j (Eqs. 6–7), s.server.complementarity
     V_i     the first directions of client i's features after local training [r, k] (Eq. 5)
     α       0 after 70 % of the rounds
 
@@ -62,14 +62,20 @@ class FedSaC(PFedGraph):
     centred: bool = hp(True)
     "Directions of the features about their mean; off: about 0."
 
-    def graph(self, fed: Federation, similar: Tensor, theta: Tree) -> Tensor:
+    @property
+    def matrices(self) -> tuple[str, ...]:
+        return super().matrices + (("complementarity",) if self.alpha else ())
+
+    def compared(self, fed: Federation, similar: Tensor, theta: Tree) -> dict[str, Tensor]:
         if not self.alpha:
-            return self.mixing(fed.weights, similar, 0.0)
+            return super().compared(fed, similar, theta)
         found = fed.measure(theta, feature_moments)
         bases = directions(found.sums, found.squares, fed.counts.sum(dim=1), self.directions, self.centred)
         bases = fed.upload(bases.type_as(theta["head.weight"]))
         angles = {"principal": principal_angles, "greedy": greedy_angles}[self.angles](bases)
-        return self.mixing(fed.weights, similar, self.weight(fed.round, fed.training.rounds) * overlap(bases, angles))
+        shared = overlap(bases, angles)
+        graph = self.mixing(fed.weights, similar, self.weight(fed.round, fed.training.rounds) * shared)
+        return {"graph": graph, "similarity": similar, "complementarity": shared}
 
     def weight(self, round_: int, rounds: int) -> float:
         """α in a round, counted from 0."""

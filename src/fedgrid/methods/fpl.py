@@ -20,7 +20,7 @@ from torch import Tensor
 from fedgrid.components import hp
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import At, Batch, Identity, State
-from fedgrid.methods.common.banks import bank_contrast, centres, clustered, empty, listed, padded, renewed
+from fedgrid.methods.common.banks import bank_contrast, centres, clustered, empty, listed, padded, renewed, vectors_of
 from fedgrid.methods.common.losses import cross_entropy
 from fedgrid.methods.common.prototypes import local_means
 from fedgrid.methods.fedavg import FedAvg
@@ -66,3 +66,8 @@ class FPL(FedAvg):
         fresh = [clustered(points) for points in listed(means.transpose(0, 1), present.T)]
         vectors, held = padded(renewed(listed(s.server.vectors, s.server.held), fresh))
         return after.update(server={"vectors": vectors, "held": held})
+
+    def clusters(self, s: State) -> dict[str, Tensor]:
+        """The means G_c^q, which are numbered within their class."""
+        bank = listed(s.server.vectors, s.server.held)
+        return vectors_of(bank, lambda means: torch.arange(len(means), device=means.device))

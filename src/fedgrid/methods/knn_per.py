@@ -15,8 +15,6 @@ softmax of Σ exp(−‖z − z_m‖²) as p_kNN (`votes`), which is nearly unif
 smallest, which cancels. A limited store keeps a random part of the images. `trained` is FedAvg's local model.
 """
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
@@ -68,22 +66,18 @@ class KNNPer(FedAvg):
         return theta | {"lam": theta["head.weight"].new_tensor(GRID)[hits.argmax(dim=1)]}
 
     def store(self, fed: Federation, s: State) -> Tree:
-        """Features and labels of the clients' training images, padded to the largest store."""
-        sizes = fed.counts.sum(dim=1).long()
-        sizes = sizes.clamp(max=self.capacity or int(sizes.max()))
-        room = int(sizes.max())
-        memory = s.server.theta["head.weight"].new_zeros(fed.size, room + 1, fed.model.width)  # the last row is waste
-        start = {"memory": memory, "labels": fed.ids.new_zeros(fed.size, room + 1), "stored": torch.zeros_like(fed.ids)}
-        plain = replace(fed, world=replace(fed.world, training=replace(fed.training, augmentation="none")))
-        found = plain.iterate(start, self.remember, server=s.server, epochs=1, stream="memory").theta
-        return {"memory": found["memory"][:, :room], "labels": found["labels"][:, :room], "stored": sizes}
+        """Features and labels of the clients' training images in random order, padded to the largest store."""
+        memory = s.server.theta["head.weight"].new_zeros(fed.size, self.room(fed), fed.model.width)
+        labels, stored = fed.ids.new_zeros(memory.shape[:2]), torch.zeros_like(fed.ids)
+        for i, (z, y) in enumerate(fed.representations(fed.replicate(s.server.theta))):
+            rows = fed.random(f"memory {fed.ids[i]}").permutation(len(y))[: self.capacity]
+            memory[i, : len(rows)], labels[i, : len(rows)], stored[i] = z[rows], y[rows], len(rows)
+        return {"memory": memory, "labels": labels, "stored": stored}
 
-    def remember(self, store: Tree, batch: Batch, at: At) -> tuple[Tree, Tensor]:
-        """A step that trains nothing and keeps a batch; batches come in random order."""
-        z = at.model.evaluating().features(at.server.theta, batch.x)
-        rows = (store["stored"] + torch.arange(len(z), device=z.device)).clamp(max=len(store["memory"]) - 1)
-        new = {"memory": store["memory"].index_copy(0, rows, z), "labels": store["labels"].index_copy(0, rows, batch.y)}
-        return new | {"stored": store["stored"] + len(z)}, z.new_zeros(())
+    def room(self, fed: Federation) -> int:
+        """Places of the largest store."""
+        largest = int(fed.counts.sum(dim=1).max())
+        return min(self.capacity or largest, largest)
 
     def neighbourly(self, theta: Tree, z: Tensor, classes: int, stored: bool = False) -> Tensor:
         """p_kNN [B, C] of features z, zero without neighbours; none is its own where z are the first `stored` ones."""

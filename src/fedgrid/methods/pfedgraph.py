@@ -6,7 +6,7 @@ receives Σ_j W_ij θ_j and trains it on cross entropy minus λ times the cosine
 
     θ̃_i     s.clients.theta, what a client received last; the server's mixture
     W       s.server.graph [N, N]; the rows of a round's participants are new
-    S_ij    similarity: cosine of θ_i − θ⁰ and θ_j − θ⁰; above `threshold` it counts as 1
+    S_ij    similarity: cosine of θ_i − θ⁰ and θ_j − θ⁰; above `threshold` it counts as 1 (s.server.similarity)
     p_j     fed.weights
     a_i     at.client.target: θ̃_i, or Σ_j W_ij θ_j/‖θ_j‖ (s.clients.target)
 
@@ -64,7 +64,13 @@ class PFedGraph(Method):
         if self.pull == "directions":
             clients["target"] = self.parameters(fed, theta)
         graph = torch.eye(fed.size, dtype=torch.float64, device=fed.ids.device)
-        return State().update(server={"graph": graph}, clients=clients)
+        matrices = {name: torch.zeros_like(graph) for name in self.matrices} | {"graph": graph}
+        return State().update(server=matrices, clients=clients)
+
+    @property
+    def matrices(self) -> tuple[str, ...]:
+        """What the server keeps of each two clients [N, N]."""
+        return "graph", "similarity"
 
     def parameters(self, fed: Federation, theta: Tree, layers: str = "all") -> Tree:
         """What is trained of θ (or of a stack), of some layers."""
@@ -91,13 +97,14 @@ class PFedGraph(Method):
         constants = {"target": target, "strength": self.lam * s.clients.served.type_as(received["head.weight"])}
         local = fed.train(received, self.loss, clients=constants)
         theta = fed.upload(local.theta)
-        graph = self.graph(fed, self.similar(fed, received, theta), theta)
+        found = self.compared(fed, self.similar(fed, received, theta), theta)
+        graph = found["graph"]
         clients = {"theta": combine(theta, graph), "served": torch.ones_like(s.clients.served)}
         if self.pull == "directions":
             models = self.parameters(fed, theta)
             clients["target"] = combine(models, graph / gram(models).diagonal().sqrt())
-        rows = graph.new_zeros(fed.size, fed.total).index_copy(1, fed.ids, graph)
-        server = {"graph": s.server.graph.index_copy(0, fed.ids, rows)}
+        rows = {name: graph.new_zeros(fed.size, fed.total).index_copy(1, fed.ids, t) for name, t in found.items()}
+        server = {name: s.server[name].index_copy(0, fed.ids, t) for name, t in rows.items()}
         return s.update(server=server, clients=clients, trained=theta)
 
     def similar(self, fed: Federation, received: Tree, theta: Tree) -> Tensor:
@@ -107,9 +114,9 @@ class PFedGraph(Method):
         found = cosines(self.parameters(fed, theta, self.layers))
         return torch.where(found > self.threshold, 1.0, found)
 
-    def graph(self, fed: Federation, similar: Tensor, theta: Tree) -> Tensor:
-        """W [n, n] of a round, from the similarities and the trained models."""
-        return self.mixing(fed.weights, similar)
+    def compared(self, fed: Federation, similar: Tensor, theta: Tree) -> dict[str, Tensor]:
+        """The round's `matrices` [n, n], from the similarities and the trained models."""
+        return {"graph": self.mixing(fed.weights, similar), "similarity": similar}
 
     def mixing(self, shares: Tensor, similar: Tensor) -> Tensor:
         """W from p [n] and S [n, n]."""
@@ -117,3 +124,6 @@ class PFedGraph(Method):
 
     def personal(self, fed: Federation, s: State) -> Tree:
         return s.clients.theta
+
+    def cooperation(self, s: State) -> dict[str, Tensor]:
+        return {name: s.server[name] for name in self.matrices}

@@ -5,8 +5,7 @@ now; a class without any is held nowhere and acts nowhere. On the server it is t
 [m, k] (`listed`) and put together again (`padded`).
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -50,12 +49,22 @@ def renewed(old: Sequence[Tensor], fresh: Sequence[Tensor]) -> list[Tensor]:
     return [new if len(new) else kept for kept, new in zip(old, fresh, strict=True)]
 
 
+def grouped(points: Tensor, **how: bool) -> Tensor:
+    """The cluster [m] of each of the points [m, k] in FINCH's last partition; `how` as in `partitions`."""
+    return points.new_tensor(partitions(points.cpu().numpy(), **how)[-1], dtype=torch.long)
+
+
 def clustered(points: Tensor, **how: bool) -> Tensor:
-    """The means [L, k] of the clusters in FINCH's last partition of points [m, k]; `how` as in `partitions`."""
+    """The means [L, k] of those clusters."""
     if not len(points):
         return points
-    known = points.double().cpu().numpy()
-    return points.new_tensor(cluster_means(known, partitions(known, **how)[-1]))
+    return points.new_tensor(cluster_means(points.cpu().numpy(), grouped(points, **how).cpu().numpy()))
+
+
+def vectors_of(bank: Sequence[Tensor], clusters: Callable[[Tensor], Tensor]) -> dict[str, Tensor]:
+    """A bank [m, k] as `Method.clusters` gives it: of each vector its class and the number of its cluster there."""
+    labels = torch.cat([torch.full_like(points[:, 0], c, dtype=torch.long) for c, points in enumerate(bank)])
+    return {"label": labels, "cluster": torch.cat([clusters(points) for points in bank]), "vector": torch.cat(bank)}
 
 
 def centres(vectors: Tensor, held: Tensor) -> tuple[Tensor, Tensor]:
@@ -104,22 +113,3 @@ def unit_means(fed: "Federation", theta: Tree) -> Tensor:
         return {"sums": one_hot(batch.y, at.model.classes).to(z.dtype).T @ z}
 
     return class_means(fed.measure(theta, sums).sums, fed.counts)
-
-
-def representations(fed: "Federation", theta: Tree) -> tuple[Tensor, Tensor]:
-    """All training images' representations [n, S, k] under the models `theta`, and labels [n, S]: −1 is padding.
-
-    Images as they are, models in evaluation mode. A pass pushes every batch into the end of a buffer of S places.
-    """
-
-    def push(seen: Tree, batch: "Batch", at: "At") -> tuple[Tree, Tensor]:
-        z, size = at.model.evaluating().features(at.client.theta, batch.x), len(batch.y)
-        pushed = {"z": torch.cat([seen["z"][size:], z]), "y": torch.cat([seen["y"][size:], batch.y])}
-        return pushed, z.new_zeros(())
-
-    places = int(fed.counts.sum(dim=1).max())
-    start = theta["head.weight"].new_zeros(fed.size, places, fed.model.width)
-    buffers = {"z": start, "y": torch.full_like(start[..., 0], -1, dtype=torch.long)}
-    plain = replace(fed, world=replace(fed.world, training=replace(fed.training, augmentation="none")))
-    seen = plain.iterate(buffers, push, clients={"theta": theta}, epochs=1, stream="representations").theta
-    return seen["z"], seen["y"]

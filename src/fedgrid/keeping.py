@@ -1,0 +1,80 @@
+"""What a study keeps of its cells beside their results, on request (`keep:`): one Parquet file for each kind.
+
+    representations  z of every client's test images, in the partition's order, under the model that `personal` scores:
+                     client, label, representation
+    cooperation      a method's matrices between clients after the last round, such as FedSaC's weights, similarity and
+                     complementarity: matrix, client, other, value
+    clusters         the groups that a method has found among clients or shared vectors: client or label, cluster,
+                     vector
+
+A table of a method that has nothing of a kind is empty. All are of the state after the last round.
+"""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pyarrow as pa
+from torch import Tensor
+
+from fedgrid.engine.federation import Federation, World
+from fedgrid.engine.method import Method, State
+from fedgrid.engine.progress import Progress
+from fedgrid.engine.rounds import everyone
+from fedgrid.files import write_table
+
+VECTOR = pa.list_(pa.float32())
+
+
+def keep(kinds: Iterable[str], out: Path, method: Method, world: World, progress: Progress) -> None:
+    """Writes the tables of a cell whose results will stand in `out`, beside it: ``out.representations.parquet``."""
+    fed = everyone(world, progress.rounds)
+    for kind in kinds:
+        write_table(out.with_suffix(f".{kind}.parquet"), TABLES[kind](method, fed, progress.state), {"kind": kind})
+
+
+def _representations(method: Method, fed: Federation, s: State) -> pa.Table:
+    personal = method.personal(fed, s)
+    theta = fed.replicate(method.global_model(s)) if personal is None else personal
+    found = fed.representations(theta, images="test")
+    columns = {
+        "client": pa.array([i for i, (_, y) in enumerate(found) for _ in y], pa.int32()),
+        "label": pa.array([label for _, y in found for label in y.tolist()], pa.int16()),
+        "representation": pa.array([vector for z, _ in found for vector in _rows(z)], VECTOR),
+    }
+    return pa.table(columns)
+
+
+def _cooperation(method: Method, fed: Federation, s: State) -> pa.Table:
+    matrices, clients = method.cooperation(s), range(fed.total)
+    pairs = [(name, i, j) for name in matrices for i in clients for j in clients]
+    columns = {
+        "matrix": pa.array([name for name, _, _ in pairs], pa.string()).dictionary_encode(),
+        "client": pa.array([i for _, i, _ in pairs], pa.int32()),
+        "other": pa.array([j for _, _, j in pairs], pa.int32()),
+        "value": pa.array([v for matrix in matrices.values() for v in matrix.flatten().tolist()], pa.float64()),
+    }
+    return pa.table(columns)
+
+
+def _clusters(method: Method, fed: Federation, s: State) -> pa.Table:
+    found = method.clusters(s)
+    kinds = {"client": pa.int32(), "label": pa.int16(), "cluster": pa.int32()}
+    rows = len(found.get("cluster", ()))
+    columns = {name: pa.array(_listed(found, name, rows), kind) for name, kind in kinds.items()}
+    vectors = _rows(found["vector"]) if "vector" in found else [None] * rows
+    return pa.table(columns | {"vector": pa.array(vectors, VECTOR)})
+
+
+def _listed(found: dict[str, Tensor], name: str, rows: int) -> list[int | None]:
+    return found[name].tolist() if name in found else [None] * rows
+
+
+def _rows(vectors: Tensor) -> list:
+    return list(vectors.float().cpu().numpy())
+
+
+TABLES: dict[str, Callable[[Method, Federation, State], pa.Table]] = {
+    "representations": _representations,
+    "cooperation": _cooperation,
+    "clusters": _clusters,
+}

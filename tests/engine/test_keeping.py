@@ -1,0 +1,91 @@
+"""Tables beside a cell's results."""
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+import worlds
+
+from fedgrid.engine.rounds import everyone, federate
+from fedgrid.keeping import TABLES, keep
+
+
+@pytest.fixture
+def kept(tmp_path):
+    def tables(name, world, **settings):
+        method = worlds.method(name, **settings)
+        progress = federate(method, world).progress
+        keep(TABLES, tmp_path / "cell.parquet", method, world, progress)
+        files = {kind: tmp_path / f"cell.{kind}.parquet" for kind in TABLES}
+        return progress.state, {kind: pq.read_table(file).to_pydict() for kind, file in files.items()}
+
+    return tables
+
+
+@pytest.mark.parametrize("name", ["fedavg", "fedper", "fedrod"])
+def test_representations_are_those_of_the_scored_model(kept, name):
+    world = worlds.ragged()
+    state, tables = kept(name, world)
+    found, method, fed = tables["representations"], worlds.method(name), everyone(world, 3)
+    assert found["client"] == [i for i, index in enumerate(world.data.test) for _ in index]
+    assert found["label"] == torch.cat([world.data.labels[index] for index in world.data.test]).tolist()
+    own = method.personal(fed, state)
+    own = fed.replicate(method.global_model(state)) if own is None else own
+    images = world.data.batch(world.data.test[3])
+    expected = world.model.features({key: t[3] for key, t in own.items()}, images.x)
+    ours = np.array([v for client, v in zip(found["client"], found["representation"], strict=True) if client == 3])
+    np.testing.assert_allclose(ours, expected, atol=1e-6)
+
+
+def test_a_client_without_test_images(kept):
+    _, tables = kept("fedavg", worlds.world([worlds.draw([0, 1]), worlds.draw([3])], [[], worlds.draw([3, 4])]))
+    assert tables["representations"]["client"] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "matrices"),
+    [("fedsac", {"graph", "similarity", "complementarity"}), ("pfedgraph", {"graph", "similarity"})],
+)
+def test_cooperation(kept, name, matrices):
+    state, tables = kept(name, worlds.ragged())
+    found = tables["cooperation"]
+    assert set(found["matrix"]) == matrices
+    for matrix in matrices:
+        rows = zip(*(found[column] for column in ("matrix", "client", "other", "value")), strict=True)
+        ours = {(i, j): value for name, i, j, value in rows if name == matrix}
+        assert ours == {(i, j): float(state.server[matrix][i, j]) for i in range(5) for j in range(5)}
+    weights = state.server.graph
+    torch.testing.assert_close(weights.sum(dim=1), torch.ones(5, dtype=torch.float64))
+
+
+def test_clusters_of_clients(kept):
+    state, tables = kept("cfl", worlds.ragged(), t0=0, eps1=10.0, eps2=0.0)
+    found = tables["clusters"]
+    assert found["client"] == list(range(5)) and found["cluster"] == state.server.cluster.tolist()
+    assert len(set(found["cluster"])) > 1 and found["vector"] == [None] * 5
+
+
+@pytest.mark.parametrize("name", ["fedccl", "fpl"])
+def test_clusters_of_vectors(kept, name):
+    state, tables = kept(name, worlds.ragged())
+    found = tables["clusters"]
+    assert len(found["label"]) == int(state.server.held.sum()) and found["client"] == [None] * len(found["label"])
+    for c in range(10):
+        ours = [v for label, v in zip(found["label"], found["vector"], strict=True) if label == c]
+        np.testing.assert_allclose(ours, state.server.vectors[c][state.server.held[c]], atol=1e-6)
+
+
+def test_the_clusters_of_fedccl_lead_to_its_global_signals(kept):
+    state, tables = kept("fedccl", worlds.ragged())
+    found = {name: np.array(tables["clusters"][name]) for name in ("label", "cluster", "vector")}
+    for c in range(10):
+        own = found["label"] == c
+        groups = [found["vector"][own & (found["cluster"] == q)] for q in np.unique(found["cluster"][own])]
+        mean = np.mean([group.mean(axis=0) for group in groups], axis=0)
+        np.testing.assert_allclose(mean, state.server.prototypes[c], atol=1e-5)
+
+
+def test_a_method_without_clusters_has_an_empty_table(kept):
+    _, tables = kept("fedavg", worlds.ragged(rounds=1))
+    assert tables["clusters"] == {"client": [], "label": [], "cluster": [], "vector": []}
+    assert tables["cooperation"] == {"matrix": [], "client": [], "other": [], "value": []}
