@@ -52,9 +52,13 @@ class Study:
         data: str = "digits",
         score: str = "personal",
         samples: list[int] = SAMPLES,
+        personal: dict[int, list] | None = None,
         **head: Any,
     ) -> None:
-        """Add a cell with the accuracies of the clients (None: no test data) by round, all of metric `score`."""
+        """Add a cell with the accuracies of the clients (None: no test data) by round, all of metric `score`.
+
+        Beside them it may have those of the `personal` models.
+        """
         rows = [(0, client, "test_samples", n) for client, n in enumerate(samples)]
         for t, values in accuracy.items():
             rows += [(t, client, f"accuracy_{score}", v) for client, v in enumerate(values) if v is not None]
@@ -63,6 +67,8 @@ class Study:
                 for client in range(len(values))
                 for way, n in (("up", 1024), ("down", 3072 if t else 10**9))
             ]
+        for t, values in (personal or {}).items():
+            rows += [(t, client, "accuracy_personal", v) for client, v in enumerate(values)]
         key = f"{len(self.cells):016x}"
         path = self.folder / "cells" / f"{key}.parquet"
         entry = {

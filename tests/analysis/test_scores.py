@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from fedgrid.analysis.scores import cell_scores, summary
+from fedgrid.analysis.scores import cell_scores, client_series, summary
 
 
 def entry(table, label, heterogeneity):
@@ -81,6 +81,17 @@ def test_clients_without_test_data_do_not_count(make_study):
     study.cell("m", "dir", 0, {1: [0.8, None, 0.6]}, samples=[1, 0, 3])
     row = summary(study.load()).iloc[0]
     assert (row["accuracy"], row["accuracy_weighted"]) == pytest.approx((0.7, 0.65))
+
+
+def test_a_client_that_sat_the_round_out_counts_with_the_model_that_it_holds(make_study):
+    study = make_study(seeds=[0])
+    study.method("m")
+    held = {0: [0.1, 0.1], 1: [0.5, 0.6], 2: [0.7, 0.3]}
+    study.cell("m", "dir", 0, {1: [0.8, None], 2: [None, 0.4]}, score="trained", personal=held)
+    row = summary(study.load()).iloc[0]
+    assert row["accuracy"] == pytest.approx((0.7 + 0.4) / 2)
+    rounds = client_series(study.load()).set_index(["round", "client"])["accuracy"].to_dict()
+    assert rounds == {(1, 0): 0.8, (1, 1): 0.6, (2, 0): 0.7, (2, 1): 0.4}
 
 
 def test_one_seed_has_no_spread_and_no_winner(make_study):

@@ -213,15 +213,17 @@ def test_overlap_of_two_planes(angles, other, degrees, expected):
 
 
 def test_greedy_angles_take_the_largest_entry_that_is_left():
-    """As FedSaC's code does: rows 0.9 0.8 0.1 and so on; the second choice is not the second largest entry."""
+    """As FedSaC's code does: the second choice is not the second largest entry."""
     cosine = np.array([[0.6, 0.5, 0.1], [0.55, -0.2, 0.3], [0.0, 0.2, -0.4]])
-    left, values, right = np.linalg.svd(cosine)
     wide = np.zeros((2, 3, 6))
     wide[0, :, :3] = np.eye(3)
     wide[1, :, :3] = cosine.T
     wide[1, :, 3:] = np.linalg.cholesky(np.eye(3) - cosine.T @ cosine)
-    assert values.max() < 1 and left.shape == right.shape
+    near(torch.from_numpy(wide[1] @ wide[1].T), np.eye(3), 1e-12)  # directions, whose cosines are those above
     near(greedy_angles(torch.from_numpy(wide))[0, 1].cos(), [0.6, 0.3, 0.2])
+    values = np.linalg.svd(cosine)[1]
+    near(principal_angles(torch.from_numpy(wide))[0, 1].cos(), values, 1e-12)
+    assert np.abs(values - [0.6, 0.3, 0.2]).max() > 0.1
 
 
 def moments(points):
@@ -312,10 +314,36 @@ def test_pfedgraph_weights_of_three_clients(alpha, expected):
     near(worlds.method("pfedgraph", alpha=alpha).mixing(P, S), expected)
 
 
+@pytest.mark.parametrize("kind", ["pfedgraph", "fedsac"])
+def test_clients_that_are_all_alike_share_by_size(kind):
+    """Where similarity and overlap are the same with everyone."""
+    constant = doubles([0.4], [-0.3], [0.9]).expand(3, 3)
+    given = (constant, 0.9 * constant.flip(0)) if kind == "fedsac" else (constant,)
+    near(worlds.method(kind).mixing(P, *given), P.expand(3, 3), 1e-12)
+
+
 @pytest.mark.parametrize(("rounds", "on"), [(30, 21), (50, 35), (100, 70), (1, 1), (10, 7)])
 def test_complementarity_counts_in_the_first_seven_tenths(rounds, on):
     method = worlds.method("fedsac")
     assert [method.weight(t, rounds) for t in range(rounds)] == [0.9] * on + [0.0] * (rounds - on)
+
+
+@pytest.mark.parametrize(("rounds", "on"), [(30, 22), (50, 36), (100, 71)])
+def test_complementarity_as_the_code_counts_rounds(rounds, on):
+    """t/T ≤ 0.7, one round longer."""
+    method = worlds.method("fedsac", until=0.7 + 1 / rounds, alpha=0.5)
+    assert [method.weight(t, rounds) for t in range(rounds)] == [0.5] * on + [0.0] * (rounds - on)
+
+
+def test_complementarity_leaves_the_graph_after_its_rounds():
+    world, method = worlds.ragged(rounds=4, **DOUBLE), worlds.method("fedsac", until=0.5)
+    shares = everyone(world, 0).weights
+    for done in (1, 2, 3, 4):
+        server = replayed(method, world, done)["state"].server
+        weight = 0.9 if done <= 2 else 0.0
+        near(server.graph, method.mixing(shares, server.similarity, weight * server.complementarity), 1e-12)
+        other = method.mixing(shares, server.similarity, (0.9 - weight) * server.complementarity)
+        assert (server.graph - other).abs().max() > 1e-3
 
 
 SETTINGS = [
@@ -453,6 +481,37 @@ def test_directions_that_clients_are_drawn_to():
     near(torch.from_numpy(flat(state.clients.target)), state.server.graph.numpy() @ unit, 1e-9)
 
 
+def test_directions_travel_from_the_second_time_on():
+    world = worlds.ragged(participation=0.6, rounds=4)
+    rows = federate(worlds.method("pfedgraph", pull="directions"), world).progress.record.rows
+    size, served, seen = 4.0 * sum(t.numel() for t in world.model.initial(0).values()), set(), set()
+    for ids, down in ((ids, sent) for _, what, ids, sent in rows if what == "bytes_down"):
+        assert list(down) == [size * (1 + (i in served)) for i in ids]
+        seen |= set(down)
+        served |= set(ids)
+    assert seen == {size, 2 * size}
+    assert {value for sent in scores("pfedgraph", world, "bytes_down") for value in sent} == {size}
+
+
+@pytest.mark.parametrize("kind", ["pfedgraph", "fedsac"])
+def test_matrices_of_clients_that_meet_now_and_then(kind):
+    world, method = worlds.ragged(participation=0.6, rounds=4), worlds.method(kind)
+    before, met = method.setup(everyone(world, 0)).server, torch.eye(5).bool()
+    assert torch.equal(before.graph, torch.eye(5).double()) and not before.similarity.any()
+    for done in (1, 2, 3, 4):
+        found = replayed(method, world, done)
+        after, ids = found["state"].server, found["ids"]
+        idle = torch.tensor([i for i in range(5) if i not in ids])
+        met[ids.unsqueeze(1), ids] = True
+        assert done > 1 or not met.all()
+        for name in method.matrices:
+            assert torch.equal(after[name][idle], before[name][idle])
+            assert not after[name][ids][:, idle].any() and not after[name][~met].any()
+        assert (after.similarity[ids][:, ids] != 0).all()
+        near(after.graph.sum(dim=1), np.ones(5), 1e-12)
+        before = after
+
+
 def test_clients_that_have_not_moved_share_by_size():
     world = worlds.ragged(local_epochs=0)
     state = final("pfedgraph", world)
@@ -576,34 +635,35 @@ def by_scikit_learn(features, labels, queries, k, scale, classes):
     return votes
 
 
-@pytest.mark.parametrize("held_out", [True, False])
-def test_lambda_is_the_first_of_the_best(held_out):
-    """On validation images, or, without any, on the training images, each judged by the others."""
+def test_lambda_is_the_first_of_the_best():
+    """On the client's validation images; without any it is one half, beside clients that have some, too."""
     world = worlds.ragged(rounds=2, lr=0.3, **DOUBLE)
     validation = [worlds.draw([i % 10 for i in range(12)], start=60 * i) for i in range(5)]
-    if held_out:
-        lists = [torch.tensor(index) for index in validation]
-        lists[3] = lists[3][:0]  # this one has to ask its own images
-        object.__setattr__(world.data, "validation", lists)
+    validation[3] = []
+    lists = [torch.tensor(index, dtype=torch.long) for index in validation]
+    object.__setattr__(world.data, "validation", lists)
     chosen, state = personal("knn_per", world, neighbours=4)["lam"], final("knn_per", world)
     for i, index in enumerate(world.data.train):
-        here = world.data.batch(index)
-        z, labels = world.model.features(state.server.theta, here.x), here.y.numpy()
-        if held_out and i != 3:
-            asked = world.data.batch(torch.tensor(validation[i]))
-            queries, wanted = world.model.features(state.server.theta, asked.x), asked.y.numpy()
-            votes = by_scikit_learn(z.numpy(), labels, queries.numpy(), 4, 1.0, 10)
-        else:
-            queries, wanted, rest = z, labels, range(len(index))
-            kept = [[m for m in rest if m != n] for n in rest]
-            parts = [
-                by_scikit_learn(z[k].numpy(), labels[k], z[n : n + 1].numpy(), 4, 1.0, 10) for n, k in enumerate(kept)
-            ]
-            votes = np.concatenate(parts)
+        if i == 3:
+            assert chosen[i] == 0.5
+            continue
+        here, asked = world.data.batch(index), world.data.batch(lists[i])
+        z, queries = (world.model.features(state.server.theta, batch.x) for batch in (here, asked))
+        votes = by_scikit_learn(z.numpy(), here.y.numpy(), queries.numpy(), 4, 1.0, 10)
         model = world.model.head(state.server.theta, queries).softmax(dim=1).numpy()
+        wanted = asked.y.numpy()
         hits = [((g * votes + (1 - g) * model).argmax(axis=1) == wanted).sum() for g in np.arange(11) / 10]
         assert chosen[i] == pytest.approx(np.argmax(hits) / 10)
-    assert chosen.max() > 0
+    assert chosen.max() > 0 and not (chosen[[0, 1, 2, 4]] == 0.5).all()
+    assert personal("knn_per", world, neighbours=4, lam=0.3)["lam"].tolist() == [0.3] * 5
+
+
+def test_without_validation_images_lambda_is_one_half():
+    world = worlds.ragged(rounds=1)
+    assert world.data.validation is None
+    assert personal("knn_per", world)["lam"].tolist() == [0.5] * 5
+    object.__setattr__(world.data, "validation", [torch.zeros(0, dtype=torch.long)] * 5)
+    assert personal("knn_per", world)["lam"].tolist() == [0.5] * 5
 
 
 # pFedHN
@@ -669,6 +729,78 @@ def test_mean_and_sequence_are_the_same_for_one_client():
     assert not torch.equal(one["embedding"], other["embedding"])
 
 
+class Layers(nn.Module):
+    """The hypernetwork in torch's own layers, with the numbers of Φ."""
+
+    def __init__(self, phi, depth):
+        super().__init__()
+        self.phi = phi
+        self.embedding = nn.Embedding.from_pretrained(phi["embedding"].clone(), freeze=False)
+        self.hidden = nn.Sequential(self.layer("hidden.0"))
+        for i in range(1, 1 + depth):
+            self.hidden.append(nn.ReLU()).append(self.layer(f"hidden.{i}"))
+        named = (name.rpartition(".") for name in phi)
+        self.names = [name for name, _, kind in named if name.startswith("out.") and kind == "weight"]
+        self.out = nn.ModuleList([self.layer(name) for name in self.names])
+
+    def layer(self, name):
+        weight, bias = self.phi[f"{name}.weight"], self.phi[f"{name}.bias"]
+        made = nn.Linear(weight.shape[1], len(weight), dtype=weight.dtype)
+        made.load_state_dict({"weight": weight, "bias": bias})
+        return made
+
+    def forward(self, ids):
+        z = self.hidden(self.embedding(ids))
+        return {name.removeprefix("out."): layer(z) for name, layer in zip(self.names, self.out, strict=True)}
+
+    def numbers(self):
+        """As Φ names them."""
+        found = {"embedding": self.embedding.weight}
+        named = [(f"hidden.{i}", layer) for i, layer in enumerate(self.hidden[::2])]
+        for name, layer in named + list(zip(self.names, self.out, strict=True)):
+            found |= {f"{name}.weight": layer.weight, f"{name}.bias": layer.bias}
+        return {name: t.detach() for name, t in found.items()}
+
+
+@pytest.mark.parametrize(("kind", "clip"), [("sequential", 1.0), ("mean", 0.5)])
+def test_rounds_of_pfedhn_are_torchs(kind, clip):
+    """Two rounds against torch's layers and optimiser, whose momentum lasts; statistics of batch norm are averaged."""
+    world = worlds.ragged(clients=3, rounds=2, norm="batch", lr=0.2, seed=2, **DOUBLE)
+    settings = {"embedding": 2, "hidden": 6, "depth": 2, "local_steps": 3, "server_step": kind}
+    method = worlds.method("pfedhn", **settings, clip=clip, server_lr=0.05, momentum=0.8, decay=0.01)
+    start, norms, orders = everyone(world, 0).initial(), [], []
+    statistics = {name: start[name] for name in world.model.statistics}
+    theirs = Layers(method.setup(everyone(world, 0)).server.phi, depth=2)
+    descent = torch.optim.SGD(theirs.parameters(), lr=0.05, momentum=0.8, weight_decay=0.01)
+    for done in (1, 2):
+        fed = everyone(world, done - 1)
+        made = {name: t.detach().unflatten(1, start[name].shape) for name, t in theirs(fed.ids).items()}
+        trained = fed.train(made | fed.replicate(statistics), method.loss, steps=3).theta
+        delta = {name: (t - trained[name]).flatten(1) for name, t in made.items()}
+        statistics = {name: torch.tensordot(fed.weights, trained[name], 1) for name in statistics}
+        orders.append(fed.random("order").permutation(3).tolist())
+        for rows in [[place] for place in orders[-1]] if kind == "sequential" else [[0, 1, 2]]:
+            descent.zero_grad()
+            models = theirs(torch.tensor(rows))
+            (sum((models[name] * t[rows]).sum() for name, t in delta.items()) / len(rows)).backward()
+            norms.append(nn.utils.clip_grad_norm_(theirs.parameters(), clip).item())
+            descent.step()
+        ours = replayed(method, world, done)["state"].server
+        all_near(ours.phi, theirs.numbers(), 1e-6)
+        all_near(ours.statistics, statistics, 1e-9)
+    assert orders[0] != orders[1] and [0, 1, 2] not in orders and min(norms) < clip < max(norms)
+
+
+def test_equal_embeddings_give_equal_models():
+    world = worlds.ragged()
+    method = worlds.method("pfedhn", hidden=6)
+    state = method.setup(everyone(world, 0))
+    state.server.phi["embedding"][3] = state.server.phi["embedding"][1]
+    found = method.personal(everyone(world, 0), state)
+    all_near(row(found, 3), row(found, 1), 0)
+    assert not torch.equal(found["head.weight"][3], found["head.weight"][2])
+
+
 @pytest.mark.parametrize(("clients", "width"), [(10, 3), (20, 6), (50, 13), (100, 26)])
 def test_width_of_an_embedding(clients, width):
     world = worlds.world([worlds.draw([i % 10]) for i in range(clients)])
@@ -704,9 +836,8 @@ def test_cfl_that_never_splits_is_fedavg(participation):
     world = worlds.ragged(participation=participation)
     state = final("cfl", world, eps1=0.0, t0=0)
     assert not state.server.cluster.any()
+    assert all(len(t) == 1 for t in leaves(state.server.models))
     all_near(row(state.server.models, 0), final("fedavg", world).server.theta)
-    for t in leaves(state.server.models):
-        assert (t == t[0]).all()
 
 
 EAGER = {"eps1": 1e9, "eps2": 0.0, "t0": 0}
@@ -716,6 +847,9 @@ def test_cfl_splits_and_gives_children_their_own_updates():
     world = worlds.ragged(rounds=1)
     state = final("cfl", world, **EAGER)
     assert sorted(state.server.cluster.unique().tolist()) == [0, 1]
+    held = worlds.method("cfl").personal(everyone(world, 1), state)
+    assert all(len(t) == 2 for t in leaves(state.server.models))
+    all_near(row(held, 3), row(state.server.models, int(state.server.cluster[3])), 0)
     trained = final("local", world).clients.theta
     moved = tree_map(lambda t, start: t - start, trained, world.model.initial(0))
     labels = AgglomerativeClustering(2, metric="precomputed", linkage="complete").fit(
@@ -727,14 +861,14 @@ def test_cfl_splits_and_gives_children_their_own_updates():
         sizes = torch.tensor([len(index) for index in world.data.train])[child].double()
         mean = tree_map(lambda t, m=child, p=sizes: torch.tensordot((p / p.sum()).float(), t[m], 1), trained)
         for member in child.nonzero()[0]:
-            all_near(row(state.server.models, member), mean)
+            all_near(row(held, member), mean)
 
 
 def test_cfl_counts_clients_equally_where_asked():
     world = worlds.ragged(rounds=1)
     trained = final("local", world).clients.theta
     state = final("cfl", world, weighting="equal")
-    all_near(row(state.server.models, 2), tree_map(lambda t: t.mean(dim=0), trained))
+    all_near(row(state.server.models, 0), tree_map(lambda t: t.mean(dim=0), trained))
 
 
 def test_cfl_splits_down_to_single_clients():
@@ -792,6 +926,26 @@ def test_bounds_of_cfl_are_norms_of_updates():
         state = final("cfl", world, eps1=eps1 * mean, eps2=eps2 * longest, t0=0)
         assert state.server.cluster.any() == split
     near(final("cfl", world).server.largest[:2], [longest, -1.0])
+
+
+@pytest.mark.parametrize("t0", [3, 4])
+def test_relative_bounds_of_cfl_are_shares_of_a_median(t0):
+    """Of the longest updates of the first rounds, odd or even in number; until then it is FedAvg."""
+    world = worlds.ragged(rounds=t0 + 1, lr=0.1, lr_schedule="exponential", lr_decay=0.8, **DOUBLE)
+    start, longest = tree_map(torch.Tensor.double, world.model.initial(0)), []
+    for done in range(1, t0 + 2):
+        state = replayed(worlds.method("fedavg"), world, done)["state"]
+        moved = flat(tree_map(torch.sub, state.trained, everyone(world, 0).replicate(start)))
+        longest.append(np.linalg.norm(moved, axis=1).max())
+        start = state.server.theta
+    mean = np.linalg.norm(everyone(world, 0).weights.numpy() @ moved)
+    typical, last = np.median(longest[:t0]), longest[-1]
+    assert np.abs(np.delete(np.sort(longest[:t0]), t0 // 2 if t0 % 2 else []) / typical - 1).min() > 0.01
+    for eps1, eps2, split in ((1.001, 0.999, True), (0.999, 0.999, False), (1.001, 1.001, False)):
+        given = {"relative": True, "t0": t0, "eps1": eps1 * mean / typical, "eps2": eps2 * last / typical}
+        server = final("cfl", world, **given).server
+        assert server.cluster.any() == split
+        near(server.largest, longest[:t0], 1e-9)
 
 
 def test_cfl_waits_for_all_members_with_images():
@@ -872,6 +1026,26 @@ def test_fedrod_predicts_by_the_sum():
     private = {name.removeprefix("private."): t for name, t in theta.items() if name.startswith("private.")}
     expected = world.model(generic, x) + world.model(generic | private, x)
     torch.testing.assert_close(method.predict(theta, x, At(world.model, Bundle(), Bundle(), None)), expected)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 1.0])
+def test_fedrod_with_a_private_head_of_zeros_predicts_generically(gamma):
+    """At the start, and later where the steps are too small to see."""
+    world = worlds.ragged(lr=1e-30)
+    method, context, x = (
+        worlds.method("fedrod", private_start="zero", gamma=gamma),
+        At(world.model, Bundle(), Bundle(), None),
+        world.data.batch(world.data.test[1]).x,
+    )
+    last = final("fedrod", world, private_start="zero", gamma=gamma)
+    assert last.clients.private["private.head.weight"].any()
+    for state in (method.setup(everyone(world, 0)), last):
+        theta = row(method.personal(everyone(world, 0), state), 1)
+        assert torch.equal(method.predict(theta, x, context), world.model(method.global_model(state), x))
+    method = worlds.method("fedrod")
+    state = method.setup(everyone(world, 0))  # a copy doubles what is predicted
+    theta = row(method.personal(everyone(world, 0), state), 1)
+    assert torch.equal(method.predict(theta, x, context), 2 * world.model(method.global_model(state), x))
 
 
 def test_fedrod_may_keep_its_generic_heads():

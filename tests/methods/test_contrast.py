@@ -11,12 +11,15 @@ import torch
 import worlds
 from torch import nn
 
+from fedgrid.engine.federation import Federation, Traffic
 from fedgrid.engine.loop import Loop
 from fedgrid.engine.method import At, Batch
-from fedgrid.engine.rounds import everyone, federate
+from fedgrid.engine.rounds import everyone, federate, participants
 from fedgrid.engine.stacked import Stacked
 from fedgrid.methods.common import banks
 from fedgrid.methods.common.banks import against, bank_contrast, centres, clustered, listed, padded
+from fedgrid.methods.common.finch import partitions
+from fedgrid.methods.common.losses import model_contrast
 from fedgrid.methods.common.prototypes import aggregate, contrast
 from fedgrid.methods.fedccl import FedCCL
 from fedgrid.models.base import Network
@@ -66,6 +69,29 @@ def at(model, server, **client):
 
 def final(name, world, **settings):
     return federate(worlds.method(name, **settings), world).progress.state
+
+
+def played(method, world):
+    """The state before the first round and after each, with the models as they left local training."""
+    with torch.no_grad():
+        states = [method.setup(everyone(world, 0))]
+        for number in range(world.training.rounds):
+            ids = participants(world, number)
+            fed = Federation(world, ids, number, Traffic.none(world.data.clients, world.device))
+            states.append(states[-1].scatter(ids, method.round(fed, states[-1].gather(ids))))
+    return states
+
+
+def traffic(name, world, **settings):
+    """Rounds, directions, clients and bytes."""
+    rows = federate(worlds.method(name, **settings), world).progress.record.rows
+    return [(number, what, list(ids), list(sent)) for number, what, ids, sent in rows if what.startswith("bytes")]
+
+
+def means_by_class(fed, theta, unit=False):
+    """Every client's class means under its model of a stack; of what is a unit vector each, where asked."""
+    found = [(nn.functional.normalize(z, dim=1) if unit else z, y) for z, y in fed.representations(theta)]
+    return [{c: z[y == c].mean(dim=0) for c in y.unique().tolist()} for z, y in found]
 
 
 # FedPCL
@@ -147,6 +173,60 @@ def test_fedpcl_prototypes_count_each_client_once():
     present = state.server.has.double()
     mean = (state.server.sets * present.unsqueeze(2)).sum(dim=0) / present.sum(dim=0).unsqueeze(1)
     near(state.server.prototypes, mean, 1e-6)
+
+
+def test_fedpcl_serves_each_client_its_own_prototypes():
+    """Which differ from the global ones in what they predict."""
+    world = worlds.ragged(dtype="float64", lr=0.3)
+    method, fed = worlds.method("fedpcl", temperature=0.5), everyone(world, 3)
+    outcome = federate(method, world).progress
+    state = outcome.state
+    own = means_by_class(fed, state.clients.theta, unit=True)
+    served = method.personal(fed, state)
+    assert not any(torch.allclose(means, state.server.prototypes) for means in served["own.means"])
+    assert torch.equal(served["own.has"], fed.counts > 0)
+    correct = []
+    for i, index in enumerate(world.data.test):
+        for c, mean in own[i].items():
+            near(served["own.means"][i, c], mean, 1e-12)
+        batch, classes = world.data.batch(index), sorted(own[i])
+        z = world.model.features({name: t[i] for name, t in state.clients.theta.items()}, batch.x)
+        far = torch.cdist(nn.functional.normalize(z, dim=1), torch.stack([own[i][c] for c in classes]))
+        correct.append((torch.tensor(classes)[far.argmin(dim=1)] == batch.y).double().mean().item())
+    found = {metric: values for number, metric, _, values in outcome.record.rows if number == 3}
+    near(found["accuracy_personal"], correct, 1e-6)
+
+
+def test_fedpcl_remembers_the_sets_of_idle_clients():
+    world = worlds.ragged(participation=0.4, rounds=4)
+    states, fed = played(worlds.method("fedpcl"), world), everyone(world, 0)
+    for t, (before, after) in enumerate(itertools.pairwise(states)):
+        active = torch.zeros(5, dtype=torch.bool).index_fill(0, participants(world, t), True)
+        for name in ("sets", "has"):
+            assert torch.equal(before.server[name][~active], after.server[name][~active])
+        assert torch.equal(after.server.has[active], (fed.counts > 0)[active])
+        assert all(not torch.equal(before.server.sets[i], after.server.sets[i]) for i in active.nonzero())
+    assert not active.all() and after.server.has[~active].any()  # some idle clients have sent before
+
+
+@pytest.mark.parametrize("with_ce", [False, True])
+def test_fedpcl_that_averages_takes_own_prototypes_under_the_average(with_ce):
+    world = worlds.ragged()
+    method, fed = worlds.method("fedpcl", average=True, with_ce=with_ce), everyone(world, 3)
+    state = played(method, world)[-1]
+    served = method.personal(fed, state)
+    for name, t in state.server.theta.items():
+        assert torch.equal(served[name], t.expand_as(served[name]))
+    for i, own in enumerate(means_by_class(fed, fed.replicate(state.server.theta), unit=True)):
+        assert served["own.has"][i].nonzero().squeeze(1).tolist() == sorted(own)
+        for c, mean in own.items():
+            near(served["own.means"][i, c], mean, 1e-6)
+            assert (state.server.sets[i, c] - mean).abs().max() > 1e-4  # under its own model they were others
+    if with_ce:
+        assert method.global_model(state) is state.server.theta
+    else:
+        assert method.global_model(state) is None
+    assert "own.means" not in worlds.method("fedpcl", average=True, readout="head").personal(fed, state)
 
 
 # FedProc
@@ -248,6 +328,35 @@ def test_fpl_clusters_many_clients():
     state = final("fpl", worlds.world(pairs, rounds=1))
     numbers = state.server.held.sum(dim=1)
     assert (numbers[:2] >= 1).all() and (numbers[:2] <= 6).all() and (numbers[2:] == 0).all()
+
+
+def test_fpl_serves_the_means_of_finchs_clusters():
+    pairs = [worlds.draw([0, 1, 1], start=25 * i) for i in range(12)]
+    world = worlds.world(pairs, rounds=2, dtype="float64")
+    state = played(worlds.method("fpl"), world)[-1]
+    own = means_by_class(everyone(world, 2), state.trained)
+    for c in (0, 1):
+        points = torch.stack([means[c] for means in own]).numpy()
+        labels = partitions(points)[-1]
+        expected = np.stack([points[labels == q].mean(axis=0) for q in range(labels.max() + 1)])
+        assert len(expected) >= 2
+        near(state.server.vectors[c][state.server.held[c]], expected, 1e-12)
+
+
+def test_fpl_with_a_class_that_one_client_holds():
+    clients = [worlds.draw([0, 1, 0, 1], start=30 * i) for i in range(5)] + [worlds.draw([0, 7, 7])]
+    world = worlds.world(clients, rounds=3)
+    states = played(worlds.method("fpl"), world)
+    for state in states[1:]:
+        assert state.server.held.sum(dim=1)[[2, 7]].tolist() == [0, 1]
+        mean = means_by_class(everyone(world, 3), state.trained)[5][7]
+        near(state.server.vectors[7, state.server.held[7]], mean[None], 1e-5)
+        assert all(t.isfinite().all() for t in leaves(state.server))
+
+
+def test_fpl_without_its_losses_sends_what_fedavg_does():
+    world = worlds.ragged(participation=0.6)
+    assert traffic("fpl", world, contrast=0.0, pull=0.0) == traffic("fedavg", world) != traffic("fpl", world)
 
 
 def test_fpl_keeps_the_clusters_of_a_class_that_nobody_brings():
@@ -354,6 +463,28 @@ def test_fedccl_with_early_exit():
     assert len(clustered(points, **worlds.method("fedccl", early_exit=True).how)) == 4
 
 
+def test_fedccl_that_stops_at_once_has_finchs_first_clusters():
+    points = directions(0, 4, 20, 25, 100, 106, 130, 133)
+    method = worlds.method("fedccl", stop="first")
+    near(clustered(points, **method.how), points.unflatten(0, (4, 2)).mean(dim=1), 1e-12)
+    for number in (1, 2, 3):
+        near(clustered(points[::3][:number], **method.how), points[::3][:number].mean(dim=0, keepdim=True), 1e-12)
+    world = worlds.world([worlds.draw([i, i + 1] * 24, start=10 * i) for i in range(2)], dtype="float64", rounds=1)
+    (_, state), fed = played(method, world), everyone(world, 1)
+    bank, found = listed(state.server.vectors, state.server.held), fed.representations(state.trained)
+    for c in range(3):
+        fine = np.concatenate([first_clusters(z[y == c].numpy()) for z, y in found if (y == c).any()])
+        near(bank[c], fine, 1e-9)
+        near(state.server.prototypes[c], first_clusters(fine).mean(axis=0), 1e-9)
+    assert state.server.held.sum() > final("fedccl", world).server.held.sum()
+
+
+def first_clusters(points):
+    """Means of Γ_0."""
+    labels = partitions(points)[0]
+    return np.stack([points[labels == q].mean(axis=0) for q in range(labels.max() + 1)])
+
+
 def test_fedccl_of_one_client_that_averages_has_two_equal_contrasts():
     world = worlds.world([worlds.draw([0, 1, 2] * 5)], dtype="float64")
     both = {"average_local": True, "average_global": True}
@@ -404,7 +535,7 @@ Z = {"own": [[1.0, 2.0]], "server": [[2.0, 1.0]], "previous": [[-1.0, 1.0]]}
 GIVEN = {"prototypes": SHARED, "known": torch.tensor([True] * 3)}
 
 
-def model_contrast(previous):
+def compared(previous):
     own, server = ({"z": torch.tensor(Z[name]).double()} for name in ("own", "server"))
     context = at(Given(), GIVEN | {"theta": server, "weight": 0.55, "labels": 1.0}, previous={"z": previous})
     return own, context, Batch(torch.zeros(1, 2), torch.tensor([1]))
@@ -412,13 +543,13 @@ def model_contrast(previous):
 
 def test_fedssc_contrasts():
     method = worlds.method("fedssc")
-    own, context, batch = model_contrast(torch.tensor(Z["previous"]).double())
-    near(method.moon(own["z"], batch, context), 0.322094)
+    own, context, batch = compared(torch.tensor(Z["previous"]).double())
+    near(model_contrast(own["z"], batch.x, context, 0.5), 0.322094)
     near(method.with_shared(own["z"], batch.y, context.server), 0.390135)
     near(method.loss(own, batch, context), math.log(3) + 5 * 0.322094 + 0.55 * 0.390135, 1e-5)
-    own, context, batch = model_contrast(torch.tensor(Z["server"]).double())
+    own, context, batch = compared(torch.tensor(Z["server"]).double())
     z = own["z"].requires_grad_()
-    value = method.moon(z, batch, context)
+    value = model_contrast(z, batch.x, context, 0.5)
     near(value.detach(), 0.693147)
     near(torch.autograd.grad(value, z)[0], [[0.0, 0.0]], 1e-15)
 
@@ -436,11 +567,47 @@ def test_fedssc_contrasts():
 def test_fedssc_weight_falls(t, weight, total):
     ours = worlds.method("fedssc").weight(SimpleNamespace(round=t))
     near(ours, weight)
-    own, context, batch = model_contrast(torch.tensor(Z["previous"]).double())
+    own, context, batch = compared(torch.tensor(Z["previous"]).double())
     method = worlds.method("fedssc")
-    pulls = 5 * method.moon(own["z"], batch, context), method.with_shared(own["z"], batch.y, context.server)
+    pulls = 5 * model_contrast(own["z"], batch.x, context, 0.5), method.with_shared(own["z"], batch.y, context.server)
     near(1.2 + pulls[0] + ours * pulls[1], total)
     assert worlds.method("fedssc", end=1.0).weight(SimpleNamespace(round=t)) == 1.0
+
+
+def test_fedssc_follows_its_schedule():
+    """With a weight that falls to nothing after the first round, in which nothing is shared yet, it is MOON."""
+    world = worlds.world([worlds.draw([0] * 12 + [1] * 12), worlds.draw([1] * 11 + [2] * 13)], rounds=4)
+    moon = final("moon", world, mu=2.0, temperature=0.4).server.theta
+    for end, same in ((0.0, True), (1.0, False)):
+        ours = final("fedssc", world, mu_moon=2.0, temperature=0.4, end=end, decay=1).server
+        assert ours.known.any()
+        assert all(torch.equal(t, moon[name]) for name, t in ours.theta.items()) == same
+
+
+def test_fedssc_without_the_shared_contrast_sends_what_moon_does():
+    world = worlds.ragged(participation=0.6)
+    assert traffic("fedssc", world, mu_glob=0.0) == traffic("moon", world) != traffic("fedssc", world, minimum=1)
+
+
+@pytest.mark.parametrize(("name", "weight"), [("moon", "mu"), ("fedssc", "mu_moon")])
+def test_models_compared_with_are_in_evaluation_mode(name, weight):
+    """Batch norm takes the batch's statistics in what is trained, and its own in the other two."""
+    world = worlds.ragged(norm="batch", dropout=0.5, dtype="float64")
+    network, batch = world.model, world.data.batch(world.data.train[4])
+    theta, server, previous = (
+        {k: t.double() + (0.1 + t.abs() if k in network.statistics else 0) for k, t in network.initial(seed).items()}
+        for seed in range(3)
+    )
+    shared = {"prototypes": torch.zeros(10, 8).double(), "known": torch.zeros(10, dtype=torch.bool)}
+    given = shared | {"theta": server, "weight": 1.0, "labels": 1.0}
+    method = worlds.method(name, **{weight: 3.0, "temperature": 0.4})
+    value = method.loss(theta, batch, at(network.learning(5), given, previous=previous))
+    z = network.learning(5).features(theta, batch.x)
+    near_, far = (nn.functional.cosine_similarity(z, network.features(t, batch.x)) / 0.4 for t in (server, previous))
+    contrast = -(near_.exp() / (near_.exp() + far.exp())).log().mean()
+    plain = nn.functional.cross_entropy(network.learning(5).head(theta, z), batch.y)
+    near(value, plain + 3.0 * contrast, 1e-9)
+    assert not torch.allclose(z, network.features(theta, batch.x))
 
 
 def test_fedssc_with_the_rest_of_the_batch():
@@ -482,10 +649,22 @@ def test_fedssc_draws_among_those_that_have_enough():
     near(aggregate(means, torch.ones(2, 1).double(), torch.zeros(1, 2), ~TWO[:1])[0], [[2.0, 2.0]])
 
 
+def test_fedssc_that_draws_more_than_there_are_averages_all():
+    world = worlds.world([worlds.draw([0] * 4 + [1] * 3, start=20 * i) for i in range(3)])
+    several, all_, one = (final("fedssc", world, minimum=3, shared=k) for k in (99, None, 1))
+    for a, b in zip(leaves(several.server), leaves(all_.server), strict=True):
+        assert torch.equal(a, b)
+    assert not torch.equal(one.server.prototypes, all_.server.prototypes)
+    *_, before, after = played(worlds.method("fedssc", minimum=3, shared=99), world)
+    own = means_by_class(everyone(world, 3), after.trained)
+    near(after.server.prototypes[1], torch.stack([means[1] for means in own]).mean(dim=0), 1e-5)
+    assert not torch.equal(before.server.prototypes, after.server.prototypes)
+
+
 def test_fedssc_limits():
     method = worlds.method("fedssc", temperature=1e9)
-    own, context, batch = model_contrast(torch.tensor(Z["previous"]).double())
-    near(method.moon(own["z"], batch, context), math.log(2), 1e-6)
+    own, context, batch = compared(torch.tensor(Z["previous"]).double())
+    near(model_contrast(own["z"], batch.x, context, 1e9), math.log(2), 1e-6)
     near(method.with_shared(own["z"], batch.y, context.server), math.log(3), 1e-6)
     equal = Bundle(GIVEN | {"prototypes": torch.ones_like(SHARED)})
     near(worlds.method("fedssc").with_shared(own["z"], batch.y, equal), math.log(3), 1e-12)

@@ -18,15 +18,25 @@ def cell_frame(results: Results) -> pd.DataFrame:
 def client_series(results: Results) -> pd.DataFrame:
     """The accuracy that scores each cell, one row per (cell, round, client), with the client's number of test samples.
 
-    A cell without that metric, and a client without test samples, have no row.
+    A cell without that metric, and a client without test samples, have no row. Where models are scored after local
+    training, clients that sat a round out count there with the models that they hold.
     """
     cells = cell_frame(results)[[*CELL, "metric"]]
-    rows = results.rows[results.rows["metric"].isin(["test_samples", *cells["metric"]])]
+    rows = results.rows[results.rows["metric"].isin(["test_samples", "accuracy_personal", *cells["metric"]])]
     rows = rows.astype({name: "str" for name in [*ROW, "metric"]})
     samples = rows[rows["metric"] == "test_samples"].rename(columns={"value": "samples"})
     accuracy = rows.merge(cells, on=[*CELL, "metric"])
+    accuracy = pd.concat([accuracy, _held_by_idle(rows, accuracy)])
     accuracy = accuracy.rename(columns={"value": "accuracy"}).drop(columns="metric")
     return accuracy.merge(samples[[*CELL, "client", "samples"]], on=[*CELL, "client"], how="left")
+
+
+def _held_by_idle(rows: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `accuracy_personal` for the clients that lack one in a round with rows of `accuracy_trained`."""
+    trained = accuracy[accuracy["metric"] == "accuracy_trained"]
+    held = rows[rows["metric"] == "accuracy_personal"].merge(trained[[*CELL, "round"]].drop_duplicates())
+    client = [*CELL, "round", "client"]
+    return held[~pd.MultiIndex.from_frame(held[client]).isin(pd.MultiIndex.from_frame(trained[client]))]
 
 
 def over_clients(series: pd.DataFrame, by: list[str]) -> pd.DataFrame:

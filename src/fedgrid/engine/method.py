@@ -128,7 +128,8 @@ class Method(Component, abc.ABC):
     shares: ClassVar[str] = ""
     "What travels between clients and server, in words."
     down: ClassVar[str] = "|θ|"
-    "Numbers that a participant receives in a round, in |θ|, |φ|, |π|, C, k and |C_i|, its number of classes."
+    """Numbers that a participant receives in a round, in |θ|, |φ|, |π|, C, k and |C_i|, its number of classes; in M and
+    M_i, the numbers of vectors that the server has and that it sends, where these depend on the data."""
     up: ClassVar[str] = "|θ|"
     "Numbers that a participant sends in a round."
     identities: ClassVar[tuple[Identity, ...]] = ()

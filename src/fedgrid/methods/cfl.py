@@ -5,7 +5,7 @@ Constraints, TNNLS 2021. A cluster is cut in two by the cosines of its members' 
 ‖Δ_j‖ > ε₂; both children go on from their parent's model.
 
     s.server.cluster [N]    the number of each client's cluster
-    s.server.models [N, …]  the model of each client's cluster
+    s.server.models [K, …]  the clusters' models
     Δ_j                     what a participant's model has moved in local training
     s.server.largest        max_j ‖Δ_j‖ of each of the first t₀ rounds; −1 before
 
@@ -57,13 +57,8 @@ class CFL(Method):
         theta = fed.initial()
         largest = theta["head.weight"].new_full((max(1, self.t0),), -1.0, dtype=torch.float64)
         able = fed.counts.sum(dim=1) > 0
-        server = {
-            "cluster": torch.zeros_like(fed.ids),
-            "models": fed.replicate(theta),
-            "largest": largest,
-            "able": able,
-        }
-        return State().update(server=server)
+        server = {"cluster": torch.zeros_like(fed.ids), "largest": largest, "able": able}
+        return State().update(server=server | {"models": tree_map(lambda t: t.unsqueeze(0), theta)})
 
     def round(self, fed: Federation, s: State) -> State:
         start = fed.send(self.personal(fed, s))
@@ -81,14 +76,14 @@ class CFL(Method):
         return fed.weights if self.weighting == "count" else torch.full_like(fed.weights, 1 / fed.size)
 
     def averaged(self, fed: Federation, cluster: Tensor, theta: Tree, models: Tree) -> Tree:
-        """The models [N, …] of the clusters: the means of those who took part, where anyone did."""
-        found, number = cluster.unique(return_inverse=True)
-        shares = (cluster[fed.ids] == found.unsqueeze(1)) * self.member_weights(fed)
+        """The models [K, …] of the clusters: the means of those who took part, where anyone did."""
+        numbers = torch.arange(int(cluster.max()) + 1, device=cluster.device)
+        shares = (cluster[fed.ids] == numbers.unsqueeze(1)) * self.member_weights(fed)
         total = shares.sum(dim=1, keepdim=True)
-        means, fresh = combine(theta, shares / total.clamp(min=1e-300)), (total > 0)[number]
+        means, kept = combine(theta, shares / total.clamp(min=1e-300)), (total == 0).flatten().nonzero().flatten()
         return tree_map(
-            lambda m, old: torch.where(fresh.reshape(-1, *[1] * (m.dim() - 1)), m[number], old), means, models
-        )
+            lambda mean, old: mean.index_copy(0, kept, old[kept]), means, models
+        )  # a new one is no kept one
 
     def split(self, fed: Federation, cluster: Tensor, able: Tensor, products: Tensor, typical: Tensor) -> Tensor:
         """The clusters [N] after a round, from the inner products [n, n] of the participants' updates."""
@@ -108,7 +103,7 @@ class CFL(Method):
         return {"client": torch.arange(len(s.server.cluster)), "cluster": s.server.cluster}
 
     def personal(self, fed: Federation, s: State) -> Tree:
-        return tree_map(lambda t: t[fed.ids], s.server.models)
+        return tree_map(lambda t: t[s.server.cluster[fed.ids]], s.server.models)
 
 
 def two_groups(inner: Tensor) -> Tensor:

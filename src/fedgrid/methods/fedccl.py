@@ -36,7 +36,7 @@ from fedgrid.methods.common.banks import (
     vectors_of,
 )
 from fedgrid.methods.common.losses import cross_entropy
-from fedgrid.methods.common.prototypes import contrast, local_means, unknown
+from fedgrid.methods.common.prototypes import local_means, mean_contrast, unknown
 from fedgrid.methods.fedavg import FedAvg
 from fedgrid.tree import Tree
 
@@ -64,8 +64,8 @@ class FedCCL(FedAvg):
     "On: a client's local signals are its class means (Eq. 7; Table 7, Local, Avg)."
     average_global: bool = hp(False)
     "On: a global signal is the mean of all local signals (Eq. 12; Table 7, Global, Avg)."
-    stop: str = hp("kept", choices=("kept", "literal"))
-    "Which partition is a clustering's last: the one before a single cluster, or the single cluster too."
+    stop: str = hp("kept", choices=("kept", "literal", "first"))
+    "Which partition ends a clustering: the last before a single cluster, the single cluster too, or the very first."
     early_exit: bool = hp(False)
     "On: clusters that are farther apart than any linked points are not merged (default of FINCH's package)."
 
@@ -79,8 +79,8 @@ class FedCCL(FedAvg):
         if self.local:
             objective = objective + self.local * bank_contrast(z, batch.y, given.vectors, given.held, self.temperature)
         if self.global_:
-            total, samples = contrast(z, batch.y, given.prototypes, given.known, self.temperature)
-            objective = objective + self.global_ * total / samples.clamp(min=1)
+            shared = mean_contrast(z, batch.y, given.prototypes, given.known, self.temperature)
+            objective = objective + self.global_ * shared
         return objective
 
     def round(self, fed: Federation, s: State) -> State:
@@ -110,7 +110,8 @@ class FedCCL(FedAvg):
 
     @property
     def how(self) -> dict[str, bool]:
-        return {"early_exit": self.early_exit, "keep_one": self.stop == "literal"}
+        """How FINCH is to cluster."""
+        return {"early_exit": self.early_exit, "keep_one": self.stop == "literal", "only_first": self.stop == "first"}
 
     def clusters(self, s: State) -> dict[str, Tensor]:
         """The local signals, and the clusters whose means' mean is their class's global signal."""

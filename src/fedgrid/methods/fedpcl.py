@@ -97,11 +97,15 @@ class FedPCL(Method):
         return theta | {"own.means": means, "own.has": present} if self.readout == "prototype" else theta
 
     def global_model(self, s: State) -> Tree | None:
-        return s.server.theta if self.average else None
+        return s.server.theta if self.average and self.with_ce else None  # else its head was never trained
 
     def personal(self, fed: Federation, s: State) -> Tree:
-        theta = fed.replicate(s.server.theta) if self.average else s.clients.theta
-        return self.remembering(theta, s.server.sets[fed.ids], s.server.has[fed.ids])
+        if not self.average:
+            return self.remembering(s.clients.theta, s.server.sets[fed.ids], s.server.has[fed.ids])
+        theta = fed.replicate(s.server.theta)  # under which a client's own prototypes are others than it sent
+        if self.readout == "head" or not s.server.known.any():
+            return theta
+        return self.remembering(theta, unit_means(fed, theta), fed.counts > 0)
 
     def predict(self, theta: Tree, x: Tensor, at: At) -> Tensor:
         z = at.model.features(theta, x)

@@ -20,7 +20,7 @@ from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import At, Batch, Identity, State
 from fedgrid.methods.common.banks import unit_means
 from fedgrid.methods.common.losses import cross_entropy
-from fedgrid.methods.common.prototypes import aggregate, contrast, local_means, unknown
+from fedgrid.methods.common.prototypes import aggregate, local_means, mean_contrast, unknown
 from fedgrid.methods.fedavg import FedAvg
 from fedgrid.tree import Tree
 
@@ -54,8 +54,7 @@ class FedProc(FedAvg):
 
     def loss(self, theta: Tree, batch: Batch, at: At) -> Tensor:
         z, share = at.model.features(theta, batch.x), at.server.share
-        total, samples = contrast(z, batch.y, at.server.prototypes, at.server.known, self.temperature)
-        distance = total / samples.clamp(min=1)
+        distance = mean_contrast(z, batch.y, at.server.prototypes, at.server.known, self.temperature)
         return share * cross_entropy(at.model.head(theta, z), batch.y) + (1 - share) * distance
 
     def round(self, fed: Federation, s: State) -> State:

@@ -41,6 +41,7 @@ class FedSaC(PFedGraph):
     cite = "fedsac"
     shares = "θ, directions of features"
     up = "|θ| + 3·k"
+    matrices = ("graph", "similarity", "complementarity")
     identities = (
         Identity("pfedgraph", {"alpha": 0.0, "beta": 1.25}, {"alpha": 0.8}, exact=False),
         Identity("pfedgraph", {"until": 0.0, "beta": 1.25}, {"alpha": 0.8}, exact=False),
@@ -62,16 +63,12 @@ class FedSaC(PFedGraph):
     centred: bool = hp(True)
     "Directions of the features about their mean; off: about 0."
 
-    @property
-    def matrices(self) -> tuple[str, ...]:
-        return super().matrices + (("complementarity",) if self.alpha else ())
-
     def compared(self, fed: Federation, similar: Tensor, theta: Tree) -> dict[str, Tensor]:
         if not self.alpha:
             return super().compared(fed, similar, theta)
         found = fed.measure(theta, feature_moments)
         bases = directions(found.sums, found.squares, fed.counts.sum(dim=1), self.directions, self.centred)
-        bases = fed.upload(bases.type_as(theta["head.weight"]))
+        bases = fed.upload(bases.type_as(theta["head.weight"]), bases.any(dim=2))
         angles = {"principal": principal_angles, "greedy": greedy_angles}[self.angles](bases)
         shared = overlap(bases, angles)
         graph = self.mixing(fed.weights, similar, self.weight(fed.round, fed.training.rounds) * shared)

@@ -20,14 +20,14 @@ trained part goes up. `mu_moon` = 0 is the ablation without MOON, `mu_glob` = 0 
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cosine_similarity, normalize, one_hot
+from torch.nn.functional import normalize, one_hot
 
 from fedgrid.components import hp
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import At, Batch, Identity, State
 from fedgrid.methods.common.banks import EPS, against, average
-from fedgrid.methods.common.losses import cross_entropy
-from fedgrid.methods.common.prototypes import aggregate, contrast, local_means, unknown
+from fedgrid.methods.common.losses import cross_entropy, model_contrast
+from fedgrid.methods.common.prototypes import aggregate, local_means, mean_contrast, unknown
 from fedgrid.methods.fedavg import FedAvg
 from fedgrid.tree import Bundle, Tree
 
@@ -71,23 +71,16 @@ class FedSSC(FedAvg):
 
     def loss(self, theta: Tree, batch: Batch, at: At) -> Tensor:
         z = at.model.features(theta, batch.x)
-        moon = self.moon(z, batch, at) if self.mu_moon else 0.0
+        moon = model_contrast(z, batch.x, at, self.temperature) if self.mu_moon else 0.0
         objective = at.server.labels * cross_entropy(at.model.head(theta, z), batch.y) + self.mu_moon * moon
         if self.mu_glob:
             objective = objective + at.server.weight * self.with_shared(z, batch.y, at.server)
         return objective
 
-    def moon(self, z: Tensor, batch: Batch, at: At) -> Tensor:
-        """L_moon (Eq. 2)."""
-        others = [at.model.evaluating().features(model, batch.x) for model in (at.server.theta, at.client.previous)]
-        similarity = torch.stack([cosine_similarity(z, other) for other in others], dim=1)
-        return cross_entropy(similarity / self.temperature, torch.zeros_like(batch.y))
-
     def with_shared(self, z: Tensor, labels: Tensor, given: Bundle) -> Tensor:
         """L_glob (Eq. 3), or its alternatives with the rest of the batch."""
         if self.negatives == "shared":
-            total, samples = contrast(z, labels, given.prototypes, given.known, self.temperature)
-            return total / samples.clamp(min=1)
+            return mean_contrast(z, labels, given.prototypes, given.known, self.temperature)
         unit, itself = normalize(z, dim=1, eps=EPS), torch.eye(len(z), dtype=torch.bool, device=z.device)
         cosines = unit @ torch.cat([normalize(given.prototypes, dim=1, eps=EPS), unit]).T
         positive = torch.cat([one_hot(labels, len(given.known)).bool(), labels.unsqueeze(1) == labels], dim=1)
@@ -96,17 +89,23 @@ class FedSSC(FedAvg):
 
     def round(self, fed: Federation, s: State) -> State:
         theta, stage = fed.broadcast(s.server.theta), self.stage(fed)
-        fed.broadcast(s.server.prototypes, s.server.known)
         given = s.server | {"weight": self.weight(fed), "labels": 0.0 if stage == "extractor" else 1.0}
         loss = super().loss if stage == "head" else self.loss
         local = fed.train(theta, loss, server=given, clients=s.clients, part=stage)
+        sent = fed.upload({name: t for name, t in local.theta.items() if name.startswith(stage)})
+        server = {"theta": s.server.theta | fed.average(sent)}
+        if self.mu_glob and stage != "head":
+            server |= self.exchanged(fed, s, local.theta)
+        return s.update(server=server, clients={"previous": local.theta}, trained=local.theta)
+
+    def exchanged(self, fed: Federation, s: State, theta: Tree) -> dict[str, Tensor]:
+        """R after the round in which the clients had R and trained `theta`."""
+        fed.broadcast(s.server.prototypes, s.server.known)
         offered = fed.counts >= self.minimum
-        means = fed.upload(local_means(fed, local.theta), offered)  # Eq. 4
+        means = fed.upload(local_means(fed, theta), offered)  # Eq. 4
         drawn = self.drawn(fed, offered).double()
         prototypes, known = aggregate(means, drawn, s.server.prototypes, s.server.known)
-        sent = fed.upload({name: t for name, t in local.theta.items() if name.startswith(stage)})
-        server = {"theta": s.server.theta | fed.average(sent), "prototypes": prototypes, "known": known}
-        return s.update(server=server, clients={"previous": local.theta}, trained=local.theta)
+        return {"prototypes": prototypes, "known": known}
 
     def weight(self, fed: Federation) -> float:
         """μ_glob(t)."""

@@ -59,6 +59,8 @@ class FPL(FedAvg):
         return cross_entropy(at.model.head(theta, z), batch.y) + self.contrast * contrast + self.pull * pull
 
     def round(self, fed: Federation, s: State) -> State:
+        if not self.contrast and not self.pull:
+            return super().round(fed, s)
         fed.broadcast(s.server.vectors, s.server.held)
         after = super().round(fed, s)
         present = fed.counts > 0

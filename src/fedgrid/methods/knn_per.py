@@ -8,11 +8,12 @@ features and s_m = exp(−‖z − z_m‖²/(width·σ)).
     λ_i             theta["lam"]
 
 Readings. The store is filled at every evaluation under the global model, in evaluation mode and without augmentation.
-λ_i is, unless given, the one of 0, 0.1, …, 1 with most hits on the client's validation images, the smallest of several;
-a client that holds none asks its stored images (1000 at most) about each other, leaving each one out. The authors' code
-mixes raw logits instead of probabilities by accident (`mixing`) and chooses λ on the test images; pFedGraph's takes the
-softmax of Σ exp(−‖z − z_m‖²) as p_kNN (`votes`), which is nearly uniform for distant features. Distances enter less the
-smallest, which cancels. A limited store keeps a random part of the images. `trained` is FedAvg's local model.
+λ_i is, unless given, the one of 0, 0.1, …, 1 with most hits on the client's validation images (the partition's
+`validation`), the smallest of several, and 0.5 where it holds none; scores on these images then flatter the method. The
+authors' code mixes raw logits instead of probabilities by accident (`mixing`) and chooses λ on the test images;
+pFedGraph's takes the softmax of Σ exp(−‖z − z_m‖²) as p_kNN (`votes`), which is nearly uniform for distant features.
+Distances enter less the smallest, which cancels. A limited store keeps a random part of the images. `trained` is
+FedAvg's local model.
 """
 
 import torch
@@ -23,12 +24,11 @@ from fedgrid.components import hp
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import At, Batch, Identity, State
 from fedgrid.methods.fedavg import FedAvg
-from fedgrid.models.base import Network
-from fedgrid.tree import Tree, row
+from fedgrid.tree import Tree
 
 GRID = tuple(tenth / 10 for tenth in range(11))
-ASKED = 1000
-"Stored images, at most, that choose a client's λ."
+UNASKED = 0.5
+"λ of a client without validation images (FL-bench's and pFedGraph's codes: of all)."
 
 
 class KNNPer(FedAvg):
@@ -42,7 +42,7 @@ class KNNPer(FedAvg):
     neighbours: int = hp(10, low=1)
     "Number k of neighbours (pFedGraph's code; the authors' sweep 1 to 10)."
     lam: float | None = hp(None, low=0, high=1)
-    "Share λ of the neighbours; none: chosen for each client (pFedGraph's code: 0.5)."
+    "Share λ of the neighbours; none: chosen on each client's validation images, 0.5 without any."
     scale: float = hp(1.0, above=0)
     "Kernel scale σ (authors' code)."
     capacity: int | None = hp(None, low=1)
@@ -55,15 +55,17 @@ class KNNPer(FedAvg):
     def personal(self, fed: Federation, s: State) -> Tree:
         """The global model with each client's store and λ."""
         theta = fed.replicate(s.server.theta) | self.store(fed, s)
-        if self.lam is not None:
-            return theta | {"lam": theta["head.weight"].new_full((fed.size,), self.lam)}
-        held_out = [(fed.world.data.validation or [()] * fed.total)[i] for i in fed.ids.tolist()]
-        hits = torch.zeros(fed.size, len(GRID), dtype=torch.float64, device=fed.ids.device)
-        if any(len(images) for images in held_out):
-            hits = fed.test(theta, self.validated, images="validation").hits
-        for i in (i for i, images in enumerate(held_out) if not len(images)):
-            hits[i] = self.left_out(fed.model, row(theta, i))
-        return theta | {"lam": theta["head.weight"].new_tensor(GRID)[hits.argmax(dim=1)]}
+        return theta | {"lam": self.lambdas(fed, theta).type_as(theta["head.weight"])}
+
+    def lambdas(self, fed: Federation, theta: Tree) -> Tensor:
+        """λ [n]."""
+        held_out = fed.world.data.validation
+        fixed = torch.full_like(fed.weights, UNASKED if self.lam is None else self.lam)
+        if self.lam is not None or held_out is None:
+            return fixed
+        hits = fed.test(theta, self.validated, images="validation").hits
+        asked = fed.ids.new_tensor([len(held_out[i]) for i in fed.ids.tolist()]) > 0
+        return torch.where(asked, fixed.new_tensor(GRID)[hits.argmax(dim=1)], fixed)
 
     def store(self, fed: Federation, s: State) -> Tree:
         """Features and labels of the clients' training images in random order, padded to the largest store."""
@@ -79,11 +81,10 @@ class KNNPer(FedAvg):
         largest = int(fed.counts.sum(dim=1).max())
         return min(self.capacity or largest, largest)
 
-    def neighbourly(self, theta: Tree, z: Tensor, classes: int, stored: bool = False) -> Tensor:
-        """p_kNN [B, C] of features z, zero without neighbours; none is its own where z are the first `stored` ones."""
+    def neighbourly(self, theta: Tree, z: Tensor, classes: int) -> Tensor:
+        """p_kNN [B, C] of features z; zero without neighbours."""
         far = torch.cdist(z, theta["memory"]).square()
         far = torch.where(torch.arange(far.shape[1], device=z.device) < theta["stored"], far, torch.inf)
-        far = far.fill_diagonal_(torch.inf) if stored else far
         near, which = far.topk(min(self.neighbours, far.shape[1]), largest=False)
         kernel = -near if self.votes == "softmax" else (near[:, :1] - near) / (z.shape[1] * self.scale)
         weight = kernel.exp().nan_to_num(0.0)
@@ -104,12 +105,6 @@ class KNNPer(FedAvg):
     def validated(self, theta: Tree, batch: Batch, at: At) -> Tree:
         z = at.model.features(theta, batch.x)
         return {"hits": self.hits(at.model.head(theta, z), self.neighbourly(theta, z, at.model.classes), batch.y)}
-
-    def left_out(self, network: Network, theta: Tree) -> Tensor:
-        """Hits [11] of a client's first stored images, each judged by the others."""
-        z = theta["memory"][: min(ASKED, int(theta["stored"]))]
-        votes = self.neighbourly(theta, z, network.classes, stored=True)
-        return self.hits(network.head(theta, z), votes, theta["labels"][: len(z)])
 
     def predict(self, theta: Tree, x: Tensor, at: At) -> Tensor:
         z = at.model.features(theta, x)

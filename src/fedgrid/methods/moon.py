@@ -12,14 +12,12 @@ Before a client has trained, its previous model is θ⁰: the contrast is then l
 models compared with are in evaluation mode (no dropout, own batch-norm statistics), which PFLlib's are not.
 """
 
-import torch
 from torch import Tensor
-from torch.nn.functional import cosine_similarity
 
 from fedgrid.components import hp
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import At, Batch, Identity, State
-from fedgrid.methods.common.losses import cross_entropy
+from fedgrid.methods.common.losses import cross_entropy, model_contrast
 from fedgrid.methods.fedavg import FedAvg
 from fedgrid.tree import Tree
 
@@ -43,10 +41,8 @@ class Moon(FedAvg):
         return s.update(clients={"previous": fed.replicate(s.server.theta)})
 
     def loss(self, theta: Tree, batch: Batch, at: At) -> Tensor:
-        z, fixed = at.model.features(theta, batch.x), at.model.evaluating()
-        others = (fixed.features(model, batch.x) for model in (at.server.theta, at.client.previous))
-        similarity = torch.stack([cosine_similarity(z, other) for other in others], dim=1)
-        contrast = cross_entropy(similarity / self.temperature, torch.zeros_like(batch.y))
+        z = at.model.features(theta, batch.x)
+        contrast = model_contrast(z, batch.x, at, self.temperature)
         return cross_entropy(at.model.head(theta, z), batch.y) + self.mu * contrast
 
     def round(self, fed: Federation, s: State) -> State:

@@ -26,7 +26,7 @@ from fedgrid.components import hp
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import At, Batch, Identity, Method, State
 from fedgrid.methods.common.simplex import minimum
-from fedgrid.methods.common.subspaces import cosines, gram
+from fedgrid.methods.common.subspaces import cosines, gram, inner
 from fedgrid.tree import Tree, combine, tree_map
 
 ALONE = {"lam": 0.0, "threshold": 1.0}
@@ -39,6 +39,8 @@ class PFedGraph(Method):
     cite = "ye2023pfedgraph"
     score = "trained"
     shares = "θ"
+    matrices = ("graph", "similarity")
+    "What the server keeps of each two clients [N, N]; 0 where they have not met."
     identities = (
         Identity("local", ALONE | {"alpha": 1e-9}),
         Identity("fedavg", {"lam": 0.0, "alpha": 1e15}, exact=False),
@@ -67,11 +69,6 @@ class PFedGraph(Method):
         matrices = {name: torch.zeros_like(graph) for name in self.matrices} | {"graph": graph}
         return State().update(server=matrices, clients=clients)
 
-    @property
-    def matrices(self) -> tuple[str, ...]:
-        """What the server keeps of each two clients [N, N]."""
-        return "graph", "similarity"
-
     def parameters(self, fed: Federation, theta: Tree, layers: str = "all") -> Tree:
         """What is trained of θ (or of a stack), of some layers."""
         weights = [name for name, t in fed.initial().items() if name.endswith("weight") and t.dim() == 2]
@@ -84,16 +81,16 @@ class PFedGraph(Method):
         if not self.lam:
             return value
         target = at.client.target
-        inner, own, length = (
-            torch.stack([(a[name] * b[name]).sum() for name in target]).sum()
-            for a, b in ((theta, target), (theta, theta), (target, target))
-        )
-        length = length if self.pull == "mixture" else torch.ones_like(length)
-        return value - at.client.strength * inner / (own * length).clamp(min=1e-24).sqrt()
+        theta = {name: theta[name] for name in target}
+        length = inner(target, target) if self.pull == "mixture" else 1.0
+        size = (inner(theta, theta) * length).clamp(min=1e-24).sqrt()
+        return value - at.client.strength * inner(theta, target) / size
 
     def round(self, fed: Federation, s: State) -> State:
         received = fed.send(s.clients.theta)
-        target = fed.send(s.clients.target) if self.pull == "directions" else self.parameters(fed, received)
+        target = self.parameters(fed, received)
+        if self.pull == "directions":
+            target = fed.send(s.clients.target, s.clients.served[:, None])
         constants = {"target": target, "strength": self.lam * s.clients.served.type_as(received["head.weight"])}
         local = fed.train(received, self.loss, clients=constants)
         theta = fed.upload(local.theta)

@@ -12,11 +12,12 @@ momentum.
 Readings. The authors take one step with one random client at a time. Here all participants train the models of one Φ,
 and the server then takes a step for each, in random order, with the client's Δ_i and the Jacobian at the Φ of that
 moment (`server_step` sequential); `mean` is one step with the mean gradient. pFedGraph's code, FedSaC's baseline,
-trains one client a round: the study's `participation` says so. Clients train with the study's optimiser (authors: rate
-0.005), for a number of batches as in the paper, not for the study's epochs: in few of them h hardly learns. The bound
-`clip` is on the gradient of all of Φ, before decay; embeddings of other clients decay and coast on. Layers start as
-torch's do, embeddings from N(0, 1), so that generated weights have another scale than θ⁰, as in the authors' code.
-Statistics of batch norm cannot be generated and are averaged.
+trains one client a round, as does `training: {participation: …}` of the method in a study. Clients train with the
+study's optimiser (authors: rate 0.005), heads of `own_head` too, where the authors' clients keep one for these; and for
+a number of batches as in the paper, not for the study's epochs: in few of them h hardly learns. The bound `clip` is on
+the gradient of all of Φ, before decay; embeddings of other clients decay and coast on. Layers start as torch's do,
+embeddings from N(0, 1), so that generated weights have another scale than θ⁰, as in the authors' code. Statistics of
+batch norm cannot be generated and are averaged.
 """
 
 import math
@@ -61,7 +62,7 @@ class PFedHN(Method):
     own_head: bool = hp(False)
     "On: pFedHN-PC, only extractors are generated and clients keep their heads."
     local_steps: int | None = hp(50, low=0)
-    "Batches K that a client trains on (authors' code; pFedGraph's: 400); none means the study's local epochs."
+    "Batches K that a client trains on (authors' code; pFedGraph's: 400); none: as much as the study says."
 
     def made(self, fed: Federation) -> Tree:
         """θ⁰'s tensors that the hypernetwork generates: what is trained and shared."""

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import normalize, one_hot
 
 from fedgrid.methods.common.finch import cluster_means, partitions
-from fedgrid.methods.common.prototypes import FAR, class_means
+from fedgrid.methods.common.prototypes import FAR, class_means, summed_by_class
 from fedgrid.tree import Tree
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ def listed(vectors: Tensor, held: Tensor) -> list[Tensor]:
 
 def empty(theta: Tree) -> dict[str, Tensor]:
     """The bank of C classes before anyone has sent a vector."""
-    vectors, held = padded([row[:0].reshape(0, len(row)) for row in theta["head.weight"]])
-    return {"vectors": vectors, "held": held}
+    vectors = torch.zeros_like(theta["head.weight"]).unsqueeze(1)
+    return {"vectors": vectors, "held": vectors.any(dim=2)}
 
 
 def renewed(old: Sequence[Tensor], fresh: Sequence[Tensor]) -> list[Tensor]:
@@ -56,8 +56,6 @@ def grouped(points: Tensor, **how: bool) -> Tensor:
 
 def clustered(points: Tensor, **how: bool) -> Tensor:
     """The means [L, k] of those clusters."""
-    if not len(points):
-        return points
     return points.new_tensor(cluster_means(points.cpu().numpy(), grouped(points, **how).cpu().numpy()))
 
 
@@ -110,6 +108,6 @@ def unit_means(fed: "Federation", theta: Tree) -> Tensor:
 
     def sums(own: Tree, batch: "Batch", at: "At") -> dict[str, Tensor]:
         z = normalize(at.model.features(own, batch.x), dim=1, eps=EPS)
-        return {"sums": one_hot(batch.y, at.model.classes).to(z.dtype).T @ z}
+        return {"sums": summed_by_class(z, batch.y, at.model.classes)}
 
     return class_means(fed.measure(theta, sums).sums, fed.counts)

@@ -23,19 +23,23 @@ if TYPE_CHECKING:
 
 ROWS = 2048
 "Points whose distances to all others are in memory at a time."
+SMALLEST = 4
+"Fewer points are one cluster, whatever they are."
 ROUNDING = 1e-12
 "Cosines that differ by no more are equal."
 
 
-def partitions(points: np.ndarray, early_exit: bool = False, keep_one: bool = False) -> list[np.ndarray]:
+def partitions(
+    points: np.ndarray, early_exit: bool = False, keep_one: bool = False, only_first: bool = False
+) -> list[np.ndarray]:
     """Γ_0, Γ_1, …, from fine to coarse and nested: the cluster [n] of each of the points [n, k].
 
-    A coarser partition into a single cluster is thrown away, unless `keep_one`.
+    A coarser partition into a single cluster is thrown away, unless `keep_one`; `only_first` leaves it at Γ_0.
     """
     from scipy.sparse.csgraph import connected_components
 
     points = np.asarray(points, dtype=np.float64)
-    if len(points) < 2:
+    if len(points) < SMALLEST:
         return [np.zeros(len(points), dtype=np.int32)]
     found, centres, reach = [], points, None
     while True:
@@ -49,13 +53,15 @@ def partitions(points: np.ndarray, early_exit: bool = False, keep_one: bool = Fa
         if found and (number == len(centres) or (number == 1 and not keep_one)):
             return found
         found.append(of_centre[found[-1]] if found else of_centre)
-        if number == 1 or (early_exit and number == len(centres) - 1):
+        if number == 1 or only_first or (early_exit and number == len(centres) - 1):
             return found
         centres = cluster_means(points, found[-1])
 
 
 def cluster_means(points: np.ndarray, clusters: np.ndarray) -> np.ndarray:
     """The mean [L, k] of the points [n, k] of each of the clusters 0 … L − 1."""
+    if len(points) < SMALLEST and not clusters.any():  # most classes of most clients, where classes are many
+        return np.asarray(points, dtype=np.float64).mean(axis=0, keepdims=True) if len(points) else points
     from scipy.sparse import coo_array
 
     members = coo_array((np.ones(len(points)), (clusters, np.arange(len(points)))))

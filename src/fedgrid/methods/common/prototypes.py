@@ -70,3 +70,9 @@ def contrast(z: Tensor, labels: Tensor, prototypes: Tensor, known: Tensor, tempe
     counted = known[labels]
     value = torch.where(counted, torch.logsumexp(logits, dim=1) - own, 0.0)
     return value.sum(), counted.sum()
+
+
+def mean_contrast(z: Tensor, labels: Tensor, prototypes: Tensor, known: Tensor, temperature: float) -> Tensor:
+    """The mean of `contrast` over the samples that count; 0 where none does."""
+    total, samples = contrast(z, labels, prototypes, known, temperature)
+    return total / samples.clamp(min=1)

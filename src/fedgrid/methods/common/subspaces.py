@@ -16,6 +16,11 @@ COLUMNS = 2**16
 "Parameters that are multiplied at once, so that not all of them are copied to float64."
 
 
+def inner(first: Tree, second: Tree) -> Tensor:
+    """⟨first, second⟩ of two parameter sets with the same names."""
+    return torch.stack([(t * second[name]).sum() for name, t in first.items()]).sum()
+
+
 def gram(stack: Tree) -> Tensor:
     """Inner products [n, n] of a stack's rows over all its parameters; float64."""
     pieces = (piece.double() for t in leaves(stack) for piece in t.flatten(1).split(COLUMNS, dim=1))
