@@ -3,7 +3,7 @@
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,11 @@ def write_table(path: Path, table: pa.Table, metadata: dict[str, Any]) -> None:
     text = json.dumps(metadata, sort_keys=True, ensure_ascii=False)
     with replacing(path) as temporary:
         pq.write_table(table.replace_schema_metadata({METADATA: text}), temporary, compression="zstd")
+
+
+def beside(file: Path, kinds: Iterable[str]) -> list[Path]:
+    """The files of what is kept beside a cell's results in `file`: ``x.clusters.parquet`` beside ``x.parquet``."""
+    return [file.with_suffix(f".{kind}.parquet") for kind in kinds]
 
 
 def write_text(path: Path, text: str) -> None:

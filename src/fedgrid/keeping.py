@@ -10,7 +10,7 @@
 A table of a method that has nothing of a kind is empty. All are of the state after the last round.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,16 +20,17 @@ from fedgrid.engine.federation import Federation, World
 from fedgrid.engine.method import Method, State
 from fedgrid.engine.progress import Progress
 from fedgrid.engine.rounds import everyone
-from fedgrid.files import write_table
+from fedgrid.files import beside, write_table
+from fedgrid.settings import ARTIFACTS
 
 VECTOR = pa.list_(pa.float32())
 
 
-def keep(kinds: Iterable[str], out: Path, method: Method, world: World, progress: Progress) -> None:
+def keep(kinds: Sequence[str], out: Path, method: Method, world: World, progress: Progress) -> None:
     """Writes the tables of a cell whose results will stand in `out`, beside it: ``out.representations.parquet``."""
     fed = everyone(world, progress.rounds)
-    for kind in kinds:
-        write_table(out.with_suffix(f".{kind}.parquet"), TABLES[kind](method, fed, progress.state), {"kind": kind})
+    for kind, file in zip(kinds, beside(out, kinds), strict=True):
+        write_table(file, TABLES[kind](method, fed, progress.state), {"kind": kind})
 
 
 def _representations(method: Method, fed: Federation, s: State) -> pa.Table:
@@ -73,8 +74,6 @@ def _rows(vectors: Tensor) -> list:
     return list(vectors.float().cpu().numpy())
 
 
-TABLES: dict[str, Callable[[Method, Federation, State], pa.Table]] = {
-    "representations": _representations,
-    "cooperation": _cooperation,
-    "clusters": _clusters,
-}
+TABLES: dict[str, Callable[[Method, Federation, State], pa.Table]] = dict(
+    zip(ARTIFACTS, (_representations, _cooperation, _clusters), strict=True)
+)

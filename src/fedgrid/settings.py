@@ -2,6 +2,9 @@
 
 from fedgrid.components import Component, hp
 
+ARTIFACTS = ("representations", "cooperation", "clusters")
+"What a study may `keep` beside a cell's results."
+
 
 class Training(Component):
     """Rounds, participation and the local solver."""

@@ -190,6 +190,16 @@ def test_a_method_that_an_installed_package_announces(folder):
     assert run.returncode == 2 and "holds another cell" in run.stderr
 
 
+def test_artifacts_stand_beside_the_results(capsys, folder):
+    run = ["run", "cfl", *SMALL, "--out", "o.parquet", "--artifacts", "clusters"]
+    said(capsys, *run)
+    assert pq.read_table(folder / "o.clusters.parquet")["cluster"].to_pylist() == [0] * 4
+    assert "holds this cell already" in said(capsys, *run)
+    (folder / "o.clusters.parquet").unlink()
+    assert "holds this cell already" not in said(capsys, *run)
+    assert (folder / "o.clusters.parquet").is_file()
+
+
 def test_code_that_was_edited_since_planning_is_refused(capsys, folder):
     from fedgrid import cell
 

@@ -1,13 +1,18 @@
 """Tables beside a cell's results."""
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
 import worlds
+import yaml
 
 from fedgrid.engine.rounds import everyone, federate
-from fedgrid.keeping import TABLES, keep
+from fedgrid.grid import study
+from fedgrid.keeping import keep
+from fedgrid.settings import ARTIFACTS
 
 
 @pytest.fixture
@@ -15,8 +20,8 @@ def kept(tmp_path):
     def tables(name, world, **settings):
         method = worlds.method(name, **settings)
         progress = federate(method, world).progress
-        keep(TABLES, tmp_path / "cell.parquet", method, world, progress)
-        files = {kind: tmp_path / f"cell.{kind}.parquet" for kind in TABLES}
+        keep(ARTIFACTS, tmp_path / "cell.parquet", method, world, progress)
+        files = {kind: tmp_path / f"cell.{kind}.parquet" for kind in ARTIFACTS}
         return progress.state, {kind: pq.read_table(file).to_pydict() for kind, file in files.items()}
 
     return tables
@@ -89,3 +94,8 @@ def test_a_method_without_clusters_has_an_empty_table(kept):
     _, tables = kept("fedavg", worlds.ragged(rounds=1))
     assert tables["clusters"] == {"client": [], "label": [], "cluster": [], "vector": []}
     assert tables["cooperation"] == {"matrix": [], "client": [], "other": [], "value": []}
+
+
+def test_a_study_may_ask_for_all_of_them():
+    schema = yaml.safe_load(Path(study.__file__).with_name("study.schema.yaml").read_text(encoding="utf-8"))
+    assert tuple(schema["properties"]["keep"]["items"]["enum"]) == ARTIFACTS

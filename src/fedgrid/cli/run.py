@@ -12,12 +12,12 @@ import yaml
 from fedgrid.cli.parsing import with_examples
 from fedgrid.components import describe, parse_setting
 from fedgrid.errors import UserError
-from fedgrid.files import check_writable, read_metadata
+from fedgrid.files import beside, check_writable, read_metadata
 from fedgrid.grid.catalog import description
 from fedgrid.grid.cells import Cell
 from fedgrid.grid.study import PUBLISHED, Study, data_root, resolved
 from fedgrid.loading import load, names
-from fedgrid.settings import Training
+from fedgrid.settings import ARTIFACTS, Training
 
 EXAMPLES = """
   fedgrid run fedavg --data digits --partition dirichlet --beta 0.1 --clients 8 --rounds 20 --seed 0
@@ -40,6 +40,8 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--features", metavar="BACKBONE", help="train on frozen features, such as vit_tiny_patch16_224")
     parser.add_argument("--model-set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the model")
     parser.add_argument("--out", type=Path, help="result file (default: its place in the store)")
+    text = "a table to keep beside the results"
+    parser.add_argument("--artifacts", action="append", choices=ARTIFACTS, default=[], help=text)
     parser.add_argument("--results", default="results", help="folder of the store (default: results)")
     parser.add_argument("--data-root", help="where data sets lie (default: $FEDGRID_DATA)")
     parser.add_argument("--no-download", action="store_true", help="never touch the network")
@@ -100,6 +102,7 @@ def _study(arguments: argparse.Namespace) -> dict[str, Any]:
         "model": {"name": arguments.model} | model_settings,
         "training": _typed(training, {k: v for k, v in given.items() if k in ours}, set()),
         "seeds": [arguments.seed],
+        "keep": arguments.artifacts,
     }
 
 
@@ -139,6 +142,8 @@ def _finished(out: Path, cell: Cell) -> bool:
     found = read_metadata(out)["key"]
     if found != cell.key:
         raise UserError(f"--out: {out} holds another cell ({found}, not {cell.key}); delete it or name another file")
+    if not all(file.is_file() for file in beside(out, cell.keep)):
+        return False
     print(f"{out} holds this cell already")
     return True
 

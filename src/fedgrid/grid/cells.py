@@ -18,6 +18,7 @@ from typing import Any
 from fedgrid.components import resolve
 from fedgrid.data.base import PARTS, Form
 from fedgrid.errors import UserError
+from fedgrid.files import beside
 from fedgrid.grid.identity import digest, fingerprint
 from fedgrid.loading import load
 
@@ -146,7 +147,7 @@ class Cell:
     @property
     def files(self) -> list[Path]:
         """Its results, and what is kept beside them."""
-        return [self.file, *(self.file.with_suffix(f".{kind}.parquet") for kind in self.keep)]
+        return [self.file, *beside(self.file, self.keep)]
 
     @property
     def done(self) -> bool:

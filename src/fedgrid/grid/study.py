@@ -126,7 +126,7 @@ def resolved(study: Mapping[str, Any]) -> Study:
     for one in data:
         cells.check_fit(one, partitions, model, [seed for _, seed, _ in seeds])
     grid = cells.grid(store, methods, data, partitions, model, seeds)
-    found = Study(study, common, methods, model, [replace(cell, keep=tuple(study["keep"])) for cell in grid])
+    found = Study(study, common, methods, model, [replace(cell, keep=tuple(study.get("keep", ()))) for cell in grid])
     _check_data(found)
     return found
 
