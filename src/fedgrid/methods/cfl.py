@@ -80,10 +80,9 @@ class CFL(Method):
         numbers = torch.arange(int(cluster.max()) + 1, device=cluster.device)
         shares = (cluster[fed.ids] == numbers.unsqueeze(1)) * self.member_weights(fed)
         total = shares.sum(dim=1, keepdim=True)
-        means, kept = combine(theta, shares / total.clamp(min=1e-300)), (total == 0).flatten().nonzero().flatten()
-        return tree_map(
-            lambda mean, old: mean.index_copy(0, kept, old[kept]), means, models
-        )  # a new one is no kept one
+        means = combine(theta, shares / total.clamp(min=1e-300))
+        absent = (total == 0).flatten().nonzero().flatten()  # no cluster that has just split off is among them
+        return tree_map(lambda mean, old: mean.index_copy(0, absent, old[absent]), means, models)
 
     def split(self, fed: Federation, cluster: Tensor, able: Tensor, products: Tensor, typical: Tensor) -> Tensor:
         """The clusters [N] after a round, from the inner products [n, n] of the participants' updates."""
