@@ -11,12 +11,12 @@ Qiao, Le, Zhang, Adhikary, Zhang & Hong, FedCCL: Federated Dual-Clustered Featur
 
 Readings. "Until there is only one cluster left", read literally, would always end with one cluster, which is the
 averaged variant; as in the code that the sentence paraphrases, that last partition is thrown away: `stop`. The losses
-are means over the batch, as the cross entropy is, not sums; and every cosine is divided by the temperature that
-Eqs. 16–17 leave out. Eq. 15 says "averaged" and prints a sum; under cosines the two are one. A client's own signals are
-in the bank that it contrasts with. In the first round there are none. A class that no participant has keeps its signals
-of an earlier round. The averaged variants keep both losses. With the global contrast alone, local signals go up but not
-down; with neither, the method is FedAvg. The paper focuses on the local models, after training; its curves on one
-common test set fit the global one.
+are means over the batch, as the cross entropy is, not sums (`reduction`); and every cosine is divided by the
+temperature that Eqs. 16–17 leave out. Eq. 15 says "averaged" and prints a sum; under cosines the two are one. A
+client's own signals are in the bank that it contrasts with. In the first round there are none. A class that no
+participant has keeps its signals of an earlier round. The averaged variants keep both losses. With the global contrast
+alone, local signals go up but not down; with neither, the method is FedAvg. The paper focuses on the local models,
+after training; its curves on one common test set fit the global one.
 """
 
 from torch import Tensor
@@ -60,6 +60,8 @@ class FedCCL(FedAvg):
     "Weight a_G of the contrast with the global signals (Eq. 18); 0: local only."
     temperature: float = hp(0.07, above=0)
     "Temperature τ of both contrasts (paper)."
+    reduction: str = hp("mean", choices=("mean", "sum"))
+    "Of both contrasts over a batch: mean, or the sum that Eqs. 16–17 print."
     average_local: bool = hp(False)
     "On: a client's local signals are its class means (Eq. 7; Table 7, Local, Avg)."
     average_global: bool = hp(False)
@@ -76,11 +78,13 @@ class FedCCL(FedAvg):
     def loss(self, theta: Tree, batch: Batch, at: At) -> Tensor:
         z, given = at.model.features(theta, batch.x), at.server
         objective = cross_entropy(at.model.head(theta, z), batch.y)
+        times = given.known[batch.y].sum() if self.reduction == "sum" else 1.0  # samples that are contrasted
         if self.local:
-            objective = objective + self.local * bank_contrast(z, batch.y, given.vectors, given.held, self.temperature)
+            own = bank_contrast(z, batch.y, given.vectors, given.held, self.temperature)
+            objective = objective + self.local * times * own
         if self.global_:
             shared = mean_contrast(z, batch.y, given.prototypes, given.known, self.temperature)
-            objective = objective + self.global_ * shared
+            objective = objective + self.global_ * times * shared
         return objective
 
     def round(self, fed: Federation, s: State) -> State:
