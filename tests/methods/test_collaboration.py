@@ -682,7 +682,7 @@ def stepped(**settings):
     ids, delta = torch.tensor([0]), {"x": doubles([1, -0.5, 0.5])}
     speed = tree_map(torch.zeros_like, phi)
     with torch.no_grad():
-        return Linear(**(plain | settings)).learned(phi, speed, ids, delta, np.arange(1))
+        return Linear(**(plain | settings)).learned(phi, speed, ids, delta, torch.arange(1))
 
 
 def test_a_step_of_a_linear_hypernetwork():
@@ -699,7 +699,7 @@ def test_a_step_of_a_linear_hypernetwork():
 
 
 def test_momentum_and_decay_of_the_hypernetwork_are_torchs():
-    """Two clients in turn against torch.optim.SGD; the idle embedding decays and coasts."""
+    """Two clients in turn, at half the rate each, against torch.optim.SGD; the idle embedding decays and coasts."""
     settings = {"momentum": 0.9, "decay": 0.01, "server_lr": 0.1, "clip": 2.0, "embedding_lr": 0.03}
     random = np.random.default_rng(5)
     start = {"embedding": random.normal(size=(3, 2)), "A": random.normal(size=(4, 2))}
@@ -707,11 +707,11 @@ def test_momentum_and_decay_of_the_hypernetwork_are_torchs():
     ours = tree_map(torch.from_numpy, start)
     method, ids = Linear(**settings), torch.tensor([0, 2])
     ours, _ = method.learned(
-        ours, tree_map(torch.zeros_like, ours), ids, {"x": torch.from_numpy(delta)}, np.array(order)
+        ours, tree_map(torch.zeros_like, ours), ids, {"x": torch.from_numpy(delta)}, torch.tensor(order)
     )
     theirs = {name: torch.tensor(t, requires_grad=True) for name, t in start.items()}
-    groups = [{"params": [theirs["A"]]}, {"params": [theirs["embedding"]], "lr": 0.03}]
-    descent = torch.optim.SGD(groups, lr=0.1, momentum=0.9, weight_decay=0.01)
+    groups = [{"params": [theirs["A"]]}, {"params": [theirs["embedding"]], "lr": 0.03 / 2}]
+    descent = torch.optim.SGD(groups, lr=0.1 / 2, momentum=0.9, weight_decay=0.01)
     for place in order:
         descent.zero_grad()
         made = theirs["A"] @ theirs["embedding"][ids[place]]
@@ -771,7 +771,8 @@ def test_rounds_of_pfedhn_are_torchs(kind, clip):
     start, norms, orders = everyone(world, 0).initial(), [], []
     statistics = {name: start[name] for name in world.model.statistics}
     theirs = Layers(method.setup(everyone(world, 0)).server.phi, depth=2)
-    descent = torch.optim.SGD(theirs.parameters(), lr=0.05, momentum=0.8, weight_decay=0.01)
+    rate = 0.05 / 3 if kind == "sequential" else 0.05
+    descent = torch.optim.SGD(theirs.parameters(), lr=rate, momentum=0.8, weight_decay=0.01)
     for done in (1, 2):
         fed = everyone(world, done - 1)
         made = {name: t.detach().unflatten(1, start[name].shape) for name, t in theirs(fed.ids).items()}

@@ -9,20 +9,20 @@ momentum.
     Δ_i       delta, a constant
     π_i       s.clients.head, where a client keeps its head (pFedHN-PC: `own_head`)
 
-Readings. The authors take one step with one random client at a time. Here all participants train the models of one Φ,
+Readings. The authors take one step with one random client at a time. Here all n participants train the models of one Φ,
 and the server then takes a step for each, in random order, with the client's Δ_i and the Jacobian at the Φ of that
-moment (`server_step` sequential); `mean` is one step with the mean gradient. pFedGraph's code, FedSaC's baseline,
-trains one client a round, as does `training: {participation: …}` of the method in a study. Clients train with the
-study's optimiser (authors: rate 0.005), heads of `own_head` too, where the authors' clients keep one for these; and for
-a number of batches as in the paper, not for the study's epochs: in few of them h hardly learns. The bound `clip` is on
-the gradient of all of Φ, before decay; embeddings of other clients decay and coast on. Layers start as torch's do,
-embeddings from N(0, 1), so that generated weights have another scale than θ⁰, as in the authors' code. Statistics of
-batch norm cannot be generated and are averaged.
+moment (`server_step` sequential); `mean` is one step with the mean gradient. Each of the n steps is by 1/n of the rate:
+whole ones, with Δ_i that know nothing of each other and the momentum of 0.9, added up until the models were no numbers
+(digits, 8 clients). pFedGraph's code, FedSaC's baseline, trains one client a round, as does `training: {participation:
+…}` of the method in a study. Clients train with the study's optimiser (authors: rate 0.005), heads of `own_head` too,
+where the authors' clients keep one for these; and for a number of batches as in the paper, not for the study's epochs:
+in few of them h hardly learns. The bound `clip` is on the gradient of all of Φ, before decay; embeddings of other
+clients decay and coast on. Layers start as torch's do, embeddings from N(0, 1), so that generated weights have another
+scale than θ⁰, as in the authors' code. Statistics of batch norm cannot be generated and are averaged.
 """
 
 import math
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -48,7 +48,7 @@ class PFedHN(Method):
     depth: int = hp(3, low=0)
     "Layers behind its first one (authors' code)."
     server_lr: float = hp(0.01, low=0)
-    "Step size of the hypernetwork (authors' code)."
+    "Step size of the hypernetwork, of all of a round's steps together (authors' code)."
     embedding_lr: float | None = hp(None, low=0)
     "Step size of the embeddings; none: the same."
     momentum: float = hp(0.9, low=0, high=1)
@@ -77,7 +77,7 @@ class PFedHN(Method):
         phi = {"embedding": theta["head.weight"].new_tensor(embedding)}
         for name, rows, columns in widths:
             for kind, shape in (("weight", (rows, columns)), ("bias", (rows,))):
-                unit = 2 * fed.random(f"hypernetwork {name}.{kind}").random(shape, dtype=np.float32) - 1
+                unit = 2 * fed.random(f"hypernetwork {name}.{kind}").random(shape, dtype="float32") - 1
                 phi[f"{name}.{kind}"] = theta["head.weight"].new_tensor(unit / math.sqrt(columns))
         server = {"phi": phi, "speed": tree_map(torch.zeros_like, phi)}
         server["statistics"] = {name: theta[name] for name in fed.model.statistics}
@@ -97,28 +97,29 @@ class PFedHN(Method):
         theta = fed.train(start, self.loss, steps=self.local_steps).theta
         delta = fed.upload({name: start[name] - theta[name] for name in self.made(fed)})
         means = fed.average(fed.upload({name: theta[name] for name in s.server.statistics}))
-        order = fed.random("order").permutation(fed.size)
+        order = fed.ids.new_tensor(fed.random("order").permutation(fed.size))
         phi, speed = self.learned(s.server.phi, s.server.speed, fed.ids, delta, order)
         clients = {"head": part(theta, "head")} if self.own_head else {}
         server = {"phi": phi, "speed": speed, "statistics": means}
         return s.update(server=server, clients=clients, trained=theta)
 
-    def learned(self, phi: Tree, speed: Tree, ids: Tensor, delta: Tree, order: np.ndarray) -> tuple[Tree, Tree]:
-        """Φ and its momentum after the steps for clients `ids` [n], which trained models by −Δ."""
-        places, phi, speed = ids.new_tensor(order), tree_map(torch.clone, phi), tree_map(torch.clone, speed)
-        for rows in places.unsqueeze(1) if self.server_step == "sequential" else [places]:
+    def learned(self, phi: Tree, speed: Tree, ids: Tensor, delta: Tree, order: Tensor) -> tuple[Tree, Tree]:
+        """Φ and its momentum after the steps for clients `ids` [n], which trained models by −Δ, in this `order` [n]."""
+        phi, speed = tree_map(torch.clone, phi), tree_map(torch.clone, speed)
+        steps = order.unsqueeze(1 if self.server_step == "sequential" else 0)
+        for rows in steps:
             _, pull = torch.func.vjp(lambda phi, ids=ids[rows]: self.generate(phi, ids, delta), phi)
-            self.descend(phi, speed, pull({name: t[rows] / len(rows) for name, t in delta.items()})[0])
+            self.descend(phi, speed, pull({name: t[rows] / len(rows) for name, t in delta.items()})[0], 1 / len(steps))
         return phi, speed
 
-    def descend(self, phi: Tree, speed: Tree, slope: Tree) -> None:
-        """A step in place, since Φ is a hundred times larger than a model."""
+    def descend(self, phi: Tree, speed: Tree, slope: Tree, share: float) -> None:
+        """A step by a share of the rates, in place, since Φ is a hundred times larger than a model."""
         lengths = [torch.linalg.vector_norm(g, dim=-1).double().square().sum() for g in leaves(slope)]
         scale = (self.clip / torch.stack(lengths).sum().sqrt().clamp(min=1e-12)).clamp(max=1)
         rates = {"embedding": self.server_lr if self.embedding_lr is None else self.embedding_lr}
         for name, g in slope.items():
             speed[name].mul_(self.momentum).add_(g.mul_(scale)).add_(phi[name], alpha=self.decay)
-            phi[name].sub_(speed[name], alpha=rates.get(name, self.server_lr))
+            phi[name].sub_(speed[name], alpha=share * rates.get(name, self.server_lr))
 
     def personal(self, fed: Federation, s: State) -> Tree:
         made = self.generate(s.server.phi, fed.ids, fed.replicate(self.made(fed)))
