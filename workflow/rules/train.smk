@@ -1,5 +1,6 @@
 # One job per cell.
 WARM = warm.Worker()
+CELL = f"{STORE}/cells/{{method}}/{{data}}/{{heterogeneity}}/s{{seed}}-{{key}}"
 HOW = ("checkpoint_every", "device", "executor", "client_chunk")
 
 
@@ -7,11 +8,7 @@ rule train:
     input:
         lambda w: unless_built(CELLS[w.key].done, CELLS[w.key].split.file, *CELLS[w.key].split.data.files.values()),
     output:
-        multiext(
-            f"{STORE}/cells/{{method}}/{{data}}/{{heterogeneity}}/s{{seed}}-{{key}}",
-            ".parquet",
-            *[f".{kind}.parquet" for kind in STUDY.text["keep"]],
-        ),
+        multiext(CELL, ".parquet", *[f".{kind}.parquet" for kind in STUDY.text["keep"]]),
     log:
         f"{STORE}/logs/cells/{{method}}/{{data}}/{{heterogeneity}}/s{{seed}}-{{key}}.log",
     conda:
@@ -22,13 +19,14 @@ rule train:
         runtime=COMPUTE["minutes"],
     params:
         client=str(warm.CLIENT),
+        out=lambda wildcards, output: output[0],
         job=lambda wildcards: canonical(CELLS[wildcards.key].job()),
         # no outputs: they outlive an attempt that failed
         checkpoint=f"{STORE}/checkpoints/{{key}}.pt",
         status=f"{STORE}/status/{{key}}.json",
         how=" ".join(f"--{name.replace('_', '-')} {COMPUTE[name]}" for name in HOW),
     shell:
-        "logged {log:q} python -S -E {params.client:q} fedgrid.cell {params.job:q} --out {output[0]:q}"
+        "logged {log:q} python -S -E {params.client:q} fedgrid.cell {params.job:q} --out {params.out:q}"
         " --checkpoint {params.checkpoint:q} --status {params.status:q} {params.how} --threads {threads}"
 
 
