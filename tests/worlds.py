@@ -9,7 +9,7 @@ from fedgrid.data.digits import Digits
 from fedgrid.engine.data import ClientData
 from fedgrid.engine.federation import World, dtype_of
 from fedgrid.engine.loop import Loop
-from fedgrid.engine.rounds import federate
+from fedgrid.engine.rounds import everyone, federate
 from fedgrid.loading import load
 from fedgrid.models.mlp import MLP
 from fedgrid.settings import Training
@@ -63,3 +63,14 @@ def method(name, **settings):
 def run(name, where, **settings):
     """All rounds of a method; the outcome."""
     return federate(method(name, **settings), where)
+
+
+def final(name, where, **settings):
+    """The state after all rounds."""
+    return run(name, where, **settings).progress.state
+
+
+def personal(name, where, **settings):
+    """The models that all clients hold after all rounds."""
+    with torch.no_grad():
+        return method(name, **settings).personal(everyone(where, where.training.rounds), final(name, where, **settings))

@@ -190,6 +190,13 @@ def test_a_method_that_an_installed_package_announces(folder):
     assert run.returncode == 2 and "holds another cell" in run.stderr
 
 
+@pytest.mark.parametrize("kind", ["methods", "models", "partition", "data"])
+def test_every_component_is_listed(capsys, kind):
+    command = {"partition": "partitions", "data": "datasets"}.get(kind, kind)
+    said_ = said(capsys, command)
+    assert names(kind) and all(f"{name}:" in said_ for name in names(kind))
+
+
 def test_artifacts_stand_beside_the_results(capsys, folder):
     run = ["run", "cfl", *SMALL, "--out", "o.parquet", "--artifacts", "clusters"]
     said(capsys, *run)

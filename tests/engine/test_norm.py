@@ -13,8 +13,8 @@ from fedgrid.engine.stacked import Stacked
 from fedgrid.errors import UserError
 from fedgrid.loading import load
 from fedgrid.models.cnn import CNN
+from fedgrid.models.common.norm import BatchNorm, is_statistic
 from fedgrid.models.mlp import MLP
-from fedgrid.models.norm import BatchNorm, is_statistic
 
 EXECUTORS = pytest.mark.parametrize("executor", [Loop, Stacked])
 

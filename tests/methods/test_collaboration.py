@@ -16,6 +16,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 from sklearn.neighbors import KNeighborsClassifier
 from torch import nn
 from torch.nn.functional import cross_entropy
+from worlds import final, personal
 
 from fedgrid.engine.federation import Federation, Traffic
 from fedgrid.engine.loop import Loop
@@ -63,16 +64,6 @@ def all_near(ours, theirs, tolerance=1e-6):
 
 def doubles(*rows):
     return torch.tensor(rows, dtype=torch.float64)
-
-
-def final(name, world, **settings):
-    return federate(worlds.method(name, **settings), world).progress.state
-
-
-def personal(name, world, **settings):
-    method = worlds.method(name, **settings)
-    with torch.no_grad():
-        return method.personal(everyone(world, world.training.rounds), final(name, world, **settings))
 
 
 def scores(name, world, metric="accuracy_personal", **settings):

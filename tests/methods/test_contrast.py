@@ -10,6 +10,7 @@ import pytest
 import torch
 import worlds
 from torch import nn
+from worlds import final
 
 from fedgrid.engine.federation import Federation, Traffic
 from fedgrid.engine.loop import Loop
@@ -65,10 +66,6 @@ def directions(*degrees):
 
 def at(model, server, **client):
     return At(model, Bundle(server), Bundle(client), None)
-
-
-def final(name, world, **settings):
-    return federate(worlds.method(name, **settings), world).progress.state
 
 
 def played(method, world):

@@ -3,20 +3,11 @@
 import pytest
 import torch
 import worlds
+from worlds import final, personal
 
 from fedgrid.engine.executor import Pass
 from fedgrid.engine.rounds import everyone, federate
 from fedgrid.tree import leaves
-
-
-def final(name, world, **settings):
-    return federate(worlds.method(name, **settings), world).progress.state
-
-
-def personal(name, world, **settings):
-    method = worlds.method(name, **settings)
-    with torch.no_grad():
-        return method.personal(everyone(world, world.training.rounds), final(name, world, **settings))
 
 
 def near(ours, theirs, tolerance=1e-6):

@@ -15,7 +15,7 @@ from fedgrid.engine.executor import Executor, Loss, Measurement, Pass, Step, Tra
 from fedgrid.engine.method import At, Batch
 from fedgrid.engine.optimizers import Optimizer, study_optimizer
 from fedgrid.models.base import Network
-from fedgrid.models.norm import variances
+from fedgrid.models.common.norm import variances
 from fedgrid.randomness import generator
 from fedgrid.settings import Training
 from fedgrid.tree import Bundle, Tree, leaves, tree_map, weighted_sum

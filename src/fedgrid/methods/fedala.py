@@ -22,7 +22,7 @@ from fedgrid.components import hp
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import At, Batch, Identity, State
 from fedgrid.methods.fedavg import FedAvg
-from fedgrid.models.norm import is_statistic
+from fedgrid.models.common.norm import is_statistic
 from fedgrid.tree import Tree, leaves, tree_map
 
 WINDOW = 10

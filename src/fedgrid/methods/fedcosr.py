@@ -26,7 +26,7 @@ from fedgrid.engine.method import At, Batch, Identity, Method, State
 from fedgrid.methods.common.losses import cross_entropy
 from fedgrid.methods.common.prototypes import aggregate, contrast, local_means, unknown
 from fedgrid.models.base import part
-from fedgrid.models.norm import is_statistic
+from fedgrid.models.common.norm import is_statistic
 from fedgrid.tree import Bundle, Tree, blend, tree_map
 
 OVERWRITE = {"gamma": 1e9, "alpha": 0.0}

@@ -16,7 +16,7 @@ from torch import Tensor
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import Identity, State
 from fedgrid.methods.fedavg import FedAvg
-from fedgrid.models.norm import is_statistic
+from fedgrid.models.common.norm import is_statistic
 from fedgrid.tree import tree_map
 
 

@@ -19,6 +19,7 @@ FedAvg's local model.
 import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
+from torch.nn.utils.rnn import pad_sequence
 
 from fedgrid.components import hp
 from fedgrid.engine.federation import Federation
@@ -69,17 +70,12 @@ class KNNPer(FedAvg):
 
     def store(self, fed: Federation, s: State) -> Tree:
         """Features and labels of the clients' training images in random order, padded to the largest store."""
-        memory = s.server.theta["head.weight"].new_zeros(fed.size, self.room(fed), fed.model.width)
-        labels, stored = fed.ids.new_zeros(memory.shape[:2]), torch.zeros_like(fed.ids)
-        for i, (z, y) in enumerate(fed.representations(fed.replicate(s.server.theta))):
-            rows = fed.random(f"memory {fed.ids[i]}").permutation(len(y))[: self.capacity]
-            memory[i, : len(rows)], labels[i, : len(rows)], stored[i] = z[rows], y[rows], len(rows)
-        return {"memory": memory, "labels": labels, "stored": stored}
-
-    def room(self, fed: Federation) -> int:
-        """Places of the largest store."""
-        largest = int(fed.counts.sum(dim=1).max())
-        return min(self.capacity or largest, largest)
+        kept = []
+        for i, (z, y) in zip(fed.ids.tolist(), fed.representations(fed.replicate(s.server.theta)), strict=True):
+            rows = fed.random(f"memory {i}").permutation(len(y))[: self.capacity]
+            kept.append((z[rows], y[rows]))
+        memory, labels = (pad_sequence(list(part), batch_first=True) for part in zip(*kept, strict=True))
+        return {"memory": memory, "labels": labels, "stored": fed.ids.new_tensor([len(y) for _, y in kept])}
 
     def neighbourly(self, theta: Tree, z: Tensor, classes: int) -> Tensor:
         """p_kNN [B, C] of features z; zero without neighbours."""

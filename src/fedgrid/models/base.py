@@ -15,7 +15,7 @@ from torch.func import functional_call
 
 from fedgrid.components import Component, hp
 from fedgrid.errors import UserError
-from fedgrid.models.norm import BatchNorm, is_statistic, named_layers, noting
+from fedgrid.models.common.norm import BatchNorm, is_statistic, named_layers, noting
 from fedgrid.randomness import generator, uniform
 
 PARTS = ("extractor", "head")
@@ -48,7 +48,7 @@ class Model(Component, abc.ABC):
     def network(self, shape: tuple[int, int, int], classes: int) -> "Network":
         """The model for images of `shape` and a number of `classes`; UserError where the images are too small.
 
-        Layers must be pure functions of their parameters: no running statistics of their own (`models.norm.BatchNorm`
+        Layers must be pure functions of their parameters: no running statistics of their own (`common.norm.BatchNorm`
         in place of torch's) and no dropout (the setting `dropout` draws from the client's and batch's generator).
         """
         if min(shape[:2]) < self.smallest:

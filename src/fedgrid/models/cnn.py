@@ -8,7 +8,8 @@ from torch import nn
 
 from fedgrid.components import hp
 from fedgrid.models.base import Model
-from fedgrid.models.norm import KINDS, norm
+from fedgrid.models.common.blocks import pooled_convolution
+from fedgrid.models.common.norm import KINDS
 
 
 class CNN(Model):
@@ -23,9 +24,8 @@ class CNN(Model):
     def extractor(self, shape: tuple[int, int, int]) -> nn.Module:
         height, width, colours = shape
         left = [((side - 4) // 2 - 4) // 2 for side in (height, width)]
-        # ReLU and max-pooling commute, bit for bit; pooling first leaves a quarter of the numbers to the ReLU
         wide = 2 * self.channels
-        first = [nn.Conv2d(colours, self.channels, 5), *norm(self.norm, self.channels), nn.MaxPool2d(2), nn.ReLU()]
-        second = [nn.Conv2d(self.channels, wide, 5), *norm(self.norm, wide), nn.MaxPool2d(2), nn.ReLU()]
+        first = pooled_convolution(colours, self.channels, 5, self.norm)
+        second = pooled_convolution(self.channels, wide, 5, self.norm)
         last = [nn.Linear(wide * left[0] * left[1], self.features), nn.ReLU()]
         return nn.Sequential(*first, *second, nn.Flatten(), *last)

@@ -10,7 +10,8 @@ from torch import nn
 from fedgrid.components import hp
 from fedgrid.errors import UserError
 from fedgrid.models.base import Model
-from fedgrid.models.norm import KINDS, norm
+from fedgrid.models.common.blocks import pooled_convolution
+from fedgrid.models.common.norm import KINDS
 
 
 class ConvNet(Model):
@@ -32,7 +33,6 @@ class ConvNet(Model):
         layers = []
         for block in range(self.blocks):
             wide = self.channels * 2**block
-            # ReLU and max-pooling commute, bit for bit; pooling first leaves a quarter of the numbers to the ReLU
-            layers += [nn.Conv2d(before, wide, 3, padding=1), *norm(self.norm, wide), nn.MaxPool2d(2), nn.ReLU()]
+            layers += pooled_convolution(before, wide, 3, self.norm, padding=1)
             before = wide
         return nn.Sequential(*layers, nn.Flatten(), nn.Linear(before * left[0] * left[1], self.features), nn.ReLU())

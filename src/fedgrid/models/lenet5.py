@@ -9,6 +9,7 @@ from torch import nn
 
 from fedgrid.components import hp
 from fedgrid.models.base import Model
+from fedgrid.models.common.blocks import pooled_convolution
 
 PLANES = 6, 16
 WIDTH = 120
@@ -27,7 +28,7 @@ class LeNet5(Model):
         left = [((side - 4) // 2 - 4) // 2 for side in (height, width)]
         convolutions, before = [], colours
         for after in PLANES:
-            convolutions += [nn.Conv2d(before, after, 5), nn.MaxPool2d(2), nn.ReLU()]  # ReLU and pooling commute
+            convolutions += pooled_convolution(before, after, 5)
             before = after
         first = [nn.Linear(before * left[0] * left[1], WIDTH), nn.ReLU()]
         return nn.Sequential(*convolutions, nn.Flatten(), *first, nn.Linear(WIDTH, self.features), nn.ReLU())

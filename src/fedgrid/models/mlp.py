@@ -9,7 +9,7 @@ from torch import nn
 
 from fedgrid.components import hp
 from fedgrid.models.base import Model
-from fedgrid.models.norm import KINDS, norm
+from fedgrid.models.common.norm import KINDS, norm
 
 
 class MLP(Model):
