@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,17 +31,21 @@ from fedgrid.engine.rounds import Outcome, Saving, Terminated, federate
 from fedgrid.engine.stacked import Stacked, batches_per_call
 from fedgrid.errors import UserError, complain
 from fedgrid.files import write_table
+from fedgrid.gpus import own_card
 from fedgrid.grid.identity import fingerprint
 from fedgrid.keeping import keep
-from fedgrid.loading import load
-from fedgrid.reporting import Report, Status
+from fedgrid.loading import load, locate
+from fedgrid.reporting import MAXRSS_UNIT, Report, Status
 from fedgrid.settings import Training
 
 FLOPS_OF_OVERHEAD, CLIENTS_WORTH_A_CALL = 4e6, 6
 "Where a stack of clients is faster on a processor: measured by benchmarks/throughput.py, see benchmarks/results."
 TERMINATED = 75
-"Exit code of a cell that SIGTERM ended: with its checkpoint written, the same command goes on."
-MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
+"Exit code of a cell that a signal of `ASKED_TO_END` ended: with its checkpoint written, the same command goes on."
+ASKED_TO_END = (signal.SIGTERM, signal.SIGUSR1)
+"What schedulers send before a time limit."
+OF_MEMORY = ("out of memory", "allocate memory")
+"Words of errors that torch raises for lack of memory."
 Tell = Callable[[Progress, str], None]
 
 
@@ -56,13 +60,23 @@ class Compute:
     "``loop``, ``stacked``, or what `executor_for` finds."
     client_chunk: int | str = "auto"
     "Clients that the stacked executor trains together; auto: as many as fit into memory."
+    gpu_share: int = 1
+    "Cells that compute on one GPU at a time."
 
 
 def run(
     job: Mapping[str, Any], out: Path, saving: Saving, compute: Compute | None = None, tell: Tell | None = None
 ) -> Outcome:
-    """Trains the cell of a job and writes its results to `out`; the checkpoint is removed at the end."""
+    """Trains the cell of a job and writes its results to `out`; the checkpoint is removed at the end.
+
+    On a machine with GPUs it first takes a place on one of them, and waits for it; see `fedgrid.gpus`.
+    """
     compute = compute or Compute()
+    with own_card(compute.device, compute.gpu_share):
+        return _run(job, out, saving, compute, tell)
+
+
+def _run(job: Mapping[str, Any], out: Path, saving: Saving, compute: Compute, tell: Tell | None) -> Outcome:
     torch.set_num_threads(compute.threads)
     _check_code(job)
     spec = job["spec"]
@@ -72,7 +86,7 @@ def run(
     world = _world(job, compute)
     outcome = federate(method, world, saving, tell)
     if signal.getsignal(signal.SIGTERM) is _terminate:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # what is left takes less time than doing a round again
+        _ignore()  # what is left takes less time than doing a round again
     _check_code(job)
     keep(job["keep"], out, method, world, outcome.progress)
     write_table(out, outcome.progress.record.table(), _metadata(job, method, world, outcome))
@@ -83,8 +97,8 @@ def run(
 def _check_code(job: Mapping[str, Any]) -> None:
     """Raises UserError where the code is no longer that of the cell's key: its result would bear a false name."""
     code = job["code"]
-    file = Path(code["file"]) if code["file"] else None
-    if fingerprint(code["module"], file, code["also"]) != code["fingerprint"]:
+    _, module, file = locate("methods", code["reference"])
+    if fingerprint(module, file, code["also"]) != code["fingerprint"]:
         raise UserError("the code was edited since this cell was planned: run the same command again")
 
 
@@ -156,13 +170,34 @@ def processor() -> str:
 
 
 def heed_sigterm() -> None:
-    """From now on SIGTERM breaks off the round at hand, once; `federate` keeps what was reached."""
-    signal.signal(signal.SIGTERM, _terminate)
+    """From now on SIGTERM, or SIGUSR1, breaks off the round at hand, once; `federate` keeps what was reached."""
+    for number in ASKED_TO_END:
+        signal.signal(number, _terminate)
 
 
 def _terminate(*_: object) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _ignore()
     raise Terminated
+
+
+def _ignore() -> None:
+    for number in ASKED_TO_END:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _note(status: Status, reason: str) -> None:
+    """Notes why the cell failed, where that can be written; the reason is said in the log as well."""
+    try:
+        status.failed(reason)
+    except UserError as error:  # a full disk may have been the reason
+        complain(error)
+
+
+def _of_memory(error: Exception) -> bool:
+    """Whether memory, the processor's or the GPU's, was lacking; torch says so in several ways."""
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in OF_MEMORY)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -177,8 +212,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--executor", default="auto")
     parser.add_argument("--client-chunk", default="auto")
+    parser.add_argument("--gpu-share", type=int, default=1)
     arguments = parser.parse_args(argv)
-    compute = Compute(arguments.device, arguments.threads, arguments.executor, arguments.client_chunk)
+    compute = Compute(**{field.name: getattr(arguments, field.name) for field in fields(Compute)})
     job = json.loads(arguments.job)
     rounds = job["spec"]["training"]["rounds"]
     status, report = Status(arguments.status, rounds), Report("", rounds, sys.stdout)
@@ -190,14 +226,16 @@ def main(argv: list[str] | None = None) -> int:
     saving = Saving(arguments.checkpoint, job["key"], arguments.checkpoint_every)
     heed_sigterm()
     try:
+        status.running()
         outcome = run(job, arguments.out, saving, compute, tell)
     except UserError as error:
-        status.failed(str(error))
+        _note(status, str(error))
         return complain(error)
     except (Terminated, KeyboardInterrupt):
+        status.interrupted()
         return TERMINATED
     except Exception as error:
-        status.failed(f"{type(error).__name__}: {error}")
+        _note(status, f"{'out of memory: ' if _of_memory(error) else ''}{type(error).__name__}: {error}")
         raise
     status.done()
     print(f"{outcome.status} {outcome.reason}".strip())

@@ -5,8 +5,10 @@ group ``fedgrid.methods``.
 """
 
 import functools
+import hashlib
 import importlib
 import importlib.util
+import os
 import pkgutil
 import sys
 from importlib.metadata import entry_points
@@ -19,6 +21,8 @@ from fedgrid.errors import UserError, nearest
 
 OUTSIDE = "fedgrid_outside_"
 "Prefix of the module name of a method in a file outside any package."
+CODE = "FEDGRID_CODE"
+"Environment variable: the folder in which a run keeps the code that it began with, see `fedgrid.grid.pin`."
 KINDS = {"methods": "method", "data": "data set", "partition": "partition", "models": "model"}
 
 
@@ -33,6 +37,8 @@ def locate(kind: str, reference: str) -> tuple[str, str, Path | None]:
     """(name, module, file) of a component named by `reference`; `file` is None inside the package."""
     if kind == "methods" and reference.endswith(".py"):
         file = Path(reference)
+        kept = copy_of(file.parent, Path(os.environ[CODE])) / file.name if CODE in os.environ else file
+        file = kept if kept.is_file() else file
         if not file.is_file():
             raise UserError(f"method '{reference}': there is no such file")
         if not file.stem.isidentifier():
@@ -49,6 +55,11 @@ def locate(kind: str, reference: str) -> tuple[str, str, Path | None]:
             raise UserError(f"method '{reference}': its module {module} is not installed")
         return reference, module, Path(spec.origin)
     return reference, f"fedgrid.{kind}.{reference}", None
+
+
+def copy_of(folder: Path, code: Path) -> Path:
+    """Where the kept code of a run, in the folder `code`, holds the copy of a folder outside the package."""
+    return code / "outside" / hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]
 
 
 def load(kind: str, reference: str) -> type[Component]:

@@ -2,7 +2,9 @@
 
 import json
 import os
+import resource
 import socket
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -11,6 +13,8 @@ from fedgrid.files import write_text
 
 if TYPE_CHECKING:
     from fedgrid.engine.progress import Progress
+
+MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
 
 
 class Report:
@@ -54,25 +58,38 @@ class Report:
 
 
 class Status:
-    """A small file beside the store that says how a cell is doing; gone when the cell has its results."""
+    """A small file in the store that says how a cell is doing; gone when the cell has its results.
+
+    Holds `state` (running, failed or interrupted), `reason`, `round` and `rounds`, `seconds` of training so far,
+    `memory` (most so far, in MB), `host`, `pid`, `job` (of SLURM, or empty), `began` and `time` (since 1970).
+    """
 
     def __init__(self, file: Path, rounds: int):
-        self.file, self.rounds, self.written = file, rounds, 0.0
+        self.file, self.written = file, 0.0
+        who = {"pid": os.getpid(), "host": socket.gethostname(), "job": os.environ.get("SLURM_JOB_ID", "")}
+        self.facts: dict[str, Any] = who | {"round": 0, "rounds": rounds, "seconds": 0.0, "began": time.time()}
 
-    def running(self, progress: "Progress") -> None:
+    def running(self, progress: "Progress | None" = None) -> None:
         """Notes the round, at most once a second."""
+        if progress:
+            self.facts |= {"round": progress.rounds, "seconds": sum(progress.seconds.values())}
         if time.monotonic() - self.written >= 1:
-            self._write(state="running", round=progress.rounds)
+            self._write("running")
             self.written = time.monotonic()
 
     def failed(self, reason: str) -> None:
         """Notes why there are no results."""
-        self._write(state="failed", reason=reason)
+        self._write("failed", reason)
+
+    def interrupted(self) -> None:
+        """Notes that the cell was asked to end and can go on."""
+        self._write("interrupted")
 
     def done(self) -> None:
         """The results speak for themselves."""
         self.file.unlink(missing_ok=True)
 
-    def _write(self, **facts: Any) -> None:
-        who = {"rounds": self.rounds, "pid": os.getpid(), "host": socket.gethostname(), "time": time.time()}
-        write_text(self.file, json.dumps(facts | who))
+    def _write(self, state: str, reason: str = "") -> None:
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS_UNIT / 1e6
+        now = {"state": state, "reason": reason, "memory": memory, "time": time.time()}
+        write_text(self.file, json.dumps(self.facts | now))

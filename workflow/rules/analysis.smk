@@ -3,27 +3,15 @@ from itertools import product
 from pathlib import Path
 
 OUT = STUDY.folder
-VARIANTS = [method.variant.name for method in STUDY.methods]
-ABLATED = sorted({name for name in VARIANTS if VARIANTS.count(name) > 1})
-DATA_NAMES = [data.label for data in STUDY.data]
-
-# name -> (kind, file that it is drawn from, options); of the partitions, those of the first seed are pictured
-DRAWN = {f"curves-{d}": ("curves", f"{OUT}/results.parquet", {"data": d}) for d in DATA_NAMES}
-for m, d in product(ABLATED, DATA_NAMES):
-    DRAWN[f"ablation-{m}-{d}"] = ("ablation", f"{OUT}/results.parquet", {"method": m, "data": d})
-for cell in STUDY.cells:
-    if cell.seed == STUDY.text["seeds"][0]:
-        for kind in ("partition", "shares"):
-            name = f"{kind}-{cell.split.data.label}-{cell.heterogeneity}"
-            DRAWN[name] = (kind, cell.split.file, {"title": manifest.title(cell.split)})
+DRAWN = drawing.figures(STUDY)
 FIGURES = expand(f"{OUT}/figures/{{figure}}.svg", figure=DRAWN)
 
 
 rule results:
     input:
-        cells=[cell.file for cell in STUDY.cells],
-        manifest=MANIFEST,
-        analysis=ANALYSIS,
+        cells=RUN.waited,
+        manifest=RUN.manifest,
+        analysis=RUN.analysis,
     output:
         f"{OUT}/results.parquet",
     log:
@@ -37,7 +25,7 @@ rule results:
 rule tables:
     input:
         results=f"{OUT}/results.parquet",
-        analysis=ANALYSIS,
+        analysis=RUN.analysis,
     output:
         [f"{OUT}/tables/{name}.{kind}" for name, kind in product(["accuracy", "costs"], ["csv", "md", "tex", "html"])],
     log:
@@ -53,8 +41,8 @@ rule tables:
 rule figure:
     input:
         source=lambda wildcards: DRAWN[wildcards.figure][1],
-        manifest=MANIFEST,
-        analysis=ANALYSIS,
+        manifest=RUN.manifest,
+        analysis=RUN.analysis,
     output:
         multiext(f"{OUT}/figures/{{figure}}", ".svg", ".pdf", ".txt"),
     log:
@@ -74,7 +62,7 @@ rule report:
         results=f"{OUT}/results.parquet",
         tables=f"{OUT}/tables/accuracy.html",
         figures=FIGURES,
-        analysis=ANALYSIS,
+        analysis=RUN.analysis,
     output:
         f"{OUT}/report.html",
     log:
@@ -83,7 +71,7 @@ rule report:
         "../envs/fedgrid.yaml"
     params:
         tables=lambda wildcards, input: Path(input.tables).parent,
-        configfile=CONFIGFILE,
+        configfile=workflow.configfiles[-1],
     shell:
         "logged {log:q} python -m fedgrid.analysis.report {input.results:q} {output:q} --tables {params.tables:q}"
         " --figures {input.figures:q} --configfile {params.configfile:q}"

@@ -8,13 +8,25 @@ rule data:
         multiext(f"{STORE}/{{kind}}/{{data}}-{{key}}/", "train.parquet", "test.parquet"),
     log:
         f"{STORE}/logs/{{kind}}/{{data}}-{{key}}.log",
+    wildcard_constraints:
+        kind="data",
     priority: 20
     conda:
         "../envs/fedgrid.yaml"
     params:
-        job=lambda w: canonical(DATA[w.key].job(DATA_ROOT, STUDY.downloads, COMPUTE["device"], COMPUTE["threads"])),
+        job=lambda w: canonical(DATA[w.key].job(RUN.data_root, STUDY.downloads, COMPUTE["device"], COMPUTE["threads"])),
     shell:
         "logged {log:q} python -m fedgrid.prepare {wildcards.kind} {params.job:q}"
+
+
+# a backbone's pass over all images is no light work: where there is a cluster, it is done there
+use rule data as features with:
+    wildcard_constraints:
+        kind="features",
+    resources:
+        mem_mb=COMPUTE["memory"],
+        runtime=COMPUTE["minutes"],
+        gpu=GPU,
 
 
 rule partition:

@@ -1,19 +1,14 @@
-"""``fedgrid plan | status | prune``: what a study needs, has, and no longer needs."""
+"""``fedgrid plan | prune``: what a study needs and what no study needs any more."""
 
 import argparse
 import json
-import os
 import re
-import socket
 import time
-from collections import Counter
 from pathlib import Path
 
 from fedgrid.cli.parsing import with_examples
 from fedgrid.errors import UserError
-from fedgrid.files import read_metadata
 from fedgrid.grid import manifest
-from fedgrid.grid.cells import Cell
 from fedgrid.grid.study import Study, read, resolved
 
 DEFAULT = Path("config/study.yaml")
@@ -21,18 +16,14 @@ KEPT = (
     *("cells/**/*.parquet", "partitions/**/*.parquet", "partitions/**/*.json"),
     *("data/*/*.parquet", "features/*/*.parquet", "checkpoints/*", "status/*", "**/.*.tmp"),
 )
-MARKS = {"done": "✓", "diverged": "!", "running": "▶", "failed": "✗", "missing": "·"}
 
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
     text = "which cells of a study are cached and which are to run"
     plan = with_examples(commands, "plan", text, "fedgrid plan\nfedgrid plan --configfile config/mnist.yaml --cells")
     plan.add_argument("--cells", action="store_true", help="list every cell")
-    text = "done, running, failed and missing cells as a grid, one sign for each seed"
-    status = with_examples(commands, "status", text, "fedgrid status\nfedgrid status --configfile config/mnist.yaml")
-    for parser, call in ((plan, _plan), (status, _status)):
-        parser.add_argument("--configfile", type=Path, default=DEFAULT, help=f"the study (default: {DEFAULT})")
-        parser.set_defaults(call=call)
+    add_configfile(plan)
+    plan.set_defaults(call=_plan)
     text = "list the files of the store that no study needs, and delete them if asked"
     prune = with_examples(commands, "prune", text, "fedgrid prune\nfedgrid prune --configfile config/*.yaml --delete")
     prune.add_argument(
@@ -43,14 +34,19 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     prune.set_defaults(call=_prune)
 
 
-def _read(file: Path) -> Study:
+def add_configfile(parser: argparse.ArgumentParser) -> None:
+    """The option that names a study."""
+    parser.add_argument("--configfile", type=Path, default=DEFAULT, help=f"the study (default: {DEFAULT})")
+
+
+def read_study(file: Path) -> Study:
     from fedgrid.grid.validation import checked
 
     return resolved(checked(read(file)))
 
 
 def _plan(arguments: argparse.Namespace) -> int:
-    study = _read(arguments.configfile)
+    study = read_study(arguments.configfile)
     cells = {cell.key: cell for cell in study.cells}
     cached = {key for key, cell in cells.items() if cell.done}
     width = max(len(method.label) for method in study.methods)
@@ -61,56 +57,6 @@ def _plan(arguments: argparse.Namespace) -> int:
         print("\n".join(f"{'cached' if key in cached else 'to run'}  {cell.file}" for key, cell in cells.items()))
     print(f"{study.name}: {len(cells)} cells, {len(cached)} cached, {len(cells) - len(cached)} to run")
     return 0
-
-
-def _status(arguments: argparse.Namespace) -> int:
-    study = _read(arguments.configfile)
-    states = {cell.key: _state(cell, study.store) for cell in study.cells}
-    columns = list(dict.fromkeys((c.split.data.label, c.heterogeneity) for c in study.cells))
-    heads = [f"{data} {heterogeneity}" for data, heterogeneity in columns]
-    width = max(len(method.label) for method in study.methods)
-    print(" " * width, *heads, sep="  ")
-    for method in study.methods:
-        rows = [c for c in study.cells if c.method.label == method.label]
-        marks = ["".join(MARKS[states[c.key][0]] for c in rows if _column(c) == column) for column in columns]
-        print(f"{method.label:{width}}", *(f"{m:{len(h)}}" for m, h in zip(marks, heads, strict=True)), sep="  ")
-    counts = Counter(state for state, _ in states.values())
-    print(", ".join(f"{MARKS[state]} {counts[state]} {state}" for state in MARKS))
-    for cell in {c.key: c for c in study.cells}.values():
-        state, remark = states[cell.key]
-        if remark:
-            print(f"{state}: {cell.method.label}, {' '.join(_column(cell))}, seed {cell.seed}: {remark}")
-    return 0
-
-
-def _column(cell: Cell) -> tuple[str, str]:
-    return cell.split.data.label, cell.heterogeneity
-
-
-def _state(cell: Cell, store: Path) -> tuple[str, str]:
-    """The state of a cell (a key of MARKS) and what there is to say about it."""
-    if cell.done:
-        metadata = read_metadata(cell.file)
-        return ("done", "") if metadata["status"] == "ok" else (metadata["status"], metadata["reason"])
-    try:
-        noted = json.loads((store / "status" / f"{cell.key}.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return "missing", ""
-    if noted["state"] == "failed":
-        return "failed", noted["reason"]
-    if noted["host"] == socket.gethostname() and not _alive(noted["pid"]):
-        return "failed", f"was killed in round {noted['round']} of {noted['rounds']}; the next run continues it"
-    return "running", f"round {noted['round']} of {noted['rounds']}"
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # it lives, and belongs to somebody else
-        return True
-    return True
 
 
 def _prune(arguments: argparse.Namespace) -> int:
@@ -133,7 +79,7 @@ def _prune(arguments: argparse.Namespace) -> int:
 def _needed(arguments: argparse.Namespace) -> set[str]:
     """Keys that some study needs: those planned last in this results folder, and those named."""
     contents = [json.loads(f.read_text(encoding="utf-8")) for f in arguments.results.glob("*/manifest.json")]
-    contents += [manifest.content(_read(file)) for file in arguments.configfile]
+    contents += [manifest.content(read_study(file)) for file in arguments.configfile]
     return {key for content in contents for cell in content["cells"] for key in cell["needs"]}
 
 

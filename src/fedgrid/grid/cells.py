@@ -19,10 +19,12 @@ from fedgrid.components import resolve
 from fedgrid.data.base import PARTS, Form
 from fedgrid.errors import UserError
 from fedgrid.files import beside
-from fedgrid.grid.identity import digest, fingerprint
+from fedgrid.grid.identity import canonical, digest, fingerprint
 from fedgrid.loading import load
 
 RUNNER = "fedgrid.cell"
+HOW = ("checkpoint_every", "device", "executor", "client_chunk", "gpu_share", "threads")
+"What of a study's `compute` the process of a cell is told."
 Description = Mapping[str, Any]
 
 
@@ -155,6 +157,25 @@ class Cell:
         return all(file.is_file() for file in self.files)
 
     @property
+    def store(self) -> Path:
+        return self.file.parents[4]
+
+    @property
+    def log(self) -> Path:
+        """What its last attempt said."""
+        return self.store / "logs" / self.file.relative_to(self.store).with_suffix(".log")
+
+    @property
+    def status(self) -> Path:
+        """What its process notes while it has no results; see `fedgrid.reporting.Status`."""
+        return self.store / "status" / f"{self.key}.json"
+
+    @property
+    def needs(self) -> list[Path]:
+        """The files that it is trained on."""
+        return [self.split.file, *self.split.data.files.values()]
+
+    @property
     def spec(self) -> dict[str, Any]:
         """All that the result depends on, but the code: plain values."""
         return {
@@ -164,6 +185,13 @@ class Cell:
             "partition": self.split.spec,
             "seed": self.train_seed,
         }
+
+    def arguments(self, compute: Mapping[str, Any]) -> list[str]:
+        """The command line of `fedgrid.cell`; `compute` is a study's part of that name."""
+        # the checkpoint is no output of the job: it outlives an attempt that failed
+        places = {"out": self.file, "checkpoint": self.store / "checkpoints" / f"{self.key}.pt", "status": self.status}
+        how = places | {name: compute[name] for name in HOW}
+        return [canonical(self.job()), *(f"--{name.replace('_', '-')}={value}" for name, value in how.items())]
 
     def job(self) -> dict[str, Any]:
         """What the process that trains this cell is told, as JSON."""

@@ -42,6 +42,13 @@ def closure(module: str, file: Path | None = None, also: Iterable[str] = ()) -> 
     return sorted(_Sources(module, file).closure([module, *also]))
 
 
+def files(module: str, file: Path) -> list[Path]:
+    """The files in the folder of a method outside any package that `fingerprint` covers."""
+    sources = _Sources(module, file)
+    found = [sources.file(name) for name in sources.closure([module])]
+    return sorted(f for f in found if f and f.is_relative_to(file.parent))
+
+
 class _Sources:
     """The modules of fedgrid and, for a method elsewhere, those of its folder or of the package that announces it."""
 

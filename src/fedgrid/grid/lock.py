@@ -1,9 +1,17 @@
 """One run at a time on a store: a second one would delete, as its own unfinished outputs, what the first is making."""
 
 import fcntl
+import json
+import os
+import socket
+import time
 from pathlib import Path
+from typing import Any
 
 from fedgrid.errors import UserError
+
+WAITS = 10
+"Tenths of a second for which the lock is tried: who asks `holder` has it for a moment."
 
 
 class StoreLock:
@@ -14,9 +22,36 @@ class StoreLock:
         self.handle = None
 
     def acquire(self) -> None:
-        """Takes the lock; UserError where another run holds it."""
-        self.handle = open(self.file, "w")  # noqa: SIM115  held open until the process ends
+        """Takes the lock and notes who has it; UserError where another run holds it."""
+        try:
+            self.handle = open(self.file, "a+")  # noqa: SIM115  held open until the process ends
+        except OSError as error:
+            raise UserError(f"results: cannot write in {self.file.parent} ({error.strerror})") from error
+        for _ in range(WAITS):
+            if self._taken():
+                break
+            time.sleep(0.1)
+        else:
+            raise UserError(f"another run is at work on {self.file.parent}: wait for it or end it")
+        self.handle.truncate(0)
+        self.handle.write(json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "began": time.time()}))
+        self.handle.flush()
+
+    def _taken(self) -> bool:
         try:
             fcntl.flock(self.handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UserError(f"another run is at work on {self.file.parent}: wait for it or end it") from error
+        except BlockingIOError:
+            return False
+        return True
+
+    def holder(self) -> dict[str, Any] | None:
+        """Who holds the lock: host, pid and `began`, in seconds since 1970; None where nobody does."""
+        try:
+            with open(self.file) as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return json.loads(file.read() or "{}") or None
+        except FileNotFoundError:
+            pass
+        return None

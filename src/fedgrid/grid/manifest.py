@@ -25,17 +25,23 @@ TESTED = {
 ANALYSIS = ("collect", "tables", "figures", "report")
 
 
-def write(study: Study) -> Path:
-    """Writes the study's manifest where it changed and returns its path."""
-    return _write_if_changed(study.folder / "manifest.json", json.dumps(content(study), indent=1, ensure_ascii=False))
+def files(study: Study) -> tuple[Path, Path]:
+    """Where the study's manifest is kept, and the fingerprint of the code of its tables and figures."""
+    return study.folder / "manifest.json", study.folder / "analysis.json"
 
 
-def write_analysis(study: Study) -> Path:
-    """Writes the fingerprint of the code of tables and figures where it changed and returns its path."""
+def write(study: Study) -> None:
+    """Writes those of `files` that changed."""
+    manifest, analysis = files(study)
+    _write_if_changed(manifest, json.dumps(content(study), indent=1, ensure_ascii=False))
+    _write_if_changed(analysis, json.dumps(_analysis(), indent=1))
+
+
+def _analysis() -> dict[str, str]:
     codes = {name: fingerprint(f"fedgrid.analysis.{name}") for name in ANALYSIS}
     templates = sorted((Path(fedgrid.__file__).parent / "analysis" / "templates").iterdir())
     codes |= {file.name: digest(file.read_text(encoding="utf-8")) for file in templates if file.is_file()}
-    return _write_if_changed(study.folder / "analysis.json", json.dumps(codes, indent=1))
+    return codes
 
 
 def title(split: Split) -> str:
@@ -92,7 +98,6 @@ def _instance(partition: Variant) -> Partition:
     return load("partition", partition.name)(**partition.settings)
 
 
-def _write_if_changed(path: Path, text: str) -> Path:
+def _write_if_changed(path: Path, text: str) -> None:
     if not path.is_file() or path.read_text(encoding="utf-8") != text:
         write_text(path, text)
-    return path

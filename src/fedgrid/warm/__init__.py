@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 CLIENT = Path(__file__).with_name("client.py")
@@ -20,12 +21,14 @@ class Worker:
 
     process: subprocess.Popen | None = None
 
-    def start(self) -> None:
-        """Starts the server; jobs that come before it listens are plain processes."""
+    def start(self, wait: bool = False) -> None:
+        """Starts the server; jobs that come before it listens are plain processes, unless it is waited for."""
         # the path of a socket may have 107 characters at most, so it lies in the system's folder for temporary files
         os.environ[VARIABLE] = os.path.join(tempfile.mkdtemp(prefix="fedgrid-"), "socket")
         command = [sys.executable, "-m", "fedgrid.warm.server", os.environ[VARIABLE], str(os.getpid())]
         self.process = subprocess.Popen(command, env=os.environ | {"OMP_NUM_THREADS": "1"})
+        while wait and self.process.poll() is None and not os.path.exists(os.environ[VARIABLE]):
+            time.sleep(0.05)
 
     def stop(self) -> None:
         """Ends the server."""

@@ -20,7 +20,7 @@ def main(argv):
     message = json.dumps(job).encode() + b"\n"
     sent = socket.send_fds(connection, [message[:1024]], [1, 2])
     connection.sendall(message[sent:])
-    for number in (signal.SIGTERM, signal.SIGINT):  # the job ends as the plain process would
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):  # the job ends as the plain process would
         signal.signal(number, lambda *_: connection.sendall(b"T"))
     answer = connection.recv(64)
     if not answer:

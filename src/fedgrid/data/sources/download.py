@@ -12,7 +12,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -25,6 +25,9 @@ TIMEOUT = 60.0
 BLOCK = 1 << 20
 TRANSIENT = (408, 425, 429)
 "Refusals (4xx) that a later attempt may overcome."
+
+
+SAFELY = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # Python 3.11.4 and later
 
 
 class _Failed(Exception):
@@ -88,12 +91,21 @@ def _unpack(archive: Path, target: Path) -> None:
     temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=archive.parent))
     try:
         with tarfile.open(archive) as tar:
-            tar.extractall(temporary, filter="data")
+            tar.extractall(temporary, members=_inside(tar), **SAFELY)
         os.replace(temporary / target.name, target)
     except (OSError, EOFError, tarfile.TarError) as error:
         raise UserError(f"{archive}: cannot be unpacked to {target} ({error}); delete it if it is damaged") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _inside(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    """The members of an archive; TarError for one that is no file or folder below the place of unpacking."""
+    for member in tar:
+        path = PurePosixPath(member.name)
+        if path.is_absolute() or ".." in path.parts or not (member.isfile() or member.isdir()):
+            raise tarfile.TarError(f"'{member.name}' is no plain file in it")
+        yield member
 
 
 def _complete(url: str, part: Path) -> None:

@@ -1,0 +1,125 @@
+"""``fedgrid status | logs``: how far a study is, and what its cells say."""
+
+import argparse
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from fedgrid.cli.parsing import with_examples
+from fedgrid.cli.studies import add_configfile, read_study
+from fedgrid.errors import UserError
+from fedgrid.grid import states
+from fedgrid.grid.cells import Cell
+from fedgrid.grid.lock import StoreLock
+from fedgrid.grid.states import MARKS
+from fedgrid.grid.study import Study
+
+EVERY = 2.0
+"Seconds between two looks of `--watch`."
+HOME = "\x1b[H\x1b[J"
+"Tells a terminal to go to its first line and to clear what follows."
+STATUS = "fedgrid status\nfedgrid status --configfile config/mnist.yaml --watch"
+LOGS = "fedgrid logs 3fa1b2c4\nfedgrid logs fedcosr s0\nfedgrid logs fedavg digits dirichlet 2 --lines 40"
+
+
+def add_commands(commands: argparse._SubParsersAction) -> None:
+    text = "done, running, queued and failed cells as a grid, one sign for each seed, and the time left"
+    status = with_examples(commands, "status", text, STATUS)
+    status.add_argument("--watch", action="store_true", help="look again every 2 seconds, until nothing runs")
+    status.set_defaults(call=_status)
+    logs = with_examples(commands, "logs", "the end of what a cell said", LOGS)
+    logs.add_argument("words", nargs="+", metavar="WORD", help="of a cell: its key, method, data set, partition, sSEED")
+    logs.add_argument("--lines", type=int, default=20, help="default: 20")
+    logs.set_defaults(call=_logs)
+    for parser in (status, logs):
+        add_configfile(parser)
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    study = read_study(arguments.configfile)
+    while True:
+        found = states.read(study)
+        text = "\n".join(_lines(study, found))
+        print(f"{HOME if arguments.watch and sys.stdout.isatty() else ''}{text}", flush=True)
+        if not arguments.watch or not any(state.name in ("running", "queued") for state in found.values()):
+            return 0
+        time.sleep(EVERY)
+
+
+def _lines(study: Study, found: dict[str, states.State]) -> list[str]:
+    columns = list(dict.fromkeys(map(_column, study.cells)))
+    heads = [" ".join(column) for column in columns]
+    width = max(len(method.label) for method in study.methods)
+    lines = ["  ".join([" " * width, *heads])]
+    marks: dict[tuple[str, ...], str] = {}
+    for cell in study.cells:
+        place = (cell.method.label, *_column(cell))
+        marks[place] = marks.get(place, "") + MARKS[found[cell.key].name]
+    for method in study.methods:
+        row = [f"{marks[method.label, *column]:{len(head)}}" for column, head in zip(columns, heads, strict=True)]
+        lines.append("  ".join([f"{method.label:{width}}", *row]))
+    counts = Counter(state.name for state in found.values())
+    lines.append(", ".join(f"{MARKS[name]} {counts[name]} {name}" for name in MARKS))
+    lines += _times(study, found)
+    running = [c for c in {c.key: c for c in study.cells}.values() if found[c.key].name == "running"]
+    lines += [f"▶ {states.named(cell)}: {found[cell.key].remark}" for cell in running]
+    return lines + states.failures(study, found)
+
+
+def _column(cell: Cell) -> tuple[str, str]:
+    return cell.split.data.label, cell.heterogeneity
+
+
+def _times(study: Study, found: dict[str, states.State]) -> list[str]:
+    """How long the run at work has been going, and how much is left by what finished cells took."""
+    run, left = StoreLock(study.store).holder(), states.seconds_left(study, found)
+    parts = [f"running for {_duration(time.time() - run['began'])}"] if run else []
+    if left:
+        running = sum(state.name == "running" for state in found.values())
+        beside = f", {running} cells at a time" if running > 1 else ""
+        parts.append(f"about {_duration(left)} left{beside}")
+    return ["; ".join(parts)] if parts else []
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+
+
+def _logs(arguments: argparse.Namespace) -> int:
+    if arguments.lines < 1:
+        raise UserError(f"--lines: must be at least 1, got {arguments.lines}")
+    study = read_study(arguments.configfile)
+    cell = _meant(study, arguments.words)
+    found = states.read(study)[cell.key]
+    print(f"{states.named(cell)}: {found.name}{f', {found.remark}' if found.remark else ''}")
+    print(f"log: {cell.log}")
+    try:
+        said = cell.log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except FileNotFoundError:
+        print("there is no log: it has not been started, or its results come from elsewhere")
+        return 0
+    print(*said[-arguments.lines :], sep="\n")
+    return 0
+
+
+def _meant(study: Study, words: list[str]) -> Cell:
+    """The one cell to which all the words belong; UserError where there is none, or more than one."""
+    cells = {cell.key: cell for cell in study.cells}.values()
+    fitting = [cell for cell in cells if all(_fits(word, cell) for word in words)]
+    if len(fitting) == 1:
+        return fitting[0]
+    text = " ".join(words)
+    if not fitting:
+        raise UserError(f"logs: no cell of {study.name} fits '{text}'; fedgrid plan --cells lists them")
+    examples = "; ".join(f"{cell.key[:8]} ({states.named(cell)})" for cell in fitting[:3])
+    raise UserError(f"logs: {len(fitting)} cells of {study.name} fit '{text}': say more, such as {examples}")
+
+
+def _fits(word: str, cell: Cell) -> bool:
+    named = (cell.method.label, cell.method.variant.name, *_column(cell), f"s{cell.seed}", str(cell.seed))
+    return word in named or cell.key.startswith(word) or Path(word).name in (cell.file.name, cell.log.name)

@@ -1,0 +1,71 @@
+"""SLURM as a run sees it: which jobs there are, which a killed run left behind, and why one ended."""
+
+import getpass
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+PATIENCE = 60.0
+"Seconds for which the end of a cancelled job is waited for: it may write its checkpoint first."
+LOGS = Path(".snakemake/slurm_logs")
+"Where the executor keeps what SLURM itself says of a job, below the folder of the run."
+REASONS = {
+    "time limit": re.compile(r"DUE TO TIME LIMIT"),
+    "out of memory": re.compile(r"oom[ _-]?kill|memory limit|out of memory|OUT_OF_MEMORY", re.I),
+    "node failure": re.compile(r"NODE[ _]FAIL|node failure", re.I),
+    "preempted": re.compile(r"DUE TO PREEMPTION", re.I),
+    "cancelled": re.compile(r"CANCELLED AT"),
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job of this user's in the queue: its number, what the executor noted about it, its folder, its state."""
+
+    number: str
+    comment: str
+    folder: str
+    state: str
+
+
+def jobs() -> list[Job]:
+    """The user's jobs that wait or run; none where SLURM is not there or does not answer."""
+    command = ["squeue", "--noheader", "--user", getpass.getuser(), "--format", "%A|%k|%Z|%T"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    except (FileNotFoundError, subprocess.TimeoutExpired):
+        return []
+    lines = found.stdout.splitlines() if found.returncode == 0 else []
+    return [Job(*line.split("|")) for line in lines if line.count("|") == 3]
+
+
+def end_leftovers(keys: Collection[str]) -> None:
+    """Cancels jobs that an earlier, killed run of this folder left in the queue, for any cell or pack of `keys`.
+
+    One that still waited would delete, and compute again, what the new run has finished. They are waited for.
+    """
+    left = _left(keys)
+    if not left:
+        return
+    print(f"fedgrid: cancelling {len(left)} jobs that an earlier run left behind", file=sys.stderr)
+    subprocess.run(["scancel", *(job.number for job in left)], check=False)
+    patience = time.monotonic() + PATIENCE
+    while _left(keys) and time.monotonic() < patience:
+        time.sleep(0.5)
+
+
+def _left(keys: Collection[str]) -> list[Job]:
+    here = str(Path.cwd())
+    return [j for j in jobs() if j.folder == here and not keys.isdisjoint(re.findall("[0-9a-f]{16}", j.comment))]
+
+
+def reason(number: str) -> str:
+    """Why SLURM ended a job, a key of `REASONS`, as it says itself in the job's log; empty where it does not."""
+    for log in LOGS.glob(f"rule_*/**/{number}.log"):
+        said = log.read_text(encoding="utf-8", errors="replace")
+        return next((name for name, words in REASONS.items() if words.search(said)), "")
+    return ""

@@ -1,0 +1,130 @@
+"""Which GPUs there are, and a place on one of them for each running cell.
+
+A place is a lock file, which the operating system frees when its holder ends, however it ends. A card keeps the name
+that CUDA reads, but its lock bears the UUID where nvidia-smi tells it, so that runs given ``0`` and ``GPU-8f…`` see
+each other. Numbers with MIG, or among several models that CUDA may order in its own way, are not translated.
+"""
+
+import fcntl
+import os
+import re
+import stat
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from fedgrid.errors import UserError
+
+VARIABLE, POLL, PATIENCE = "CUDA_VISIBLE_DEVICES", 0.1, 10.0
+"Seconds between looks for a free place, and at most for nvidia-smi, which may have to wake the cards one by one."
+GPU, MIG = re.compile(r"GPU \d+: (.*) \(UUID: (GPU-[^)]+)\)"), re.compile(r"\s+MIG .*\(UUID: (MIG-[^)]+)\)")
+NAME, UNSAFE = re.compile(r"[0-9]+|(GPU|MIG)-.+"), re.compile(r"[^\w.-]")
+
+
+def cards(environment: Mapping[str, str] = os.environ) -> list[str]:
+    """Names of the cards that this process may use, each card once; none without a GPU.
+
+    ``CUDA_VISIBLE_DEVICES``, where it is set, counts as for CUDA: names as they are, up to the first that is no card
+    (``-1``, nothing, a number too high). Else all that nvidia-smi lists, MIG instances in place of their GPU.
+    """
+    return list(_by_lock(environment).values())
+
+
+def places(share: int) -> int:
+    """How many cells may compute on this machine's cards at once, `share` of them on each."""
+    return len(cards()) * share
+
+
+@contextmanager
+def own_card(device: str, share: int = 1) -> Iterator[str | None]:
+    """Waits for a place on the least used card, makes it the only one that CUDA sees, and yields its name.
+
+    To be entered before torch starts CUDA. Does nothing, and yields None, without a card and for any `device` but
+    ``auto`` and ``cuda``: ``cuda:1`` is the user's own choice. A card is given to at most `share` cells, as long as all
+    ask with the same `share`. UserError where the locks cannot be kept.
+    """
+    if share < 1:
+        raise UserError(f"a GPU can be shared by 1 cell or more, not by {share}")
+    known = _by_lock(os.environ) if device in ("auto", "cuda") else {}
+    if not known:
+        yield None
+        return
+    while (place := _taken(list(known), share)) is None:
+        time.sleep(POLL)
+    before, os.environ[VARIABLE] = os.environ.get(VARIABLE), known[place[0]]
+    try:
+        yield known[place[0]]
+    finally:
+        os.close(place[1])
+        os.environ.pop(VARIABLE, None)
+        os.environ.update({} if before is None else {VARIABLE: before})
+
+
+def _by_lock(environment: Mapping[str, str]) -> dict[str, str]:
+    """What `cards` returns, by the names under which the cards are locked."""
+    asked = [name.strip() for name in environment[VARIABLE].split(",")] if VARIABLE in environment else None
+    if asked and not NAME.fullmatch(asked[0]):
+        return {}
+    gpus = _listed(environment)
+    if asked is None:
+        return {name: name for _, gpu, instances in gpus for name in instances or [gpu]}
+    counted = gpus and not any(instances for *_, instances in gpus)
+    ordered = len({model for model, *_ in gpus}) == 1 or environment.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
+    found: dict[str, str] = {}
+    for name in asked:
+        if not NAME.fullmatch(name) or (counted and name.isdigit() and int(name) >= len(gpus)):
+            break
+        start = gpus[int(name)][1] if counted and ordered and name.isdigit() else name
+        same = [uuid for _, gpu, instances in gpus for uuid in (gpu, *instances) if uuid.startswith(start)]
+        found.setdefault(same[0] if len(same) == 1 else name, name)
+    return found
+
+
+def _listed(environment: Mapping[str, str]) -> list[tuple[str, str, list[str]]]:
+    """Model, name and names of the MIG instances of each GPU; nothing where nvidia-smi does not answer."""
+    asking = {"env": environment, "capture_output": True, "text": True, "check": True, "timeout": PATIENCE}
+    try:
+        lines = subprocess.run(["nvidia-smi", "-L"], **asking).stdout.splitlines()
+    except (OSError, subprocess.SubprocessError):
+        return []
+    gpus: list[tuple[str, str, list[str]]] = []
+    for line in lines:
+        if found := GPU.match(line):
+            gpus.append((found[1], found[2], []))
+        elif gpus and (found := MIG.match(line)):
+            gpus[-1][2].append(found[1])
+    return gpus
+
+
+def _taken(names: list[str], share: int) -> tuple[str, int] | None:
+    """The card with most free places, and the descriptor that holds one of them; None where all are taken."""
+    free: dict[str, list[int]] = {name: [] for name in names}
+    try:
+        folder = _folder()
+        with ExitStack() as closing:
+            fcntl.flock(closing.enter_context(open(folder / "turn", "w")), fcntl.LOCK_EX)  # trying a place takes it
+            for name, place in ((name, place) for name in names for place in range(share)):
+                file = closing.enter_context(open(folder / f"{UNSAFE.sub('_', name)}.{place}", "w"))
+                with suppress(BlockingIOError):
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    free[name].append(file.fileno())
+            best, held = max(free.items(), key=lambda item: len(item[1]))
+            # this duplicate keeps the lock; started programs do not inherit it, forked ones would, but no cell forks
+            return (best, (lambda d: (os.set_inheritable(d, True), d)[1])(os.dup(held[0]))) if held else None
+    except OSError as error:
+        where = error.filename or "the folder for temporary files"
+        raise UserError(f"GPUs cannot be locked in {where} ({error.strerror}): set TMPDIR to another folder") from error
+
+
+def _folder() -> Path:
+    """This user's folder of locks, one for each allocation of Slurm, as several may call different cards 0."""
+    whose = filter(None, ["fedgrid-gpus", str(os.getuid()), os.environ.get("SLURM_JOB_ID")])
+    folder = Path(tempfile.gettempdir(), UNSAFE.sub("_", "-".join(whose)))
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()  # a folder that all can write in may hold somebody else's folder, or a link, of this name
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise PermissionError(None, "it belongs to somebody else", str(folder))
+    return folder

@@ -1,0 +1,82 @@
+"""What cells cost, measured on finished ones of the same method and data set: for requests and for the time left."""
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from fedgrid.errors import UserError
+from fedgrid.files import read_metadata
+from fedgrid.grid.cells import Cell
+from fedgrid.grid.study import Study
+
+LOOKED_AT = 12
+"Finished cells from which a cost is taken: the newest."
+TIME_MARGIN, TIME_MORE = 1.5, 60
+"What is requested of a scheduler: so many times the longest measured time, and so many seconds for the start."
+MEMORY_MARGIN, MEMORY_MORE = 1.3, 300
+"The same for memory; in MB."
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of finished cells like one: median and longest time in seconds, scaled to its rounds, and most memory in MB."""
+
+    seconds: float
+    longest: float
+    memory: float
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a scheduler is asked for: minutes and MB."""
+
+    minutes: int
+    memory: int
+
+    def again(self, attempt: int) -> "Request":
+        """For the attempt of that number, counted from 1: twice as much each time."""
+        return Request(self.minutes * 2 ** (attempt - 1), self.memory * 2 ** (attempt - 1))
+
+
+def cost(cell: Cell) -> Cost | None:
+    """What finished cells of the same method and data set say, if possible of the same heterogeneity."""
+    rounds = cell.method.training["rounds"]
+    for finished in (_newest(cell.file.parent), _newest(cell.file.parents[1], "*/")):
+        heads = [head for head in map(facts, finished) if head and head["rounds"]]
+        if heads:
+            seconds = [head["costs"]["seconds"]["total"] / head["rounds"] * rounds for head in heads]
+            memory = max(head["costs"]["peak_memory_bytes"] for head in heads) / 1e6
+            return Cost(median(seconds), max(seconds), memory)
+    return None
+
+
+def request(cells: Sequence[Cell], study: Study, beside: int = 1) -> Request:
+    """What a job asks for that runs these cells, `beside` at a time.
+
+    Taken from measured costs, and for a cell without any from the study's `compute.minutes` and `compute.memory`.
+    """
+    compute = study.text["compute"]
+    known = [cost(cell) for cell in cells]
+    seconds = [TIME_MARGIN * one.longest if one else 60 * compute["minutes"] - TIME_MORE for one in known]
+    memory = [MEMORY_MARGIN * one.memory if one else compute["memory"] - MEMORY_MORE for one in known]
+    work = max(max(seconds), sum(seconds) / beside)
+    return Request(math.ceil((work + TIME_MORE) / 60), math.ceil(max(memory) * min(beside, len(cells)) + MEMORY_MORE))
+
+
+@functools.cache
+def facts(file: Path) -> dict[str, Any] | None:
+    """The metadata of a finished cell; None for a damaged file, which only its own job has to complain about."""
+    try:
+        return read_metadata(file)
+    except UserError:
+        return None
+
+
+@functools.cache
+def _newest(folder: Path, below: str = "") -> tuple[Path, ...]:
+    found = [f for f in folder.glob(f"{below}s*-*.parquet") if f.name.count(".") == 1]  # others are kept beside cells
+    return tuple(sorted(found, key=lambda f: f.stat().st_mtime_ns)[-LOOKED_AT:])

@@ -1,0 +1,93 @@
+"""The code of a run, as it was when the run began: what is edited meanwhile reaches the next run, not this one.
+
+The package, the rules and the files of methods outside any package are copied into the store, under the digest of their
+content. Jobs find the copy by two environment variables, which a cluster's scheduler hands on to its nodes:
+``PYTHONPATH`` for Python, and `fedgrid.loading.CODE` for the rules and for methods in files. Installed packages, those
+that announce methods included, are not copied.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import fedgrid
+from fedgrid.errors import UserError
+from fedgrid.files import write_text
+from fedgrid.grid.identity import digest, files
+from fedgrid.grid.study import Study
+from fedgrid.loading import CODE, OUTSIDE, copy_of
+
+RULES = "workflow"
+Sources = dict[Path, Path]
+
+
+class Pin:
+    """The sources of a study's run, as they were found; see `keep` and `changed`."""
+
+    def __init__(self, study: Study, tree: Path):
+        self.study, self.tree = study, tree
+        self.content = _content(self.sources())
+
+    def sources(self) -> Sources:
+        """Every file that jobs may read as code, by its place in the copy."""
+        package = Path(fedgrid.__file__).parent
+        found = {Path(fedgrid.__name__) / f.relative_to(package): f for f in _below(package)}
+        found |= {Path(RULES) / f.relative_to(self.tree / RULES): f for f in _below(self.tree / RULES)}
+        for method in self.study.methods:
+            described = method.variant.description
+            if described["file"] and described["module"].startswith(OUTSIDE):
+                folder = Path(described["file"]).parent
+                for file in files(described["module"], Path(described["file"])):
+                    found[copy_of(folder, Path()) / file.relative_to(folder)] = file
+        return found
+
+    def keep(self) -> Path:
+        """Copies the code, unless the very same is there, and lets all later jobs of this process use the copy."""
+        folder = (self.study.store / "code" / digest(self.content)).resolve()
+        if not folder.is_dir():
+            _copy(self.sources(), folder)
+        os.environ[CODE] = str(folder)
+        os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+        return folder
+
+    def keep_text(self) -> Path:
+        """Writes the study as it was checked, so that nodes that read it later do not see edits of its file."""
+        text = json.dumps(self.study.text, indent=1, ensure_ascii=False)  # in the study's own order
+        file = (self.study.store / "code" / f"{digest(text)}.yaml").resolve()
+        write_text(file, text)  # JSON is YAML
+        return file
+
+    def changed(self) -> list[str]:
+        """Names of the source files that are other than they were when the run began."""
+        now = _content(self.sources())
+        return sorted(name for name in now.keys() | self.content.keys() if now.get(name) != self.content.get(name))
+
+
+def _below(folder: Path) -> list[Path]:
+    return [file for file in folder.rglob("*") if file.is_file() and "__pycache__" not in file.parts]
+
+
+def _content(sources: Sources) -> dict[str, str]:
+    return {str(place): hashlib.sha256(file.read_bytes()).hexdigest() for place, file in sources.items()}
+
+
+def _copy(sources: Sources, folder: Path) -> None:
+    """All files or none: copied beside the folder, which then gets its name."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".tmp", dir=folder.parent))
+    except OSError as error:
+        raise UserError(f"{folder.parent}: cannot be written ({error.strerror})") from error
+    try:
+        for place, file in sources.items():
+            (temporary / place).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, temporary / place)
+        temporary.chmod(0o755)
+        os.rename(temporary, folder)
+    except OSError as error:
+        raise UserError(f"{folder}: the code of this run cannot be kept there ({error.strerror or error})") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)

@@ -1,0 +1,104 @@
+"""How every cell of a study is doing: by its results, by what its process notes, and by whether that still lives."""
+
+import functools
+import json
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import mean
+from typing import Any
+
+from fedgrid import cluster
+from fedgrid.grid.cells import Cell
+from fedgrid.grid.costs import cost, facts
+from fedgrid.grid.lock import StoreLock
+from fedgrid.grid.study import Study
+
+MARKS = {"done": "✓", "diverged": "!", "running": "▶", "queued": "○", "failed": "✗", "missing": "·"}
+
+
+@dataclass(frozen=True)
+class State:
+    """A key of `MARKS`, what there is to say about it, and for a running cell the share of its rounds that is done."""
+
+    name: str
+    remark: str = ""
+    share: float = 0.0
+
+
+def read(study: Study) -> dict[str, State]:
+    """The state of every cell, by key.
+
+    A cell without results is queued while a run is at work on the store, unless it failed in that very run.
+    """
+    run = StoreLock(study.store).holder()
+    in_queue = functools.cache(lambda: {job.number for job in cluster.jobs()})
+    return {cell.key: _state(cell, run, in_queue) for cell in {c.key: c for c in study.cells}.values()}
+
+
+def _state(cell: Cell, run: Mapping[str, Any] | None, in_queue: Any) -> State:
+    if cell.done:
+        head = facts(cell.file)
+        if head is None:
+            return State("failed", f"{cell.file} is damaged: delete it, the next run trains the cell again")
+        return State("done") if head["status"] == "ok" else State(head["status"], head["reason"])
+    try:
+        noted = json.loads(cell.status.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return State("queued" if run else "missing")
+    if noted["state"] == "running" and _lives(noted, in_queue):
+        rounds = f"round {noted['round']} of {noted['rounds']}"
+        return State("running", rounds, noted["round"] / max(1, noted["rounds"]))
+    if run and noted["time"] < run["began"]:
+        return State("queued")
+    return State("failed", _why(noted))
+
+
+def _lives(noted: Mapping[str, Any], in_queue: Any) -> bool:
+    """Whether the process still runs; one on another machine, of no SLURM job, is believed to."""
+    if noted["host"] != socket.gethostname():
+        return not noted["job"] or noted["job"] in in_queue()
+    try:
+        os.kill(noted["pid"], 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it lives, and belongs to somebody else
+        return True
+    return True
+
+
+def _why(noted: Mapping[str, Any]) -> str:
+    if noted["state"] == "failed":
+        return noted["reason"]
+    said = cluster.reason(noted["job"]) if noted["job"] else ""
+    if not said and noted["state"] == "interrupted":
+        said = "was asked to end (SIGTERM)"
+    if not said:
+        said = f"was killed, by the system for lack of memory or by hand (it held {noted['memory']:.0f} MB),"
+    return f"{said} in round {noted['round']} of {noted['rounds']}; the next run continues it"
+
+
+def failures(study: Study, found: Mapping[str, State]) -> list[str]:
+    """A line for each cell that failed or diverged."""
+    bad = [c for c in {c.key: c for c in study.cells}.values() if found[c.key].name in ("failed", "diverged")]
+    return [f"{MARKS[found[c.key].name]} {named(c)}: {found[c.key].remark} (fedgrid logs {c.key[:8]})" for c in bad]
+
+
+def named(cell: Cell) -> str:
+    """A cell in words."""
+    return f"{cell.method.label}, {cell.split.data.label}, {cell.heterogeneity}, seed {cell.seed}"
+
+
+def seconds_left(study: Study, found: Mapping[str, State]) -> float | None:
+    """Seconds till the last cell, from measured costs, as many cells at a time as now; None where nothing is known.
+
+    A cell of which nothing like it was measured counts as the mean of the others.
+    """
+    waiting = [c for c in {c.key: c for c in study.cells}.values() if found[c.key].name not in ("done", "diverged")]
+    known = {cell.key: one.seconds for cell in waiting if (one := cost(cell))}
+    if not known:
+        return None if waiting else 0.0
+    usual = mean(known.values())
+    work = sum(known.get(cell.key, usual) * (1 - found[cell.key].share) for cell in waiting)
+    return work / max(1, sum(found[cell.key].name == "running" for cell in waiting))

@@ -1,0 +1,100 @@
+"""Several cells in one job of a cluster: libraries are imported once, and every cell is still a process of its own.
+
+Run as ``python -m fedgrid.pack PLAN DONE --threads N``; PLAN is a file of `fedgrid.grid.packs`. Each cell has its own
+log, status and results. DONE is written when all of them have results; a pack that is run again leaves out those.
+"""
+
+import argparse
+import json
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from fedgrid.errors import UserError, complain
+from fedgrid.files import write_text
+from fedgrid.warm import CLIENT, Worker
+
+BROKEN_OFF = 75
+"Exit code of a pack, as of a cell, that was asked to end: the same command goes on."
+TAIL = 5
+"Lines of a failed cell's log that the pack repeats."
+
+
+class Pack:
+    """The cells of one job; `stop` may come from a signal handler."""
+
+    def __init__(self, cells: list[dict[str, Any]], beside: int):
+        self.cells, self.beside = cells, beside
+        self.stopping = False
+        self.running: set[subprocess.Popen] = set()
+
+    def run(self) -> list[dict[str, Any]]:
+        """Trains every cell that has no results yet, `beside` at a time; returns those that failed."""
+        waiting = [cell for cell in self.cells if not all(Path(file).is_file() for file in cell["files"])]
+        with ThreadPoolExecutor(self.beside) as threads:
+            codes = list(threads.map(self._train, waiting))
+        return [cell for cell, code in zip(waiting, codes, strict=True) if code]
+
+    def stop(self, *_: object) -> None:
+        """Lets running cells write their checkpoints and end, and starts no others."""
+        self.stopping = True
+        for process in list(self.running):
+            process.terminate()
+
+    def _train(self, cell: dict[str, Any]) -> int:
+        if self.stopping:
+            return BROKEN_OFF
+        log = Path(cell["log"])
+        log.parent.mkdir(parents=True, exist_ok=True)
+        for file in cell["files"]:
+            Path(file).parent.mkdir(parents=True, exist_ok=True)
+        with open(log, "w", encoding="utf-8") as said:
+            command = [sys.executable, "-S", "-E", str(CLIENT), "fedgrid.cell", *cell["arguments"]]
+            process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT)
+        self.running.add(process)
+        if self.stopping:  # the signal came between the two lines above
+            process.terminate()
+        code = process.wait()
+        self.running.discard(process)
+        return code
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit code 0 when all cells have results, 75 when the pack was asked to end, else 1."""
+    parser = argparse.ArgumentParser(prog="fedgrid.pack", description="Train the cells of a pack.")
+    parser.add_argument("plan", type=Path, help="JSON: cells, threads")
+    parser.add_argument("done", type=Path, help="written when all cells have results")
+    parser.add_argument("--threads", type=int, default=1, help="threads of the whole pack")
+    arguments = parser.parse_args(argv)
+    plan = json.loads(arguments.plan.read_text(encoding="utf-8"))
+    pack = Pack(plan["cells"], max(1, arguments.threads // plan["threads"]))
+    for number in (signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, pack.stop)
+    worker = Worker()
+    worker.start(wait=True)
+    try:
+        failed = pack.run()
+    finally:
+        worker.stop()
+    for cell in failed:
+        _complain(Path(cell["log"]))
+    if failed:
+        print(f"{len(failed)} of {len(pack.cells)} cells have no results", file=sys.stderr)
+        return BROKEN_OFF if pack.stopping else 1
+    try:
+        write_text(arguments.done, "")
+    except UserError as error:
+        return complain(error)
+    return 0
+
+
+def _complain(log: Path) -> None:
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else ["never started"]
+    print(f"{log}:", *lines[-TAIL:], sep="\n  ", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
