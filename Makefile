@@ -34,5 +34,5 @@ $(VENV)/.run: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.test: $(VENV)/.run
-	$(PIP) --editable '.[workflow,download,features,test]'
+	$(PIP) --editable '.[workflow,slurm,download,features,test]'
 	touch $@

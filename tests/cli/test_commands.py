@@ -80,7 +80,7 @@ def test_plan_run_status_prune(capsys, folder, monkeypatch):
     files[3].write_text(json.dumps(noted | {"state": "running", "pid": 2**22 + 1}))
     text = said(capsys, "status", "--configfile", "study.yaml")
     assert "local   ✓▶" in text and "fedavg  ✗✗" in text
-    assert "✓ 1 done, ! 0 diverged, ▶ 1 running, ✗ 2 failed, · 0 missing" in text
+    assert "✓ 1 done, ! 0 diverged, ▶ 1 running, ○ 0 queued, ✗ 2 failed, · 0 missing" in text
     assert "MemoryError: too big" in text and "was killed in round 1 of 2" in text
     assert "0 of 8 files" in said(capsys, "prune")
     said(capsys, "run", "fedprox", *run)

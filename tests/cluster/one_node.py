@@ -95,7 +95,7 @@ def eventually(condition: Callable[[], Any], seconds: float) -> bool:
 
 
 def _unshare() -> list[str]:
-    """Ends with the thread that starts it, and with it its child, the first process of the namespaces, and all others."""
+    """Ends with the thread that starts it; its child, the first process in the namespaces, and all others follow."""
     spaces = ["--net", "--mount", "--pid", "--fork", "--mount-proc", "--propagation", "private", "--kill-child=KILL"]
     return [tool("setpriv"), "--pdeathsig", "KILL", tool("unshare"), *spaces]
 

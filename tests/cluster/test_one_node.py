@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cluster.one_node import Cluster, eventually, obstacle
+from cluster.one_node import eventually, obstacle
 
 TESTS = Path(__file__).parents[1]
 

@@ -1,6 +1,7 @@
 """Whatever is killed, the same command completes with the results of an undisturbed run."""
 
 import contextlib
+import json
 import os
 import random
 import signal
@@ -57,9 +58,9 @@ def kill(checkout, after, at_work, jobs_too):
 
 
 def cell_at_work(checkout, since):
-    """Whether some cell has noted its round since a moment (seconds since the epoch)."""
+    """Whether some cell has noted a finished round since a moment (seconds since the epoch)."""
     for file in (checkout.path / "results/store/status").glob("*.json"):
         with contextlib.suppress(FileNotFoundError):  # it finished in between
-            if file.stat().st_mtime > since:
+            if file.stat().st_mtime > since and json.loads(file.read_text())["round"]:
                 return True
     return False

@@ -3,12 +3,14 @@
 import argparse
 import json
 import re
+import shutil
 import time
 from pathlib import Path
 
 from fedgrid.cli.parsing import with_examples
 from fedgrid.errors import UserError
 from fedgrid.grid import manifest
+from fedgrid.grid.lock import StoreLock
 from fedgrid.grid.study import Study, read, resolved
 
 DEFAULT = Path("config/study.yaml")
@@ -16,6 +18,8 @@ KEPT = (
     *("cells/**/*.parquet", "partitions/**/*.parquet", "partitions/**/*.json"),
     *("data/*/*.parquet", "features/*/*.parquet", "checkpoints/*", "status/*", "**/.*.tmp"),
 )
+OF_RUNS = ("packs/*", "code/*")
+"What only a run needs that is at work."
 
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
@@ -64,12 +68,15 @@ def _prune(arguments: argparse.Namespace) -> int:
     if not store.is_dir():
         raise UserError(f"--results: there is no store in {arguments.results}")
     needed = _needed(arguments)
-    kept = sorted(file for pattern in KEPT for file in store.glob(pattern))
+    patterns = KEPT if StoreLock(store).holder() else KEPT + OF_RUNS
+    kept = sorted({file for pattern in patterns for file in store.glob(pattern)})
     stale = [file for file in kept if not _keys(file) & needed and not _being_written(file)]
-    size = sum(file.stat().st_size for file in stale)
+    size = sum(part.stat().st_size for file in stale for part in (file, *file.rglob("*")) if part.is_file())
     for file in stale:
         print(f"{'deleted' if arguments.delete else 'not needed'}  {file}")
-        if arguments.delete:
+        if arguments.delete and file.is_dir():
+            shutil.rmtree(file)
+        elif arguments.delete:
             file.unlink()
     hint = "" if arguments.delete or not stale else "; delete them with fedgrid prune --delete"
     print(f"{len(stale)} of {len(kept)} files, {size / 1e6:.1f} MB{hint}")

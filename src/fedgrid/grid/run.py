@@ -9,9 +9,9 @@ from shlex import quote
 from typing import Any
 
 import fedgrid
-from fedgrid import cluster, gpus, warm
+from fedgrid import gpus, warm
 from fedgrid.errors import UserError, complain
-from fedgrid.grid import manifest, packs, states
+from fedgrid.grid import cluster, manifest, packs, states
 from fedgrid.grid.lock import StoreLock
 from fedgrid.grid.pin import Pin
 from fedgrid.grid.study import data_root, read, resolved

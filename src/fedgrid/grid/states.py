@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
-from fedgrid import cluster
+from fedgrid.grid import cluster
 from fedgrid.grid.cells import Cell
 from fedgrid.grid.costs import cost, facts
 from fedgrid.grid.lock import StoreLock
 from fedgrid.grid.study import Study
 
 MARKS = {"done": "✓", "diverged": "!", "running": "▶", "queued": "○", "failed": "✗", "missing": "·"}
+UNNOTED = {"job": "", "memory": 0.0}
+"What notes of earlier releases lack."
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ def _state(cell: Cell, run: Mapping[str, Any] | None, in_queue: Any) -> State:
             return State("failed", f"{cell.file} is damaged: delete it, the next run trains the cell again")
         return State("done") if head["status"] == "ok" else State(head["status"], head["reason"])
     try:
-        noted = json.loads(cell.status.read_text(encoding="utf-8"))
+        noted = UNNOTED | json.loads(cell.status.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return State("queued" if run else "missing")
     if noted["state"] == "running" and _lives(noted, in_queue):
@@ -72,11 +74,11 @@ def _why(noted: Mapping[str, Any]) -> str:
     if noted["state"] == "failed":
         return noted["reason"]
     said = cluster.reason(noted["job"]) if noted["job"] else ""
-    if not said and noted["state"] == "interrupted":
-        said = "was asked to end (SIGTERM)"
-    if not said:
-        said = f"was killed, by the system for lack of memory or by hand (it held {noted['memory']:.0f} MB),"
-    return f"{said} in round {noted['round']} of {noted['rounds']}; the next run continues it"
+    where = f"in round {noted['round']} of {noted['rounds']}"
+    if said or noted["state"] == "interrupted":
+        return f"{said or 'was asked to end (SIGTERM)'} {where}; the next run continues it"
+    held = f"it held {noted['memory']:.0f} MB"
+    return f"was killed {where}, by the system for lack of memory or by hand ({held}); the next run continues it"
 
 
 def failures(study: Study, found: Mapping[str, State]) -> list[str]:
