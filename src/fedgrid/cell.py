@@ -30,7 +30,7 @@ from fedgrid.engine.progress import Progress
 from fedgrid.engine.rounds import Outcome, Saving, Terminated, federate
 from fedgrid.engine.stacked import Stacked, batches_per_call
 from fedgrid.errors import UserError, complain
-from fedgrid.files import write_table
+from fedgrid.files import read_metadata, turn, write_table
 from fedgrid.gpus import own_card
 from fedgrid.grid.identity import fingerprint
 from fedgrid.keeping import keep
@@ -185,6 +185,10 @@ def _ignore() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
+def _finished(out: Path, key: str) -> bool:
+    return out.is_file() and read_metadata(out)["key"] == key
+
+
 def _note(status: Status, reason: str) -> None:
     """Notes why the cell failed, where that can be written; the reason is said in the log as well."""
     try:
@@ -226,8 +230,13 @@ def main(argv: list[str] | None = None) -> int:
     saving = Saving(arguments.checkpoint, job["key"], arguments.checkpoint_every)
     heed_sigterm()
     try:
-        status.running()
-        outcome = run(job, arguments.out, saving, compute, tell)
+        # a process that outlived an earlier run may still be at work on this very cell
+        with turn(arguments.status.with_name(".at-work"), int(job["key"], 16) >> 2):
+            if _finished(arguments.out, job["key"]):
+                print("finished meanwhile, by a process of an earlier run")
+                return 0
+            status.running()
+            outcome = run(job, arguments.out, saving, compute, tell)
     except UserError as error:
         _note(status, str(error))
         return complain(error)

@@ -1,6 +1,7 @@
 """Files that are either whole or absent: Parquet with JSON metadata, written beside the target and renamed."""
 
 import contextlib
+import fcntl
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,6 +33,23 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def turn(file: Path, number: int) -> Iterator[None]:
+    """Lets one process at a time in, of all that name the same number; the others wait.
+
+    The lock is one byte of `file`, which is made; the system takes it back when its holder ends, however it ends.
+    """
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        lock = open(file, "a")  # noqa: SIM115  closed below
+    except OSError as error:
+        raise UserError(f"{file}: cannot be written ({error.strerror})") from error
+    with lock:
+        with contextlib.suppress(OSError):  # some network file systems have no locks
+            fcntl.lockf(lock, fcntl.LOCK_EX, 1, number)
+        yield
 
 
 def check_writable(folder: Path, what: str) -> None:

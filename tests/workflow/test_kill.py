@@ -32,7 +32,7 @@ def test_sigkill_at_five_random_moments(tmp_path):
     table = "results/tiny/tables/accuracy.csv"
     assert (killed.path / table).read_bytes() == (undisturbed.path / table).read_bytes()
     logs = "".join(log.read_text() for log in (killed.path / "results/store/logs/cells").rglob("*.log"))
-    assert "continuing after round" in logs
+    assert "continuing after round" in logs or "finished meanwhile" in logs  # after orphans, or by them
     assert not list((killed.path / "results/store/checkpoints").iterdir())
 
 

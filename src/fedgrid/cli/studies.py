@@ -16,7 +16,7 @@ from fedgrid.grid.study import Study, read, resolved
 DEFAULT = Path("config/study.yaml")
 KEPT = (
     *("cells/**/*.parquet", "partitions/**/*.parquet", "partitions/**/*.json"),
-    *("data/*/*.parquet", "features/*/*.parquet", "checkpoints/*", "status/*", "**/.*.tmp"),
+    *("data/*/*.parquet", "features/*/*.parquet", "checkpoints/*", "status/*.json", "**/.*.tmp"),
 )
 OF_RUNS = ("packs/*", "code/*")
 "What only a run needs that is at work."
