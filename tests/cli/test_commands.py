@@ -54,7 +54,9 @@ def test_a_hyperparameter_is_shown_with_default_limit_and_meaning(capsys):
     assert "mu = 0.01 (≥ 0)  Weight μ" in said(capsys, "methods", "fedprox")
 
 
-@pytest.mark.parametrize("command", [[], ["run"], ["plan"], ["status"], ["prune"], ["new-method"], ["methods"]])
+@pytest.mark.parametrize(
+    "command", [[], ["run"], ["plan"], ["status"], ["report"], ["prune"], ["new-method"], ["methods"]]
+)
 def test_help(capsys, command):
     with pytest.raises(SystemExit) as end:
         main([*command, "--help"])

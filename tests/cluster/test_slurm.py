@@ -115,7 +115,7 @@ def test_a_cell_without_enough_memory_gets_more_and_is_reported(cluster, tmp_pat
         "greedy: {method: greedy.py}\n  fedavg:", seeds="[0]", rounds=3, compute="{memory: 700, checkpoint_every: 0.1}"
     )
     there = Submitted(tmp_path, cluster, text)
-    there.method("greedy", "self.held = b'x' * (1100 << 20) if fed.round else b''; time.sleep(3 * fed.round)")
+    there.method("greedy", "held = b'x' * (1100 << 20) if fed.round else b''; time.sleep(3 * fed.round)")
     there.snakemake_there("--retries=0", code=1)
     status = there.fedgrid("status")
     assert "1 done" in status and "1 failed" in status and "out of memory in round 1 of 3" in status

@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from fedgrid.analysis import captions
 from fedgrid.analysis.results import Results, choose
-from fedgrid.analysis.scores import summary
+from fedgrid.analysis.scores import SCORED, summary
 from fedgrid.analysis.style import COLOURS
 from fedgrid.errors import UserError
 
@@ -31,8 +31,8 @@ def ablation(results: Results, method: str, data: str) -> tuple[Figure, str, str
     groups = results.heterogeneities(data)
     table = summary(results)
     table = table[table["label"].isin(variants) & (table["data"] == data)].set_index(["heterogeneity", "label"])
-    floor = axis_floor(table[table["status"] == "ok"])
-    caption = captions.ablation(results, method, data, floor)
+    floor = axis_floor(table[table["status"].isin(SCORED)])
+    caption = captions.ablation(results, method, data, floor, table.reset_index())
     figure = Figure(figsize=(1.6 + 0.62 * len(variants) * len(groups), 3.0), layout="constrained")
     ax = figure.subplots()
     for i, label in enumerate(variants):
@@ -60,7 +60,7 @@ def draw_variant(ax: Axes, i: int, n: int, name: str, entries: pd.DataFrame, flo
     """Draw the i-th of `n` variants: one bar a heterogeneity with its value, or a word where there is no score."""
     width = 0.84 / n
     x = np.arange(len(entries)) + (i - (n - 1) / 2) * width
-    ok = (entries["status"] == "ok").to_numpy()
+    ok = entries["status"].isin(SCORED).to_numpy()
     height = (entries["accuracy"] * 100).where(ok).to_numpy()
     spread = (entries["accuracy_std_seeds"] * 100).where(ok).fillna(0).to_numpy()
     ax.bar(x, height, width * 0.92, label=name, color=COLOURS[i % len(COLOURS)], alpha=0.85)

@@ -1,5 +1,6 @@
 """What tables and figures say about themselves: generated from the study, never typed by hand."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -7,7 +8,7 @@ import pandas as pd
 
 from fedgrid.analysis.compare import LEVEL
 from fedgrid.analysis.results import CELL, Results
-from fedgrid.analysis.scores import AVERAGED_ROUNDS, cell_scores
+from fedgrid.analysis.scores import AVERAGED_ROUNDS, NOTHING_YET, SCORED, cell_scores
 
 MODELS = {
     "accuracy_global": "the server's one global model",
@@ -17,6 +18,13 @@ MODELS = {
 }
 RANK_MARKS = {1: "*", 2: "†", 3: "‡"}
 """Rank → its mark, as the papers print it."""
+DOING = {
+    "failed": ("failed", "failed"),
+    "running": ("is running", "are running"),
+    "queued": ("waits", "wait"),
+    "missing": ("has not been started", "have not been started"),
+}
+"""Status of a cell without results → what one such cell, or several, are at."""
 
 
 def listing(items: Iterable[str]) -> str:
@@ -25,8 +33,26 @@ def listing(items: Iterable[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
+def lead(results: Results) -> str:
+    """The study's title, with what share of it there is where it is not finished."""
+    finished, cells = len(results.finished), len(results.cells)
+    return results.study["title"] + (f" (unfinished: {finished} of {cells} cells)" if finished < cells else "")
+
+
+def progress(results: Results) -> str:
+    """How many cells are finished and what the others are at; empty where all are finished."""
+    counts = Counter(cell["status"] for cell in results.cells)
+    others = [f"{counts[name]} {words[counts[name] > 1]}" for name, words in DOING.items() if counts[name]]
+    if not others:
+        return ""
+    finished = len(results.finished)
+    diverged = f" ({counts['diverged']} diverged)" if counts["diverged"] else ""
+    verb = "is" if finished == 1 else "are"
+    return f"{finished} of {len(results.cells)} cells {verb} finished{diverged}; {', '.join(others)}."
+
+
 def scored_model(results: Results, cells: Iterable[dict[str, Any]]) -> str:
-    """Which model gives the accuracy of `cells`, by method where the methods differ."""
+    """Which model gives the accuracy of `cells`, which have results, by method where the methods differ."""
     scorers: dict[str, dict[str, None]] = {}
     for cell in cells:
         scorers.setdefault(results.metric(cell), {})[results.names[cell["label"]]] = None
@@ -72,16 +98,18 @@ def accuracy_table(results: Results, scores: pd.DataFrame, table: pd.DataFrame) 
     """The caption of the accuracy table."""
     several = len(results.study["seeds"]) > 1
     marks = ", ".join(RANK_MARKS.values())
+    unfinished = len(results.finished) < len(results.cells)
     sentences = [
-        f"{results.study['title']}: test accuracy on {listing(results.study['tested'])}, over {seeds(results)}.",
-        scored_model(results, results.cells),
+        f"{lead(results)}: test accuracy on {listing(results.study['tested'])}, over {seeds(results)}.",
+        scored_model(results, results.finished),
         counted_rounds(results, scores),
         "Acc.: mean over clients, each counting the same (accuracy.csv also has the mean weighted by test samples)"
         + (", then mean ± sample standard deviation over seeds." if several else "; one seed gives no ±."),
         "Std. over clients: population standard deviation over clients" + (", mean over seeds." if several else "."),
         f"{marks}: first, second and third highest accuracy in a column.",
         tested_lead(results, table),
-        "A dash stands for what was not run or does not exist.",
+        *(["Marks and bold compare only entries of which every seed is finished."] if unfinished else []),
+        f"A dash stands for what {'is not finished' if unfinished else 'was not run'} or does not exist.",
     ]
     return " ".join(sentences)
 
@@ -89,39 +117,73 @@ def accuracy_table(results: Results, scores: pd.DataFrame, table: pd.DataFrame) 
 def costs_table(results: Results) -> str:
     """The caption of the cost table."""
     return (
-        f"{results.study['title']}: cost of one cell, over the cells that came to their end. Time: median wall-clock "
+        f"{lead(results)}: cost of one cell, over the cells that came to their end. Time: median wall-clock "
         "seconds; memory: median peak; up and down: bytes sent and received by a client, mean over clients and the "
         "recorded rounds after round 0. Times compare only between cells of the same hardware."
     )
 
 
-def curves(results: Results, data: str, undrawn: list[str]) -> str:
-    """The caption of the learning curves."""
+def curves(results: Results, data: str, entries: pd.DataFrame) -> str:
+    """The caption of the learning curves; `entries` are the rows of `scores.summary` that they show."""
     many = len(results.study["seeds"]) > 1
     sentences = [
-        f"{results.study['title']}: mean test accuracy over clients, each counting the same, against communication "
+        f"{lead(results)}: mean test accuracy over clients, each counting the same, against communication "
         f"rounds on {results.title(data)}, unsmoothed.",
         f"Lines: {'mean over ' if many else ''}{seeds(results)}"
         + ("; bands: from the lowest to the highest seed." if many else "."),
-        scored_model(results, [cell for cell in results.cells if cell["data"] == data]),
+        scored_model(results, [cell for cell in results.finished if cell["data"] == data]),
+    ]
+    panels = entries.groupby("heterogeneity", sort=False)
+    undrawn = [
+        f"{results.names[label]} ({results.words(heterogeneity)})"
+        for heterogeneity, panel in panels
+        for label in panel.loc[~panel["status"].isin([*SCORED, "missing", *NOTHING_YET]), "label"]
     ]
     if undrawn:
-        sentences.append(f"Not drawn, because a seed failed or nothing was scored: {listing(undrawn)}.")
-    return " ".join(sentences)
+        sentences.append(f"Not drawn, because a seed diverged or nothing was scored: {listing(undrawn)}.")
+    return " ".join(sentences + lacking(results, entries))
 
 
-def ablation(results: Results, method: str, data: str, floor: float) -> str:
-    """The caption of the ablation bars; `floor` is where the axis of accuracy starts, in percent."""
-    cells = [cell for cell in results.cells if cell["method"] == method and cell["data"] == data]
+def lacking(results: Results, entries: pd.DataFrame) -> list[str]:
+    """Sentences on the entries of which no seed is finished, and on those of which some are."""
+    planned = len(results.study["seeds"])
+    none = entries[entries["status"].isin(NOTHING_YET)].assign(counted="")
+    some = entries[entries["status"] == "partial"]
+    some = some.assign(counted=[f" ({seeds} of {planned})" for seeds in some["seeds"]])
+    return [
+        f"{what}: {by_panel(results, part)}."
+        for what, part in (("Not drawn, because no seed is finished", none), ("Drawn from fewer seeds", some))
+        if len(part)
+    ]
+
+
+def by_panel(results: Results, entries: pd.DataFrame) -> str:
+    """The names of entries, each with its text in the column `counted`, by heterogeneity."""
+    panels = {
+        words: entries[entries["heterogeneity"] == name] for name, words in results.study["heterogeneity"].items()
+    }
+    return "; ".join(
+        f"{words}: " + listing(f"{results.names[entry.label]}{entry.counted}" for entry in panel.itertuples())
+        for words, panel in panels.items()
+        if len(panel)
+    )
+
+
+def ablation(results: Results, method: str, data: str, floor: float, entries: pd.DataFrame) -> str:
+    """The caption of the ablation bars; `floor` is where the axis of accuracy starts, in percent.
+
+    `entries` are the rows of `scores.summary` that they show.
+    """
+    cells = [cell for cell in results.finished if cell["method"] == method and cell["data"] == data]
     whiskers = "; whiskers: ± sample standard deviation over seeds" if len(results.study["seeds"]) > 1 else ""
     sentences = [
-        f"{results.study['title']}: variants of {method} on {results.title(data)}.",
+        f"{lead(results)}: variants of {method} on {results.title(data)}.",
         f"Bars: mean test accuracy over clients, each counting the same, over {seeds(results)}{whiskers}.",
         f"The axis starts at {floor:g} %, not at zero." if floor else "The axis starts at zero.",
         scored_model(results, cells),
         counted_rounds(results, cell_scores(results).merge(pd.DataFrame(cells, columns=CELL), on=CELL)),
     ]
-    return " ".join(sentences)
+    return " ".join(sentences + lacking(results, entries))
 
 
 def partition(title: str, picture: str, metadata: Mapping[str, Any], found: Mapping[str, Any]) -> str:

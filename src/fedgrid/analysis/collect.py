@@ -2,7 +2,7 @@
 
 import json
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +28,25 @@ FROM_CELL = ["status", "reason", "score", "rounds", "costs", "versions", "hardwa
 
 
 def collect(manifest: Path, out: Path) -> None:
-    """Write all cells that `manifest` (JSON) lists to `out` (Parquet), in the manifest's order.
+    """Write all cells that `manifest` (JSON) lists to `out`; `UserError` when it is unreadable or empty."""
+    write(read_manifest(manifest), out)
+
+
+def write(listed: dict[str, Any], out: Path, absent: Mapping[str, Mapping[str, str]] = {}) -> None:
+    """Write all cells of a study, `listed` as in its manifest, to `out` (Parquet), in that order.
 
     The rows are those of the cells with the columns label, data, heterogeneity and seed in front; the schema's metadata
-    carry the study and one entry a cell. The same inputs give the same bytes. Raises `UserError` when the manifest is
-    unreadable or empty, or when a cell is missing or is not the one that the manifest means.
+    carry the study and one entry a cell. The same inputs give the same bytes. Cells whose keys are in `absent` have no
+    rows, and as status and reason what stands there. Raises `UserError` when another cell is missing or is not the one
+    that is meant.
     """
-    listed = read_manifest(manifest)
-    cells = [described(cell) for cell in listed["cells"]]
+    cells = [described(cell, absent) for cell in listed["cells"]]
     head = json.dumps({"study": listed["study"], "cells": cells}, ensure_ascii=False)
     schema = pa.schema(list(COLUMNS.items()), metadata={"fedgrid": head})
     with replacing(out) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
         for cell in listed["cells"]:
+            if cell["key"] in absent:
+                continue
             writer.write_table(labelled(cell, schema))
 
 
@@ -56,12 +63,15 @@ def read_manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
-def described(cell: dict[str, Any]) -> dict[str, Any]:
+def described(cell: dict[str, Any], absent: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     """What results.parquet says about one cell of the manifest, after a check that the file is that very cell."""
+    names = {name: cell[name] for name in FROM_MANIFEST}
+    if cell["key"] in absent:
+        return names | absent[cell["key"]]
     head = read_metadata(Path(cell["path"]))
     if head.get("key") != cell["key"]:
         raise UserError(f"{cell['path']} holds the cell {head.get('key')}, but the manifest means {cell['key']}.")
-    return {name: cell[name] for name in FROM_MANIFEST} | {name: head[name] for name in FROM_CELL}
+    return names | {name: head[name] for name in FROM_CELL}
 
 
 def labelled(cell: dict[str, Any], schema: pa.Schema) -> pa.Table:

@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 
 from fedgrid.analysis import captions
 from fedgrid.analysis.results import CELL, Results
-from fedgrid.analysis.scores import client_series, over_clients, summary
+from fedgrid.analysis.scores import SCORED, client_series, over_clients, summary
 from fedgrid.analysis.style import line_style
 
 PANELS_ACROSS = 3
@@ -24,7 +24,7 @@ LEGEND = (1.8, 0.19)
 def curves(results: Results, data: str) -> tuple[Figure, str, str]:
     """One panel per heterogeneity of `data`, one line per method; return the figure, its title and its caption.
 
-    A method with a failed seed is left out of that panel (and named in the caption), as it is not ranked in the table.
+    A method of which a seed diverged, or none is finished, is left out of that panel (and named in the caption).
     Raises `UserError` when the study has no such data set.
     """
     panels = results.heterogeneities(data)
@@ -37,25 +37,23 @@ def curves(results: Results, data: str) -> tuple[Figure, str, str]:
     axes = list(figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).flat)
     means = over_clients(client_series(results), [*CELL, "round"])
     table = summary(results)
-    undrawn = []
     for ax, heterogeneity in zip(axes, panels, strict=False):
         entries = table[(table["data"] == data) & (table["heterogeneity"] == heterogeneity)].set_index("label")
         panel = means[(means["data"] == data) & (means["heterogeneity"] == heterogeneity)]
-        draw_panel(ax, panel[panel["label"].map(entries["status"]) == "ok"], list(results.names))
+        draw_panel(ax, panel[panel["label"].map(entries["status"]).isin(SCORED)], list(results.names))
         ax.set_title(fill(results.words(heterogeneity), 44))
-        bad = [label for label in results.names if entries.loc[label, "status"] not in ("ok", "missing")]
-        undrawn += [f"{results.names[label]} ({results.words(heterogeneity)})" for label in bad]
     for ax in axes[len(panels) :]:
         ax.remove()
     figure.supylabel("Mean test accuracy (%)", fontsize="medium")
-    drawn = set(table.loc[(table["data"] == data) & (table["status"] == "ok"), "label"])
+    table = table[table["data"] == data]
+    drawn = set(table.loc[table["status"].isin(SCORED), "label"])
     handles = [
         figure.axes[0].plot([], [], lw=1.8, label=name, **line_style(i))[0]
         for i, (label, name) in enumerate(results.names.items())
         if label in drawn
     ]
     figure.legend(handles=handles, loc="outside right center", handlelength=2.8, ncols=legend_columns)
-    return figure, f"Learning curves on {results.title(data)}", captions.curves(results, data, undrawn)
+    return figure, f"Learning curves on {results.title(data)}", captions.curves(results, data, table)
 
 
 def draw_panel(ax: Axes, means: pd.DataFrame, labels: list[str]) -> None:

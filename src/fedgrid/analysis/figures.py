@@ -41,16 +41,23 @@ def draw_shares(source: Path, out_stem: Path, title: str) -> None:
         save(figure, out_stem, title, caption)
 
 
+OF_RESULTS = {"curves": draw_curves, "ablation": draw_ablation}
+"""Kinds of figures that are drawn from results.parquet."""
+OF_PARTITION = {"partition": draw_partition, "shares": draw_shares}
+"""Kinds of figures that are drawn from a partition's file."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line: {curves,ablation,partition,shares} SOURCE OUT_STEM with options."""
     parser = ArgumentParser(prog="python -m fedgrid.analysis.figures", description=__doc__)
     kinds = parser.add_subparsers(required=True)
-    for name, action, source, options in [
-        ("curves", draw_curves, "RESULTS", ["data"]),
-        ("ablation", draw_ablation, "RESULTS", ["method", "data"]),
-        ("partition", draw_partition, "PARTITION", ["title"]),
-        ("shares", draw_shares, "PARTITION", ["title"]),
+    for name, options in [
+        ("curves", ["data"]),
+        ("ablation", ["method", "data"]),
+        ("partition", ["title"]),
+        ("shares", ["title"]),
     ]:
+        action, source = (OF_RESULTS | OF_PARTITION)[name], "RESULTS" if name in OF_RESULTS else "PARTITION"
         kind = kinds.add_parser(name, help=action.__doc__, description=action.__doc__)
         kind.add_argument("source", type=Path, metavar=source)
         kind.add_argument("out_stem", type=Path, metavar="OUT_STEM", help="path of the figure without its suffix")

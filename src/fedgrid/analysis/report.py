@@ -11,9 +11,10 @@ from typing import Any
 
 from markupsafe import Markup
 
+from fedgrid.analysis import captions
 from fedgrid.analysis.command import run
 from fedgrid.analysis.grid import templates
-from fedgrid.analysis.results import Results, load
+from fedgrid.analysis.results import WAITING, Results, load
 from fedgrid.errors import UserError
 from fedgrid.files import write_text
 
@@ -45,8 +46,10 @@ def report(results: Path, out_html: Path, tables: Path, figures: Sequence[Path],
             accuracy=Markup(read(tables / "accuracy.html")),
             costs=Markup(read(tables / "costs.html")),
             pictures=[picture(path) for path in figures],
-            failures=[cell for cell in study.cells if cell["status"] != "ok"],
+            failures=[cell for cell in study.cells if cell["status"] not in ("ok", *WAITING)],
             cells=len(study.cells),
+            finished=len(study.finished),
+            progress=captions.progress(study),
             environments=environments(study),
             configfile=configfile,
         )
@@ -70,7 +73,7 @@ def picture(svg: Path) -> Picture:
 
 def environments(results: Results) -> list[tuple[int, dict[str, Any]]]:
     """The different versions and hardware that cells ran on, with their number of cells, most common first."""
-    found = Counter(json.dumps([cell["versions"], cell["hardware"]]) for cell in results.cells)
+    found = Counter(json.dumps([cell["versions"], cell["hardware"]]) for cell in results.finished)
     return [
         (count, dict(zip(["versions", "hardware"], json.loads(environment), strict=True)))
         for environment, count in found.most_common()

@@ -16,6 +16,10 @@ ROW = ["label", *COLUMN]
 """What names one entry of a table."""
 CELL = [*ROW, "seed"]
 """What names one cell: one entry and one seed."""
+WAITING = ("running", "queued", "missing")
+"""Statuses of cells that may still get results by themselves, or by the next run."""
+ABSENT = ("failed", *WAITING)
+"""Statuses of cells without results; only the report of an unfinished study has such cells."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +27,8 @@ class Results:
     """One study with all its cells.
 
     `study` is the study's part of the manifest, `cells` holds one dictionary a cell (key, label, status, costs, …) and
-    `rows` one row per (cell, round, client, metric) with its value.
+    `rows` one row per (cell, round, client, metric) with its value. A cell whose status is in `ABSENT` has only names,
+    status and reason.
     """
 
     study: dict[str, Any]
@@ -39,6 +44,11 @@ class Results:
             label: method["title"] if label == method["method"] or titles.count(method["title"]) == 1 else label
             for label, method in methods.items()
         }
+
+    @property
+    def finished(self) -> list[dict[str, Any]]:
+        """The cells that have results, be it that they diverged."""
+        return [cell for cell in self.cells if cell["status"] not in ABSENT]
 
     @property
     def columns(self) -> list[tuple[str, str]]:
@@ -61,8 +71,13 @@ class Results:
         title = self.study["data"].get(data)
         return title if isinstance(title, str) else data
 
-    def metric(self, cell: dict[str, Any]) -> str:
-        """The metric that scores `cell`: the study's choice, or the method's own one where the study says "main"."""
+    def metric(self, cell: dict[str, Any]) -> str | None:
+        """The metric that scores `cell`: the study's choice, or the method's own one where the study says "main".
+
+        None for a cell without results.
+        """
+        if cell["status"] in ABSENT:
+            return None
         score = self.study["score"]
         return f"accuracy_{cell['score'] if score == 'main' else score}"
 

@@ -3,10 +3,14 @@
 import pandas as pd
 
 from fedgrid.analysis.compare import compare
-from fedgrid.analysis.results import CELL, COLUMN, ROW, Results
+from fedgrid.analysis.results import ABSENT, CELL, COLUMN, ROW, WAITING, Results
 
 AVERAGED_ROUNDS = {"last": 1, "last5": 5}
 """Study's `at` → how many of the last evaluated rounds a score averages."""
+SCORED = ("ok", "partial")
+"""Statuses of entries that have a score."""
+NOTHING_YET = ("failed", "unfinished")
+"""Statuses of entries of which no seed is finished."""
 
 
 def cell_frame(results: Results) -> pd.DataFrame:
@@ -80,10 +84,10 @@ def cell_scores(results: Results) -> pd.DataFrame:
 def summary(results: Results) -> pd.DataFrame:
     """One row per label × data × heterogeneity, in study order.
 
-    Columns: `score` (the metric used), `status` ("ok", "missing": no cell, "unscored": no such metric, or what went
-    wrong on some seed), `seeds` and `seeds_failed` (counts), the means over the good seeds of `over_clients`' numbers,
-    sample standard deviations over seeds of both accuracies (NaN for one seed), and `compare`'s rank, p_value and
-    supported. An entry of which any seed failed is not ranked: the mean of the surviving seeds would flatter it.
+    Columns: `score` (the metric used), `status` (`overall`'s, or "missing": no cell, "unscored": no such metric),
+    `seeds` and `seeds_failed` (counts), the means over the good seeds of `over_clients`' numbers, sample standard
+    deviations over seeds of both accuracies (NaN for one seed), and `compare`'s rank, p_value and supported. An entry
+    of which any seed failed or is not finished is not ranked: the mean of the other seeds would flatter it.
     """
     scores = cell_scores(results)
     good = scores[(scores["status"] == "ok") & scores["accuracy"].notna()].groupby(ROW)
@@ -94,9 +98,9 @@ def summary(results: Results) -> pd.DataFrame:
     table = pd.DataFrame(
         {
             "score": every["metric"].first(),
-            "status": every["status"].agg(worst),
+            "status": every["status"].agg(overall),
             "seeds": good.size(),
-            "seeds_failed": every["status"].agg(lambda status: (status != "ok").sum()),
+            "seeds_failed": every["status"].agg(lambda status: (~status.isin(["ok", *WAITING])).sum()),
             "accuracy": good["accuracy"].mean(),
             "accuracy_std_seeds": good["accuracy"].std(ddof=1),
             "accuracy_weighted": good["accuracy_weighted"].mean(),
@@ -106,14 +110,21 @@ def summary(results: Results) -> pd.DataFrame:
     ).reindex(index)
     counts = ["seeds", "seeds_failed"]
     table[counts] = table[counts].fillna(0).astype(int)
-    table.loc[(table["status"] == "ok") & (table["seeds"] == 0), "status"] = "unscored"
+    table.loc[table["status"].isin(SCORED) & (table["seeds"] == 0), "status"] = "unscored"
     table["status"] = table["status"].fillna("missing")
     return table.join(compared(scores, table)).fillna({"supported": False}).reset_index()
 
 
-def worst(status: pd.Series) -> str:
-    """ "ok" when all are, else the first other status."""
-    return next((word for word in status if word != "ok"), "ok")
+def overall(status: pd.Series) -> str:
+    """The status of an entry by those of its cells: "ok" when all are, else the first that a finished cell has.
+
+    Where the finished ones are all ok: "partial". Where none is finished: "failed" if one failed, else "unfinished".
+    """
+    finished = [word for word in status if word not in ABSENT]
+    if not finished:
+        return "failed" if "failed" in set(status) else "unfinished"
+    good = "ok" if len(finished) == len(status) else "partial"
+    return next((word for word in finished if word != "ok"), good)
 
 
 def compared(scores: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:

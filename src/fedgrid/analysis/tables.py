@@ -11,8 +11,8 @@ from fedgrid.analysis import captions
 from fedgrid.analysis.command import run
 from fedgrid.analysis.costs import costs, costs_grid
 from fedgrid.analysis.grid import DASH, Entry, Grid, html, latex, letter, markdown
-from fedgrid.analysis.results import ROW, Results, load
-from fedgrid.analysis.scores import cell_scores, summary
+from fedgrid.analysis.results import ROW, WAITING, Results, load
+from fedgrid.analysis.scores import NOTHING_YET, SCORED, cell_scores, summary
 from fedgrid.files import write_text
 
 
@@ -73,9 +73,9 @@ def accuracy_header(results: Results) -> list[list[tuple[str, int]]]:
 def accuracy_entries(entry: dict[str, Any], note: str | None, texts: list[str]) -> list[Entry]:
     """The two printed values of one entry, the first with its rank's mark and its footnote's letter."""
     notes = letter(texts.index(note)) if note else ""
-    if entry["status"] in ("missing", "unscored"):
-        return [Entry(), Entry()]
-    if entry["status"] != "ok":
+    if entry["status"] in ("missing", "unscored", *NOTHING_YET):
+        return [Entry(notes=notes), Entry()]
+    if entry["status"] not in SCORED:
         return [Entry(entry["status"], notes=notes), Entry()]
     accuracy = f"{percent(entry['accuracy'])} ± {percent(entry['accuracy_std_seeds'])}"
     mark = captions.RANK_MARKS.get(entry["rank"], "")
@@ -91,19 +91,15 @@ def footnotes(results: Results, scores: pd.DataFrame, table: pd.DataFrame) -> di
     """(label, data, heterogeneity) → what must be said below the table: seeds that failed, or seeds that are absent."""
     planned = len(results.study["seeds"])
     notes = {
-        tuple(entry[name] for name in ROW): f"mean over {entry['seeds']} of {planned} seeds."
+        tuple(entry[name] for name in ROW): [f"mean over {entry['seeds']} of {planned} seeds"]
         for entry in table.to_dict("records")
-        if entry["status"] == "ok" and entry["seeds"] < planned
+        if entry["status"] in SCORED and entry["seeds"] < planned
     }
-    failed = scores[scores["status"] != "ok"].groupby(ROW, sort=False)
-    return notes | {
-        entry: "; ".join(
-            f"seed {seed} {status}: {reason.rstrip('.')}"
-            for seed, status, reason in part[["seed", "status", "reason"]].itertuples(index=False)
-        )
-        + "."
-        for entry, part in failed
-    }
+    failed = scores[~scores["status"].isin(["ok", *WAITING])].groupby([*ROW, "status", "reason"], sort=False)
+    for (*entry, status, reason), cells in failed:
+        seeds = f"{'seed' if len(cells) == 1 else 'seeds'} {captions.listing(map(str, cells['seed']))}"
+        notes.setdefault(tuple(entry), []).append(f"{seeds} {status}: {reason.rstrip('.')}")
+    return {entry: "; ".join(parts) + "." for entry, parts in notes.items()}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -37,6 +37,11 @@ class StoreLock:
         self.handle.write(json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "began": time.time()}))
         self.handle.flush()
 
+    def release(self) -> None:
+        """Gives it back before the process ends."""
+        if self.handle:
+            self.handle.close()
+
     def _taken(self) -> bool:
         try:
             fcntl.flock(self.handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

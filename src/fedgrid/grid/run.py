@@ -1,6 +1,8 @@
 """One run of the workflow: what Snakemake's rules ask about a study, and what is done where a run begins and ends."""
 
 import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -39,6 +41,7 @@ class Run:
     def __init__(self, config: Mapping[str, Any], configfiles: Sequence[str], tree: Path, submits: bool, begins: bool):
         for file in configfiles:
             read(Path(file))  # Snakemake itself lets a key stand twice
+        self.named = str(configfiles[-1]) if configfiles else ""
         self.study, self.submits = resolved(checked(config)), submits
         self.compute, self.data_root = self.study.text["compute"], data_root(self.study.text)
         self.manifest, self.analysis = manifest.files(self.study)
@@ -113,9 +116,26 @@ class Run:
                 file=sys.stderr,
             )
         if failed:
-            found = states.read(self.study)
+            for line in states.failures(self.study, states.read(self.study)):
+                print(line, file=sys.stderr)
             end = "Stopped, or some jobs failed: see above and fedgrid status. The same command goes on."
-            print(*states.failures(self.study, found), end, sep="\n", file=sys.stderr)
+            print(self._partial(), end, sep="\n", file=sys.stderr)
         else:
             folder = self.study.folder
+            shutil.rmtree(self.study.partial, ignore_errors=True)  # it is out of date
             print(f"Done. Look at {folder}/report.html and {folder}/tables/accuracy.md", file=sys.stderr)
+
+    def _partial(self) -> str:
+        """Has the report made of what is finished; returns the line that says where it is, or why there is none."""
+        self.lock.release()  # or cells that were not started would be shown as waiting for this run
+        try:
+            study = ["--configfile", str(self.pin.keep_text()), "--named", self.named]
+            # another process finds the code that this run began with, and whatever befalls it does no harm here
+            command = [sys.executable, "-m", "fedgrid.cli.main", "report", *study]
+            made = subprocess.run(command, capture_output=True, text=True, errors="replace")
+        except (UserError, OSError) as error:
+            return f"fedgrid: no report was made: {error}"
+        if made.returncode == 0:
+            return made.stdout.strip()
+        *_, reason = made.stderr.splitlines() or [f"exit code {made.returncode}"]
+        return f"fedgrid: no report was made: {reason.removeprefix('fedgrid: ')}"

@@ -51,6 +51,11 @@ class Study:
         return self.results / self.name
 
     @property
+    def partial(self) -> Path:
+        """The folder of the tables and figures that ``fedgrid report`` makes of those cells that are finished."""
+        return self.folder / "partial"
+
+    @property
     def store(self) -> Path:
         """The folder of data, partitions and cells, shared by all studies."""
         return self.results / "store"
