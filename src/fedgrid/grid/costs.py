@@ -17,8 +17,8 @@ LOOKED_AT = 12
 "Finished cells from which a cost is taken: the newest."
 TIME_MARGIN, TIME_MORE = 1.5, 60
 "What is requested of a scheduler: so many times the longest measured time, and so many seconds for the start."
-MEMORY_MARGIN, MEMORY_MORE = 1.3, 300
-"The same for memory; in MB."
+MEMORY_MARGIN, MEMORY_MORE = 1.3, 500
+"The same for memory, in MB: in a cell's job two processes of Snakemake take some 150 MB each."
 
 
 @dataclass(frozen=True)
