@@ -1,0 +1,368 @@
+"""What a run asks for, packs, pins and knows about its cells."""
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fedgrid import pack
+from fedgrid.cli.main import main
+from fedgrid.grid import cluster, costs, packs, states
+from fedgrid.grid.cells import Cell
+from fedgrid.grid.lock import StoreLock
+from fedgrid.grid.pin import Pin
+from fedgrid.grid.study import read, resolved
+from fedgrid.grid.validation import checked
+from fedgrid.prepare import build_data, build_partition
+
+ROOT = Path(__file__).parents[2]
+STUDY = """
+name: s
+data: digits
+heterogeneity: [{partition: dirichlet, beta: 0.5, clients: 4}]
+seeds: [0, 1]
+model: {name: mlp, hidden: 16, features: 8}
+training: {rounds: 2}
+methods: [local, fedavg]
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for cached in (costs.facts, costs._newest):
+        cached.cache_clear()
+    return tmp_path
+
+
+def planned(text=STUDY, **changes):
+    Path("study.yaml").write_text(yaml.safe_dump(yaml.safe_load(text) | changes, sort_keys=False))
+    return resolved(checked(read(Path("study.yaml"))))
+
+
+def prepared(study):
+    """The study, with its data and partitions built."""
+    for data in study.data:
+        build_data(data.job(None, None, "cpu", 1))
+    for split in study.splits:
+        build_partition(split.job())
+    return study
+
+
+def trained(cell: Cell, study) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "fedgrid.cell", *cell.arguments(study.text["compute"])]
+    return subprocess.run(command, check=True, capture_output=True, text=True)
+
+
+def note(cell, **facts):
+    """A status as the cell's process writes it."""
+    known = {"state": "running", "reason": "", "round": 1, "rounds": 2, "seconds": 1.0, "memory": 100.0, "job": ""}
+    who = {"host": socket.gethostname(), "pid": os.getpid(), "began": time.time(), "time": time.time()}
+    cell.status.parent.mkdir(parents=True, exist_ok=True)
+    cell.status.write_text(json.dumps(known | who | facts))
+
+
+# -- requests
+
+
+def test_requests_come_from_measured_cells_of_the_method_and_data_set():
+    study = prepared(planned())
+    first, second, other = study.cells[0], study.cells[1], study.cells[2]
+    assert costs.request([first], study) == costs.Request(60, 2000)
+    trained(first, study)
+    head = json.loads(subprocess.check_output([sys.executable, "-c", HEAD, str(first.file)]))
+    costs._newest.cache_clear()
+    asked = costs.request([second], study)
+    assert asked.minutes == 2  # a second and a half and the start, in whole minutes
+    assert asked.memory == pytest.approx(1.3 * head["costs"]["peak_memory_bytes"] / 1e6 + 500, abs=1)
+    assert costs.request([other], study) == costs.Request(60, 2000)
+    longer = planned(training={"rounds": 2000})
+    found = costs.cost(longer.cells[0])
+    assert found.longest == pytest.approx(1000 * head["costs"]["seconds"]["total"])
+
+
+HEAD = "import sys, json; from pathlib import Path; from fedgrid.files import read_metadata as r; "
+HEAD += "print(json.dumps(r(Path(sys.argv[1]))))"
+
+
+def test_a_damaged_cell_says_nothing_about_costs():
+    study = planned()
+    study.cells[0].file.parent.mkdir(parents=True)
+    study.cells[0].file.write_bytes(b"half a file")
+    assert costs.cost(study.cells[1]) is None
+
+
+def test_every_attempt_asks_for_twice_as_much():
+    asked = costs.Request(minutes=3, memory=700)
+    assert [asked.again(attempt) for attempt in (1, 2, 3)] == [
+        costs.Request(3, 700),
+        costs.Request(6, 1400),
+        costs.Request(12, 2800),
+    ]
+
+
+def test_a_pack_asks_for_the_time_of_all_and_the_memory_of_those_beside_each_other():
+    study = planned(compute={"minutes": 10, "memory": 1000})
+    alone, four, two = (costs.request(study.cells[:n], study, beside) for n, beside in ((1, 1), (4, 1), (4, 2)))
+    assert (alone.minutes, four.minutes, two.minutes) == (10, 37, 19)
+    assert (alone.memory, four.memory, two.memory) == (1000, 1000, 1500)
+
+
+# -- packs
+
+
+def test_packs_hold_unfinished_cells_alone():
+    study = prepared(planned(compute={"pack": 3}))
+    trained(study.cells[1], study)
+    marks = packs.plan(study)
+    assert list(marks) == [study.cells[i].key for i in (0, 2, 3)]
+    (mark,) = set(marks.values())
+    content = packs.read(study.store, mark.stem)
+    assert [cell["files"] for cell in content["cells"]] == [[str(study.cells[i].file)] for i in (0, 2, 3)]
+    assert packs.plan(planned(compute={"pack": 1})) == {}
+
+
+def test_the_mark_of_a_pack_whose_results_are_gone_does_not_count():
+    study = planned(compute={"pack": 4})
+    (mark,) = set(packs.plan(study).values())
+    mark.write_text("")
+    packs.plan(study)
+    assert not mark.exists()
+
+
+def test_a_pack_trains_its_cells_and_leaves_out_finished_ones(capsys):
+    study = prepared(planned(compute={"pack": 4}))
+    (mark,) = set(packs.plan(study).values())
+    trained(study.cells[0], study)
+    before = study.cells[0].file.stat().st_mtime_ns
+    run_pack(mark)
+    assert mark.exists() and all(cell.done for cell in study.cells)
+    assert study.cells[0].file.stat().st_mtime_ns == before
+    assert all(cell.log.read_text().endswith("ok\n") for cell in study.cells[1:])
+    assert not any(cell.status.exists() for cell in study.cells)
+
+
+def test_a_failed_cell_does_not_stop_its_pack():
+    Path("broken.py").write_text(BROKEN)
+    study = prepared(planned(methods={"broken": {"method": "broken.py"}, "fedavg": None}))
+    study = planned(methods={"broken": {"method": "broken.py"}, "fedavg": None}, compute={"pack": 4})
+    (mark,) = set(packs.plan(study).values())
+    said = run_pack(mark, code=1)
+    assert "2 of 4 cells have no results" in said and "ZeroDivisionError: on purpose" in said
+    assert [cell.done for cell in study.cells] == [False, False, True, True] and not mark.exists()
+    found = states.read(study)
+    assert found[study.cells[0].key] == states.State("failed", "ZeroDivisionError: on purpose")
+
+
+BROKEN = '''
+"""FedAvg that fails."""
+from fedgrid.methods.fedavg import FedAvg as Plain
+
+class Broken(Plain):
+    """Fails."""
+    title = "Broken"
+
+    def round(self, fed, s):
+        raise ZeroDivisionError("on purpose")
+'''
+
+
+def test_a_pack_that_is_asked_to_end_keeps_checkpoints_and_goes_on():
+    study = prepared(planned(training={"rounds": 400}, compute={"pack": 2, "checkpoint_every": 0.2}))
+    mark = packs.plan(study)[study.cells[0].key]
+    with subprocess.Popen(pack_command(mark), stderr=subprocess.PIPE, text=True) as process:
+        patience = time.monotonic() + 60
+        while not list(study.store.glob("checkpoints/*.pt")) and time.monotonic() < patience:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == pack.BROKEN_OFF
+    assert "asked to end (SIGTERM) in round" in states.read(study)[study.cells[0].key].remark
+    assert not study.cells[1].log.exists()  # it was not started
+    run_pack(mark)
+    assert "continuing after round" in study.cells[0].log.read_text()
+
+
+def pack_command(mark):
+    return [sys.executable, "-m", "fedgrid.pack", str(mark.with_suffix(".json")), str(mark)]
+
+
+def run_pack(mark, code=0):
+    run = subprocess.run(pack_command(mark), capture_output=True, text=True)
+    assert run.returncode == code, run.stderr
+    return run.stderr
+
+
+# -- code
+
+
+@pytest.fixture
+def tree(folder):
+    shutil.copytree(ROOT / "workflow", folder / "workflow")
+    return folder
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    for name in ("FEDGRID_CODE", "PYTHONPATH"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+
+
+def test_a_run_keeps_the_code_that_it_began_with(tree, environment):
+    Path("mine.py").write_text("from helper import *\n" + BROKEN)
+    Path("helper.py").write_text("NUMBER = 1\n")
+    Path("another.py").write_text("NUMBER = 1\n")
+    pin = Pin(planned(methods={"mine": {"method": "mine.py"}}), tree)
+    code = pin.keep()
+    ours = ["fedgrid", "workflow", "outside"]
+    assert sorted(path.name for path in code.iterdir()) == sorted(ours)
+    assert sorted(path.name for path in (code / "outside").rglob("*.py")) == ["helper.py", "mine.py"]
+    assert (code / "fedgrid/grid/study.schema.yaml").is_file()
+    assert pin.keep() == code and pin.changed() == []
+    Path("helper.py").write_text("NUMBER = 2\n")
+    assert [Path(name).name for name in pin.changed()] == ["helper.py"]
+    asked = (
+        "from fedgrid.loading import locate; import fedgrid; print(locate('methods', 'mine.py')[2], fedgrid.__file__)"
+    )
+    method, package = subprocess.check_output([sys.executable, "-c", asked], text=True).split()
+    assert method.startswith(str(code)) and package.startswith(str(code))
+    assert "NUMBER = 1" in (Path(method).parent / "helper.py").read_text()
+
+
+def test_the_kept_study_reads_as_the_same_cells(tree, environment):
+    study = planned()
+    file = Pin(study, tree).keep_text()
+    again = resolved(checked(read(file)))
+    assert [cell.key for cell in again.cells] == [cell.key for cell in study.cells]
+
+
+# -- states
+
+
+def test_states_tell_what_lives_waits_and_died():
+    study = planned(seeds=[0, 1, 2])
+    running, dead, failed, elsewhere, asked, _ = study.cells
+    note(running)
+    note(dead, pid=2**22 + 1, memory=321.0)
+    note(failed, state="failed", reason="out of memory: MemoryError: too big")
+    note(elsewhere, host="another", pid=1)
+    note(asked, state="interrupted")
+    found = states.read(study)
+    assert [found[cell.key].name for cell in study.cells] == [*RUNNING_AND_FAILED, "missing"]
+    assert found[running.key].share == 0.5
+    assert "it held 321 MB" in found[dead.key].remark
+    assert found[failed.key].remark == "out of memory: MemoryError: too big"
+    assert "was asked to end (SIGTERM) in round 1 of 2; the next run continues it" in found[asked.key].remark
+    lines = states.failures(study, found)
+    assert len(lines) == 3 and lines[0].startswith("✗ local, digits, dirichlet-beta0.5-clients4, seed 1: was killed")
+
+
+RUNNING_AND_FAILED = ["running", "failed", "failed", "running", "failed"]
+
+
+def test_cells_are_queued_while_a_run_is_at_work_unless_they_failed_in_it():
+    study = planned()
+    lock = StoreLock(study.store)
+    assert lock.holder() is None
+    note(study.cells[0], state="failed", reason="earlier", time=time.time() - 100)
+    lock.acquire()
+    note(study.cells[1], state="failed", reason="now", time=time.time() + 1)
+    found = states.read(study)
+    assert [found[cell.key].name for cell in study.cells] == ["queued", "failed", "queued", "queued"]
+    assert StoreLock(study.store).holder()["pid"] == os.getpid()
+    lock.release()
+    assert states.read(study)[study.cells[0].key].name == "failed"
+
+
+def test_who_looks_for_the_holder_does_not_stop_a_run_from_starting():
+    study = planned()
+    with open(study.store / ".lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        looked = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(0.3)"], pass_fds=[file.fileno()])
+    StoreLock(study.store).acquire()
+    looked.wait()
+
+
+def test_reasons_are_read_from_what_slurm_wrote(folder):
+    for number, text in enumerate(SAID.values()):
+        log = folder / f".snakemake/slurm_logs/rule_train/some_cell/{number}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(text)
+    assert [cluster.reason(str(number)) for number in range(len(SAID))] == list(SAID)
+    assert cluster.reason("99") == ""
+
+
+SAID = {
+    "time limit": "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***",
+    "out of memory": "slurmstepd: error: Detected 1 oom_kill event in StepId=7.batch.",
+    "cancelled": "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T00:00:00 ***",
+    "": "Traceback: something else",
+}
+
+
+# -- commands
+
+
+def test_status_says_times_and_logs_find_a_cell(capsys):
+    study = prepared(planned())
+    trained(study.cells[0], study)
+    study.cells[0].log.parent.mkdir(parents=True)
+    study.cells[0].log.write_text("".join(f"line {i}\n" for i in range(30)))
+    note(study.cells[1], round=1, rounds=2)
+    lock = StoreLock(study.store)
+    lock.acquire()
+    text = said(capsys, "status", "--configfile", "study.yaml")
+    assert "local   ✓▶" in text and "fedavg  ○○" in text
+    assert "✓ 1 done, ! 0 diverged, ▶ 1 running, ○ 2 queued, ✗ 0 failed, · 0 missing" in text
+    assert "running for 0 s; about " in text and "▶ local, digits" in text and "round 1 of 2" in text
+    lock.release()
+    for words in (["local", "s0"], [study.cells[0].key[:8]], [str(study.cells[0].file)]):
+        text = said(capsys, "logs", "--configfile", "study.yaml", "--lines", "2", *words)
+        assert text.endswith("line 28\nline 29\n") and "seed 0: done" in text
+    assert "there is no log" in said(capsys, "logs", "--configfile", "study.yaml", "fedavg", "1")
+    assert main(["logs", "--configfile", "study.yaml", "local"]) == 2
+    assert "2 cells of s fit 'local': say more" in capsys.readouterr().err
+    assert main(["logs", "--configfile", "study.yaml", "fedprox"]) == 2
+    assert "no cell of s fits 'fedprox'" in capsys.readouterr().err
+    other = planned(training={"rounds": 5})
+    assert other.cells[0].key != study.cells[0].key
+    assert "line 29" in said(capsys, "logs", "--configfile", "study.yaml", study.cells[0].key[:8])
+
+
+def test_watching_ends_when_nothing_runs(capsys, monkeypatch):
+    study, looks = planned(), []
+    note(study.cells[0])
+
+    def slept(seconds):
+        looks.append(seconds)
+        note(study.cells[0], state="failed", reason="enough")
+
+    monkeypatch.setattr("fedgrid.cli.progress.time.sleep", slept)
+    text = said(capsys, "status", "--configfile", "study.yaml", "--watch")
+    assert looks == [2.0] and text.count("local") >= 2 and "enough" in text
+
+
+def said(capsys, *arguments):
+    assert main(list(arguments)) == 0
+    return capsys.readouterr().out
+
+
+def test_a_cell_waits_for_a_process_of_an_earlier_run_and_takes_its_result():
+    study = prepared(planned(training={"rounds": 150}))
+    cell = study.cells[0]
+    command = [sys.executable, "-m", "fedgrid.cell", *cell.arguments(study.text["compute"])]
+    pipes = {"stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as first, subprocess.Popen(command, **pipes) as second:
+        texts = [first.communicate()[0], second.communicate()[0]]
+    assert first.returncode == second.returncode == 0
+    assert sorted(text.count("round 150/150") for text in texts) == [0, 1]
+    assert any("finished meanwhile, by a process of an earlier run" in text for text in texts)
