@@ -1,5 +1,8 @@
 """Three thousand cells: planning takes seconds."""
 
+import json
+import subprocess
+import sys
 import time
 
 import pyarrow as pa
@@ -13,6 +16,7 @@ from fedgrid.grid.validation import checked
 
 LIMIT = 20.0
 "Seconds. It takes 7 to 10 on an idle machine with two cores and was seen to take 15 on a busy one."
+STATUS_LIMIT = 3.0
 METRICS = ("accuracy_global", "accuracy_personal", "accuracy_trained")
 STUDY = {
     "name": "large",
@@ -39,7 +43,25 @@ def test_three_thousand_cells(tmp_path, monkeypatch):
     done, idle = seconds(checkout, "--dry-run"), seconds(checkout)
     print(f"3,000 cells: dry run fresh {fresh:.1f} s, done {done:.1f} s, run with nothing to do {idle:.1f} s")
     assert max(fresh, done, idle) <= LIMIT
+    assert status_of_all(checkout) <= STATUS_LIMIT
+    for cell in cells[::2]:
+        cell.file.unlink()
+        cell.status.parent.mkdir(parents=True, exist_ok=True)
+        cell.status.write_text(
+            json.dumps({"state": "failed", "reason": "enough", "time": 0.0, "round": 0, "rounds": 1})
+        )
+    assert status_of_all(checkout) <= STATUS_LIMIT
     assert (checkout.path / "results/large/report.html").stat().st_size > 10_000
+
+
+def status_of_all(checkout):
+    """Seconds that `fedgrid status` takes."""
+    start = time.monotonic()
+    command = [sys.executable, "-m", "fedgrid.cli.main", "status"]
+    text = subprocess.check_output(command, cwd=checkout.path, env=checkout.environment, text=True)
+    found = time.monotonic() - start
+    print(f"fedgrid status, {text.splitlines()[21]}: {found:.1f} s")
+    return found
 
 
 def seconds(checkout, *arguments):
