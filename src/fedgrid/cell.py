@@ -11,6 +11,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,7 +30,7 @@ from fedgrid.engine.method import Method
 from fedgrid.engine.progress import Progress
 from fedgrid.engine.rounds import Outcome, Saving, Terminated, federate
 from fedgrid.engine.stacked import Stacked, batches_per_call
-from fedgrid.errors import UserError, complain
+from fedgrid.errors import UserError, complain, say, sentence
 from fedgrid.files import read_metadata, turn, write_table
 from fedgrid.gpus import own_card
 from fedgrid.grid.identity import fingerprint
@@ -90,7 +91,8 @@ def _run(job: Mapping[str, Any], out: Path, saving: Saving, compute: Compute, te
     _check_code(job)
     keep(job["keep"], out, method, world, outcome.progress)
     write_table(out, outcome.progress.record.table(), _metadata(job, method, world, outcome))
-    saving.file.unlink(missing_ok=True)
+    with suppress(OSError):  # it is of no use any more, and does no harm
+        saving.file.unlink(missing_ok=True)
     return outcome
 
 
@@ -189,14 +191,6 @@ def _finished(out: Path, key: str) -> bool:
     return out.is_file() and read_metadata(out)["key"] == key
 
 
-def _note(status: Status, reason: str) -> None:
-    """Notes why the cell failed, where that can be written; the reason is said in the log as well."""
-    try:
-        status.failed(reason)
-    except UserError as error:  # a full disk may have been the reason
-        complain(error)
-
-
 def _of_memory(error: Exception) -> bool:
     """Whether memory, the processor's or the GPU's, was lacking; torch says so in several ways."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
@@ -233,21 +227,21 @@ def main(argv: list[str] | None = None) -> int:
         # a process that outlived an earlier run may still be at work on this very cell
         with turn(arguments.status.with_name(".at-work"), int(job["key"], 16) >> 2):
             if _finished(arguments.out, job["key"]):
-                print("finished meanwhile, by a process of an earlier run")
+                say("finished meanwhile, by a process of an earlier run", sys.stdout)
                 return 0
             status.running()
             outcome = run(job, arguments.out, saving, compute, tell)
-    except UserError as error:
-        _note(status, str(error))
+    except (UserError, OSError) as error:
+        status.failed(sentence(error))
         return complain(error)
     except (Terminated, KeyboardInterrupt):
         status.interrupted()
         return TERMINATED
     except Exception as error:
-        _note(status, f"{'out of memory: ' if _of_memory(error) else ''}{type(error).__name__}: {error}")
+        status.failed(f"{'out of memory: ' if _of_memory(error) else ''}{type(error).__name__}: {error}")
         raise
     status.done()
-    print(f"{outcome.status} {outcome.reason}".strip())
+    say(f"{outcome.status} {outcome.reason}".strip(), sys.stdout)
     return 0
 
 

@@ -1,18 +1,62 @@
 """Errors that a user can mend: shown as one sentence, without a traceback, with exit code 2."""
 
 import difflib
+import errno
+import os
 import sys
 from collections.abc import Iterable
+from typing import TextIO
 
 
 class UserError(Exception):
     """A mistake in a study, a command or the user's files; the message is one sentence naming what to change."""
 
 
-def complain(error: UserError) -> int:
-    """Says the sentence on standard error and returns the exit code of a user's mistake."""
-    print(f"fedgrid: {error}", file=sys.stderr)
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+CLOSED = {errno.EROFS, errno.EACCES, errno.EPERM}
+BROKEN = {errno.EIO, errno.ESTALE, errno.ENOLCK, errno.EMFILE, errno.ENFILE}
+OF_THE_MACHINE = FULL | CLOSED | BROKEN
+"What the operating system says of disks and folders that a user can mend; other such errors are mistakes of ours."
+
+
+def reason(error: OSError) -> str:
+    """What the operating system says, in its own words, whichever library raised the error."""
+    return os.strerror(error.errno) if error.errno else str(error)
+
+
+def sentence(error: UserError | OSError) -> str:
+    """The error in one sentence, with the path where it has one."""
+    if isinstance(error, UserError):
+        return str(error)
+    return f"{error.filename}: {reason(error)}" if error.filename else reason(error)
+
+
+def complain(error: UserError | OSError) -> int:
+    """Says the sentence on standard error and returns the exit code of a user's mistake; raises any other error."""
+    if isinstance(error, OSError) and error.errno not in OF_THE_MACHINE:
+        raise error
+    say(f"fedgrid: {sentence(error)}", sys.stderr)
     return 2
+
+
+def say(text: str, stream: TextIO) -> None:
+    """Prints a line at once; on a full disk it is lost, for no job fails over what it wanted to say."""
+    try:
+        print(text, file=stream, flush=True)
+    except OSError as error:
+        if error.errno not in OF_THE_MACHINE:
+            raise
+        _forget(stream)
+
+
+def _forget(stream: TextIO) -> None:
+    """Empties the buffer of a stream, or its process would end with the exit code of a failure."""
+    kept, nowhere = os.dup(stream.fileno()), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    stream.flush()
+    os.dup2(kept, stream.fileno())
+    os.close(kept)
+    os.close(nowhere)
 
 
 MOST_NAMES = 60

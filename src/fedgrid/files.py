@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fedgrid.errors import UserError
+from fedgrid.errors import UserError, reason
 
 METADATA = b"fedgrid"
 
@@ -29,7 +29,7 @@ def replacing(path: Path) -> Iterator[Path]:
             os.fsync(written.fileno())  # or a power cut may leave an empty file under the final name
         os.replace(temporary, path)
     except OSError as error:
-        raise UserError(f"{path}: cannot be written ({error.strerror or error})") from error
+        raise UserError(f"{path}: cannot be written ({reason(error)})") from error
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -45,7 +45,7 @@ def turn(file: Path, number: int) -> Iterator[None]:
         file.parent.mkdir(parents=True, exist_ok=True)
         lock = open(file, "a")  # noqa: SIM115  closed below
     except OSError as error:
-        raise UserError(f"{file}: cannot be written ({error.strerror})") from error
+        raise UserError(f"{file}: cannot be written ({reason(error)})") from error
     with lock:
         with contextlib.suppress(OSError):  # some network file systems have no locks
             fcntl.lockf(lock, fcntl.LOCK_EX, 1, number)
@@ -60,7 +60,7 @@ def check_writable(folder: Path, what: str) -> None:
         probe.touch()
         probe.unlink()
     except OSError as error:
-        raise UserError(f"{what}: cannot write in {folder} ({error.strerror})") from error
+        raise UserError(f"{what}: cannot write in {folder} ({reason(error)})") from error
 
 
 def write_table(path: Path, table: pa.Table, metadata: dict[str, Any]) -> None:

@@ -69,6 +69,13 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("done", type=Path, help="written when all cells have results")
     parser.add_argument("--threads", type=int, default=1, help="threads of the whole pack")
     arguments = parser.parse_args(argv)
+    try:
+        return _work(arguments)
+    except (UserError, OSError) as error:
+        return complain(error)
+
+
+def _work(arguments: argparse.Namespace) -> int:
     plan = json.loads(arguments.plan.read_text(encoding="utf-8"))
     pack = Pack(plan["cells"], max(1, arguments.threads // plan["threads"]))
     for number in (signal.SIGTERM, signal.SIGUSR1):
@@ -84,10 +91,7 @@ def main(argv: list[str] | None = None) -> int:
     if failed:
         print(f"{len(failed)} of {len(pack.cells)} cells have no results", file=sys.stderr)
         return BROKEN_OFF if pack.stopping else 1
-    try:
-        write_text(arguments.done, "")
-    except UserError as error:
-        return complain(error)
+    write_text(arguments.done, "")
     return 0
 
 

@@ -72,7 +72,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     try:
         JOBS[arguments.what](json.loads(arguments.job))
-    except UserError as error:
+    except (UserError, OSError) as error:
         return complain(error)
     return 0
 

@@ -6,9 +6,11 @@ import resource
 import socket
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from fedgrid.errors import UserError, say
 from fedgrid.files import write_text
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ class Report:
             self._draw(progress.rounds, scores, remark)
         else:
             line = f"round {progress.rounds}/{self.rounds}  {scores}".rstrip()
-            print(remark or line, file=self.stream, flush=True)
+            say(remark or line, self.stream)
 
     def _draw(self, round_: int, scores: str, remark: str) -> None:
         if self.bar is None:  # it appears with the first round, after everything was found to be in order
@@ -60,6 +62,9 @@ class Report:
 class Status:
     """A small file in the store that says how a cell is doing; gone when the cell has its results.
 
+    The first note has to succeed, for where it cannot be written, results cannot either. Later ones are not worth a
+    cell: on a disk that is full they are left out.
+
     Holds `state` (running, failed or interrupted), `reason`, `round` and `rounds`, `seconds` of training so far,
     `memory` (most so far, in MB), `host`, `pid`, `job` (of SLURM, or empty), `began` and `time` (since 1970).
     """
@@ -73,23 +78,30 @@ class Status:
         """Notes the round, at most once a second."""
         if progress:
             self.facts |= {"round": progress.rounds, "seconds": sum(progress.seconds.values())}
-        if time.monotonic() - self.written >= 1:
+        if not self.written:
             self._write("running")
-            self.written = time.monotonic()
+        elif time.monotonic() - self.written >= 1:
+            self._write_if_possible("running")
 
     def failed(self, reason: str) -> None:
         """Notes why there are no results."""
-        self._write("failed", reason)
+        self._write_if_possible("failed", reason)
 
     def interrupted(self) -> None:
         """Notes that the cell was asked to end and can go on."""
-        self._write("interrupted")
+        self._write_if_possible("interrupted")
 
     def done(self) -> None:
         """The results speak for themselves."""
-        self.file.unlink(missing_ok=True)
+        with suppress(OSError):
+            self.file.unlink(missing_ok=True)
+
+    def _write_if_possible(self, state: str, reason: str = "") -> None:
+        with suppress(UserError):
+            self._write(state, reason)
 
     def _write(self, state: str, reason: str = "") -> None:
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS_UNIT / 1e6
         now = {"state": state, "reason": reason, "memory": memory, "time": time.time()}
+        self.written = time.monotonic()
         write_text(self.file, json.dumps(self.facts | now))

@@ -177,7 +177,7 @@ class Broken(Plain):
 
 
 def test_a_pack_that_is_asked_to_end_keeps_checkpoints_and_goes_on():
-    study = prepared(planned(training={"rounds": 400}, compute={"pack": 2, "checkpoint_every": 0.2}))
+    study = prepared(planned(training={"rounds": 150}, compute={"pack": 2, "checkpoint_every": 0.05}))
     mark = packs.plan(study)[study.cells[0].key]
     with subprocess.Popen(pack_command(mark), stderr=subprocess.PIPE, text=True) as process:
         patience = time.monotonic() + 60
@@ -357,12 +357,12 @@ def said(capsys, *arguments):
 
 
 def test_a_cell_waits_for_a_process_of_an_earlier_run_and_takes_its_result():
-    study = prepared(planned(training={"rounds": 150}))
+    study = prepared(planned(training={"rounds": 60}))
     cell = study.cells[0]
     command = [sys.executable, "-m", "fedgrid.cell", *cell.arguments(study.text["compute"])]
     pipes = {"stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, **pipes) as first, subprocess.Popen(command, **pipes) as second:
         texts = [first.communicate()[0], second.communicate()[0]]
     assert first.returncode == second.returncode == 0
-    assert sorted(text.count("round 150/150") for text in texts) == [0, 1]
+    assert sorted(text.count("round 60/60") for text in texts) == [0, 1]
     assert any("finished meanwhile, by a process of an earlier run" in text for text in texts)

@@ -9,12 +9,12 @@ from fedgrid.errors import UserError, complain
 def run(parser: ArgumentParser, argv: Sequence[str] | None) -> int:
     """Call the parser's default `action` with the other arguments as keywords.
 
-    Returns the exit code: 0, or 2 after a `UserError`, whose message goes to stderr as one line.
+    Returns the exit code: 0, or 2 after a `UserError` or with a full disk, say, and one line on stderr.
     """
     arguments = vars(parser.parse_args(argv))
     action = arguments.pop("action")
     try:
         action(**arguments)
-    except UserError as error:
+    except (UserError, OSError) as error:
         return complain(error)
     return 0

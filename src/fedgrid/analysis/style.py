@@ -44,9 +44,12 @@ def line_style(i: int) -> dict[str, Any]:
 
 
 def save(figure: Figure, stem: Path, title: str, caption: str) -> None:
-    """Write STEM.svg and STEM.pdf, and STEM.txt with the title on its first line and the caption below."""
-    for form, undated in (("svg", "Date"), ("pdf", "CreationDate")):
+    """Write STEM.svg and STEM.pdf, and STEM.txt with the title on its first line and the caption below.
+
+    The SVG comes last: it is what the report asks for, so where it stands, the others do.
+    """
+    write_text(Path(f"{stem}.txt"), f"{title}\n\n{caption}\n")
+    for form, undated in (("pdf", "CreationDate"), ("svg", "Date")):
         with replacing(Path(f"{stem}.{form}")) as temporary:
             metadata = {undated: None, "Title": title}
             figure.savefig(temporary, format=form, metadata=metadata, bbox_inches="tight", pad_inches=0.06)
-    write_text(Path(f"{stem}.txt"), f"{title}\n\n{caption}\n")

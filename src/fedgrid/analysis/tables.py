@@ -20,14 +20,15 @@ def write_tables(results: Path, outdir: Path) -> None:
     """Write accuracy.{csv,md,tex,html} and costs.{csv,md,tex,html} to `outdir`.
 
     The CSV files hold every number in full precision: accuracies as fractions, one row an entry (see `scores.summary`
-    and `costs.costs`). Raises `UserError` when `results` is not a file that `collect` wrote.
+    and `costs.costs`). accuracy.html comes last: it is what the report asks for, so where it stands, the others do.
+    Raises `UserError` when `results` is not a file that `collect` wrote.
     """
     study = load(results)
     table = summary(study)
     cost = costs(study)
     for name, numbers, grid in (
-        ("accuracy", table, accuracy_grid(study, cell_scores(study), table)),
         ("costs", cost, costs_grid(study, cost)),
+        ("accuracy", table, accuracy_grid(study, cell_scores(study), table)),
     ):
         write_text(outdir / f"{name}.csv", csv(numbers))
         write_text(outdir / f"{name}.md", markdown(grid))

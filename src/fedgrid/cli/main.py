@@ -30,13 +30,13 @@ def main(argv: list[str] | None = None) -> int:
     try:
         arguments = parser.parse_args(argv)
         return arguments.call(arguments)
-    except UserError as error:
-        return complain(error)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # the reader, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except (UserError, OSError) as error:
+        return complain(error)
 
 
 if __name__ == "__main__":

@@ -71,6 +71,8 @@ def _run(arguments: argparse.Namespace) -> int:
     cell = study.cells[0]
     out = arguments.out or cell.file
     if not _finished(out, cell):
+        if not arguments.out:
+            check_writable(study.store, "--results")
         _prepare(study, cell, arguments)
         if code := _train(cell, out, arguments):
             return code

@@ -7,6 +7,7 @@ descriptions are kept as JSON beside the results, under the fingerprint of the c
 import json
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,8 @@ def description(kind: str, reference: str, cache: Path) -> dict[str, Any]:
         found = json.loads(kept.read_text(encoding="utf-8"))
     else:
         found = _described_apart(kind, reference) if file else describe(load(kind, reference))
-        write_text(kept, json.dumps(found, ensure_ascii=False, indent=1))
+        with suppress(UserError):  # it only saves time, and others' results may be read where nothing can be written
+            write_text(kept, json.dumps(found, ensure_ascii=False, indent=1))
     return found | {"name": name, "reference": reference, "module": module, "file": str(file) if file else None}
 
 

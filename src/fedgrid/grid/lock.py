@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fedgrid.errors import UserError
+from fedgrid.errors import UserError, reason
 
 WAITS = 10
 "Tenths of a second for which the lock is tried: who asks `holder` has it for a moment."
@@ -23,19 +23,21 @@ class StoreLock:
 
     def acquire(self) -> None:
         """Takes the lock and notes who has it; UserError where another run holds it."""
+        who = {"host": socket.gethostname(), "pid": os.getpid(), "began": time.time()}
         try:
-            self.handle = open(self.file, "a+")  # noqa: SIM115  held open until the process ends
+            self.handle = open(self.file, "ab", buffering=0)  # noqa: SIM115  held open until the process ends
+            self._wait()
+            self.handle.truncate(0)
+            self.handle.write(json.dumps(who).encode())
         except OSError as error:
-            raise UserError(f"results: cannot write in {self.file.parent} ({error.strerror})") from error
+            raise UserError(f"results: cannot write in {self.file.parent} ({reason(error)})") from error
+
+    def _wait(self) -> None:
         for _ in range(WAITS):
             if self._taken():
-                break
+                return
             time.sleep(0.1)
-        else:
-            raise UserError(f"another run is at work on {self.file.parent}: wait for it or end it")
-        self.handle.truncate(0)
-        self.handle.write(json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "began": time.time()}))
-        self.handle.flush()
+        raise UserError(f"another run is at work on {self.file.parent}: wait for it or end it")
 
     def release(self) -> None:
         """Gives it back before the process ends."""

@@ -13,6 +13,7 @@ from typing import Any
 import fedgrid
 from fedgrid import gpus, warm
 from fedgrid.errors import UserError, complain
+from fedgrid.files import check_writable
 from fedgrid.grid import cluster, manifest, packs, states
 from fedgrid.grid.lock import StoreLock
 from fedgrid.grid.pin import Pin
@@ -27,7 +28,7 @@ def planned(
     """A `Run`; ends the process, with one sentence, for a mistake in the study."""
     try:
         return Run(config, configfiles, Path(tree), submits, begins)
-    except UserError as error:
+    except (UserError, OSError) as error:
         sys.exit(complain(error))
 
 
@@ -46,6 +47,7 @@ class Run:
         self.compute, self.data_root = self.study.text["compute"], data_root(self.study.text)
         self.manifest, self.analysis = manifest.files(self.study)
         if begins:
+            check_writable(self.study.store, "results")
             manifest.write(self.study)
         self.packed = packs.plan(self.study) if submits and begins else {}
         self.pin, self.lock, self.worker = Pin(self.study, tree), StoreLock(self.study.store), warm.Worker()
@@ -72,14 +74,19 @@ class Run:
         """What stands before every shell command of the rules.
 
         Jobs run with the interpreter that runs Snakemake, whether or not its environment is activated. ``logged FILE
-        COMMAND`` keeps what a command says, and shows its end where it fails. ``cell`` is the process of a cell.
+        COMMAND`` keeps what a command says, and shows its end where it fails; ``unsaid FILE CODE`` then says what the
+        command could not, on a full disk or killed. ``cell`` is the process of a cell.
         """
         here = quote(str(Path(sys.executable).parent))
         code = f"${{{CODE}:-{quote(str(Path(fedgrid.__file__).parents[1]))}}}"
         text = (
             f"export PATH={here}:$PATH OMP_NUM_THREADS={self.compute['threads']}; "
             "logged() { local log=$1; shift; "
-            '"$@" > "$log" 2>&1 || { local code=$?; tail "$log" >&2; return $code; }; }; '
+            '"$@" > "$log" 2>&1 || { local code=$?; tail "$log" >&2; unsaid "$log" $code >&2; return $code; }; }; '
+            'unsaid() { local why; if ! why=$( { echo > "$1.probe"; } 2>&1 ); then '
+            'echo "fedgrid: $1: cannot be written (${why##*: })"; elif [ $2 -gt 128 ]; then '
+            'echo "fedgrid: the process of this job was killed (signal $(($2 - 128)))"; elif ! [ -s "$1" ]; then '
+            'echo "fedgrid: $1: could not be written (its disk was full)"; fi; rm -f "$1.probe"; }; '
             f'cell() {{ python -S -E "{code}/fedgrid/warm/client.py" fedgrid.cell "$@"; }}; '
         )
         return text.replace("{", "{{").replace("}", "}}")  # Snakemake formats it
@@ -93,7 +100,7 @@ class Run:
             self.lock.acquire()
             self.pin.keep()
             text = self.pin.keep_text()
-        except UserError as error:
+        except (UserError, OSError) as error:
             sys.exit(complain(error))
         if self.submits:
             cluster.end_leftovers({*(c.key for c in self.study.cells), *(m.stem for m in self.packed.values())})

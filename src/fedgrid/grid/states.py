@@ -6,6 +6,7 @@ import os
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import mean
 from typing import Any
 
@@ -14,6 +15,7 @@ from fedgrid.grid.cells import Cell
 from fedgrid.grid.costs import cost, facts
 from fedgrid.grid.lock import StoreLock
 from fedgrid.grid.study import Study
+from fedgrid.warm.client import KILLED
 
 MARKS = {"done": "✓", "diverged": "!", "running": "▶", "queued": "○", "failed": "✗", "missing": "·"}
 UNNOTED = {"job": "", "memory": 0.0}
@@ -54,7 +56,7 @@ def _state(cell: Cell, run: Mapping[str, Any] | None, in_queue: Any) -> State:
         return State("running", rounds, noted["round"] / max(1, noted["rounds"]))
     if run and noted["time"] < run["began"]:
         return State("queued")
-    return State("failed", _why(noted))
+    return State("failed", _why(noted, cell.log))
 
 
 def _lives(noted: Mapping[str, Any], in_queue: Any) -> bool:
@@ -70,15 +72,24 @@ def _lives(noted: Mapping[str, Any], in_queue: Any) -> bool:
     return True
 
 
-def _why(noted: Mapping[str, Any]) -> str:
+def _why(noted: Mapping[str, Any], log: Path) -> str:
     if noted["state"] == "failed":
         return noted["reason"]
     said = cluster.reason(noted["job"]) if noted["job"] else ""
     where = f"in round {noted['round']} of {noted['rounds']}"
     if said or noted["state"] == "interrupted":
         return f"{said or 'was asked to end (SIGTERM)'} {where}; the next run continues it"
+    if words := _last_words(log):
+        return words
     held = f"it held {noted['memory']:.0f} MB"
     return f"was killed {where}, by the system for lack of memory or by hand ({held}); the next run continues it"
+
+
+def _last_words(log: Path) -> str:
+    """The sentence with which a process ended that could not note it, on a full disk; empty for one that was killed."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else []
+    said = next(iter(lines[-1:]), "")
+    return said.removeprefix("fedgrid: ") if said.startswith("fedgrid: ") and said != KILLED else ""
 
 
 def failures(study: Study, found: Mapping[str, State]) -> list[str]:

@@ -110,7 +110,8 @@ def resolved(study: Mapping[str, Any]) -> Study:
         "seeds": [int(seed) for seed in study["seeds"]],  # a JSON schema takes 1.0 for a whole number
     }
     store = Path(study["results"]) / "store"
-    check_writable(store, "results")
+    if not store.is_dir():  # one that is there may be looked at even where nothing can be written
+        check_writable(store, "results")
     common = resolve(describe(Training), study["training"], "training")
     methods = [_method(label, entry or {}, common, store) for label, entry in _labelled(study["methods"]).items()]
     model = _component("models", study["model"], "model", store)

@@ -6,6 +6,8 @@ Called as a file, by ``python -S -E``, so that it starts in a few milliseconds.
 import os
 import sys
 
+KILLED = "fedgrid: the process of this job was killed"
+
 
 def main(argv):
     """Does not return: ends with the job's exit code."""
@@ -24,7 +26,7 @@ def main(argv):
         signal.signal(number, lambda *_: connection.sendall(b"T"))
     answer = connection.recv(64)
     if not answer:
-        print("fedgrid: the process of this job was killed", file=sys.stderr)
+        print(KILLED, file=sys.stderr)
     os._exit(int(answer) if answer else 70)
 
 

@@ -56,8 +56,9 @@ class Job(socketserver.BaseRequestHandler):
         os.environ.update(job["env"])
         threading.Thread(target=self._follow_client, daemon=True).start()
         code = _run(*job["argv"])
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError):  # where the log lies, the disk may be full
+                stream.flush()
         with contextlib.suppress(OSError):  # the client may be gone
             self.request.sendall(str(code).encode())
 

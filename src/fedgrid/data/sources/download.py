@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from fedgrid.errors import UserError
+from fedgrid.errors import OF_THE_MACHINE, UserError, reason
 
 WAITS = (1.0, 4.0, 10.0)
 "Seconds before each further attempt; an attempt that got further than the one before starts the count again."
@@ -57,7 +57,7 @@ def fetch(urls: Sequence[str], file: Path, sha256: str | None = None, md5: str |
             except _Failed as error:
                 reasons.append(f"{url}: {error}")
             except OSError as error:
-                raise UserError(f"{file}: cannot be written ({error.strerror or error})") from error
+                raise UserError(f"{file}: cannot be written ({reason(error)})") from error
     raise UserError(f"{file.name} could not be downloaded ({'; '.join(reasons)}); put it there yourself as {file}")
 
 
@@ -116,6 +116,8 @@ def _complete(url: str, part: Path) -> None:
         try:
             return _continue(url, part)
         except (OSError, http.client.HTTPException) as error:
+            if getattr(error, "errno", None) in OF_THE_MACHINE:  # no other attempt makes room on a disk
+                raise
             refused = isinstance(error, HTTPError) and 400 <= error.code < 500 and error.code not in TRANSIENT
             failures = 1 if _size(part) > before else failures + 1
             if refused or failures > len(WAITS):

@@ -1,0 +1,279 @@
+"""Full and read-only disks, processes that die while they write, two runs at once: one sentence, nothing lost."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+import dying
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from checkout import STUDY, Checkout
+from disk import Disk
+
+from fedgrid import warm
+from fedgrid.engine.progress import DIGEST_SIZE, _digest
+from fedgrid.files import beside
+from fedgrid.grid.study import resolved
+from fedgrid.grid.validation import checked
+from fedgrid.prepare import build_data, build_partition
+
+SMALL = re.sub(r"methods:\n(.*\n)*", "methods: [fedavg]\n", STUDY).replace("[0, 1]", "[0]")
+TABLES, CURVES = "results/tiny/tables/accuracy.html", "results/tiny/figures/curves-digits.svg"
+PARTITION = "results/tiny/figures/partition-digits-dirichlet-beta0.5-clients4.svg"
+"Targets of runs: to draw all figures, and the report, would take more time."
+FULL, CLOSED = "No space left on device|its disk was full", "Read-only file system"
+ENDS = {".svg": "</svg>", ".pdf": "%%EOF", ".html": ">", ".csv": "\n", ".md": "\n", ".tex": "\n", ".txt": "\n"}
+
+
+def assert_whole(folder):
+    """No file under a final name is damaged."""
+    for file in folder.rglob("*"):
+        left_out = file.name.startswith(".") or file.name == "filler" or {"logs", "code"} & set(file.parts)
+        if file.is_file() and not left_out:
+            assert_whole_file(file)
+
+
+def assert_whole_file(file):
+    if file.suffix == ".parquet":
+        pq.read_table(file)
+    elif file.suffix == ".json":
+        json.loads(file.read_text())
+    elif file.suffix == ".pt":
+        content = file.read_bytes()
+        assert _digest(content[DIGEST_SIZE:]) == content[:DIGEST_SIZE], file
+    else:
+        assert file.read_text(errors="replace").rstrip().endswith(ENDS[file.suffix].rstrip()) and file.stat().st_size
+
+
+def assert_one_sentence(said, reason):
+    """The output names a path and the reason, and shows none of our entrails."""
+    assert re.search(rf"^fedgrid: .*results.*\(({reason})\)$", said, re.M), said[-3000:]
+    assert "Traceback" not in said, said[-3000:]
+
+
+def tables(results):
+    """What is the same in every run: the bytes of the accuracy tables, the rows of the cells."""
+    found = {file.name: file.read_bytes() for file in (results / "tiny/tables").glob("accuracy.*")}
+    assert len(found) == 4
+    cells = (results / "store/cells").rglob("s*.parquet")
+    return found | {file.name: pq.read_table(file).to_pydict() for file in cells}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    checkout = Checkout(tmp_path_factory.mktemp("undisturbed") / "tree", SMALL)
+    checkout.snakemake(TABLES, CURVES)
+    return checkout
+
+
+# The whole workflow
+
+
+class OnDisk(Checkout):
+    """A checkout whose results lie on a small disk; Snakemake, which keeps its own records elsewhere, runs on it."""
+
+    def __init__(self, like, path):
+        super().__init__(path, SMALL)
+        self.disk = Disk(path / "results", megabytes=8)
+        self.results = self.disk.seen
+        self.take(like, "store/code", "store/descriptions")
+
+    def take(self, other, *folders):
+        """Copies folders of another checkout's results."""
+        for folder in folders:
+            shutil.copytree(other.path / "results" / folder, self.results / folder)
+
+    def drop(self, *folders):
+        for folder in folders:
+            shutil.rmtree(self.results / folder)
+
+    def command(self, *arguments):
+        return self.disk.own(super().command(*arguments), self.path)
+
+    def fedgrid(self, *arguments):
+        """Exit code and output of a command."""
+        command = self.disk.own([sys.executable, "-m", "fedgrid.cli.main", *arguments], self.path)
+        run = subprocess.run(command, env=self.environment, capture_output=True, text=True)
+        return run.returncode, run.stdout + run.stderr
+
+
+@pytest.fixture
+def on_disk(undisturbed, tmp_path):
+    checkout = OnDisk(undisturbed, tmp_path / "tree")
+    yield checkout
+    checkout.disk.end()
+
+
+def test_a_disk_that_is_full_at_every_step(undisturbed, on_disk):
+    on_disk.disk.fill()
+    assert_one_sentence(on_disk.snakemake(TABLES, code=2), FULL)
+    made = ["store/data", "store/partitions"], ["store/cells"]
+    for there in ([], *made):
+        on_disk.disk.empty()
+        on_disk.take(undisturbed, *there)
+        on_disk.disk.fill(left=16_384)
+        assert_one_sentence(on_disk.snakemake(TABLES, CURVES, code=1), FULL)
+        assert_whole(on_disk.results)
+    on_disk.disk.empty()
+    on_disk.drop(*made[0], *made[1])
+    on_disk.snakemake(TABLES, CURVES)
+    assert tables(on_disk.results) == tables(undisturbed.path / "results")
+
+
+def test_read_only_results_can_be_looked_at(undisturbed, on_disk):
+    for folder in ("store", "tiny"):
+        shutil.copytree(undisturbed.path / "results" / folder, on_disk.results / folder, dirs_exist_ok=True)
+    cell = next((on_disk.results / "store/cells").rglob("*.parquet"))
+    on_disk.drop("store/descriptions")
+    on_disk.disk.remount("ro")
+    for command, words in ((["status"], "1 done"), (["plan"], "1 cached"), (["logs", "fedavg"], "round 2/2")):
+        code, said = on_disk.fedgrid(*command)
+        assert code == 0 and words in said, said
+    code, said = on_disk.fedgrid("run", "fedper", "--rounds", "1")
+    assert code == 2 and said.count("\n") == 1 and CLOSED in said
+    assert_one_sentence(on_disk.snakemake(TABLES, code=2), CLOSED)
+    on_disk.disk.remount("rw")
+    cell.unlink()
+    on_disk.snakemake(TABLES, "results/" + str(cell.relative_to(on_disk.results)))
+    assert tables(on_disk.results) == tables(undisturbed.path / "results")
+
+
+class Mortal(Checkout):
+    """A checkout in which processes die where they write a file that fits the `pattern`, each file once."""
+
+    pattern = ""
+
+    @property
+    def environment(self):
+        hook, given = self.path / "hook", super().environment
+        if not self.pattern:
+            return given
+        hook.mkdir(exist_ok=True)
+        (hook / "sitecustomize.py").write_text(dying.STARTUP)
+        shutil.copy(dying.__file__, hook)
+        path = os.pathsep.join([given["PYTHONPATH"], str(hook)])
+        return given | {"PYTHONPATH": path, dying.VARIABLE: f"{self.pattern}\n{hook}"}
+
+
+def test_jobs_of_a_run_that_die_while_they_write(undisturbed, tmp_path):
+    checkout = Mortal(tmp_path / "tree", SMALL)
+    checkout.pattern = "store/cells/|figures/.*svg$"
+    said = checkout.snakemake(TABLES, PARTITION, code=1)
+    assert "fedgrid: the process of this job was killed" in said and "Traceback" not in said
+    assert_whole(checkout.path / "results")
+    checkout.pattern = ""
+    checkout.snakemake(TABLES, PARTITION)
+    assert all((checkout.path / PARTITION).with_suffix(end).is_file() for end in (".svg", ".pdf", ".txt"))
+    assert tables(checkout.path / "results") == tables(undisturbed.path / "results")
+
+
+def test_two_runs_at_once(undisturbed, tmp_path):
+    checkout = Checkout(tmp_path / "tree", SMALL)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    start = {"cwd": checkout.path, "env": checkout.environment} | pipes
+    runs = [subprocess.Popen(checkout.command(TABLES), **start) for _ in range(2)]
+    said = {run.returncode: text for run, text in [(run, run.communicate()[0]) for run in runs]}
+    assert said.keys() == {0, 2}, said
+    assert said[2].count("fedgrid: another run is at work on results/store") == 1
+    assert "Traceback" not in said[0] + said[2]
+    assert_whole(checkout.path / "results")
+    assert tables(checkout.path / "results") == tables(undisturbed.path / "results")
+
+
+# One cell
+
+
+@pytest.fixture(scope="module")
+def worker():
+    """A warm worker, so that a process of a cell starts in a fraction of a second."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+        patch.setenv(warm.VARIABLE, "")
+        server = warm.Worker()
+        server.start()
+        patience = time.monotonic() + 60
+        while not os.path.exists(os.environ[warm.VARIABLE]) and time.monotonic() < patience:
+            time.sleep(0.05)
+        yield
+        server.stop()
+
+
+class Cell:
+    """The only cell of a study, with its data set and its partition in a folder."""
+
+    def __init__(self, folder):
+        text = yaml.safe_load(SMALL) | {"results": str(folder), "download": False, "keep": ["representations"]}
+        self.study = resolved(checked(text))
+        self.cell = self.study.cells[0]
+        build_data(self.cell.split.data.job(None, None, "cpu", 1))
+        build_partition(self.cell.split.job())
+
+    def run(self, *module, log=subprocess.PIPE, **places):
+        """Exit code and output of the process; `places` of its files, and seconds between checkpoints."""
+        compute = self.study.text["compute"] | {"checkpoint_every": 0}
+        options = [f"--{name.replace('_', '-')}={place}" for name, place in places.items()]
+        module = module or ("fedgrid.cell",)
+        command = [sys.executable, "-S", "-E", str(warm.CLIENT), *module, *self.cell.arguments(compute), *options]
+        run = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, text=True)
+        return run.returncode, run.stdout
+
+    def found(self, file):
+        """The tables of its results, and of what is kept beside them."""
+        return [pq.read_table(one).to_pydict() for one in (file, *beside(file, self.cell.keep))]
+
+
+@pytest.fixture(scope="module")
+def cell(worker, tmp_path_factory):
+    cell = Cell(tmp_path_factory.mktemp("results"))
+    cell.whole = tmp_path_factory.mktemp("whole") / "whole.parquet"
+    assert cell.run(out=cell.whole)[0] == 0
+    return cell
+
+
+@pytest.fixture
+def disk(tmp_path):
+    disk = Disk(tmp_path / "disk", megabytes=1)
+    yield disk
+    disk.end()
+
+
+@pytest.mark.parametrize("which", ["status", "checkpoint", "out"])
+def test_a_cell_of_whose_files_one_lies_on_a_full_disk(cell, disk, which):
+    disk.fill()
+    there = disk.seen / f"folder/{which}.parquet"
+    code, said = cell.run(**{which: there})
+    assert code == 2 and "Traceback" not in said
+    file = there if which != "out" else there.with_suffix(".representations.parquet")
+    assert ("\n" + said).endswith(f"\nfedgrid: {file}: cannot be written (No space left on device)\n")
+    assert not [f for f in disk.seen.rglob("*") if f.is_file() and f.name != "filler"]
+    disk.empty()
+    assert cell.run(**{which: there})[0] == 0
+    assert cell.found(there if which == "out" else cell.cell.file) == cell.found(cell.whole)
+
+
+def test_a_finished_cell_does_not_fail_over_its_log(cell, disk):
+    with open(disk.seen / "log", "w") as log:
+        disk.fill()
+        assert cell.run(log=log)[0] == 0
+    assert cell.found(cell.cell.file) == cell.found(cell.whole)
+
+
+def test_twenty_deaths_in_the_middle_of_a_write(cell):
+    shutil.rmtree(cell.cell.file.parent, ignore_errors=True)
+    targets = ("status/", "checkpoints/", "representations.parquet$", r"s0-\w+.parquet$")
+    moments = [(target, share) for target in targets for share in (0.0, 0.3, 0.7, 1.0, 2.0)]
+    for target, share in moments:
+        code, said = cell.run("dying", target, str(share))
+        assert code == 70 and "Traceback" not in said, said
+        assert_whole(cell.study.results)
+        assert cell.cell.file.exists() == (share > 1 and target == targets[-1])
+    assert len(moments) == 20 and list(cell.study.results.rglob(".*.tmp"))
+    assert cell.run()[0] == 0
+    assert cell.found(cell.cell.file) == cell.found(cell.whole)
+    assert not cell.cell.status.exists() and not list((cell.study.store / "checkpoints").glob("*.pt"))
