@@ -227,6 +227,8 @@ def main(argv: list[str] | None = None) -> int:
         # a process that outlived an earlier run may still be at work on this very cell
         with turn(arguments.status.with_name(".at-work"), int(job["key"], 16) >> 2):
             if _finished(arguments.out, job["key"]):
+                saving.file.unlink(missing_ok=True)
+                status.done()
                 say("finished meanwhile, by a process of an earlier run", sys.stdout)
                 return 0
             status.running()

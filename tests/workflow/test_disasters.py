@@ -68,6 +68,7 @@ def tables(results):
 def undisturbed(tmp_path_factory):
     checkout = Checkout(tmp_path_factory.mktemp("undisturbed") / "tree", SMALL)
     checkout.snakemake(TABLES, CURVES)
+    (checkout.cell,) = (str(cell.relative_to(checkout.path)) for cell in checkout.cells())
     return checkout
 
 
@@ -86,7 +87,7 @@ class OnDisk(Checkout):
     def take(self, other, *folders):
         """Copies folders of another checkout's results."""
         for folder in folders:
-            shutil.copytree(other.path / "results" / folder, self.results / folder)
+            shutil.copytree(other.path / "results" / folder, self.results / folder, dirs_exist_ok=True)
 
     def drop(self, *folders):
         for folder in folders:
@@ -117,18 +118,16 @@ def test_a_disk_that_is_full_at_every_step(undisturbed, on_disk):
         on_disk.disk.empty()
         on_disk.take(undisturbed, *there)
         on_disk.disk.fill(left=16_384)
-        assert_one_sentence(on_disk.snakemake(TABLES, CURVES, code=1), FULL)
+        assert_one_sentence(on_disk.snakemake(undisturbed.cell, TABLES, CURVES, code=1), FULL)
         assert_whole(on_disk.results)
     on_disk.disk.empty()
     on_disk.drop(*made[0], *made[1])
-    on_disk.snakemake(TABLES, CURVES)
+    on_disk.snakemake(undisturbed.cell, TABLES)
     assert tables(on_disk.results) == tables(undisturbed.path / "results")
 
 
 def test_read_only_results_can_be_looked_at(undisturbed, on_disk):
-    for folder in ("store", "tiny"):
-        shutil.copytree(undisturbed.path / "results" / folder, on_disk.results / folder, dirs_exist_ok=True)
-    cell = next((on_disk.results / "store/cells").rglob("*.parquet"))
+    on_disk.take(undisturbed, "store", "tiny")
     on_disk.drop("store/descriptions")
     on_disk.disk.remount("ro")
     for command, words in ((["status"], "1 done"), (["plan"], "1 cached"), (["logs", "fedavg"], "round 2/2")):
@@ -138,8 +137,8 @@ def test_read_only_results_can_be_looked_at(undisturbed, on_disk):
     assert code == 2 and said.count("\n") == 1 and CLOSED in said
     assert_one_sentence(on_disk.snakemake(TABLES, code=2), CLOSED)
     on_disk.disk.remount("rw")
-    cell.unlink()
-    on_disk.snakemake(TABLES, "results/" + str(cell.relative_to(on_disk.results)))
+    (on_disk.results.parent / undisturbed.cell).unlink()
+    on_disk.snakemake(undisturbed.cell)
     assert tables(on_disk.results) == tables(undisturbed.path / "results")
 
 
@@ -163,7 +162,7 @@ class Mortal(Checkout):
 def test_jobs_of_a_run_that_die_while_they_write(undisturbed, tmp_path):
     checkout = Mortal(tmp_path / "tree", SMALL)
     checkout.pattern = "store/cells/|figures/.*svg$"
-    said = checkout.snakemake(TABLES, PARTITION, code=1)
+    said = checkout.snakemake(undisturbed.cell, PARTITION, code=1)
     assert "fedgrid: the process of this job was killed" in said and "Traceback" not in said
     assert_whole(checkout.path / "results")
     checkout.pattern = ""
@@ -251,7 +250,7 @@ def test_a_cell_of_whose_files_one_lies_on_a_full_disk(cell, disk, which):
     assert code == 2 and "Traceback" not in said
     file = there if which != "out" else there.with_suffix(".representations.parquet")
     assert ("\n" + said).endswith(f"\nfedgrid: {file}: cannot be written (No space left on device)\n")
-    assert not [f for f in disk.seen.rglob("*") if f.is_file() and f.name != "filler"]
+    assert not [f for f in disk.seen.rglob("*") if f.is_file() and f.name not in ("filler", ".at-work")]
     disk.empty()
     assert cell.run(**{which: there})[0] == 0
     assert cell.found(there if which == "out" else cell.cell.file) == cell.found(cell.whole)

@@ -29,9 +29,10 @@ class Pin:
 
     def __init__(self, study: Study, tree: Path):
         self.study, self.tree = study, tree
-        self.content = _content(self.sources())
+        self.sources = self._sources()
+        self.content = _content(self.sources)
 
-    def sources(self) -> Sources:
+    def _sources(self) -> Sources:
         """Every file that jobs may read as code, by its place in the copy."""
         package = Path(fedgrid.__file__).parent
         found = {Path(fedgrid.__name__) / f.relative_to(package): f for f in _below(package)}
@@ -48,7 +49,7 @@ class Pin:
         """Copies the code, unless the very same is there, and lets all later jobs of this process use the copy."""
         folder = (self.study.store / "code" / digest(self.content)).resolve()
         if not folder.is_dir():
-            _copy(self.sources(), folder)
+            _copy(self.sources, folder)
         os.environ[CODE] = str(folder)
         os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
         return folder
@@ -62,8 +63,8 @@ class Pin:
 
     def changed(self) -> list[str]:
         """Names of the source files that are other than they were when the run began."""
-        now = _content(self.sources())
-        return sorted(name for name in now.keys() | self.content.keys() if now.get(name) != self.content.get(name))
+        now = _content({place: file for place, file in self.sources.items() if file.is_file()})
+        return sorted(name for name, known in self.content.items() if now.get(name) != known)
 
 
 def _below(folder: Path) -> list[Path]:
