@@ -72,29 +72,40 @@ class Submitted(Checkout):
         """
         (self.path / f"{name}.py").write_text(textwrap.dedent(text))
 
-    def tables(self):
-        return {file.name: file.read_bytes() for file in (self.path / "results/tiny/tables").glob("accuracy.*")}
-
     def _submitting(self, *arguments):
         return [sys.executable, "-m", "snakemake", *PROFILE, *arguments]
 
 
-@pytest.mark.parametrize("compute", ["{}", "{pack: 4}"])
-def test_tables_equal_those_of_a_local_run(cluster, tmp_path, compute):
-    text = study("local:\n  fedavg:\n  fedcosr:", compute=compute)
-    here, there = Checkout(tmp_path / "here", text), Submitted(tmp_path / "there", cluster, text)
-    here.snakemake()
-    there.snakemake_there()
-    expected = {file.name: file.read_bytes() for file in (here.path / "results/tiny/tables").glob("accuracy.*")}
-    assert there.tables() == expected and len(expected) == 4
-    assert "6 done" in there.fedgrid("status")
+THREE = "local:\n  fedavg:\n  fedcosr:"
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    """The tables of a local run."""
+    here = Checkout(tmp_path_factory.mktemp("here") / "tree", study(THREE, seeds="[0]"))
+    here.snakemake("results/tiny/tables/accuracy.html")
+    return tables(here)
+
+
+def tables(checkout):
+    found = {file.name: file.read_bytes() for file in (checkout.path / "results/tiny/tables").glob("accuracy.*")}
+    assert len(found) == 4
+    return found
+
+
+@pytest.mark.parametrize("compute", ["{}", "{pack: 2}"])
+def test_tables_equal_those_of_a_local_run(cluster, tmp_path, expected, compute):
+    there = Submitted(tmp_path, cluster, study(THREE, seeds="[0]", compute=compute))
+    there.snakemake_there("results/tiny/tables/accuracy.html")
+    assert tables(there) == expected
+    assert "3 done" in there.fedgrid("status")
 
 
 def test_cancelled_cells_and_a_killed_run_go_on(cluster, tmp_path):
     text = study("slow: {method: slow.py}", seeds="[0, 1, 2, 3, 4, 5]", rounds=8, compute="{checkpoint_every: 0.1}")
     there = Submitted(tmp_path, cluster, text)
     there.method("slow", "time.sleep(0.5)")
-    run, pid = there.started_there("--retries=0")
+    run, pid = there.started_there("--retries=0", "--until", "train")
     assert eventually(lambda: len(there.cells()) >= 2, 90)
     running = [line.split()[0] for line in cluster.queue("--states=running", "--format=%A %Z") if str(tmp_path) in line]
     cluster.run("scancel", *running, check=True)
@@ -102,7 +113,7 @@ def test_cancelled_cells_and_a_killed_run_go_on(cluster, tmp_path):
     run.wait()
     assert eventually(lambda: "cancelled in round" in there.fedgrid("status"), 20), there.fedgrid("status")
     finished = {cell: cell.stat().st_mtime_ns for cell in there.cells()}
-    said = there.snakemake_there()
+    said = there.snakemake_there("--until", "train")
     assert {cell: cell.stat().st_mtime_ns for cell in finished} == finished
     assert len(there.cells()) == 6
     logs = "".join(file.read_text() for file in (tmp_path / "results/store/logs/cells").rglob("*.log"))
@@ -116,10 +127,10 @@ def test_a_cell_without_enough_memory_gets_more_and_is_reported(cluster, tmp_pat
     )
     there = Submitted(tmp_path, cluster, text)
     there.method("greedy", "held = b'x' * (900 << 20) if fed.round else b''; time.sleep(3 * fed.round)")
-    there.snakemake_there("--retries=0", code=1)
+    there.snakemake_there("--retries=0", "--until", "train", code=1)
     status = there.fedgrid("status")
     assert "1 done" in status and "1 failed" in status and "out of memory in round" in status
-    there.snakemake_there("--retries=1")  # 900 MB again, then 1,800
+    there.snakemake_there("--retries=1", "--until", "train")  # 900 MB again, then 1,800
     assert "2 done" in there.fedgrid("status")
 
 
@@ -127,23 +138,23 @@ def test_a_cell_at_its_time_limit_writes_its_checkpoint_and_goes_on(cluster, tmp
     text = study("slow: {method: slow.py}", seeds="[0]", rounds=40, compute="{minutes: 1}")
     there = Submitted(tmp_path, cluster, text)
     there.method("slow", "time.sleep(1)")
-    there.snakemake_there("--retries=0", code=1)
+    there.snakemake_there("--retries=0", "--until", "train", code=1)
     assert "was asked to end (SIGTERM) in round" in there.fedgrid("status")
-    there.snakemake_there("--retries=1")
+    there.snakemake_there("--retries=1", "--until", "train")
     log = next((tmp_path / "results/store/logs/cells").rglob("*.log")).read_text()
     assert "continuing after round" in log
 
 
 def test_gpus_are_granted_to_one_cell_each(cluster, tmp_path):
-    there = Submitted(tmp_path, cluster, study("spy: {method: spy.py}", seeds="[0, 1, 2, 3, 4, 5]", rounds=2))
+    there = Submitted(tmp_path, cluster, study("spy: {method: spy.py}", seeds="[0, 1, 2, 3]", rounds=2))
     there.method(
         "spy",
         "Path(f'seen-{os.getpid()}-{fed.round}.json').write_text(json.dumps("
         "[os.environ['CUDA_VISIBLE_DEVICES'], time.time(), time.sleep(0.5), time.time()]))",
     )
-    there.snakemake_there("--set-resources", "train:gpu=1", "train:slurm_partition=gpu")
+    there.snakemake_there("--set-resources", "train:gpu=1", "train:slurm_partition=gpu", "--until", "train")
     seen = [json.loads(file.read_text()) for file in tmp_path.glob("seen-*.json")]
-    assert len(seen) == 12 and {card for card, *_ in seen} == {"0", "1"}
+    assert len(seen) == 8 and {card for card, *_ in seen} == {"0", "1"}
     assert not overlaps(seen)
 
 
