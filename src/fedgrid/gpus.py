@@ -113,7 +113,7 @@ def _taken(names: list[str], share: int) -> tuple[str, int] | None:
                     free[name].append(file.fileno())
             best, held = max(free.items(), key=lambda item: len(item[1]))
             # this duplicate keeps the lock; started programs do not inherit it, forked ones would, but no cell forks
-            return (best, (lambda d: (os.set_inheritable(d, True), d)[1])(os.dup(held[0]))) if held else None
+            return (best, os.dup(held[0])) if held else None
     except OSError as error:
         where = error.filename or "the folder for temporary files"
         raise UserError(f"GPUs cannot be locked in {where} ({error.strerror}): set TMPDIR to another folder") from error
