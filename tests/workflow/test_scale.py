@@ -55,13 +55,14 @@ def test_three_thousand_cells(tmp_path, monkeypatch):
 
 
 def status_of_all(checkout):
-    """Seconds that `fedgrid status` takes."""
-    start = time.monotonic()
-    command = [sys.executable, "-m", "fedgrid.cli.main", "status"]
-    text = subprocess.check_output(command, cwd=checkout.path, env=checkout.environment, text=True)
-    found = time.monotonic() - start
-    print(f"fedgrid status, {text.splitlines()[21]}: {found:.1f} s")
-    return found
+    """Seconds that `fedgrid status` takes: the best of three, for a machine's other work is not part of it."""
+    found, command = [], [sys.executable, "-m", "fedgrid.cli.main", "status"]
+    for _ in range(3):
+        start = time.monotonic()
+        text = subprocess.check_output(command, cwd=checkout.path, env=checkout.environment, text=True)
+        found.append(time.monotonic() - start)
+    print(f"fedgrid status, {text.splitlines()[21]}: {', '.join(f'{seconds:.1f}' for seconds in found)} s")
+    return min(found)
 
 
 def seconds(checkout, *arguments):

@@ -8,8 +8,9 @@ The key of a file stands in its path and covers all that the file depends on, so
     cell        method, hyperparameters, model, training, seed, key of the partition, code the cell can reach
 """
 
+import functools
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -44,10 +45,10 @@ class Variant:
         """Name and settings, as they stand in a cell's specification."""
         return {"name": self.name, "settings": dict(self.settings)}
 
-    def code(self, also: Iterable[str] = ()) -> str:
+    def code(self) -> str:
         """Fingerprint of the component's code."""
         file = self.description["file"]
-        return fingerprint(self.description["module"], Path(file) if file else None, also)
+        return fingerprint(self.description["module"], Path(file) if file else None)
 
 
 @dataclass(frozen=True)
@@ -254,9 +255,9 @@ def also(model: Variant) -> list[str]:
     return [RUNNER, model.description["module"]]
 
 
-def code_of(method: Method, model: Variant) -> str:
+def code_of(module: str, file: str | None, model: Variant) -> str:
     """Fingerprint of the code that a method's cells can reach: its own, the model's and the engine's."""
-    return method.variant.code(also(model))
+    return fingerprint(module, Path(file) if file else None, also(model))
 
 
 def cell_in(store: Path, method: Method, code: str, split: Split, model: Variant, seed: int, train_seed: int) -> Cell:
@@ -282,7 +283,9 @@ def grid(
         (d, p, s): split_in(store, *kinds[p], data[d], s)
         for d, p, s in product(range(len(data)), range(len(partitions)), {s for _, s, _ in seeds})
     }
-    codes = {method.label: code_of(method, model) for method in methods}
+    code = functools.cache(lambda module, file: code_of(module, file, model))  # rows may be of the same method
+    described = {method.label: method.variant.description for method in methods}
+    codes = {label: code(about["module"], about["file"]) for label, about in described.items()}
     return [
         cell_in(store, method, codes[method.label], splits[d, p, partition_seed], model, seed, train_seed)
         for method, d, p, (seed, partition_seed, train_seed) in product(

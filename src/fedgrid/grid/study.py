@@ -1,8 +1,9 @@
 """A study: what a researcher writes in YAML, resolved into cells."""
 
+import functools
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -113,7 +114,8 @@ def resolved(study: Mapping[str, Any]) -> Study:
     if not store.is_dir():  # one that is there may be looked at even where nothing can be written
         check_writable(store, "results")
     common = resolve(describe(Training), study["training"], "training")
-    methods = [_method(label, entry or {}, common, store) for label, entry in _labelled(study["methods"]).items()]
+    found = functools.cache(lambda reference: description("methods", reference, store / "descriptions"))
+    methods = [_method(label, entry or {}, common, found) for label, entry in _labelled(study["methods"]).items()]
     model = _component("models", study["model"], "model", store)
     entries = study["data"] if isinstance(study["data"], list) else [study["data"]]
     data = [_data(entry, store, data_root(study)) for entry in entries]
@@ -132,9 +134,9 @@ def resolved(study: Mapping[str, Any]) -> Study:
     for one in data:
         cells.check_fit(one, partitions, model, [seed for _, seed, _ in seeds])
     grid = cells.grid(store, methods, data, partitions, model, seeds)
-    found = Study(study, common, methods, model, [replace(cell, keep=tuple(study.get("keep", ()))) for cell in grid])
-    _check_data(found)
-    return found
+    whole = Study(study, common, methods, model, [replace(cell, keep=tuple(study.get("keep", ()))) for cell in grid])
+    _check_data(whole)
+    return whole
 
 
 def data_root(text: Mapping[str, Any]) -> Path | None:
@@ -150,8 +152,10 @@ def _labelled(methods: list[str] | Mapping[str, Any]) -> Mapping[str, Any]:
     return methods if isinstance(methods, Mapping) else dict.fromkeys(methods)
 
 
-def _method(label: str, entry: Mapping[str, Any], common: Mapping[str, Any], store: Path) -> Method:
-    found = description("methods", entry.get("method", label), store / "descriptions")
+def _method(
+    label: str, entry: Mapping[str, Any], common: Mapping[str, Any], described: Callable[[str], Mapping[str, Any]]
+) -> Method:
+    found = described(entry.get("method", label))
     given = {key: value for key, value in entry.items() if key not in RESERVED}
     training = resolve(describe(Training), common | entry.get("training", {}), f"methods.{label}.training")
     plain = label == found["name"] or label.endswith(".py")
