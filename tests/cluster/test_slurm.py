@@ -106,7 +106,7 @@ def test_cancelled_cells_and_a_killed_run_go_on(cluster, tmp_path):
     there = Submitted(tmp_path, cluster, text)
     there.method("slow", "time.sleep(0.5)")
     run, pid = there.started_there("--retries=0", "--until", "train")
-    assert eventually(lambda: len(there.cells()) >= 2, 90)
+    assert eventually(lambda: len(there.cells()) >= 2, 180)
     running = [line.split()[0] for line in cluster.queue("--states=running", "--format=%A %Z") if str(tmp_path) in line]
     cluster.run("scancel", *running, check=True)
     cluster.kill(pid())
