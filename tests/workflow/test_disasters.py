@@ -228,11 +228,18 @@ class Cell:
 
 
 @pytest.fixture(scope="module")
-def cell(worker, tmp_path_factory):
+def trained(worker, tmp_path_factory):
     cell = Cell(tmp_path_factory.mktemp("results"))
     cell.whole = tmp_path_factory.mktemp("whole") / "whole.parquet"
     assert cell.run(out=cell.whole)[0] == 0
     return cell
+
+
+@pytest.fixture
+def cell(trained):
+    """The cell, without the results of other tests: a process that finds them has nothing to do."""
+    shutil.rmtree(trained.cell.file.parent, ignore_errors=True)
+    return trained
 
 
 @pytest.fixture
@@ -264,7 +271,6 @@ def test_a_finished_cell_does_not_fail_over_its_log(cell, disk):
 
 
 def test_twenty_deaths_in_the_middle_of_a_write(cell):
-    shutil.rmtree(cell.cell.file.parent, ignore_errors=True)
     targets = ("status/", "checkpoints/", "representations.parquet$", r"s0-\w+.parquet$")
     moments = [(target, share) for target in targets for share in (0.0, 0.3, 0.7, 1.0, 2.0)]
     for target, share in moments:
