@@ -31,7 +31,7 @@ from fedgrid.engine.progress import Progress
 from fedgrid.engine.rounds import Outcome, Saving, Terminated, federate
 from fedgrid.engine.stacked import Stacked, batches_per_call
 from fedgrid.errors import UserError, complain, say, sentence
-from fedgrid.files import read_metadata, turn, write_table
+from fedgrid.files import beside, read_metadata, turn, write_table
 from fedgrid.gpus import own_card
 from fedgrid.grid.identity import fingerprint
 from fedgrid.keeping import keep
@@ -187,8 +187,9 @@ def _ignore() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def _finished(out: Path, key: str) -> bool:
-    return out.is_file() and read_metadata(out)["key"] == key
+def _finished(out: Path, job: Mapping[str, Any]) -> bool:
+    """Whether the results of this very cell are there, and all that is kept beside them."""
+    return all(file.is_file() for file in (out, *beside(out, job["keep"]))) and read_metadata(out)["key"] == job["key"]
 
 
 def _of_memory(error: Exception) -> bool:
@@ -226,7 +227,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         # a process that outlived an earlier run may still be at work on this very cell
         with turn(arguments.status.with_name(".at-work"), int(job["key"], 16) >> 2):
-            if _finished(arguments.out, job["key"]):
+            if _finished(arguments.out, job):
                 saving.file.unlink(missing_ok=True)
                 status.done()
                 say("finished meanwhile, by a process of an earlier run", sys.stdout)

@@ -356,6 +356,17 @@ def said(capsys, *arguments):
     return capsys.readouterr().out
 
 
+def test_a_cell_of_which_a_kept_table_is_gone_is_not_finished():
+    study = prepared(planned(keep=["representations"]))
+    cell = study.cells[0]
+    trained(cell, study)
+    kept = cell.files[1]
+    assert "finished meanwhile" in trained(cell, study).stdout
+    kept.unlink()
+    trained(cell, study)
+    assert kept.is_file() and cell.done
+
+
 def test_a_cell_waits_for_a_process_of_an_earlier_run_and_takes_its_result():
     study = prepared(planned(training={"rounds": 60}))
     cell = study.cells[0]
