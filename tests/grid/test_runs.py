@@ -301,6 +301,22 @@ def test_reasons_are_read_from_what_slurm_wrote(folder):
     assert cluster.reason("99") == ""
 
 
+def test_jobs_that_a_killed_run_left_behind_are_cancelled_and_no_others(folder, monkeypatch, capsys):
+    key, other = "0123456789abcdef", "f" * 16
+    lines = [f"{comment}|{place}" for comment, place in ((f"rule_train_x_{key}", folder), (other, folder), (key, "/"))]
+    (folder / "queue").write_text("".join(f"{number}|{line}\n" for number, line in enumerate(lines, start=1)))
+    programs = {"squeue": "cat queue", "scancel": 'echo "$@" > cancelled; sed -i "/^$1|/d" queue'}
+    for name, text in programs.items():
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    cluster.end_leftovers({key})
+    assert (folder / "cancelled").read_text() == "1\n"
+    assert "cancelling 1 job that an earlier run left behind" in capsys.readouterr().err
+    cluster.end_leftovers({key})
+    assert capsys.readouterr().err == ""
+
+
 SAID = {
     "time limit": "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***",
     "out of memory": "slurmstepd: error: Detected 1 oom_kill event in StepId=7.batch.",

@@ -24,23 +24,22 @@ REASONS = {
 
 @dataclass(frozen=True)
 class Job:
-    """A job of this user's in the queue: its number, what the executor noted about it, its folder, its state."""
+    """A job of this user's in the queue: its number, what the executor noted about it, the folder of its run."""
 
     number: str
     comment: str
     folder: str
-    state: str
 
 
 def jobs() -> list[Job]:
     """The user's jobs that wait or run; none where SLURM is not there or does not answer."""
-    command = ["squeue", "--noheader", "--user", getpass.getuser(), "--format", "%A|%k|%Z|%T"]
+    command = ["squeue", "--noheader", "--user", getpass.getuser(), "--format", "%A|%k|%Z"]
     try:
         found = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     except (FileNotFoundError, subprocess.TimeoutExpired):
         return []
     lines = found.stdout.splitlines() if found.returncode == 0 else []
-    return [Job(*line.split("|")) for line in lines if line.count("|") == 3]
+    return [Job(*line.split("|")) for line in lines if line.count("|") == 2]
 
 
 def end_leftovers(keys: Collection[str]) -> None:
@@ -51,7 +50,8 @@ def end_leftovers(keys: Collection[str]) -> None:
     left = _left(keys)
     if not left:
         return
-    print(f"fedgrid: cancelling {len(left)} jobs that an earlier run left behind", file=sys.stderr)
+    jobs_left = f"{len(left)} job{'s' if len(left) > 1 else ''}"
+    print(f"fedgrid: cancelling {jobs_left} that an earlier run left behind", file=sys.stderr)
     subprocess.run(["scancel", *(job.number for job in left)], check=False)
     patience = time.monotonic() + PATIENCE
     while _left(keys) and time.monotonic() < patience:

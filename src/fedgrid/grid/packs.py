@@ -23,10 +23,10 @@ def plan(study: Study) -> dict[str, Path]:
     size, marks = study.text["compute"]["pack"], {}
     for first in range(0, len(waiting), size) if size > 1 else ():
         cells = waiting[first : first + size]
-        plan = file(study.store, digest([cell.key for cell in cells]))
-        mark = plan.with_suffix(".done")
+        kept = file(study.store, digest([cell.key for cell in cells]))
+        mark = kept.with_suffix(".done")
         mark.unlink(missing_ok=True)  # of a run whose results are gone
-        write_json(plan, _content(cells, study))
+        write_json(kept, _content(cells, study))
         marks |= {cell.key: mark for cell in cells}
     return marks
 
