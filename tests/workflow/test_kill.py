@@ -31,8 +31,6 @@ def test_sigkill_at_five_random_moments(tmp_path):
         assert pq.read_table(ours).to_pydict() == pq.read_table(theirs).to_pydict(), ours
     table = "results/tiny/tables/accuracy.csv"
     assert (killed.path / table).read_bytes() == (undisturbed.path / table).read_bytes()
-    logs = "".join(log.read_text() for log in (killed.path / "results/store/logs/cells").rglob("*.log"))
-    assert "continuing after round" in logs or "finished meanwhile" in logs  # after orphans, or by them
     assert not list((killed.path / "results/store/checkpoints").iterdir())
 
 

@@ -134,4 +134,5 @@ def _meant(study: Study, words: list[str]) -> Cell:
 
 def _fits(word: str, cell: Cell) -> bool:
     named = (cell.method.label, cell.method.variant.name, *_column(cell), f"s{cell.seed}", str(cell.seed))
-    return word in named or cell.key.startswith(word) or Path(word).name in (cell.file.name, cell.log.name)
+    key = len(word) >= 4 and cell.key.startswith(word)  # fewer digits may be a seed
+    return word in named or key or Path(word).name in (cell.file.name, cell.log.name)

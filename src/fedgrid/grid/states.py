@@ -77,8 +77,11 @@ def _why(noted: Mapping[str, Any], log: Path) -> str:
         return noted["reason"]
     said = cluster.reason(noted["job"]) if noted["job"] else ""
     where = f"in round {noted['round']} of {noted['rounds']}"
-    if said or noted["state"] == "interrupted":
-        return f"{said or 'was asked to end (SIGTERM)'} {where}; the next run continues it"
+    if noted["state"] == "interrupted" and said in ("", "cancelled"):  # SLURM says so near a time limit too
+        why = ", near its time limit or cancelled," if said else ""
+        return f"was asked to end (SIGTERM){why} {where}; the next run continues it"
+    if said:
+        return f"{said} {where}; the next run continues it"
     if words := _last_words(log):
         return words
     held = f"it held {noted['memory']:.0f} MB"
