@@ -2,12 +2,13 @@
 import os
 from pathlib import Path
 
+from fedgrid.loading import CODE
 from snakemake.utils import min_version
 
 min_version("9.1")
 
 # on a cluster's nodes: the rules as they were when the run began
-RULES = Path(os.environ.get("FEDGRID_CODE", workflow.basedir)) / "workflow" / "rules"
+RULES = Path(os.environ.get(CODE, workflow.basedir)) / "workflow" / "rules"
 
 if not workflow.configfiles:
 

@@ -1,11 +1,13 @@
 """Options and fixtures of all tests."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 
+from fedgrid import warm
 from fedgrid.loading import names
 
 torch.set_num_threads(1)
@@ -29,3 +31,16 @@ def shared_data():
     if not SHARED_DATA.is_dir():
         pytest.skip("real data sets are not at hand beside this checkout")
     return SHARED_DATA
+
+
+@pytest.fixture(scope="module")
+def worker():
+    """A warm worker, so that a process of a cell starts in a fraction of a second."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+        patch.setenv(warm.VARIABLE, "")
+        server = warm.Worker()
+        server.start(wait=True)
+        yield
+        server.stop()

@@ -36,15 +36,11 @@ from fedgrid.gpus import own_card
 from fedgrid.grid.identity import fingerprint
 from fedgrid.keeping import keep
 from fedgrid.loading import load, locate
-from fedgrid.reporting import MAXRSS_UNIT, Report, Status
+from fedgrid.reporting import ASKED_TO_END, MAXRSS_UNIT, TERMINATED, Report, Status
 from fedgrid.settings import Training
 
 FLOPS_OF_OVERHEAD, CLIENTS_WORTH_A_CALL = 4e6, 6
 "Where a stack of clients is faster on a processor: measured by benchmarks/throughput.py, see benchmarks/results."
-TERMINATED = 75
-"Exit code of a cell that a signal of `ASKED_TO_END` ended: with its checkpoint written, the same command goes on."
-ASKED_TO_END = (signal.SIGTERM, signal.SIGUSR1)
-"What schedulers send before a time limit."
 OF_MEMORY = ("out of memory", "allocate memory")
 "Words of errors that torch raises for lack of memory."
 Tell = Callable[[Progress, str], None]

@@ -15,10 +15,9 @@ from typing import Any
 
 from fedgrid.errors import UserError, complain
 from fedgrid.files import write_text
+from fedgrid.reporting import ASKED_TO_END, TERMINATED
 from fedgrid.warm import CLIENT, Worker
 
-BROKEN_OFF = 75
-"Exit code of a pack, as of a cell, that was asked to end: the same command goes on."
 TAIL = 5
 "Lines of a failed cell's log that the pack repeats."
 
@@ -46,7 +45,7 @@ class Pack:
 
     def _train(self, cell: dict[str, Any]) -> int:
         if self.stopping:
-            return BROKEN_OFF
+            return TERMINATED
         log = Path(cell["log"])
         log.parent.mkdir(parents=True, exist_ok=True)
         for file in cell["files"]:
@@ -78,7 +77,7 @@ def main(argv: list[str] | None = None) -> int:
 def _work(arguments: argparse.Namespace) -> int:
     plan = json.loads(arguments.plan.read_text(encoding="utf-8"))
     pack = Pack(plan["cells"], max(1, arguments.threads // plan["threads"]))
-    for number in (signal.SIGTERM, signal.SIGUSR1):
+    for number in ASKED_TO_END:
         signal.signal(number, pack.stop)
     worker = Worker()
     worker.start(wait=True)
@@ -90,7 +89,7 @@ def _work(arguments: argparse.Namespace) -> int:
         _complain(Path(cell["log"]))
     if failed:
         print(f"{len(failed)} of {len(pack.cells)} cells have no results", file=sys.stderr)
-        return BROKEN_OFF if pack.stopping else 1
+        return TERMINATED if pack.stopping else 1
     write_text(arguments.done, "")
     return 0
 

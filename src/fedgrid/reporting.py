@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import signal
 import socket
 import sys
 import time
@@ -16,6 +17,10 @@ from fedgrid.files import write_text
 if TYPE_CHECKING:
     from fedgrid.engine.progress import Progress
 
+TERMINATED = 75
+"Exit code of a cell or a pack that a signal of `ASKED_TO_END` ended: its checkpoints are written, it can go on."
+ASKED_TO_END = (signal.SIGTERM, signal.SIGUSR1)
+"What schedulers send before a time limit."
 MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
 
 

@@ -9,6 +9,7 @@ import time
 
 import pyarrow.parquet as pq
 import pytest
+from studies import FOUR_CELLS
 
 from fedgrid.cli.main import main
 from fedgrid.grid import manifest
@@ -16,22 +17,13 @@ from fedgrid.grid.study import read, resolved
 from fedgrid.grid.validation import checked
 from fedgrid.loading import names
 
-STUDY = """
-name: s
-data: digits
-heterogeneity: [{partition: dirichlet, beta: 0.5, clients: 4}]
-seeds: [0, 1]
-model: {name: mlp, hidden: 16, features: 8}
-training: {rounds: 2}
-methods: [local, fedavg]
-"""
 SMALL = ["--clients", "4", "--rounds", "3", "--model-set", "hidden=16"]
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "study.yaml").write_text(STUDY)
+    (tmp_path / "study.yaml").write_text(FOUR_CELLS)
     return tmp_path
 
 
@@ -148,7 +140,7 @@ def test_a_method_outside_the_package(capsys, folder):
     )
     text = said(capsys, "run", "elsewhere/mine.py", *SMALL)
     assert "Mine on digits" in text and "cells/mine/" in text
-    study = STUDY.replace("[local, fedavg]", "{mine: {method: elsewhere/mine.py}}")
+    study = FOUR_CELLS.replace("[local, fedavg]", "{mine: {method: elsewhere/mine.py}}")
     (folder / "study.yaml").write_text(study.replace("hidden: 16, features: 8", "hidden: 16").replace("0.5", "0.1"))
     (folder / "study.yaml").write_text((folder / "study.yaml").read_text().replace("rounds: 2", "rounds: 3"))
     assert "2 cells, 1 cached" in said(capsys, "plan", "--configfile", "study.yaml")
@@ -166,7 +158,7 @@ def test_two_outside_methods_may_each_have_a_helper_of_the_same_name(capsys, fol
         )
         (folder / name / f"{name}.py").write_text('"""It."""\nfrom helper import Base\n\n\nclass It(Base):\n    pass\n')
     methods = "{ma: {method: ma/ma.py, strength: 2}, mb: {method: mb/mb.py, power: 1e-3}}"
-    (folder / "study.yaml").write_text(STUDY.replace("[local, fedavg]", methods))
+    (folder / "study.yaml").write_text(FOUR_CELLS.replace("[local, fedavg]", methods))
     assert "4 cells, 0 cached" in said(capsys, "plan", "--configfile", "study.yaml")
 
 
@@ -226,7 +218,7 @@ def test_code_that_was_edited_since_planning_is_refused(capsys, folder):
 
 
 def test_the_manifest_says_what_each_method_was_trained_with(folder):
-    text = STUDY.replace("[local, fedavg]", "{fedavg: {training: {lr: 0.5}}, local: }")
+    text = FOUR_CELLS.replace("[local, fedavg]", "{fedavg: {training: {lr: 0.5}}, local: }")
     (folder / "study.yaml").write_text(text)
     study = manifest.content(resolved(checked(read(folder / "study.yaml"))))["study"]
     assert study["protocol"]["lr"] == 0.05

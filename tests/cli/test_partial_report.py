@@ -7,20 +7,12 @@ import time
 from pathlib import Path
 
 import pytest
+from studies import FOUR_CELLS
 
 from fedgrid.cli.main import main
 from fedgrid.grid.run import Run
 from fedgrid.grid.study import read
 
-STUDY = """
-name: s
-data: digits
-heterogeneity: [{partition: dirichlet, beta: 0.5, clients: 4}]
-seeds: [0, 1]
-model: {name: mlp, hidden: 16, features: 8}
-training: {rounds: 2}
-methods: [local, fedavg]
-"""
 TRAIN = ["--beta", "0.5", "--clients", "4", "--rounds", "2", "--model-set", "hidden=16", "--model-set", "features=8"]
 FIGURES = {"curves-digits", "partition-digits-dirichlet-beta0.5-clients4", "shares-digits-dirichlet-beta0.5-clients4"}
 
@@ -29,7 +21,7 @@ FIGURES = {"curves-digits", "partition-digits-dirichlet-beta0.5-clients4", "shar
 def run(tmp_path, monkeypatch, request):
     """A run of a study of four cells, before any is trained."""
     monkeypatch.chdir(tmp_path)
-    Path("study.yaml").write_text(STUDY)
+    Path("study.yaml").write_text(FOUR_CELLS)
     return Run(read(Path("study.yaml")), ["study.yaml"], request.config.rootpath, submits=False, begins=True)
 
 

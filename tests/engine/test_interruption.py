@@ -89,21 +89,6 @@ class Place:
 
 
 @pytest.fixture(scope="module")
-def worker():
-    """A warm worker, so that a process of a cell starts in a fraction of a second."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_NUM_THREADS", "1")
-        patch.setenv(warm.VARIABLE, "")
-        server = warm.Worker()
-        server.start()
-        patience = time.monotonic() + 60
-        while not os.path.exists(os.environ[warm.VARIABLE]) and time.monotonic() < patience:
-            time.sleep(0.05)
-        yield
-        server.stop()
-
-
-@pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("cells")
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from studies import FOUR_CELLS
 
 from fedgrid import pack
 from fedgrid.cli.main import main
@@ -25,15 +26,6 @@ from fedgrid.grid.validation import checked
 from fedgrid.prepare import build_data, build_partition
 
 ROOT = Path(__file__).parents[2]
-STUDY = """
-name: s
-data: digits
-heterogeneity: [{partition: dirichlet, beta: 0.5, clients: 4}]
-seeds: [0, 1]
-model: {name: mlp, hidden: 16, features: 8}
-training: {rounds: 2}
-methods: [local, fedavg]
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +36,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def planned(text=STUDY, **changes):
+def planned(text=FOUR_CELLS, **changes):
     Path("study.yaml").write_text(yaml.safe_dump(yaml.safe_load(text) | changes, sort_keys=False))
     return resolved(checked(read(Path("study.yaml"))))
 
@@ -184,7 +176,7 @@ def test_a_pack_that_is_asked_to_end_keeps_checkpoints_and_goes_on():
         while not list(study.store.glob("checkpoints/*.pt")) and time.monotonic() < patience:
             time.sleep(0.05)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == pack.BROKEN_OFF
+        assert process.wait(30) == pack.TERMINATED
     assert "asked to end (SIGTERM) in round" in states.read(study)[study.cells[0].key].remark
     assert not study.cells[1].log.exists()  # it was not started
     run_pack(mark)

@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 
 import dying
 import pyarrow.parquet as pq
@@ -185,22 +184,6 @@ def test_two_runs_at_once(undisturbed, tmp_path):
 
 
 # One cell
-
-
-@pytest.fixture(scope="module")
-def worker():
-    """A warm worker, so that a process of a cell starts in a fraction of a second."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_NUM_THREADS", "1")
-        patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-        patch.setenv(warm.VARIABLE, "")
-        server = warm.Worker()
-        server.start()
-        patience = time.monotonic() + 60
-        while not os.path.exists(os.environ[warm.VARIABLE]) and time.monotonic() < patience:
-            time.sleep(0.05)
-        yield
-        server.stop()
 
 
 class Cell:

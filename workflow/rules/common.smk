@@ -8,7 +8,7 @@ RUN = run.planned(config, workflow.configfiles, workflow.basedir, SUBMITS, begin
 STUDY, STORE, COMPUTE, GPU = RUN.study, RUN.study.store, RUN.compute, RUN.gpus_per_job
 DATA = {data.key: data for data in STUDY.kept}
 SPLITS = {(split.key, str(split.seed)): split for split in STUDY.splits}
-CELLS = {cell.key: cell for cell in STUDY.cells}
+CELLS = STUDY.by_key
 if RUN.places and not SUBMITS and "gpu" not in workflow.global_resources:
     workflow.register_resource("gpu", RUN.places)  # or cells would hold cores while they wait for cards
 shell.prefix(RUN.prefix)

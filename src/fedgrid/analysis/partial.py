@@ -12,9 +12,8 @@ from fedgrid.analysis.figures import OF_PARTITION, OF_RESULTS
 from fedgrid.analysis.report import report
 from fedgrid.analysis.results import load
 from fedgrid.analysis.tables import write_tables
-from fedgrid.errors import UserError
-
-Drawing = tuple[str, Path, dict[str, Any]]
+from fedgrid.errors import UserError, reason
+from fedgrid.grid.drawing import Drawing
 
 
 def write(
@@ -67,4 +66,4 @@ def made_anew(folder: Path) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
             made.rename(folder)
     except OSError as error:
-        raise UserError(f"{folder}: cannot be written ({error.strerror or error})") from error
+        raise UserError(f"{folder}: cannot be written ({reason(error)})") from error

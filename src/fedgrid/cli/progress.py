@@ -63,7 +63,7 @@ def _lines(study: Study, found: dict[str, states.State]) -> list[str]:
     counts = Counter(state.name for state in found.values())
     lines.append(", ".join(f"{MARKS[name]} {counts[name]} {name}" for name in MARKS))
     lines += _times(study, found)
-    running = [c for c in {c.key: c for c in study.cells}.values() if found[c.key].name == "running"]
+    running = [cell for key, cell in study.by_key.items() if found[key].name == "running"]
     lines += [f"▶ {states.named(cell)}: {found[cell.key].remark}" for cell in running]
     return lines + states.failures(study, found)
 
@@ -121,8 +121,7 @@ def _of_another_study(study: Study, words: list[str]) -> Path | None:
 
 def _meant(study: Study, words: list[str]) -> Cell:
     """The one cell to which all the words belong; UserError where there is none, or more than one."""
-    cells = {cell.key: cell for cell in study.cells}.values()
-    fitting = [cell for cell in cells if all(_fits(word, cell) for word in words)]
+    fitting = [cell for cell in study.by_key.values() if all(_fits(word, cell) for word in words)]
     if len(fitting) == 1:
         return fitting[0]
     text = " ".join(words)

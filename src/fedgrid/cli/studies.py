@@ -51,7 +51,7 @@ def read_study(file: Path) -> Study:
 
 def _plan(arguments: argparse.Namespace) -> int:
     study = read_study(arguments.configfile)
-    cells = {cell.key: cell for cell in study.cells}
+    cells = study.by_key
     cached = {key for key, cell in cells.items() if cell.done}
     width = max(len(method.label) for method in study.methods)
     for method in study.methods:

@@ -19,7 +19,7 @@ from fedgrid.grid.study import Study
 
 def plan(study: Study) -> dict[str, Path]:
     """Packs of `compute.pack` unfinished cells: for every cell in one, the mark that its pack leaves at the end."""
-    waiting = list({cell.key: cell for cell in study.cells if not cell.done}.values())
+    waiting = [cell for cell in study.by_key.values() if not cell.done]
     size, marks = study.text["compute"]["pack"], {}
     for first in range(0, len(waiting), size) if size > 1 else ():
         cells = waiting[first : first + size]

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 import fedgrid
-from fedgrid.errors import UserError
+from fedgrid.errors import UserError, reason
 from fedgrid.files import write_text
 from fedgrid.grid.identity import digest, files
 from fedgrid.grid.study import Study
@@ -81,7 +81,7 @@ def _copy(sources: Sources, folder: Path) -> None:
         folder.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".tmp", dir=folder.parent))
     except OSError as error:
-        raise UserError(f"{folder.parent}: cannot be written ({error.strerror})") from error
+        raise UserError(f"{folder.parent}: cannot be written ({reason(error)})") from error
     try:
         for place, file in sources.items():
             (temporary / place).parent.mkdir(parents=True, exist_ok=True)
@@ -89,6 +89,6 @@ def _copy(sources: Sources, folder: Path) -> None:
         temporary.chmod(0o755)
         os.rename(temporary, folder)
     except OSError as error:
-        raise UserError(f"{folder}: the code of this run cannot be kept there ({error.strerror or error})") from error
+        raise UserError(f"{folder}: the code of this run cannot be kept there ({reason(error)})") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

@@ -50,7 +50,12 @@ class Run:
             check_writable(self.study.store, "results")
             manifest.write(self.study)
         self.packed = packs.plan(self.study) if submits and begins else {}
-        self.pin, self.lock, self.worker = Pin(self.study, tree), StoreLock(self.study.store), warm.Worker()
+        self.tree, self.lock, self.worker = tree, StoreLock(self.study.store), warm.Worker()
+
+    @cached_property
+    def pin(self) -> Pin:
+        """The code that the run began with; it is read then, for to plan, or a job on a node, needs none of it."""
+        return Pin(self.study, self.tree)
 
     @property
     def waited(self) -> list[Path]:

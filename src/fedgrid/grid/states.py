@@ -38,7 +38,7 @@ def read(study: Study) -> dict[str, State]:
     """
     run = StoreLock(study.store).holder()
     in_queue = functools.cache(lambda: {job.number for job in cluster.jobs()})
-    return {cell.key: _state(cell, run, in_queue) for cell in {c.key: c for c in study.cells}.values()}
+    return {key: _state(cell, run, in_queue) for key, cell in study.by_key.items()}
 
 
 def _state(cell: Cell, run: Mapping[str, Any] | None, in_queue: Any) -> State:
@@ -97,7 +97,7 @@ def _last_words(log: Path) -> str:
 
 def failures(study: Study, found: Mapping[str, State]) -> list[str]:
     """A line for each cell that failed or diverged."""
-    bad = [c for c in {c.key: c for c in study.cells}.values() if found[c.key].name in ("failed", "diverged")]
+    bad = [cell for key, cell in study.by_key.items() if found[key].name in ("failed", "diverged")]
     return [f"{MARKS[found[c.key].name]} {named(c)}: {found[c.key].remark} (fedgrid logs {c.key[:8]})" for c in bad]
 
 
@@ -111,7 +111,7 @@ def seconds_left(study: Study, found: Mapping[str, State]) -> float | None:
 
     A cell of which nothing like it was measured counts as the mean of the others.
     """
-    waiting = [c for c in {c.key: c for c in study.cells}.values() if found[c.key].name not in ("done", "diverged")]
+    waiting = [cell for key, cell in study.by_key.items() if found[key].name not in ("done", "diverged")]
     known = {cell.key: one.seconds for cell in waiting if (one := cost(cell))}
     if not known:
         return None if waiting else 0.0

@@ -42,6 +42,11 @@ class Study:
         return self.text["name"]
 
     @property
+    def by_key(self) -> dict[str, Cell]:
+        """Every cell once: two rows of a table may show the same one."""
+        return {cell.key: cell for cell in self.cells}
+
+    @property
     def results(self) -> Path:
         """The folder of all studies."""
         return Path(self.text["results"])
