@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from benchmarks.worker import DEFAULTS, SIZES
-from fedgrid.cell import CLIENTS_WORTH_A_CALL, FLOPS_OF_OVERHEAD, Compute, executor_for, processor
+from fedgrid.jobs.cell import CLIENTS_WORTH_A_CALL, FLOPS_OF_OVERHEAD, Compute, executor_for, processor
 
 Row = Mapping[str, Any]
 TRAINED, EVALUATED = 0.75, 2 * 0.25

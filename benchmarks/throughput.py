@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from benchmarks.report import write
-from fedgrid.cell import processor
+from fedgrid.jobs.cell import processor
 
 ROOT = Path(__file__).parents[1]
 METHODS = ("fedavg", "fedcosr")

@@ -21,13 +21,13 @@ from torch import Tensor
 from torch.utils.data import TensorDataset
 
 from benchmarks import plain
-from fedgrid.cell import MAXRSS_UNIT
 from fedgrid.data.base import Labels
-from fedgrid.engine.data import ClientData
+from fedgrid.engine.client_data import ClientData
 from fedgrid.engine.federation import World
 from fedgrid.engine.loop import Loop
 from fedgrid.engine.rounds import federate
 from fedgrid.engine.stacked import Stacked, batches_per_call
+from fedgrid.jobs.cell import MAXRSS_UNIT
 from fedgrid.loading import load
 from fedgrid.partition.dirichlet import Dirichlet
 from fedgrid.settings import Training

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from fedgrid import warm
+from fedgrid.jobs import warm
 from fedgrid.loading import names
 
 torch.set_num_threads(1)

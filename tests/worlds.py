@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from fedgrid.data.digits import Digits
-from fedgrid.engine.data import ClientData
+from fedgrid.engine.client_data import ClientData
 from fedgrid.engine.federation import World, dtype_of
 from fedgrid.engine.loop import Loop
 from fedgrid.engine.rounds import everyone, federate

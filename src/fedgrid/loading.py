@@ -22,7 +22,7 @@ from fedgrid.errors import UserError, nearest
 OUTSIDE = "fedgrid_outside_"
 "Prefix of the module name of a method in a file outside any package."
 CODE = "FEDGRID_CODE"
-"Environment variable: the folder in which a run keeps the code that it began with, see `fedgrid.grid.pin`."
+"Environment variable: the folder in which a run keeps the code that it began with, see `fedgrid.run.pin`."
 KINDS = {"methods": "method", "data": "data set", "partition": "partition", "models": "model"}
 
 

@@ -3,7 +3,7 @@ import io
 import pandas as pd
 import pytest
 
-from fedgrid.analysis.grid import Entry, Grid, html, latex, markdown
+from fedgrid.analysis.layout import Entry, Grid, html, latex, markdown
 from fedgrid.analysis.tables import main
 
 OUTPUTS = [f"{name}.{form}" for name in ("accuracy", "costs") for form in ("csv", "md", "tex", "html")]

@@ -202,7 +202,7 @@ def test_artifacts_stand_beside_the_results(capsys, folder):
 
 
 def test_code_that_was_edited_since_planning_is_refused(capsys, folder):
-    from fedgrid import cell
+    from fedgrid.jobs import cell
 
     said(capsys, "run", "local", *SMALL)  # builds the data and the partition
     study = resolved(

@@ -10,8 +10,8 @@ import pytest
 from studies import FOUR_CELLS
 
 from fedgrid.cli.main import main
-from fedgrid.grid.run import Run
 from fedgrid.grid.study import read
+from fedgrid.run.invocation import Run
 
 TRAIN = ["--beta", "0.5", "--clients", "4", "--rounds", "2", "--model-set", "hidden=16", "--model-set", "features=8"]
 FIGURES = {"curves-digits", "partition-digits-dirichlet-beta0.5-clients4", "shares-digits-dirichlet-beta0.5-clients4"}

@@ -8,11 +8,11 @@ import torch
 import worlds
 from torch.testing import assert_close
 
-from fedgrid.engine.data import load
+from fedgrid.engine.client_data import load
 from fedgrid.engine.loop import Loop
 from fedgrid.engine.rounds import federate
 from fedgrid.engine.stacked import Stacked
-from fedgrid.prepare import build_data, build_partition
+from fedgrid.jobs.prepare import build_data, build_partition
 
 
 def scores(world, metric):

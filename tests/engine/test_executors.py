@@ -11,7 +11,6 @@ import torch
 import worlds
 from methods.test_suite import EDGES, assert_equal_states
 
-from fedgrid.cell import CLIENTS_WORTH_A_CALL, FLOPS_OF_OVERHEAD, Compute, executor_for
 from fedgrid.engine import stacked
 from fedgrid.engine.executor import Pass
 from fedgrid.engine.loop import Loop
@@ -20,6 +19,7 @@ from fedgrid.engine.optimizers import Optimizer
 from fedgrid.engine.rounds import everyone, federate
 from fedgrid.engine.stacked import Stacked, batches_per_call
 from fedgrid.errors import UserError
+from fedgrid.jobs.cell import CLIENTS_WORTH_A_CALL, FLOPS_OF_OVERHEAD, Compute, executor_for
 from fedgrid.loading import load, names
 from fedgrid.methods.common.losses import cross_entropy
 from fedgrid.methods.common.prototypes import class_sums

@@ -17,15 +17,15 @@ import torch
 import worlds
 from methods.test_suite import assert_equal_states
 
-from fedgrid import warm
-from fedgrid.cell import TERMINATED, heed_sigterm
-from fedgrid.cell import run as train
 from fedgrid.engine.progress import load_checkpoint, save_checkpoint
 from fedgrid.engine.rounds import Saving, Terminated, federate
 from fedgrid.files import read_metadata, write_table
 from fedgrid.grid.study import resolved
+from fedgrid.jobs import warm
+from fedgrid.jobs.cell import TERMINATED, heed_sigterm
+from fedgrid.jobs.cell import run as train
+from fedgrid.jobs.prepare import build_data, build_partition
 from fedgrid.methods.fedavg import FedAvg
-from fedgrid.prepare import build_data, build_partition
 
 KILLS, FARTHEST = 20, 40
 "How often a cell is killed, and the most rounds that it may do between two kills."
@@ -62,7 +62,7 @@ class Place:
         self.checkpoint, self.status = folder / "checkpoint", folder / "status.json"
         files = {"out": self.out, "checkpoint": self.checkpoint, "status": self.status}
         options = [part for name, file in files.items() for part in (f"--{name}", str(file))]
-        module = ["fedgrid.cell", json.dumps(cell.job()), *options, "--checkpoint-every", "0.1"]
+        module = ["fedgrid.jobs.cell", json.dumps(cell.job()), *options, "--checkpoint-every", "0.1"]
         self.command = [sys.executable, "-S", "-E", str(warm.CLIENT), *module]
 
     def start(self):
@@ -208,7 +208,7 @@ def test_sigterm_comes_too_late_after_the_last_round(tmp_path, monkeypatch):
         os.kill(os.getpid(), signal.SIGTERM)
         write_table(*arguments)
 
-    monkeypatch.setattr("fedgrid.cell.write_table", write)
+    monkeypatch.setattr("fedgrid.jobs.cell.write_table", write)
     cell, before = planned(tmp_path, rounds=1), signal.getsignal(signal.SIGTERM)
     try:
         heed_sigterm()

@@ -9,10 +9,10 @@ from engine.test_interruption import planned
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from fedgrid.cell import run
 from fedgrid.engine.loop import Loop
 from fedgrid.engine.rounds import Saving
 from fedgrid.engine.stacked import Stacked
+from fedgrid.jobs.cell import run
 from fedgrid.models.base import Network
 from fedgrid.models.cnn import CNN
 from fedgrid.models.mlp import MLP

@@ -89,8 +89,8 @@ def test_a_cell_loads_no_module_that_its_fingerprint_misses(method_name, loaded)
     if method_name.endswith(".py"):
         pytest.skip("a method outside the package")
     covered = set(closure(f"fedgrid.methods.{method_name}", also=(RUNNER, "fedgrid.models.mlp")))
-    others = ("fedgrid.cli", "fedgrid.grid", "fedgrid.prepare", "fedgrid.data.digits", "fedgrid.data.sources")
-    others += ("fedgrid.partition", "fedgrid.warm")  # what plans and prepares a cell has keys of its own
+    others = ("fedgrid.cli", "fedgrid.grid", "fedgrid.jobs.prepare", "fedgrid.data.digits", "fedgrid.data.sources")
+    others += ("fedgrid.partition", "fedgrid.jobs.warm")  # what plans and prepares a cell has keys of its own
     assert {m for m in loaded[method_name] - covered if not m.startswith(others)} == set()
     assert not {m for m in covered if m.startswith(("fedgrid.cli", "fedgrid.analysis", "fedgrid.grid.cells"))}
 

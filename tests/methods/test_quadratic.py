@@ -11,7 +11,7 @@ import torch
 import worlds
 from torch import nn
 
-from fedgrid.engine.data import ClientData
+from fedgrid.engine.client_data import ClientData
 from fedgrid.engine.executor import Pass
 from fedgrid.engine.federation import World
 from fedgrid.engine.loop import Loop

@@ -13,10 +13,10 @@ from scipy.stats import chi2
 
 from fedgrid.data.base import Form, Labels
 from fedgrid.errors import UserError
+from fedgrid.jobs.prepare import build_data
 from fedgrid.loading import load, names
 from fedgrid.partition.common.rows import EVERYONE, digest_of
 from fedgrid.partition.common.sizes import apportioned, levelled
-from fedgrid.prepare import build_data
 
 KINDS = sorted(set(names("partition")) - {"file"})
 DOMAINS = ("red", "green", "blue")
@@ -305,7 +305,7 @@ def test_twenty_clients_of_digits_take_less_than_a_second_as_a_command(tmp_path)
     for number in range(3):
         job = {"spec": spec, "data": files, "file": str(tmp_path / f"{number}.parquet")}
         start = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "fedgrid.prepare", "partition", json.dumps(job)], check=True)
+        subprocess.run([sys.executable, "-m", "fedgrid.jobs.prepare", "partition", json.dumps(job)], check=True)
         took.append(time.perf_counter() - start)
     assert min(took) < 1
     first, *others = ((tmp_path / f"{number}.parquet").read_bytes() for number in range(3))

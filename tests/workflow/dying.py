@@ -47,7 +47,7 @@ def as_environment_says() -> None:
 
 def main(argv: list[str]) -> int:
     """PATTERN SHARE and the arguments of a cell: a job for the warm worker."""
-    from fedgrid import cell
+    from fedgrid.jobs import cell
 
     die_writing(argv[0], float(argv[1]))
     return cell.main(argv[2:])

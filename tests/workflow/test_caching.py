@@ -45,7 +45,7 @@ CASES = {
     "a data set that no cell uses": ([("src/fedgrid/data/mnist.py", "0.1307", "0.1308")], {}),
     "analysis": ([("src/fedgrid/analysis/style.py", '"font.size": 9', '"font.size": 8')], ANALYSIS),
     "the report's template": ([("src/fedgrid/analysis/templates/report.css", "{", " {")], ANALYSIS),
-    "a command": ([("src/fedgrid/grid/states.py", '"missing": "·"', '"missing": "-"')], {}),
+    "a command": ([("src/fedgrid/run/states.py", '"missing": "·"', '"missing": "-"')], {}),
     "a rule's shell text": ([("workflow/rules/train.smk", "cell {params", "cell  {params")], {}),
 }
 

@@ -14,12 +14,12 @@ import yaml
 from checkout import STUDY, Checkout
 from disk import Disk
 
-from fedgrid import warm
 from fedgrid.engine.progress import DIGEST_SIZE, _digest
 from fedgrid.files import beside
 from fedgrid.grid.study import resolved
 from fedgrid.grid.validation import checked
-from fedgrid.prepare import build_data, build_partition
+from fedgrid.jobs import warm
+from fedgrid.jobs.prepare import build_data, build_partition
 
 SMALL = re.sub(r"methods:\n(.*\n)*", "methods: [fedavg]\n", STUDY).replace("[0, 1]", "[0]")
 TABLES, CURVES = "results/tiny/tables/accuracy.html", "results/tiny/figures/curves-digits.svg"
@@ -200,7 +200,7 @@ class Cell:
         """Exit code and output of the process; `places` of its files, and seconds between checkpoints."""
         compute = self.study.text["compute"] | {"checkpoint_every": 0}
         options = [f"--{name.replace('_', '-')}={place}" for name, place in places.items()]
-        module = module or ("fedgrid.cell",)
+        module = module or ("fedgrid.jobs.cell",)
         command = [sys.executable, "-S", "-E", str(warm.CLIENT), *module, *self.cell.arguments(compute), *options]
         run = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, text=True)
         return run.returncode, run.stdout

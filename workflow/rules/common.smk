@@ -1,10 +1,11 @@
 # The study, planned once: which cells there are and where each is kept. No mathematics here.
-from fedgrid.grid import costs, drawing, packs, run
+from fedgrid.grid import estimates, drawing
+from fedgrid.run import invocation, packs
 from fedgrid.grid.identity import canonical
 
 # a cluster's executor counts jobs, the local one cores
 SUBMITS = workflow.nodes is not None
-RUN = run.planned(config, workflow.configfiles, workflow.basedir, SUBMITS, begins=workflow.is_main_process)
+RUN = invocation.planned(config, workflow.configfiles, workflow.basedir, SUBMITS, begins=workflow.is_main_process)
 STUDY, STORE, COMPUTE, GPU = RUN.study, RUN.study.store, RUN.compute, RUN.gpus_per_job
 DATA = {data.key: data for data in STUDY.kept}
 SPLITS = {(split.key, str(split.seed)): split for split in STUDY.splits}

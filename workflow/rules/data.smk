@@ -16,7 +16,7 @@ rule data:
     params:
         job=lambda w: canonical(DATA[w.key].job(RUN.data_root, STUDY.downloads, COMPUTE["device"], COMPUTE["threads"])),
     shell:
-        "logged {log:q} python -m fedgrid.prepare {wildcards.kind} {params.job:q}"
+        "logged {log:q} python -m fedgrid.jobs.prepare {wildcards.kind} {params.job:q}"
 
 
 # a backbone's pass over all images is no light work: where there is a cluster, it is done there
@@ -42,4 +42,4 @@ rule partition:
     params:
         job=lambda w: canonical(SPLITS[w.key, w.seed].job()),
     shell:
-        "logged {log:q} python -m fedgrid.prepare partition {params.job:q}"
+        "logged {log:q} python -m fedgrid.jobs.prepare partition {params.job:q}"

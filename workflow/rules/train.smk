@@ -16,8 +16,8 @@ rule train:
         "../envs/fedgrid.yaml"
     threads: COMPUTE["threads"]
     resources:
-        mem_mb=lambda w, attempt: costs.request([CELLS[w.key]], STUDY).again(attempt).memory,
-        runtime=lambda w, attempt: costs.request([CELLS[w.key]], STUDY).again(attempt).minutes,
+        mem_mb=lambda w, attempt: estimates.request([CELLS[w.key]], STUDY).again(attempt).memory,
+        runtime=lambda w, attempt: estimates.request([CELLS[w.key]], STUDY).again(attempt).minutes,
         gpu=GPU,
     params:
         arguments=lambda w: CELLS[w.key].arguments(COMPUTE),
@@ -42,7 +42,7 @@ rule pack:
     params:
         plan=lambda w: packs.file(STORE, w.key),
     shell:
-        "logged {log:q} python -m fedgrid.pack {params.plan:q} {output:q} --threads {threads}"
+        "logged {log:q} python -m fedgrid.jobs.pack {params.plan:q} {output:q} --threads {threads}"
 
 
 # Hooks do not run on a cluster's nodes: there, and wherever no server listens, each cell is a plain process.

@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 
 from fedgrid.analysis import captions
-from fedgrid.analysis.grid import DASH, Entry, Grid
+from fedgrid.analysis.layout import DASH, Entry, Grid
 from fedgrid.analysis.results import CELL, ROW, Results
 
 GROUP = ["label", "data"]

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from fedgrid.analysis import captions
 from fedgrid.analysis.command import run
-from fedgrid.analysis.grid import templates
+from fedgrid.analysis.layout import templates
 from fedgrid.analysis.results import WAITING, Results, load
 from fedgrid.errors import UserError
 from fedgrid.files import write_text

@@ -10,8 +10,8 @@ from pathlib import Path
 from fedgrid.cli.parsing import with_examples
 from fedgrid.errors import UserError
 from fedgrid.grid import manifest
-from fedgrid.grid.lock import StoreLock
 from fedgrid.grid.study import Study, read, resolved
+from fedgrid.run.lock import StoreLock
 
 DEFAULT = Path("config/study.yaml")
 KEPT = (

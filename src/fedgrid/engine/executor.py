@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from fedgrid.engine.data import ClientData
+from fedgrid.engine.client_data import ClientData
 from fedgrid.engine.method import At, Batch, Objective
 from fedgrid.engine.optimizers import Optimizer
 from fedgrid.models.base import Network, is_statistic

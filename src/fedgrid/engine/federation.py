@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedgrid.augmentation import cropped_and_flipped
-from fedgrid.engine.data import ClientData
+from fedgrid.engine.augmentation import cropped_and_flipped
+from fedgrid.engine.client_data import ClientData
 from fedgrid.engine.executor import Executor, Loss, Measurement, Pass, Step, Trained
 from fedgrid.engine.method import At, Batch
 from fedgrid.engine.optimizers import Optimizer, study_optimizer

@@ -23,7 +23,7 @@ from fedgrid.files import beside
 from fedgrid.grid.identity import canonical, digest, fingerprint
 from fedgrid.loading import load
 
-RUNNER = "fedgrid.cell"
+RUNNER = "fedgrid.jobs.cell"
 HOW = ("checkpoint_every", "device", "executor", "client_chunk", "gpu_share", "threads")
 "What of a study's `compute` the process of a cell is told."
 Description = Mapping[str, Any]
@@ -72,7 +72,7 @@ class Data:
 
     @property
     def kind(self) -> str:
-        """The job of `fedgrid.prepare` that makes it, and its folder in the store."""
+        """The job of `fedgrid.jobs.prepare` that makes it, and its folder in the store."""
         return "features" if self.images else "data"
 
     @property
@@ -93,7 +93,7 @@ class Data:
         return {part: str(file) for part, file in self.files.items()}
 
     def job(self, root: Path | None, download: Path | None, device: str, threads: int) -> dict[str, Any]:
-        """What `fedgrid.prepare` is told to make it; see `DataSet.load` for `root` and `download`."""
+        """What `fedgrid.jobs.prepare` is told to make it; see `DataSet.load` for `root` and `download`."""
         if self.images:
             how = {"backbone": self.backbone, "download": bool(download), "device": device, "threads": threads}
             return {"images": self.images.paths, "files": self.paths, **how}
@@ -116,7 +116,7 @@ class Split:
         return self.variant.spec | {"data": self.data.spec, "seed": self.seed}
 
     def job(self) -> dict[str, Any]:
-        """What `fedgrid.prepare` is told to build this partition."""
+        """What `fedgrid.jobs.prepare` is told to build this partition."""
         return {"spec": self.spec, "data": self.data.paths, "file": str(self.file)}
 
 
@@ -168,7 +168,7 @@ class Cell:
 
     @property
     def status(self) -> Path:
-        """What its process notes while it has no results; see `fedgrid.reporting.Status`."""
+        """What its process notes while it has no results; see `fedgrid.jobs.reporting.Status`."""
         return self.store / "status" / f"{self.key}.json"
 
     @property
@@ -188,7 +188,7 @@ class Cell:
         }
 
     def arguments(self, compute: Mapping[str, Any]) -> list[str]:
-        """The command line of `fedgrid.cell`; `compute` is a study's part of that name."""
+        """The command line of `fedgrid.jobs.cell`; `compute` is a study's part of that name."""
         # the checkpoint is no output of the job: it outlives an attempt that failed
         places = {"out": self.file, "checkpoint": self.store / "checkpoints" / f"{self.key}.pt", "status": self.status}
         how = places | {name: compute[name] for name in HOW}
@@ -219,7 +219,7 @@ def features_in(store: Path, images: Data, backbone: Mapping[str, Any]) -> Data:
     """Where the features of a data set are kept."""
     weights = Path(backbone["weights"]).expanduser()
     content = hashlib.sha256(weights.read_bytes()).hexdigest() if weights.is_file() else ""
-    key = digest([images.key, backbone, content, fingerprint("fedgrid.features")])
+    key = digest([images.key, backbone, content, fingerprint("fedgrid.engine.features")])
     form = replace(images.form, shape=(1, 1, 1))
     files = _files(store / "features" / f"{images.label}-{key}")
     return Data(images.label, images.variant, form, key, files, images, backbone)

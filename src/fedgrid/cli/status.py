@@ -10,11 +10,11 @@ from pathlib import Path
 from fedgrid.cli.parsing import with_examples
 from fedgrid.cli.studies import add_configfile, read_study
 from fedgrid.errors import UserError
-from fedgrid.grid import states
 from fedgrid.grid.cells import Cell
-from fedgrid.grid.lock import StoreLock
-from fedgrid.grid.states import MARKS
 from fedgrid.grid.study import Study
+from fedgrid.run import states
+from fedgrid.run.lock import StoreLock
+from fedgrid.run.states import MARKS
 
 EVERY = 2.0
 "Seconds between two looks of `--watch`."

@@ -10,12 +10,12 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from fedgrid.grid import cluster
 from fedgrid.grid.cells import Cell
-from fedgrid.grid.costs import cost, facts
-from fedgrid.grid.lock import StoreLock
+from fedgrid.grid.estimates import cost, facts
 from fedgrid.grid.study import Study
-from fedgrid.warm.client import KILLED
+from fedgrid.jobs.warm.client import KILLED
+from fedgrid.run import cluster
+from fedgrid.run.lock import StoreLock
 
 MARKS = {"done": "✓", "diverged": "!", "running": "▶", "queued": "○", "failed": "✗", "missing": "·"}
 UNNOTED = {"job": "", "memory": 0.0}

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from fedgrid.data.base import PARTS, Images, Pool, checksum_of, read, read_labels, write
 from fedgrid.data.sources import torchvision_shim
-from fedgrid.devices import chosen
+from fedgrid.engine.devices import chosen
 from fedgrid.errors import UserError, nearest
 from fedgrid.randomness import generator
 from fedgrid.settings import Backbone

@@ -5,8 +5,9 @@ import argparse
 from fedgrid.cli.parsing import with_examples
 from fedgrid.cli.studies import add_configfile, read_study
 from fedgrid.files import check_writable
-from fedgrid.grid import drawing, manifest, states
+from fedgrid.grid import drawing, manifest
 from fedgrid.grid.study import Study
+from fedgrid.run import states
 
 EXAMPLES = "fedgrid report\nfedgrid report --configfile config/mnist.yaml"
 

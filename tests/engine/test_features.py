@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from fedgrid import features
 from fedgrid.data import base
 from fedgrid.data.digits import Digits
 from fedgrid.data.synthetic import Synthetic
+from fedgrid.engine import features
+from fedgrid.engine.features import build
 from fedgrid.errors import UserError
-from fedgrid.features import build
 
 VIT = "vit_tiny_patch16_224"
 

@@ -15,15 +15,16 @@ import pytest
 import yaml
 from studies import FOUR_CELLS
 
-from fedgrid import pack
 from fedgrid.cli.main import main
-from fedgrid.grid import cluster, costs, packs, states
+from fedgrid.grid import estimates
 from fedgrid.grid.cells import Cell
-from fedgrid.grid.lock import StoreLock
-from fedgrid.grid.pin import Pin
 from fedgrid.grid.study import read, resolved
 from fedgrid.grid.validation import checked
-from fedgrid.prepare import build_data, build_partition
+from fedgrid.jobs import pack
+from fedgrid.jobs.prepare import build_data, build_partition
+from fedgrid.run import cluster, packs, states
+from fedgrid.run.lock import StoreLock
+from fedgrid.run.pin import Pin
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,7 +32,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for cached in (costs.facts, costs._newest):
+    for cached in (estimates.facts, estimates._newest):
         cached.cache_clear()
     return tmp_path
 
@@ -51,7 +52,7 @@ def prepared(study):
 
 
 def trained(cell: Cell, study) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "fedgrid.cell", *cell.arguments(study.text["compute"])]
+    command = [sys.executable, "-m", "fedgrid.jobs.cell", *cell.arguments(study.text["compute"])]
     return subprocess.run(command, check=True, capture_output=True, text=True)
 
 
@@ -69,16 +70,16 @@ def note(cell, **facts):
 def test_requests_come_from_measured_cells_of_the_method_and_data_set():
     study = prepared(planned())
     first, second, other = study.cells[0], study.cells[1], study.cells[2]
-    assert costs.request([first], study) == costs.Request(60, 2000)
+    assert estimates.request([first], study) == estimates.Request(60, 2000)
     trained(first, study)
     head = json.loads(subprocess.check_output([sys.executable, "-c", HEAD, str(first.file)]))
-    costs._newest.cache_clear()
-    asked = costs.request([second], study)
+    estimates._newest.cache_clear()
+    asked = estimates.request([second], study)
     assert asked.minutes == 2  # a second and a half and the start, in whole minutes
     assert asked.memory == pytest.approx(1.3 * head["costs"]["peak_memory_bytes"] / 1e6 + 500, abs=1)
-    assert costs.request([other], study) == costs.Request(60, 2000)
+    assert estimates.request([other], study) == estimates.Request(60, 2000)
     longer = planned(training={"rounds": 2000})
-    found = costs.cost(longer.cells[0])
+    found = estimates.cost(longer.cells[0])
     assert found.longest == pytest.approx(1000 * head["costs"]["seconds"]["total"])
 
 
@@ -90,21 +91,21 @@ def test_a_damaged_cell_says_nothing_about_costs():
     study = planned()
     study.cells[0].file.parent.mkdir(parents=True)
     study.cells[0].file.write_bytes(b"half a file")
-    assert costs.cost(study.cells[1]) is None
+    assert estimates.cost(study.cells[1]) is None
 
 
 def test_every_attempt_asks_for_twice_as_much():
-    asked = costs.Request(minutes=3, memory=700)
+    asked = estimates.Request(minutes=3, memory=700)
     assert [asked.again(attempt) for attempt in (1, 2, 3)] == [
-        costs.Request(3, 700),
-        costs.Request(6, 1400),
-        costs.Request(12, 2800),
+        estimates.Request(3, 700),
+        estimates.Request(6, 1400),
+        estimates.Request(12, 2800),
     ]
 
 
 def test_a_pack_asks_for_the_time_of_all_and_the_memory_of_those_beside_each_other():
     study = planned(compute={"minutes": 10, "memory": 1000})
-    alone, four, two = (costs.request(study.cells[:n], study, beside) for n, beside in ((1, 1), (4, 1), (4, 2)))
+    alone, four, two = (estimates.request(study.cells[:n], study, beside) for n, beside in ((1, 1), (4, 1), (4, 2)))
     assert (alone.minutes, four.minutes, two.minutes) == (10, 37, 19)
     assert (alone.memory, four.memory, two.memory) == (1000, 1000, 1500)
 
@@ -184,7 +185,7 @@ def test_a_pack_that_is_asked_to_end_keeps_checkpoints_and_goes_on():
 
 
 def pack_command(mark):
-    return [sys.executable, "-m", "fedgrid.pack", str(mark.with_suffix(".json")), str(mark)]
+    return [sys.executable, "-m", "fedgrid.jobs.pack", str(mark.with_suffix(".json")), str(mark)]
 
 
 def run_pack(mark, code=0):
@@ -354,7 +355,7 @@ def test_watching_ends_when_nothing_runs(capsys, monkeypatch):
         looks.append(seconds)
         note(study.cells[0], state="failed", reason="enough")
 
-    monkeypatch.setattr("fedgrid.cli.progress.time.sleep", slept)
+    monkeypatch.setattr("fedgrid.cli.status.time.sleep", slept)
     text = said(capsys, "status", "--configfile", "study.yaml", "--watch")
     assert looks == [2.0] and text.count("local") >= 2 and "enough" in text
 
@@ -378,7 +379,7 @@ def test_a_cell_of_which_a_kept_table_is_gone_is_not_finished():
 def test_a_cell_waits_for_a_process_of_an_earlier_run_and_takes_its_result():
     study = prepared(planned(training={"rounds": 60}))
     cell = study.cells[0]
-    command = [sys.executable, "-m", "fedgrid.cell", *cell.arguments(study.text["compute"])]
+    command = [sys.executable, "-m", "fedgrid.jobs.cell", *cell.arguments(study.text["compute"])]
     pipes = {"stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, **pipes) as first, subprocess.Popen(command, **pipes) as second:
         texts = [first.communicate()[0], second.communicate()[0]]

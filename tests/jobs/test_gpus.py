@@ -10,15 +10,15 @@ import time
 
 import pytest
 
-from fedgrid import gpus
 from fedgrid.errors import UserError
+from fedgrid.jobs import gpus
 
 TWO = "GPU 0: NVIDIA A100 (UUID: GPU-aa1)\nGPU 1: NVIDIA A100 (UUID: GPU-bb2)\n"
 MIG = TWO + "  MIG 1g.5gb     Device  0: (UUID: MIG-b1)\n  MIG 1g.5gb     Device  1: (UUID: MIG-b2)\n"
 MIXED = TWO.replace("A100 (UUID: GPU-bb2)", "T4 (UUID: GPU-bb2)")
 HOLDER = """
 import json, sys, time
-from fedgrid.gpus import own_card
+from fedgrid.jobs.gpus import own_card
 with own_card("auto", int(sys.argv[2])) as card:
     began = time.monotonic()
     print(card, flush=True)

@@ -1,6 +1,6 @@
 """One cell: a method on a partition with a seed, from its files to one Parquet file of results.
 
-Run as ``python -m fedgrid.cell JOB --out FILE``, where JOB is the JSON of `fedgrid.grid.cells.Cell.job`.
+Run as ``python -m fedgrid.jobs.cell JOB --out FILE``, where JOB is the JSON of `fedgrid.grid.cells.Cell.job`.
 """
 
 import argparse
@@ -21,8 +21,9 @@ import numpy as np
 import torch
 
 import fedgrid
-from fedgrid.devices import chosen
-from fedgrid.engine import data
+from fedgrid.engine import client_data
+from fedgrid.engine.artifacts import keep
+from fedgrid.engine.devices import chosen
 from fedgrid.engine.executor import Executor
 from fedgrid.engine.federation import World, dtype_of
 from fedgrid.engine.loop import Loop
@@ -32,11 +33,10 @@ from fedgrid.engine.rounds import Outcome, Saving, Terminated, federate
 from fedgrid.engine.stacked import Stacked, batches_per_call
 from fedgrid.errors import UserError, complain, say, sentence
 from fedgrid.files import beside, read_metadata, turn, write_table
-from fedgrid.gpus import own_card
 from fedgrid.grid.identity import fingerprint
-from fedgrid.keeping import keep
+from fedgrid.jobs.gpus import own_card
+from fedgrid.jobs.reporting import ASKED_TO_END, MAXRSS_UNIT, TERMINATED, Report, Status
 from fedgrid.loading import load, locate
-from fedgrid.reporting import ASKED_TO_END, MAXRSS_UNIT, TERMINATED, Report, Status
 from fedgrid.settings import Training
 
 FLOPS_OF_OVERHEAD, CLIENTS_WORTH_A_CALL = 4e6, 6
@@ -66,7 +66,7 @@ def run(
 ) -> Outcome:
     """Trains the cell of a job and writes its results to `out`; the checkpoint is removed at the end.
 
-    On a machine with GPUs it first takes a place on one of them, and waits for it; see `fedgrid.gpus`.
+    On a machine with GPUs it first takes a place on one of them, and waits for it; see `fedgrid.jobs.gpus`.
     """
     compute = compute or Compute()
     with own_card(compute.device, compute.gpu_share):
@@ -104,7 +104,7 @@ def _world(job: Mapping[str, Any], compute: Compute) -> World:
     spec, files = job["spec"], job["files"]
     device, training = chosen(compute.device), Training(**spec["training"])
     places = {part: Path(file) for part, file in files["data"].items()}
-    images = data.load(places, Path(files["partition"]), device, dtype_of(training))
+    images = client_data.load(places, Path(files["partition"]), device, dtype_of(training))
     model = load("models", spec["model"]["name"])(**spec["model"]["settings"])
     _, channels, height, width = images.images.shape
     network = model.network((height, width, channels), images.classes)
@@ -197,7 +197,7 @@ def _of_memory(error: Exception) -> bool:
 
 def main(argv: list[str] | None = None) -> int:
     """The process of one job of the workflow; exit code 2 and one sentence for a user's mistake."""
-    parser = argparse.ArgumentParser(prog="fedgrid.cell", description="Train one cell.")
+    parser = argparse.ArgumentParser(prog="fedgrid.jobs.cell", description="Train one cell.")
     parser.add_argument("job", help="JSON: key, spec, files, code")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--checkpoint", type=Path, required=True)

@@ -2,7 +2,7 @@
 
 import torch
 
-from fedgrid.augmentation import PADDING, cropped_and_flipped
+from fedgrid.engine.augmentation import PADDING, cropped_and_flipped
 from fedgrid.engine.method import At
 from fedgrid.tree import Bundle
 

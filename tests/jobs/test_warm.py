@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from fedgrid import warm
+from fedgrid.jobs import warm
 
 JOB = """
 import os, sys, time

@@ -152,7 +152,7 @@ def _finished(out: Path, cell: Cell) -> bool:
 
 def _prepare(study: Study, cell: Cell, arguments: argparse.Namespace) -> None:
     """Builds the data set, its features and the partition where the store lacks them."""
-    from fedgrid.prepare import JOBS, build_partition
+    from fedgrid.jobs.prepare import JOBS, build_partition
 
     data = cell.split.data
     for wanted in data.stages:
@@ -165,9 +165,9 @@ def _prepare(study: Study, cell: Cell, arguments: argparse.Namespace) -> None:
 
 def _train(cell: Cell, out: Path, arguments: argparse.Namespace) -> int:
     """The exit code: 0, or that of a cell which SIGTERM broke off."""
-    from fedgrid.cell import TERMINATED, Compute, heed_sigterm, run
     from fedgrid.engine.rounds import Saving, Terminated
-    from fedgrid.reporting import Report
+    from fedgrid.jobs.cell import TERMINATED, Compute, heed_sigterm, run
+    from fedgrid.jobs.reporting import Report
 
     saving = Saving(out.with_name(out.name + ".checkpoint"), cell.key, arguments.checkpoint_every)
     compute = Compute(arguments.device, arguments.threads, arguments.executor, arguments.client_chunk)

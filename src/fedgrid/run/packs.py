@@ -12,7 +12,7 @@ from typing import Any
 
 from fedgrid.files import write_json
 from fedgrid.grid.cells import Cell
-from fedgrid.grid.costs import Request, request
+from fedgrid.grid.estimates import Request, request
 from fedgrid.grid.identity import digest
 from fedgrid.grid.study import Study
 

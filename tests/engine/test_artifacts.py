@@ -9,9 +9,9 @@ import torch
 import worlds
 import yaml
 
+from fedgrid.engine.artifacts import keep
 from fedgrid.engine.rounds import everyone, federate
 from fedgrid.grid import study
-from fedgrid.keeping import keep
 from fedgrid.settings import ARTIFACTS
 
 

@@ -1,7 +1,8 @@
 """Several cells in one job of a cluster: libraries are imported once, and every cell is still a process of its own.
 
-Run as ``python -m fedgrid.pack PLAN DONE --threads N``; PLAN is a file of `fedgrid.grid.packs`. Each cell has its own
-log, status and results. DONE is written when all of them have results; a pack that is run again leaves out those.
+Run as ``python -m fedgrid.jobs.pack PLAN DONE --threads N``; PLAN is a file of `fedgrid.run.packs`. Each cell has
+its own log, status and results. DONE is written when all of them have results; a pack that is run again leaves those
+out.
 """
 
 import argparse
@@ -15,8 +16,8 @@ from typing import Any
 
 from fedgrid.errors import UserError, complain
 from fedgrid.files import write_text
-from fedgrid.reporting import ASKED_TO_END, TERMINATED
-from fedgrid.warm import CLIENT, Worker
+from fedgrid.jobs.reporting import ASKED_TO_END, TERMINATED
+from fedgrid.jobs.warm import CLIENT, Worker
 
 TAIL = 5
 "Lines of a failed cell's log that the pack repeats."
@@ -51,7 +52,7 @@ class Pack:
         for file in cell["files"]:
             Path(file).parent.mkdir(parents=True, exist_ok=True)
         with open(log, "w", encoding="utf-8") as said:
-            command = [sys.executable, "-S", "-E", str(CLIENT), "fedgrid.cell", *cell["arguments"]]
+            command = [sys.executable, "-S", "-E", str(CLIENT), "fedgrid.jobs.cell", *cell["arguments"]]
             process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT)
         self.running.add(process)
         if self.stopping:  # the signal came between the two lines above
@@ -63,7 +64,7 @@ class Pack:
 
 def main(argv: list[str] | None = None) -> int:
     """Exit code 0 when all cells have results, 75 when the pack was asked to end, else 1."""
-    parser = argparse.ArgumentParser(prog="fedgrid.pack", description="Train the cells of a pack.")
+    parser = argparse.ArgumentParser(prog="fedgrid.jobs.pack", description="Train the cells of a pack.")
     parser.add_argument("plan", type=Path, help="JSON: cells, threads")
     parser.add_argument("done", type=Path, help="written when all cells have results")
     parser.add_argument("--threads", type=int, default=1, help="threads of the whole pack")

@@ -1,6 +1,6 @@
 """The jobs before training: a data set, its frozen features, a partition, each from a JSON job to Parquet files.
 
-Run as ``python -m fedgrid.prepare {data,features,partition} JOB``.
+Run as ``python -m fedgrid.jobs.prepare {data,features,partition} JOB``.
 """
 
 import argparse
@@ -30,7 +30,7 @@ def build_features(job: Mapping[str, Any]) -> None:
     """Writes features of a data set: job {images, files, backbone: settings, download, device, threads}."""
     if not job["download"]:
         os.environ["HF_HUB_OFFLINE"] = "1"  # weights then come from where an earlier download left them, or not at all
-    from fedgrid import features  # torch takes seconds to import
+    from fedgrid.engine import features  # torch takes seconds to import
 
     places = _paths(job["images"]), _paths(job["files"])
     features.build(*places, job["backbone"], job["device"], job["threads"])
@@ -65,7 +65,7 @@ JOBS = {"data": build_data, "features": build_features, "partition": build_parti
 def main(argv: list[str] | None = None) -> int:
     """Exit code 2 and one sentence for a user's mistake."""
     parser = argparse.ArgumentParser(
-        prog="fedgrid.prepare", description="Build a data set, its features or a partition."
+        prog="fedgrid.jobs.prepare", description="Build a data set, its features or a partition."
     )
     parser.add_argument("what", choices=tuple(JOBS))
     parser.add_argument("job", help="JSON")

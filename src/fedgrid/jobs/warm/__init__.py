@@ -25,7 +25,7 @@ class Worker:
         """Starts the server; jobs that come before it listens are plain processes, unless it is waited for."""
         # the path of a socket may have 107 characters at most, so it lies in the system's folder for temporary files
         os.environ[VARIABLE] = os.path.join(tempfile.mkdtemp(prefix="fedgrid-"), "socket")
-        command = [sys.executable, "-m", "fedgrid.warm.server", os.environ[VARIABLE], str(os.getpid())]
+        command = [sys.executable, "-m", "fedgrid.jobs.warm.server", os.environ[VARIABLE], str(os.getpid())]
         self.process = subprocess.Popen(command, env=os.environ | {"OMP_NUM_THREADS": "1"})
         while wait and self.process.poll() is None and not os.path.exists(os.environ[VARIABLE]):
             time.sleep(0.05)

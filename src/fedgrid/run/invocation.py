@@ -11,15 +11,16 @@ from shlex import quote
 from typing import Any
 
 import fedgrid
-from fedgrid import gpus, warm
 from fedgrid.errors import UserError, complain
 from fedgrid.files import check_writable
-from fedgrid.grid import cluster, manifest, packs, states
-from fedgrid.grid.lock import StoreLock
-from fedgrid.grid.pin import Pin
+from fedgrid.grid import manifest
 from fedgrid.grid.study import data_root, read, resolved
 from fedgrid.grid.validation import checked
+from fedgrid.jobs import gpus, warm
 from fedgrid.loading import CODE
+from fedgrid.run import cluster, packs, states
+from fedgrid.run.lock import StoreLock
+from fedgrid.run.pin import Pin
 
 
 def planned(
@@ -92,7 +93,7 @@ class Run:
             'echo "fedgrid: $1: cannot be written (${why##*: })"; elif [ $2 -gt 128 ]; then '
             'echo "fedgrid: the process of this job was killed (signal $(($2 - 128)))"; elif ! [ -s "$1" ]; then '
             'echo "fedgrid: $1: could not be written (its disk was full)"; fi; rm -f "$1.probe"; }; '
-            f'cell() {{ python -S -E "{code}/fedgrid/warm/client.py" fedgrid.cell "$@"; }}; '
+            f'cell() {{ python -S -E "{code}/fedgrid/jobs/warm/client.py" fedgrid.jobs.cell "$@"; }}; '
         )
         return text.replace("{", "{{").replace("}", "}}")  # Snakemake formats it
 

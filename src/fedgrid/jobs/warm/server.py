@@ -1,7 +1,8 @@
 """The fork server. It imports libraries only, never fedgrid itself, so that a job always runs the code as it is now.
 
-Started as ``python -m fedgrid.warm.server SOCKET PARENT``; it ends with PARENT, the process that started it. A client
-connects, passes its standard output and error, and sends one JSON line {argv, cwd, env}; the exit code comes back.
+Started as ``python -m fedgrid.jobs.warm.server SOCKET PARENT``; it ends with PARENT, the process that started it. A
+client connects, passes its standard output and error, and sends one JSON line {argv, cwd, env}; the exit code comes
+back.
 """
 
 import contextlib
