@@ -3,14 +3,15 @@ import os
 from pathlib import Path
 
 from fedgrid.loading import CODE
+from fedgrid.run.invocation import PLAN
 from snakemake.utils import min_version
 
 min_version("9.1")
 
-# on a cluster's nodes: the rules as they were when the run began
+# on a cluster's nodes: the rules as they were when the run began, and its plan in place of the study
 RULES = Path(os.environ.get(CODE, workflow.basedir)) / "workflow" / "rules"
 
-if not workflow.configfiles:
+if PLAN not in os.environ and not workflow.configfiles:
 
     configfile: "config/study.yaml"
 
@@ -25,6 +26,7 @@ localrules:
     all,
     data,
     partition,
+    manifest,
     results,
     tables,
     figure,
@@ -35,6 +37,6 @@ rule all:
     default_target: True
     input:
         # cells too: one that was deleted is trained again even though the tables still stand
-        RUN.waited,
-        f"{STUDY.folder}/report.html",
+        RUN.cell_targets,
+        f"{OUT}/report.html",
         FIGURES,

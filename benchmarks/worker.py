@@ -21,11 +21,11 @@ from torch import Tensor
 from torch.utils.data import TensorDataset
 
 from benchmarks import plain
-from fedgrid.data.base import Labels
+from fedgrid.data.common.store import Labels
 from fedgrid.engine.client_data import ClientData
-from fedgrid.engine.federation import World
 from fedgrid.engine.loop import Loop
 from fedgrid.engine.rounds import federate
+from fedgrid.engine.simulation import Simulation
 from fedgrid.engine.stacked import Stacked, batches_per_call
 from fedgrid.jobs.cell import MAXRSS_UNIT
 from fedgrid.loading import load
@@ -102,7 +102,7 @@ def fedgrid_rounds(job: dict[str, Any], pixels: np.ndarray, labels: np.ndarray, 
         if progress.rounds:
             wait()
 
-    federate(load("methods", job["method"])(), World(data, network, training, executor, 0, device), tell=tell)
+    federate(load("methods", job["method"])(), Simulation(data, network, training, executor, 0, device), tell=tell)
 
 
 def plain_rounds(job: dict[str, Any], pixels: np.ndarray, labels: np.ndarray, lists: Any) -> Iterator[dict[str, float]]:

@@ -1,4 +1,17 @@
-"""Studies that several tests run."""
+"""Studies that several tests run, and their plans."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fedgrid.grid.plan import Plan
+from fedgrid.grid.planned import Cell, Study
+from fedgrid.grid.study import resolved
+from fedgrid.grid.validation import checked
+from fedgrid.jobs import dataset, partition
 
 FOUR_CELLS = """
 name: s
@@ -9,3 +22,30 @@ model: {name: mlp, hidden: 16, features: 8}
 training: {rounds: 2}
 methods: [local, fedavg]
 """
+
+
+def study_of(text: str = FOUR_CELLS, **changes: Any) -> Study:
+    """The study of a YAML text with some keys replaced, resolved."""
+    return resolved(checked(yaml.safe_load(text) | changes))
+
+
+def prepared(study: Study) -> Study:
+    """The study, with its data sets and partitions built."""
+    for data in study.datasets.values():
+        if not data.built:
+            dataset.build(data, study)
+    for planned in study.partitions.values():
+        if not planned.file.is_file():
+            partition.build(planned)
+    return study
+
+
+def plan_of(study: Study, **run: Any) -> Path:
+    """The file of a run's plan, written."""
+    return Plan(study, **run).write()
+
+
+def trained(cell: Cell, study: Study) -> subprocess.CompletedProcess:
+    """The cell, trained by a process of its own as the workflow starts it."""
+    command = [sys.executable, "-m", "fedgrid.jobs.cell", str(plan_of(study)), cell.key]
+    return subprocess.run(command, check=True, capture_output=True, text=True)

@@ -13,6 +13,7 @@ import dataclasses
 import inspect
 import itertools
 import math
+import re
 import textwrap
 import types
 import typing
@@ -22,9 +23,20 @@ from typing import Any
 from fedgrid.errors import UserError, nearest
 
 
-def hp(default: Any, *, low: float | None = None, above: float | None = None, high: float | None = None, choices=None):
-    """A setting with its default and limits: `low` ≤ value ≤ `high`, value > `above`, value in `choices`."""
-    limits = {"low": low, "above": above, "high": high, "choices": choices}
+def hp(
+    default: Any,
+    *,
+    low: float | None = None,
+    above: float | None = None,
+    high: float | None = None,
+    choices: tuple[Any, ...] | None = None,
+    pattern: str | None = None,
+) -> Any:
+    """A setting with its default and limits: `low` ≤ value ≤ `high`, value > `above`, value in `choices`.
+
+    `pattern` is a regular expression that the value, written as a text, has to match from its first letter to its last.
+    """
+    limits = {"low": low, "above": above, "high": high, "choices": choices, "pattern": pattern}
     return dataclasses.field(default=default, metadata={k: v for k, v in limits.items() if v is not None})
 
 
@@ -124,6 +136,8 @@ def _checked(parameter: Mapping[str, Any], value: Any, where: str) -> Any:
         raise UserError(f"{where}: must be a finite number, got {value!r}")
     if "choices" in parameter and value not in parameter["choices"]:
         raise UserError(f"{where}: '{value}' is not a choice; {nearest(value, parameter['choices'])}")
+    if "pattern" in parameter and not re.fullmatch(parameter["pattern"], str(value)):
+        raise UserError(f"{where}: '{value}' is not of the form {parameter['pattern']}")
     if value is not None:
         _check_limits(parameter, value, where)
     return value

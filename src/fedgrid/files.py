@@ -1,15 +1,13 @@
 """Files that are either whole or absent: Parquet with JSON metadata, written beside the target and renamed."""
 
 import contextlib
-import fcntl
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -35,23 +33,6 @@ def replacing(path: Path) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
-@contextmanager
-def turn(file: Path, number: int) -> Iterator[None]:
-    """Lets one process at a time in, of all that name the same number; the others wait.
-
-    The lock is one byte of `file`, which is made; the system takes it back when its holder ends, however it ends.
-    """
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        lock = open(file, "a")  # noqa: SIM115  closed below
-    except OSError as error:
-        raise UserError(f"{file}: cannot be written ({reason(error)})") from error
-    with lock:
-        with contextlib.suppress(OSError):  # some network file systems have no locks
-            fcntl.lockf(lock, fcntl.LOCK_EX, 1, number)
-        yield
-
-
 def check_writable(folder: Path, what: str) -> None:
     """Makes the folder and tries to write there; UserError, naming `what` the user set, where that fails."""
     probe = folder / f".writable.{os.getpid()}"
@@ -70,42 +51,10 @@ def write_table(path: Path, table: pa.Table, metadata: dict[str, Any]) -> None:
         pq.write_table(table.replace_schema_metadata({METADATA: text}), temporary, compression="zstd")
 
 
-def beside(file: Path, kinds: Iterable[str]) -> list[Path]:
-    """The files of what is kept beside a cell's results in `file`: ``x.clusters.parquet`` beside ``x.parquet``."""
-    return [file.with_suffix(f".{kind}.parquet") for kind in kinds]
-
-
 def write_text(path: Path, text: str) -> None:
     """Writes a text file in one step."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
-
-
-def column(values: np.ndarray, kind: pa.DataType) -> pa.Array:
-    """Numbers [n] as a column of that kind. pyarrow's own conversions import pandas, which takes half a second."""
-    values = np.ascontiguousarray(values, kind.to_pandas_dtype())
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
-
-
-def texts(values: Sequence[str]) -> pa.Array:
-    """Texts [n] as a column; see `column`."""
-    encoded = [value.encode() for value in values]
-    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
-    return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded)))
-
-
-def positions(names: Sequence[str], known: Sequence[str]) -> np.ndarray:
-    """Where each of the names [n] stands in `known`, int64 [n]; KeyError for one that does not."""
-    place = {name: number for number, name in enumerate(known)}
-    return np.array([place[name] for name in names], np.int64)
-
-
-def numbers(found: pa.Array | pa.ChunkedArray) -> np.ndarray:
-    """The numbers [n] of a column that has no nulls; see `column`."""
-    kind = np.dtype(found.type.to_pandas_dtype())
-    chunks = found.chunks if isinstance(found, pa.ChunkedArray) else [found]
-    parts = [np.frombuffer(c.buffers()[1], kind)[c.offset :][: len(c)] for c in chunks if len(c)]
-    return np.concatenate([np.empty(0, kind), *parts])
 
 
 def as_json(value: Any) -> str:

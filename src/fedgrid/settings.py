@@ -1,4 +1,4 @@
-"""How a federation is trained: the settings that all methods of a study share."""
+"""The settings of a study that are no component's own: how it trains, how it computes, what stands for images."""
 
 from fedgrid.components import Component, hp
 
@@ -52,3 +52,26 @@ class Backbone(Component):
     "`hub`: the published weights, downloaded; else a .safetensors or .pth file of them. Nothing to `random`."
     batch: int = hp(64, low=1)
     "Images that are computed together; the features are the same, to rounding."
+
+
+class Compute(Component):
+    """How cells are computed; no part of their identity, for the numbers are the same, to rounding."""
+
+    device: str = hp("auto", pattern="auto|cpu|cuda(:[0-9]+)?")
+    "Where cells are computed; auto: on a CUDA GPU where there is one."
+    threads: int = hp(1, low=1)
+    "Threads of one operation."
+    executor: str = hp("auto", choices=("auto", "loop", "stacked"))
+    "Clients one after the other (loop) or together (stacked)."
+    client_chunk: int | str = hp("auto", pattern="auto|[1-9][0-9]*")
+    "Clients that are stacked at a time; auto: as many as fit into memory."
+    checkpoint_every: float = hp(60.0, above=0)
+    "Seconds between checkpoints."
+    gpu_share: int = hp(1, low=1)
+    "Cells that compute on one GPU at a time."
+    pack: int = hp(1, low=1)
+    "Cells that share one job of a cluster."
+    memory: int = hp(2000, low=1)
+    "MB that a scheduler reserves for a cell, before one like it was measured."
+    minutes: int = hp(60, low=1)
+    "Minutes that a scheduler grants a cell, before one like it was measured."

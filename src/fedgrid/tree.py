@@ -9,7 +9,7 @@ from torch import Tensor
 Tree = dict[str, Tensor]
 
 
-class Bundle(dict):
+class AttrDict(dict):
     """A dictionary whose entries (tensors or trees) also read as attributes: ``s.server.theta``."""
 
     def __getattr__(self, name: str) -> Any:

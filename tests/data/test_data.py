@@ -61,7 +61,7 @@ def test_images_are_resized_and_coloured_as_the_form_says(tmp_path):
     data = Digits(side=12, colour=True)
     base.convert(data, None, None, files(tmp_path))
     pixels = base.read(files(tmp_path)).images.pixels
-    assert pixels.shape[1:] == (12, 12, 3) == data.form(None).shape
+    assert pixels.shape[1:] == (12, 12, 3) == data.info(None).shape
     assert (pixels[..., 0] == pixels[..., 2]).all()
 
 
@@ -177,7 +177,7 @@ def test_a_truncated_file_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"test\.parquet: not a whole data set file"):
         base.convert(Mnist(), tmp_path, None, files(tmp_path / "out"))
     with pytest.raises(UserError, match=r"test\.parquet: not a whole data set file"):
-        Mnist().form(tmp_path)
+        Mnist().info(tmp_path)
 
 
 def test_damaged_bytes_inside_a_file_are_refused(tmp_path):

@@ -74,7 +74,7 @@ def test_domains_within_parts(tmp_path):
 
 
 def test_a_class_may_be_called_train(tmp_path):
-    assert settings(pictures(tmp_path, "train/1.png", "car/1.png")).form(None).classes == ("car", "train")
+    assert settings(pictures(tmp_path, "train/1.png", "car/1.png")).info(None).classes == ("car", "train")
 
 
 def test_what_is_hidden_or_no_picture_is_left_out(tmp_path):
@@ -96,12 +96,12 @@ def test_what_is_hidden_or_no_picture_is_left_out(tmp_path):
 @pytest.mark.parametrize("others", [{}, {"side": 5}, {"channels": 1}, {"channels": 1, "colour": True}])
 def test_the_form_is_that_of_the_converted_images(tmp_path, names, others):
     data = settings(pictures(tmp_path / "own", *names), **others)
-    form = data.form(None)
+    info = data.info(None)
     base.convert(data, None, None, files(tmp_path))
     pool, (labels, facts) = base.read(files(tmp_path)), base.read_labels(files(tmp_path))
-    assert pool.images.pixels.shape == (sum(form.images.values()), *form.shape)
-    assert facts["images"] == form.images
-    assert tuple(facts["classes"]) == form.classes and labels.domain_names == form.domains
+    assert pool.images.pixels.shape == (sum(info.images.values()), *info.shape)
+    assert facts["images"] == info.images
+    assert tuple(facts["classes"]) == info.classes and labels.domain_names == info.domains
 
 
 def test_pictures_of_many_kinds_get_one_form(tmp_path):
@@ -114,7 +114,7 @@ def test_pictures_of_many_kinds_get_one_form(tmp_path):
 
 def test_the_copy_notices_names_sizes_and_parts_and_not_the_place(tmp_path):
     def copy(top):
-        return settings(top).form(None).copy
+        return settings(top).info(None).copy
 
     one = pictures(tmp_path / "one", "a/1.png", "b/1.png")
     same = pictures(tmp_path / "two", "a/1.png", "b/1.png")
@@ -129,7 +129,7 @@ def test_the_copy_notices_names_sizes_and_parts_and_not_the_place(tmp_path):
 def test_the_form_does_not_decode_all(tmp_path):
     top = pictures(tmp_path, "a/1.png", "b/1.png")
     (top / "b" / "2.png").write_bytes(b"no picture")
-    assert settings(top).form(None).images == {"train": 3, "test": 0}
+    assert settings(top).info(None).images == {"train": 3, "test": 0}
     with pytest.raises(UserError, match=r"2\.png"):
         settings(top).load(None, None)
 
@@ -153,7 +153,7 @@ def test_a_folder_laid_out_otherwise_is_refused(tmp_path, names, folders, words)
     pictures(tmp_path, *names)
     for folder in folders:
         (tmp_path / folder).mkdir()
-    for ask in (Folder.form, lambda data, root: data.load(root, None)):
+    for ask in (Folder.info, lambda data, root: data.load(root, None)):
         with pytest.raises(UserError, match=words) as caught:
             ask(settings(tmp_path), None)
         assert "\n" not in str(caught.value)
@@ -172,7 +172,7 @@ def test_pictures_of_different_sizes_need_a_side(tmp_path):
 @pytest.mark.parametrize("path", ["", "nowhere"])
 def test_a_missing_path_is_refused(kind, words, path):
     assert not kind(path=path).found(None)
-    for ask in (kind.form, lambda data, root: data.load(root, None)):
+    for ask in (kind.info, lambda data, root: data.load(root, None)):
         with pytest.raises(UserError, match=words):
             ask(kind(path=path), None)
 
@@ -199,8 +199,8 @@ def test_a_folder_of_parquet_files(tmp_path, encoding):
     table(tmp_path / "own" / "train.parquet", (1, 0, 1), encoding)
     table(tmp_path / "own" / "test.parquet", (0,), encoding)
     data = Table(path=str(tmp_path / "own"))
-    form = data.form(None)
-    assert (form.images, form.shape, form.classes) == ({"train": 3, "test": 1}, (2, 3, 1), ("no", "yes"))
+    info = data.info(None)
+    assert (info.images, info.shape, info.classes) == ({"train": 3, "test": 1}, (2, 3, 1), ("no", "yes"))
     base.convert(data, None, None, files(tmp_path))
     pool = base.read(files(tmp_path))
     assert pool.images.labels.tolist() == reds(pool.images) == [1, 0, 1, 0]
@@ -210,19 +210,19 @@ def test_a_folder_of_parquet_files(tmp_path, encoding):
 def test_one_parquet_file_is_all_for_training(tmp_path):
     domains = pa.array(["b", "a"])
     data = Table(path=str(table(tmp_path / "mine.parquet", domain=domains)), side=4, colour=True)
-    form = data.form(None)
-    assert (form.images, form.shape, form.domains) == ({"train": 2, "test": 0}, (4, 4, 3), ("a", "b"))
+    info = data.info(None)
+    assert (info.images, info.shape, info.domains) == ({"train": 2, "test": 0}, (4, 4, 3), ("a", "b"))
     base.convert(data, None, None, files(tmp_path))
     labels, facts = base.read_labels(files(tmp_path))
     assert labels.train == 2 and labels.domains.tolist() == [1, 0]
     assert base.read(files(tmp_path)).images.pixels.shape == (2, 4, 4, 3)
-    assert facts["images"] == form.images
+    assert facts["images"] == info.images
 
 
 def test_the_copy_of_a_table_is_its_content(tmp_path):
-    one = Table(path=str(table(tmp_path / "one.parquet"))).form(None).copy
-    same = Table(path=str(table(tmp_path / "same.parquet"))).form(None).copy
-    other = Table(path=str(table(tmp_path / "other.parquet", (1, 1)))).form(None).copy
+    one = Table(path=str(table(tmp_path / "one.parquet"))).info(None).copy
+    same = Table(path=str(table(tmp_path / "same.parquet"))).info(None).copy
+    other = Table(path=str(table(tmp_path / "other.parquet", (1, 1)))).info(None).copy
     assert one == same != other and len(one) == 16
 
 
@@ -231,6 +231,6 @@ def test_damaged_tables_are_refused(tmp_path):
     with pytest.raises(UserError, match=r"label outside 0\.\.1"):
         Table(path=str(file)).load(None, None)
     file.write_bytes(file.read_bytes()[:-20])
-    for ask in (Table.form, lambda data, root: data.load(root, None)):
+    for ask in (Table.info, lambda data, root: data.load(root, None)):
         with pytest.raises(UserError, match=r"mine\.parquet"):
             ask(Table(path=str(file)), None)

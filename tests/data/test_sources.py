@@ -83,7 +83,7 @@ def test_domains_are_those_of_the_data_set_in_its_order(tmp_path):
     facts = {"encoding": "png", "height": "96", "width": "96", "classes": json.dumps(OfficeTen.classes)}
     copy(tmp_path / "office10", rows, [0] * 4, facts, domain=["Webcam", "elsewhere", "Amazon", "DSLR"])
     found = OfficeTen().load(tmp_path, None)
-    assert found.domains == ("amazon", "dslr", "webcam", "elsewhere") == OfficeTen().form(tmp_path).domains
+    assert found.domains == ("amazon", "dslr", "webcam", "elsewhere") == OfficeTen().info(tmp_path).domains
     assert found.parts["test"].domains.tolist() == [2, 3, 0, 1]
 
 
@@ -94,7 +94,7 @@ def test_domains_in_one_part_only_are_refused(tmp_path):
     copy(tmp_path / "office10", [encoded(colour(1, 96, 96))], [0], facts, domain=["dslr"])
     put(tmp_path / "office10" / "test.parquet", plain)
     with pytest.raises(UserError, match=r"differ in .* columns"):
-        OfficeTen().form(tmp_path)
+        OfficeTen().info(tmp_path)
 
 
 def test_captions_of_a_copy_reach_the_files(tmp_path):
@@ -108,7 +108,7 @@ def test_captions_of_a_copy_reach_the_files(tmp_path):
 
 def test_a_copy_is_identified_by_its_bytes_unless_it_is_the_original(tmp_path, monkeypatch):
     copy(tmp_path / "usps", [bytes(256)], [0], {"encoding": "raw", "height": "16", "width": "16", "channels": "1"})
-    first = Usps().form(tmp_path)
+    first = Usps().info(tmp_path)
     assert first.images == {"train": 1, "test": 1} and first.shape == (16, 16, 1) and len(first.copy) == 16
     copy(
         tmp_path / "usps",
@@ -116,11 +116,11 @@ def test_a_copy_is_identified_by_its_bytes_unless_it_is_the_original(tmp_path, m
         [0],
         {"encoding": "raw", "height": "16", "width": "16", "channels": "1"},
     )
-    assert Usps().form(tmp_path).copy != first.copy
+    assert Usps().info(tmp_path).copy != first.copy
     monkeypatch.setattr(Usps, "images", {"train": 1, "test": 1})
-    assert Usps().form(tmp_path).copy  # complete, but nothing says that it equals the original
+    assert Usps().info(tmp_path).copy  # complete, but nothing says that it equals the original
     monkeypatch.setattr(Usps, "checksum", "known")
-    assert Usps().form(tmp_path).copy == ""
+    assert Usps().info(tmp_path).copy == ""
 
 
 @pytest.mark.parametrize(
@@ -144,28 +144,28 @@ def test_a_copy_is_identified_by_its_bytes_unless_it_is_the_original(tmp_path, m
 )
 def test_real_copies_are_converted(tmp_path, shared_data, name, images, classes, note):
     data = load("data", name)()
-    form = data.form(shared_data)
+    info = data.info(shared_data)
     outputs = {part: tmp_path / f"{part}.parquet" for part in base.PARTS}
     base.convert(data, shared_data, None, outputs)
     pool = base.read(outputs)
-    assert pool.facts["images"] == form.images == dict(zip(base.PARTS, images, strict=True))
-    assert len(np.unique(pool.images.labels)) == classes == len(form.classes)
-    assert pool.images.pixels.shape == (sum(images), *form.shape)
+    assert pool.facts["images"] == info.images == dict(zip(base.PARTS, images, strict=True))
+    assert len(np.unique(pool.images.labels)) == classes == len(info.classes)
+    assert pool.images.pixels.shape == (sum(images), *info.shape)
     assert pool.facts["note"].startswith(note) and bool(pool.facts["note"]) == bool(note)
-    assert (form.copy == "") == bool(data.checksum)
-    assert not set(form.classes) - set(data.classes)
+    assert (info.copy == "") == bool(data.checksum)
+    assert not set(info.classes) - set(data.classes)
     if data.checksum:
         assert pool.facts["checksum"] == data.checksum
 
 
 def test_digit_five_is_composed_of_those_that_are_at_hand(tmp_path, shared_data):
     data = DigitFive(domains_used="usps, mnist,mnistm")
-    form = data.form(shared_data)
-    assert data.found(shared_data) and form.domains == ("usps", "mnist", "mnistm") and form.copy
+    info = data.info(shared_data)
+    assert data.found(shared_data) and info.domains == ("usps", "mnist", "mnistm") and info.copy
     outputs = {part: tmp_path / f"{part}.parquet" for part in base.PARTS}
     base.convert(data, shared_data, None, outputs)
     labels, facts = base.read_labels(outputs)
-    assert facts["shape"] == [32, 32, 3] and facts["images"] == form.images == {"train": 77_291, "test": 14_007}
+    assert facts["shape"] == [32, 32, 3] and facts["images"] == info.images == {"train": 77_291, "test": 14_007}
     assert np.bincount(labels.domains).tolist() == [9_298, 70_000, 12_000]
     assert "mnistm: lossy copy" in facts["note"] and "usps:" not in facts["note"]
     first = base.read(outputs).images.pixels[0]
@@ -183,7 +183,7 @@ def test_digit_five_names_what_is_missing(shared_data):
 @pytest.mark.parametrize("used, words", [("mnist,svnh", "did you mean 'svhn'"), ("mnist,usps,mnist", "stands twice")])
 def test_digit_five_refuses_unknown_and_repeated_domains(used, words):
     with pytest.raises(UserError, match=words):
-        DigitFive(domains_used=used).form(None)
+        DigitFive(domains_used=used).info(None)
 
 
 def test_mnistm_from_its_text_lists(tmp_path):
@@ -311,8 +311,8 @@ def test_domainnet_takes_its_subset_out_of_the_archives(tmp_path):
     domainnet(tmp_path / "domainnet")
     data = DomainNet(side=8)
     assert data.found(tmp_path)
-    found, form = data.load(tmp_path, None), data.form(tmp_path)
-    assert found.classes == form.classes == TEN and form.images == {"train": 12, "test": 12}
+    found, info = data.load(tmp_path, None), data.info(tmp_path)
+    assert found.classes == info.classes == TEN and info.images == {"train": 12, "test": 12}
     images = found.parts["train"]
     assert images.labels.tolist() == [9, 0] * 6 and images.domains.tolist() == sorted([*range(6)] * 2)
     assert is_colour(images.pixels[0, 4, 4], names.DOMAINNET.index("zebra"))
@@ -335,9 +335,9 @@ def test_domainnet_says_what_is_wrong_with_its_files(tmp_path):
 
 
 def test_domainnet_can_be_planned_before_its_lists_are_there(tmp_path):
-    assert DomainNet(subset="all").form(None).images == DomainNet.images
-    form = DomainNet().form(tmp_path)
-    assert form.images == DomainNet.images and len(form.classes) == 10  # no more than all pictures
+    assert DomainNet(subset="all").info(None).images == DomainNet.images
+    info = DomainNet().info(tmp_path)
+    assert info.images == DomainNet.images and len(info.classes) == 10  # no more than all pictures
     assert len(LISTS) == 12
 
 

@@ -34,13 +34,13 @@ def test_noise_makes_it_harder():
 
 def test_the_form_is_that_of_the_images():
     data = Synthetic(**PARTS, size=12, channels=3, class_count=7, domain_count=3, side=6)
-    form, found = data.form(None), data.load(None, None)
-    assert form.shape == (6, 6, 3)
-    assert (form.classes, form.domains) == (found.classes, found.domains)
-    assert len(form.classes) == 7 and len(form.domains) == 3
+    info, found = data.info(None), data.load(None, None)
+    assert info.shape == (6, 6, 3)
+    assert (info.classes, info.domains) == (found.classes, found.domains)
+    assert len(info.classes) == 7 and len(info.domains) == 3
     for part in base.PARTS:
         images = found.parts[part]
-        assert images.pixels.shape == (form.images[part], 12, 12, 3)
+        assert images.pixels.shape == (info.images[part], 12, 12, 3)
         assert images.pixels.dtype == np.uint8
 
 
@@ -90,5 +90,5 @@ def test_it_is_described_converted_and_read(tmp_path):
     data = Synthetic(**PARTS, colour=True, domain_count=2)
     assert data.found(None)
     base.convert(data, None, None, files)
-    assert base.read(files).images.pixels.shape == (60, *data.form(None).shape) == (60, 28, 28, 3)
-    assert base.read_labels(files)[0].domain_names == data.form(None).domains
+    assert base.read(files).images.pixels.shape == (60, *data.info(None).shape) == (60, 28, 28, 3)
+    assert base.read_labels(files)[0].domain_names == data.info(None).domains

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import simulations
 import torch
-import worlds
 import yaml
 
 from fedgrid.engine.artifacts import keep
@@ -17,10 +17,10 @@ from fedgrid.settings import ARTIFACTS
 
 @pytest.fixture
 def kept(tmp_path):
-    def tables(name, world, **settings):
-        method = worlds.method(name, **settings)
-        progress = federate(method, world).progress
-        keep(ARTIFACTS, tmp_path / "cell.parquet", method, world, progress)
+    def tables(name, simulation, **settings):
+        method = simulations.method(name, **settings)
+        progress = federate(method, simulation).progress
+        keep(ARTIFACTS, tmp_path / "cell.parquet", method, simulation, progress)
         files = {kind: tmp_path / f"cell.{kind}.parquet" for kind in ARTIFACTS}
         return progress.state, {kind: pq.read_table(file).to_pydict() for kind, file in files.items()}
 
@@ -29,21 +29,24 @@ def kept(tmp_path):
 
 @pytest.mark.parametrize("name", ["fedavg", "fedper", "fedrod"])
 def test_representations_are_those_of_the_scored_model(kept, name):
-    world = worlds.ragged()
-    state, tables = kept(name, world)
-    found, method, fed = tables["representations"], worlds.method(name), everyone(world, 3)
-    assert found["client"] == [i for i, index in enumerate(world.data.test) for _ in index]
-    assert found["label"] == torch.cat([world.data.labels[index] for index in world.data.test]).tolist()
+    simulation = simulations.ragged()
+    state, tables = kept(name, simulation)
+    found, method, fed = tables["representations"], simulations.method(name), everyone(simulation, 3)
+    assert found["client"] == [i for i, index in enumerate(simulation.data.test) for _ in index]
+    assert found["label"] == torch.cat([simulation.data.labels[index] for index in simulation.data.test]).tolist()
     own = method.personal(fed, state)
     own = fed.replicate(method.global_model(state)) if own is None else own
-    images = world.data.batch(world.data.test[3])
-    expected = world.model.features({key: t[3] for key, t in own.items()}, images.x)
+    images = simulation.data.batch(simulation.data.test[3])
+    expected = simulation.model.features({key: t[3] for key, t in own.items()}, images.x)
     ours = np.array([v for client, v in zip(found["client"], found["representation"], strict=True) if client == 3])
     np.testing.assert_allclose(ours, expected, atol=1e-6)
 
 
 def test_a_client_without_test_images(kept):
-    _, tables = kept("fedavg", worlds.world([worlds.draw([0, 1]), worlds.draw([3])], [[], worlds.draw([3, 4])]))
+    _, tables = kept(
+        "fedavg",
+        simulations.simulation([simulations.draw([0, 1]), simulations.draw([3])], [[], simulations.draw([3, 4])]),
+    )
     assert tables["representations"]["client"] == [1, 1]
 
 
@@ -52,7 +55,7 @@ def test_a_client_without_test_images(kept):
     [("fedsac", {"graph", "similarity", "complementarity"}), ("pfedgraph", {"graph", "similarity"})],
 )
 def test_cooperation(kept, name, matrices):
-    state, tables = kept(name, worlds.ragged())
+    state, tables = kept(name, simulations.ragged())
     found = tables["cooperation"]
     assert set(found["matrix"]) == matrices
     for matrix in matrices:
@@ -64,7 +67,7 @@ def test_cooperation(kept, name, matrices):
 
 
 def test_clusters_of_clients(kept):
-    state, tables = kept("cfl", worlds.ragged(), t0=0, eps1=10.0, eps2=0.0)
+    state, tables = kept("cfl", simulations.ragged(), t0=0, eps1=10.0, eps2=0.0)
     found = tables["clusters"]
     assert found["client"] == list(range(5)) and found["cluster"] == state.server.cluster.tolist()
     assert len(set(found["cluster"])) > 1 and found["vector"] == [None] * 5
@@ -72,7 +75,7 @@ def test_clusters_of_clients(kept):
 
 @pytest.mark.parametrize("name", ["fedccl", "fpl"])
 def test_clusters_of_vectors(kept, name):
-    state, tables = kept(name, worlds.ragged())
+    state, tables = kept(name, simulations.ragged())
     found = tables["clusters"]
     assert len(found["label"]) == int(state.server.held.sum()) and found["client"] == [None] * len(found["label"])
     for c in range(10):
@@ -81,7 +84,7 @@ def test_clusters_of_vectors(kept, name):
 
 
 def test_the_clusters_of_fedccl_lead_to_its_global_signals(kept):
-    state, tables = kept("fedccl", worlds.ragged())
+    state, tables = kept("fedccl", simulations.ragged())
     found = {name: np.array(tables["clusters"][name]) for name in ("label", "cluster", "vector")}
     for c in range(10):
         own = found["label"] == c
@@ -91,7 +94,7 @@ def test_the_clusters_of_fedccl_lead_to_its_global_signals(kept):
 
 
 def test_a_method_without_clusters_has_an_empty_table(kept):
-    _, tables = kept("fedavg", worlds.ragged(rounds=1))
+    _, tables = kept("fedavg", simulations.ragged(rounds=1))
     assert tables["clusters"] == {"client": [], "label": [], "cluster": [], "vector": []}
     assert tables["cooperation"] == {"matrix": [], "client": [], "other": [], "value": []}
 

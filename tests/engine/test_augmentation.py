@@ -3,12 +3,12 @@
 import torch
 
 from fedgrid.engine.augmentation import PADDING, cropped_and_flipped
-from fedgrid.engine.method import At
-from fedgrid.tree import Bundle
+from fedgrid.engine.context import LossContext
+from fedgrid.tree import AttrDict
 
 
 def augmented(x, key=5):
-    return cropped_and_flipped(x, At(None, Bundle({}), Bundle({}), key))
+    return cropped_and_flipped(x, LossContext(None, AttrDict({}), AttrDict({}), key))
 
 
 def candidates(image):

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import simulations
 import torch
-import worlds
 from torch.testing import assert_close
 
 from fedgrid.engine.client_data import load
@@ -15,41 +15,41 @@ from fedgrid.engine.stacked import Stacked
 from fedgrid.jobs.prepare import build_data, build_partition
 
 
-def scores(world, metric):
+def scores(simulation, metric):
     """Values of a metric after the last round, by client."""
-    rows = federate(worlds.method("fedavg"), world).progress.record.rows
+    rows = federate(simulations.method("fedavg"), simulation).progress.record.rows
     *_, (_, _, clients, values) = [row for row in rows if row[1] == metric]
     return dict(zip(clients, values, strict=True))
 
 
-def predictions(world, index):
-    outcome = federate(worlds.method("fedavg"), world)
+def predictions(simulation, index):
+    outcome = federate(simulations.method("fedavg"), simulation)
     theta = outcome.progress.state.server.theta
-    return world.model(theta, world.data.batch(index).x)
+    return simulation.model(theta, simulation.data.batch(index).x)
 
 
 @pytest.mark.parametrize("executor", [Loop, Stacked])
 def test_the_official_test_set_weighted_by_a_clients_classes(executor):
-    train = [worlds.draw([0, 0, 0, 1]), worlds.draw([2, 3], 40), worlds.draw([1, 8], 80)]
-    official = torch.tensor(worlds.draw([0, 0, 1, 2, 2, 2, 3, 5], 400))
-    world = worlds.world(train, executor=executor())
-    shared = replace(world, data=replace(world.data, test=[official] * 3, weighted=True))
+    train = [simulations.draw([0, 0, 0, 1]), simulations.draw([2, 3], 40), simulations.draw([1, 8], 80)]
+    official = torch.tensor(simulations.draw([0, 0, 1, 2, 2, 2, 3, 5], 400))
+    simulation = simulations.simulation(train, executor=executor())
+    shared = replace(simulation, data=replace(simulation.data, test=[official] * 3, weighted=True))
     hit = (predictions(shared, official).argmax(dim=1) == shared.data.labels[official]).double().numpy()
     found = scores(shared, "accuracy_global")
     of_class = {c: hit[shared.data.labels[official].numpy() == c].mean() for c in (0, 1, 2, 3)}
     assert found[0] == pytest.approx(0.75 * of_class[0] + 0.25 * of_class[1])
     assert found[1] == pytest.approx(0.5 * of_class[2] + 0.5 * of_class[3])
     assert found[2] == pytest.approx(of_class[1])  # no test image shows its class 8
-    unweighted = replace(world, data=replace(world.data, test=[official] * 3))
+    unweighted = replace(simulation, data=replace(simulation.data, test=[official] * 3))
     assert list(scores(unweighted, "accuracy_global").values()) == pytest.approx([hit.mean()] * 3)
 
 
 def test_validation_images_are_scored_beside_and_change_nothing():
-    world = worlds.ragged()
-    held_out = [torch.tensor(worlds.draw([1, 2], 900 + 50 * i)) for i in range(5)]
-    both = replace(world, data=replace(world.data, validation=held_out))
-    assert scores(both, "accuracy_personal") == scores(world, "accuracy_personal")
-    other = replace(world, data=replace(world.data, test=held_out))
+    simulation = simulations.ragged()
+    held_out = [torch.tensor(simulations.draw([1, 2], 900 + 50 * i)) for i in range(5)]
+    both = replace(simulation, data=replace(simulation.data, validation=held_out))
+    assert scores(both, "accuracy_personal") == scores(simulation, "accuracy_personal")
+    other = replace(simulation, data=replace(simulation.data, test=held_out))
     assert scores(both, "validation_accuracy_trained") == scores(other, "accuracy_trained")
     assert scores(both, "validation_loss_global") == scores(other, "loss_global")
 
@@ -76,7 +76,9 @@ def test_a_partition_as_it_is_read(tmp_path, test):
 
 def test_augmented_images_are_those_of_the_key_in_both_executors():
     loop, stacked, plain = (
-        federate(worlds.method("fedcosr"), worlds.ragged(executor=executor, dtype="float64", **given)).progress.state
+        federate(
+            simulations.method("fedcosr"), simulations.ragged(executor=executor, dtype="float64", **given)
+        ).progress.state
         for executor, given in (
             (Loop(), {"augmentation": "crop-flip"}),
             (Stacked(), {"augmentation": "crop-flip"}),

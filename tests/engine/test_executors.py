@@ -7,26 +7,26 @@ import re
 from pathlib import Path
 
 import pytest
+import simulations
 import torch
-import worlds
 from methods.test_suite import EDGES, assert_equal_states
 
 from fedgrid.engine import stacked
-from fedgrid.engine.executor import Pass
+from fedgrid.engine.context import LossContext
 from fedgrid.engine.loop import Loop
-from fedgrid.engine.method import At
+from fedgrid.engine.losses import cross_entropy
 from fedgrid.engine.optimizers import Optimizer
 from fedgrid.engine.rounds import everyone, federate
 from fedgrid.engine.stacked import Stacked, batches_per_call
+from fedgrid.engine.task import LocalTask
 from fedgrid.errors import UserError
 from fedgrid.jobs.cell import CLIENTS_WORTH_A_CALL, FLOPS_OF_OVERHEAD, Compute, executor_for
 from fedgrid.loading import load, names
-from fedgrid.methods.common.losses import cross_entropy
 from fedgrid.methods.common.prototypes import class_sums
 from fedgrid.methods.fedavg import FedAvg
 from fedgrid.models.cnn import CNN
 from fedgrid.models.mlp import MLP
-from fedgrid.tree import Bundle, leaves, row, squared_distance, tree_map
+from fedgrid.tree import AttrDict, leaves, row, squared_distance, tree_map
 
 CONTRACT = sorted(map(str, (Path(__file__).parent / "contract").glob("*.py")))
 METHODS = [*names("methods"), *CONTRACT]
@@ -47,15 +47,15 @@ def threads():
 
 
 def run(name, executor, **settings):
-    """(method, world, progress) after all rounds on unequal clients."""
-    return run_in(worlds.ragged(executor=executor, **settings), name)
+    """(method, simulation, progress) after all rounds on unequal clients."""
+    return run_in(simulations.ragged(executor=executor, **settings), name)
 
 
-def run_in(world, name):
+def run_in(simulation, name):
     method = load("methods", name)()
-    outcome = federate(method, world)
+    outcome = federate(method, simulation)
     assert outcome.status == "ok"
-    return method, world, outcome.progress
+    return method, simulation, outcome.progress
 
 
 def assert_close(ours, theirs, tolerance=EXACT):
@@ -74,39 +74,44 @@ def assert_close_states(first, second, tolerance=EXACT):
     assert_close(first.clients, second.clients, tolerance)
 
 
-def predictions(method, world, state):
+def predictions(method, simulation, state):
     """The class that each client's personal model (or else the global one) gives to its test images."""
-    fed, at = everyone(world, world.training.rounds), At(world.model, state.server, Bundle(), None)
+    fed, at = (
+        everyone(simulation, simulation.training.rounds),
+        LossContext(simulation.model, state.server, AttrDict(), None),
+    )
     with torch.no_grad():
         own = method.personal(fed, state)
         models = fed.replicate(method.global_model(state)) if own is None else own
-        images = enumerate(world.data.test)
-        return [method.predict(row(models, i), world.data.batch(j).x, at).argmax(dim=1).tolist() for i, j in images]
+        images = enumerate(simulation.data.test)
+        return [
+            method.predict(row(models, i), simulation.data.batch(j).x, at).argmax(dim=1).tolist() for i, j in images
+        ]
 
 
 @every_method
 @anyone_or_half
 def test_float64(name, participation):
-    method, world, loop = run(name, Loop(), dtype="float64", participation=participation)
-    expected = predictions(method, world, loop.state)
+    method, simulation, loop = run(name, Loop(), dtype="float64", participation=participation)
+    expected = predictions(method, simulation, loop.state)
     for chunk in (None, 1, 2, 5):
-        method, world, together = run(name, Stacked(chunk), dtype="float64", participation=participation)
+        method, simulation, together = run(name, Stacked(chunk), dtype="float64", participation=participation)
         assert_close_states(together.state, loop.state)
-        assert predictions(method, world, together.state) == expected
+        assert predictions(method, simulation, together.state) == expected
 
 
 @every_method
 @anyone_or_half
 def test_float32_decides_the_same_but_for_an_image(name, participation):
-    (_, world, loop), (_, _, together) = (run(name, e, participation=participation) for e in (Loop(), Stacked()))
-    ours, theirs = (images_right(progress, world) for progress in (loop, together))
+    (_, simulation, loop), (_, _, together) = (run(name, e, participation=participation) for e in (Loop(), Stacked()))
+    ours, theirs = (images_right(progress, simulation) for progress in (loop, together))
     assert set(ours) == set(theirs)
     assert all(abs(ours[key] - theirs[key]) <= 1 for key in ours)
 
 
-def images_right(progress, world):
+def images_right(progress, simulation):
     """Test images of each client that a model classifies correctly, by round and model."""
-    tested = [len(index) for index in world.data.test]
+    tested = [len(index) for index in simulation.data.test]
     rows = [entry for entry in progress.record.rows if entry[1].startswith("accuracy")]
     return {
         (round_, metric, client): round(value * tested[client])
@@ -128,12 +133,12 @@ def test_the_loop_gives_the_same_bits_again_and_with_more_threads(name, threads)
 @pytest.mark.parametrize("name", ["fedavg", "fedcosr"])
 def test_threads_change_no_bit_of_the_perceptron_as_it_is_shipped(name, threads):
     index = torch.arange(600).split(200)
-    world = worlds.world([part.tolist() for part in index], batch_size=128)
-    world = dataclasses.replace(world, model=MLP().network((8, 8, 1), 10))
+    simulation = simulations.simulation([part.tolist() for part in index], batch_size=128)
+    simulation = dataclasses.replace(simulation, model=MLP().network((8, 8, 1), 10))
     threads(1)
-    first = run_in(world, name)[2]
+    first = run_in(simulation, name)[2]
     threads(2)
-    again = run_in(world, name)[2]
+    again = run_in(simulation, name)[2]
     assert_equal_states(again.state, first.state)
 
 
@@ -151,38 +156,38 @@ def noisy(theta, batch, at):
     return value, {"far": (far * len(batch.y), torch.tensor(len(batch.y)))}
 
 
-def task(world, order, **changes):
+def task(simulation, order, **changes):
     """Two epochs of the clients in this order; each has its own start, anchor and pull."""
-    fed = everyone(world, 0)
+    fed = everyone(simulation, 0)
     start = fed.replicate(fed.initial())
     start = tree_map(lambda t: t * (1 + torch.arange(len(t)) / 10).reshape(-1, *[1] * (t.dim() - 1)), start)
     rows = {"anchor": tree_map(lambda t: t / 2, start), "pull": torch.arange(len(fed.ids), dtype=torch.float64) / 50}
     order = torch.tensor(list(order))
     own = {"ids": order.tolist(), "theta": tree_map(lambda t: t[order], start)}
-    own["clients"] = Bundle(tree_map(lambda t: t[order], rows))
-    constant = {"batch_size": 4, "seed": world.seed, "round": 0, "server": Bundle(), "epochs": 2}
-    return Pass(world.data, world.data.train, world.model, **constant | own | changes)
+    own["clients"] = AttrDict(tree_map(lambda t: t[order], rows))
+    constant = {"batch_size": 4, "seed": simulation.seed, "round": 0, "server": AttrDict(), "epochs": 2}
+    return LocalTask(simulation.data, simulation.data.train, simulation.model, **constant | own | changes)
 
 
-def trained(world, order, optimizer):
+def trained(simulation, order, optimizer):
     """Everything that training and measuring the clients in this order give."""
-    found = world.executor.train(task(world, order), noisy, optimizer, "")
-    sums = world.executor.measure(task(world, order), class_sums)
+    found = simulation.executor.train(task(simulation, order), noisy, optimizer, "")
+    sums = simulation.executor.measure(task(simulation, order), class_sums)
     return {"theta": found.theta, "loss": found.loss, "mean": found.mean, "steps": found.steps, "sums": sums}
 
 
 @pytest.mark.parametrize(("executor", "tolerance"), [(Loop(), 0.0), (Stacked(), EXACT), (Stacked(2), EXACT)])
 def test_another_order_of_clients(executor, tolerance):
-    world = worlds.ragged(executor=executor, dtype="float64")
-    straight, order = trained(world, range(5), MOMENTUM), [3, 0, 4, 2, 1]
-    assert_close(trained(world, order, MOMENTUM), tree_map(lambda t: t[torch.tensor(order)], straight), tolerance)
+    simulation = simulations.ragged(executor=executor, dtype="float64")
+    straight, order = trained(simulation, range(5), MOMENTUM), [3, 0, 4, 2, 1]
+    assert_close(trained(simulation, order, MOMENTUM), tree_map(lambda t: t[torch.tensor(order)], straight), tolerance)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
 @pytest.mark.parametrize("kind", ["sgd", "adam"])
 def test_a_loss_with_noise_constants_and_means(kind, dropout):
     loop, together = (
-        trained(worlds.ragged(executor=e, dtype="float64", dropout=dropout), range(5), Optimizer(0.01, kind))
+        trained(simulations.ragged(executor=e, dtype="float64", dropout=dropout), range(5), Optimizer(0.01, kind))
         for e in (Loop(), Stacked())
     )
     assert_close(together, loop)
@@ -198,9 +203,9 @@ def counting(theta, batch, at):
 @both_executors
 def test_loss_and_means_are_those_of_the_last_epoch(executor):
     """By hand: client 1 has ten images, so that its last batches of four, four and two images are those from 3 on."""
-    world = worlds.ragged(executor=executor)
+    simulation = simulations.ragged(executor=executor)
     start = {"count": torch.zeros(5)}
-    found = world.executor.iterate(task(world, range(5), theta=start, clients=Bundle()), counting)
+    found = simulation.executor.train_with_step(task(simulation, range(5), theta=start, clients=AttrDict()), counting)
     assert found.theta["count"].tolist() == found.steps.tolist() == [4, 6, 8, 8, 10]
     assert found.loss[1].item() == pytest.approx((3 * 4 + 4 * 4 + 5 * 2) / 10)
     assert found.mean.twice[1].item() == pytest.approx(2 * (3 * 3 + 4 * 3 + 5 * 1) / 7)
@@ -213,7 +218,7 @@ def itself(theta, batch, at):
 
 @both_executors
 def test_a_named_parameter_is_noted_as_it_was_before_the_step(executor):
-    fed = everyone(worlds.ragged(executor=executor, batch_size=512), 0)
+    fed = everyone(simulations.ragged(executor=executor, batch_size=512), 0)
     found = fed.train({"scale": torch.ones(5)}, itself)
     assert found.theta["scale"].tolist() == pytest.approx([1 - 2 * 0.05] * 5)
     assert found.mean.scale.tolist() == [1.0] * 5
@@ -221,7 +226,7 @@ def test_a_named_parameter_is_noted_as_it_was_before_the_step(executor):
 
 @both_executors
 def test_a_loss_that_is_a_constant_moves_nothing(executor):
-    fed = everyone(worlds.ragged(executor=executor, clip=1.0), 0)
+    fed = everyone(simulations.ragged(executor=executor, clip=1.0), 0)
     found = fed.train({"scale": torch.ones(5)}, lambda theta, batch, at: batch.x.new_tensor(3.0))
     assert found.theta["scale"].tolist() == [1.0] * 5
     assert found.loss.tolist() == [3.0] * 5
@@ -229,16 +234,16 @@ def test_a_loss_that_is_a_constant_moves_nothing(executor):
 
 @both_executors
 def test_part_trains_nothing_else(executor):
-    fed = everyone(worlds.ragged(executor=executor), 0)
+    fed = everyone(simulations.ragged(executor=executor), 0)
     start = fed.replicate(fed.initial())
-    after = fed.train(start, worlds.method("fedavg").loss, part="head").theta
+    after = fed.train(start, simulations.method("fedavg").loss, part="head").theta
     assert {key for key in start if not torch.equal(after[key], start[key])} == {"head.weight", "head.bias"}
 
 
 def test_part_is_trained_alike():
     loop, together = (
-        fed.train(fed.replicate(fed.initial()), worlds.method("fedavg").loss, part="head").theta
-        for fed in (everyone(worlds.ragged(executor=e, dtype="float64"), 0) for e in (Loop(), Stacked()))
+        fed.train(fed.replicate(fed.initial()), simulations.method("fedavg").loss, part="head").theta
+        for fed in (everyone(simulations.ragged(executor=e, dtype="float64"), 0) for e in (Loop(), Stacked()))
     )
     assert_close(together, loop)
 
@@ -248,21 +253,23 @@ def test_part_is_trained_alike():
 
 @both_executors
 def test_a_step_must_keep_the_form_of_its_tree(executor):
-    fed = everyone(worlds.ragged(executor=executor), 0)
+    fed = everyone(simulations.ragged(executor=executor), 0)
     with pytest.raises(ValueError, match="names, shapes and types"):
-        fed.iterate({"count": torch.zeros(5)}, lambda theta, batch, at: ({"other": theta["count"]}, theta["count"]))
+        fed.train_with_step(
+            {"count": torch.zeros(5)}, lambda theta, batch, at: ({"other": theta["count"]}, theta["count"])
+        )
 
 
 @both_executors
 def test_a_part_must_be_one(executor):
-    fed = everyone(worlds.ragged(executor=executor), 0)
+    fed = everyone(simulations.ragged(executor=executor), 0)
     with pytest.raises(ValueError, match=r"starts with 'body', only: extractor\.1\.weight"):
         fed.train(fed.replicate(fed.initial()), noisy, part="body")
 
 
 @both_executors
 def test_a_measurement_is_not_random(executor):
-    fed = everyone(worlds.ragged(executor=executor), 0)
+    fed = everyone(simulations.ragged(executor=executor), 0)
     with pytest.raises(ValueError, match=r"at\.uniform"):
         fed.measure({"count": torch.zeros(5)}, lambda theta, batch, at: {"noise": at.uniform("noise", batch.x)})
 
@@ -273,7 +280,7 @@ def branching(theta, batch, at):
 
 
 def test_a_loss_that_branches_is_for_the_loop_alone():
-    loop, together = (everyone(worlds.ragged(executor=e), 0) for e in (Loop(), Stacked()))
+    loop, together = (everyone(simulations.ragged(executor=e), 0) for e in (Loop(), Stacked()))
     assert loop.train({"scale": torch.ones(5)}, branching).loss.isfinite().all()
     with pytest.raises(UserError, match="choose the executor 'loop'"):
         together.train({"scale": torch.ones(5)}, branching)
@@ -281,7 +288,7 @@ def test_a_loss_that_branches_is_for_the_loop_alone():
 
 @both_executors
 def test_another_mistake_keeps_its_own_words(executor):
-    fed = everyone(worlds.ragged(executor=executor), 0)
+    fed = everyone(simulations.ragged(executor=executor), 0)
     with pytest.raises(RuntimeError, match="must match the size"):
         fed.train({"scale": torch.ones(5)}, lambda theta, batch, at: (theta["scale"] + batch.x + torch.ones(99)).sum())
 
@@ -310,18 +317,23 @@ def test_settings_matter_and_mean_the_same_to_both(name, settings):
         assert_close_states(loop, plain, 1e-3)
 
 
-def precise(world):
-    """The same world, computed in float64."""
-    data = dataclasses.replace(world.data, centre=world.data.centre.double(), spread=world.data.spread.double())
-    return dataclasses.replace(world, data=data, training=dataclasses.replace(world.training, dtype="float64"))
+def precise(simulation):
+    """The same simulation, computed in float64."""
+    data = dataclasses.replace(
+        simulation.data, centre=simulation.data.centre.double(), spread=simulation.data.spread.double()
+    )
+    return dataclasses.replace(
+        simulation, data=data, training=dataclasses.replace(simulation.training, dtype="float64")
+    )
 
 
 @pytest.mark.parametrize("name", ["fedavg", "fedcosr", "ditto"])
 @pytest.mark.parametrize("edge", EDGES)
 def test_edges(name, edge):
-    world = precise(EDGES[edge]())
+    simulation = precise(EDGES[edge]())
     loop, *others = (
-        run_in(dataclasses.replace(world, executor=e), name)[2] for e in (Loop(), Stacked(), Stacked(1), Stacked(2))
+        run_in(dataclasses.replace(simulation, executor=e), name)[2]
+        for e in (Loop(), Stacked(), Stacked(1), Stacked(2))
     )
     for together in others:
         assert_close_states(together.state, loop.state)
@@ -332,10 +344,10 @@ def test_edges(name, edge):
 
 def convolutional(**settings):
     """Unequal clients whose digits are twice as large, and a CNN."""
-    world = worlds.ragged(**settings)
-    pixels = world.data.images.repeat_interleave(2, dim=2).repeat_interleave(2, dim=3)
+    simulation = simulations.ragged(**settings)
+    pixels = simulation.data.images.repeat_interleave(2, dim=2).repeat_interleave(2, dim=3)
     model = CNN(channels=3, features=8).network((16, 16, 1), 10)
-    return dataclasses.replace(world, data=dataclasses.replace(world.data, images=pixels), model=model)
+    return dataclasses.replace(simulation, data=dataclasses.replace(simulation.data, images=pixels), model=model)
 
 
 @anyone_or_half
@@ -379,10 +391,10 @@ def with_room_for(clients, monkeypatch):
 
 @pytest.mark.parametrize(("room", "sizes"), [(2, [2, 2, 1]), (1, [1] * 5)])
 def test_a_chunk_that_does_not_fit_is_halved(monkeypatch, room, sizes):
-    world = worlds.ragged(executor=Stacked(), dtype="float64")
-    expected = trained(world, range(5), MOMENTUM)
+    simulation = simulations.ragged(executor=Stacked(), dtype="float64")
+    expected = trained(simulation, range(5), MOMENTUM)
     done = with_room_for(room, monkeypatch)
-    found = trained(world, range(5), MOMENTUM)
+    found = trained(simulation, range(5), MOMENTUM)
     assert done == sizes * 2  # training, then measuring
     assert_close(found, expected)
 
@@ -409,8 +421,10 @@ def test_a_client_that_never_fits_is_the_users_concern(monkeypatch):
 )
 @anyone_or_half
 def test_a_rate_too_large_is_the_same_sentence_to_both(settings, rounds, participation):
-    worlds_of_both = (worlds.ragged(executor=e, participation=participation, **settings) for e in (Loop(), Stacked()))
-    loop, together = (worlds.run("fedavg", world) for world in worlds_of_both)
+    worlds_of_both = (
+        simulations.ragged(executor=e, participation=participation, **settings) for e in (Loop(), Stacked())
+    )
+    loop, together = (simulations.run("fedavg", simulation) for simulation in worlds_of_both)
     assert (loop.status, loop.reason) == (together.status, together.reason)
     assert loop.status == "diverged"
     assert re.fullmatch(rf"the training loss of client \d is not finite in round {rounds + 1}", loop.reason)
@@ -442,8 +456,8 @@ class Burdened(FedAvg):
 @pytest.mark.parametrize(("burden", "what"), [(math.inf, "the training loss"), (1e38, "the model")])
 @both_executors
 def test_the_client_and_the_round_that_diverge_are_named(executor, burden, what):
-    world = worlds.ragged(executor=executor, rounds=5, batch_size=512, lr=10.0)
-    outcome = federate(Burdened(burden=burden), world)
+    simulation = simulations.ragged(executor=executor, rounds=5, batch_size=512, lr=10.0)
+    outcome = federate(Burdened(burden=burden), simulation)
     assert (outcome.status, outcome.reason) == ("diverged", f"{what} of client 3 is not finite in round 3")
     assert_reached(outcome, 2)
 
@@ -458,7 +472,7 @@ class LateFineTuning(FedAvg):
 
 @both_executors
 def test_a_training_for_the_evaluation_that_diverges_is_called_so(executor):
-    outcome = federate(LateFineTuning(), worlds.ragged(executor=executor))
+    outcome = federate(LateFineTuning(), simulations.ragged(executor=executor))
     expected = r"the training loss of client \d, in the evaluation, is not finite in round 2"
     assert re.fullmatch(expected, outcome.reason)
     assert outcome.status == "diverged"

@@ -13,8 +13,8 @@ import time
 
 import pyarrow.parquet as pq
 import pytest
+import simulations
 import torch
-import worlds
 from methods.test_suite import assert_equal_states
 
 from fedgrid.engine.progress import load_checkpoint, save_checkpoint
@@ -195,9 +195,9 @@ class Ended(FedAvg):
 def test_a_round_that_is_broken_off_leaves_no_trace(tmp_path, evaluating):
     saving = Saving(tmp_path / "checkpoint", "key", every=1e9)
     with pytest.raises(Terminated):
-        federate(Ended(evaluating=evaluating), worlds.ragged(rounds=4), saving)
+        federate(Ended(evaluating=evaluating), simulations.ragged(rounds=4), saving)
     kept, _ = load_checkpoint(saving.file, "key", torch.device("cpu"))
-    whole = federate(Ended(evaluating=not evaluating), worlds.ragged(rounds=2)).progress
+    whole = federate(Ended(evaluating=not evaluating), simulations.ragged(rounds=2)).progress
     assert kept.rounds == 2
     assert kept.record.rows == whole.record.rows
     assert_equal_states(kept.state, whole.state)
@@ -239,13 +239,13 @@ def without_costs(file):
 
 def halfway(file, key):
     """Writes the checkpoint of a cell of four rounds after two of them."""
-    world = worlds.ragged(rounds=4)
+    simulation = simulations.ragged(rounds=4)
 
     def note(progress, remark):
         if progress.rounds == 2:
             save_checkpoint(file, key, progress)
 
-    federate(worlds.method("fedcosr"), world, tell=note)
+    federate(simulations.method("fedcosr"), simulation, tell=note)
 
 
 def cut(share):
@@ -295,10 +295,10 @@ def test_a_checkpoint_that_is_none_is_named_and_not_used(tmp_path, damage):
     assert progress is None
     assert re.fullmatch(rf"the checkpoint {re.escape(str(saving.file))} is [^.\n]*: starting over", sentence)
     remarks = []
-    method, world = worlds.method("fedcosr"), worlds.ragged(rounds=4)
-    found = federate(method, world, saving, lambda progress, remark: remarks.append(remark)).progress
+    method, simulation = simulations.method("fedcosr"), simulations.ragged(rounds=4)
+    found = federate(method, simulation, saving, lambda progress, remark: remarks.append(remark)).progress
     assert remarks == [sentence, "", "", "", ""]
-    assert found.record.rows == federate(method, world).progress.record.rows
+    assert found.record.rows == federate(method, simulation).progress.record.rows
 
 
 def test_a_checkpoint_that_is_whole_is_used(tmp_path):

@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 import pytest
+import simulations
 import torch
-import worlds
 from torch import nn
 from torch.nn.functional import cross_entropy, linear, relu
 
@@ -71,10 +71,10 @@ def test_equal_prototypes_contrast_with_log_of_the_classes_and_no_gradient():
     [(0.1, 0.923116), (0.5, 0.670320), (math.log(2), 0.574349), (1, 0.449329), (math.log(10), 0.158489), (5, 0.018316)],
 )
 def test_trust(contrasted, expected):
-    world = worlds.ragged(clients=1)
-    state = federate(worlds.method("fedcosr", gamma=0.8), world).progress.state
+    simulation = simulations.ragged(clients=1)
+    state = federate(simulations.method("fedcosr", gamma=0.8), simulation).progress.state
     measured = state.update(clients={"contrast": torch.tensor([float(contrasted)])})
-    near(worlds.method("fedcosr", gamma=0.8).trust(everyone(world, 3), measured), [expected])
+    near(simulations.method("fedcosr", gamma=0.8).trust(everyone(simulation, 3), measured), [expected])
 
 
 def test_blend():
@@ -115,17 +115,21 @@ TRAIN = [[0, 1, 2, 3], [4, 5, 6, 7, 8, 9], [10, 11, 13, 15, 17]]
 
 
 def flat_world(**training):
-    made = worlds.world([worlds.draw([i % 10 for i in labels], start=labels[0]) for labels in TRAIN], **training)
+    made = simulations.simulation(
+        [simulations.draw([i % 10 for i in labels], start=labels[0]) for labels in TRAIN], **training
+    )
     return dataclasses.replace(made, model=Flat().network((8, 8, 1), 10))
 
 
 class ByHand:
     """Gradient descent on a client's mean cross entropy, written out."""
 
-    def __init__(self, world):
-        self.data, self.lr = world.data, world.training.lr
-        self.start = [world.model.initial(world.seed)[f"head.{name}"].double().numpy() for name in ("weight", "bias")]
-        self.sizes = np.array([len(index) for index in world.data.train])
+    def __init__(self, simulation):
+        self.data, self.lr = simulation.data, simulation.training.lr
+        self.start = [
+            simulation.model.initial(simulation.seed)[f"head.{name}"].double().numpy() for name in ("weight", "bias")
+        ]
+        self.sizes = np.array([len(index) for index in simulation.data.train])
 
     def gradient(self, client, theta):
         weight, bias = theta
@@ -163,42 +167,42 @@ def changed(by_hand, theta):
 
 
 def test_a_fedavg_round_by_hand():
-    world = flat_world(rounds=1, **FULL)
-    hand = ByHand(world)
+    simulation = flat_world(rounds=1, **FULL)
+    hand = ByHand(simulation)
     expected = hand.average([hand.descend(i, hand.start, 3) for i in range(3)])
     assert changed(hand, expected)
-    agree(worlds.run("fedavg", world).progress.state.server.theta, expected)
+    agree(simulations.run("fedavg", simulation).progress.state.server.theta, expected)
 
 
 def test_a_fedprox_round_by_hand():
-    world = flat_world(rounds=1, **FULL)
-    hand = ByHand(world)
+    simulation = flat_world(rounds=1, **FULL)
+    hand = ByHand(simulation)
     expected = hand.average([hand.descend(i, hand.start, 3, pull=2.0) for i in range(3)])
     plain = hand.average([hand.descend(i, hand.start, 3) for i in range(3)])
     assert np.abs(expected[0] - plain[0]).max() > 1e-3
-    agree(worlds.run("fedprox", world, mu=2.0).progress.state.server.theta, expected)
+    agree(simulations.run("fedprox", simulation, mu=2.0).progress.state.server.theta, expected)
 
 
 def test_two_ditto_rounds_by_hand():
-    world = flat_world(rounds=2, **FULL)
-    hand = ByHand(world)
+    simulation = flat_world(rounds=2, **FULL)
+    hand = ByHand(simulation)
     w, own = hand.start, [hand.start] * 3
     for _ in range(2):
         own = [hand.descend(i, own[i], 2, pull=1.5, anchor=w) for i in range(3)]
         w = hand.average([hand.descend(i, w, 3) for i in range(3)])
-    state = worlds.run("ditto", world, lam=1.5, personal_epochs=2).progress.state
+    state = simulations.run("ditto", simulation, lam=1.5, personal_epochs=2).progress.state
     agree(state.server.theta, w)
     for i in range(3):
         agree(row(state.clients.personal, i), own[i])
 
 
 def test_participants_alone_are_averaged():
-    world = flat_world(rounds=1, participation=0.67, **FULL)
-    hand = ByHand(world)
+    simulation = flat_world(rounds=1, participation=0.67, **FULL)
+    hand = ByHand(simulation)
     drawn = sorted(generator("participation", 0, 0).permutation(3)[:2])
     hand.sizes = hand.sizes[drawn]
     agree(
-        worlds.run("fedavg", world).progress.state.server.theta,
+        simulations.run("fedavg", simulation).progress.state.server.theta,
         hand.average([hand.descend(i, hand.start, 3) for i in drawn]),
     )
 
@@ -209,16 +213,16 @@ def test_participants_alone_are_averaged():
 class PlainFedCoSR:
     """FedCoSR for a perceptron, with lists and dictionaries, in float64."""
 
-    def __init__(self, world, alpha, gamma, temperature):
-        self.world, self.alpha, self.gamma, self.temperature = world, alpha, gamma, temperature
-        start = {key: t.double() for key, t in world.model.initial(world.seed).items()}
-        clients = range(world.data.clients)
+    def __init__(self, simulation, alpha, gamma, temperature):
+        self.simulation, self.alpha, self.gamma, self.temperature = simulation, alpha, gamma, temperature
+        start = {key: t.double() for key, t in simulation.model.initial(simulation.seed).items()}
+        clients = range(simulation.data.clients)
         self.theta = [{key: t.clone() for key, t in start.items()} for _ in clients]
         self.phi = {key: t.clone() for key, t in start.items() if key.startswith("extractor")}
         self.centres, self.last = {}, [None for _ in clients]
 
     def images(self, index):
-        data = self.world.data
+        data = self.simulation.data
         return (data.images[index].double() - data.centre) / data.spread, data.labels[index]
 
     def features(self, theta, x):
@@ -238,7 +242,7 @@ class PlainFedCoSR:
         """Eqs. 7-9; before the first training loss is known it is measured with the client's own model."""
         theta = self.theta[client]
         if self.last[client] is None:
-            x, y = self.images(self.world.data.train[client])
+            x, y = self.images(self.simulation.data.train[client])
             with torch.no_grad():
                 values = self.contrasts(self.features(theta, x), y)
             trust = math.exp(-self.gamma * float(torch.stack(values).mean())) if values else 1.0
@@ -248,10 +252,10 @@ class PlainFedCoSR:
 
     def trained(self, client, theta, round_):
         """Eqs. 10-15 for all epochs; the mean contrast of the last epoch is kept."""
-        training, index = self.world.training, self.world.data.train[client]
+        training, index = self.simulation.training, self.simulation.data.train[client]
         theta = {key: t.clone().requires_grad_() for key, t in theta.items()}
         for epoch in range(training.local_epochs):
-            order = generator("batches", self.world.seed, client, round_, epoch, "main").permutation(len(index))
+            order = generator("batches", self.simulation.seed, client, round_, epoch, "main").permutation(len(index))
             seen = []
             for first in range(0, len(order), training.batch_size):
                 x, y = self.images(index[torch.from_numpy(order[first : first + training.batch_size])])
@@ -269,15 +273,15 @@ class PlainFedCoSR:
         return {key: t.detach() for key, t in theta.items()}
 
     def round(self, round_):
-        clients = participants(self.world, round_).tolist()
+        clients = participants(self.simulation, round_).tolist()
         for i in clients:
             self.theta[i] = self.trained(i, self.blended(i), round_)
-        size = {i: len(self.world.data.train[i]) for i in clients}
+        size = {i: len(self.simulation.data.train[i]) for i in clients}
         total = sum(size.values())
         self.phi = {key: sum(size[i] / total * self.theta[i][key] for i in clients) for key in self.phi}
         together = {}
         for i in clients:
-            x, y = self.images(self.world.data.train[i])
+            x, y = self.images(self.simulation.data.train[i])
             for vector, label in zip(self.features(self.theta[i], x), y.tolist(), strict=True):
                 together.setdefault(label, []).append(vector)
         self.centres |= {label: torch.stack(vectors).mean(dim=0) for label, vectors in together.items()}
@@ -286,18 +290,20 @@ class PlainFedCoSR:
 def mixed_world(**training):
     """Five clients with overlapping classes, so that some of a client's classes are known before others."""
     labels = [[0, 0, 1, 1, 2, 0, 1], [1, 2, 2, 3, 3, 3], [3, 4, 4, 5, 0, 5, 5, 4], [6, 6, 7, 0, 1], [7, 8, 8, 2, 6, 7]]
-    return worlds.world([worlds.draw(wanted, start=100 * i) for i, wanted in enumerate(labels)], **training)
+    return simulations.simulation(
+        [simulations.draw(wanted, start=100 * i) for i, wanted in enumerate(labels)], **training
+    )
 
 
 @pytest.mark.parametrize(("rounds", "participation"), [(1, 1.0), (2, 1.0), (3, 1.0), (6, 0.4)])
 def test_fedcosr_is_its_specification(rounds, participation):
     settings = {"alpha": 0.7, "gamma": 0.8, "temperature": 0.3}
-    world = mixed_world(rounds=rounds, local_epochs=2, lr=0.03, participation=participation)
-    plain = PlainFedCoSR(world, **settings)
+    simulation = mixed_world(rounds=rounds, local_epochs=2, lr=0.03, participation=participation)
+    plain = PlainFedCoSR(simulation, **settings)
     for round_ in range(rounds):
         plain.round(round_)
-    method = worlds.method("fedcosr", **settings)
-    state = federate(method, world).progress.state
+    method = simulations.method("fedcosr", **settings)
+    state = federate(method, simulation).progress.state
     own = row_by_row(state.clients.theta, 5)
     for i in range(5):
         for key in own[i]:
@@ -318,13 +324,13 @@ def row_by_row(stack, clients):
 
 def test_the_personal_model_of_fedcosr_is_blended_on_receiving():
     """Evaluated after the first round: the contrast is that of the client's own model and the new class means."""
-    world = worlds.ragged(rounds=1, lr=0.1)
-    plain = PlainFedCoSR(world, 1.0, 0.8, 0.1)
+    simulation = simulations.ragged(rounds=1, lr=0.1)
+    plain = PlainFedCoSR(simulation, 1.0, 0.8, 0.1)
     plain.round(0)
-    method = worlds.method("fedcosr")
-    state = federate(method, world).progress.state
+    method = simulations.method("fedcosr")
+    state = federate(method, simulation).progress.state
     with torch.no_grad():
-        own = method.personal(everyone(world, 1), state)
+        own = method.personal(everyone(simulation, 1), state)
     for i in range(5):
         for key, expected in plain.blended(i).items():
             near(own[key][i], expected, 1e-5)
@@ -337,10 +343,10 @@ def numbers(tree):
     return sum(t.numel() for t in leaves(tree))
 
 
-def traffic(name, world, **settings):
-    rows = worlds.run(name, world, **settings).progress.record.rows
+def traffic(name, simulation, **settings):
+    rows = simulations.run(name, simulation, **settings).progress.record.rows
     found = {(round_, metric): dict(zip(clients, values, strict=True)) for round_, metric, clients, values in rows}
-    return {way: [found[t, f"bytes_{way}"] for t in range(1, world.training.rounds + 1)] for way in ("up", "down")}
+    return {way: [found[t, f"bytes_{way}"] for t in range(1, simulation.training.rounds + 1)] for way in ("up", "down")}
 
 
 SHARED = {"fedavg": "", "fedavg_ft": "", "fedprox": "", "ditto": "", "fedper": "extractor"}
@@ -350,28 +356,28 @@ SHARED = {"fedavg": "", "fedavg_ft": "", "fedprox": "", "ditto": "", "fedper": "
 @pytest.mark.parametrize(("name", "what"), SHARED.items())
 @pytest.mark.parametrize("participation", [1.0, 0.5])
 def test_bytes_of_models(name, what, participation):
-    world = worlds.ragged(participation=participation)
-    theta = world.model.initial(0)
+    simulation = simulations.ragged(participation=participation)
+    theta = simulation.model.initial(0)
     expected = 4 * numbers(part(theta, what) if what else theta)
-    for per_round in traffic(name, world).values():
+    for per_round in traffic(name, simulation).values():
         assert all(value == expected for clients in per_round for value in clients.values())
         assert all(len(clients) == (5 if participation == 1 else 2) for clients in per_round)
 
 
 def test_local_exchanges_nothing():
     assert all(
-        value == 0 for rounds in traffic("local", worlds.ragged()).values() for c in rounds for value in c.values()
+        value == 0 for rounds in traffic("local", simulations.ragged()).values() for c in rounds for value in c.values()
     )
 
 
 @pytest.mark.parametrize("separate", [True, False])
 @pytest.mark.parametrize("participation", [1.0, 0.5])
 def test_bytes_of_fedcosr(separate, participation):
-    world = worlds.ragged(participation=participation, rounds=4)
-    theta = world.model.initial(0)
+    simulation = simulations.ragged(participation=participation, rounds=4)
+    theta = simulation.model.initial(0)
     model = numbers(part(theta, "extractor") if separate else theta)
-    classes = [set(world.data.labels[index].tolist()) for index in world.data.train]
-    counted, known = traffic("fedcosr", world, separate=separate), set()
+    classes = [set(simulation.data.labels[index].tolist()) for index in simulation.data.train]
+    counted, known = traffic("fedcosr", simulation, separate=separate), set()
     for up, down in zip(counted["up"], counted["down"], strict=True):
         assert set(up) == set(down)
         assert up == {i: 4 * (model + len(classes[i]) * 8) for i in up}

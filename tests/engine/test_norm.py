@@ -3,8 +3,8 @@
 import copy
 
 import pytest
+import simulations
 import torch
-import worlds
 from torch import nn
 
 from fedgrid.engine.loop import Loop
@@ -39,23 +39,25 @@ def test_one_value_has_no_variance():
 @EXECUTORS
 def test_statistics_are_those_of_the_clients_images(executor):
     """With one batch a client, layer after layer; a client without images or with one keeps what it received."""
-    index = [worlds.draw(range(9)), worlds.draw([3, 3, 7]), [], worlds.draw([5])]
-    world = worlds.world(index, [worlds.draw([0])] * 4, executor=executor(), norm="batch", batch_size=99)
-    fed = everyone(world, 0)
+    index = [simulations.draw(range(9)), simulations.draw([3, 3, 7]), [], simulations.draw([5])]
+    simulation = simulations.simulation(
+        index, [simulations.draw([0])] * 4, executor=executor(), norm="batch", batch_size=99
+    )
+    fed = everyone(simulation, 0)
     start = fed.replicate(fed.initial())
-    trained = fed.train(start, worlds.method("local").loss).theta
-    for client, images in enumerate(world.data.train):
+    trained = fed.train(start, simulations.method("local").loss).theta
+    for client, images in enumerate(simulation.data.train):
         theta = {name: t[client] for name, t in trained.items()}
         if len(images) < 2:
-            for name in world.model.statistics:
+            for name in simulation.model.statistics:
                 assert torch.equal(theta[name], start[name][client])
             continue
-        batch = world.data.batch(images)
+        batch = simulation.data.batch(images)
         first = torch.nn.functional.linear(batch.x.flatten(1), theta["extractor.1.weight"], theta["extractor.1.bias"])
         near(theta["extractor.2.running_mean"], first.mean(dim=0))
         near(theta["extractor.2.running_var"], first.var(dim=0, unbiased=False))
         # what training saw of a whole client is what evaluation sees
-        near(world.model.learning(0)(theta, batch.x), world.model(theta, batch.x))
+        near(simulation.model.learning(0)(theta, batch.x), simulation.model(theta, batch.x))
 
 
 def near(ours, theirs):
@@ -63,18 +65,20 @@ def near(ours, theirs):
 
 
 def test_statistics_are_no_parameters():
-    world = worlds.ragged(norm="batch", weight_decay=0.1)
-    names = world.model.statistics
-    assert len(names) == 4 and all(map(is_statistic, names)) and set(names) < set(world.model.initial(0))
-    fed = everyone(world, 0)
+    simulation = simulations.ragged(norm="batch", weight_decay=0.1)
+    names = simulation.model.statistics
+    assert len(names) == 4 and all(map(is_statistic, names)) and set(names) < set(simulation.model.initial(0))
+    fed = everyone(simulation, 0)
     theta = fed.replicate(fed.initial())
     free = fed.train(theta, lambda t, batch, at: sum(v.square().sum() for v in t.values()), part="head").theta
     assert all(torch.equal(free[name], theta[name]) for name in names)
 
 
 def test_a_client_that_takes_no_step_keeps_its_statistics():
-    world = worlds.ragged(norm="batch")
-    ours, theirs = (federate(worlds.method(name, **given), world).progress.record.rows for name, given in NO_STEP)
+    simulation = simulations.ragged(norm="batch")
+    ours, theirs = (
+        federate(simulations.method(name, **given), simulation).progress.record.rows for name, given in NO_STEP
+    )
     assert ours == theirs
 
 
@@ -82,9 +86,11 @@ NO_STEP = (("fedavg_ft", {"finetune_epochs": 0}), ("fedavg", {}))
 
 
 def test_moments_are_not_rounded_to_bfloat16():
-    world = worlds.ragged(clients=1, norm="batch", batch_size=99)
-    theta, images = world.model.initial(0), world.data.batch(world.data.train[0]).x + 20
-    exact, mixed = (network.learning(0).moments(theta, images) for network in (world.model, world.model.in_bfloat16()))
+    simulation = simulations.ragged(clients=1, norm="batch", batch_size=99)
+    theta, images = simulation.model.initial(0), simulation.data.batch(simulation.data.train[0]).x + 20
+    exact, mixed = (
+        network.learning(0).moments(theta, images) for network in (simulation.model, simulation.model.in_bfloat16())
+    )
     name = "extractor.2.running_"
     variance = [m[f"{name}var"] - m[f"{name}mean"].square() for m in (exact, mixed)]
     assert mixed[f"{name}var"].dtype == torch.float32
@@ -98,11 +104,11 @@ def test_a_variance_below_0_counts_as_none():
 
 
 def test_they_travel_and_are_averaged_with_their_layers():
-    world = worlds.ragged(norm="batch", rounds=1)
-    trained = federate(worlds.method("local"), world).progress.state.clients.theta
-    average = federate(worlds.method("fedavg"), world).progress.state.server.theta
-    weights = everyone(world, 0).weights
-    for name in world.model.statistics:
+    simulation = simulations.ragged(norm="batch", rounds=1)
+    trained = federate(simulations.method("local"), simulation).progress.state.clients.theta
+    average = federate(simulations.method("fedavg"), simulation).progress.state.server.theta
+    weights = everyone(simulation, 0).weights
+    for name in simulation.model.statistics:
         near(average[name], torch.einsum("n,nk->k", weights.float(), trained[name]))
 
 

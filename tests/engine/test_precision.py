@@ -3,8 +3,8 @@
 import dataclasses
 
 import pytest
+import simulations
 import torch
-import worlds
 from engine.test_interruption import planned
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
@@ -38,10 +38,10 @@ def images(shape, count=5):
 
 def trained(name, dtype, executor=None, **training):
     """The progress of a federation, whose network is made for `dtype` as a cell does it."""
-    world = worlds.ragged(executor=executor or Loop(), dtype=dtype, **training)
+    simulation = simulations.ragged(executor=executor or Loop(), dtype=dtype, **training)
     if dtype == "bfloat16-mixed":
-        world = dataclasses.replace(world, model=world.model.in_bfloat16())
-    return worlds.run(name, world).progress
+        simulation = dataclasses.replace(simulation, model=simulation.model.in_bfloat16())
+    return simulations.run(name, simulation).progress
 
 
 def kinds(state):

@@ -5,8 +5,8 @@ import random
 
 import numpy as np
 import pytest
+import simulations
 import torch
-import worlds
 from methods.test_suite import assert_equal_states
 
 from fedgrid.engine.federation import Federation
@@ -118,8 +118,8 @@ def test_global_generators_are_neither_read_nor_moved(name, executor):
     for seed in (1, 2):
         seed_all(seed)
         before = states()
-        world = worlds.ragged(dropout=0.5, participation=0.5, executor=executor())
-        found.append(worlds.run(name, world).progress)
+        simulation = simulations.ragged(dropout=0.5, participation=0.5, executor=executor())
+        found.append(simulations.run(name, simulation).progress)
         assert states() == before
     assert found[0].record.rows == found[1].record.rows
     assert_equal_states(found[0].state, found[1].state)
@@ -127,7 +127,7 @@ def test_global_generators_are_neither_read_nor_moved(name, executor):
 
 def test_the_servers_draws_depend_on_purpose_seed_and_round_alone():
     def draw(purpose="noise", seed=0, round_=0, clients=(0, 1)):
-        fed = Federation(worlds.ragged(seed=seed), torch.tensor(clients), round_, None)
+        fed = Federation(simulations.ragged(seed=seed), torch.tensor(clients), round_, None)
         return fed.random(purpose).random(5).tolist()
 
     assert draw() == draw() == draw(clients=(2,))

@@ -1,26 +1,26 @@
 """How often and on which of its images a client trains: epochs, steps, shares, and some clients alone."""
 
 import pytest
+import simulations
 import torch
-import worlds
 
-from fedgrid.engine.executor import Pass
 from fedgrid.engine.loop import Loop
 from fedgrid.engine.rounds import everyone
 from fedgrid.engine.stacked import Stacked
+from fedgrid.engine.task import LocalTask
 from fedgrid.tree import leaves
 
 EXECUTORS = pytest.mark.parametrize("executor", [Loop, Stacked])
 
 
-def seen(world, **given):
+def seen(simulation, **given):
     """How many images each client saw, and in how many steps: the loss counts them itself."""
-    fed = everyone(world, 0)
+    fed = everyone(simulation, 0)
 
     def count(theta, batch, at):
         return {"images": theta["images"] + len(batch.y)}, batch.x.sum() * 0
 
-    trained = fed.iterate({"images": torch.zeros(fed.size)}, count, **given)
+    trained = fed.train_with_step({"images": torch.zeros(fed.size)}, count, **given)
     return trained.theta["images"].tolist(), trained.steps.tolist()
 
 
@@ -43,41 +43,41 @@ SIZES = [7, 10, 13, 16, 19]
     ],
 )
 def test_images_and_steps(executor, given, images, steps):
-    assert seen(worlds.ragged(executor=executor()), **given) == (images, steps)
+    assert seen(simulations.ragged(executor=executor()), **given) == (images, steps)
 
 
 def test_the_studys_number_of_steps_stands_for_its_epochs():
-    world = worlds.ragged(local_steps=3)
-    assert seen(world)[1] == [3] * 5
-    assert seen(world, epochs=1) == (SIZES, [2, 3, 4, 4, 5])
-    assert seen(world, steps=1)[1] == [1] * 5
-    fed = everyone(world, 0)
+    simulation = simulations.ragged(local_steps=3)
+    assert seen(simulation)[1] == [3] * 5
+    assert seen(simulation, epochs=1) == (SIZES, [2, 3, 4, 4, 5])
+    assert seen(simulation, steps=1)[1] == [1] * 5
+    fed = everyone(simulation, 0)
     counted = fed.measure({}, lambda theta, batch, at: {"images": batch.x.new_tensor(len(batch.y))}).images
     assert counted.tolist() == SIZES
 
 
 def test_perfedavg_takes_two_batches_for_each_of_the_studys_steps(monkeypatch):
-    asked, usual = set(), Loop.iterate
+    asked, usual = set(), Loop.train_with_step
 
     def noted(self, task, step):
         asked.add((task.stream, task.steps))
         return usual(self, task, step)
 
-    monkeypatch.setattr(Loop, "iterate", noted)
-    worlds.run("perfedavg", worlds.ragged(local_steps=3))
+    monkeypatch.setattr(Loop, "train_with_step", noted)
+    simulations.run("perfedavg", simulations.ragged(local_steps=3))
     assert asked == {("main", 6), ("adapt", 1)}
 
 
 @EXECUTORS
 def test_a_client_without_images_takes_no_step(executor):
-    world = worlds.world([[], worlds.draw([1, 2])], executor=executor())
-    assert seen(world, steps=3) == ([0, 6], [0, 3])
-    assert seen(world, share=0.5) == ([0, 1], [0, 1])
+    simulation = simulations.simulation([[], simulations.draw([1, 2])], executor=executor())
+    assert seen(simulation, steps=3) == ([0, 6], [0, 3])
+    assert seen(simulation, share=0.5) == ([0, 1], [0, 1])
 
 
 def test_as_many_steps_as_an_epoch_has_are_that_epoch():
-    world = worlds.world([worlds.draw(range(8)), worlds.draw(range(7, 0, -1))], batch_size=4)
-    fed, loss = everyone(world, 2), worlds.method("local").loss
+    simulation = simulations.simulation([simulations.draw(range(8)), simulations.draw(range(7, 0, -1))], batch_size=4)
+    fed, loss = everyone(simulation, 2), simulations.method("local").loss
     start = fed.replicate(fed.initial())
     ours, theirs = fed.train(start, loss, steps=4), fed.train(start, loss, epochs=2)
     assert all(torch.equal(a, b) for a, b in zip(leaves(ours.theta), leaves(theirs.theta), strict=True))
@@ -88,8 +88,8 @@ def test_as_many_steps_as_an_epoch_has_are_that_epoch():
 def test_both_executors_agree(given):
     ends = []
     for executor in (Loop(), Stacked(), Stacked(2)):
-        fed = everyone(worlds.ragged(executor=executor, dtype="float64"), 0)
-        trained = fed.train(fed.replicate(fed.initial()), worlds.method("local").loss, **given)
+        fed = everyone(simulations.ragged(executor=executor, dtype="float64"), 0)
+        trained = fed.train(fed.replicate(fed.initial()), simulations.method("local").loss, **given)
         ends.append([*leaves(trained.theta), trained.loss])
     for other in ends[1:]:
         for a, b in zip(ends[0], other, strict=True):
@@ -97,19 +97,19 @@ def test_both_executors_agree(given):
 
 
 def test_a_share_is_drawn_anew_but_the_same_for_the_same_stream():
-    world = worlds.ragged()
-    task = Pass(world.data, world.data.train, world.model, 4, 0, 3, [4], {}, {}, {}, share=0.5)
+    simulation = simulations.ragged()
+    task = LocalTask(simulation.data, simulation.data.train, simulation.model, 4, 0, 3, [4], {}, {}, {}, share=0.5)
     first, again, next_ = task.order(4, 0), task.order(4, 0), task.order(4, 1)
     assert torch.equal(first, again) and not torch.equal(first, next_)
-    assert len(first) == 9 and set(first.tolist()) <= set(world.data.train[4].tolist())
+    assert len(first) == 9 and set(first.tolist()) <= set(simulation.data.train[4].tolist())
 
 
 @EXECUTORS
 def test_some_clients_train_as_they_do_among_all(executor):
-    fed, loss = everyone(worlds.ragged(executor=executor()), 1), worlds.method("local").loss
+    fed, loss = everyone(simulations.ragged(executor=executor()), 1), simulations.method("local").loss
     chosen = torch.tensor([False, True, False, True, True])
     start = fed.replicate(fed.initial())
-    some = fed.only(chosen)
+    some = fed.subset(chosen)
     assert some.ids.tolist() == [1, 3, 4] and some.weights.sum() == 1
     alone = some.train({name: t[chosen] for name, t in start.items()}, loss).theta
     among = fed.train(start, loss).theta

@@ -18,8 +18,8 @@ MIG = TWO + "  MIG 1g.5gb     Device  0: (UUID: MIG-b1)\n  MIG 1g.5gb     Device
 MIXED = TWO.replace("A100 (UUID: GPU-bb2)", "T4 (UUID: GPU-bb2)")
 HOLDER = """
 import json, sys, time
-from fedgrid.jobs.gpus import own_card
-with own_card("auto", int(sys.argv[2])) as card:
+from fedgrid.jobs.gpus import acquire_gpu
+with acquire_gpu("auto", int(sys.argv[2])) as card:
     began = time.monotonic()
     print(card, flush=True)
     time.sleep(float(sys.argv[1]))
@@ -51,7 +51,7 @@ def machine(tmp_path, monkeypatch):
 def test_all_that_nvidia_smi_lists(machine, text, found):
     machine(text)
     assert gpus.cards() == found
-    assert gpus.places(3) == 3 * len(found)
+    assert gpus.gpu_slots(3) == 3 * len(found)
 
 
 def test_no_cards_where_nvidia_smi_is_absent_or_fails(machine):
@@ -93,11 +93,11 @@ def test_a_number_and_a_uuid_are_one_card_where_that_is_known(machine, text, sam
 
 def test_the_variable_names_the_card_and_is_restored(machine, monkeypatch):
     machine(TWO)
-    with gpus.own_card("auto") as card:
+    with gpus.acquire_gpu("auto") as card:
         assert card == os.environ["CUDA_VISIBLE_DEVICES"] == "GPU-aa1"
     assert "CUDA_VISIBLE_DEVICES" not in os.environ
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,0")
-    with gpus.own_card("cuda") as card:
+    with gpus.acquire_gpu("cuda") as card:
         assert card == os.environ["CUDA_VISIBLE_DEVICES"] == "1"
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "1,0"
 
@@ -105,12 +105,12 @@ def test_the_variable_names_the_card_and_is_restored(machine, monkeypatch):
 @pytest.mark.parametrize("device", ["cpu", "cuda:1"])
 def test_the_users_own_choice_holds_nothing(machine, tmp_path, device):
     machine(TWO)
-    with gpus.own_card(device) as card:
+    with gpus.acquire_gpu(device) as card:
         assert card is None and not list(tmp_path.glob("fedgrid-gpus*"))
 
 
 def test_without_cards_nothing_is_held():
-    with gpus.own_card("auto") as card:
+    with gpus.acquire_gpu("auto") as card:
         assert card is None
 
 
@@ -159,24 +159,27 @@ def test_the_card_of_a_killed_process_is_free_at_once_whatever_it_started():
 def test_allocations_of_slurm_do_not_share_numbers(machine, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    with gpus.own_card("auto"):
+    with gpus.acquire_gpu("auto"):
         (other,) = holders(1, 0.0, 1, SLURM_JOB_ID="8")
         assert other.communicate(timeout=20)[0].startswith("0\n")
 
 
 def test_the_folder_of_locks_is_private(machine, tmp_path, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    with gpus.own_card("auto"):
+    with gpus.acquire_gpu("auto"):
         (folder,) = tmp_path.glob("fedgrid-gpus*")
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     for file in folder.iterdir():
         file.unlink()
     folder.rmdir()
     folder.symlink_to(tmp_path)
-    with pytest.raises(UserError, match=r"GPUs cannot be locked in .*belongs to somebody else"), gpus.own_card("auto"):
+    with (
+        pytest.raises(UserError, match=r"GPUs cannot be locked in .*belongs to somebody else"),
+        gpus.acquire_gpu("auto"),
+    ):
         pass
 
 
 def test_a_share_below_one_is_refused():
-    with pytest.raises(UserError, match="1 cell or more, not by 0"), gpus.own_card("auto", 0):
+    with pytest.raises(UserError, match="1 cell or more, not by 0"), gpus.acquire_gpu("auto", 0):
         pass

@@ -7,20 +7,20 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import simulations
 import torch
-import worlds
 from scipy.linalg import subspace_angles
+from simulations import final, personal
 from sklearn.cluster import AgglomerativeClustering
 from sklearn.decomposition import PCA
 from sklearn.metrics.pairwise import cosine_similarity
 from sklearn.neighbors import KNeighborsClassifier
 from torch import nn
 from torch.nn.functional import cross_entropy
-from worlds import final, personal
 
+from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.federation import Federation, Traffic
 from fedgrid.engine.loop import Loop
-from fedgrid.engine.method import At, Batch
 from fedgrid.engine.rounds import everyone, federate, participants
 from fedgrid.engine.stacked import Stacked
 from fedgrid.methods.cfl import two_groups
@@ -39,7 +39,7 @@ from fedgrid.methods.common.subspaces import (
 from fedgrid.methods.pfedhn import PFedHN
 from fedgrid.models.base import Network, part
 from fedgrid.models.cnn import CNN
-from fedgrid.tree import Bundle, leaves, row, tree_map
+from fedgrid.tree import AttrDict, leaves, row, tree_map
 
 DOUBLE = {"dtype": "float64"}
 
@@ -66,8 +66,8 @@ def doubles(*rows):
     return torch.tensor(rows, dtype=torch.float64)
 
 
-def scores(name, world, metric="accuracy_personal", **settings):
-    rows = federate(worlds.method(name, **settings), world).progress.record.rows
+def scores(name, simulation, metric="accuracy_personal", **settings):
+    rows = federate(simulations.method(name, **settings), simulation).progress.record.rows
     return [values for _, found, _, values in rows if found == metric]
 
 
@@ -281,11 +281,11 @@ CLOSE = doubles([1, 0.93, 0.2], [0.93, 1, 0.1], [0.2, 0.1, 1])
     ],
 )
 def test_fedsac_weights_of_three_clients(alpha, beta, expected):
-    near(worlds.method("fedsac", beta=beta).mixing(P, S, alpha * C), expected)
+    near(simulations.method("fedsac", beta=beta).mixing(P, S, alpha * C), expected)
 
 
 def test_fedsac_weights_beyond_the_threshold():
-    method = worlds.method("fedsac")
+    method = simulations.method("fedsac")
     assert method.threshold == 0.9
     snapped = CLOSE.masked_fill(CLOSE > 0.9, 1.0)
     expected = [[0.551667, 0.441667, 0.006667], [0.645, 0.355, 0], [0.456667, 0.141667, 0.401667]]
@@ -302,7 +302,7 @@ def test_fedsac_weights_beyond_the_threshold():
     ],
 )
 def test_pfedgraph_weights_of_three_clients(alpha, expected):
-    near(worlds.method("pfedgraph", alpha=alpha).mixing(P, S), expected)
+    near(simulations.method("pfedgraph", alpha=alpha).mixing(P, S), expected)
 
 
 @pytest.mark.parametrize("kind", ["pfedgraph", "fedsac"])
@@ -310,27 +310,27 @@ def test_clients_that_are_all_alike_share_by_size(kind):
     """Where similarity and overlap are the same with everyone."""
     constant = doubles([0.4], [-0.3], [0.9]).expand(3, 3)
     given = (constant, 0.9 * constant.flip(0)) if kind == "fedsac" else (constant,)
-    near(worlds.method(kind).mixing(P, *given), P.expand(3, 3), 1e-12)
+    near(simulations.method(kind).mixing(P, *given), P.expand(3, 3), 1e-12)
 
 
 @pytest.mark.parametrize(("rounds", "on"), [(30, 21), (50, 35), (100, 70), (1, 1), (10, 7)])
 def test_complementarity_counts_in_the_first_seven_tenths(rounds, on):
-    method = worlds.method("fedsac")
+    method = simulations.method("fedsac")
     assert [method.weight(t, rounds) for t in range(rounds)] == [0.9] * on + [0.0] * (rounds - on)
 
 
 @pytest.mark.parametrize(("rounds", "on"), [(30, 22), (50, 36), (100, 71)])
 def test_complementarity_as_the_code_counts_rounds(rounds, on):
     """t/T ≤ 0.7, one round longer."""
-    method = worlds.method("fedsac", until=0.7 + 1 / rounds, alpha=0.5)
+    method = simulations.method("fedsac", until=0.7 + 1 / rounds, alpha=0.5)
     assert [method.weight(t, rounds) for t in range(rounds)] == [0.5] * on + [0.0] * (rounds - on)
 
 
 def test_complementarity_leaves_the_graph_after_its_rounds():
-    world, method = worlds.ragged(rounds=4, **DOUBLE), worlds.method("fedsac", until=0.5)
-    shares = everyone(world, 0).weights
+    simulation, method = simulations.ragged(rounds=4, **DOUBLE), simulations.method("fedsac", until=0.5)
+    shares = everyone(simulation, 0).weights
     for done in (1, 2, 3, 4):
-        server = replayed(method, world, done)["state"].server
+        server = replayed(method, simulation, done)["state"].server
         weight = 0.9 if done <= 2 else 0.0
         near(server.graph, method.mixing(shares, server.similarity, weight * server.complementarity), 1e-12)
         other = method.mixing(shares, server.similarity, (0.9 - weight) * server.complementarity)
@@ -351,9 +351,12 @@ SETTINGS = [
 @pytest.mark.parametrize("given", SETTINGS, ids=str)
 def test_a_round_of_fedsac_step_by_step(given):
     """The second round, from the models after the first, with numpy, scipy and scikit-learn."""
-    world = worlds.ragged(rounds=4, participation=0.8, **DOUBLE)
-    method, initial = worlds.method("fedsac", lam=0.0, directions=2, until=1.0, **given), world.model.initial(0)
-    before, after = (replayed(method, world, rounds) for rounds in (1, 2))
+    simulation = simulations.ragged(rounds=4, participation=0.8, **DOUBLE)
+    method, initial = (
+        simulations.method("fedsac", lam=0.0, directions=2, until=1.0, **given),
+        simulation.model.initial(0),
+    )
+    before, after = (replayed(method, simulation, rounds) for rounds in (1, 2))
     ids = after["ids"]
     received = tree_map(lambda t: t[ids], before["state"].clients.theta)
     trained = after["state"].trained
@@ -366,9 +369,9 @@ def test_a_round_of_fedsac_step_by_step(given):
     similar = cosine_similarity(flat(moved))
     similar[similar > method.threshold] = 1.0
     # C
-    bases, images = [], [world.data.batch(world.data.train[i]).x for i in ids.tolist()]
+    bases, images = [], [simulation.data.batch(simulation.data.train[i]).x for i in ids.tolist()]
     for position, x in enumerate(images):
-        z = world.model.features(row(trained, position), x).numpy()
+        z = simulation.model.features(row(trained, position), x).numpy()
         z = z - z.mean(axis=0) if method.centred else z
         basis = np.linalg.svd(z)[2][:2]
         bases.append(basis * np.sign([v[np.abs(v).argmax()] for v in basis])[:, None])
@@ -396,21 +399,21 @@ def mean_angle(ours, theirs, kind):
     return np.mean(found)
 
 
-def replayed(method, world, rounds):
+def replayed(method, simulation, rounds):
     """The state after some rounds, with the models of the last one's participants."""
     with torch.no_grad():
-        state = method.setup(everyone(world, 0))
+        state = method.setup(everyone(simulation, 0))
         for number in range(rounds):
-            ids = participants(world, number)
-            fed = Federation(world, ids, number, Traffic.none(world.data.clients, world.device))
+            ids = participants(simulation, number)
+            fed = Federation(simulation, ids, number, Traffic.none(simulation.data.clients, simulation.device))
             state = state.scatter(ids, method.round(fed, state.gather(ids)))
     return {"state": state, "ids": ids}
 
 
 def test_layers_that_are_compared():
     """A convolution is no linear layer; statistics of batch norm are compared nowhere."""
-    fed = everyone(worlds.ragged(norm="batch"), 0)
-    method, theta = worlds.method("pfedgraph"), fed.initial()
+    fed = everyone(simulations.ragged(norm="batch"), 0)
+    method, theta = simulations.method("pfedgraph"), fed.initial()
     assert not set(method.parameters(fed, theta)) & set(fed.model.statistics)
     assert set(method.parameters(fed, theta)) == set(theta) - set(fed.model.statistics)
     assert set(method.parameters(fed, theta, "head")) == {"head.weight", "head.bias"}
@@ -438,34 +441,34 @@ def test_the_pull_to_the_mixture(pull):
     }
     target = {name: t + 0.2 for name, t in theta.items()}
     batch = Batch(torch.tensor([[1.0, 2.0], [0.3, 0.4]]), torch.tensor([1, 0]))
-    at = At(network, Bundle(), Bundle(target=target, strength=strength), None)
-    value = worlds.method("pfedgraph", pull=pull).loss(theta, batch, at)
+    at = LossContext(network, AttrDict(), AttrDict(target=target, strength=strength), None)
+    value = simulations.method("pfedgraph", pull=pull).loss(theta, batch, at)
     own, other = (torch.cat([t.flatten() for t in tree.values()]) for tree in (theta, target))
     expected = own @ other / own.norm() / (other.norm() if pull == "mixture" else 1)
     near(cross_entropy(network(theta, batch.x), batch.y) - value, 0.3 * expected)
-    plain = worlds.method("pfedgraph", pull=pull, lam=0.0).loss(theta, batch, at)
+    plain = simulations.method("pfedgraph", pull=pull, lam=0.0).loss(theta, batch, at)
     near(plain, cross_entropy(network(theta, batch.x), batch.y).double())
 
 
 def test_nobody_is_drawn_before_a_mixture_has_come():
-    first = worlds.ragged(rounds=1)
+    first = simulations.ragged(rounds=1)
     strong, none = (final("pfedgraph", first, lam=lam) for lam in (5.0, 0.0))
     all_near(strong.clients.theta, none.clients.theta, 0)
-    later = worlds.ragged(rounds=3, lr=0.2)
+    later = simulations.ragged(rounds=3, lr=0.2)
     towards, free, away = (distance_to_mixture(later, lam) for lam in (5.0, 0.0, -5.0))
     assert towards < free < away
 
 
-def distance_to_mixture(world, lam):
-    method = worlds.method("pfedgraph", lam=lam)
-    before, after = (replayed(method, world, rounds)["state"] for rounds in (2, 3))
+def distance_to_mixture(simulation, lam):
+    method = simulations.method("pfedgraph", lam=lam)
+    before, after = (replayed(method, simulation, rounds)["state"] for rounds in (2, 3))
     own, mixture = flat(after.trained), flat(before.clients.theta)
     return 1 - np.mean(np.diag(cosine_similarity(own, mixture)))
 
 
 def test_directions_that_clients_are_drawn_to():
-    state = final("pfedgraph", worlds.ragged(rounds=1, **DOUBLE), pull="directions")
-    trained = replayed(worlds.method("pfedgraph", pull="directions"), worlds.ragged(rounds=1, **DOUBLE), 1)[
+    state = final("pfedgraph", simulations.ragged(rounds=1, **DOUBLE), pull="directions")
+    trained = replayed(simulations.method("pfedgraph", pull="directions"), simulations.ragged(rounds=1, **DOUBLE), 1)[
         "state"
     ].trained
     unit = flat(trained) / np.linalg.norm(flat(trained), axis=1, keepdims=True)
@@ -473,24 +476,24 @@ def test_directions_that_clients_are_drawn_to():
 
 
 def test_directions_travel_from_the_second_time_on():
-    world = worlds.ragged(participation=0.6, rounds=4)
-    rows = federate(worlds.method("pfedgraph", pull="directions"), world).progress.record.rows
-    size, served, seen = 4.0 * sum(t.numel() for t in world.model.initial(0).values()), set(), set()
+    simulation = simulations.ragged(participation=0.6, rounds=4)
+    rows = federate(simulations.method("pfedgraph", pull="directions"), simulation).progress.record.rows
+    size, served, seen = 4.0 * sum(t.numel() for t in simulation.model.initial(0).values()), set(), set()
     for ids, down in ((ids, sent) for _, what, ids, sent in rows if what == "bytes_down"):
         assert list(down) == [size * (1 + (i in served)) for i in ids]
         seen |= set(down)
         served |= set(ids)
     assert seen == {size, 2 * size}
-    assert {value for sent in scores("pfedgraph", world, "bytes_down") for value in sent} == {size}
+    assert {value for sent in scores("pfedgraph", simulation, "bytes_down") for value in sent} == {size}
 
 
 @pytest.mark.parametrize("kind", ["pfedgraph", "fedsac"])
 def test_matrices_of_clients_that_meet_now_and_then(kind):
-    world, method = worlds.ragged(participation=0.6, rounds=4), worlds.method(kind)
-    before, met = method.setup(everyone(world, 0)).server, torch.eye(5).bool()
+    simulation, method = simulations.ragged(participation=0.6, rounds=4), simulations.method(kind)
+    before, met = method.setup(everyone(simulation, 0)).server, torch.eye(5).bool()
     assert torch.equal(before.graph, torch.eye(5).double()) and not before.similarity.any()
     for done in (1, 2, 3, 4):
-        found = replayed(method, world, done)
+        found = replayed(method, simulation, done)
         after, ids = found["state"].server, found["ids"]
         idle = torch.tensor([i for i in range(5) if i not in ids])
         met[ids.unsqueeze(1), ids] = True
@@ -504,18 +507,18 @@ def test_matrices_of_clients_that_meet_now_and_then(kind):
 
 
 def test_clients_that_have_not_moved_share_by_size():
-    world = worlds.ragged(local_epochs=0)
-    state = final("pfedgraph", world)
-    near(state.server.graph, everyone(world, 0).weights.expand(5, 5))
+    simulation = simulations.ragged(local_epochs=0)
+    state = final("pfedgraph", simulation)
+    near(state.server.graph, everyone(simulation, 0).weights.expand(5, 5))
 
 
 def test_twins_collaborate_in_pfedgraph_and_strangers_in_complementarity():
     """Two clients with the same images and one with others."""
-    twin, other = worlds.draw([0, 1, 2, 0, 1, 2]), worlds.draw([7, 8, 9, 7, 8, 9])
-    world = worlds.world([twin, other, twin], rounds=4)
-    graph = final("pfedgraph", world).server.graph
+    twin, other = simulations.draw([0, 1, 2, 0, 1, 2]), simulations.draw([7, 8, 9, 7, 8, 9])
+    simulation = simulations.simulation([twin, other, twin], rounds=4)
+    graph = final("pfedgraph", simulation).server.graph
     assert graph[0, 2] > 0.3 and graph[0, 1] == 0
-    graph = final("fedsac", world, beta=0.0, until=1.0).server.graph
+    graph = final("fedsac", simulation, beta=0.0, until=1.0).server.graph
     assert graph[0, 1] > graph[0, 0] and graph[0, 1] > graph[0, 2]
 
 
@@ -530,7 +533,7 @@ def memory(**settings):
         "labels": torch.tensor([0, 1, 1, 2, 2]),
         "stored": torch.tensor(4),
     }
-    return worlds.method("knn_per", **({"neighbours": 3} | settings)), theta
+    return simulations.method("knn_per", **({"neighbours": 3} | settings)), theta
 
 
 QUERY = torch.tensor([[0.5, 0.5]])
@@ -557,35 +560,39 @@ def test_votes_of_three_neighbours():
 )
 def test_mixture_with_the_neighbours(lam, expected, predicted):
     method, theta = memory()
-    found = method.predict(theta | {"lam": torch.tensor(lam)}, QUERY, At(Plane(), Bundle(), Bundle(), None))
+    found = method.predict(
+        theta | {"lam": torch.tensor(lam)}, QUERY, LossContext(Plane(), AttrDict(), AttrDict(), None)
+    )
     near(found.softmax(dim=1), [expected])
     assert found.argmax() == predicted
 
 
 def test_mixture_of_logits_decides_otherwise():
     method, theta = memory(mixing="logits")
-    found = method.predict(theta | {"lam": torch.tensor(0.75)}, QUERY, At(Plane(), Bundle(), Bundle(), None))
+    found = method.predict(
+        theta | {"lam": torch.tensor(0.75)}, QUERY, LossContext(Plane(), AttrDict(), AttrDict(), None)
+    )
     near(found, [[0.616739, 0.483261, 0.275]])
 
 
 def test_an_empty_memory_leaves_the_model():
     method, theta = memory()
     theta |= {"stored": torch.tensor(0), "lam": torch.tensor(0.75)}
-    found = method.predict(theta, QUERY, At(Plane(), Bundle(), Bundle(), None))
+    found = method.predict(theta, QUERY, LossContext(Plane(), AttrDict(), AttrDict(), None))
     near(found.softmax(dim=1), [[0.440002, 0.161868, 0.398130]])
 
 
 @pytest.mark.parametrize(("name", "given"), [("knn_per", {}), ("fedrod", {"gamma": 0.0})])
 def test_global_models_are_those_of_fedavg_where_some_take_part(name, given):
-    world = worlds.ragged(participation=0.5)
-    all_near(final(name, world, **given).server.theta, final("fedavg", world).server.theta, 0)
+    simulation = simulations.ragged(participation=0.5)
+    all_near(final(name, simulation, **given).server.theta, final("fedavg", simulation).server.theta, 0)
 
 
 def test_knn_per_limits():
-    world = worlds.ragged()
-    assert scores("knn_per", world, lam=0.0) == scores("fedavg", world)
-    assert scores("knn_per", world, "accuracy_trained") == scores("fedavg", world, "accuracy_trained")
-    own = worlds.ragged()
+    simulation = simulations.ragged()
+    assert scores("knn_per", simulation, lam=0.0) == scores("fedavg", simulation)
+    assert scores("knn_per", simulation, "accuracy_trained") == scores("fedavg", simulation, "accuracy_trained")
+    own = simulations.ragged()
     own.data.test[:] = own.data.train  # the nearest neighbour of a stored image is itself
     assert all(value == 1 for values in scores("knn_per", own, lam=1.0, neighbours=1) for value in values)
 
@@ -593,11 +600,11 @@ def test_knn_per_limits():
 @pytest.mark.parametrize("executor", [Loop(), Stacked()], ids=["loop", "stacked"])
 @pytest.mark.parametrize("settings", [{}, {"norm": "batch"}, {"augmentation": "crop-flip"}], ids=str)
 def test_the_memory_is_every_training_image_as_it_is(executor, settings):
-    world = worlds.ragged(rounds=1, executor=executor, **settings)
-    store, state = personal("knn_per", world), final("knn_per", world)
-    for i, index in enumerate(world.data.train):
-        batch = world.data.batch(index)
-        features = world.model.features(state.server.theta, batch.x)
+    simulation = simulations.ragged(rounds=1, executor=executor, **settings)
+    store, state = personal("knn_per", simulation), final("knn_per", simulation)
+    for i, index in enumerate(simulation.data.train):
+        batch = simulation.data.batch(index)
+        features = simulation.model.features(state.server.theta, batch.x)
         own = row(store, i)
         assert own["stored"] == len(index)
         distance = torch.cdist(own["memory"][: len(index)], features)
@@ -609,10 +616,10 @@ def test_the_memory_is_every_training_image_as_it_is(executor, settings):
 
 
 def test_a_small_memory_keeps_some():
-    world = worlds.ragged(rounds=1)
-    store, state = personal("knn_per", world, capacity=8), final("knn_per", world)
+    simulation = simulations.ragged(rounds=1)
+    store, state = personal("knn_per", simulation, capacity=8), final("knn_per", simulation)
     assert store["memory"].shape[1] == 8 and store["stored"].tolist() == [7, 8, 8, 8, 8]
-    whole = world.model.features(state.server.theta, world.data.batch(world.data.train[4]).x)
+    whole = simulation.model.features(state.server.theta, simulation.data.batch(simulation.data.train[4]).x)
     places = torch.cdist(store["memory"][4], whole).argmin(dim=1).tolist()
     assert len(set(places)) == 8 and places != list(range(8))
 
@@ -628,33 +635,33 @@ def by_scikit_learn(features, labels, queries, k, scale, classes):
 
 def test_lambda_is_the_first_of_the_best():
     """On the client's validation images; without any it is one half, beside clients that have some, too."""
-    world = worlds.ragged(rounds=2, lr=0.3, **DOUBLE)
-    validation = [worlds.draw([i % 10 for i in range(12)], start=60 * i) for i in range(5)]
+    simulation = simulations.ragged(rounds=2, lr=0.3, **DOUBLE)
+    validation = [simulations.draw([i % 10 for i in range(12)], start=60 * i) for i in range(5)]
     validation[3] = []
     lists = [torch.tensor(index, dtype=torch.long) for index in validation]
-    object.__setattr__(world.data, "validation", lists)
-    chosen, state = personal("knn_per", world, neighbours=4)["lam"], final("knn_per", world)
-    for i, index in enumerate(world.data.train):
+    object.__setattr__(simulation.data, "validation", lists)
+    chosen, state = personal("knn_per", simulation, neighbours=4)["lam"], final("knn_per", simulation)
+    for i, index in enumerate(simulation.data.train):
         if i == 3:
             assert chosen[i] == 0.5
             continue
-        here, asked = world.data.batch(index), world.data.batch(lists[i])
-        z, queries = (world.model.features(state.server.theta, batch.x) for batch in (here, asked))
+        here, asked = simulation.data.batch(index), simulation.data.batch(lists[i])
+        z, queries = (simulation.model.features(state.server.theta, batch.x) for batch in (here, asked))
         votes = by_scikit_learn(z.numpy(), here.y.numpy(), queries.numpy(), 4, 1.0, 10)
-        model = world.model.head(state.server.theta, queries).softmax(dim=1).numpy()
+        model = simulation.model.head(state.server.theta, queries).softmax(dim=1).numpy()
         wanted = asked.y.numpy()
         hits = [((g * votes + (1 - g) * model).argmax(axis=1) == wanted).sum() for g in np.arange(11) / 10]
         assert chosen[i] == pytest.approx(np.argmax(hits) / 10)
     assert chosen.max() > 0 and not (chosen[[0, 1, 2, 4]] == 0.5).all()
-    assert personal("knn_per", world, neighbours=4, lam=0.3)["lam"].tolist() == [0.3] * 5
+    assert personal("knn_per", simulation, neighbours=4, lam=0.3)["lam"].tolist() == [0.3] * 5
 
 
 def test_without_validation_images_lambda_is_one_half():
-    world = worlds.ragged(rounds=1)
-    assert world.data.validation is None
-    assert personal("knn_per", world)["lam"].tolist() == [0.5] * 5
-    object.__setattr__(world.data, "validation", [torch.zeros(0, dtype=torch.long)] * 5)
-    assert personal("knn_per", world)["lam"].tolist() == [0.5] * 5
+    simulation = simulations.ragged(rounds=1)
+    assert simulation.data.validation is None
+    assert personal("knn_per", simulation)["lam"].tolist() == [0.5] * 5
+    object.__setattr__(simulation.data, "validation", [torch.zeros(0, dtype=torch.long)] * 5)
+    assert personal("knn_per", simulation)["lam"].tolist() == [0.5] * 5
 
 
 # pFedHN
@@ -713,10 +720,10 @@ def test_momentum_and_decay_of_the_hypernetwork_are_torchs():
 
 
 def test_mean_and_sequence_are_the_same_for_one_client():
-    world = worlds.ragged(clients=1)
-    one, other = (final("pfedhn", world, server_step=kind).server.phi for kind in ("sequential", "mean"))
+    simulation = simulations.ragged(clients=1)
+    one, other = (final("pfedhn", simulation, server_step=kind).server.phi for kind in ("sequential", "mean"))
     all_near(one, other)
-    one, other = (final("pfedhn", worlds.ragged(), server_step=kind).server.phi for kind in ("sequential", "mean"))
+    one, other = (final("pfedhn", simulations.ragged(), server_step=kind).server.phi for kind in ("sequential", "mean"))
     assert not torch.equal(one["embedding"], other["embedding"])
 
 
@@ -756,16 +763,16 @@ class Layers(nn.Module):
 @pytest.mark.parametrize(("kind", "clip"), [("sequential", 1.0), ("mean", 0.5)])
 def test_rounds_of_pfedhn_are_torchs(kind, clip):
     """Two rounds against torch's layers and optimiser, whose momentum lasts; statistics of batch norm are averaged."""
-    world = worlds.ragged(clients=3, rounds=2, norm="batch", lr=0.2, seed=2, **DOUBLE)
+    simulation = simulations.ragged(clients=3, rounds=2, norm="batch", lr=0.2, seed=2, **DOUBLE)
     settings = {"embedding": 2, "hidden": 6, "depth": 2, "local_steps": 3, "server_step": kind}
-    method = worlds.method("pfedhn", **settings, clip=clip, server_lr=0.05, momentum=0.8, decay=0.01)
-    start, norms, orders = everyone(world, 0).initial(), [], []
-    statistics = {name: start[name] for name in world.model.statistics}
-    theirs = Layers(method.setup(everyone(world, 0)).server.phi, depth=2)
+    method = simulations.method("pfedhn", **settings, clip=clip, server_lr=0.05, momentum=0.8, decay=0.01)
+    start, norms, orders = everyone(simulation, 0).initial(), [], []
+    statistics = {name: start[name] for name in simulation.model.statistics}
+    theirs = Layers(method.setup(everyone(simulation, 0)).server.phi, depth=2)
     rate = 0.05 / 3 if kind == "sequential" else 0.05
     descent = torch.optim.SGD(theirs.parameters(), lr=rate, momentum=0.8, weight_decay=0.01)
     for done in (1, 2):
-        fed = everyone(world, done - 1)
+        fed = everyone(simulation, done - 1)
         made = {name: t.detach().unflatten(1, start[name].shape) for name, t in theirs(fed.ids).items()}
         trained = fed.train(made | fed.replicate(statistics), method.loss, steps=3).theta
         delta = {name: (t - trained[name]).flatten(1) for name, t in made.items()}
@@ -779,46 +786,46 @@ def test_rounds_of_pfedhn_are_torchs(kind, clip):
             for weight in theirs.parameters():
                 weight.grad *= min(1, clip / norms[-1])
             descent.step()
-        ours = replayed(method, world, done)["state"].server
+        ours = replayed(method, simulation, done)["state"].server
         all_near(ours.phi, theirs.numbers(), 1e-9)
         all_near(ours.statistics, statistics, 1e-9)
     assert orders[0] != orders[1] and [0, 1, 2] not in orders and min(norms) < clip < max(norms)
 
 
 def test_equal_embeddings_give_equal_models():
-    world = worlds.ragged()
-    method = worlds.method("pfedhn", hidden=6)
-    state = method.setup(everyone(world, 0))
+    simulation = simulations.ragged()
+    method = simulations.method("pfedhn", hidden=6)
+    state = method.setup(everyone(simulation, 0))
     state.server.phi["embedding"][3] = state.server.phi["embedding"][1]
-    found = method.personal(everyone(world, 0), state)
+    found = method.personal(everyone(simulation, 0), state)
     all_near(row(found, 3), row(found, 1), 0)
     assert not torch.equal(found["head.weight"][3], found["head.weight"][2])
 
 
 @pytest.mark.parametrize(("clients", "width"), [(10, 3), (20, 6), (50, 13), (100, 26)])
 def test_width_of_an_embedding(clients, width):
-    world = worlds.world([worlds.draw([i % 10]) for i in range(clients)])
-    phi = worlds.method("pfedhn", hidden=2).setup(everyone(world, 0)).server.phi
+    simulation = simulations.simulation([simulations.draw([i % 10]) for i in range(clients)])
+    phi = simulations.method("pfedhn", hidden=2).setup(everyone(simulation, 0)).server.phi
     assert phi["embedding"].shape == (clients, width)
 
 
 def test_pfedhn_stays_where_nobody_trains():
-    world = worlds.ragged()
-    method = worlds.method("pfedhn", local_steps=0, decay=0.0)
-    before = method.setup(everyone(world, 0)).server.phi
-    all_near(final("pfedhn", world, local_steps=0, decay=0.0).server.phi, before, 0)
-    moved = final("pfedhn", world, decay=0.0).server.phi
+    simulation = simulations.ragged()
+    method = simulations.method("pfedhn", local_steps=0, decay=0.0)
+    before = method.setup(everyone(simulation, 0)).server.phi
+    all_near(final("pfedhn", simulation, local_steps=0, decay=0.0).server.phi, before, 0)
+    moved = final("pfedhn", simulation, decay=0.0).server.phi
     assert all((moved[key] - before[key]).abs().max() > 0 for key in before)
 
 
 def test_pfedhn_with_own_heads():
     """Heads start at θ⁰, stay at home and train; everything else is generated."""
-    world = worlds.ragged(participation=0.5, rounds=1)
-    state, start = final("pfedhn", world, own_head=True), world.model.initial(0)
+    simulation = simulations.ragged(participation=0.5, rounds=1)
+    state, start = final("pfedhn", simulation, own_head=True), simulation.model.initial(0)
     assert not [name for name in state.server.phi if name.startswith("out.head")]
     still = [torch.equal(head, start["head.weight"]) for head in state.clients.head["head.weight"]]
     assert sum(still) == 3
-    sent = scores("pfedhn", world, "bytes_up", own_head=True)[0][0]
+    sent = scores("pfedhn", simulation, "bytes_up", own_head=True)[0][0]
     assert sent == 4 * sum(t.numel() for t in part(start, "extractor").values())
 
 
@@ -827,65 +834,65 @@ def test_pfedhn_with_own_heads():
 
 @pytest.mark.parametrize("participation", [1.0, 0.5])
 def test_cfl_that_never_splits_is_fedavg(participation):
-    world = worlds.ragged(participation=participation)
-    state = final("cfl", world, eps1=0.0, t0=0)
+    simulation = simulations.ragged(participation=participation)
+    state = final("cfl", simulation, eps1=0.0, t0=0)
     assert not state.server.cluster.any()
     assert all(len(t) == 1 for t in leaves(state.server.models))
-    all_near(row(state.server.models, 0), final("fedavg", world).server.theta)
+    all_near(row(state.server.models, 0), final("fedavg", simulation).server.theta)
 
 
 EAGER = {"eps1": 1e9, "eps2": 0.0, "t0": 0}
 
 
 def test_cfl_splits_and_gives_children_their_own_updates():
-    world = worlds.ragged(rounds=1)
-    state = final("cfl", world, **EAGER)
+    simulation = simulations.ragged(rounds=1)
+    state = final("cfl", simulation, **EAGER)
     assert sorted(state.server.cluster.unique().tolist()) == [0, 1]
-    held = worlds.method("cfl").personal(everyone(world, 1), state)
+    held = simulations.method("cfl").personal(everyone(simulation, 1), state)
     assert all(len(t) == 2 for t in leaves(state.server.models))
     all_near(row(held, 3), row(state.server.models, int(state.server.cluster[3])), 0)
-    trained = final("local", world).clients.theta
-    moved = tree_map(lambda t, start: t - start, trained, world.model.initial(0))
+    trained = final("local", simulation).clients.theta
+    moved = tree_map(lambda t, start: t - start, trained, simulation.model.initial(0))
     labels = AgglomerativeClustering(2, metric="precomputed", linkage="complete").fit(
         1 - cosine_similarity(flat(moved))
     )
     theirs = labels.labels_ != labels.labels_[0]
     assert state.server.cluster.bool().tolist() == theirs.tolist()
     for child in (theirs, ~theirs):
-        sizes = torch.tensor([len(index) for index in world.data.train])[child].double()
+        sizes = torch.tensor([len(index) for index in simulation.data.train])[child].double()
         mean = tree_map(lambda t, m=child, p=sizes: torch.tensordot((p / p.sum()).float(), t[m], 1), trained)
         for member in child.nonzero()[0]:
             all_near(row(held, member), mean)
 
 
 def test_cfl_counts_clients_equally_where_asked():
-    world = worlds.ragged(rounds=1)
-    trained = final("local", world).clients.theta
-    state = final("cfl", world, weighting="equal")
+    simulation = simulations.ragged(rounds=1)
+    trained = final("local", simulation).clients.theta
+    state = final("cfl", simulation, weighting="equal")
     all_near(row(state.server.models, 0), tree_map(lambda t: t.mean(dim=0), trained))
 
 
 def test_cfl_splits_down_to_single_clients():
     """From then on each is trained alone; a second split must not mix up positions and clients."""
-    world = worlds.ragged(rounds=6)
-    state = final("cfl", world, min_size=2, **EAGER)
+    simulation = simulations.ragged(rounds=6)
+    state = final("cfl", simulation, min_size=2, **EAGER)
     assert sorted(state.server.cluster.tolist()) == [0, 1, 2, 3, 4]
     partitions = [
-        final("cfl", worlds.ragged(rounds=t), min_size=2, **EAGER).server.cluster.tolist() for t in range(1, 6)
+        final("cfl", simulations.ragged(rounds=t), min_size=2, **EAGER).server.cluster.tolist() for t in range(1, 6)
     ]
     for coarse, fine in pairwise(partitions):
         assert len({(a, b) for a, b in zip(fine, coarse, strict=True)}) == len(set(fine))  # nobody merges back
-    kept = [final("cfl", worlds.ragged(rounds=t), **EAGER).server.cluster for t in (1, 5)]
+    kept = [final("cfl", simulations.ragged(rounds=t), **EAGER).server.cluster for t in (1, 5)]
     assert all(count <= 2 for count in kept[1].bincount().tolist())  # three or more are cut, two are not
 
 
 def test_second_splits_follow_the_clients_numbers():
     """Two pairs and a pair of pairs: the cut inside a cluster whose members are not the first ones."""
     groups = [
-        worlds.draw([a, b] * 4, start=90 * n)
+        simulations.draw([a, b] * 4, start=90 * n)
         for n, (a, b) in enumerate([(0, 1), (8, 9), (0, 1), (4, 5), (8, 9), (4, 5)])
     ]
-    state = final("cfl", worlds.world(groups, rounds=4, lr=0.2), **EAGER)
+    state = final("cfl", simulations.simulation(groups, rounds=4, lr=0.2), **EAGER)
     cluster = state.server.cluster.tolist()
     assert cluster[0] == cluster[2] and cluster[1] == cluster[4] and cluster[3] == cluster[5]
     assert len(set(cluster)) == 3
@@ -906,47 +913,47 @@ def test_second_splits_follow_the_clients_numbers():
     ],
 )
 def test_when_cfl_splits(given, split):
-    assert final("cfl", worlds.ragged(rounds=1), **(EAGER | given)).server.cluster.any() == split
+    assert final("cfl", simulations.ragged(rounds=1), **(EAGER | given)).server.cluster.any() == split
 
 
 def test_bounds_of_cfl_are_norms_of_updates():
-    world = worlds.ragged(rounds=1, **DOUBLE)
-    trained = final("local", world).clients.theta
-    moved = flat(tree_map(lambda t, start: t - start, trained, world.model.initial(0)))
-    sizes = np.array([len(index) for index in world.data.train])
+    simulation = simulations.ragged(rounds=1, **DOUBLE)
+    trained = final("local", simulation).clients.theta
+    moved = flat(tree_map(lambda t, start: t - start, trained, simulation.model.initial(0)))
+    sizes = np.array([len(index) for index in simulation.data.train])
     mean = np.linalg.norm(sizes / sizes.sum() @ moved)
     longest = np.linalg.norm(moved, axis=1).max()
     for eps1, eps2, split in ((1.001, 0.999, True), (0.999, 0.999, False), (1.001, 1.001, False)):
-        state = final("cfl", world, eps1=eps1 * mean, eps2=eps2 * longest, t0=0)
+        state = final("cfl", simulation, eps1=eps1 * mean, eps2=eps2 * longest, t0=0)
         assert state.server.cluster.any() == split
-    near(final("cfl", world).server.largest[:2], [longest, -1.0])
+    near(final("cfl", simulation).server.largest[:2], [longest, -1.0])
 
 
 @pytest.mark.parametrize("t0", [3, 4])
 def test_relative_bounds_of_cfl_are_shares_of_a_median(t0):
     """Of the longest updates of the first rounds, odd or even in number; until then it is FedAvg."""
-    world = worlds.ragged(rounds=t0 + 1, lr=0.1, lr_schedule="exponential", lr_decay=0.8, **DOUBLE)
-    start, longest = tree_map(torch.Tensor.double, world.model.initial(0)), []
+    simulation = simulations.ragged(rounds=t0 + 1, lr=0.1, lr_schedule="exponential", lr_decay=0.8, **DOUBLE)
+    start, longest = tree_map(torch.Tensor.double, simulation.model.initial(0)), []
     for done in range(1, t0 + 2):
-        state = replayed(worlds.method("fedavg"), world, done)["state"]
-        moved = flat(tree_map(torch.sub, state.trained, everyone(world, 0).replicate(start)))
+        state = replayed(simulations.method("fedavg"), simulation, done)["state"]
+        moved = flat(tree_map(torch.sub, state.trained, everyone(simulation, 0).replicate(start)))
         longest.append(np.linalg.norm(moved, axis=1).max())
         start = state.server.theta
-    mean = np.linalg.norm(everyone(world, 0).weights.numpy() @ moved)
+    mean = np.linalg.norm(everyone(simulation, 0).weights.numpy() @ moved)
     typical, last = np.median(longest[:t0]), longest[-1]
     assert np.abs(np.delete(np.sort(longest[:t0]), t0 // 2 if t0 % 2 else []) / typical - 1).min() > 0.01
     for eps1, eps2, split in ((1.001, 0.999, True), (0.999, 0.999, False), (1.001, 1.001, False)):
         given = {"relative": True, "t0": t0, "eps1": eps1 * mean / typical, "eps2": eps2 * last / typical}
-        server = final("cfl", world, **given).server
+        server = final("cfl", simulation, **given).server
         assert server.cluster.any() == split
         near(server.largest, longest[:t0], 1e-9)
 
 
 def test_cfl_waits_for_all_members_with_images():
-    some = final("cfl", worlds.ragged(rounds=4, participation=0.7), **EAGER)
+    some = final("cfl", simulations.ragged(rounds=4, participation=0.7), **EAGER)
     assert not some.server.cluster.any()
-    clients = [[], *(worlds.draw([i, i + 1, i], start=40 * i) for i in range(5))]
-    assert final("cfl", worlds.world(clients, rounds=1), **EAGER).server.cluster.any()
+    clients = [[], *(simulations.draw([i, i + 1, i], start=40 * i) for i in range(5))]
+    assert final("cfl", simulations.simulation(clients, rounds=1), **EAGER).server.cluster.any()
 
 
 def test_complete_linkage_is_scikit_learns():
@@ -964,36 +971,36 @@ def test_complete_linkage_is_scikit_learns():
 
 
 def test_fedrod_is_fedavg_where_all_classes_are_alike():
-    clients = [worlds.draw(list(range(10)) * 2, start=60 * i) for i in range(3)]
-    world = worlds.world(clients, **DOUBLE)
-    all_near(final("fedrod", world).server.theta, final("fedavg", world).server.theta, 1e-12)
-    uneven = worlds.ragged(**DOUBLE)
+    clients = [simulations.draw(list(range(10)) * 2, start=60 * i) for i in range(3)]
+    simulation = simulations.simulation(clients, **DOUBLE)
+    all_near(final("fedrod", simulation).server.theta, final("fedavg", simulation).server.theta, 1e-12)
+    uneven = simulations.ragged(**DOUBLE)
     ours, theirs = final("fedrod", uneven).server.theta, final("fedavg", uneven).server.theta
     assert (ours["head.bias"] - theirs["head.bias"]).abs().max() > 1e-3
 
 
 def test_fedrod_trains_the_private_head_on_what_the_generic_one_leaves():
     """One step of plain SGD, by hand."""
-    world = worlds.ragged(clients=2, rounds=1, batch_size=99, lr=0.1, **DOUBLE)
-    state, start = final("fedrod", world, private_start="zero", gamma=0.5), world.model.initial(0)
+    simulation = simulations.ragged(clients=2, rounds=1, batch_size=99, lr=0.1, **DOUBLE)
+    state, start = final("fedrod", simulation, private_start="zero", gamma=0.5), simulation.model.initial(0)
     theta = {name: t.double() for name, t in start.items()}
-    for i, index in enumerate(world.data.train):
-        batch = world.data.batch(index)
-        z = world.model.features(theta, batch.x)
-        wrong = world.model.head(theta, z).softmax(dim=1) - nn.functional.one_hot(batch.y, 10)
+    for i, index in enumerate(simulation.data.train):
+        batch = simulation.data.batch(index)
+        z = simulation.model.features(theta, batch.x)
+        wrong = simulation.model.head(theta, z).softmax(dim=1) - nn.functional.one_hot(batch.y, 10)
         near(state.clients.private["private.head.weight"][i], -0.1 * wrong.T @ z / len(z), 1e-12)
-    held = [len(index) for index in world.data.train]
+    held = [len(index) for index in simulation.data.train]
     slopes = []
-    for index in world.data.train:
-        batch = world.data.batch(index)
+    for index in simulation.data.train:
+        batch = simulation.data.batch(index)
         counts = torch.bincount(batch.y, minlength=10).double()
         prior = torch.where(counts > 0, counts, 1e-300) ** 0.5
         slopes.append(
             torch.func.grad(
                 lambda t, b=batch, p=prior: (
                     -(
-                        (p * world.model(t, b.x).exp())[torch.arange(len(b.y)), b.y]
-                        / (p * world.model(t, b.x).exp()).sum(dim=1)
+                        (p * simulation.model(t, b.x).exp())[torch.arange(len(b.y)), b.y]
+                        / (p * simulation.model(t, b.x).exp()).sum(dim=1)
                     )
                     .log()
                     .mean()
@@ -1006,51 +1013,57 @@ def test_fedrod_trains_the_private_head_on_what_the_generic_one_leaves():
 
 
 def test_fedrods_generic_model_knows_nothing_of_private_heads():
-    world = worlds.ragged(momentum=0.9, weight_decay=1e-3)
-    one, other = (final("fedrod", world, private_start=start) for start in ("copy", "zero"))
+    simulation = simulations.ragged(momentum=0.9, weight_decay=1e-3)
+    one, other = (final("fedrod", simulation, private_start=start) for start in ("copy", "zero"))
     all_near(one.server.theta, other.server.theta, 0)
     assert not torch.equal(*(s.clients.private["private.head.weight"] for s in (one, other)))
 
 
 def test_fedrod_predicts_by_the_sum():
-    world = worlds.ragged()
-    method, state = worlds.method("fedrod"), final("fedrod", world)
-    theta, x = row(method.personal(everyone(world, 3), state), 1), world.data.batch(world.data.test[1]).x
+    simulation = simulations.ragged()
+    method, state = simulations.method("fedrod"), final("fedrod", simulation)
+    theta, x = row(method.personal(everyone(simulation, 3), state), 1), simulation.data.batch(simulation.data.test[1]).x
     generic = {name: theta[name] for name in state.server.theta}
     private = {name.removeprefix("private."): t for name, t in theta.items() if name.startswith("private.")}
-    expected = world.model(generic, x) + world.model(generic | private, x)
-    torch.testing.assert_close(method.predict(theta, x, At(world.model, Bundle(), Bundle(), None)), expected)
+    expected = simulation.model(generic, x) + simulation.model(generic | private, x)
+    torch.testing.assert_close(
+        method.predict(theta, x, LossContext(simulation.model, AttrDict(), AttrDict(), None)), expected
+    )
 
 
 @pytest.mark.parametrize("gamma", [0.0, 1.0])
 def test_fedrod_with_a_private_head_of_zeros_predicts_generically(gamma):
     """At the start, and later where the steps are too small to see."""
-    world = worlds.ragged(lr=1e-30)
+    simulation = simulations.ragged(lr=1e-30)
     method, context, x = (
-        worlds.method("fedrod", private_start="zero", gamma=gamma),
-        At(world.model, Bundle(), Bundle(), None),
-        world.data.batch(world.data.test[1]).x,
+        simulations.method("fedrod", private_start="zero", gamma=gamma),
+        LossContext(simulation.model, AttrDict(), AttrDict(), None),
+        simulation.data.batch(simulation.data.test[1]).x,
     )
-    last = final("fedrod", world, private_start="zero", gamma=gamma)
+    last = final("fedrod", simulation, private_start="zero", gamma=gamma)
     assert last.clients.private["private.head.weight"].any()
-    for state in (method.setup(everyone(world, 0)), last):
-        theta = row(method.personal(everyone(world, 0), state), 1)
-        assert torch.equal(method.predict(theta, x, context), world.model(method.global_model(state), x))
-    method = worlds.method("fedrod")
-    state = method.setup(everyone(world, 0))  # a copy doubles what is predicted
-    theta = row(method.personal(everyone(world, 0), state), 1)
-    assert torch.equal(method.predict(theta, x, context), 2 * world.model(method.global_model(state), x))
+    for state in (method.setup(everyone(simulation, 0)), last):
+        theta = row(method.personal(everyone(simulation, 0), state), 1)
+        assert torch.equal(method.predict(theta, x, context), simulation.model(method.global_model(state), x))
+    method = simulations.method("fedrod")
+    state = method.setup(everyone(simulation, 0))  # a copy doubles what is predicted
+    theta = row(method.personal(everyone(simulation, 0), state), 1)
+    assert torch.equal(method.predict(theta, x, context), 2 * simulation.model(method.global_model(state), x))
 
 
 def test_fedrod_may_keep_its_generic_heads():
-    world = worlds.ragged(participation=0.5, rounds=1)
-    method, state = worlds.method("fedrod", share_generic_head=False), final("fedrod", world, share_generic_head=False)
+    simulation = simulations.ragged(participation=0.5, rounds=1)
+    method, state = (
+        simulations.method("fedrod", share_generic_head=False),
+        final("fedrod", simulation, share_generic_head=False),
+    )
     assert (
-        set(state.server.theta) == set(part(world.model.initial(0), "extractor")) and method.global_model(state) is None
+        set(state.server.theta) == set(part(simulation.model.initial(0), "extractor"))
+        and method.global_model(state) is None
     )
     heads = state.clients.private["head.weight"]
     assert len({tuple(head.flatten().tolist()) for head in heads}) == 3  # two have trained, three have not
-    sent = scores("fedrod", world, "bytes_up", share_generic_head=False)[0][0]
+    sent = scores("fedrod", simulation, "bytes_up", share_generic_head=False)[0][0]
     assert sent == 4 * sum(t.numel() for t in state.server.theta.values())
 
 
@@ -1071,20 +1084,24 @@ OPTIONS = [
 @pytest.mark.parametrize("participation", [1.0, 0.5])
 @pytest.mark.parametrize(("name", "given"), OPTIONS, ids=str)
 def test_options_under_both_executors(name, given, participation):
-    world = {"participation": participation, **DOUBLE}
-    states = [final(name, worlds.ragged(executor=executor, **world), **given) for executor in (Loop(), Stacked())]
+    simulation = {"participation": participation, **DOUBLE}
+    states = [
+        final(name, simulations.ragged(executor=executor, **simulation), **given) for executor in (Loop(), Stacked())
+    ]
     for kind in ("server", "clients"):
         for a, b in zip(*(leaves(getattr(s, kind)) for s in states), strict=True):
             torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
-    empty = worlds.world([[], worlds.draw([0, 1, 2]), worlds.draw([3])], [worlds.draw([0])] * 3, norm="batch")
-    assert federate(worlds.method(name, **given), empty).status == "ok"
+    empty = simulations.simulation(
+        [[], simulations.draw([0, 1, 2]), simulations.draw([3])], [simulations.draw([0])] * 3, norm="batch"
+    )
+    assert federate(simulations.method(name, **given), empty).status == "ok"
 
 
 def test_feature_moments_are_sums_over_images():
-    world = worlds.ragged()
-    fed = everyone(world, 0)
+    simulation = simulations.ragged()
+    fed = everyone(simulation, 0)
     found = fed.measure(fed.replicate(fed.initial()), feature_moments)
-    for i, index in enumerate(world.data.train):
-        z = world.model.features(fed.initial(), world.data.batch(index).x).double()
+    for i, index in enumerate(simulation.data.train):
+        z = simulation.model.features(fed.initial(), simulation.data.batch(index).x).double()
         near(found.sums[i], z.sum(dim=0), 1e-4)
         near(found.squares[i], z.T @ z, 1e-4)

@@ -7,14 +7,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import simulations
 import torch
-import worlds
+from simulations import final
 from torch import nn
-from worlds import final
 
+from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.federation import Federation, Traffic
 from fedgrid.engine.loop import Loop
-from fedgrid.engine.method import At, Batch
 from fedgrid.engine.rounds import everyone, federate, participants
 from fedgrid.engine.stacked import Stacked
 from fedgrid.methods.common import banks
@@ -24,7 +24,7 @@ from fedgrid.methods.common.losses import model_contrast
 from fedgrid.methods.common.prototypes import aggregate, contrast
 from fedgrid.methods.fedccl import FedCCL
 from fedgrid.models.base import Network
-from fedgrid.tree import Bundle, leaves
+from fedgrid.tree import AttrDict, leaves
 
 TWO = torch.tensor([True, True])
 UNITS = torch.tensor([[0.6, 0.8], [1.0, 0.0]]).double()
@@ -65,23 +65,23 @@ def directions(*degrees):
 
 
 def at(model, server, **client):
-    return At(model, Bundle(server), Bundle(client), None)
+    return LossContext(model, AttrDict(server), AttrDict(client), None)
 
 
-def played(method, world):
+def played(method, simulation):
     """The state before the first round and after each, with the models as they left local training."""
     with torch.no_grad():
-        states = [method.setup(everyone(world, 0))]
-        for number in range(world.training.rounds):
-            ids = participants(world, number)
-            fed = Federation(world, ids, number, Traffic.none(world.data.clients, world.device))
+        states = [method.setup(everyone(simulation, 0))]
+        for number in range(simulation.training.rounds):
+            ids = participants(simulation, number)
+            fed = Federation(simulation, ids, number, Traffic.none(simulation.data.clients, simulation.device))
             states.append(states[-1].scatter(ids, method.round(fed, states[-1].gather(ids))))
     return states
 
 
-def traffic(name, world, **settings):
+def traffic(name, simulation, **settings):
     """Rounds, directions, clients and bytes."""
-    rows = federate(worlds.method(name, **settings), world).progress.record.rows
+    rows = federate(simulations.method(name, **settings), simulation).progress.record.rows
     return [(number, what, list(ids), list(sent)) for number, what, ids, sent in rows if what.startswith("bytes")]
 
 
@@ -94,57 +94,57 @@ def means_by_class(fed, theta, unit=False):
 # FedPCL
 
 SETS = torch.tensor([[[1.0, 0.0], [0.0, 1.0]], [[0.8, 0.6], [0.6, 0.8]]]).double()
-OF_ALL = Bundle(prototypes=SETS.mean(dim=0), known=TWO, sets=SETS, has=TWO.expand(2, 2))
+OF_ALL = AttrDict(prototypes=SETS.mean(dim=0), known=TWO, sets=SETS, has=TWO.expand(2, 2))
 NOBODY = {"sets": torch.zeros_like(SETS), "has": ~TWO.expand(2, 2)}
 
 
 def test_fedpcl_contrasts_with_the_mean_and_with_every_client():
     near(OF_ALL.prototypes, [[0.9, 0.3], [0.3, 0.9]])
-    method = worlds.method("fedpcl", temperature=0.5)
+    method = simulations.method("fedpcl", temperature=0.5)
     for z, y, value in zip(UNITS, LABELS, (0.820330, 1.463282), strict=True):
-        near(method.contrasts(z[None], y[None], Bundle(OF_ALL | NOBODY)), value)
-    near(method.contrasts(UNITS, LABELS, Bundle(OF_ALL | NOBODY)), 1.141806)
+        near(method.contrasts(z[None], y[None], AttrDict(OF_ALL | NOBODY)), value)
+    near(method.contrasts(UNITS, LABELS, AttrDict(OF_ALL | NOBODY)), 1.141806)
     near(method.contrasts(UNITS, LABELS, OF_ALL), 2.313533)
     for client, value in enumerate((1.519972, 0.823481)):
-        one = Bundle(OF_ALL | {"sets": SETS[client : client + 1], "has": TWO[None]})
+        one = AttrDict(OF_ALL | {"sets": SETS[client : client + 1], "has": TWO[None]})
         near(method.contrasts(UNITS, LABELS, one), 1.141806 + value)
 
 
 def test_fedpcl_without_the_positive():
-    method = worlds.method("fedpcl", temperature=0.5, exclude_positive=True)
+    method = simulations.method("fedpcl", temperature=0.5, exclude_positive=True)
     for z, y, value in zip(UNITS, LABELS, (0.24, 1.2), strict=True):
-        near(method.contrasts(z[None], y[None], Bundle(OF_ALL | NOBODY)), value)
-    near(method.contrasts(UNITS, LABELS, Bundle(OF_ALL | NOBODY)), 0.72)
+        near(method.contrasts(z[None], y[None], AttrDict(OF_ALL | NOBODY)), value)
+    near(method.contrasts(UNITS, LABELS, AttrDict(OF_ALL | NOBODY)), 0.72)
     near(method.contrasts(UNITS, LABELS, OF_ALL), 1.44)
 
 
 @pytest.mark.parametrize("exclude", [False, True])
 def test_fedpcl_limits(exclude):
     def value(given, tau=0.5):
-        return worlds.method("fedpcl", temperature=tau, exclude_positive=exclude).contrasts(UNITS, LABELS, given)
+        return simulations.method("fedpcl", temperature=tau, exclude_positive=exclude).contrasts(UNITS, LABELS, given)
 
-    one = Bundle(OF_ALL | {"sets": OF_ALL.prototypes[None], "has": TWO[None]})
-    near(value(one), 2 * value(Bundle(OF_ALL | NOBODY)), 1e-12)  # N = 1
-    near(value(Bundle(OF_ALL | {"sets": SETS.flip(0)})), value(OF_ALL), 1e-12)  # two clients swapped
-    equal = Bundle(OF_ALL | NOBODY | {"prototypes": torch.ones_like(SETS[0])})
+    one = AttrDict(OF_ALL | {"sets": OF_ALL.prototypes[None], "has": TWO[None]})
+    near(value(one), 2 * value(AttrDict(OF_ALL | NOBODY)), 1e-12)  # N = 1
+    near(value(AttrDict(OF_ALL | {"sets": SETS.flip(0)})), value(OF_ALL), 1e-12)  # two clients swapped
+    equal = AttrDict(OF_ALL | NOBODY | {"prototypes": torch.ones_like(SETS[0])})
     near(value(equal), math.log(1 if exclude else 2), 1e-12)
-    near(value(Bundle(OF_ALL | NOBODY), tau=1e9), math.log(1 if exclude else 2), 1e-6)
-    one_class = Bundle(OF_ALL | {"known": torch.tensor([True, False])})
+    near(value(AttrDict(OF_ALL | NOBODY), tau=1e9), math.log(1 if exclude else 2), 1e-6)
+    one_class = AttrDict(OF_ALL | {"known": torch.tensor([True, False])})
     near(value(one_class), 0.0, 0)  # nothing to compare with, and the other sample does not count
-    near(value(Bundle(OF_ALL | NOBODY | {"known": ~TWO})), 0.0, 0)
+    near(value(AttrDict(OF_ALL | NOBODY | {"known": ~TWO})), 0.0, 0)
 
 
 def test_fedpcl_fills_what_a_client_lacks_with_the_mean():
-    method = worlds.method("fedpcl", temperature=0.5)
-    lacking = Bundle(OF_ALL | {"has": torch.tensor([[True, False], [True, True]])})
+    method = simulations.method("fedpcl", temperature=0.5)
+    lacking = AttrDict(OF_ALL | {"has": torch.tensor([[True, False], [True, True]])})
     filled = SETS.clone()
     filled[0, 1] = OF_ALL.prototypes[1]
-    near(method.contrasts(UNITS, LABELS, lacking), method.contrasts(UNITS, LABELS, Bundle(OF_ALL | {"sets": filled})))
+    near(method.contrasts(UNITS, LABELS, lacking), method.contrasts(UNITS, LABELS, AttrDict(OF_ALL | {"sets": filled})))
 
 
 def test_fedpcl_predicts_the_nearest_of_its_own_prototypes():
     own = torch.tensor([[0.9, 0.1], [0.2, 0.3]]).double()
-    method, model, x = worlds.method("fedpcl"), Plane(), torch.tensor([[3.0, 4.0]]).double()
+    method, model, x = simulations.method("fedpcl"), Plane(), torch.tensor([[3.0, 4.0]]).double()
 
     def predicted(has):
         return method.predict(model.theta | {"own.means": own, "own.has": has}, x, at(model, {})).argmax().item()
@@ -157,16 +157,16 @@ def test_fedpcl_predicts_the_nearest_of_its_own_prototypes():
 
 
 def test_fedpcl_only_computes_means_in_the_first_round():
-    world = worlds.ragged(rounds=1, weight_decay=0.1)
-    state, start = final("fedpcl", world), world.model.initial(0)
+    simulation = simulations.ragged(rounds=1, weight_decay=0.1)
+    state, start = final("fedpcl", simulation), simulation.model.initial(0)
     assert all(torch.equal(t, start[name].expand_as(t)) for name, t in state.clients.theta.items())
     assert state.server.known.all() and (state.server.sets.norm(dim=2) <= 1 + 1e-6).all()
-    moved = final("fedpcl", world, with_ce=True).clients.theta["head.weight"]
+    moved = final("fedpcl", simulation, with_ce=True).clients.theta["head.weight"]
     assert not torch.equal(moved, start["head.weight"].expand_as(moved))
 
 
 def test_fedpcl_prototypes_count_each_client_once():
-    state = final("fedpcl", worlds.ragged())
+    state = final("fedpcl", simulations.ragged())
     present = state.server.has.double()
     mean = (state.server.sets * present.unsqueeze(2)).sum(dim=0) / present.sum(dim=0).unsqueeze(1)
     near(state.server.prototypes, mean, 1e-6)
@@ -174,20 +174,20 @@ def test_fedpcl_prototypes_count_each_client_once():
 
 def test_fedpcl_serves_each_client_its_own_prototypes():
     """Which differ from the global ones in what they predict."""
-    world = worlds.ragged(dtype="float64", lr=0.3)
-    method, fed = worlds.method("fedpcl", temperature=0.5), everyone(world, 3)
-    outcome = federate(method, world).progress
+    simulation = simulations.ragged(dtype="float64", lr=0.3)
+    method, fed = simulations.method("fedpcl", temperature=0.5), everyone(simulation, 3)
+    outcome = federate(method, simulation).progress
     state = outcome.state
     own = means_by_class(fed, state.clients.theta, unit=True)
     served = method.personal(fed, state)
     assert not any(torch.allclose(means, state.server.prototypes) for means in served["own.means"])
     assert torch.equal(served["own.has"], fed.counts > 0)
     correct = []
-    for i, index in enumerate(world.data.test):
+    for i, index in enumerate(simulation.data.test):
         for c, mean in own[i].items():
             near(served["own.means"][i, c], mean, 1e-12)
-        batch, classes = world.data.batch(index), sorted(own[i])
-        z = world.model.features({name: t[i] for name, t in state.clients.theta.items()}, batch.x)
+        batch, classes = simulation.data.batch(index), sorted(own[i])
+        z = simulation.model.features({name: t[i] for name, t in state.clients.theta.items()}, batch.x)
         far = torch.cdist(nn.functional.normalize(z, dim=1), torch.stack([own[i][c] for c in classes]))
         correct.append((torch.tensor(classes)[far.argmin(dim=1)] == batch.y).double().mean().item())
     found = {metric: values for number, metric, _, values in outcome.record.rows if number == 3}
@@ -195,10 +195,10 @@ def test_fedpcl_serves_each_client_its_own_prototypes():
 
 
 def test_fedpcl_remembers_the_sets_of_idle_clients():
-    world = worlds.ragged(participation=0.4, rounds=4)
-    states, fed = played(worlds.method("fedpcl"), world), everyone(world, 0)
+    simulation = simulations.ragged(participation=0.4, rounds=4)
+    states, fed = played(simulations.method("fedpcl"), simulation), everyone(simulation, 0)
     for t, (before, after) in enumerate(itertools.pairwise(states)):
-        active = torch.zeros(5, dtype=torch.bool).index_fill(0, participants(world, t), True)
+        active = torch.zeros(5, dtype=torch.bool).index_fill(0, participants(simulation, t), True)
         for name in ("sets", "has"):
             assert torch.equal(before.server[name][~active], after.server[name][~active])
         assert torch.equal(after.server.has[active], (fed.counts > 0)[active])
@@ -208,9 +208,9 @@ def test_fedpcl_remembers_the_sets_of_idle_clients():
 
 @pytest.mark.parametrize("with_ce", [False, True])
 def test_fedpcl_that_averages_takes_own_prototypes_under_the_average(with_ce):
-    world = worlds.ragged()
-    method, fed = worlds.method("fedpcl", average=True, with_ce=with_ce), everyone(world, 3)
-    state = played(method, world)[-1]
+    simulation = simulations.ragged()
+    method, fed = simulations.method("fedpcl", average=True, with_ce=with_ce), everyone(simulation, 3)
+    state = played(method, simulation)[-1]
     served = method.personal(fed, state)
     for name, t in state.server.theta.items():
         assert torch.equal(served[name], t.expand_as(served[name]))
@@ -223,7 +223,7 @@ def test_fedpcl_that_averages_takes_own_prototypes_under_the_average(with_ce):
         assert method.global_model(state) is state.server.theta
     else:
         assert method.global_model(state) is None
-    assert "own.means" not in worlds.method("fedpcl", average=True, readout="head").personal(fed, state)
+    assert "own.means" not in simulations.method("fedpcl", average=True, readout="head").personal(fed, state)
 
 
 # FedProc
@@ -236,7 +236,7 @@ def test_fedproc_contrast():
         near(contrast(z[None], y[None], CENTRES, TWO, 1.0)[0], value)
     model = Plane()
     for share in (1.0, 0.25, 0.0):
-        value = worlds.method("fedproc").loss(
+        value = simulations.method("fedproc").loss(
             model.theta, Batch(UNITS, LABELS), at(model, {"prototypes": CENTRES, "known": TWO, "share": share})
         )
         near(value, share * math.log(2) + (1 - share) * 0.485775)
@@ -246,7 +246,7 @@ def test_fedproc_contrast():
 def test_fedproc_moves_from_the_contrast_to_cross_entropy(t, total):
     for until, rounds, faster in ((100, 7, 1), (None, 100, 1), (50, 100, 2), (None, 50, 2)):
         fed = SimpleNamespace(round=t / faster, training=SimpleNamespace(rounds=rounds))
-        share = worlds.method("fedproc", until=until).share(fed)
+        share = simulations.method("fedproc", until=until).share(fed)
         near(share * 0.9 + (1 - share) * 0.485775, total)
 
 
@@ -256,10 +256,10 @@ def test_fedproc_centres_count_images():
 
 
 def test_fedproc_centres_are_means_of_directions():
-    world = worlds.ragged(rounds=1)
-    unit, plain = (final("fedproc", world, unit=unit).server.prototypes for unit in (True, False))
+    simulation = simulations.ragged(rounds=1)
+    unit, plain = (final("fedproc", simulation, unit=unit).server.prototypes for unit in (True, False))
     assert (unit.norm(dim=1) <= 1 + 1e-6).all() and not torch.allclose(unit, plain)
-    fed, state = everyone(world, 1), final("fedproc", worlds.ragged(rounds=1, local_epochs=0))
+    fed, state = everyone(simulation, 1), final("fedproc", simulations.ragged(rounds=1, local_epochs=0))
     z, y = (torch.cat(parts) for parts in zip(*fed.representations(fed.replicate(fed.initial())), strict=True))
     for c in range(10):
         near(state.server.prototypes[c], nn.functional.normalize(z[y == c]).mean(dim=0))
@@ -298,7 +298,7 @@ def test_fpl_contrasts_with_clusters_and_pulls_to_their_mean(z, tau, value, pull
     near(bank_contrast(z, LABELS[:1], CLUSTERS, held, tau), value, 1e-12 if value < 1e-6 else 1e-6)
     given = at(model, {"vectors": CLUSTERS, "held": held})
     for weights in ((1.0, 1.0), (0.0, 1.0), (1.0, 0.0), (0.5, 2.0)):
-        method = worlds.method("fpl", temperature=tau, contrast=weights[0], pull=weights[1])
+        method = simulations.method("fpl", temperature=tau, contrast=weights[0], pull=weights[1])
         expected = math.log(2) + weights[0] * value + weights[1] * pull
         near(method.loss(model.theta, Batch(z, LABELS[:1]), given), expected, 2e-6)
 
@@ -306,13 +306,15 @@ def test_fpl_contrasts_with_clusters_and_pulls_to_their_mean(z, tau, value, pull
 def test_fpl_leaves_samples_of_an_unknown_class_alone():
     model, z = Plane(), torch.tensor([[1.0, 1.0], [7.0, 3.0]]).double()
     given = at(model, {"vectors": CLUSTERS, "held": torch.tensor([[True, True], [False, False]])})
-    value = worlds.method("fpl", temperature=0.5).loss(model.theta, Batch(z, LABELS), given)
+    value = simulations.method("fpl", temperature=0.5).loss(model.theta, Batch(z, LABELS), given)
     near(value, math.log(2) + 0.25)  # no negative either, and the pull is that of the first sample alone
 
 
 def test_fpl_of_up_to_three_clients_is_the_plain_mean():
-    world = worlds.world([worlds.draw(range(6), start=30 * i) for i in range(3)], rounds=1, local_epochs=0)
-    state, fed = final("fpl", world), everyone(world, 1)
+    simulation = simulations.simulation(
+        [simulations.draw(range(6), start=30 * i) for i in range(3)], rounds=1, local_epochs=0
+    )
+    state, fed = final("fpl", simulation), everyone(simulation, 1)
     assert state.server.vectors.shape[1] == 1
     assert state.server.held.squeeze(1).tolist() == [True] * 6 + [False] * 4
     found = fed.representations(fed.replicate(fed.initial()))
@@ -321,17 +323,17 @@ def test_fpl_of_up_to_three_clients_is_the_plain_mean():
 
 
 def test_fpl_clusters_many_clients():
-    pairs = [worlds.draw([0, 1], start=25 * i) for i in range(12)]
-    state = final("fpl", worlds.world(pairs, rounds=1))
+    pairs = [simulations.draw([0, 1], start=25 * i) for i in range(12)]
+    state = final("fpl", simulations.simulation(pairs, rounds=1))
     numbers = state.server.held.sum(dim=1)
     assert (numbers[:2] >= 1).all() and (numbers[:2] <= 6).all() and (numbers[2:] == 0).all()
 
 
 def test_fpl_serves_the_means_of_finchs_clusters():
-    pairs = [worlds.draw([0, 1, 1], start=25 * i) for i in range(12)]
-    world = worlds.world(pairs, rounds=2, dtype="float64")
-    state = played(worlds.method("fpl"), world)[-1]
-    own = means_by_class(everyone(world, 2), state.trained)
+    pairs = [simulations.draw([0, 1, 1], start=25 * i) for i in range(12)]
+    simulation = simulations.simulation(pairs, rounds=2, dtype="float64")
+    state = played(simulations.method("fpl"), simulation)[-1]
+    own = means_by_class(everyone(simulation, 2), state.trained)
     for c in (0, 1):
         points = torch.stack([means[c] for means in own]).numpy()
         labels = partitions(points)[-1]
@@ -341,19 +343,23 @@ def test_fpl_serves_the_means_of_finchs_clusters():
 
 
 def test_fpl_with_a_class_that_one_client_holds():
-    clients = [worlds.draw([0, 1, 0, 1], start=30 * i) for i in range(5)] + [worlds.draw([0, 7, 7])]
-    world = worlds.world(clients, rounds=3)
-    states = played(worlds.method("fpl"), world)
+    clients = [simulations.draw([0, 1, 0, 1], start=30 * i) for i in range(5)] + [simulations.draw([0, 7, 7])]
+    simulation = simulations.simulation(clients, rounds=3)
+    states = played(simulations.method("fpl"), simulation)
     for state in states[1:]:
         assert state.server.held.sum(dim=1)[[2, 7]].tolist() == [0, 1]
-        mean = means_by_class(everyone(world, 3), state.trained)[5][7]
+        mean = means_by_class(everyone(simulation, 3), state.trained)[5][7]
         near(state.server.vectors[7, state.server.held[7]], mean[None], 1e-5)
         assert all(t.isfinite().all() for t in leaves(state.server))
 
 
 def test_fpl_without_its_losses_sends_what_fedavg_does():
-    world = worlds.ragged(participation=0.6)
-    assert traffic("fpl", world, contrast=0.0, pull=0.0) == traffic("fedavg", world) != traffic("fpl", world)
+    simulation = simulations.ragged(participation=0.6)
+    assert (
+        traffic("fpl", simulation, contrast=0.0, pull=0.0)
+        == traffic("fedavg", simulation)
+        != traffic("fpl", simulation)
+    )
 
 
 def test_fpl_keeps_the_clusters_of_a_class_that_nobody_brings():
@@ -409,7 +415,7 @@ def test_fedccl_objective_is_the_sum_of_three():
     given = at(model, {"vectors": bank[0], "held": bank[1], "prototypes": means, "known": known})
     for local, global_ in ((1.0, 1.0), (0.0, 1.0), (1.0, 0.0), (0.3, 2.0), (0.0, 0.0)):
         for reduction, times in (("mean", 1), ("sum", 2)):
-            method = worlds.method("fedccl", temperature=0.5, local=local, global_=global_, reduction=reduction)
+            method = simulations.method("fedccl", temperature=0.5, local=local, global_=global_, reduction=reduction)
             value = method.loss(model.theta, Batch(SAMPLES, LABELS), given)
             near(value, math.log(2) + times * (local * 0.206450 + global_ * 0.075892), 2e-6)
 
@@ -423,15 +429,19 @@ def test_fedccl_signals_of_five_points():
 
 
 def test_fedccl_of_few_images_a_class_is_the_averaged_one():
-    world = worlds.world([worlds.draw([i, i, i + 1, i + 1, i + 1], start=20 * i) for i in range(5)], dtype="float64")
-    plain, averaged = (final("fedccl", world, average_local=on) for on in (False, True))
+    simulation = simulations.simulation(
+        [simulations.draw([i, i, i + 1, i + 1, i + 1], start=20 * i) for i in range(5)], dtype="float64"
+    )
+    plain, averaged = (final("fedccl", simulation, average_local=on) for on in (False, True))
     for a, b in zip(leaves(plain.server), leaves(averaged.server), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
 
 
 def many(**training):
     """Two clients with up to eight images of a class."""
-    return worlds.world([worlds.draw([i, i + 1] * 8, start=10 * i) for i in range(2)], dtype="float64", **training)
+    return simulations.simulation(
+        [simulations.draw([i, i + 1] * 8, start=10 * i) for i in range(2)], dtype="float64", **training
+    )
 
 
 def test_fedccl_read_literally_is_the_averaged_one():
@@ -446,8 +456,8 @@ def test_fedccl_read_literally_is_the_averaged_one():
 
 @pytest.mark.parametrize("average_global", [False, True])
 def test_fedccl_global_signals_are_means_of_clusters_or_of_all(average_global):
-    six = [worlds.draw([0, 0, 0, 0, 0, 0, 0, 1], start=30 * i) for i in range(6)]
-    server = final("fedccl", worlds.world(six, dtype="float64"), average_global=average_global).server
+    six = [simulations.draw([0, 0, 0, 0, 0, 0, 0, 1], start=30 * i) for i in range(6)]
+    server = final("fedccl", simulations.simulation(six, dtype="float64"), average_global=average_global).server
     of_all = centres(server.vectors, server.held)
     of_clusters = centres(*padded([clustered(group) for group in listed(server.vectors, server.held)]))
     assert not torch.allclose(of_all[0][0], of_clusters[0][0])
@@ -457,24 +467,26 @@ def test_fedccl_global_signals_are_means_of_clusters_or_of_all(average_global):
 
 def test_fedccl_with_early_exit():
     points = directions(0, 4, 20, 25, 100, 106, 130, 133)
-    assert len(clustered(points, **worlds.method("fedccl").how)) == 2
-    assert len(clustered(points, **worlds.method("fedccl", early_exit=True).how)) == 4
+    assert len(clustered(points, **simulations.method("fedccl").how)) == 2
+    assert len(clustered(points, **simulations.method("fedccl", early_exit=True).how)) == 4
 
 
 def test_fedccl_that_stops_at_once_has_finchs_first_clusters():
     points = directions(0, 4, 20, 25, 100, 106, 130, 133)
-    method = worlds.method("fedccl", stop="first")
+    method = simulations.method("fedccl", stop="first")
     near(clustered(points, **method.how), points.unflatten(0, (4, 2)).mean(dim=1), 1e-12)
     for number in (1, 2, 3):
         near(clustered(points[::3][:number], **method.how), points[::3][:number].mean(dim=0, keepdim=True), 1e-12)
-    world = worlds.world([worlds.draw([i, i + 1] * 24, start=10 * i) for i in range(2)], dtype="float64", rounds=1)
-    (_, state), fed = played(method, world), everyone(world, 1)
+    simulation = simulations.simulation(
+        [simulations.draw([i, i + 1] * 24, start=10 * i) for i in range(2)], dtype="float64", rounds=1
+    )
+    (_, state), fed = played(method, simulation), everyone(simulation, 1)
     bank, found = listed(state.server.vectors, state.server.held), fed.representations(state.trained)
     for c in range(3):
         fine = np.concatenate([first_clusters(z[y == c].numpy()) for z, y in found if (y == c).any()])
         near(bank[c], fine, 1e-9)
         near(state.server.prototypes[c], first_clusters(fine).mean(axis=0), 1e-9)
-    assert state.server.held.sum() > final("fedccl", world).server.held.sum()
+    assert state.server.held.sum() > final("fedccl", simulation).server.held.sum()
 
 
 def first_clusters(points):
@@ -484,16 +496,16 @@ def first_clusters(points):
 
 
 def test_fedccl_of_one_client_that_averages_has_two_equal_contrasts():
-    world = worlds.world([worlds.draw([0, 1, 2] * 5)], dtype="float64")
+    simulation = simulations.simulation([simulations.draw([0, 1, 2] * 5)], dtype="float64")
     both = {"average_local": True, "average_global": True}
-    local, global_ = (final("fedccl", world, **both, local=a, global_=2 - a).server.theta for a in (2.0, 0.0))
+    local, global_ = (final("fedccl", simulation, **both, local=a, global_=2 - a).server.theta for a in (2.0, 0.0))
     for name, t in local.items():
         torch.testing.assert_close(t, global_[name], rtol=1e-10, atol=1e-10)
 
 
 def test_fedccl_has_at_most_half_as_many_signals_as_images():
-    world = many(rounds=1)
-    method, fed = worlds.method("fedccl"), everyone(world, 1)
+    simulation = many(rounds=1)
+    method, fed = simulations.method("fedccl"), everyone(simulation, 1)
     _, held = method.signals(fed, fed.replicate(fed.initial()))
     numbers = held.sum(dim=2).double()
     assert (numbers <= (fed.counts / 2).floor().clamp(min=1)).all() and ((numbers > 0) == (fed.counts > 0)).all()
@@ -540,7 +552,7 @@ def compared(previous):
 
 
 def test_fedssc_contrasts():
-    method = worlds.method("fedssc")
+    method = simulations.method("fedssc")
     own, context, batch = compared(torch.tensor(Z["previous"]).double())
     near(model_contrast(own["z"], batch.x, context, 0.5), 0.322094)
     near(method.with_shared(own["z"], batch.y, context.server), 0.390135)
@@ -563,42 +575,48 @@ def test_fedssc_contrasts():
     ],
 )
 def test_fedssc_weight_falls(t, weight, total):
-    ours = worlds.method("fedssc").weight(SimpleNamespace(round=t))
+    ours = simulations.method("fedssc").weight(SimpleNamespace(round=t))
     near(ours, weight)
     own, context, batch = compared(torch.tensor(Z["previous"]).double())
-    method = worlds.method("fedssc")
+    method = simulations.method("fedssc")
     pulls = 5 * model_contrast(own["z"], batch.x, context, 0.5), method.with_shared(own["z"], batch.y, context.server)
     near(1.2 + pulls[0] + ours * pulls[1], total)
-    assert worlds.method("fedssc", end=1.0).weight(SimpleNamespace(round=t)) == 1.0
+    assert simulations.method("fedssc", end=1.0).weight(SimpleNamespace(round=t)) == 1.0
 
 
 def test_fedssc_follows_its_schedule():
     """With a weight that falls to nothing after the first round, in which nothing is shared yet, it is MOON."""
-    world = worlds.world([worlds.draw([0] * 12 + [1] * 12), worlds.draw([1] * 11 + [2] * 13)], rounds=4)
-    moon = final("moon", world, mu=2.0, temperature=0.4).server.theta
+    simulation = simulations.simulation(
+        [simulations.draw([0] * 12 + [1] * 12), simulations.draw([1] * 11 + [2] * 13)], rounds=4
+    )
+    moon = final("moon", simulation, mu=2.0, temperature=0.4).server.theta
     for end, same in ((0.0, True), (1.0, False)):
-        ours = final("fedssc", world, mu_moon=2.0, temperature=0.4, end=end, decay=1).server
+        ours = final("fedssc", simulation, mu_moon=2.0, temperature=0.4, end=end, decay=1).server
         assert ours.known.any()
         assert all(torch.equal(t, moon[name]) for name, t in ours.theta.items()) == same
 
 
 def test_fedssc_without_the_shared_contrast_sends_what_moon_does():
-    world = worlds.ragged(participation=0.6)
-    assert traffic("fedssc", world, mu_glob=0.0) == traffic("moon", world) != traffic("fedssc", world, minimum=1)
+    simulation = simulations.ragged(participation=0.6)
+    assert (
+        traffic("fedssc", simulation, mu_glob=0.0)
+        == traffic("moon", simulation)
+        != traffic("fedssc", simulation, minimum=1)
+    )
 
 
 @pytest.mark.parametrize(("name", "weight"), [("moon", "mu"), ("fedssc", "mu_moon")])
 def test_models_compared_with_are_in_evaluation_mode(name, weight):
     """Batch norm takes the batch's statistics in what is trained, and its own in the other two."""
-    world = worlds.ragged(norm="batch", dropout=0.5, dtype="float64")
-    network, batch = world.model, world.data.batch(world.data.train[4])
+    simulation = simulations.ragged(norm="batch", dropout=0.5, dtype="float64")
+    network, batch = simulation.model, simulation.data.batch(simulation.data.train[4])
     theta, server, previous = (
         {k: t.double() + (0.1 + t.abs() if k in network.statistics else 0) for k, t in network.initial(seed).items()}
         for seed in range(3)
     )
     shared = {"prototypes": torch.zeros(10, 8).double(), "known": torch.zeros(10, dtype=torch.bool)}
     given = shared | {"theta": server, "weight": 1.0, "labels": 1.0}
-    method = worlds.method(name, **{weight: 3.0, "temperature": 0.4})
+    method = simulations.method(name, **{weight: 3.0, "temperature": 0.4})
     value = method.loss(theta, batch, at(network.learning(5), given, previous=previous))
     z = network.learning(5).features(theta, batch.x)
     near_, far = (nn.functional.cosine_similarity(z, network.features(t, batch.x)) / 0.4 for t in (server, previous))
@@ -621,10 +639,10 @@ def test_fedssc_with_the_rest_of_the_batch():
     near(expected["batch"][0], 0.972066)
     near(expected["batch-joint"][0], 0.274139)
     for negatives, values in expected.items():
-        method = worlds.method("fedssc", negatives=negatives)
-        near(method.with_shared(z, torch.tensor(y), Bundle(GIVEN)), np.mean(values))
+        method = simulations.method("fedssc", negatives=negatives)
+        near(method.with_shared(z, torch.tensor(y), AttrDict(GIVEN)), np.mean(values))
         # a single image with an unknown class has nothing of its class
-        unknown = Bundle(GIVEN | {"known": torch.tensor([True, False, True])})
+        unknown = AttrDict(GIVEN | {"known": torch.tensor([True, False, True])})
         near(method.with_shared(z[:1], torch.tensor(y[:1]), unknown), 0.0, 0)
 
 
@@ -638,7 +656,7 @@ def test_fedssc_draws_among_those_that_have_enough():
     offered = torch.tensor([[1, 1, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]]).bool()
     seen = []
     for seed in range(60):
-        one, two, all_ = (worlds.method("fedssc", shared=k).drawn(drawing(seed), offered) for k in (1, 2, None))
+        one, two, all_ = (simulations.method("fedssc", shared=k).drawn(drawing(seed), offered) for k in (1, 2, None))
         assert one.sum(dim=0).tolist() == [1, 1, 0] and two.sum(dim=0).tolist() == [2, 2, 0]
         assert (one <= two).all() and (two <= offered).all() and torch.equal(all_, offered)
         seen.append(one[:, 0].nonzero().item())
@@ -648,32 +666,32 @@ def test_fedssc_draws_among_those_that_have_enough():
 
 
 def test_fedssc_that_draws_more_than_there_are_averages_all():
-    world = worlds.world([worlds.draw([0] * 4 + [1] * 3, start=20 * i) for i in range(3)])
-    several, all_, one = (final("fedssc", world, minimum=3, shared=k) for k in (99, None, 1))
+    simulation = simulations.simulation([simulations.draw([0] * 4 + [1] * 3, start=20 * i) for i in range(3)])
+    several, all_, one = (final("fedssc", simulation, minimum=3, shared=k) for k in (99, None, 1))
     for a, b in zip(leaves(several.server), leaves(all_.server), strict=True):
         assert torch.equal(a, b)
     assert not torch.equal(one.server.prototypes, all_.server.prototypes)
-    *_, before, after = played(worlds.method("fedssc", minimum=3, shared=99), world)
-    own = means_by_class(everyone(world, 3), after.trained)
+    *_, before, after = played(simulations.method("fedssc", minimum=3, shared=99), simulation)
+    own = means_by_class(everyone(simulation, 3), after.trained)
     near(after.server.prototypes[1], torch.stack([means[1] for means in own]).mean(dim=0), 1e-5)
     assert not torch.equal(before.server.prototypes, after.server.prototypes)
 
 
 def test_fedssc_limits():
-    method = worlds.method("fedssc", temperature=1e9)
+    method = simulations.method("fedssc", temperature=1e9)
     own, context, batch = compared(torch.tensor(Z["previous"]).double())
     near(model_contrast(own["z"], batch.x, context, 1e9), math.log(2), 1e-6)
     near(method.with_shared(own["z"], batch.y, context.server), math.log(3), 1e-6)
-    equal = Bundle(GIVEN | {"prototypes": torch.ones_like(SHARED)})
-    near(worlds.method("fedssc").with_shared(own["z"], batch.y, equal), math.log(3), 1e-12)
-    two = Bundle(GIVEN | {"known": torch.tensor([True, True, False])})
+    equal = AttrDict(GIVEN | {"prototypes": torch.ones_like(SHARED)})
+    near(simulations.method("fedssc").with_shared(own["z"], batch.y, equal), math.log(3), 1e-12)
+    two = AttrDict(GIVEN | {"known": torch.tensor([True, True, False])})
     near(method.with_shared(own["z"], batch.y, two), math.log(2), 1e-6)
 
 
 def test_fedssc_shares_only_what_ten_images_stand_behind():
-    images = [worlds.draw([0] * 10 + [1] * 9), worlds.draw([0] * 3 + [2] * 12)]
-    world = worlds.world(images, rounds=1, local_epochs=0)
-    state, fed = final("fedssc", world), everyone(world, 1)
+    images = [simulations.draw([0] * 10 + [1] * 9), simulations.draw([0] * 3 + [2] * 12)]
+    simulation = simulations.simulation(images, rounds=1, local_epochs=0)
+    state, fed = final("fedssc", simulation), everyone(simulation, 1)
     assert state.server.known.nonzero().squeeze(1).tolist() == [0, 2]
     (z0, y0), (z1, y1) = fed.representations(fed.replicate(fed.initial()))
     near(state.server.prototypes[0], z0[y0 == 0].mean(dim=0))  # the only client with ten
@@ -681,18 +699,18 @@ def test_fedssc_shares_only_what_ten_images_stand_behind():
 
 
 def test_fedssc_changes_what_it_trains_once_classes_are_known():
-    world = worlds.world([worlds.draw([0] * 12 + [1] * 12), worlds.draw([1] * 11 + [2] * 13)])
-    ours, moon = (final("fedssc", world, mu_glob=weight).server.theta["head.weight"] for weight in (1.0, 0.0))
+    simulation = simulations.simulation([simulations.draw([0] * 12 + [1] * 12), simulations.draw([1] * 11 + [2] * 13)])
+    ours, moon = (final("fedssc", simulation, mu_glob=weight).server.theta["head.weight"] for weight in (1.0, 0.0))
     assert (ours - moon).abs().max() > 1e-4
 
 
 def test_fedssc_in_two_stages():
-    world = worlds.ragged(rounds=4)
-    contrasts_off = final("fedssc", world, head_rounds=2, mu_moon=0.0, mu_glob=0.0).server.theta
-    for name, t in world.model.initial(0).items():
+    simulation = simulations.ragged(rounds=4)
+    contrasts_off = final("fedssc", simulation, head_rounds=2, mu_moon=0.0, mu_glob=0.0).server.theta
+    for name, t in simulation.model.initial(0).items():
         assert torch.allclose(t, contrasts_off[name], atol=1e-6) == name.startswith("extractor")
-    method, states = worlds.method("fedssc", head_rounds=2, minimum=2), []
-    federate(method, world, tell=lambda progress, _: states.append(progress.state.server.theta))
+    method, states = simulations.method("fedssc", head_rounds=2, minimum=2), []
+    federate(method, simulation, tell=lambda progress, _: states.append(progress.state.server.theta))
     for t, (before, after) in enumerate(itertools.pairwise(states)):
         for name, old in before.items():
             if name.startswith("head") != (t >= 2):
@@ -707,13 +725,15 @@ def test_fedssc_in_two_stages():
 @pytest.mark.parametrize("executor", [Loop(), Stacked()])
 @pytest.mark.parametrize("norm", ["none", "batch"])
 def test_all_representations(executor, norm):
-    world = worlds.ragged(executor=executor, dtype="float64", augmentation="crop-flip", norm=norm, dropout=0.5)
-    fed = everyone(world, 2)
+    simulation = simulations.ragged(
+        executor=executor, dtype="float64", augmentation="crop-flip", norm=norm, dropout=0.5
+    )
+    fed = everyone(simulation, 2)
     theta = fed.replicate(fed.initial())
     theta = {name: t + torch.arange(5).double().reshape(-1, *[1] * (t.dim() - 1)) / 10 for name, t in theta.items()}
-    for i, (index, (z, y)) in enumerate(zip(world.data.train, fed.representations(theta), strict=True)):
-        images = world.data.batch(index)
-        near(z, world.model.features({name: t[i] for name, t in theta.items()}, images.x), 1e-9)
+    for i, (index, (z, y)) in enumerate(zip(simulation.data.train, fed.representations(theta), strict=True)):
+        images = simulation.data.batch(index)
+        near(z, simulation.model.features({name: t[i] for name, t in theta.items()}, images.x), 1e-9)
         assert torch.equal(y, images.y)
 
 
@@ -733,12 +753,12 @@ def test_bytes_are_those_of_the_vectors_that_there_are(monkeypatch, name, settin
     """M vectors at the server before the last round, M_i that a client sends in it."""
     signals, found = FedCCL.signals, []
     monkeypatch.setattr(FedCCL, "signals", lambda *a: found.append(signals(*a)) or found[-1])
-    world, states = worlds.ragged(clients=4, participation=0.5), []
+    simulation, states = simulations.ragged(clients=4, participation=0.5), []
     tell = lambda progress, _: states.append(progress.state.server)  # noqa: E731
-    rows = federate(worlds.method(name, **settings), world, tell=tell).progress.record.rows
-    before, theta = states[-2], sum(t.numel() for t in world.model.initial(0).values())
+    rows = federate(simulations.method(name, **settings), simulation, tell=tell).progress.record.rows
+    before, theta = states[-2], sum(t.numel() for t in simulation.model.initial(0).values())
     ((_, _, ids, up), (_, _, _, down)) = (row for row in rows if row[0] == 3 and row[1].startswith("bytes"))
-    counts, none, k = world.data.counts[ids], torch.zeros(1), world.model.width
+    counts, none, k = simulation.data.counts[ids], torch.zeros(1), simulation.model.width
     m, c = before.get("held", before.get("has", none)).sum(), before.get("known", none).sum()
     given = m * settings.get("local", 1.0) + c * settings.get("global_", 1.0)
     near(down, [4.0 * float(given * k + (0 if name == "fedpcl" else theta))] * len(ids), 0)
@@ -752,8 +772,10 @@ def test_bytes_are_those_of_the_vectors_that_there_are(monkeypatch, name, settin
 @pytest.mark.parametrize("name", METHODS)
 def test_a_class_that_is_out_of_a_round_is_remembered(name):
     """Two clients with classes of their own take turns: what is known of the idle one's classes stays."""
-    world = worlds.world([worlds.draw([0, 1] * 2), worlds.draw([5, 6] * 2)], participation=0.5, rounds=6)
-    state = final(name, world, **({"minimum": 1} if name == "fedssc" else {})).server
+    simulation = simulations.simulation(
+        [simulations.draw([0, 1] * 2), simulations.draw([5, 6] * 2)], participation=0.5, rounds=6
+    )
+    state = final(name, simulation, **({"minimum": 1} if name == "fedssc" else {})).server
     known = state["held"].any(dim=1) if "held" in state else state["known"]
     assert known.nonzero().squeeze(1).tolist() == [0, 1, 5, 6]
 

@@ -7,15 +7,15 @@ The names are those of the papers: w is the server's model, p_i a client's share
 
 import numpy as np
 import pytest
+import simulations
 import torch
-import worlds
 from torch import nn
 
 from fedgrid.engine.client_data import ClientData
-from fedgrid.engine.executor import Pass
-from fedgrid.engine.federation import World
 from fedgrid.engine.loop import Loop
 from fedgrid.engine.rounds import everyone, federate, participants
+from fedgrid.engine.simulation import Simulation
+from fedgrid.engine.task import LocalTask
 from fedgrid.models.base import Model
 from fedgrid.settings import Training
 from fedgrid.tree import leaves
@@ -106,32 +106,34 @@ class Clients:
         data = ClientData(images, labels, train, train, 3, 0 * one, one)
         usual = {"rounds": 2, "local_epochs": 2, "batch_size": 2, "lr": ETA, "dtype": "float64"}
         network = Linear(features=2).network((2, 2, 1), 3)
-        self.world = World(data, network, Training(**usual | training), Loop(), 0, torch.device("cpu"))
+        self.simulation = Simulation(data, network, Training(**usual | training), Loop(), 0, torch.device("cpu"))
         self.start = np.concatenate([t.double().numpy().ravel() for t in leaves(network.initial(0))])
-        self.rounds = range(self.world.training.rounds)
+        self.rounds = range(self.simulation.training.rounds)
 
     def everywhere(self, theta):
         return np.tile(theta, (len(self.ids), 1))
 
     def batches(self, i, t, epochs=None, **order):
         """The batches of client i in round t, as indices of images."""
-        world, size = self.world, self.world.training.batch_size
-        task = Pass(world.data, world.data.train, world.model, size, world.seed, t, [i], {}, {}, {}, **order)
-        epochs = range(world.training.local_epochs if epochs is None else epochs)
+        simulation, size = self.simulation, self.simulation.training.batch_size
+        task = LocalTask(
+            simulation.data, simulation.data.train, simulation.model, size, simulation.seed, t, [i], {}, {}, {}, **order
+        )
+        epochs = range(simulation.training.local_epochs if epochs is None else epochs)
         return [b.numpy() for e in epochs for b in task.order(i, e).split(size)]
 
     def drawn(self, t):
         """S_t."""
-        return participants(self.world, t).tolist()
+        return participants(self.simulation, t).tolist()
 
     def run(self, name, **settings):
-        method = worlds.method(name, **settings)
-        return method, federate(method, self.world).progress.state
+        method = simulations.method(name, **settings)
+        return method, federate(method, self.simulation).progress.state
 
     def personal(self, method, state):
         """The clients' models on receiving the server's message after the last round."""
         with torch.no_grad():
-            return method.personal(everyone(self.world, len(self.rounds)), state)
+            return method.personal(everyone(self.simulation, len(self.rounds)), state)
 
 
 def agree(ours, expected):
@@ -280,7 +282,7 @@ def test_pfedme(warm):
     agree(state.clients.personal, own)
     agree(c.personal(method, state), own)
     with torch.no_grad():
-        trained = method.round(everyone(c.world, 2), state).trained
+        trained = method.round(everyone(c.simulation, 2), state).trained
     agree(trained, np.array([local(w, c.batches(i, 2))[0] for i in c.ids]))
 
 
@@ -351,7 +353,7 @@ def test_fedamp(case, participation):
         for i in fresh:
             theta[i] = sgd(theta[i], c.batches(i, t), proximal(0.5, cloud[i]))
     method, state = c.run("fedamp", sigma=sigma, **settings)
-    xi = method.attention(everyone(c.world, 3), state).numpy()
+    xi = method.attention(everyone(c.simulation, 3), state).numpy()
     np.testing.assert_allclose(xi, attention(theta, fresh), rtol=0, atol=1e-12)
     assert (np.abs(xi[fresh, fresh]) < 1e-12).all() == (case == "capped")
     agree(state.server.models, theta)

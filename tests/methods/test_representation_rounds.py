@@ -11,12 +11,12 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+import simulations
 import torch
-import worlds
 from torch.nn.functional import cross_entropy, linear, relu
 
-from fedgrid.engine.executor import Pass
 from fedgrid.engine.rounds import everyone, federate, participants
+from fedgrid.engine.task import LocalTask
 from fedgrid.randomness import generator
 
 LABELS = [[0, 0, 1, 1, 2, 0, 1], [1, 2, 2, 3, 3], [6], [3, 0, 4, 4, 5, 5]]
@@ -31,24 +31,28 @@ class Clients:
 
     def __init__(self, participation, start=0, **training):
         usual = {"local_epochs": 2, "lr": ETA, "lr_schedule": "exponential", "lr_decay": DECAY, "momentum": MOMENTUM}
-        train = [worlds.draw(labels, start=100 * (i + start)) for i, labels in enumerate(LABELS)]
-        self.world = worlds.world(train, dtype="float64", participation=participation, **usual | training)
+        train = [simulations.draw(labels, start=100 * (i + start)) for i, labels in enumerate(LABELS)]
+        self.simulation = simulations.simulation(
+            train, dtype="float64", participation=participation, **usual | training
+        )
         self.ids, self.rounds = range(len(LABELS)), range(3)
-        self.start = {name: t.double() for name, t in self.world.model.initial(0).items()}
+        self.start = {name: t.double() for name, t in self.simulation.model.initial(0).items()}
         self.n = [np.bincount(labels, minlength=CLASSES) for labels in LABELS]
 
     def drawn(self, t):
         """S_t."""
-        return participants(self.world, t).tolist()
+        return participants(self.simulation, t).tolist()
 
     def images(self, b):
-        data = self.world.data
+        data = self.simulation.data
         return ((data.images[b].double() - data.centre) / data.spread).flatten(1), data.labels[b].tolist()
 
     def batches(self, i, t, epochs=None, stream="main"):
-        world, size = self.world, self.world.training.batch_size
-        task = Pass(world.data, world.data.train, world.model, size, 0, t, [i], {}, {}, {}, stream=stream)
-        epochs = range(world.training.local_epochs if epochs is None else epochs)
+        simulation, size = self.simulation, self.simulation.training.batch_size
+        task = LocalTask(
+            simulation.data, simulation.data.train, simulation.model, size, 0, t, [i], {}, {}, {}, stream=stream
+        )
+        epochs = range(simulation.training.local_epochs if epochs is None else epochs)
         return [b for e in epochs for b in task.order(i, e).split(size)]
 
     def z(self, theta, b):
@@ -59,7 +63,7 @@ class Clients:
 
     def own(self, theta, i):
         """Representations and labels of all images of a client, in numpy."""
-        z, y = self.z(theta, self.world.data.train[i])
+        z, y = self.z(theta, self.simulation.data.train[i])
         return z.numpy(), np.array(y)
 
     def mu(self, theta, i):
@@ -97,10 +101,10 @@ class Clients:
 
     def run(self, name, **settings):
         """State and record after the last round, and the models on receiving the server's message then."""
-        method = worlds.method(name, **settings)
-        progress = federate(method, self.world).progress
+        method = simulations.method(name, **settings)
+        progress = federate(method, self.simulation).progress
         with torch.no_grad():
-            personal = method.personal(everyone(self.world, len(self.rounds)), progress.state)
+            personal = method.personal(everyone(self.simulation, len(self.rounds)), progress.state)
         return progress.state, personal, progress.record
 
 
@@ -263,7 +267,7 @@ def test_fedcosr(case, participation):
 
     def blended(i):
         """Eqs. 7–9; as long as no training has given L, it is that of the own model and the received G."""
-        values = [float(value) for value in contrasts(*c.z(theta[i], c.world.data.train[i]))]
+        values = [float(value) for value in contrasts(*c.z(theta[i], c.simulation.data.train[i]))]
         regular = np.mean(values or [0.0]) if last[i] is None else last[i]
         tau = 0.0 if "local_aggregation" in without else np.exp(-gamma * regular)
         return theta[i] | {key: tau * theta[i][key] + (1 - tau) * w[key] for key in shared}

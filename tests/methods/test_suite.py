@@ -7,8 +7,8 @@ import tokenize
 from pathlib import Path
 
 import pytest
+import simulations
 import torch
-import worlds
 
 from fedgrid.engine.loop import Loop
 from fedgrid.engine.method import State
@@ -34,38 +34,52 @@ FORBIDDEN = (
 )
 
 EDGES = {
-    "a client without images": lambda: worlds.world([[], worlds.draw([0, 1, 2]), worlds.draw([3, 4, 5])]),
-    "a client with one image": lambda: worlds.world([worlds.draw([7]), worlds.draw([0, 1, 2, 3, 4])]),
-    "one class only": lambda: worlds.world([worlds.draw([3, 3, 3, 3, 3]), worlds.draw([5, 5, 5])]),
-    "tests without a class": lambda: worlds.world([worlds.draw([0, 1]), worlds.draw([3])], [worlds.draw([0]), [9]]),
-    "a client without tests": lambda: worlds.world([worlds.draw([0, 1]), worlds.draw([3])], [[], worlds.draw([3])]),
-    "a batch of one": lambda: worlds.world([worlds.draw(range(5)), worlds.draw(range(9))], batch_size=4),
-    "a batch larger than any client": lambda: worlds.ragged(batch_size=512),
-    "two clients": lambda: worlds.ragged(clients=2),
-    "one client": lambda: worlds.ragged(clients=1),
-    "identical clients": lambda: worlds.world([worlds.draw(range(6))] * 3),
-    "few participants": lambda: worlds.ragged(participation=0.3, rounds=6),
-    "more clients than images of a class": lambda: worlds.world([worlds.draw([i % 10], start=i) for i in range(25)]),
-    "batch norm": lambda: worlds.ragged(norm="batch"),
-    "batch norm and a batch of one": lambda: worlds.world([worlds.draw(range(5)), worlds.draw([3])], norm="batch"),
-    "no local epoch": lambda: worlds.ragged(local_epochs=0),
-    "adam": lambda: worlds.ragged(optimizer="adam", lr=0.003),
-    "momentum and decay": lambda: worlds.ragged(momentum=0.9, weight_decay=1e-4, lr=0.01),
-    "sparse evaluation": lambda: worlds.ragged(eval_every=2),
-    "a number of steps": lambda: worlds.ragged(local_steps=3),
+    "a client without images": lambda: simulations.simulation(
+        [[], simulations.draw([0, 1, 2]), simulations.draw([3, 4, 5])]
+    ),
+    "a client with one image": lambda: simulations.simulation(
+        [simulations.draw([7]), simulations.draw([0, 1, 2, 3, 4])]
+    ),
+    "one class only": lambda: simulations.simulation([simulations.draw([3, 3, 3, 3, 3]), simulations.draw([5, 5, 5])]),
+    "tests without a class": lambda: simulations.simulation(
+        [simulations.draw([0, 1]), simulations.draw([3])], [simulations.draw([0]), [9]]
+    ),
+    "a client without tests": lambda: simulations.simulation(
+        [simulations.draw([0, 1]), simulations.draw([3])], [[], simulations.draw([3])]
+    ),
+    "a batch of one": lambda: simulations.simulation(
+        [simulations.draw(range(5)), simulations.draw(range(9))], batch_size=4
+    ),
+    "a batch larger than any client": lambda: simulations.ragged(batch_size=512),
+    "two clients": lambda: simulations.ragged(clients=2),
+    "one client": lambda: simulations.ragged(clients=1),
+    "identical clients": lambda: simulations.simulation([simulations.draw(range(6))] * 3),
+    "few participants": lambda: simulations.ragged(participation=0.3, rounds=6),
+    "more clients than images of a class": lambda: simulations.simulation(
+        [simulations.draw([i % 10], start=i) for i in range(25)]
+    ),
+    "batch norm": lambda: simulations.ragged(norm="batch"),
+    "batch norm and a batch of one": lambda: simulations.simulation(
+        [simulations.draw(range(5)), simulations.draw([3])], norm="batch"
+    ),
+    "no local epoch": lambda: simulations.ragged(local_epochs=0),
+    "adam": lambda: simulations.ragged(optimizer="adam", lr=0.003),
+    "momentum and decay": lambda: simulations.ragged(momentum=0.9, weight_decay=1e-4, lr=0.01),
+    "sparse evaluation": lambda: simulations.ragged(eval_every=2),
+    "a number of steps": lambda: simulations.ragged(local_steps=3),
 }
 
 
 @pytest.mark.parametrize("edge", EDGES)
 def test_edge(method_name, edge):
-    world = EDGES[edge]()
-    outcome = worlds.run(method_name, world)
+    simulation = EDGES[edge]()
+    outcome = simulations.run(method_name, simulation)
     assert outcome.status == "ok"
-    assert outcome.progress.rounds == world.training.rounds
+    assert outcome.progress.rounds == simulation.training.rounds
     rows = outcome.progress.record.rows
     tested = {
         i
-        for i, (train, test) in enumerate(zip(world.data.train, world.data.test, strict=True))
+        for i, (train, test) in enumerate(zip(simulation.data.train, simulation.data.test, strict=True))
         if len(train) and len(test)
     }
     last = [set(clients) for round_, metric, clients, _ in rows if metric == "accuracy_personal"][-1]
@@ -77,7 +91,7 @@ def test_edge(method_name, edge):
 
 
 def test_two_runs_are_equal(method_name):
-    first, second = (worlds.run(method_name, worlds.ragged()).progress for _ in range(2))
+    first, second = (simulations.run(method_name, simulations.ragged()).progress for _ in range(2))
     assert first.record.rows == second.record.rows
     assert_equal_states(first.state, second.state)
 
@@ -90,13 +104,15 @@ SETTINGS = {"all": {}, "some": {"participation": 0.5}, "batch norm": {"norm": "b
 def test_clients_one_by_one_or_together(method_name, setting):
     """Both executors, in float64: any difference is the method's or the engine's fault."""
     training = {"dtype": "float64"} | SETTINGS[setting]
-    one_by_one = worlds.run(method_name, worlds.ragged(executor=Loop(), **training)).progress
-    together = worlds.run(method_name, worlds.ragged(executor=Stacked(), **training)).progress
+    one_by_one = simulations.run(method_name, simulations.ragged(executor=Loop(), **training)).progress
+    together = simulations.run(method_name, simulations.ragged(executor=Stacked(), **training)).progress
     assert_equal_states(one_by_one.state, together.state, rtol=1e-9, atol=1e-9)
 
 
 def test_a_seed_changes_the_result(method_name):
-    first, second = (worlds.run(method_name, worlds.ragged(seed=seed)).progress.record.rows for seed in (0, 1))
+    first, second = (
+        simulations.run(method_name, simulations.ragged(seed=seed)).progress.record.rows for seed in (0, 1)
+    )
     assert first != second
 
 
@@ -104,17 +120,17 @@ def test_a_seed_changes_the_result(method_name):
 @pytest.mark.parametrize("killed_after", [1, 2, 3])
 def test_a_resumed_run_is_the_uninterrupted_one(method_name, tmp_path, killed_after, participation):
     saving = Saving(tmp_path / "cell.checkpoint", "key", every=0.0)
-    method, world = worlds.method(method_name), worlds.ragged(rounds=4, participation=participation)
+    method, simulation = simulations.method(method_name), simulations.ragged(rounds=4, participation=participation)
 
     def kill(progress, remark):
         if progress.rounds == killed_after + 1:
-            raise worlds.Killed
+            raise simulations.Killed
 
-    with pytest.raises(worlds.Killed):
-        federate(method, world, saving, kill)
-    kept, _ = load_checkpoint(saving.file, "key", world.device)
+    with pytest.raises(simulations.Killed):
+        federate(method, simulation, saving, kill)
+    kept, _ = load_checkpoint(saving.file, "key", simulation.device)
     assert kept.rounds == killed_after
-    resumed, whole = federate(method, world, saving).progress, federate(method, world).progress
+    resumed, whole = federate(method, simulation, saving).progress, federate(method, simulation).progress
     assert resumed.record.rows == whole.record.rows
     assert_equal_states(resumed.state, whole.state)
 
@@ -123,9 +139,9 @@ def test_identities(method_name):
     cls = load("methods", method_name)
     for identity in cls.identities:
         kind = {} if identity.exact else {"dtype": "float64"}
-        world = worlds.ragged(clients=identity.clients, **kind | identity.training)
-        ours = models(cls(**identity.given), world, identity.models)
-        others = models(worlds.method(identity.other, **identity.other_given), world, identity.models)
+        simulation = simulations.ragged(clients=identity.clients, **kind | identity.training)
+        ours = models(cls(**identity.given), simulation, identity.models)
+        others = models(simulations.method(identity.other, **identity.other_given), simulation, identity.models)
         assert set(ours) == set(others)
         for name in ours:
             if identity.exact:
@@ -134,13 +150,13 @@ def test_identities(method_name):
                 torch.testing.assert_close(ours[name], others[name], rtol=1e-10, atol=1e-10, msg=str(identity))
 
 
-def models(method, world, kind):
+def models(method, simulation, kind):
     """The models that `method` ends with: personal ones of all clients, or the global one."""
-    state = federate(method, world).progress.state
+    state = federate(method, simulation).progress.state
     shared = method.global_model(state)
     if kind == "global":
         return shared
-    fed = everyone(world, world.training.rounds)
+    fed = everyone(simulation, simulation.training.rounds)
     with torch.no_grad():
         own = method.personal(fed, state)
     return fed.replicate(shared) if own is None else own
@@ -148,10 +164,10 @@ def models(method, world, kind):
 
 def test_it_learns(method_name):
     """One client with ten images: whatever a method does, its personal model gets better on them."""
-    world = worlds.world([worlds.draw(range(10))], rounds=60, lr=0.05, eval_every=60)
+    simulation = simulations.simulation([simulations.draw(range(10))], rounds=60, lr=0.05, eval_every=60)
     accuracies = [
         values
-        for _, metric, _, values in worlds.run(method_name, world).progress.record.rows
+        for _, metric, _, values in simulations.run(method_name, simulation).progress.record.rows
         if metric == "accuracy_personal"
     ]
     assert accuracies[-1][0] > accuracies[0][0] + 0.2
@@ -159,18 +175,20 @@ def test_it_learns(method_name):
 
 def test_traffic_is_what_the_method_says(method_name):
     """Bytes of the last round, in which all classes are known, are 4 × the numbers of its formulas."""
-    cls, world = load("methods", method_name), worlds.ragged()
-    rows = worlds.run(method_name, world).progress.record.rows
-    phi, pi = (sum(t.numel() for t in part(world.model.initial(0), name).values()) for name in ("extractor", "head"))
-    symbols = {"|θ|": phi + pi, "|φ|": phi, "|π|": pi, "k": world.model.width, "·": "*"}
-    assert (world.data.counts.sum(dim=0) > 0).all(), "this test needs a world with all classes"
+    cls, simulation = load("methods", method_name), simulations.ragged()
+    rows = simulations.run(method_name, simulation).progress.record.rows
+    phi, pi = (
+        sum(t.numel() for t in part(simulation.model.initial(0), name).values()) for name in ("extractor", "head")
+    )
+    symbols = {"|θ|": phi + pi, "|φ|": phi, "|π|": pi, "k": simulation.model.width, "·": "*"}
+    assert (simulation.data.counts.sum(dim=0) > 0).all(), "this test needs a simulation with all classes"
     for way, formula in (("up", cls.up), ("down", cls.down)):
         if "M" in formula:
             continue  # vectors whose number depends on the data: test_contrast counts them
-        ((_, _, clients, values),) = [row for row in rows if row[:2] == (world.training.rounds, f"bytes_{way}")]
+        ((_, _, clients, values),) = [row for row in rows if row[:2] == (simulation.training.rounds, f"bytes_{way}")]
         for client, value in zip(clients, values, strict=True):
-            own, numbers = int((world.data.counts[client] > 0).sum()), formula
-            for symbol, number in (symbols | {"|C_i|": own, "C": world.model.classes}).items():
+            own, numbers = int((simulation.data.counts[client] > 0).sum()), formula
+            for symbol, number in (symbols | {"|C_i|": own, "C": simulation.model.classes}).items():
                 numbers = numbers.replace(symbol, str(number))
             assert value == 4 * eval(numbers), (way, formula)
 

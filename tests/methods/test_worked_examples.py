@@ -2,17 +2,17 @@
 
 import numpy as np
 import pytest
+import simulations
 import torch
-import worlds
 from torch import nn
 
-from fedgrid.engine.method import At, Batch
+from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.rounds import federate
 from fedgrid.methods.common.heads import fit
 from fedgrid.methods.common.prototypes import aggregate
 from fedgrid.methods.common.quadratic import minimum_on_simplex
 from fedgrid.models.base import Network
-from fedgrid.tree import Bundle
+from fedgrid.tree import AttrDict
 
 BOTH = torch.tensor([True, True])
 
@@ -50,10 +50,10 @@ def test_prototypes_of_three_clients(counts, expected):
 )
 def test_fedproto_pulls_by_the_mean_square(prototypes, value, slope):
     z = torch.tensor([[2.0, 2.0], [1.0, 1.0]]).requires_grad_()
-    at = At(Plane(), Bundle(prototypes=torch.tensor(prototypes), known=BOTH), Bundle(), None)
+    at = LossContext(Plane(), AttrDict(prototypes=torch.tensor(prototypes), known=BOTH), AttrDict(), None)
     head = {"head.weight": torch.zeros(2, 2), "head.bias": torch.zeros(2)}
     pulled, free = (
-        worlds.method("fedproto", lam=lam).loss(head, Batch(z, torch.tensor([0, 1])), at) for lam in (1.0, 0.0)
+        simulations.method("fedproto", lam=lam).loss(head, Batch(z, torch.tensor([0, 1])), at) for lam in (1.0, 0.0)
     )
     near(pulled - free, value)
     near(torch.autograd.grad(pulled - free, z)[0], slope)
@@ -64,20 +64,22 @@ def test_fedproto_pulls_by_the_mean_square(prototypes, value, slope):
     [(EQUAL, [1.8, 1.0], 1), (COUNTED, [1.8, 1.0], 1), (EQUAL, [2.0, 1.5], 0), (COUNTED, [2.0, 1.5], 1)],
 )
 def test_fedproto_predicts_the_nearest_prototype(prototypes, z, predicted):
-    at = At(Plane(), Bundle(prototypes=torch.tensor(prototypes), known=BOTH), Bundle(), None)
+    at = LossContext(Plane(), AttrDict(prototypes=torch.tensor(prototypes), known=BOTH), AttrDict(), None)
     head = {"head.weight": torch.zeros(2, 2), "head.bias": torch.zeros(2)}
-    scores = worlds.method("fedproto").predict(head, torch.tensor([z]), at)
+    scores = simulations.method("fedproto").predict(head, torch.tensor([z]), at)
     assert scores.argmax(dim=1).item() == predicted
 
 
 def test_fedproto_never_predicts_a_class_that_nobody_has():
-    at = At(Plane(), Bundle(prototypes=torch.zeros(2, 2), known=torch.tensor([False, True])), Bundle(), None)
+    at = LossContext(
+        Plane(), AttrDict(prototypes=torch.zeros(2, 2), known=torch.tensor([False, True])), AttrDict(), None
+    )
     head = {"head.weight": torch.zeros(2, 2), "head.bias": torch.tensor([9.0, 0.0])}
-    assert worlds.method("fedproto").predict(head, torch.ones(1, 2), at).argmax(dim=1).item() == 1
-    scores = worlds.method("fedproto").predict(head, torch.full((1, 2), 3.0), at)
+    assert simulations.method("fedproto").predict(head, torch.ones(1, 2), at).argmax(dim=1).item() == 1
+    scores = simulations.method("fedproto").predict(head, torch.full((1, 2), 3.0), at)
     near(scores, [[-19.0, -18.0]])  # farther than the farthest known one, and not infinitely far
-    none = At(Plane(), Bundle(prototypes=torch.zeros(2, 2), known=~BOTH), Bundle(), None)
-    assert worlds.method("fedproto").predict(head, torch.ones(1, 2), none).argmax(dim=1).item() == 0  # by its head
+    none = LossContext(Plane(), AttrDict(prototypes=torch.zeros(2, 2), known=~BOTH), AttrDict(), None)
+    assert simulations.method("fedproto").predict(head, torch.ones(1, 2), none).argmax(dim=1).item() == 0  # by its head
 
 
 # FedPAC: three clients with 3, 3 and 4 representations
@@ -101,25 +103,25 @@ class Three:
 
 
 def found(chosen=(0, 1, 2)):
-    at = At(Plane(), Bundle(), Bundle(), None)
+    at = LossContext(Plane(), AttrDict(), AttrDict(), None)
     rows = [
-        worlds.method("fedpac").moments({}, Batch(torch.tensor(CLIENTS[i][0]), torch.tensor(CLIENTS[i][1])), at)
+        simulations.method("fedpac").moments({}, Batch(torch.tensor(CLIENTS[i][0]), torch.tensor(CLIENTS[i][1])), at)
         for i in chosen
     ]
-    return Bundle({name: torch.stack([row[name] for row in rows]) for name in rows[0]})
+    return AttrDict({name: torch.stack([row[name] for row in rows]) for name in rows[0]})
 
 
 def test_fedpac_combines_heads_as_in_the_worked_example():
-    near(worlds.method("fedpac", cutoff=0.0).weights(Three(), found()), ALPHA, 2e-6)
-    near(worlds.method("fedpac", cutoff=0.0, solver="cvxpy").weights(Three(), found()), ALPHA, 2e-4)
-    cut = worlds.method("fedpac", cutoff=0.1).weights(Three(), found())
+    near(simulations.method("fedpac", cutoff=0.0).weights(Three(), found()), ALPHA, 2e-6)
+    near(simulations.method("fedpac", cutoff=0.0, solver="cvxpy").weights(Three(), found()), ALPHA, 2e-4)
+    cut = simulations.method("fedpac", cutoff=0.1).weights(Three(), found())
     near(cut[2], [0.0, 0.0, 1.0])
 
 
 def test_fedpac_weighs_two_clients_in_closed_form():
     two = Three()
     two.counts = Three.counts[:2]
-    near(worlds.method("fedpac").weights(two, found((0, 1)))[0], [0.676471, 1 - 0.676471])
+    near(simulations.method("fedpac").weights(two, found((0, 1)))[0], [0.676471, 1 - 0.676471])
 
 
 def test_fedpac_objectives():
@@ -133,7 +135,7 @@ def test_fedpac_objectives():
 
 
 def test_a_client_alone_or_with_equals():
-    method, alone = worlds.method("fedpac"), Three()
+    method, alone = simulations.method("fedpac"), Three()
     alone.counts = Three.counts[:1]
     near(method.weights(alone, found((0,))), [[1.0]])
     alone.counts = Three.counts[[0, 0]]
@@ -205,6 +207,6 @@ def test_fedgh_trains_its_head_in_batches(size, row, bias):
 
 
 def test_fedgh_without_a_server_step_keeps_its_head():
-    world = worlds.ragged()
-    head = federate(worlds.method("fedgh", server_lr=0.0), world).progress.state.server.head
-    assert all(torch.equal(head[name], t) for name, t in world.model.initial(0).items() if name in head)
+    simulation = simulations.ragged()
+    head = federate(simulations.method("fedgh", server_lr=0.0), simulation).progress.state.server.head
+    assert all(torch.equal(head[name], t) for name, t in simulation.model.initial(0).items() if name in head)

@@ -11,7 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from fedgrid.data.base import Form, Labels
+from fedgrid.data.common.images import DatasetInfo
+from fedgrid.data.common.store import Labels
 from fedgrid.errors import UserError
 from fedgrid.jobs.prepare import build_data
 from fedgrid.loading import load, names
@@ -275,9 +276,9 @@ def test_impossible_requests_fail_at_once(kind, given_, words):
     ],
 )
 def test_impossible_plans_fail_before_anything_is_built(kind, given_, words):
-    form = Form({"train": 1797, "test": 0}, (8, 8, 1), tuple("0123456789"))
+    info = DatasetInfo({"train": 1797, "test": 0}, (8, 8, 1), tuple("0123456789"))
     with pytest.raises(UserError, match=words):
-        load("partition", kind)(**given_).plan(form, [0])
+        load("partition", kind)(**given_).plan(info, [0])
 
 
 def test_a_client_with_one_image_trains_on_it():

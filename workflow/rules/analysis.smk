@@ -2,59 +2,63 @@
 from itertools import product
 from pathlib import Path
 
-OUT = STUDY.folder
-DRAWN = drawing.figures(STUDY)
-FIGURES = expand(f"{OUT}/figures/{{figure}}.svg", figure=DRAWN)
+FIGURES = expand(f"{OUT}/figures/{{figure}}.svg", figure=RUN.drawings)
+
+
+# Its name covers the study and the code that draws: where either is another one, everything below is made anew.
+rule manifest:
+    input:
+        ancient(list(map(str, RUN.cell_targets))),
+    output:
+        RUN.manifest,
+    log:
+        f"{OUT}/logs/manifest.log",
+    params:
+        plan=RUN.file,
+    shell:
+        "job {log:q} fedgrid.jobs.manifest {params.plan:q} {output:q}"
 
 
 rule results:
     input:
-        cells=RUN.waited,
+        cells=RUN.cell_targets,
         manifest=RUN.manifest,
-        analysis=RUN.analysis,
     output:
         f"{OUT}/results.parquet",
     log:
         f"{OUT}/logs/results.log",
-    conda:
-        "../envs/fedgrid.yaml"
     shell:
-        "logged {log:q} python -m fedgrid.analysis.collect {input.manifest:q} {output:q}"
+        "job {log:q} fedgrid.analysis.collect {input.manifest:q} {output:q}"
 
 
 rule tables:
     input:
         results=f"{OUT}/results.parquet",
-        analysis=RUN.analysis,
+        manifest=RUN.manifest,
     output:
         [f"{OUT}/tables/{name}.{kind}" for name, kind in product(["accuracy", "costs"], ["csv", "md", "tex", "html"])],
     log:
         f"{OUT}/logs/tables.log",
-    conda:
-        "../envs/fedgrid.yaml"
     params:
         folder=lambda wildcards, output: Path(output[0]).parent,
     shell:
-        "logged {log:q} python -m fedgrid.analysis.tables {input.results:q} {params.folder:q}"
+        "job {log:q} fedgrid.analysis.tables {input.results:q} {params.folder:q}"
 
 
 rule figure:
     input:
-        source=lambda wildcards: DRAWN[wildcards.figure][1],
+        source=lambda w: RUN.drawings[w.figure].source,
         manifest=RUN.manifest,
-        analysis=RUN.analysis,
     output:
         multiext(f"{OUT}/figures/{{figure}}", ".svg", ".pdf", ".txt"),
     log:
         f"{OUT}/logs/{{figure}}.log",
-    conda:
-        "../envs/fedgrid.yaml"
     params:
-        kind=lambda wildcards: DRAWN[wildcards.figure][0],
-        options=lambda wildcards: [f"--{name}={value}" for name, value in DRAWN[wildcards.figure][2].items()],
+        kind=lambda w: RUN.drawings[w.figure].kind,
+        options=lambda w: [f"--{name}={value}" for name, value in RUN.drawings[w.figure].options.items()],
         stem=lambda wildcards, output: Path(output[0]).with_suffix(""),
     shell:
-        "logged {log:q} python -m fedgrid.analysis.figures {params.kind} {input.source:q} {params.stem:q} {params.options:q}"
+        "job {log:q} fedgrid.analysis.figures {params.kind} {input.source:q} {params.stem:q} {params.options:q}"
 
 
 rule report:
@@ -62,16 +66,14 @@ rule report:
         results=f"{OUT}/results.parquet",
         tables=f"{OUT}/tables/accuracy.html",
         figures=FIGURES,
-        analysis=RUN.analysis,
+        manifest=RUN.manifest,
     output:
         f"{OUT}/report.html",
     log:
         f"{OUT}/logs/report.log",
-    conda:
-        "../envs/fedgrid.yaml"
     params:
         tables=lambda wildcards, input: Path(input.tables).parent,
-        configfile=workflow.configfiles[-1],
+        configfile=RUN.plan.configfile,
     shell:
-        "logged {log:q} python -m fedgrid.analysis.report {input.results:q} {output:q} --tables {params.tables:q}"
+        "job {log:q} fedgrid.analysis.report {input.results:q} {output:q} --tables {params.tables:q}"
         " --figures {input.figures:q} --configfile {params.configfile:q}"

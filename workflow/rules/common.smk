@@ -1,23 +1,30 @@
-# The study, planned once: which cells there are and where each is kept. No mathematics here.
-from fedgrid.grid import estimates, drawing
-from fedgrid.run import invocation, packs
-from fedgrid.grid.identity import canonical
+# The plan of the run: which cells there are and where each is kept. No mathematics here.
+import sys
+from shlex import quote
 
-# a cluster's executor counts jobs, the local one cores
-SUBMITS = workflow.nodes is not None
-RUN = invocation.planned(config, workflow.configfiles, workflow.basedir, SUBMITS, begins=workflow.is_main_process)
-STUDY, STORE, COMPUTE, GPU = RUN.study, RUN.study.store, RUN.compute, RUN.gpus_per_job
-DATA = {data.key: data for data in STUDY.kept}
-SPLITS = {(split.key, str(split.seed)): split for split in STUDY.splits}
-CELLS = STUDY.by_key
-if RUN.places and not SUBMITS and "gpu" not in workflow.global_resources:
-    workflow.register_resource("gpu", RUN.places)  # or cells would hold cores while they wait for cards
-shell.prefix(RUN.prefix)
+from fedgrid.run import adapter, invocation, packs
+
+RUN = invocation.invocation(config, adapter.configfiles(workflow), workflow.basedir, adapter.submits(workflow))
+STUDY, OUT, STORE, COMPUTE, GPU = RUN.study, RUN.study.folder, RUN.study.store, RUN.compute, RUN.gpus_per_job
+if not RUN.submits:
+    adapter.offer_gpus(workflow, RUN.gpu_slots)
+# Jobs run with the interpreter that runs Snakemake, activated or not, and with the code that the run began with.
+TREE = f"${{{CODE}:-{quote(str(Path(workflow.basedir).resolve()))}}}"
+JOB = f'PYTHON={quote(sys.executable)} OMP_NUM_THREADS={COMPUTE.threads} bash "{TREE}/workflow/scripts/job.sh" "$@"'
+shell.prefix(f"job() {{ {JOB}; }}; ".replace("{", "{{").replace("}", "}}"))  # Snakemake formats it
 
 
 def unless_built(built, *inputs):
     """The inputs of a keyed file: none once it is there, for then nothing that happens to them can make it stale."""
     return [] if built else list(inputs)
+
+
+def cell_of(w):
+    return STUDY.by_key[w.key]
+
+
+def partition_of(w):
+    return STUDY.partitions[w.key, int(w.seed)]
 
 
 wildcard_constraints:

@@ -3,7 +3,7 @@
 
 rule train:
     input:
-        lambda w: unless_built(CELLS[w.key].done, *CELLS[w.key].needs),
+        lambda w: unless_built(cell_of(w).done, *cell_of(w).needs),
     output:
         multiext(
             f"{STORE}/cells/{{method}}/{{data}}/{{heterogeneity}}/s{{seed}}-{{key}}",
@@ -12,42 +12,39 @@ rule train:
         ),
     log:
         f"{STORE}/logs/cells/{{method}}/{{data}}/{{heterogeneity}}/s{{seed}}-{{key}}.log",
-    conda:
-        "../envs/fedgrid.yaml"
-    threads: COMPUTE["threads"]
+    threads: COMPUTE.threads
     resources:
-        mem_mb=lambda w, attempt: estimates.request([CELLS[w.key]], STUDY).again(attempt).memory,
-        runtime=lambda w, attempt: estimates.request([CELLS[w.key]], STUDY).again(attempt).minutes,
+        mem_mb=lambda w, attempt: RUN.request([cell_of(w)], attempt).memory,
+        runtime=lambda w, attempt: RUN.request([cell_of(w)], attempt).minutes,
         gpu=GPU,
     params:
-        arguments=lambda w: CELLS[w.key].arguments(COMPUTE),
+        plan=RUN.file,
     shell:
-        "logged {log:q} cell {params.arguments:q}"
+        "WARM=1 job {log:q} fedgrid.jobs.cell {params.plan:q} {wildcards.key}"
 
 
 rule pack:
     input:
-        lambda w: packs.read(STORE, w.key)["needs"],
+        lambda w: sorted({file for cell in RUN.pack(w.key) for file in cell.needs}),
     output:
         f"{STORE}/packs/{{key}}.done",
     log:
         f"{STORE}/logs/packs/{{key}}.log",
-    conda:
-        "../envs/fedgrid.yaml"
-    threads: COMPUTE["threads"] * COMPUTE["gpu_share"]
+    threads: COMPUTE.threads * COMPUTE.gpu_share
     resources:
-        mem_mb=lambda w, attempt: packs.asked(STORE, w.key).again(attempt).memory,
-        runtime=lambda w, attempt: packs.asked(STORE, w.key).again(attempt).minutes,
+        mem_mb=lambda w, attempt: RUN.request(RUN.pack(w.key), attempt).memory,
+        runtime=lambda w, attempt: RUN.request(RUN.pack(w.key), attempt).minutes,
         gpu=GPU,
     params:
-        plan=lambda w: packs.file(STORE, w.key),
+        plan=RUN.file,
     shell:
-        "logged {log:q} python -m fedgrid.jobs.pack {params.plan:q} {output:q} --threads {threads}"
+        "job {log:q} fedgrid.jobs.pack {params.plan:q} {wildcards.key} {output:q} --threads {threads}"
 
 
 # Hooks do not run on a cluster's nodes: there, and wherever no server listens, each cell is a plain process.
 onstart:
-    workflow.config_settings.configfiles = RUN.begin()
+    RUN.begin()
+    adapter.forget_configfiles(workflow)
 
 
 onsuccess:

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fedgrid.analysis.command import run
 from fedgrid.analysis.results import CELL, ROW
+from fedgrid.command import run
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata, replacing
 

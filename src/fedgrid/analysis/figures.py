@@ -6,11 +6,11 @@ from pathlib import Path
 
 from fedgrid.analysis.ablation import ablation
 from fedgrid.analysis.bubbles import bubbles
-from fedgrid.analysis.command import run
 from fedgrid.analysis.curves import curves
 from fedgrid.analysis.results import load
 from fedgrid.analysis.shares import shares
 from fedgrid.analysis.style import drawing, save
+from fedgrid.command import run
 
 
 def draw_curves(source: Path, out_stem: Path, data: str) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 from markupsafe import Markup
 
 from fedgrid.analysis import captions
-from fedgrid.analysis.command import run
 from fedgrid.analysis.layout import templates
 from fedgrid.analysis.results import WAITING, Results, load
+from fedgrid.command import run
 from fedgrid.errors import UserError
 from fedgrid.files import write_text
 

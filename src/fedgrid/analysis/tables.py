@@ -8,11 +8,11 @@ from typing import Any
 import pandas as pd
 
 from fedgrid.analysis import captions
-from fedgrid.analysis.command import run
 from fedgrid.analysis.costs import costs, costs_grid
 from fedgrid.analysis.layout import DASH, Entry, Grid, html, latex, letter, markdown
 from fedgrid.analysis.results import ROW, WAITING, Results, load
 from fedgrid.analysis.scores import NOTHING_YET, SCORED, cell_scores, summary
+from fedgrid.command import run
 from fedgrid.files import write_text
 
 

@@ -5,7 +5,17 @@ import os
 import sys
 
 import fedgrid
-from fedgrid.cli import documentation, listing, partial_report, partitions, single_cell, status, studies, template
+from fedgrid.cli import (
+    documentation,
+    explain,
+    listing,
+    partial_report,
+    partitions,
+    single_cell,
+    status,
+    studies,
+    template,
+)
 from fedgrid.cli.parsing import Parser
 from fedgrid.errors import UserError, complain
 
@@ -25,7 +35,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = Parser(prog="fedgrid", description=fedgrid.__doc__, epilog=EXAMPLES, formatter_class=form)
     parser.add_argument("--version", action="version", version=f"fedgrid {fedgrid.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
-    for module in (listing, studies, status, partial_report, single_cell, partitions, template, documentation):
+    for module in (listing, studies, status, explain, partial_report, single_cell, partitions, template, documentation):
         module.add_commands(commands)
     try:
         arguments = parser.parse_args(argv)

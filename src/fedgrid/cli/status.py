@@ -7,11 +7,11 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from fedgrid.cli.finding import the_cell
 from fedgrid.cli.parsing import with_examples
 from fedgrid.cli.studies import add_configfile, read_study
 from fedgrid.errors import UserError
-from fedgrid.grid.cells import Cell
-from fedgrid.grid.study import Study
+from fedgrid.grid.planned import Cell, Study
 from fedgrid.run import states
 from fedgrid.run.lock import StoreLock
 from fedgrid.run.states import MARKS
@@ -51,25 +51,25 @@ def _status(arguments: argparse.Namespace) -> int:
 def _lines(study: Study, found: dict[str, states.State]) -> list[str]:
     columns = list(dict.fromkeys(map(_column, study.cells)))
     heads = [" ".join(column) for column in columns]
-    width = max(len(method.label) for method in study.methods)
+    width = max(len(row.label) for row in study.rows)
     lines = ["  ".join([" " * width, *heads])]
     marks: dict[tuple[str, ...], str] = {}
     for cell in study.cells:
-        place = (cell.method.label, *_column(cell))
+        place = (cell.row.label, *_column(cell))
         marks[place] = marks.get(place, "") + MARKS[found[cell.key].name]
-    for method in study.methods:
-        row = [f"{marks[method.label, *column]:{len(head)}}" for column, head in zip(columns, heads, strict=True)]
-        lines.append("  ".join([f"{method.label:{width}}", *row]))
+    for label in (row.label for row in study.rows):
+        signs = [f"{marks[label, *column]:{len(head)}}" for column, head in zip(columns, heads, strict=True)]
+        lines.append("  ".join([f"{label:{width}}", *signs]))
     counts = Counter(state.name for state in found.values())
     lines.append(", ".join(f"{MARKS[name]} {counts[name]} {name}" for name in MARKS))
     lines += _times(study, found)
     running = [cell for key, cell in study.by_key.items() if found[key].name == "running"]
-    lines += [f"▶ {states.named(cell)}: {found[cell.key].remark}" for cell in running]
+    lines += [f"▶ {cell.words}: {found[cell.key].remark}" for cell in running]
     return lines + states.failures(study, found)
 
 
 def _column(cell: Cell) -> tuple[str, str]:
-    return cell.split.data.label, cell.heterogeneity
+    return cell.partition.data.label, cell.heterogeneity
 
 
 def _times(study: Study, found: dict[str, states.State]) -> list[str]:
@@ -97,9 +97,9 @@ def _logs(arguments: argparse.Namespace) -> int:
     study = read_study(arguments.configfile)
     log = _of_another_study(study, arguments.words)
     if log is None:
-        cell = _meant(study, arguments.words)
+        cell = the_cell(study, arguments.words, "logs")
         found, log = states.read(study)[cell.key], cell.log
-        print(f"{states.named(cell)}: {found.name}{f', {found.remark}' if found.remark else ''}")
+        print(f"{cell.words}: {found.name}{f', {found.remark}' if found.remark else ''}")
     print(f"log: {log}")
     try:
         said = log.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -117,21 +117,3 @@ def _of_another_study(study: Study, words: list[str]) -> Path | None:
     found = list(study.store.glob(f"logs/cells/**/s*-{words[0]}*.log"))
     ours = any(cell.key.startswith(words[0]) for cell in study.cells)
     return found[0] if len(found) == 1 and not ours else None
-
-
-def _meant(study: Study, words: list[str]) -> Cell:
-    """The one cell to which all the words belong; UserError where there is none, or more than one."""
-    fitting = [cell for cell in study.by_key.values() if all(_fits(word, cell) for word in words)]
-    if len(fitting) == 1:
-        return fitting[0]
-    text = " ".join(words)
-    if not fitting:
-        raise UserError(f"logs: no cell of {study.name} fits '{text}'; fedgrid plan --cells lists them")
-    examples = "; ".join(f"{cell.key[:8]} ({states.named(cell)})" for cell in fitting[:3])
-    raise UserError(f"logs: {len(fitting)} cells of {study.name} fit '{text}': say more, such as {examples}")
-
-
-def _fits(word: str, cell: Cell) -> bool:
-    named = (cell.method.label, cell.method.variant.name, *_column(cell), f"s{cell.seed}", str(cell.seed))
-    key = len(word) >= 4 and cell.key.startswith(word)  # fewer digits may be a seed
-    return word in named or key or Path(word).name in (cell.file.name, cell.log.name)

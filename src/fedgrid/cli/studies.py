@@ -9,16 +9,18 @@ from pathlib import Path
 
 from fedgrid.cli.parsing import with_examples
 from fedgrid.errors import UserError
-from fedgrid.grid import manifest
-from fedgrid.grid.study import Study, read, resolved
+from fedgrid.grid import manifest, plan
+from fedgrid.grid.planned import Study
+from fedgrid.grid.study import read, resolved
 from fedgrid.run.lock import StoreLock
 
 DEFAULT = Path("config/study.yaml")
-KEPT = (
+STORED = (
     *("cells/**/*.parquet", "partitions/**/*.parquet", "partitions/**/*.json"),
     *("data/*/*.parquet", "features/*/*.parquet", "checkpoints/*", "status/*.json", "**/.*.tmp"),
 )
-OF_RUNS = ("packs/*", "code/*")
+"Files of the store that some study may need."
+OF_A_RUN = ("packs/*", "code/*")
 "What only a run needs that is at work."
 
 
@@ -31,7 +33,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     text = "list the files of the store that no study needs, and delete them if asked"
     prune = with_examples(commands, "prune", text, "fedgrid prune\nfedgrid prune --configfile config/*.yaml --delete")
     prune.add_argument(
-        "--configfile", type=Path, nargs="*", default=[], help="studies to keep beside those planned last"
+        "--configfile", type=Path, nargs="*", default=[], help="studies to keep beside those that were run"
     )
     prune.add_argument("--results", type=Path, default=Path("results"), help="default: results")
     prune.add_argument("--delete", action="store_true", help="delete them")
@@ -53,10 +55,10 @@ def _plan(arguments: argparse.Namespace) -> int:
     study = read_study(arguments.configfile)
     cells = study.by_key
     cached = {key for key, cell in cells.items() if cell.done}
-    width = max(len(method.label) for method in study.methods)
-    for method in study.methods:
-        keys = {cell.key for cell in study.cells if cell.method.label == method.label}
-        print(f"{method.label:{width}}  {len(keys & cached):4} cached  {len(keys - cached):4} to run")
+    width = max(len(row.label) for row in study.rows)
+    for row in study.rows:
+        keys = {cell.key for cell in study.cells if cell.row.label == row.label}
+        print(f"{row.label:{width}}  {len(keys & cached):4} cached  {len(keys - cached):4} to run")
     if arguments.cells:
         print("\n".join(f"{'cached' if key in cached else 'to run'}  {cell.file}" for key, cell in cells.items()))
     print(f"{study.name}: {len(cells)} cells, {len(cached)} cached, {len(cells) - len(cached)} to run")
@@ -68,9 +70,11 @@ def _prune(arguments: argparse.Namespace) -> int:
     if not store.is_dir():
         raise UserError(f"--results: there is no store in {arguments.results}")
     needed = _needed(arguments)
-    patterns = KEPT if StoreLock(store).holder() else KEPT + OF_RUNS
-    kept = sorted({file for pattern in patterns for file in store.glob(pattern)})
-    stale = [file for file in kept if not _keys(file) & needed and not _being_written(file)]
+    patterns = STORED if StoreLock(store).holder() else STORED + OF_A_RUN
+    found = sorted({file for pattern in patterns for file in store.glob(pattern)})
+    stale = [file for file in found if not _keys(file) & needed and not _being_written(file)]
+    plans = sorted(store.glob("plans/*.json"))
+    stale += [file for file in plans if file not in _latest_plans(store)]
     size = sum(part.stat().st_size for file in stale for part in (file, *file.rglob("*")) if part.is_file())
     for file in stale:
         print(f"{'deleted' if arguments.delete else 'not needed'}  {file}")
@@ -79,15 +83,23 @@ def _prune(arguments: argparse.Namespace) -> int:
         elif arguments.delete:
             file.unlink()
     hint = "" if arguments.delete or not stale else "; delete them with fedgrid prune --delete"
-    print(f"{len(stale)} of {len(kept)} files, {size / 1e6:.1f} MB{hint}")
+    print(f"{len(stale)} of {len(found) + len(plans)} files, {size / 1e6:.1f} MB{hint}")
     return 0
 
 
 def _needed(arguments: argparse.Namespace) -> set[str]:
-    """Keys that some study needs: those planned last in this results folder, and those named."""
-    contents = [json.loads(f.read_text(encoding="utf-8")) for f in arguments.results.glob("*/manifest.json")]
-    contents += [manifest.content(read_study(file)) for file in arguments.configfile]
+    """Keys that some study needs: those of its tables and of its latest run in this results folder, and those named."""
+    contents = [json.loads(f.read_text(encoding="utf-8")) for f in arguments.results.glob(f"*/{manifest.NAME}")]
+    studies = [plan.read(file).study for file in _latest_plans(arguments.results / "store")]
+    studies += [read_study(file) for file in arguments.configfile]
+    contents += [manifest.content(study) for study in studies]
     return {key for content in contents for cell in content["cells"] for key in cell["needs"]}
+
+
+def _latest_plans(store: Path) -> list[Path]:
+    """The plan of every study's latest run."""
+    oldest_first = sorted(store.glob("plans/*.json"), key=lambda file: file.stat().st_mtime_ns)
+    return list({file.stem.rpartition("-")[0]: file for file in oldest_first}.values())
 
 
 def _keys(file: Path) -> set[str]:

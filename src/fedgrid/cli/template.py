@@ -21,9 +21,10 @@ from torch import Tensor
 
 from fedgrid.components import hp
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import At, Batch, Identity, Method, State
+from fedgrid.engine.context import LossContext, Batch
+from fedgrid.engine.method import Identity, Method, State
 from fedgrid.tree import Tree, squared_distance
-from fedgrid.methods.common.losses import cross_entropy
+from fedgrid.engine.losses import cross_entropy
 
 
 class {title}(Method):
@@ -43,7 +44,7 @@ class {title}(Method):
         """Before the first round: what the server and the clients remember. Client entries have N rows."""
         return State().update(server={{"theta": fed.initial()}})
 
-    def loss(self, theta: Tree, batch: Batch, at: At) -> Tensor:
+    def loss(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
         """One client's objective on one batch, a pure function of its parameters."""
         pull = squared_distance(theta, at.server.theta)
         return cross_entropy(at.model(theta, batch.x), batch.y) + self.strength / 2 * pull

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from fedgrid.components import hp
-from fedgrid.data.base import Collection, DataSet, Images
+from fedgrid.data.base import DataSet
+from fedgrid.data.common.images import Images, RawDataset
 from fedgrid.data.sources import download as downloads
 from fedgrid.data.sources import lists, names, pictures
 
@@ -32,7 +33,7 @@ class Cub200(DataSet):
     side: int | None = hp(64, low=1, high=1024)
     "Height and width to which images are resized (antialiased bilinear)."
 
-    def original(self, folder: Path, download: bool) -> Collection | None:
+    def original(self, folder: Path, download: bool) -> RawDataset | None:
         if not self.original_found(folder):
             if not download:
                 return None
@@ -40,7 +41,7 @@ class Cub200(DataSet):
         here = folder / FOLDER
         files, labels, training = (dict(lists.pairs(here / name)) for name in LISTS)
         chosen = {part: [i for i in files if training.get(i) == flag] for part, flag in (("train", "1"), ("test", "0"))}
-        return Collection({part: self._images(here, ids, files, labels) for part, ids in chosen.items()}, self.classes)
+        return RawDataset({part: self._images(here, ids, files, labels) for part, ids in chosen.items()}, self.classes)
 
     def original_found(self, root: Path) -> bool:
         return all((root / FOLDER / name).is_file() for name in LISTS)

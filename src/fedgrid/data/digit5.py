@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from fedgrid.components import hp
-from fedgrid.data.base import PARTS, Collection, DataSet, Form, Images
+from fedgrid.data.base import DataSet
+from fedgrid.data.common.images import PARTS, DatasetInfo, Images, RawDataset
 from fedgrid.data.mnist import Mnist
 from fedgrid.data.mnistm import MnistM
 from fedgrid.data.sources import pictures
@@ -52,14 +53,14 @@ class DigitFive(DataSet):
     def found(self, root: Path | None) -> bool:
         return all(SETS[name]().found(root) for name in self.domains)
 
-    def form(self, root: Path | None) -> Form:
-        forms = {name: SETS[name]().form(root) for name in self.domains}
-        images = {part: sum(form.images[part] for form in forms.values()) for part in PARTS}
-        copies = [f"{name}:{form.copy}" for name, form in forms.items() if form.copy]
+    def info(self, root: Path | None) -> DatasetInfo:
+        infos = {name: SETS[name]().info(root) for name in self.domains}
+        images = {part: sum(info.images[part] for info in infos.values()) for part in PARTS}
+        copies = [f"{name}:{info.copy}" for name, info in infos.items() if info.copy]
         copy = hashlib.sha256(",".join(copies).encode()).hexdigest()[:16] if copies else ""
-        return Form(images, self.prepared_shape(self.shape), self.classes, self.domains, copy)
+        return DatasetInfo(images, self.prepared_shape(self.shape), self.classes, self.domains, copy)
 
-    def load(self, root: Path | None, download: Path | None) -> Collection:
+    def load(self, root: Path | None, download: Path | None) -> RawDataset:
         """The domains in use, one after the other; UserError naming those that are not to be had."""
         missing = [] if download else [name for name in self.domains if not SETS[name]().found(root)]
         sets, reason = {}, "not at hand: put them into data_root or allow the download, download: true"
@@ -77,13 +78,13 @@ class DigitFive(DataSet):
             )
         return self._composed(sets)
 
-    def original(self, folder: Path, download: bool) -> Collection:
+    def original(self, folder: Path, download: bool) -> RawDataset:
         return self.load(folder, folder if download else None)
 
-    def _composed(self, sets: dict[str, Collection]) -> Collection:
+    def _composed(self, sets: dict[str, RawDataset]) -> RawDataset:
         notes = [f"{name}: {found.note}" for name, found in sets.items() if found.note]
         parts = {part: _joined([found.parts[part] for found in sets.values()]) for part in PARTS}
-        return Collection(parts, self.classes, self.domains, " ".join(notes))
+        return RawDataset(parts, self.classes, self.domains, " ".join(notes))
 
 
 def _joined(sets: list[Images]) -> Images:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fedgrid.data.base import Collection, DataSet, Images
+from fedgrid.data.base import DataSet
+from fedgrid.data.common.images import Images, RawDataset
 
 
 class Digits(DataSet):
@@ -25,13 +26,13 @@ class Digits(DataSet):
     def found(self, root: Path | None) -> bool:
         return True
 
-    def load(self, root: Path | None, download: Path | None) -> Collection:
+    def load(self, root: Path | None, download: Path | None) -> RawDataset:
         return self.original()
 
-    def original(self, folder: Path | None = None, download: bool = False) -> Collection:
+    def original(self, folder: Path | None = None, download: bool = False) -> RawDataset:
         from sklearn.datasets import load_digits  # imported late: it takes a second
 
         bunch = load_digits()
         pixels = bunch.images.astype(np.uint8)[..., np.newaxis]
         nothing = Images(np.empty((0, *self.shape), np.uint8), np.empty(0, np.int64))
-        return Collection({"train": Images(pixels, bunch.target.astype(np.int64)), "test": nothing}, self.classes)
+        return RawDataset({"train": Images(pixels, bunch.target.astype(np.int64)), "test": nothing}, self.classes)

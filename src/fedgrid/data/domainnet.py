@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from fedgrid.components import hp
-from fedgrid.data.base import PARTS, Collection, DataSet, Form, Images
+from fedgrid.data.base import DataSet
+from fedgrid.data.common.images import PARTS, DatasetInfo, Images, RawDataset
 from fedgrid.data.sources import download as downloads
 from fedgrid.data.sources import lists, names, parquet, pictures
 from fedgrid.errors import UserError
@@ -66,19 +67,19 @@ class DomainNet(DataSet):
     def classes(self) -> tuple[str, ...]:
         return TEN if self.subset == "ten" else names.DOMAINNET
 
-    def form(self, root: Path | None) -> Form:
-        """As `DataSet.form`; the pictures of the ten classes are counted in the authors' lists.
+    def info(self, root: Path | None) -> DatasetInfo:
+        """As `DataSet.info`; the pictures of the ten classes are counted in the authors' lists.
 
         Before these are there, the counts are those of all classes, which the ten cannot exceed.
         """
-        form = super().form(root)
+        info = super().info(root)
         known = root is None or parquet.found(root / self.name)
         if self.subset == "all" or known or not _lists_found(root):
-            return form
+            return info
         counts = {part: len(self._rows(root / "domainnet", part)) for part in PARTS}
-        return Form(counts, form.shape, form.classes, form.domains)
+        return DatasetInfo(counts, info.shape, info.classes, info.domains)
 
-    def load(self, root: Path | None, download: Path | None) -> Collection:
+    def load(self, root: Path | None, download: Path | None) -> RawDataset:
         found = super().load(root, download)
         if found.classes != self.classes:
             raise UserError(
@@ -86,13 +87,13 @@ class DomainNet(DataSet):
             )
         return found
 
-    def original(self, folder: Path, download: bool) -> Collection | None:
+    def original(self, folder: Path, download: bool) -> RawDataset | None:
         if not self.original_found(folder):
             if not download:
                 return None
             _download(folder / "domainnet")
         parts = {part: self._images(folder / "domainnet", part) for part in PARTS}
-        return Collection(parts, self.classes, self.domains)
+        return RawDataset(parts, self.classes, self.domains)
 
     def original_found(self, root: Path) -> bool:
         return _lists_found(root) and all((root / "domainnet" / f"{domain}.zip").is_file() for domain in self.domains)

@@ -14,10 +14,11 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 
 from fedgrid.components import hp
-from fedgrid.data.base import PARTS, Collection, DataSet, Form, Images
+from fedgrid.data.base import DataSet
+from fedgrid.data.common.columns import positions
+from fedgrid.data.common.images import PARTS, DatasetInfo, Images, RawDataset
 from fedgrid.data.sources import pictures
 from fedgrid.errors import UserError
-from fedgrid.files import positions
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
 
@@ -46,7 +47,7 @@ class Folder(DataSet):
     def found(self, root: Path | None) -> bool:
         return bool(self.path) and self._top.is_dir()
 
-    def form(self, root: Path | None) -> Form:
+    def info(self, root: Path | None) -> DatasetInfo:
         """The form, from the names of all pictures and at most one of them.
 
         `copy` is a hash of their relative paths and sizes in bytes: it does not notice a picture that changes and keeps
@@ -56,9 +57,9 @@ class Folder(DataSet):
         height, width = (self.side, self.side) if self.side else self._decoded(found[:1]).shape[1:3]
         images = {part: sum(p.part == part for p in found) for part in PARTS}
         shape = self.prepared_shape((height, width, self.channels))
-        return Form(images, shape, _classes(found), _domains(found), _digest(found, self._top))
+        return DatasetInfo(images, shape, _classes(found), _domains(found), _digest(found, self._top))
 
-    def load(self, root: Path | None, download: Path | None) -> Collection:
+    def load(self, root: Path | None, download: Path | None) -> RawDataset:
         """The pictures in the order of part, domain, class and name; `root` and `download` are not used.
 
         Raises UserError where the folder is missing or laid out otherwise, where a folder in it is empty, where the
@@ -67,7 +68,7 @@ class Folder(DataSet):
         """
         return self.original(self._top, download=False)
 
-    def original(self, folder: Path, download: bool) -> Collection:
+    def original(self, folder: Path, download: bool) -> RawDataset:
         found = self._pictures()
         pixels, classes, domains = self._decoded(found), _classes(found), _domains(found)
         train = sum(p.part == "train" for p in found)
@@ -76,7 +77,7 @@ class Folder(DataSet):
             labels = positions([p.label for p in found[rows]], classes)
             places = positions([p.domain for p in found[rows]], domains) if domains else None
             parts[part] = Images(pixels[rows], labels, places)
-        return Collection(parts, classes, domains)
+        return RawDataset(parts, classes, domains)
 
     @property
     def _top(self) -> Path:

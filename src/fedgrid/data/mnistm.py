@@ -4,7 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fedgrid.data.base import PARTS, Collection, DataSet, Images
+from fedgrid.data.base import DataSet
+from fedgrid.data.common.images import PARTS, Images, RawDataset
 from fedgrid.data.sources import download as downloads
 from fedgrid.data.sources import lists, pictures
 
@@ -22,12 +23,12 @@ class MnistM(DataSet):
     std = (0.2499, 0.2359, 0.2551)
     wanted = "the folder mnist_m of mnist_m.tar.gz (mnist_m_train, mnist_m_train_labels.txt, …) into <data_root>"
 
-    def original(self, folder: Path, download: bool) -> Collection | None:
+    def original(self, folder: Path, download: bool) -> RawDataset | None:
         if not self.original_found(folder):
             if not download:
                 return None
             downloads.unpacked(downloads.fetch(URLS, folder / "mnist_m.tar.gz", md5=MD5), "mnist_m")
-        return Collection({part: _images(folder / "mnist_m", part) for part in PARTS}, self.classes)
+        return RawDataset({part: _images(folder / "mnist_m", part) for part in PARTS}, self.classes)
 
     def original_found(self, root: Path) -> bool:
         return all((root / "mnist_m" / f"mnist_m_{part}_labels.txt").is_file() for part in PARTS)

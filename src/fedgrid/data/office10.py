@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from fedgrid.components import hp
-from fedgrid.data.base import PARTS, Collection, DataSet, Images
+from fedgrid.data.base import DataSet
+from fedgrid.data.common.images import PARTS, Images, RawDataset
 from fedgrid.data.sources import pictures
 from fedgrid.errors import UserError
 
@@ -36,7 +37,7 @@ class OfficeTen(DataSet):
     side: int | None = hp(96, low=1, high=1024)
     "Height and width to which images are resized (antialiased bilinear)."
 
-    def original(self, folder: Path, download: bool) -> Collection | None:
+    def original(self, folder: Path, download: bool) -> RawDataset | None:
         """As `DataSet.original`; the authors' files have no stable address, so nothing is downloaded."""
         here = _home(folder)
         if here is None:
@@ -46,7 +47,7 @@ class OfficeTen(DataSet):
             for label, files in enumerate(_files(here, name, self.classes)):
                 for part, file in _split(files):
                     rows[part].append((file, label, domain))
-        return Collection({part: self._images(rows[part]) for part in PARTS}, self.classes, self.domains)
+        return RawDataset({part: self._images(rows[part]) for part in PARTS}, self.classes, self.domains)
 
     def original_found(self, root: Path) -> bool:
         return _home(root) is not None

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fedgrid.data.base import PARTS, Collection, DataSet, Images
+from fedgrid.data.base import DataSet
+from fedgrid.data.common.images import PARTS, Images, RawDataset
 from fedgrid.errors import UserError
 
 
@@ -18,11 +19,11 @@ class SyntheticDigits(DataSet):
     std = (0.5,)
     wanted = "the authors' synth_train_32x32.mat and synth_test_32x32.mat into <data_root>/synth"
 
-    def original(self, folder: Path, download: bool) -> Collection | None:
+    def original(self, folder: Path, download: bool) -> RawDataset | None:
         """As `DataSet.original`; the authors' files have no stable address, so nothing is downloaded."""
         if not self.original_found(folder):
             return None
-        return Collection({part: _images(_file(folder, part)) for part in PARTS}, self.classes)
+        return RawDataset({part: _images(_file(folder, part)) for part in PARTS}, self.classes)
 
     def original_found(self, root: Path) -> bool:
         return all(_file(root, part).is_file() for part in PARTS)

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from fedgrid.components import hp
-from fedgrid.data.base import Collection, DataSet, Form, Images
+from fedgrid.data.base import DataSet
+from fedgrid.data.common.images import DatasetInfo, Images, RawDataset
 from fedgrid.randomness import generator
 
 WAVES = 4
@@ -63,15 +64,15 @@ class Synthetic(DataSet):
     def found(self, root: Path | None) -> bool:
         return True
 
-    def form(self, root: Path | None) -> Form:
-        return super().form(None)  # files under `root` do not know the settings
+    def info(self, root: Path | None) -> DatasetInfo:
+        return super().info(None)  # files under `root` do not know the settings
 
-    def load(self, root: Path | None, download: Path | None) -> Collection:
+    def load(self, root: Path | None, download: Path | None) -> RawDataset:
         return self.original(Path(), download=False)
 
-    def original(self, folder: Path, download: bool) -> Collection:
+    def original(self, folder: Path, download: bool) -> RawDataset:
         parts = {part: self._part(part, count) for part, count in self.images.items()}
-        return Collection(parts, self.classes, self.domains)
+        return RawDataset(parts, self.classes, self.domains)
 
     def _part(self, part: str, count: int) -> Images:
         order = generator("synthetic order", self.draw, part).permutation(count)

@@ -4,22 +4,22 @@ Columns: image (binary), label (integer), and domain and caption (strings) if th
 encoding (raw, jpeg or png), height, width, channels and classes (a JSON list in the order of the labels).
 """
 
+from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 from fedgrid.components import hp
-from fedgrid.data.base import Collection, DataSet, Form
+from fedgrid.data.base import DataSet
+from fedgrid.data.common.images import DatasetInfo, RawDataset
 from fedgrid.data.sources import parquet
 from fedgrid.errors import UserError
-
-UNKNOWN = Form({}, (0, 0, 0), ())
-"The original: the files are all that is known."
 
 
 class Table(DataSet):
     title = "Parquet"
     source = "the user's own Parquet files"
-    images = UNKNOWN.images
-    classes = UNKNOWN.classes
+    images: ClassVar = {}
+    classes = ()
     mean = (0.5,)
     std = (0.5,)
 
@@ -29,19 +29,20 @@ class Table(DataSet):
     def found(self, root: Path | None) -> bool:
         return bool(self.path) and parquet.found(self._place)
 
-    def form(self, root: Path | None) -> Form:
-        """The form, from the files; `copy` is the digest of all their bytes. Raises UserError as `load` does."""
-        return parquet.form(self._checked(), self, UNKNOWN)
+    def info(self, root: Path | None) -> DatasetInfo:
+        """What the files hold; `copy` is the digest of all their bytes. Raises UserError as `load` does."""
+        found = parquet.info(self._checked(), self.published)
+        return replace(found, shape=self.prepared_shape(found.shape))
 
-    def load(self, root: Path | None, download: Path | None) -> Collection:
+    def load(self, root: Path | None, download: Path | None) -> RawDataset:
         """The images in the order of the rows; `root` and `download` are not used.
 
         Raises UserError where there are no such files, and for files that are damaged or lack a column or a fact.
         """
         return self.original(self._checked(), download=False)
 
-    def original(self, folder: Path, download: bool) -> Collection:
-        return parquet.read(folder, self)
+    def original(self, folder: Path, download: bool) -> RawDataset:
+        return parquet.read(folder, self.published)
 
     @property
     def _place(self) -> Path:

@@ -1,4 +1,4 @@
-"""What a study keeps of its cells beside their results, on request (`keep:`): one Parquet file for each kind.
+"""What a study keeps of its cells beside their results, on request (`keep:`): one table for each kind.
 
     representations  z of every client's test images, in the partition's order, under the model that `personal` scores:
                      client, label, representation
@@ -11,26 +11,24 @@ A table of a method that has nothing of a kind is empty. All are of the state af
 """
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import pyarrow as pa
 from torch import Tensor
 
-from fedgrid.engine.federation import Federation, World
+from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import Method, State
 from fedgrid.engine.progress import Progress
 from fedgrid.engine.rounds import everyone
-from fedgrid.files import beside, write_table
+from fedgrid.engine.simulation import Simulation
 from fedgrid.settings import ARTIFACTS
 
 VECTOR = pa.list_(pa.float32())
 
 
-def keep(kinds: Sequence[str], out: Path, method: Method, world: World, progress: Progress) -> None:
-    """Writes the tables of a cell whose results will stand in `out`, beside it: ``out.representations.parquet``."""
-    fed = everyone(world, progress.rounds)
-    for kind, file in zip(kinds, beside(out, kinds), strict=True):
-        write_table(file, TABLES[kind](method, fed, progress.state), {"kind": kind})
+def tables(kinds: Sequence[str], method: Method, simulation: Simulation, progress: Progress) -> dict[str, pa.Table]:
+    """The tables of these kinds of a cell after its last round."""
+    fed = everyone(simulation, progress.rounds)
+    return {kind: TABLES[kind](method, fed, progress.state) for kind in kinds}
 
 
 def _representations(method: Method, fed: Federation, s: State) -> pa.Table:

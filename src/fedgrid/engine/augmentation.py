@@ -4,13 +4,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from fedgrid.engine.method import At
+from fedgrid.engine.context import LossContext
 
 PADDING = 4
 "Pixels by which an image may move in each direction."
 
 
-def cropped_and_flipped(x: Tensor, at: At) -> Tensor:
+def cropped_and_flipped(x: Tensor, at: LossContext) -> Tensor:
     """Each image of a batch [B, channels, height, width] moved by up to 4 pixels and, one in two, mirrored.
 
     The usual augmentation of CIFAR (random crop of the image padded by 4, horizontal flip), as in FedSaC's code. What

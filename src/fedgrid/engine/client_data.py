@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
-from fedgrid.data.base import read
-from fedgrid.engine.method import Batch
+from fedgrid.data.common.store import read
+from fedgrid.engine.context import Batch
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata
 from fedgrid.partition.common.rows import EVERYONE

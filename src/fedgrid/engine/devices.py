@@ -1,4 +1,4 @@
-"""Which device computes."""
+"""Which device computes, and what it is."""
 
 import torch
 
@@ -12,3 +12,13 @@ def chosen(wanted: str) -> torch.device:
     elif wanted.startswith("cuda") and not torch.cuda.is_available():
         raise UserError(f"device: '{wanted}' was asked for, but torch sees no GPU here")
     return torch.device(wanted)
+
+
+def name_of(device: torch.device) -> str:
+    """The name of a GPU's model; ``cpu`` for the processor."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+
+
+def peak_memory(device: torch.device) -> int:
+    """Most bytes of a GPU's own memory that this process has held; 0 for the processor."""
+    return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else 0

@@ -7,9 +7,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, one_hot
 
+from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.executor import Diverged
-from fedgrid.engine.federation import Federation, World
-from fedgrid.engine.method import At, Batch, Method, State
+from fedgrid.engine.federation import Federation
+from fedgrid.engine.method import Method, State
+from fedgrid.engine.simulation import Simulation
 from fedgrid.tree import Tree
 
 Record = Callable[[str, list[int], Tensor], None]
@@ -23,14 +25,14 @@ def evaluate(method: Method, everyone: Federation, participants: Federation | No
     A client without training or without test images has no rows. The trained models are those of the last round's
     participants. Scores on images held out for validation are recorded beside, as ``validation_…``.
     """
-    data, shared, personal = everyone.world.data, method.global_model(s), method.personal(everyone, s)
+    data, shared, personal = everyone.simulation.data, method.global_model(s), method.personal(everyone, s)
     for images in ("test", "validation") if data.validation is not None else ("test",):
         hits = partial(_hits, by_class=data.classes if data.weighted and images == "test" else None)
 
-        def shared_model(theta: Tree, batch: Batch, at: At, hits: Hits = hits) -> dict[str, Tensor]:
+        def shared_model(theta: Tree, batch: Batch, at: LossContext, hits: Hits = hits) -> dict[str, Tensor]:
             return hits(at.model(at.server.theta, batch.x), batch.y)
 
-        def own_model(theta: Tree, batch: Batch, at: At, hits: Hits = hits) -> dict[str, Tensor]:
+        def own_model(theta: Tree, batch: Batch, at: LossContext, hits: Hits = hits) -> dict[str, Tensor]:
             return hits(method.predict(theta, batch.x, at), batch.y)
 
         if shared is not None:
@@ -56,7 +58,7 @@ def _hits(scores: Tensor, labels: Tensor, by_class: int | None) -> dict[str, Ten
 
 
 def _record(fed: Federation, images: str, sums: Mapping[str, Tensor], name: str, record: Record) -> None:
-    data, clients = fed.world.data, fed.ids.tolist()
+    data, clients = fed.simulation.data, fed.ids.tolist()
     lists = getattr(data, images)
     tested = [row for row, client in enumerate(clients) if len(data.train[client]) and len(lists[client])]
     ids = [clients[row] for row in tested]
@@ -86,7 +88,7 @@ def _weighted(totals: Tensor, counts: Tensor, labels: Tensor) -> Tensor:
     return (shares / shares.sum(dim=1, keepdim=True) * totals / images.clamp(min=1)).sum(dim=1)
 
 
-def sizes(world: World) -> Mapping[str, Tensor]:
+def sizes(simulation: Simulation) -> Mapping[str, Tensor]:
     """Numbers of training and test images of all clients, float64 [N]."""
-    lists = {"train_samples": world.data.train, "test_samples": world.data.test}
+    lists = {"train_samples": simulation.data.train, "test_samples": simulation.data.test}
     return {name: torch.tensor([len(index) for index in rows], dtype=torch.float64) for name, rows in lists.items()}

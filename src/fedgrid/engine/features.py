@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fedgrid.data.base import PARTS, Images, Pool, checksum_of, read, read_labels, write
+from fedgrid.data.common.images import PARTS, Images
+from fedgrid.data.common.store import Pool, checksum_of, read, read_labels, write
 from fedgrid.data.sources import torchvision_shim
 from fedgrid.engine.devices import chosen
 from fedgrid.errors import UserError, nearest

@@ -10,32 +10,16 @@ import torch
 from torch import Tensor
 
 from fedgrid.engine.augmentation import cropped_and_flipped
-from fedgrid.engine.client_data import ClientData
-from fedgrid.engine.executor import Executor, Loss, Measurement, Pass, Step, Trained
-from fedgrid.engine.method import At, Batch
+from fedgrid.engine.context import Batch, LossContext
+from fedgrid.engine.executor import Trained
 from fedgrid.engine.optimizers import Optimizer, study_optimizer
+from fedgrid.engine.simulation import Simulation, dtype_of
+from fedgrid.engine.task import LocalTask, Loss, Measurement, Step
 from fedgrid.models.base import Network
 from fedgrid.models.common.norm import variances
 from fedgrid.randomness import generator
 from fedgrid.settings import Training
-from fedgrid.tree import Bundle, Tree, leaves, tree_map, weighted_sum
-
-
-def dtype_of(training: Training) -> torch.dtype:
-    """Type of parameters, losses and averages; `bfloat16-mixed` concerns the layers of networks alone."""
-    return torch.float64 if training.dtype == "float64" else torch.float32
-
-
-@dataclass(frozen=True)
-class World:
-    """What stays the same for a whole cell."""
-
-    data: ClientData
-    model: Network
-    training: Training
-    executor: Executor
-    seed: int
-    device: torch.device
+from fedgrid.tree import AttrDict, Tree, leaves, tree_map, weighted_sum
 
 
 @dataclass
@@ -54,7 +38,7 @@ class Traffic:
 class Federation:
     """The n clients `ids` of one round. A *stack* is a tensor or tree with one row for each of them, in this order."""
 
-    world: World
+    simulation: Simulation
     ids: Tensor
     "Client numbers [n], ascending."
     round: int
@@ -64,7 +48,7 @@ class Federation:
     @property
     def model(self) -> Network:
         """The network; its `width` is k, its `classes` is C."""
-        return self.world.model
+        return self.simulation.model
 
     @property
     def size(self) -> int:
@@ -74,31 +58,31 @@ class Federation:
     @property
     def total(self) -> int:
         """Number of all clients of the federation, N."""
-        return self.world.data.clients
+        return self.simulation.data.clients
 
     @property
-    def able(self) -> int:
+    def clients_with_data(self) -> int:
         """Number of clients of the federation that have training images, so that they can take part."""
-        return sum(len(index) > 0 for index in self.world.data.train)
+        return sum(len(index) > 0 for index in self.simulation.data.train)
 
     @property
     def training(self) -> Training:
         """The settings that all methods of the study share: local epochs, batch size, rounds."""
-        return self.world.training
+        return self.simulation.training
 
     @property
     def optimizer(self) -> Optimizer:
         """The study's local optimiser with its learning rate in this round; ``.but(lr=0.1)`` gives another one."""
-        return study_optimizer(self.world.training, self.round)
+        return study_optimizer(self.simulation.training, self.round)
 
     def random(self, purpose: str) -> np.random.Generator:
         """The server's random draws of this round, a function of the purpose's name, the seed and the round."""
-        return generator(f"method {purpose}", self.world.seed, self.round)
+        return generator(f"method {purpose}", self.simulation.seed, self.round)
 
     @property
     def counts(self) -> Tensor:
         """Training images of each client and class, float64 [n, C]."""
-        return self.world.data.counts[self.ids]
+        return self.simulation.data.counts[self.ids]
 
     @cached_property
     def weights(self) -> Tensor:
@@ -108,7 +92,9 @@ class Federation:
 
     def initial(self) -> Tree:
         """The common initial model θ⁰."""
-        return tree_map(lambda t: t.to(self.world.device, dtype_of(self.training)), self.model.initial(self.world.seed))
+        return tree_map(
+            lambda t: t.to(self.simulation.device, dtype_of(self.training)), self.model.initial(self.simulation.seed)
+        )
 
     def replicate(self, tree: Any) -> Any:
         """The same tree for every client, as a stack (no memory is used)."""
@@ -118,7 +104,7 @@ class Federation:
         """Σ_i p_i·stack[i], weighted by the clients' training images (FedAvg)."""
         return weighted_sum(stack, self.weights)
 
-    def only(self, chosen: Tensor) -> "Federation":
+    def subset(self, chosen: Tensor) -> "Federation":
         """Those of these clients that `chosen` (bool [n]) says; a stack of theirs is ``stack[chosen]``."""
         return replace(self, ids=self.ids[chosen])
 
@@ -161,11 +147,11 @@ class Federation:
         Two trainings with the same `stream` in a round see the same batches. Raises `Diverged` for a loss that is not
         finite.
         """
-        task = self._pass(theta, server, clients, epochs, steps=steps, share=share, stream=stream)
-        trained = self.world.executor.train(task, self._augmented(loss), optimizer or self.optimizer, part)
+        task = self._task(theta, server, clients, epochs, steps=steps, share=share, stream=stream)
+        trained = self.simulation.executor.train(task, self._augmented(loss), optimizer or self.optimizer, part)
         return trained if part == "head" else replace(trained, theta=self._settled(trained.theta, trained.steps))
 
-    def iterate(
+    def train_with_step(
         self,
         theta: Tree,
         step: Step,
@@ -183,8 +169,8 @@ class Federation:
         or gradients taken elsewhere (pFedMe, Per-FedAvg). It takes its gradients with `torch.func.grad`, since it is
         called without autograd; its tree may nest. The rest is as in `train`.
         """
-        task = self._pass(theta, server, clients, epochs, steps=steps, share=share, stream=stream)
-        trained = self.world.executor.iterate(task, self._augmented(step))
+        task = self._task(theta, server, clients, epochs, steps=steps, share=share, stream=stream)
+        trained = self.simulation.executor.train_with_step(task, self._augmented(step))
         return replace(trained, theta=self._settled(trained.theta, trained.steps))
 
     def measure(
@@ -194,7 +180,7 @@ class Federation:
         *,
         server: Mapping[str, Any] | None = None,
         clients: Mapping[str, Any] | None = None,
-    ) -> Bundle:
+    ) -> AttrDict:
         """Sums over each client's training images, as stacks, without gradient.
 
         `measurement` is a pure function (θ, batch, at) → named tensors that are added up over the batches.
@@ -208,25 +194,25 @@ class Federation:
         *,
         server: Mapping[str, Any] | None = None,
         images: str = "test",
-    ) -> Bundle:
+    ) -> AttrDict:
         """The same over each client's ``test`` or ``validation`` images.
 
         Test images are for evaluation alone; on validation images a method may choose a hyperparameter (kNN-Per's λ).
         """
         return self._measure(theta, measurement, server, None, images)
 
-    def collect(self, theta: Tree, function: Measurement, *, images: str = "train") -> list[Bundle]:
+    def collect(self, theta: Tree, function: Measurement, *, images: str = "train") -> list[AttrDict]:
         """Values for each image, without gradient: for every client, named tensors with one row for each of its images.
 
         `function` is as in `measure`, but its tensors have the batch's images along their first axis, as
         representations [B, k] do. Images are not augmented, and in the order of the partition.
         """
-        return self.world.executor.collect(self._large(theta, {}, {}, images), function)
+        return self.simulation.executor.collect(self._large(theta, {}, {}, images), function)
 
     def representations(self, theta: Tree, *, images: str = "train") -> list[tuple[Tensor, Tensor]]:
         """Every client's representations [n_i, k] of its images under its model of the stack, and labels [n_i]."""
 
-        def values(own: Tree, batch: Batch, at: At) -> dict[str, Tensor]:
+        def values(own: Tree, batch: Batch, at: LossContext) -> dict[str, Tensor]:
             return {"z": at.model.features(own, batch.x), "y": batch.y}
 
         return [(found.z, found.y) for found in self.collect(theta, values, images=images)]
@@ -245,8 +231,8 @@ class Federation:
         if not theta.keys() >= set(names):
             return {key: self._settled(part, steps) for key, part in theta.items()}
         zero = {name: torch.zeros_like(theta[name]) for name in names}
-        task = self._pass({"theta": theta, "sums": zero}, None, None, epochs=1, stream="statistics")
-        sums = self.world.executor.iterate(task, _moments).theta["sums"]
+        task = self._task({"theta": theta, "sums": zero}, None, None, epochs=1, stream="statistics")
+        sums = self.simulation.executor.train_with_step(task, _moments).theta["sums"]
         images = self.counts.sum(dim=1)
         share = (1 / images.clamp(min=1)).unsqueeze(1)
         means = {name: (total * share).to(total.dtype) for name, total in sums.items()}
@@ -267,17 +253,17 @@ class Federation:
         server: Mapping[str, Any] | None,
         clients: Mapping[str, Any] | None,
         images: str,
-    ) -> Bundle:
-        return self.world.executor.measure(self._large(theta, server, clients, images), measurement)
+    ) -> AttrDict:
+        return self.simulation.executor.measure(self._large(theta, server, clients, images), measurement)
 
     def _large(
         self, theta: Tree, server: Mapping[str, Any] | None, clients: Mapping[str, Any] | None, images: str
-    ) -> Pass:
+    ) -> LocalTask:
         """A pass without training, in large batches."""
-        data, task = self.world.data, self._pass(theta, server, clients, epochs=1)
+        data, task = self.simulation.data, self._task(theta, server, clients, epochs=1)
         return replace(task, images=getattr(data, images), batch_size=data.large_batch)
 
-    def _pass(
+    def _task(
         self,
         theta: Tree,
         server: Mapping[str, Any] | None,
@@ -285,26 +271,26 @@ class Federation:
         epochs: int | None = None,
         steps: int | None = None,
         **order: Any,
-    ) -> Pass:
-        world = self.world
-        return Pass(
-            data=world.data,
-            images=world.data.train,
-            model=world.model,
-            batch_size=world.training.batch_size,
-            seed=world.seed,
+    ) -> LocalTask:
+        simulation = self.simulation
+        return LocalTask(
+            data=simulation.data,
+            images=simulation.data.train,
+            model=simulation.model,
+            batch_size=simulation.training.batch_size,
+            seed=simulation.seed,
             round=self.round,
             ids=self.ids.tolist(),
             theta=theta,
-            server=Bundle(server or {}),
-            clients=Bundle(clients or {}),
-            epochs=world.training.local_epochs if epochs is None else epochs,
-            steps=world.training.local_steps if epochs is None and steps is None else steps,
+            server=AttrDict(server or {}),
+            clients=AttrDict(clients or {}),
+            epochs=simulation.training.local_epochs if epochs is None else epochs,
+            steps=simulation.training.local_steps if epochs is None and steps is None else steps,
             **order,
         )
 
 
-def _moments(both: Tree, batch: Batch, at: At) -> tuple[Tree, Tensor]:
+def _moments(both: Tree, batch: Batch, at: LossContext) -> tuple[Tree, Tensor]:
     """A step that adds a batch's moments, times its images, to the sums."""
     found = at.model.moments(both["theta"], batch.x)
     sums = {name: total + len(batch.y) * found[name] for name, total in both["sums"].items()}

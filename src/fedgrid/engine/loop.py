@@ -5,40 +5,42 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fedgrid.engine.executor import Apply, Books, Executor, Measurement, Pass, Solver, Trained, held
-from fedgrid.engine.method import At, Batch
+from fedgrid.engine.context import Batch, LossContext
+from fedgrid.engine.executor import Executor, Trained, TrainingStats, client_copy
+from fedgrid.engine.solvers import Solver
+from fedgrid.engine.task import Apply, LocalTask, Measurement
 from fedgrid.tree import row, tree_map
 
 
 class Loop(Executor):
     """Client after client, convolutions with channels last: best on a processor, with layers that fill it."""
 
-    def _walk(self, task: Pass, solver: Solver) -> Trained:
+    def _walk(self, task: LocalTask, solver: Solver) -> Trained:
         clients = len(task.ids)
         theta = tree_map(lambda t: t.new_empty(clients, *t.shape[1:]), task.theta)
-        books = Books(clients, task.data.labels.device)
+        stats = TrainingStats(clients, task.data.labels.device)
         for position in range(clients):
-            after = self._client(task, position, solver, books)
+            after = self._client(task, position, solver, stats)
             tree_map(lambda all_, own, p=position: all_[p].copy_(own), theta, after)
-        return books.close(theta)
+        return stats.close(theta)
 
-    def _client(self, task: Pass, position: int, solver: Solver, books: Books) -> Any:
-        client, theta = task.ids[position], held(task.theta, position)
+    def _client(self, task: LocalTask, position: int, solver: Solver, stats: TrainingStats) -> Any:
+        client, theta = task.ids[position], client_copy(task.theta, position)
         private, memory = row(task.clients, position), solver.memory(theta)
         for epoch in range(task.epochs_of(client)):
-            books.open(position)
+            stats.open(position)
             key = task.key(client, epoch)
             for number, index in enumerate(_batches(task.order(client, epoch), task.batch_size)):
                 apply = _to(task.data.batch(index), task.at(private, key + number))
-                theta, entry = solver.advance(apply, theta, memory, books.count(position))
-                books.add(position, entry, len(index))
+                theta, entry = solver.advance(apply, theta, memory, stats.count(position))
+                stats.add(position, entry, len(index))
         return theta
 
-    def _measure(self, task: Pass, measurement: Measurement) -> dict[str, Tensor]:
+    def _measure(self, task: LocalTask, measurement: Measurement) -> dict[str, Tensor]:
         rows = [self._measured(task, position, measurement) for position in range(len(task.ids))]
         return {name: torch.stack([found[name] for found in rows]) for name in rows[0]}
 
-    def _measured(self, task: Pass, position: int, measurement: Measurement) -> dict[str, Tensor]:
+    def _measured(self, task: LocalTask, position: int, measurement: Measurement) -> dict[str, Tensor]:
         found = self._batchwise(task, position, measurement)
         return {name: torch.stack([part[name] for part in found]).sum(dim=0) for name in found[0]}
 
@@ -48,5 +50,5 @@ def _batches(order: Tensor, size: int) -> tuple[Tensor, ...]:
     return order.split(size) if len(order) else ()
 
 
-def _to(batch: Batch, at: At) -> Apply:
+def _to(batch: Batch, at: LossContext) -> Apply:
     return lambda function, theta: function(theta, batch, at)

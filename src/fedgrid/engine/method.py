@@ -13,49 +13,15 @@ What a method may not hold: a loop over batches, an optimiser step, a device, a 
 import abc
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from torch import Tensor
 
 from fedgrid.components import Component
-from fedgrid.methods.common.losses import cross_entropy
-from fedgrid.models.base import Network
-from fedgrid.randomness import uniform
-from fedgrid.tree import Bundle, Tree, leaves, tree_map
-
-if TYPE_CHECKING:
-    from fedgrid.engine.federation import Federation
-
-Objective = Tensor | tuple[Tensor, Mapping[str, tuple[Tensor, Tensor]]]
-"A loss, and perhaps named running quantities as (sum over samples, number of samples)."
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Images x [B, channels, height, width], normalised, and labels y [B] of one client."""
-
-    x: Tensor
-    y: Tensor
-
-
-@dataclass(frozen=True)
-class At:
-    """What a loss may look at beside θ and the batch: constants, no gradient flows into them.
-
-    `server` is the same for all clients; `client` is this client's row of what differs by client.
-    """
-
-    model: Network
-    server: Bundle
-    client: Bundle
-    key: int | Tensor | None
-    "What a batch's random numbers in training start from: a function of client, round, epoch and batch alone."
-
-    def uniform(self, purpose: str, like: Tensor) -> Tensor:
-        """Random numbers in [0, 1) in the shape of `like`, for noise in training; each `purpose` has its own."""
-        if self.key is None:
-            raise ValueError("measurements and predictions are not random: at.uniform is for losses and steps")
-        return uniform(self.key, purpose, like)
+from fedgrid.engine.context import Batch, LossContext, Objective
+from fedgrid.engine.federation import Federation
+from fedgrid.engine.losses import cross_entropy
+from fedgrid.tree import AttrDict, Tree, leaves, tree_map
 
 
 @dataclass(frozen=True)
@@ -84,8 +50,8 @@ class State:
     `trained` are the models as they left local training in the last round; it is evaluated and then forgotten.
     """
 
-    server: Bundle = field(default_factory=Bundle)
-    clients: Bundle = field(default_factory=Bundle)
+    server: AttrDict = field(default_factory=AttrDict)
+    clients: AttrDict = field(default_factory=AttrDict)
     trained: Tree | None = None
 
     def update(
@@ -93,7 +59,7 @@ class State:
     ) -> "State":
         """A new state with some entries replaced or added."""
         kept = self.trained if trained is None else trained
-        return State(Bundle(self.server | server), Bundle(self.clients | clients), kept)
+        return State(AttrDict(self.server | server), AttrDict(self.clients | clients), kept)
 
     def gather(self, clients: Tensor) -> "State":
         """The state as the clients [n] (ids) see it."""
@@ -139,14 +105,14 @@ class Method(Component, abc.ABC):
         return {name: getattr(cls, name) for name in ("family", "cite", "score", "shares", "down", "up")}
 
     @abc.abstractmethod
-    def setup(self, fed: "Federation") -> State:
+    def setup(self, fed: Federation) -> State:
         """The state before the first round; `fed` holds all clients."""
 
     @abc.abstractmethod
-    def round(self, fed: "Federation", s: State) -> State:
+    def round(self, fed: Federation, s: State) -> State:
         """One round of the participants in `fed`; returns the state with the same rows in `clients`."""
 
-    def loss(self, theta: Tree, batch: Batch, at: At) -> Objective:
+    def loss(self, theta: Tree, batch: Batch, at: LossContext) -> Objective:
         """The objective of one client on one batch, a pure function; cross entropy unless a method says otherwise.
 
         A second value may name running quantities as (sum over samples, number of samples); `Trained.mean` holds their
@@ -154,7 +120,7 @@ class Method(Component, abc.ABC):
         """
         return cross_entropy(at.model(theta, batch.x), batch.y)
 
-    def predict(self, theta: Tree, x: Tensor, at: At) -> Tensor:
+    def predict(self, theta: Tree, x: Tensor, at: LossContext) -> Tensor:
         """Class scores [B, C] of a personal model, whose softmax are probabilities."""
         return at.model(theta, x)
 
@@ -162,7 +128,7 @@ class Method(Component, abc.ABC):
         """The server's one model, or None for a method that has none."""
         return None
 
-    def personal(self, fed: "Federation", s: State) -> Tree | None:
+    def personal(self, fed: Federation, s: State) -> Tree | None:
         """The stack [N, …] of models that all clients hold on receiving the server's message, before local training.
 
         None: clients have no model of their own and use the global one. The tree may carry more than a model, such as

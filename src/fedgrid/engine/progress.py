@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fedgrid.engine.method import State
 from fedgrid.files import replacing
-from fedgrid.tree import Bundle, plain
+from fedgrid.tree import AttrDict, plain
 
 DIGEST_SIZE = 32
 "Bytes of the hash with which a checkpoint begins."
@@ -112,6 +112,6 @@ def load_checkpoint(file: Path, key: str, device: torch.device) -> tuple[Progres
     content = torch.load(io.BytesIO(content[DIGEST_SIZE:]), map_location=device, weights_only=True)
     if (found := content["key"]) != key:
         return None, f"the checkpoint {file} is of another cell or of other code ({found}, not {key}): starting over"
-    state = State(Bundle(content["server"]), Bundle(content["clients"]))
+    state = State(AttrDict(content["server"]), AttrDict(content["clients"]))
     progress = Progress(state, Record.from_tensors(content["record"]), content["seconds"], content["rounds"])
     return progress, f"continuing after round {progress.rounds} from {file}"

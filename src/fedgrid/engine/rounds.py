@@ -12,9 +12,10 @@ from torch import Tensor
 
 from fedgrid.engine.evaluation import evaluate, sizes
 from fedgrid.engine.executor import Diverged
-from fedgrid.engine.federation import Federation, Traffic, World
+from fedgrid.engine.federation import Federation, Traffic
 from fedgrid.engine.method import Method, State
 from fedgrid.engine.progress import Progress, Record, load_checkpoint, save_checkpoint
+from fedgrid.engine.simulation import Simulation
 from fedgrid.errors import UserError
 from fedgrid.randomness import generator
 from fedgrid.tree import leaves
@@ -47,21 +48,24 @@ class Outcome:
 
 @torch.no_grad()
 def federate(
-    method: Method, world: World, saving: Saving | None = None, tell: Callable[[Progress, str], None] | None = None
+    method: Method,
+    simulation: Simulation,
+    saving: Saving | None = None,
+    tell: Callable[[Progress, str], None] | None = None,
 ) -> Outcome:
     """Runs all rounds, from a checkpoint where there is one; `tell` is called with a remark or after each round."""
     report = tell or (lambda progress, remark: None)
     clock = time.monotonic()
-    progress, remark = load_checkpoint(saving.file, saving.key, world.device) if saving else (None, "")
-    progress = progress or Progress(method.setup(everyone(world, 0)), Record(), dict.fromkeys(PARTS, 0.0))
+    progress, remark = load_checkpoint(saving.file, saving.key, simulation.device) if saving else (None, "")
+    progress = progress or Progress(method.setup(everyone(simulation, 0)), Record(), dict.fromkeys(PARTS, 0.0))
     report(progress, remark)
     try:
         if progress.rounds == 0:
-            _record_start(method, world, progress)
-        while progress.rounds < world.training.rounds:
-            progress = _round(method, world, progress)
+            _record_start(method, simulation, progress)
+        while progress.rounds < simulation.training.rounds:
+            progress = _round(method, simulation, progress)
             report(progress, "")
-            if saving and time.monotonic() - clock >= saving.every and progress.rounds < world.training.rounds:
+            if saving and time.monotonic() - clock >= saving.every and progress.rounds < simulation.training.rounds:
                 save_checkpoint(saving.file, saving.key, progress)
                 clock = time.monotonic()
     except Diverged as error:
@@ -74,50 +78,52 @@ def federate(
     return Outcome(progress)
 
 
-def participants(world: World, round_: int) -> Tensor:
+def participants(simulation: Simulation, round_: int) -> Tensor:
     """Ascending numbers of the clients that take part in a round; a client without training images never does."""
-    able = [client for client, index in enumerate(world.data.train) if len(index)]
+    able = [client for client, index in enumerate(simulation.data.train) if len(index)]
     if not able:
         raise UserError("partition: no client has a training image")
-    count = max(1, math.floor(world.training.participation * len(able) + 1e-9))  # 0.29 of 100 are 29, not 28.99…
-    drawn = generator("participation", world.seed, round_).permutation(len(able))[:count]
-    return torch.tensor(sorted(able[position] for position in drawn), device=world.device)
+    count = max(1, math.floor(simulation.training.participation * len(able) + 1e-9))  # 0.29 of 100 are 29, not 28.99…
+    drawn = generator("participation", simulation.seed, round_).permutation(len(able))[:count]
+    return torch.tensor(sorted(able[position] for position in drawn), device=simulation.device)
 
 
-def everyone(world: World, round_: int) -> Federation:
+def everyone(simulation: Simulation, round_: int) -> Federation:
     """All clients, between rounds; what is sent there is not counted, the next round counts it."""
-    clients = world.data.clients
-    return Federation(world, torch.arange(clients, device=world.device), round_, Traffic.none(clients, world.device))
+    clients = simulation.data.clients
+    return Federation(
+        simulation, torch.arange(clients, device=simulation.device), round_, Traffic.none(clients, simulation.device)
+    )
 
 
-def _record_start(method: Method, world: World, progress: Progress) -> None:
-    for metric, values in sizes(world).items():
-        progress.record.add(0, metric, range(world.data.clients), values)
+def _record_start(method: Method, simulation: Simulation, progress: Progress) -> None:
+    for metric, values in sizes(simulation).items():
+        progress.record.add(0, metric, range(simulation.data.clients), values)
     with _timed(progress.seconds, "evaluate"):
-        evaluate(method, everyone(world, 0), None, progress.state, _recorder(progress.record, 0))
+        evaluate(method, everyone(simulation, 0), None, progress.state, _recorder(progress.record, 0))
 
 
-def _round(method: Method, world: World, before: Progress) -> Progress:
+def _round(method: Method, simulation: Simulation, before: Progress) -> Progress:
     """One round; `before` stays as it is, so that a round that is broken off leaves no trace."""
-    ids, done = participants(world, before.rounds), before.rounds + 1
-    traffic = Traffic.none(world.data.clients, world.device)
-    fed = Federation(world, ids, before.rounds, traffic)
+    ids, done = participants(simulation, before.rounds), before.rounds + 1
+    traffic = Traffic.none(simulation.data.clients, simulation.device)
+    fed = Federation(simulation, ids, before.rounds, traffic)
     seconds, record = dict(before.seconds), before.record.copy()
-    on_clients = world.executor.seconds
+    on_clients = simulation.executor.seconds
     with _timed(seconds, "server"):
         after = method.round(fed, before.state.gather(ids))
         state = before.state.scatter(ids, after)
         if not all(t.isfinite().all() for t in leaves(state.server) if t.is_floating_point()):
             raise Diverged(before.rounds, "the server's state")
-    on_clients = world.executor.seconds - on_clients
+    on_clients = simulation.executor.seconds - on_clients
     seconds["server"] -= on_clients
     seconds["train"] += on_clients
     record.add(done, "bytes_up", ids.tolist(), traffic.up[ids])
     record.add(done, "bytes_down", ids.tolist(), traffic.down[ids])
-    if done % world.training.eval_every == 0 or done == world.training.rounds:
+    if done % simulation.training.eval_every == 0 or done == simulation.training.rounds:
         with _timed(seconds, "evaluate"):
             try:
-                evaluate(method, everyone(world, done), replace(fed, round=done), state, _recorder(record, done))
+                evaluate(method, everyone(simulation, done), replace(fed, round=done), state, _recorder(record, done))
             except Diverged as error:
                 raise Diverged(before.rounds, f"{error.what}, in the evaluation,") from error
     return Progress(State(state.server, state.clients), record, seconds, done)

@@ -14,8 +14,10 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from fedgrid.engine.executor import Apply, Books, Executor, Measurement, Pass, Solver, Trained
-from fedgrid.engine.method import At, Batch
+from fedgrid.engine.context import Batch, LossContext
+from fedgrid.engine.executor import Executor, Trained, TrainingStats
+from fedgrid.engine.solvers import Solver
+from fedgrid.engine.task import Apply, LocalTask, Measurement
 from fedgrid.errors import UserError
 from fedgrid.tree import leaves, rebuilt, tree_map
 
@@ -45,22 +47,22 @@ class Stacked(Executor):
         self.chunk = chunk
         self.clients, self.images = sys.maxsize, None  # what has room; falls where a GPU turns out to have less
 
-    def _walk(self, task: Pass, solver: Solver) -> Trained:
+    def _walk(self, task: LocalTask, solver: Solver) -> Trained:
         clients = len(task.ids)
         theta = tree_map(lambda t: t.new_empty(clients, *t.shape[1:]), task.theta)
-        books = Books(clients, task.data.labels.device)
+        stats = TrainingStats(clients, task.data.labels.device)
         wanted, start = self.chunk or _fitting(task), 0
         while start < clients:
             positions = list(range(start, min(clients, start + min(wanted, self.clients))))
             try:
-                _train(task, positions, solver, theta, books)
+                _train(task, positions, solver, theta, stats)
             except torch.OutOfMemoryError as error:
                 self.clients = _half(len(positions), error)
             else:
                 start += len(positions)
-        return books.close(theta)
+        return stats.close(theta)
 
-    def _measure(self, task: Pass, measurement: Measurement) -> dict[str, Tensor]:
+    def _measure(self, task: LocalTask, measurement: Measurement) -> dict[str, Tensor]:
         clients, found, start = len(task.ids), {}, 0
         self.images = self.images or MEASURED_TOGETHER.get(task.data.labels.device.type, 1024)
         while start < clients:
@@ -81,7 +83,7 @@ def _half(size: int, error: Exception) -> int:
     return size // 2
 
 
-def _fitting(task: Pass) -> int:
+def _fitting(task: LocalTask) -> int:
     """How many clients probably fit into the memory for them; at least one. A function of task and machine alone."""
     device = task.data.labels.device
     memory = torch.cuda.get_device_properties(device).total_memory // 2 if device.type == "cuda" else BUDGET
@@ -90,23 +92,23 @@ def _fitting(task: Pass) -> int:
     return max(1, memory // (COPIES * parameters + ACTIVATIONS * images))
 
 
-def _train(task: Pass, positions: list[int], solver: Solver, result: Any, books: Books) -> None:
-    """All epochs of some clients, whose rows of `result` and `books` are written."""
+def _train(task: LocalTask, positions: list[int], solver: Solver, result: Any, stats: TrainingStats) -> None:
+    """All epochs of some clients, whose rows of `result` and `stats` are written."""
     order = sorted(positions, key=lambda p: -(len(task.images[task.ids[p]]) // task.batch_size))
-    where = books.steps.new_tensor(order)
+    where = stats.steps.new_tensor(order)
     theta, clients = _take(task.theta, where), _take(task.clients, where)
     memory = solver.memory(theta)
-    books.steps[where] = 0  # an attempt that ran out of memory may have counted
+    stats.steps[where] = 0  # an attempt that ran out of memory may have counted
     for epoch in range(max(task.epochs_of(task.ids[p]) for p in order)):
         orders = [task.order(task.ids[p], epoch) for p in order]
-        books.open(where[[row for row, images in enumerate(orders) if len(images)]])
+        stats.open(where[[row for row, images in enumerate(orders) if len(images)]])
         keys = where.new_tensor([task.key(task.ids[p], epoch) for p in order])
         for group in _groups(orders, task.batch_size):
             rows, places = group.rows, where[group.rows]
             here, kept = _take(theta, rows), _take(memory, rows)
             apply = _to_each(task, group.index, _take(clients, rows), keys[rows] + group.number)
-            after, entry = solver.advance(apply, here, kept, books.count(places))
-            books.add(places, entry, group.index.shape[1])
+            after, entry = solver.advance(apply, here, kept, stats.count(places))
+            stats.add(places, entry, group.index.shape[1])
             if after is not here:  # a step may hand on what it was given, under another name
                 _put(theta, rows, tree_map(torch.clone, after))
             elif isinstance(rows, Tensor):
@@ -138,7 +140,7 @@ def batches_per_call(images: list[Tensor], size: int) -> float:
 
 
 def _measure(
-    task: Pass, positions: list[int], measurement: Measurement, largest: int, found: dict[str, Tensor]
+    task: LocalTask, positions: list[int], measurement: Measurement, largest: int, found: dict[str, Tensor]
 ) -> None:
     """Sums over all images of some clients, whose rows of `found` are written; `largest` images of each in a call."""
     images = [task.images[task.ids[p]] for p in positions]
@@ -170,11 +172,11 @@ def _pieces(lists: list[Tensor], largest: int) -> Iterator[tuple[list[int], Tens
             size //= 2
 
 
-def _to_each(task: Pass, index: Tensor, clients: Any, keys: Tensor | None) -> Apply:
+def _to_each(task: LocalTask, index: Tensor, clients: Any, keys: Tensor | None) -> Apply:
     """Applies a function of one client to k of them: their θ, images `index` [k, B], `clients` and `keys` [k]."""
     batch = task.data.batch(index)
 
-    def apply(function: Callable[[Any, Batch, At], Any], theta: Any) -> Any:
+    def apply(function: Callable[[Any, Batch, LossContext], Any], theta: Any) -> Any:
         def one(own: list[Tensor], private: list[Tensor], x: Tensor, y: Tensor, key: Tensor | None) -> Any:
             return function(rebuilt(theta, own), Batch(x, y), task.at(rebuilt(clients, private), key))
 

@@ -1,10 +1,11 @@
 """Descriptions of components without importing them twice.
 
 Describing a method means importing torch, which takes seconds; a workflow reads its study at every start. So
-descriptions are kept as JSON beside the results, under the fingerprint of the code they describe.
+descriptions are kept as JSON in the user's cache, under the fingerprint of the code that they describe.
 """
 
 import json
+import os
 import subprocess
 import sys
 from contextlib import suppress
@@ -18,17 +19,22 @@ from fedgrid.grid.identity import fingerprint
 from fedgrid.loading import load, locate
 
 
-def description(kind: str, reference: str, cache: Path) -> dict[str, Any]:
+def cache() -> Path:
+    """The folder of descriptions: not in the store, where a dry run must leave no trace."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "fedgrid" / "descriptions"
+
+
+def description(kind: str, reference: str) -> dict[str, Any]:
     """`components.describe` of a component, with its name, `reference`, module and (outside the package) file."""
     name, module, file = locate(kind, reference)
     try:
-        code = fingerprint(module, file)
+        code = fingerprint(module, file, also=["fedgrid.components"])
     except SyntaxError as error:
         where = f"{error.filename}, line {error.lineno}"
         raise UserError(f"method '{reference}' cannot be read: {error.msg} ({where})") from error
     except UnicodeDecodeError as error:
         raise UserError(f"method '{reference}' cannot be read: it is not UTF-8 ({error.reason})") from error
-    kept = cache / kind / f"{name}-{code}.json"
+    kept = cache() / kind / f"{name}-{code}.json"
     if kept.is_file():
         found = json.loads(kept.read_text(encoding="utf-8"))
     else:

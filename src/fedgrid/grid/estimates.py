@@ -10,8 +10,8 @@ from typing import Any
 
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata
-from fedgrid.grid.cells import Cell
-from fedgrid.grid.study import Study
+from fedgrid.grid.planned import Cell
+from fedgrid.settings import Compute
 
 LOOKED_AT = 12
 "Finished cells from which a cost is taken: the newest."
@@ -37,14 +37,14 @@ class Request:
     minutes: int
     memory: int
 
-    def again(self, attempt: int) -> "Request":
+    def for_attempt(self, attempt: int) -> "Request":
         """For the attempt of that number, counted from 1: twice as much each time."""
         return Request(self.minutes * 2 ** (attempt - 1), self.memory * 2 ** (attempt - 1))
 
 
 def cost(cell: Cell) -> Cost | None:
     """What finished cells of the same method and data set say, if possible of the same heterogeneity."""
-    rounds = cell.method.training["rounds"]
+    rounds = cell.row.training["rounds"]
     for finished in (_newest(cell.file.parent), _newest(cell.file.parents[1], "*/")):
         heads = [head for head in map(facts, finished) if head and head["rounds"]]
         if heads:
@@ -54,29 +54,38 @@ def cost(cell: Cell) -> Cost | None:
     return None
 
 
-def request(cells: Sequence[Cell], study: Study, beside: int = 1) -> Request:
+def request(cells: Sequence[Cell], compute: Compute, beside: int = 1) -> Request:
     """What a job asks for that runs these cells, `beside` at a time.
 
     Taken from measured costs, and for a cell without any from the study's `compute.minutes` and `compute.memory`.
     """
-    compute = study.text["compute"]
     known = [cost(cell) for cell in cells]
-    seconds = [TIME_MARGIN * one.longest if one else 60 * compute["minutes"] - TIME_MORE for one in known]
-    memory = [MEMORY_MARGIN * one.memory if one else compute["memory"] - MEMORY_MORE for one in known]
+    seconds = [TIME_MARGIN * one.longest if one else 60 * compute.minutes - TIME_MORE for one in known]
+    memory = [MEMORY_MARGIN * one.memory if one else compute.memory - MEMORY_MORE for one in known]
     work = max(max(seconds), sum(seconds) / beside)
     return Request(math.ceil((work + TIME_MORE) / 60), math.ceil(max(memory) * min(beside, len(cells)) + MEMORY_MORE))
 
 
-@functools.cache
 def facts(file: Path) -> dict[str, Any] | None:
     """The metadata of a finished cell; None for a damaged file, which only its own job has to complain about."""
+    return _facts(file, file.stat().st_mtime_ns)
+
+
+@functools.lru_cache(4096)
+def _facts(file: Path, mtime: int) -> dict[str, Any] | None:
     try:
         return read_metadata(file)
     except UserError:
         return None
 
 
-@functools.cache
 def _newest(folder: Path, below: str = "") -> tuple[Path, ...]:
+    """The newest finished cells in a folder; a folder that has not changed since is not listed again."""
+    folders = [folder, *folder.glob(below)] if below else [folder]
+    return _listed(folder, below, tuple(f.stat().st_mtime_ns for f in folders if f.is_dir()))
+
+
+@functools.lru_cache(1024)
+def _listed(folder: Path, below: str, mtimes: tuple[int, ...]) -> tuple[Path, ...]:
     found = [f for f in folder.glob(f"{below}s*-*.parquet") if f.name.count(".") == 1]  # others are kept beside cells
     return tuple(sorted(found, key=lambda f: f.stat().st_mtime_ns)[-LOOKED_AT:])

@@ -1,4 +1,4 @@
-"""Canonical JSON, digests, and the fingerprint of the code that a component can reach.
+"""Canonical JSON, digests, and the fingerprint of the code that can change what a component makes.
 
 Two cells are the same cell when their canonical JSON is the same, the code fingerprint included.
 """
@@ -7,7 +7,7 @@ import ast
 import functools
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,20 @@ import fedgrid
 from fedgrid.loading import OUTSIDE
 
 PACKAGE = "fedgrid"
+ENTRY = "fedgrid.engine.compute"
+"The module with which the computation of every cell begins."
+NOT_COUNTED: Mapping[str, str] = {
+    "fedgrid.components": "declares and checks settings; their values stand in the key themselves",
+    "fedgrid.data.sources.download": "fetches files; what they hold is checked, and read by modules that count",
+    "fedgrid.errors": "sentences for users",
+    "fedgrid.files": "writes files whole or not at all; what stands in them comes from modules that count",
+    "fedgrid.loading": "finds components by name; those that are found count",
+    "fedgrid.settings": "declares the settings of a study; their values stand in the key themselves",
+}
+"""Modules that counted code imports, and that no key covers, each with the reason. None of them does arithmetic.
+
+The rooms `grid`, `jobs`, `run`, `analysis` and `cli` need not stand here: counted code may not import them.
+"""
 
 
 def canonical(value: Any) -> str:
@@ -28,18 +42,31 @@ def digest(value: Any) -> str:
 
 
 def fingerprint(module: str, file: Path | None = None, also: Iterable[str] = ()) -> str:
-    """Digest of the code that `module` and the modules `also` can import from this package or from beside `file`.
+    """Digest of `modules`.
 
     Comments, docstrings and formatting do not count; library code does not either (its versions are recorded in every
     result). The import graph is read from the source, nothing is imported.
     """
+    return digest(modules(module, file, also))
+
+
+def fingerprint_of_cell(module: str, file: str | None, model: str) -> str:
+    """Fingerprint of all code that can change a cell's numbers: its method's, its model's and the engine's."""
+    return digest(modules_of_cell(module, file, model))
+
+
+def modules_of_cell(module: str, file: str | None, model: str) -> dict[str, str]:
+    """The modules that `fingerprint_of_cell` covers, as `modules` names them."""
+    return modules(module, Path(file) if file else None, [ENTRY, model])
+
+
+def modules(module: str, file: Path | None = None, also: Iterable[str] = ()) -> dict[str, str]:
+    """By name, the digest of the code of `module` and `also`, and of all that they import of this package.
+
+    With a `file`, also what it imports from beside it. `NOT_COUNTED` is left out, and what only those import.
+    """
     sources = _Sources(module, file)
-    return digest({name: sources.node(name)[0] for name in sources.closure([module, *also])})
-
-
-def closure(module: str, file: Path | None = None, also: Iterable[str] = ()) -> list[str]:
-    """Names of the modules that `fingerprint` covers, sorted."""
-    return sorted(_Sources(module, file).closure([module, *also]))
+    return {name: sources.node(name)[0] for name in sorted(sources.closure([module, *also]))}
 
 
 def files(module: str, file: Path) -> list[Path]:
@@ -76,7 +103,7 @@ class _Sources:
         todo = [self.alias.get(entry, entry) for entry in entries]
         while todo:
             name = todo.pop()
-            if name not in seen:
+            if name not in seen and (name in entries or name not in NOT_COUNTED):
                 seen.add(name)
                 todo += [m for m in self.node(name)[1] if self.file(m)]
         return seen

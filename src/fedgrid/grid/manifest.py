@@ -1,6 +1,8 @@
-"""What a study was when it was last planned: its cells and how its tables are to be read, as one JSON file.
+"""What a study's tables and figures are made from: its cells and how they are to be read, as one JSON file.
 
-The file is written only when it changes, so its time is a true input of the tables.
+The file's name covers its content and the code that draws, and only one is kept beside the tables. So tables are out of
+date when the file that they should be made from is not there, and a study that is edited and edited back is told from
+one that was not.
 """
 
 import json
@@ -10,11 +12,8 @@ from typing import Any
 
 import fedgrid
 from fedgrid.files import write_text
-from fedgrid.grid.cells import Cell, Method, Split, Variant
 from fedgrid.grid.identity import digest, fingerprint
-from fedgrid.grid.study import Study
-from fedgrid.loading import load
-from fedgrid.partition.base import Partition
+from fedgrid.grid.planned import Cell, MethodRow, Settings, Study
 
 TESTED = {
     "own": "the clients' own test images",
@@ -23,81 +22,64 @@ TESTED = {
 }
 "What accuracy is measured on, by a partition's setting `test`."
 ANALYSIS = ("collect", "tables", "figures", "report")
+NAME = "manifest-*.json"
 
 
-def files(study: Study) -> tuple[Path, Path]:
-    """Where the study's manifest is kept, and the fingerprint of the code of its tables and figures."""
-    return study.folder / "manifest.json", study.folder / "analysis.json"
+def file(study: Study) -> Path:
+    """Where the study's manifest is kept once all its cells are there."""
+    return study.folder / NAME.replace("*", digest([content(study), _analysis()]))
 
 
-def write(study: Study) -> None:
-    """Writes those of `files` that changed."""
-    manifest, analysis = files(study)
-    _write_if_changed(manifest, json.dumps(content(study), indent=1, ensure_ascii=False))
-    _write_if_changed(analysis, json.dumps(_analysis(), indent=1))
-
-
-def _analysis() -> dict[str, str]:
-    codes = {name: fingerprint(f"fedgrid.analysis.{name}") for name in ANALYSIS}
-    templates = sorted((Path(fedgrid.__file__).parent / "analysis" / "templates").iterdir())
-    codes |= {file.name: digest(file.read_text(encoding="utf-8")) for file in templates if file.is_file()}
-    return codes
-
-
-def title(split: Split) -> str:
-    """The title of a partition's picture."""
-    return f"{split.data.title}: {_words(split.variant)}, seed {split.seed}"
+def write(study: Study, path: Path) -> None:
+    """Writes the manifest in place of earlier ones, of which none is left if this one cannot be written."""
+    for earlier in path.parent.glob(NAME):
+        earlier.unlink()
+    write_text(path, json.dumps(content(study), indent=1, ensure_ascii=False))
 
 
 def content(study: Study) -> dict[str, Any]:
     """The manifest as plain values."""
-    kinds = {cell.heterogeneity: cell.split.variant for cell in study.cells}
+    partitions = study.partitions.values()
     return {
         "study": {
             "name": study.name,
             "title": study.text.get("title", study.name),
             **study.text["report"],
-            "rounds": max(method.training["rounds"] for method in study.methods),
+            "rounds": max(row.training["rounds"] for row in study.rows),
             "protocol": dict(study.training),
-            "data": {data.label: data.title for data in study.data},
-            "heterogeneity": {name: _words(kind) for name, kind in kinds.items()},
-            "tested": list({TESTED[_instance(s.variant).tested(s.seed)]: None for s in study.splits}),
+            "data": {data.label: data.title for data in study.data.values()},
+            "heterogeneity": {partition.slug: partition.words for partition in partitions},
+            "tested": list({TESTED[partition.tested]: None for partition in partitions}),
             "model": ", ".join([study.model.name, *(f"{k}={v}" for k, v in study.model.settings.items())]),
-            "methods": {m.label: _method(m, study.training) for m in study.methods},
+            "methods": {row.label: _row(row, study.training) for row in study.rows},
             "seeds": study.text["seeds"],
         },
         "cells": [_cell(cell) for cell in study.cells],
     }
 
 
-def _method(method: Method, common: Mapping[str, Any]) -> dict[str, Any]:
-    own = {f"training.{name}": value for name, value in method.training.items() if value != common[name]}
-    return {"method": method.variant.name, "title": method.title, "settings": {**method.variant.settings, **own}}
+def _row(row: MethodRow, common: Settings) -> dict[str, Any]:
+    own = {f"training.{name}": value for name, value in row.training.items() if value != common[name]}
+    return {"method": row.component.name, "title": row.title, "settings": {**row.component.settings, **own}}
 
 
 def _cell(cell: Cell) -> Mapping[str, Any]:
-    data = cell.split.data
+    data = cell.partition.data
     return {
         "key": cell.key,
-        "needs": [cell.key, cell.split.key, data.key] + ([data.images.key] if data.images else []),
+        "needs": [cell.key, cell.partition.key, *(stage.key for stage in data.stages)],
         "path": str(cell.file),
-        "partition": str(cell.split.file),
-        "label": cell.method.label,
-        "method": cell.method.variant.name,
+        "partition": str(cell.partition.file),
+        "label": cell.row.label,
+        "method": cell.row.component.name,
         "data": data.label,
         "heterogeneity": cell.heterogeneity,
         "seed": cell.seed,
     }
 
 
-def _words(partition: Variant) -> str:
-    return _instance(partition).sentence()
-
-
-def _instance(partition: Variant) -> Partition:
-    return load("partition", partition.name)(**partition.settings)
-
-
-def _write_if_changed(path: Path, text: str) -> None:
-    if not path.is_file() or path.read_text(encoding="utf-8") != text:
-        write_text(path, text)
+def _analysis() -> dict[str, str]:
+    """Fingerprints of the code of tables and figures, and of their templates."""
+    codes = {name: fingerprint(f"fedgrid.analysis.{name}") for name in ANALYSIS}
+    templates = sorted((Path(fedgrid.__file__).parent / "analysis" / "templates").iterdir())
+    return codes | {file.name: digest(file.read_text(encoding="utf-8")) for file in templates if file.is_file()}

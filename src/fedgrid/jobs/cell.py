@@ -1,155 +1,87 @@
-"""One cell: a method on a partition with a seed, from its files to one Parquet file of results.
+"""A cell as a job: from the files of its partition and data set to one Parquet file of results.
 
-Run as ``python -m fedgrid.jobs.cell JOB --out FILE``, where JOB is the JSON of `fedgrid.grid.cells.Cell.job`.
+Run as ``python -m fedgrid.jobs.cell PLAN KEY``.
 """
 
 import argparse
-import json
 import platform
 import resource
 import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
 import fedgrid
-from fedgrid.engine import client_data
-from fedgrid.engine.artifacts import keep
-from fedgrid.engine.devices import chosen
-from fedgrid.engine.executor import Executor
-from fedgrid.engine.federation import World, dtype_of
-from fedgrid.engine.loop import Loop
-from fedgrid.engine.method import Method
+from fedgrid.engine import devices
+from fedgrid.engine.compute import Computed, Sources, Tell, compute
 from fedgrid.engine.progress import Progress
-from fedgrid.engine.rounds import Outcome, Saving, Terminated, federate
-from fedgrid.engine.stacked import Stacked, batches_per_call
+from fedgrid.engine.rounds import Outcome, Saving, Terminated
 from fedgrid.errors import UserError, complain, say, sentence
-from fedgrid.files import beside, read_metadata, turn, write_table
-from fedgrid.grid.identity import fingerprint
-from fedgrid.jobs.gpus import own_card
-from fedgrid.jobs.reporting import ASKED_TO_END, MAXRSS_UNIT, TERMINATED, Report, Status
-from fedgrid.loading import load, locate
-from fedgrid.settings import Training
+from fedgrid.files import read_metadata, write_table
+from fedgrid.grid import plan
+from fedgrid.grid.identity import digest, modules_of_cell
+from fedgrid.grid.planned import Cell
+from fedgrid.jobs.gpus import acquire_gpu
+from fedgrid.jobs.reporting import ASKED_TO_END, MAXRSS_UNIT, TERMINATED, Report, Status, ending
+from fedgrid.settings import Compute
 
-FLOPS_OF_OVERHEAD, CLIENTS_WORTH_A_CALL = 4e6, 6
-"Where a stack of clients is faster on a processor: measured by benchmarks/throughput.py, see benchmarks/results."
 OF_MEMORY = ("out of memory", "allocate memory")
 "Words of errors that torch raises for lack of memory."
-Tell = Callable[[Progress, str], None]
 
 
-@dataclass(frozen=True)
-class Compute:
-    """How a cell is computed; no part of its identity, for the numbers are the same, to rounding."""
-
-    device: str = "auto"
-    threads: int = 1
-    "Threads of one operation."
-    executor: str = "auto"
-    "``loop``, ``stacked``, or what `executor_for` finds."
-    client_chunk: int | str = "auto"
-    "Clients that the stacked executor trains together; auto: as many as fit into memory."
-    gpu_share: int = 1
-    "Cells that compute on one GPU at a time."
-
-
-def run(
-    job: Mapping[str, Any], out: Path, saving: Saving, compute: Compute | None = None, tell: Tell | None = None
-) -> Outcome:
-    """Trains the cell of a job and writes its results to `out`; the checkpoint is removed at the end.
+def train(cell: Cell, out: Path, settings: Compute, saving: Saving, tell: Tell | None = None) -> Outcome:
+    """Trains a cell and writes its results to `out`; the checkpoint is removed at the end.
 
     On a machine with GPUs it first takes a place on one of them, and waits for it; see `fedgrid.jobs.gpus`.
     """
-    compute = compute or Compute()
-    with own_card(compute.device, compute.gpu_share):
-        return _run(job, out, saving, compute, tell)
+    with acquire_gpu(settings.device, settings.gpu_share):
+        counted = _checked_code(cell)
+        sources = Sources(cell.spec, cell.row.component.reference, cell.partition.file, cell.partition.data.files)
+        computed = compute(sources, settings, saving, tell)
+        if signal.getsignal(signal.SIGTERM) is _terminate:
+            _ignore()  # what is left takes less time than doing a round again
+        _checked_code(cell)
+        for kind, table in computed.artifacts(cell.keep).items():
+            write_table(cell.kept_beside(out)[kind], table, {"kind": kind})
+        write_table(out, computed.outcome.progress.record.table(), _metadata(cell, settings, counted, computed))
+        with suppress(OSError):  # it is of no use any more, and does no harm
+            saving.file.unlink(missing_ok=True)
+        return computed.outcome
 
 
-def _run(job: Mapping[str, Any], out: Path, saving: Saving, compute: Compute, tell: Tell | None) -> Outcome:
-    torch.set_num_threads(compute.threads)
-    _check_code(job)
-    spec = job["spec"]
-    torch.backends.cudnn.deterministic = True
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = spec["training"]["tf32"]
-    method = load("methods", job["code"]["reference"])(**spec["method"]["settings"])
-    world = _world(job, compute)
-    outcome = federate(method, world, saving, tell)
-    if signal.getsignal(signal.SIGTERM) is _terminate:
-        _ignore()  # what is left takes less time than doing a round again
-    _check_code(job)
-    keep(job["keep"], out, method, world, outcome.progress)
-    write_table(out, outcome.progress.record.table(), _metadata(job, method, world, outcome))
-    with suppress(OSError):  # it is of no use any more, and does no harm
-        saving.file.unlink(missing_ok=True)
-    return outcome
-
-
-def _check_code(job: Mapping[str, Any]) -> None:
-    """Raises UserError where the code is no longer that of the cell's key: its result would bear a false name."""
-    code = job["code"]
-    _, module, file = locate("methods", code["reference"])
-    if fingerprint(module, file, code["also"]) != code["fingerprint"]:
+def _checked_code(cell: Cell) -> dict[str, str]:
+    """The modules that the key covers; UserError where one is other than it was planned."""
+    component = cell.row.component
+    counted = modules_of_cell(component.module, component.file, cell.model.module)
+    if digest(counted) != cell.code:
         raise UserError("the code was edited since this cell was planned: run the same command again")
+    return counted
 
 
-def _world(job: Mapping[str, Any], compute: Compute) -> World:
-    spec, files = job["spec"], job["files"]
-    device, training = chosen(compute.device), Training(**spec["training"])
-    places = {part: Path(file) for part, file in files["data"].items()}
-    images = client_data.load(places, Path(files["partition"]), device, dtype_of(training))
-    model = load("models", spec["model"]["name"])(**spec["model"]["settings"])
-    _, channels, height, width = images.images.shape
-    network = model.network((height, width, channels), images.classes)
-    if training.dtype == "bfloat16-mixed":
-        network = network.in_bfloat16()
-    flops = network.flops((height, width, channels)) * training.batch_size
-    together = training.participation * batches_per_call(images.train, training.batch_size)
-    executor = executor_for(compute, device, flops, together)
-    return World(images, network, training, executor, spec["seed"], device)
-
-
-def executor_for(compute: Compute, device: torch.device, flops: int, together: float) -> Executor:
-    """The executor that was asked for; `auto` is stacked on a GPU, and on a processor for small steps of many clients.
-
-    There a small step (`flops` of the forward pass of a batch) is mostly overhead, which a stack shares if it serves
-    enough clients at a time (`together`, on average); a large step fills the processor by itself.
-    """
-    kind = compute.executor
-    if kind == "auto":
-        shared = flops <= FLOPS_OF_OVERHEAD and together >= CLIENTS_WORTH_A_CALL
-        kind = "stacked" if device.type == "cuda" or shared else "loop"
-    if kind == "loop":
-        return Loop()
-    return Stacked(None if compute.client_chunk == "auto" else int(compute.client_chunk))
-
-
-def _metadata(job: Mapping[str, Any], method: Method, world: World, outcome: Outcome) -> dict[str, Any]:
+def _metadata(cell: Cell, settings: Compute, counted: dict[str, str], computed: Computed) -> dict[str, Any]:
+    simulation, outcome = computed.simulation, computed.outcome
     progress = outcome.progress
-    on_gpu = world.device.type == "cuda"
     # summed over all attempts of a cell that was interrupted; starting and loading are not part of it
-    costs = {"seconds": progress.seconds | {"total": sum(progress.seconds.values())}}
+    costs: dict[str, Any] = {"seconds": progress.seconds | {"total": sum(progress.seconds.values())}}
     costs["peak_memory_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS_UNIT
-    costs["peak_device_memory_bytes"] = torch.cuda.max_memory_allocated(world.device) if on_gpu else 0
+    costs["peak_device_memory_bytes"] = devices.peak_memory(simulation.device)
     versions = {"python": platform.python_version(), "fedgrid": fedgrid.__version__}
-    versions |= {"torch": torch.__version__, "numpy": np.__version__}
-    hardware = {"host": socket.gethostname(), "cpu": processor(), "threads": torch.get_num_threads()}
-    hardware["executor"] = type(world.executor).__name__.lower()
-    hardware["device"] = torch.cuda.get_device_name(world.device) if on_gpu else "cpu"
+    versions |= {library: version(library) for library in ("torch", "numpy")}
+    hardware = {"host": socket.gethostname(), "cpu": processor(), "threads": settings.threads}
+    hardware["executor"] = type(simulation.executor).__name__.lower()
+    hardware["device"] = devices.name_of(simulation.device)
     return {
-        "key": job["key"],
-        "spec": job["spec"],
-        "code": job["code"]["fingerprint"],
+        "key": cell.key,
+        "spec": cell.spec,
+        "code": cell.code,
+        "modules": counted,
         "status": outcome.status,
         "reason": outcome.reason,
-        "score": method.score,
+        "score": computed.method.score,
         "rounds": progress.rounds,
         "costs": costs,
         "versions": versions,
@@ -183,58 +115,40 @@ def _ignore() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def _finished(out: Path, job: Mapping[str, Any]) -> bool:
+def _finished(cell: Cell) -> bool:
     """Whether the results of this very cell are there, and all that is kept beside them."""
-    return all(file.is_file() for file in (out, *beside(out, job["keep"]))) and read_metadata(out)["key"] == job["key"]
+    return cell.done and read_metadata(cell.file)["key"] == cell.key
 
 
 def _of_memory(error: Exception) -> bool:
     """Whether memory, the processor's or the GPU's, was lacking; torch says so in several ways."""
-    if isinstance(error, MemoryError | torch.OutOfMemoryError):
-        return True
-    return isinstance(error, RuntimeError) and any(words in str(error) for words in OF_MEMORY)
+    lacking = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    return lacking or (isinstance(error, RuntimeError) and any(words in str(error) for words in OF_MEMORY))
 
 
-def main(argv: list[str] | None = None) -> int:
-    """The process of one job of the workflow; exit code 2 and one sentence for a user's mistake."""
-    parser = argparse.ArgumentParser(prog="fedgrid.jobs.cell", description="Train one cell.")
-    parser.add_argument("job", help="JSON: key, spec, files, code")
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--checkpoint", type=Path, required=True)
-    parser.add_argument("--status", type=Path, required=True)
-    parser.add_argument("--checkpoint-every", type=float, default=60.0, metavar="SECONDS")
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--executor", default="auto")
-    parser.add_argument("--client-chunk", default="auto")
-    parser.add_argument("--gpu-share", type=int, default=1)
-    arguments = parser.parse_args(argv)
-    compute = Compute(**{field.name: getattr(arguments, field.name) for field in fields(Compute)})
-    job = json.loads(arguments.job)
-    rounds = job["spec"]["training"]["rounds"]
-    status, report = Status(arguments.status, rounds), Report("", rounds, sys.stdout)
+def run(cell: Cell, settings: Compute) -> int:
+    """Trains a cell as a process of the workflow; returns the exit code, and notes in its status how it ended."""
+    rounds = cell.row.training["rounds"]
+    status, report = Status(cell.status, rounds), Report("", rounds, sys.stdout)
 
     def tell(progress: Progress, remark: str) -> None:
         report.tell(progress, remark)
         status.running(progress)
 
-    saving = Saving(arguments.checkpoint, job["key"], arguments.checkpoint_every)
     heed_sigterm()
     try:
-        # a process that outlived an earlier run may still be at work on this very cell
-        with turn(arguments.status.with_name(".at-work"), int(job["key"], 16) >> 2):
-            if _finished(arguments.out, job):
-                saving.file.unlink(missing_ok=True)
-                status.done()
-                say("finished meanwhile, by a process of an earlier run", sys.stdout)
-                return 0
-            status.running()
-            outcome = run(job, arguments.out, saving, compute, tell)
+        if _finished(cell):  # by a process that outlived an earlier run, since this one was planned
+            cell.checkpoint.unlink(missing_ok=True)
+            status.done()
+            say("finished meanwhile, by a process of an earlier run", sys.stdout)
+            return 0
+        status.running()
+        outcome = train(cell, cell.file, settings, Saving(cell.checkpoint, cell.key, settings.checkpoint_every), tell)
     except (UserError, OSError) as error:
         status.failed(sentence(error))
         return complain(error)
     except (Terminated, KeyboardInterrupt):
-        status.interrupted()
+        status.interrupted(ending())
         return TERMINATED
     except Exception as error:
         status.failed(f"{'out of memory: ' if _of_memory(error) else ''}{type(error).__name__}: {error}")
@@ -242,6 +156,19 @@ def main(argv: list[str] | None = None) -> int:
     status.done()
     say(f"{outcome.status} {outcome.reason}".strip(), sys.stdout)
     return 0
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Command line: PLAN KEY; exit code 2 and one sentence for a user's mistake."""
+    parser = argparse.ArgumentParser(prog="python -m fedgrid.jobs.cell", description="Train a cell.")
+    parser.add_argument("file", type=Path, metavar="PLAN", help="the plan of the run")
+    parser.add_argument("key", metavar="KEY", help="of the cell")
+    arguments = parser.parse_args(argv)
+    try:
+        study = plan.read(arguments.file).study
+    except UserError as error:
+        return complain(error)
+    return run(study.by_key[arguments.key], study.compute)
 
 
 if __name__ == "__main__":

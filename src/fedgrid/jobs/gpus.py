@@ -1,11 +1,10 @@
-"""Which GPUs there are, and a place on one of them for each running cell.
+"""Which GPUs there are, and a slot on one of them for each running cell.
 
-A place is a lock file, which the operating system frees when its holder ends, however it ends. A card keeps the name
+A slot is a lock file, which the operating system frees when its holder ends, however it ends. A card keeps the name
 that CUDA reads, but its lock bears the UUID where nvidia-smi tells it, so that runs given ``0`` and ``GPU-8f…`` see
 each other. Numbers with MIG, or among several models that CUDA may order in its own way, are not translated.
 """
 
-import fcntl
 import os
 import re
 import stat
@@ -16,10 +15,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from fedgrid.errors import UserError
 
 VARIABLE, POLL, PATIENCE = "CUDA_VISIBLE_DEVICES", 0.1, 10.0
-"Seconds between looks for a free place, and at most for nvidia-smi, which may have to wake the cards one by one."
+"Seconds between looks for a free slot, and at most for nvidia-smi, which may have to wake the cards one by one."
 GPU, MIG = re.compile(r"GPU \d+: (.*) \(UUID: (GPU-[^)]+)\)"), re.compile(r"\s+MIG .*\(UUID: (MIG-[^)]+)\)")
 NAME, UNSAFE = re.compile(r"[0-9]+|(GPU|MIG)-.+"), re.compile(r"[^\w.-]")
 
@@ -33,14 +34,14 @@ def cards(environment: Mapping[str, str] = os.environ) -> list[str]:
     return list(_by_lock(environment).values())
 
 
-def places(share: int) -> int:
+def gpu_slots(share: int) -> int:
     """How many cells may compute on this machine's cards at once, `share` of them on each."""
     return len(cards()) * share
 
 
 @contextmanager
-def own_card(device: str, share: int = 1) -> Iterator[str | None]:
-    """Waits for a place on the least used card, makes it the only one that CUDA sees, and yields its name.
+def acquire_gpu(device: str, share: int = 1) -> Iterator[str | None]:
+    """Waits for a slot on the least used card, makes it the only one that CUDA sees, and yields its name.
 
     To be entered before torch starts CUDA. Does nothing, and yields None, without a card and for any `device` but
     ``auto`` and ``cuda``: ``cuda:1`` is the user's own choice. A card is given to at most `share` cells, as long as all
@@ -52,13 +53,14 @@ def own_card(device: str, share: int = 1) -> Iterator[str | None]:
     if not known:
         yield None
         return
-    while (place := _taken(list(known), share)) is None:
+    while (taken := _take(list(known), share)) is None:
         time.sleep(POLL)
-    before, os.environ[VARIABLE] = os.environ.get(VARIABLE), known[place[0]]
+    name, slot = taken
+    before, os.environ[VARIABLE] = os.environ.get(VARIABLE), known[name]
     try:
-        yield known[place[0]]
+        yield known[name]
     finally:
-        os.close(place[1])
+        slot.release()
         os.environ.pop(VARIABLE, None)
         os.environ.update({} if before is None else {VARIABLE: before})
 
@@ -99,24 +101,31 @@ def _listed(environment: Mapping[str, str]) -> list[tuple[str, str, list[str]]]:
     return gpus
 
 
-def _taken(names: list[str], share: int) -> tuple[str, int] | None:
-    """The card with most free places, and the descriptor that holds one of them; None where all are taken."""
-    free: dict[str, list[int]] = {name: [] for name in names}
+def _take(names: list[str], share: int) -> tuple[str, FileLock] | None:
+    """The card with most free slots, and the lock of one of them, which is held; None where all are taken."""
     try:
         folder = _folder()
-        with ExitStack() as closing:
-            fcntl.flock(closing.enter_context(open(folder / "turn", "w")), fcntl.LOCK_EX)  # trying a place takes it
-            for name, place in ((name, place) for name in names for place in range(share)):
-                file = closing.enter_context(open(folder / f"{UNSAFE.sub('_', name)}.{place}", "w"))
-                with suppress(BlockingIOError):
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    free[name].append(file.fileno())
-            best, held = max(free.items(), key=lambda item: len(item[1]))
-            # this duplicate keeps the lock; started programs do not inherit it, forked ones would, but no cell forks
-            return (best, os.dup(held[0])) if held else None
+        with FileLock(folder / "turn"), ExitStack() as others:  # trying a slot takes it
+            free = {name: _free_slots(folder / UNSAFE.sub("_", name), share) for name in names}
+            best = max(free, key=lambda name: len(free[name]))
+            for name, slots in free.items():
+                for slot in slots[1:] if name == best else slots:
+                    others.callback(slot.release)
+            return (best, free[best][0]) if free[best] else None
     except OSError as error:
         where = error.filename or "the folder for temporary files"
         raise UserError(f"GPUs cannot be locked in {where} ({error.strerror}): set TMPDIR to another folder") from error
+
+
+def _free_slots(card: Path, share: int) -> list[FileLock]:
+    """Locks of a card's slots that nobody held; they are held now."""
+    found = []
+    for number in range(share):
+        slot = FileLock(card.with_name(f"{card.name}.{number}"), timeout=0)
+        with suppress(Timeout):
+            slot.acquire()
+            found.append(slot)
+    return found
 
 
 def _folder() -> Path:

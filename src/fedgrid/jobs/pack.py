@@ -1,21 +1,21 @@
 """Several cells in one job of a cluster: libraries are imported once, and every cell is still a process of its own.
 
-Run as ``python -m fedgrid.jobs.pack PLAN DONE --threads N``; PLAN is a file of `fedgrid.run.packs`. Each cell has
-its own log, status and results. DONE is written when all of them have results; a pack that is run again leaves those
-out.
+Run as ``python -m fedgrid.jobs.pack PLAN NAME DONE --threads N``. Each cell has its own log, status and results. DONE
+is written when all of them have results; a pack that is run again leaves those out.
 """
 
 import argparse
-import json
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 from fedgrid.errors import UserError, complain
 from fedgrid.files import write_text
+from fedgrid.grid import plan
+from fedgrid.grid.planned import Cell
 from fedgrid.jobs.reporting import ASKED_TO_END, TERMINATED
 from fedgrid.jobs.warm import CLIENT, Worker
 
@@ -24,16 +24,16 @@ TAIL = 5
 
 
 class Pack:
-    """The cells of one job; `stop` may come from a signal handler."""
+    """The cells of one job of the plan in `file`; `stop` may come from a signal handler."""
 
-    def __init__(self, cells: list[dict[str, Any]], beside: int):
-        self.cells, self.beside = cells, beside
+    def __init__(self, file: Path, cells: Sequence[Cell], beside: int):
+        self.file, self.cells, self.beside = file, cells, beside
         self.stopping = False
-        self.running: set[subprocess.Popen] = set()
+        self.running: set[subprocess.Popen[bytes]] = set()
 
-    def run(self) -> list[dict[str, Any]]:
+    def run(self) -> list[Cell]:
         """Trains every cell that has no results yet, `beside` at a time; returns those that failed."""
-        waiting = [cell for cell in self.cells if not all(Path(file).is_file() for file in cell["files"])]
+        waiting = [cell for cell in self.cells if not cell.done]
         with ThreadPoolExecutor(self.beside) as threads:
             codes = list(threads.map(self._train, waiting))
         return [cell for cell, code in zip(waiting, codes, strict=True) if code]
@@ -44,15 +44,13 @@ class Pack:
         for process in list(self.running):
             process.terminate()
 
-    def _train(self, cell: dict[str, Any]) -> int:
+    def _train(self, cell: Cell) -> int:
         if self.stopping:
             return TERMINATED
-        log = Path(cell["log"])
-        log.parent.mkdir(parents=True, exist_ok=True)
-        for file in cell["files"]:
-            Path(file).parent.mkdir(parents=True, exist_ok=True)
-        with open(log, "w", encoding="utf-8") as said:
-            command = [sys.executable, "-S", "-E", str(CLIENT), "fedgrid.jobs.cell", *cell["arguments"]]
+        for folder in (cell.log.parent, cell.file.parent):
+            folder.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-S", "-E", str(CLIENT), "fedgrid.jobs.cell", str(self.file), cell.key]
+        with open(cell.log, "w", encoding="utf-8") as said:
             process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT)
         self.running.add(process)
         if self.stopping:  # the signal came between the two lines above
@@ -64,9 +62,10 @@ class Pack:
 
 def main(argv: list[str] | None = None) -> int:
     """Exit code 0 when all cells have results, 75 when the pack was asked to end, else 1."""
-    parser = argparse.ArgumentParser(prog="fedgrid.jobs.pack", description="Train the cells of a pack.")
-    parser.add_argument("plan", type=Path, help="JSON: cells, threads")
-    parser.add_argument("done", type=Path, help="written when all cells have results")
+    parser = argparse.ArgumentParser(prog="python -m fedgrid.jobs.pack", description="Train the cells of a pack.")
+    parser.add_argument("file", type=Path, metavar="PLAN", help="the plan of the run")
+    parser.add_argument("name", metavar="NAME", help="of the pack")
+    parser.add_argument("done", type=Path, metavar="DONE", help="written when all cells have results")
     parser.add_argument("--threads", type=int, default=1, help="threads of the whole pack")
     arguments = parser.parse_args(argv)
     try:
@@ -76,8 +75,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _work(arguments: argparse.Namespace) -> int:
-    plan = json.loads(arguments.plan.read_text(encoding="utf-8"))
-    pack = Pack(plan["cells"], max(1, arguments.threads // plan["threads"]))
+    found = plan.read(arguments.file)
+    cells = [found.study.by_key[key] for key in found.packs[arguments.name]]
+    pack = Pack(arguments.file, cells, max(1, arguments.threads // found.study.compute.threads))
     for number in ASKED_TO_END:
         signal.signal(number, pack.stop)
     worker = Worker()
@@ -87,9 +87,9 @@ def _work(arguments: argparse.Namespace) -> int:
     finally:
         worker.stop()
     for cell in failed:
-        _complain(Path(cell["log"]))
+        _complain(cell.log)
     if failed:
-        print(f"{len(failed)} of {len(pack.cells)} cells have no results", file=sys.stderr)
+        print(f"{len(failed)} of {len(cells)} cells have no results", file=sys.stderr)
         return TERMINATED if pack.stopping else 1
     write_text(arguments.done, "")
     return 0

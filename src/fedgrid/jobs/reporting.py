@@ -22,6 +22,18 @@ TERMINATED = 75
 ASKED_TO_END = (signal.SIGTERM, signal.SIGUSR1)
 "What schedulers send before a time limit."
 MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
+LIMIT = "time limit"
+"Why a job was asked to end: its allocation was over."
+NEAR = 90
+"Seconds before the end of an allocation within which a request to end is for that end."
+ROOM = 2048
+"Bytes of a status file at least, so that on a full disk what becomes of a cell still finds room in it."
+
+
+def ending() -> str:
+    """Why this process was asked to end, where its scheduler lets it know; else empty."""
+    end = os.environ.get("SLURM_JOB_END_TIME", "")
+    return LIMIT if end.isdigit() and int(end) - time.time() < NEAR else ""
 
 
 class Report:
@@ -68,7 +80,7 @@ class Status:
     """A small file in the store that says how a cell is doing; gone when the cell has its results.
 
     The first note has to succeed, for where it cannot be written, results cannot either. Later ones are not worth a
-    cell: on a disk that is full they are left out.
+    cell: on a disk that is full they overwrite the file where it lies.
 
     Holds `state` (running, failed or interrupted), `reason`, `round` and `rounds`, `seconds` of training so far,
     `memory` (most so far, in MB), `host`, `pid`, `job` (of SLURM, or empty), `began` and `time` (since 1970).
@@ -92,9 +104,9 @@ class Status:
         """Notes why there are no results."""
         self._write_if_possible("failed", reason)
 
-    def interrupted(self) -> None:
+    def interrupted(self, reason: str = "") -> None:
         """Notes that the cell was asked to end and can go on."""
-        self._write_if_possible("interrupted")
+        self._write_if_possible("interrupted", reason)
 
     def done(self) -> None:
         """The results speak for themselves."""
@@ -102,11 +114,24 @@ class Status:
             self.file.unlink(missing_ok=True)
 
     def _write_if_possible(self, state: str, reason: str = "") -> None:
-        with suppress(UserError):
+        try:
             self._write(state, reason)
+        except UserError:
+            with suppress(OSError):
+                self._overwrite(self._text(state, reason))
 
     def _write(self, state: str, reason: str = "") -> None:
+        self.written = time.monotonic()
+        write_text(self.file, self._text(state, reason))
+
+    def _overwrite(self, text: str) -> None:
+        """Writes over the file where it lies, which needs no room on the disk."""
+        encoded = text.encode()
+        with open(self.file, "r+b") as file:
+            if len(encoded) <= os.fstat(file.fileno()).st_size:
+                file.write(encoded.ljust(os.fstat(file.fileno()).st_size))
+
+    def _text(self, state: str, reason: str) -> str:
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS_UNIT / 1e6
         now = {"state": state, "reason": reason, "memory": memory, "time": time.time()}
-        self.written = time.monotonic()
-        write_text(self.file, json.dumps(self.facts | now))
+        return json.dumps(self.facts | now).ljust(ROOM)

@@ -11,8 +11,9 @@ authors' code averages uniformly; here as in FedAvg by images, so that the globa
 from torch import Tensor
 
 from fedgrid.components import hp
+from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import At, Batch, Identity, State
+from fedgrid.engine.method import Identity, State
 from fedgrid.methods.fedavg import FedAvg
 from fedgrid.tree import Tree, squared_distance
 
@@ -33,7 +34,7 @@ class Ditto(FedAvg):
         s = super().setup(fed)
         return s.update(clients={"personal": fed.replicate(s.server.theta)})
 
-    def pull(self, theta: Tree, batch: Batch, at: At) -> Tensor:
+    def pull(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
         return self.loss(theta, batch, at) + self.lam / 2 * squared_distance(theta, at.server.theta)
 
     def round(self, fed: Federation, s: State) -> State:

@@ -19,8 +19,9 @@ import torch
 from torch import Tensor
 
 from fedgrid.components import hp
+from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import At, Batch, Identity, State
+from fedgrid.engine.method import Identity, State
 from fedgrid.methods.fedavg import FedAvg
 from fedgrid.models.common.norm import is_statistic
 from fedgrid.tree import Tree, leaves, tree_map
@@ -65,7 +66,7 @@ class FedALA(FedAvg):
         started = torch.zeros_like(fed.ids, dtype=torch.bool)
         return s.update(clients={"theta": theta, "weights": weights, "started": started})
 
-    def learn(self, carried: Tree, batch: Batch, at: At) -> tuple[Tree, Tensor]:
+    def learn(self, carried: Tree, batch: Batch, at: LossContext) -> tuple[Tree, Tensor]:
         """Eq. 5 on one batch."""
         merged = tree_map(lambda t, g, a: t + g * a, at.client.own, at.client.gap, carried["weights"])
         slope, value = torch.func.grad_and_value(lambda up: self.loss(at.server.theta | up, batch, at))(merged)
@@ -91,8 +92,8 @@ class FedALA(FedAvg):
         """Eq. 5 on all chosen batches of the `active` clients; the others stay as they are."""
         of_active = [tree_map(lambda t: t[active], tree) for tree in (carried, context)]
         share, where = self.rand_percent / 100, active.nonzero().squeeze(1)
-        some = fed.only(active)
-        learned = some.iterate(
+        some = fed.subset(active)
+        learned = some.train_with_step(
             of_active[0], self.learn, server=s.server, clients=of_active[1], epochs=1, share=share, stream="ala"
         )
         return tree_map(lambda all_, new: all_.index_copy(0, where, new), carried, learned.theta)

@@ -19,8 +19,9 @@ import torch
 from torch import Tensor
 
 from fedgrid.components import hp
+from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import At, Batch, Identity, Method, State
+from fedgrid.engine.method import Identity, Method, State
 from fedgrid.tree import Tree, combine, leaves, squared_distance, tree_map
 
 
@@ -49,7 +50,7 @@ class FedAMP(Method):
         server = {"models": models, "fresh": torch.zeros_like(fed.ids, dtype=torch.bool)}
         return State().update(server=server, clients={"theta": models})
 
-    def pull(self, theta: Tree, batch: Batch, at: At) -> Tensor:
+    def pull(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
         penalty = self.lam / self.alpha / 2 * squared_distance(theta, at.client.cloud)
         return self.loss(theta, batch, at) + penalty
 

@@ -22,8 +22,10 @@ after training; its curves on one common test set fit the global one.
 from torch import Tensor
 
 from fedgrid.components import hp
+from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import At, Batch, Identity, State
+from fedgrid.engine.losses import cross_entropy
+from fedgrid.engine.method import Identity, State
 from fedgrid.methods.common.banks import (
     bank_contrast,
     centres,
@@ -35,7 +37,6 @@ from fedgrid.methods.common.banks import (
     renewed,
     vectors_of,
 )
-from fedgrid.methods.common.losses import cross_entropy
 from fedgrid.methods.common.prototypes import local_means, mean_contrast, unknown
 from fedgrid.methods.fedavg import FedAvg
 from fedgrid.tree import Tree
@@ -75,7 +76,7 @@ class FedCCL(FedAvg):
         s = super().setup(fed)
         return s.update(server=empty(s.server.theta) | unknown(s.server.theta))
 
-    def loss(self, theta: Tree, batch: Batch, at: At) -> Tensor:
+    def loss(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
         z, given = at.model.features(theta, batch.x), at.server
         objective = cross_entropy(at.model.head(theta, z), batch.y)
         times = given.known[batch.y].sum() if self.reduction == "sum" else 1.0  # samples that are contrasted

@@ -21,13 +21,14 @@ import torch
 from torch import Tensor
 
 from fedgrid.components import hp
+from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import At, Batch, Identity, Method, State
-from fedgrid.methods.common.losses import cross_entropy
+from fedgrid.engine.losses import cross_entropy
+from fedgrid.engine.method import Identity, Method, State
 from fedgrid.methods.common.prototypes import aggregate, contrast, local_means, unknown
 from fedgrid.models.base import part
 from fedgrid.models.common.norm import is_statistic
-from fedgrid.tree import Bundle, Tree, blend, tree_map
+from fedgrid.tree import AttrDict, Tree, blend, tree_map
 
 OVERWRITE = {"gamma": 1e9, "alpha": 0.0}
 
@@ -79,7 +80,7 @@ class FedCoSR(Method):
         local = fed.train(self.personal(fed, s), self.loss, server=s.server)  # lines 17–22
         theta = self.clipped(local.theta) if self.clip_params else local.theta
         arrived = self.arrived(fed)
-        heard, sent = fed.only(arrived), tree_map(lambda t: t[arrived], theta)
+        heard, sent = fed.subset(arrived), tree_map(lambda t: t[arrived], theta)
         means = heard.upload(local_means(heard, sent), heard.counts > 0)  # Eqs. 3–4
         prototypes, known = aggregate(means, heard.counts, s.server.prototypes, s.server.known)  # Eq. 6
         average = heard.average(heard.upload(self.shared(sent)))  # Eq. 5
@@ -109,17 +110,17 @@ class FedCoSR(Method):
         new = s.clients.contrast.isnan() & (fed.counts.sum(dim=1) > 0)
         if new.any():
             theta = tree_map(lambda t: t[new], s.clients.theta)
-            fresh = fed.only(new).measure(theta, self.regularity, server=s.server)
+            fresh = fed.subset(new).measure(theta, self.regularity, server=s.server)
             last = last.masked_scatter(new, (fresh.total / fresh.samples).nan_to_num(0.0))
         return torch.exp(-self.gamma * last).clamp(0, 1)
 
-    def regularity(self, theta: Tree, batch: Batch, at: At) -> Bundle:
+    def regularity(self, theta: Tree, batch: Batch, at: LossContext) -> AttrDict:
         """L_Reg summed over a batch, and the samples that count (Eqs. 12–13)."""
         z = at.model.features(theta, batch.x)
         total, samples = contrast(z, batch.y, at.server.prototypes, at.server.known, self.temperature)
-        return Bundle(total=total, samples=samples)
+        return AttrDict(total=total, samples=samples)
 
-    def loss(self, theta: Tree, batch: Batch, at: At) -> tuple[Tensor, dict[str, tuple[Tensor, Tensor]]]:
+    def loss(self, theta: Tree, batch: Batch, at: LossContext) -> tuple[Tensor, dict[str, tuple[Tensor, Tensor]]]:
         z = at.model.features(theta, batch.x)
         total, samples = contrast(z, batch.y, at.server.prototypes, at.server.known, self.temperature)
         weight = self.alpha if self.contrast else 0.0

@@ -22,13 +22,14 @@ from torch import Tensor
 from torch.nn.functional import mse_loss
 
 from fedgrid.components import hp
+from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import At, Batch, Identity, Method, State
-from fedgrid.methods.common.losses import cross_entropy
+from fedgrid.engine.losses import cross_entropy
+from fedgrid.engine.method import Identity, Method, State
 from fedgrid.methods.common.prototypes import aggregate, class_means, local_means, summed_by_class, unknown
 from fedgrid.methods.common.quadratic import SOLVERS, minimum_on_simplex
 from fedgrid.models.base import part
-from fedgrid.tree import Bundle, Tree, combine
+from fedgrid.tree import AttrDict, Tree, combine
 
 
 class FedPAC(Method):
@@ -79,18 +80,18 @@ class FedPAC(Method):
         server = {"theta": average, "prototypes": prototypes, "known": known}
         return s.update(server=server, clients={"theta": local.theta | heads}, trained=local.theta)
 
-    def moments(self, theta: Tree, batch: Batch, at: At) -> dict[str, Tensor]:
+    def moments(self, theta: Tree, batch: Batch, at: LossContext) -> dict[str, Tensor]:
         """Sums of features by class [C, k] and of their squared norms."""
         z = at.model.features(theta, batch.x)
         return {"sums": summed_by_class(z, batch.y, at.model.classes), "squares": z.square().sum()}
 
-    def loss(self, theta: Tree, batch: Batch, at: At) -> Tensor:
+    def loss(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
         z, known = at.model.features(theta, batch.x), at.server.known
         target = torch.where(known[batch.y].unsqueeze(1), at.server.prototypes[batch.y], at.client.means[batch.y])
         alignment = mse_loss(z, target, reduction="sum") / max(1, z.numel()) * known.any()
         return cross_entropy(at.model.head(theta, z), batch.y) + self.lam * alignment
 
-    def weights(self, fed: Federation, found: Bundle) -> Tensor:
+    def weights(self, fed: Federation, found: AttrDict) -> Tensor:
         """α [n, n], float64: row i for the head of client i."""
         images = fed.counts.sum(dim=1)
         h = (found.sums / images.reshape(-1, 1, 1)).flatten(1)

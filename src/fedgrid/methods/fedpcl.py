@@ -23,12 +23,13 @@ from torch import Tensor
 from torch.nn.functional import normalize, one_hot
 
 from fedgrid.components import hp
+from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import At, Batch, Identity, Method, State
+from fedgrid.engine.losses import cross_entropy
+from fedgrid.engine.method import Identity, Method, State
 from fedgrid.methods.common.banks import EPS, against, average, unit_means
-from fedgrid.methods.common.losses import cross_entropy
 from fedgrid.methods.common.prototypes import FAR, aggregate, unknown
-from fedgrid.tree import Bundle, Tree
+from fedgrid.tree import AttrDict, Tree
 
 PLAIN = {"contrast": 0.0, "with_ce": True, "readout": "head"}
 
@@ -61,12 +62,12 @@ class FedPCL(Method):
         server = unknown(theta) | {"sets": sets, "has": sets.any(dim=2)} | ({"theta": theta} if self.average else {})
         return State().update(server=server, clients={"theta": fed.replicate(theta)})
 
-    def loss(self, theta: Tree, batch: Batch, at: At) -> Tensor:
+    def loss(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
         z = at.model.features(theta, batch.x)
         objective = self.contrast * self.contrasts(normalize(z, dim=1, eps=EPS), batch.y, at.server)
         return objective + cross_entropy(at.model.head(theta, z), batch.y) if self.with_ce else objective
 
-    def contrasts(self, z: Tensor, labels: Tensor, given: Bundle) -> Tensor:
+    def contrasts(self, z: Tensor, labels: Tensor, given: AttrDict) -> Tensor:
         """L_g + L_p of unit vectors z [B, k]."""
         filled = torch.where(given.has.unsqueeze(2), given.sets, given.prototypes)
         banks = torch.cat([given.prototypes.unsqueeze(0), filled])
@@ -107,7 +108,7 @@ class FedPCL(Method):
             return theta
         return self.remembering(theta, unit_means(fed, theta), fed.counts > 0)
 
-    def predict(self, theta: Tree, x: Tensor, at: At) -> Tensor:
+    def predict(self, theta: Tree, x: Tensor, at: LossContext) -> Tensor:
         z = at.model.features(theta, x)
         by_head = at.model.head(theta, z)
         if self.readout == "head":

@@ -16,10 +16,11 @@ is no negative, where the authors' code has a logit of 0; a sample of such a cla
 from torch import Tensor
 
 from fedgrid.components import hp
+from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import At, Batch, Identity, State
+from fedgrid.engine.losses import cross_entropy
+from fedgrid.engine.method import Identity, State
 from fedgrid.methods.common.banks import unit_means
-from fedgrid.methods.common.losses import cross_entropy
 from fedgrid.methods.common.prototypes import aggregate, local_means, mean_contrast, unknown
 from fedgrid.methods.fedavg import FedAvg
 from fedgrid.tree import Tree
@@ -52,7 +53,7 @@ class FedProc(FedAvg):
         """α_t."""
         return min(fed.round / (self.until or fed.training.rounds), 1.0) if fed.round else 1.0
 
-    def loss(self, theta: Tree, batch: Batch, at: At) -> Tensor:
+    def loss(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
         z, share = at.model.features(theta, batch.x), at.server.share
         distance = mean_contrast(z, batch.y, at.server.prototypes, at.server.known, self.temperature)
         return share * cross_entropy(at.model.head(theta, z), batch.y) + (1 - share) * distance

@@ -18,9 +18,10 @@ from torch import Tensor
 from torch.nn.functional import mse_loss
 
 from fedgrid.components import hp
+from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import At, Batch, Identity, Method, State
-from fedgrid.methods.common.losses import cross_entropy
+from fedgrid.engine.losses import cross_entropy
+from fedgrid.engine.method import Identity, Method, State
 from fedgrid.methods.common.prototypes import aggregate, local_means, unknown
 from fedgrid.tree import Tree
 
@@ -52,7 +53,7 @@ class FedProto(Method):
         shared = {"theta": theta} if self.average else {}
         return State().update(server=unknown(theta) | shared, clients={"theta": fed.replicate(theta)})
 
-    def loss(self, theta: Tree, batch: Batch, at: At) -> Tensor:
+    def loss(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
         z = at.model.features(theta, batch.x)
         known = at.server.known[batch.y].unsqueeze(1)
         target = torch.where(known, at.server.prototypes[batch.y], z.detach())  # no pull where nothing is known
@@ -77,7 +78,7 @@ class FedProto(Method):
     def personal(self, fed: Federation, s: State) -> Tree:
         return fed.replicate(s.server.theta) if self.average else s.clients.theta
 
-    def predict(self, theta: Tree, x: Tensor, at: At) -> Tensor:
+    def predict(self, theta: Tree, x: Tensor, at: LossContext) -> Tensor:
         z = at.model.features(theta, x)
         by_head = at.model.head(theta, z)
         if self.readout == "head":

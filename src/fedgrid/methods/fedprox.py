@@ -9,7 +9,8 @@ F_i(θ) + (μ/2)‖θ − w^t‖². The gradient μ(θ − w^t) enters before th
 from torch import Tensor
 
 from fedgrid.components import hp
-from fedgrid.engine.method import At, Batch, Identity
+from fedgrid.engine.context import Batch, LossContext
+from fedgrid.engine.method import Identity
 from fedgrid.methods.fedavg import FedAvg
 from fedgrid.tree import Tree, squared_distance
 
@@ -22,5 +23,5 @@ class FedProx(FedAvg):
     mu: float = hp(0.01, low=0)
     "Weight μ of the penalty; PFLlib's default of 0 would silently be FedAvg."
 
-    def loss(self, theta: Tree, batch: Batch, at: At) -> Tensor:
+    def loss(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
         return super().loss(theta, batch, at) + self.mu / 2 * squared_distance(theta, at.server.theta)

@@ -20,9 +20,10 @@ import torch
 from torch import Tensor
 
 from fedgrid.components import hp
+from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import At, Batch, Identity, State
-from fedgrid.methods.common.losses import cross_entropy
+from fedgrid.engine.losses import cross_entropy
+from fedgrid.engine.method import Identity, State
 from fedgrid.methods.common.prototypes import FAR
 from fedgrid.methods.fedavg import FedAvg
 from fedgrid.models.base import part
@@ -60,13 +61,13 @@ class FedRoD(FedAvg):
         own |= {} if self.share_generic_head else part(theta, "head")
         return State().update(server={"theta": self.shared(theta)}, clients={"private": fed.replicate(own)})
 
-    def logits(self, theta: Tree, x: Tensor, at: At) -> tuple[Tensor, Tensor]:
+    def logits(self, theta: Tree, x: Tensor, at: LossContext) -> tuple[Tensor, Tensor]:
         """Generic logits, and those of the private head on constant features."""
         z = at.model.features(theta, x)
         own = {name.removeprefix(PRIVATE): t for name, t in theta.items() if name.startswith(PRIVATE)}
         return at.model.head(theta, z), at.model.head(own, z.detach())
 
-    def loss(self, theta: Tree, batch: Batch, at: At) -> Tensor:
+    def loss(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
         generic, private = self.logits(theta, batch.x, at)
         balanced = cross_entropy(generic + at.client.offset, batch.y)
         return balanced + cross_entropy(generic.detach() + private, batch.y)
@@ -89,5 +90,5 @@ class FedRoD(FedAvg):
     def personal(self, fed: Federation, s: State) -> Tree:
         return fed.replicate(s.server.theta) | s.clients.private
 
-    def predict(self, theta: Tree, x: Tensor, at: At) -> Tensor:
+    def predict(self, theta: Tree, x: Tensor, at: LossContext) -> Tensor:
         return sum(self.logits(theta, x, at))

@@ -23,13 +23,15 @@ from torch import Tensor
 from torch.nn.functional import normalize, one_hot
 
 from fedgrid.components import hp
+from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import At, Batch, Identity, State
+from fedgrid.engine.losses import cross_entropy
+from fedgrid.engine.method import Identity, State
 from fedgrid.methods.common.banks import EPS, against, average
-from fedgrid.methods.common.losses import cross_entropy, model_contrast
+from fedgrid.methods.common.losses import model_contrast
 from fedgrid.methods.common.prototypes import aggregate, local_means, mean_contrast, unknown
 from fedgrid.methods.fedavg import FedAvg
-from fedgrid.tree import Bundle, Tree
+from fedgrid.tree import AttrDict, Tree
 
 
 class FedSSC(FedAvg):
@@ -69,7 +71,7 @@ class FedSSC(FedAvg):
         previous = fed.replicate(s.server.theta)
         return s.update(server=unknown(s.server.theta), clients={"previous": previous})
 
-    def loss(self, theta: Tree, batch: Batch, at: At) -> Tensor:
+    def loss(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
         z = at.model.features(theta, batch.x)
         moon = model_contrast(z, batch.x, at, self.temperature) if self.mu_moon else 0.0
         objective = at.server.labels * cross_entropy(at.model.head(theta, z), batch.y) + self.mu_moon * moon
@@ -77,7 +79,7 @@ class FedSSC(FedAvg):
             objective = objective + at.server.weight * self.with_shared(z, batch.y, at.server)
         return objective
 
-    def with_shared(self, z: Tensor, labels: Tensor, given: Bundle) -> Tensor:
+    def with_shared(self, z: Tensor, labels: Tensor, given: AttrDict) -> Tensor:
         """L_glob (Eq. 3), or its alternatives with the rest of the batch."""
         if self.negatives == "shared":
             return mean_contrast(z, labels, given.prototypes, given.known, self.temperature)

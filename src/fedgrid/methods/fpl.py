@@ -18,10 +18,11 @@ import torch
 from torch import Tensor
 
 from fedgrid.components import hp
+from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import At, Batch, Identity, State
+from fedgrid.engine.losses import cross_entropy
+from fedgrid.engine.method import Identity, State
 from fedgrid.methods.common.banks import bank_contrast, centres, clustered, empty, listed, padded, renewed, vectors_of
-from fedgrid.methods.common.losses import cross_entropy
 from fedgrid.methods.common.prototypes import local_means
 from fedgrid.methods.fedavg import FedAvg
 from fedgrid.tree import Tree
@@ -50,7 +51,7 @@ class FPL(FedAvg):
         s = super().setup(fed)
         return s.update(server=empty(s.server.theta))
 
-    def loss(self, theta: Tree, batch: Batch, at: At) -> Tensor:
+    def loss(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
         z, (vectors, held) = at.model.features(theta, batch.x), (at.server.vectors, at.server.held)
         contrast = bank_contrast(z, batch.y, vectors, held, self.temperature)
         unbiased, known = centres(vectors, held)

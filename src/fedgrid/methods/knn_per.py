@@ -22,8 +22,9 @@ from torch.nn.functional import one_hot
 from torch.nn.utils.rnn import pad_sequence
 
 from fedgrid.components import hp
+from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import At, Batch, Identity, State
+from fedgrid.engine.method import Identity, State
 from fedgrid.methods.fedavg import FedAvg
 from fedgrid.tree import Tree
 
@@ -60,7 +61,7 @@ class KNNPer(FedAvg):
 
     def lambdas(self, fed: Federation, theta: Tree) -> Tensor:
         """λ [n]."""
-        held_out = fed.world.data.validation
+        held_out = fed.simulation.data.validation
         fixed = torch.full_like(fed.weights, UNASKED if self.lam is None else self.lam)
         if self.lam is not None or held_out is None:
             return fixed
@@ -98,11 +99,11 @@ class KNNPer(FedAvg):
         scores = self.mixed(logits, votes, logits.new_tensor(GRID).reshape(-1, 1, 1))
         return (scores.argmax(dim=2) == labels).double().sum(dim=1)
 
-    def validated(self, theta: Tree, batch: Batch, at: At) -> Tree:
+    def validated(self, theta: Tree, batch: Batch, at: LossContext) -> Tree:
         z = at.model.features(theta, batch.x)
         return {"hits": self.hits(at.model.head(theta, z), self.neighbourly(theta, z, at.model.classes), batch.y)}
 
-    def predict(self, theta: Tree, x: Tensor, at: At) -> Tensor:
+    def predict(self, theta: Tree, x: Tensor, at: LossContext) -> Tensor:
         z = at.model.features(theta, x)
         logits = at.model.head(theta, z)
         if "memory" not in theta:  # a model as it left local training

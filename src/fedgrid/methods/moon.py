@@ -15,9 +15,11 @@ models compared with are in evaluation mode (no dropout, own batch-norm statisti
 from torch import Tensor
 
 from fedgrid.components import hp
+from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import At, Batch, Identity, State
-from fedgrid.methods.common.losses import cross_entropy, model_contrast
+from fedgrid.engine.losses import cross_entropy
+from fedgrid.engine.method import Identity, State
+from fedgrid.methods.common.losses import model_contrast
 from fedgrid.methods.fedavg import FedAvg
 from fedgrid.tree import Tree
 
@@ -40,7 +42,7 @@ class Moon(FedAvg):
         s = super().setup(fed)
         return s.update(clients={"previous": fed.replicate(s.server.theta)})
 
-    def loss(self, theta: Tree, batch: Batch, at: At) -> Tensor:
+    def loss(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
         z = at.model.features(theta, batch.x)
         contrast = model_contrast(z, batch.x, at, self.temperature)
         return cross_entropy(at.model.head(theta, z), batch.y) + self.mu * contrast

@@ -17,8 +17,9 @@ import torch
 from torch import Tensor
 
 from fedgrid.components import hp
+from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import At, Batch, Identity, State
+from fedgrid.engine.method import Identity, State
 from fedgrid.methods.fedavg import FedAvg
 from fedgrid.tree import Tree, tree_map
 
@@ -55,7 +56,7 @@ class PerFedAvg(FedAvg):
         given = {"alpha": self.alpha, "beta": self.beta}
         return {name: fed.optimizer.lr if rate is None else rate for name, rate in given.items()}
 
-    def meta_step(self, s: Tree, batch: Batch, at: At) -> tuple[Tree, Tensor]:
+    def meta_step(self, s: Tree, batch: Batch, at: LossContext) -> tuple[Tree, Tensor]:
         theta, phase, alpha, beta = s["theta"], s["phase"], at.server.alpha, at.server.beta
         ahead, value = self.slope(s["ahead"], batch, at)
         if self.version == "fo":
@@ -71,11 +72,11 @@ class PerFedAvg(FedAvg):
         point = tree_map(torch.add, theta, move)
         return {"theta": theta, "ahead": point, "behind": back, "d": d, "phase": (phase + 1) % 3}, value
 
-    def adapt(self, theta: Tree, batch: Batch, at: At) -> tuple[Tree, Tensor]:
+    def adapt(self, theta: Tree, batch: Batch, at: LossContext) -> tuple[Tree, Tensor]:
         slope, value = self.slope(theta, batch, at)
         return tree_map(lambda t, g: t - at.server.alpha * g, theta, slope), value
 
-    def slope(self, theta: Tree, batch: Batch, at: At) -> tuple[Tree, Tensor]:
+    def slope(self, theta: Tree, batch: Batch, at: LossContext) -> tuple[Tree, Tensor]:
         return torch.func.grad_and_value(lambda t: self.loss(t, batch, at))(theta)
 
     def round(self, fed: Federation, s: State) -> State:
@@ -85,10 +86,12 @@ class PerFedAvg(FedAvg):
             start |= {"behind": w, "d": tree_map(torch.zeros_like, w)}
         passes, usual = order if self.passes is None else self.passes, fed.training
         epochs, steps = usual.local_epochs * passes, usual.local_steps and usual.local_steps * passes
-        local = fed.iterate(start, self.meta_step, server=self.rates(fed), epochs=epochs, steps=steps).theta["theta"]
+        local = fed.train_with_step(start, self.meta_step, server=self.rates(fed), epochs=epochs, steps=steps).theta[
+            "theta"
+        ]
         return s.update(server={"theta": fed.average(fed.upload(local))}, trained=local)
 
     def personal(self, fed: Federation, s: State) -> Tree:
         w, one_epoch = fed.replicate(s.server.theta), 1
         rates, steps = self.rates(fed), self.adaptation_steps
-        return fed.iterate(w, self.adapt, server=rates, epochs=one_epoch, steps=steps, stream="adapt").theta
+        return fed.train_with_step(w, self.adapt, server=rates, epochs=one_epoch, steps=steps, stream="adapt").theta

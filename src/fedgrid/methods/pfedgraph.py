@@ -23,8 +23,9 @@ import torch
 from torch import Tensor
 
 from fedgrid.components import hp
+from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import At, Batch, Identity, Method, State
+from fedgrid.engine.method import Identity, Method, State
 from fedgrid.methods.common.simplex import minimum
 from fedgrid.methods.common.subspaces import cosines, gram, inner
 from fedgrid.tree import Tree, combine, tree_map
@@ -76,7 +77,7 @@ class PFedGraph(Method):
         starts = {"all": "", "linear": linear, "head": "head."}[layers]
         return {k: t for k, t in theta.items() if k.startswith(starts) and k not in fed.model.statistics}
 
-    def loss(self, theta: Tree, batch: Batch, at: At) -> Tensor:
+    def loss(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
         value = super().loss(theta, batch, at)
         if not self.lam:
             return value

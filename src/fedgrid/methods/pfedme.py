@@ -19,8 +19,9 @@ import torch
 from torch import Tensor
 
 from fedgrid.components import hp
+from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import At, Batch, Identity, State
+from fedgrid.engine.method import Identity, State
 from fedgrid.methods.fedavg import FedAvg
 from fedgrid.tree import Tree, squared_distance, tree_map
 
@@ -54,7 +55,7 @@ class PFedMe(FedAvg):
         s = super().setup(fed)
         return s.update(clients={"personal": fed.replicate(s.server.theta)})
 
-    def step(self, both: Tree, batch: Batch, at: At) -> tuple[Tree, Tensor]:
+    def step(self, both: Tree, batch: Batch, at: LossContext) -> tuple[Tree, Tensor]:
         w = both["local"]
         own, value = both["personal"] if self.warm else w, torch.zeros(())
 
@@ -69,7 +70,7 @@ class PFedMe(FedAvg):
 
     def round(self, fed: Federation, s: State) -> State:
         w, lr = fed.broadcast(s.server.theta), fed.optimizer.lr if self.outer_lr is None else self.outer_lr
-        both = fed.iterate({"local": w, "personal": w}, self.step, server={"outer_lr": lr}).theta
+        both = fed.train_with_step({"local": w, "personal": w}, self.step, server={"outer_lr": lr}).theta
         average = fed.average(fed.upload(both["local"]))
         theta = tree_map(lambda a, b: (1 - self.beta) * a + self.beta * b, s.server.theta, average)
         return s.update(server={"theta": theta}, clients={"personal": both["personal"]}, trained=both["local"])

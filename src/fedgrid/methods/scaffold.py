@@ -17,8 +17,9 @@ import torch
 from torch import Tensor
 
 from fedgrid.components import hp
+from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import At, Batch, Identity, State
+from fedgrid.engine.method import Identity, State
 from fedgrid.methods.fedavg import FedAvg
 from fedgrid.tree import Tree, tree_map, weighted_sum
 
@@ -46,7 +47,7 @@ class Scaffold(FedAvg):
         zero = tree_map(torch.zeros_like, s.server.theta)
         return s.update(server={"variate": zero}, clients={"variate": fed.replicate(zero)})
 
-    def corrected(self, theta: Tree, batch: Batch, at: At) -> Tensor:
+    def corrected(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
         products = [(at.client.kappa[key] * theta[key]).sum() for key in theta]
         return self.loss(theta, batch, at) + torch.stack(products).sum()
 
@@ -65,7 +66,9 @@ class Scaffold(FedAvg):
         dw = fed.upload(tree_map(torch.sub, local.theta, w))
         share = fed.weights if self.weighted else torch.full_like(fed.weights, 1 / fed.size)
         theta = tree_map(lambda a, b: a + self.global_lr * b, s.server.theta, weighted_sum(dw, share))
-        everyone = torch.full_like(fed.weights, 1 / fed.able)  # N: a client without images never takes part
+        everyone = torch.full_like(
+            fed.weights, 1 / fed.clients_with_data
+        )  # N: a client without images never takes part
         variate = tree_map(torch.add, s.server.variate, weighted_sum(dc, everyone))
         own = tree_map(torch.add, s.clients.variate, dc)
         return s.update(server={"theta": theta, "variate": variate}, clients={"variate": own}, trained=local.theta)

@@ -21,7 +21,7 @@ from fedgrid.randomness import generator, uniform
 PARTS = ("extractor", "head")
 DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout)
 COUNTED = (nn.Linear, nn.Conv1d, nn.Conv2d)
-Theta = dict[str, Tensor]
+Tree = dict[str, Tensor]
 
 
 class Model(Component, abc.ABC):
@@ -108,19 +108,19 @@ class Network:
             z = z * kept / (1 - self.dropout)
         return self._call("head", theta, z)
 
-    def moments(self, theta: Mapping[str, Tensor], x: Tensor) -> Theta:
+    def moments(self, theta: Mapping[str, Tensor], x: Tensor) -> Tree:
         """First and second moments of what the batch-norm layers see of images x, under the names of `statistics`."""
         layers = named_layers(self.modules["extractor"], "extractor")
-        found: Theta = {}
+        found: Tree = {}
         hooks = [layer.register_forward_pre_hook(noting(name, found)) for name, layer in layers.items()]
         self.features(theta, x)
         for hook in hooks:
             hook.remove()
         return found
 
-    def initial(self, seed: int) -> Theta:
+    def initial(self, seed: int) -> Tree:
         """Parameters drawn as torch's layers do, U(−1/√fan_in, 1/√fan_in), from generators keyed by name and seed."""
-        theta: Theta = {}
+        theta: Tree = {}
         for part, module in self.modules.items():
             for name, layer in module.named_modules():
                 for key, empty in (*layer.named_parameters(recurse=False), *layer.named_buffers(recurse=False)):
@@ -169,6 +169,6 @@ def _drawn(name: str, shape: tuple[int, ...], weight: torch.Size, seed: int) -> 
     return torch.from_numpy(generator("init", seed, name).uniform(-bound, bound, shape)).to(torch.float32)
 
 
-def part(theta: Mapping[str, Tensor], name: str) -> Theta:
+def part(theta: Mapping[str, Tensor], name: str) -> Tree:
     """The parameters of one part of θ, ``extractor`` or ``head``, under their full names."""
     return {key: value for key, value in theta.items() if key.startswith(name + ".")}

@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from fedgrid.components import Component, hp
-from fedgrid.data.base import Form, Labels
+from fedgrid.data.common.columns import column, texts
+from fedgrid.data.common.images import DatasetInfo
+from fedgrid.data.common.store import Labels
 from fedgrid.errors import UserError
-from fedgrid.files import column, texts
 from fedgrid.partition.common.rows import EVERYONE, SPLITS
 from fedgrid.randomness import generator
 
@@ -26,7 +27,7 @@ UNUSED = -1
 
 
 class Partition(Component, abc.ABC):
-    """Who holds what; most kinds are `Drawn`."""
+    """Who holds what; most kinds are `SampledPartition`."""
 
     named: ClassVar[tuple[str, ...]] = ()
     "Settings that always stand in the folder's name, beside those that differ from their defaults."
@@ -40,7 +41,7 @@ class Partition(Component, abc.ABC):
         """The whole setting as a person says it, for captions."""
 
     @abc.abstractmethod
-    def plan(self, form: Form, seeds: list[int]) -> None:
+    def plan(self, info: DatasetInfo, seeds: list[int]) -> None:
         """Raises UserError, before anything is built, where a data set of this form cannot be dealt out so."""
 
     @abc.abstractmethod
@@ -63,7 +64,7 @@ class Partition(Component, abc.ABC):
         return None
 
 
-class Drawn(Partition):
+class SampledPartition(Partition):
     """A kind of heterogeneity: every image gets an owner at random."""
 
     clients: int = hp(20, low=1)
@@ -124,13 +125,13 @@ class Drawn(Partition):
     def tested(self, seed: int) -> str:
         return self.test
 
-    def plan(self, form: Form, seeds: list[int]) -> None:
-        if self.test != "own" and not form.images["test"]:
+    def plan(self, info: DatasetInfo, seeds: list[int]) -> None:
+        if self.test != "own" and not info.images["test"]:
             raise UserError(
                 f"partition.test: '{self.test}' needs a published test part, which this data set has not; use own"
             )
-        dealt = form.images["train"] + (form.images["test"] if self.test == "own" else 0)
-        self.check(self.used(dealt), len(form.classes), len(form.domains))
+        dealt = info.images["train"] + (info.images["test"] if self.test == "own" else 0)
+        self.check(self.used(dealt), len(info.classes), len(info.domains))
 
     def split(self, pool: Labels, seed: int) -> pa.Table:
         random = generator("partition", type(self).__name__, seed)

@@ -14,15 +14,15 @@ Small β: few clients hold nearly all images of a class; large β: every client 
 import numpy as np
 
 from fedgrid.components import hp
-from fedgrid.data.base import Labels
-from fedgrid.partition.base import Drawn
+from fedgrid.data.common.store import Labels
+from fedgrid.partition.base import SampledPartition
 from fedgrid.partition.common.sizes import apportioned, check_least, repaired
 
 SWEEPS = 200
 "Rescalings of rows and columns; what is left to be desired is then below a thousandth of an image."
 
 
-class Dirichlet(Drawn):
+class Dirichlet(SampledPartition):
     title = "Dirichlet"
     source = "Hsu, Qi & Brown 2019; per class with balancing as in FedALA (Zhang et al., AAAI 2023)"
     named = ("beta", "clients")

@@ -8,13 +8,13 @@ images that the clients together had of it are divided among them, as far as the
 import numpy as np
 
 from fedgrid.components import hp
-from fedgrid.data.base import Labels
+from fedgrid.data.common.store import Labels
 from fedgrid.errors import UserError
-from fedgrid.partition.base import UNUSED, Drawn
+from fedgrid.partition.base import UNUSED, SampledPartition
 from fedgrid.partition.common.sizes import apportioned
 
 
-class Domains(Drawn):
+class Domains(SampledPartition):
     title = "domains"
     source = "Qiao et al., FedCCL, Sec. 5.1, Tables 1–3; the sizes are not stated there"
     named = ("beta", "clients")

@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from fedgrid.components import hp
-from fedgrid.data.base import Form, Labels
+from fedgrid.data.common.images import DatasetInfo
+from fedgrid.data.common.store import Labels
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata
 from fedgrid.partition.base import Partition
@@ -41,14 +42,14 @@ class File(Partition):
     def tested(self, seed: int) -> str:
         return read_metadata(self.place(seed))["test"]
 
-    def plan(self, form: Form, seeds: list[int]) -> None:
+    def plan(self, info: DatasetInfo, seeds: list[int]) -> None:
         if not self.path:
             raise UserError("partition: 'file' needs a path, as in file:published/partition.parquet")
         for seed in seeds:
             classes = read_metadata(self.place(seed))["classes"]
-            if len(classes) != len(form.classes):
+            if len(classes) != len(info.classes):
                 raise UserError(
-                    f"{self.place(seed)}: made for {len(classes)} classes, the data set has {len(form.classes)}"
+                    f"{self.place(seed)}: made for {len(classes)} classes, the data set has {len(info.classes)}"
                 )
 
     def about(self, pool: Labels, seed: int) -> dict[str, Any]:

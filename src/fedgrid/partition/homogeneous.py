@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from fedgrid.data.base import Labels
-from fedgrid.partition.base import Drawn
+from fedgrid.data.common.store import Labels
+from fedgrid.partition.base import SampledPartition
 
 
-class Homogeneous(Drawn):
+class Homogeneous(SampledPartition):
     title = "homogeneous"
     source = "Yan et al., FedSaC, Table 1; as pFedGraph's (Ye et al., ICML 2023)"
 

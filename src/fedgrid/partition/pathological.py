@@ -10,16 +10,16 @@ many images.
 import numpy as np
 
 from fedgrid.components import hp
-from fedgrid.data.base import Labels
+from fedgrid.data.common.store import Labels
 from fedgrid.errors import UserError
-from fedgrid.partition.base import Drawn
+from fedgrid.partition.base import SampledPartition
 from fedgrid.partition.common.sizes import apportioned
 
 SMALLEST_SHARE = 0.1
 "Of a holder of a class, before its shares are made to add up to 1, where sizes are unequal."
 
 
-class Pathological(Drawn):
+class Pathological(SampledPartition):
     title = "pathological"
     source = "McMahan et al., Communication-Efficient Learning of Deep Networks, AISTATS 2017"
     named = ("classes", "clients")

@@ -3,12 +3,12 @@
 import numpy as np
 
 from fedgrid.components import hp
-from fedgrid.data.base import Labels
-from fedgrid.partition.base import Drawn
+from fedgrid.data.common.store import Labels
+from fedgrid.partition.base import SampledPartition
 from fedgrid.partition.common.sizes import apportioned, check_least, levelled
 
 
-class Quantity(Drawn):
+class Quantity(SampledPartition):
     title = "quantity skew"
     source = "Li, Diao, Chen & He, Federated Learning on Non-IID Data Silos (NIID-Bench), ICDE 2022, Sec. IV-C"
     named = ("beta", "clients")

@@ -1,4 +1,8 @@
-"""One run at a time on a store: a second one would delete, as its own unfinished outputs, what the first is making."""
+"""One run at a time on a store: a second one would delete, as its own unfinished outputs, what the first is making.
+
+Who only looks takes a shared lock on a file that is opened for reading, so several may look at once, and a store that
+is read-only can be looked at. The library filelock, which GPUs are shared with, has exclusive locks alone.
+"""
 
 import fcntl
 import json

@@ -1,64 +1,39 @@
-"""Packs: cells that share one job of a cluster, and with it one allocation and one warm worker.
+"""Packs: cells that share one job of a cluster, and with it one allocation and one start of Python.
 
-A pack is planned where a run starts and kept as a file, for the nodes must not plan it anew while its cells come to
-their ends. Its name is the digest of its cells' keys.
+They are part of a run's plan, for the nodes must not choose them anew while cells come to their ends.
 """
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from itertools import count
 from pathlib import Path
-from typing import Any
 
-from fedgrid.files import write_json
-from fedgrid.grid.cells import Cell
 from fedgrid.grid.estimates import Request, request
 from fedgrid.grid.identity import digest
-from fedgrid.grid.study import Study
+from fedgrid.grid.plan import Plan
+from fedgrid.grid.planned import Cell, Study
 
 
-def plan(study: Study) -> dict[str, Path]:
-    """Packs of `compute.pack` unfinished cells: for every cell in one, the mark that its pack leaves at the end."""
-    waiting = [cell for cell in study.by_key.values() if not cell.done]
-    size, marks = study.text["compute"]["pack"], {}
-    for first in range(0, len(waiting), size) if size > 1 else ():
-        cells = waiting[first : first + size]
-        kept = file(study.store, digest([cell.key for cell in cells]))
-        mark = kept.with_suffix(".done")
-        mark.unlink(missing_ok=True)  # of a run whose results are gone
-        write_json(kept, _content(cells, study))
-        marks |= {cell.key: mark for cell in cells}
-    return marks
+def chosen(study: Study) -> dict[str, tuple[str, ...]]:
+    """Keys of `compute.pack` unfinished cells each, by the name of their pack."""
+    waiting, size = [cell.key for cell in study.by_key.values() if not cell.done], study.compute.pack
+    packs = [tuple(waiting[first : first + size]) for first in range(0, len(waiting), size)] if size > 1 else []
+    return {_name(study.store, keys): keys for keys in packs}
 
 
-def file(store: Path, name: str) -> Path:
-    """Where a pack's plan is kept."""
-    return store / "packs" / f"{name}.json"
+def mark(store: Path, name: str) -> Path:
+    """What a pack leaves when all its cells have results."""
+    return store / "packs" / f"{name}.done"
 
 
-def read(store: Path, name: str) -> Mapping[str, Any]:
-    """A pack's plan."""
-    return json.loads(file(store, name).read_text(encoding="utf-8"))
+def cells(plan: Plan, name: str) -> list[Cell]:
+    """The cells of a pack."""
+    return [plan.study.by_key[key] for key in plan.packs[name]]
 
 
-def asked(store: Path, name: str) -> Request:
+def asked(plan: Plan, name: str) -> Request:
     """What a scheduler is asked for to run a pack."""
-    return Request(**read(store, name)["request"])
+    return request(cells(plan, name), plan.study.compute, plan.study.compute.gpu_share)
 
 
-def _content(cells: Sequence[Cell], study: Study) -> dict[str, Any]:
-    compute = study.text["compute"]
-    return {
-        "request": asdict(request(cells, study, compute["gpu_share"])),
-        "needs": sorted({str(file) for cell in cells for file in cell.needs}),
-        "cells": [_job(cell, compute) for cell in cells],
-        "threads": compute["threads"],
-    }
-
-
-def _job(cell: Cell, compute: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "arguments": cell.arguments(compute),
-        "files": [str(file) for file in cell.files],
-        "log": str(cell.log),
-    }
+def _name(store: Path, keys: tuple[str, ...]) -> str:
+    """A name without a mark: one that is there is of an earlier run, whose results are gone."""
+    return next(name for n in count() if not mark(store, name := digest([*keys, n])).exists())

@@ -7,7 +7,6 @@ that announce methods included, are not copied.
 """
 
 import hashlib
-import json
 import os
 import shutil
 import tempfile
@@ -15,9 +14,8 @@ from pathlib import Path
 
 import fedgrid
 from fedgrid.errors import UserError, reason
-from fedgrid.files import write_text
 from fedgrid.grid.identity import digest, files
-from fedgrid.grid.study import Study
+from fedgrid.grid.planned import Study
 from fedgrid.loading import CODE, OUTSIDE, copy_of
 
 RULES = "workflow"
@@ -37,11 +35,10 @@ class Pin:
         package = Path(fedgrid.__file__).parent
         found = {Path(fedgrid.__name__) / f.relative_to(package): f for f in _below(package)}
         found |= {Path(RULES) / f.relative_to(self.tree / RULES): f for f in _below(self.tree / RULES)}
-        for method in self.study.methods:
-            described = method.variant.description
-            if described["file"] and described["module"].startswith(OUTSIDE):
-                folder = Path(described["file"]).parent
-                for file in files(described["module"], Path(described["file"])):
+        for component in (row.component for row in self.study.rows):
+            if component.file and component.module.startswith(OUTSIDE):
+                folder = Path(component.file).parent
+                for file in files(component.module, Path(component.file)):
                     found[copy_of(folder, Path()) / file.relative_to(folder)] = file
         return found
 
@@ -53,13 +50,6 @@ class Pin:
         os.environ[CODE] = str(folder)
         os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
         return folder
-
-    def keep_text(self) -> Path:
-        """Writes the study as it was checked, so that nodes that read it later do not see edits of its file."""
-        text = json.dumps(self.study.text, indent=1, ensure_ascii=False)  # in the study's own order
-        file = (self.study.store / "code" / f"{digest(text)}.yaml").resolve()
-        write_text(file, text)  # JSON is YAML
-        return file
 
     def changed(self) -> list[str]:
         """Names of the source files that are other than they were when the run began."""

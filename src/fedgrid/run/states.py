@@ -6,14 +6,11 @@ import os
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from fedgrid.grid.cells import Cell
 from fedgrid.grid.estimates import cost, facts
-from fedgrid.grid.study import Study
-from fedgrid.jobs.warm.client import KILLED
+from fedgrid.grid.planned import Cell, Study
 from fedgrid.run import cluster
 from fedgrid.run.lock import StoreLock
 
@@ -51,12 +48,14 @@ def _state(cell: Cell, run: Mapping[str, Any] | None, in_queue: Any) -> State:
         noted = UNNOTED | json.loads(cell.status.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return State("queued" if run else "missing")
+    except ValueError:  # its process was killed while it wrote on a full disk
+        return State("failed", f"{cell.status} is damaged; the next run continues the cell")
     if noted["state"] == "running" and _lives(noted, in_queue):
         rounds = f"round {noted['round']} of {noted['rounds']}"
         return State("running", rounds, noted["round"] / max(1, noted["rounds"]))
     if run and noted["time"] < run["began"]:
         return State("queued")
-    return State("failed", _why(noted, cell.log))
+    return State("failed", _why(noted))
 
 
 def _lives(noted: Mapping[str, Any], in_queue: Any) -> bool:
@@ -72,38 +71,23 @@ def _lives(noted: Mapping[str, Any], in_queue: Any) -> bool:
     return True
 
 
-def _why(noted: Mapping[str, Any], log: Path) -> str:
+def _why(noted: Mapping[str, Any]) -> str:
+    """Why a cell has no results: as its process noted, or, of one that was killed, as far as anybody knows."""
     if noted["state"] == "failed":
         return noted["reason"]
-    said = cluster.reason(noted["job"]) if noted["job"] else ""
     where = f"in round {noted['round']} of {noted['rounds']}"
-    if noted["state"] == "interrupted" and said in ("", "cancelled"):  # SLURM says so near a time limit too
-        why = ", near its time limit or cancelled," if said else ""
-        return f"was asked to end (SIGTERM){why} {where}; the next run continues it"
-    if said:
-        return f"{said} {where}; the next run continues it"
-    if words := _last_words(log):
-        return words
+    if noted["state"] == "interrupted":
+        return f"{noted['reason'] or 'was asked to end (SIGTERM)'} {where}; the next run continues it"
+    if noted["job"] and (known := cluster.reason(noted["job"])):
+        return f"{known} {where}; the next run continues it"
     held = f"it held {noted['memory']:.0f} MB"
     return f"was killed {where}, by the system for lack of memory or by hand ({held}); the next run continues it"
-
-
-def _last_words(log: Path) -> str:
-    """The sentence with which a process ended that could not note it, on a full disk; empty for one that was killed."""
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else []
-    said = next(iter(lines[-1:]), "")
-    return said.removeprefix("fedgrid: ") if said.startswith("fedgrid: ") and said != KILLED else ""
 
 
 def failures(study: Study, found: Mapping[str, State]) -> list[str]:
     """A line for each cell that failed or diverged."""
     bad = [cell for key, cell in study.by_key.items() if found[key].name in ("failed", "diverged")]
-    return [f"{MARKS[found[c.key].name]} {named(c)}: {found[c.key].remark} (fedgrid logs {c.key[:8]})" for c in bad]
-
-
-def named(cell: Cell) -> str:
-    """A cell in words."""
-    return f"{cell.method.label}, {cell.split.data.label}, {cell.heterogeneity}, seed {cell.seed}"
+    return [f"{MARKS[found[c.key].name]} {c.words}: {found[c.key].remark} (fedgrid logs {c.key[:8]})" for c in bad]
 
 
 def seconds_left(study: Study, found: Mapping[str, State]) -> float | None:

@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fedgrid.data.base import PARTS, Collection, DataSet, Form, Images
+from fedgrid.data.common.columns import positions
+from fedgrid.data.common.images import PARTS, DatasetInfo, Images, Published, RawDataset
 from fedgrid.data.sources import pictures
 from fedgrid.errors import UserError
-from fedgrid.files import positions
 
 WORDS = {"train": "training", "test": "test"}
 LOSSLESS = ("raw", "png")
@@ -43,29 +43,29 @@ def found(folder: Path) -> bool:
     return all(file.is_file() for file in _files(folder).values())
 
 
-def read(folder: Path, data: DataSet) -> Collection:
-    """Both parts of the copy of `data`, in the order of their rows.
+def read(folder: Path, original: Published) -> RawDataset:
+    """Both parts of the copy of a data set, in the order of their rows.
 
     Raises UserError naming the file for one that is damaged, lacks a column or a fact, or has a label out of range.
     """
     facts, counts = _facts(folder)
-    domains = _domains(folder, data, facts)
+    domains = _domains(folder, original, facts)
     parts = {part: _images(file, facts, domains) for part, file in _files(folder).items()}
     nothing = Images(**{name: None if rows is None else rows[:0] for name, rows in vars(parts["train"]).items()})
     parts = dict.fromkeys(PARTS, nothing) | parts
-    return Collection(parts, facts.classes, domains, _note(data, facts, counts))
+    return RawDataset(parts, facts.classes, domains, _note(original, facts, counts))
 
 
-def form(folder: Path, data: DataSet, original: Form) -> Form:
-    """The form of the copy, from the files' footers and their domains alone.
+def info(folder: Path, original: Published) -> DatasetInfo:
+    """What the copy holds, by the files' footers and their domains alone.
 
     A copy that is lossless and complete is the original where the original's checksum is known; every other copy is
     identified by its bytes.
     """
     facts, counts = _facts(folder)
-    same = data.checksum and not _note(data, facts, counts)
+    same = original.checksum and not _note(original, facts, counts)
     copy = "" if same else _identity(folder)
-    return Form(counts, data.prepared_shape(facts.shape), facts.classes, _domains(folder, data, facts), copy)
+    return DatasetInfo(counts, facts.shape, facts.classes, _domains(folder, original, facts), copy)
 
 
 def _files(folder: Path) -> dict[str, Path]:
@@ -103,12 +103,12 @@ def _parsed(file: Path, schema: pa.Schema) -> _Facts:
     return _Facts(facts["encoding"], shape, classes, facts.get("note", ""), extras)
 
 
-def _domains(folder: Path, data: DataSet, facts: _Facts) -> tuple[str, ...]:
-    """The copy's domains: those that `data` knows in its order, then others by name."""
+def _domains(folder: Path, original: Published, facts: _Facts) -> tuple[str, ...]:
+    """The copy's domains: those of the original in its order, then others by name."""
     if "domain" not in facts.extras:
         return ()
-    names = {_canonical(name, data.domains) for file in _files(folder).values() for name in _texts(file, "domain")}
-    known = [name for name in data.domains if name in names]
+    names = {_canonical(name, original.domains) for file in _files(folder).values() for name in _texts(file, "domain")}
+    known = [name for name in original.domains if name in names]
     return (*known, *sorted(names.difference(known)))
 
 
@@ -144,17 +144,17 @@ def _texts(file: Path, column: str) -> list[str]:
         return pq.read_table(file, columns=[column])[column].cast(pa.string()).fill_null("").to_pylist()
 
 
-def _note(data: DataSet, facts: _Facts, counts: dict[str, int]) -> str:
+def _note(original: Published, facts: _Facts, counts: dict[str, int]) -> str:
     """How the copy differs from the original, in its file's own words too; empty where it does not."""
-    if not data.images:  # the files are the original
+    if not original.images:  # the files are the original
         return facts.note
     few = [
-        f"{counts[part]:,} of {data.images[part]:,} {WORDS[part]} images"
+        f"{counts[part]:,} of {original.images[part]:,} {WORDS[part]} images"
         for part in PARTS
-        if counts[part] != data.images[part]
+        if counts[part] != original.images[part]
     ]
-    if facts.classes != data.classes:
-        few.append(f"{len(facts.classes)} of {len(data.classes)} classes")
+    if facts.classes != original.classes:
+        few.append(f"{len(facts.classes)} of {len(original.classes)} classes")
     differences = [f"lossy copy ({facts.encoding})"] if facts.encoding not in LOSSLESS else []
     differences += [f"partial copy: {', '.join(few)}"] if few else []
     return ". ".join([*differences, facts.note]).strip(". ") + "." if differences else ""

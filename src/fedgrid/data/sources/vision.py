@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedgrid.data.base import PARTS, Collection, DataSet, Images
+from fedgrid.data.base import DataSet
+from fedgrid.data.common.images import PARTS, Images, RawDataset
 from fedgrid.data.sources import download as downloads
 from fedgrid.data.sources import torchvision_shim
 from fedgrid.errors import UserError
@@ -33,10 +34,10 @@ class VisionDataSet(DataSet):
     axes: ClassVar[str] = "nhw"
     "Order of the axes of torchvision's array: n images, height, width, channels."
 
-    def original(self, folder: Path, download: bool) -> Collection | None:
+    def original(self, folder: Path, download: bool) -> RawDataset | None:
         if not download and not self.original_found(folder):
             return None
-        return Collection(_read(self, folder, download), self.classes)
+        return RawDataset(_read(self, folder, download), self.classes)
 
     def original_found(self, root: Path) -> bool:
         return all((root / file).is_file() for file in self.files)

@@ -6,19 +6,16 @@ now; a class without any is held nowhere and acts nowhere. On the server it is t
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize, one_hot
 
+from fedgrid.engine.context import Batch, LossContext
+from fedgrid.engine.federation import Federation
 from fedgrid.methods.common.finch import cluster_means, partitions
 from fedgrid.methods.common.prototypes import FAR, class_means, summed_by_class
 from fedgrid.tree import Tree
-
-if TYPE_CHECKING:
-    from fedgrid.engine.federation import Federation
-    from fedgrid.engine.method import At, Batch
 
 EPS = 1e-8
 "A vector shorter than this has no direction: its cosines are (nearly) 0."
@@ -103,10 +100,10 @@ def bank_contrast(z: Tensor, labels: Tensor, vectors: Tensor, held: Tensor, temp
     return average(*against(cosines / temperature, of_class, held.flatten()))
 
 
-def unit_means(fed: "Federation", theta: Tree) -> Tensor:
+def unit_means(fed: Federation, theta: Tree) -> Tensor:
     """Means [n, C, k] of the normalised representations of each class, z/‖z‖, under the models `theta`."""
 
-    def sums(own: Tree, batch: "Batch", at: "At") -> dict[str, Tensor]:
+    def sums(own: Tree, batch: Batch, at: LossContext) -> dict[str, Tensor]:
         z = normalize(at.model.features(own, batch.x), dim=1, eps=EPS)
         return {"sums": summed_by_class(z, batch.y, at.model.classes)}
 

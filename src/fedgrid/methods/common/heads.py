@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from fedgrid.methods.common.losses import cross_entropy
+from fedgrid.engine.losses import cross_entropy
 from fedgrid.models.base import Network
 from fedgrid.tree import Tree, tree_map
 

@@ -4,17 +4,13 @@ A class that nobody has seen is *unknown*: it is masked out everywhere. A zero v
 with everything and act as a negative that does not exist.
 """
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize, one_hot
 
+from fedgrid.engine.context import Batch, LossContext
+from fedgrid.engine.federation import Federation
 from fedgrid.tree import Tree
-
-if TYPE_CHECKING:
-    from fedgrid.engine.federation import Federation
-    from fedgrid.engine.method import At, Batch
 
 FAR = -1e9
 "Stands for −∞ in a logit, where −∞ itself would make a gradient NaN."
@@ -26,7 +22,7 @@ def unknown(theta: Tree) -> dict[str, Tensor]:
     return {"prototypes": zero, "known": zero.any(dim=1)}
 
 
-def class_sums(theta: Tree, batch: "Batch", at: "At") -> dict[str, Tensor]:
+def class_sums(theta: Tree, batch: Batch, at: LossContext) -> dict[str, Tensor]:
     """Sums [C, k] of the representations of each class; a measurement for `Federation.measure`."""
     return {"sums": summed_by_class(at.model.features(theta, batch.x), batch.y, at.model.classes)}
 
@@ -41,7 +37,7 @@ def class_means(sums: Tensor, counts: Tensor) -> Tensor:
     return sums / counts.clamp(min=1).unsqueeze(-1).to(sums.dtype)
 
 
-def local_means(fed: "Federation", theta: Tree) -> Tensor:
+def local_means(fed: Federation, theta: Tree) -> Tensor:
     """μ_{i,c} [n, C, k] of all training images under the models `theta`, in evaluation mode."""
     return class_means(fed.measure(theta, class_sums).sums, fed.counts)
 

@@ -1,14 +1,10 @@
 """Angles between clients: cosines of their updates, and principal angles between subspaces of their features."""
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
+from fedgrid.engine.context import Batch, LossContext
 from fedgrid.tree import Tree, leaves
-
-if TYPE_CHECKING:
-    from fedgrid.engine.method import At, Batch
 
 RANK = 1e-10
 "A direction with less than this share of a client's Σ ‖z‖² is rounding."
@@ -35,7 +31,7 @@ def cosines(stack: Tree) -> Tensor:
     return torch.where(lengths > 0, products / lengths, 0.0).clamp(-1, 1)
 
 
-def feature_moments(theta: Tree, batch: "Batch", at: "At") -> dict[str, Tensor]:
+def feature_moments(theta: Tree, batch: Batch, at: LossContext) -> dict[str, Tensor]:
     """Σ z [k] and Σ zzᵀ [k, k], float64; a measurement for `Federation.measure`."""
     z = at.model.features(theta, batch.x).double()
     return {"sums": z.sum(dim=0), "squares": z.T @ z}

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fedgrid.files import numbers, texts
+from fedgrid.data.common.columns import numbers, texts
 
 SPLITS = ("train", "validation", "test")
 EVERYONE = -1

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fedgrid.files import numbers
+from fedgrid.data.common.columns import numbers
 from fedgrid.partition.common.rows import EVERYONE, SPLITS, split_numbers
 
 

@@ -1,4 +1,4 @@
-"""What the command lines of this package share: a user's mistake ends in one line, not in a traceback."""
+"""What command lines of modules share: a user's mistake ends in one line, not in a traceback."""
 
 from argparse import ArgumentParser
 from collections.abc import Sequence

@@ -7,9 +7,9 @@ import torch
 
 from fedgrid.data.digits import Digits
 from fedgrid.engine.client_data import ClientData
-from fedgrid.engine.federation import World, dtype_of
 from fedgrid.engine.loop import Loop
 from fedgrid.engine.rounds import everyone, federate
+from fedgrid.engine.simulation import Simulation, dtype_of
 from fedgrid.loading import load
 from fedgrid.models.mlp import MLP
 from fedgrid.settings import Training
@@ -32,8 +32,8 @@ def draw(labels_wanted, start=0):
     return taken
 
 
-def world(train, test=None, seed=0, classes=10, executor=None, dropout=0.0, norm="none", **training):
-    """A world whose client i trains on the images train[i] and is tested on test[i] (default: the same)."""
+def simulation(train, test=None, seed=0, classes=10, executor=None, dropout=0.0, norm="none", **training):
+    """A simulation whose client i trains on the images train[i] and is tested on test[i] (default: the same)."""
     data = digits()
     pixels = torch.from_numpy(data.pixels).permute(0, 3, 1, 2).contiguous()
     lists = [[torch.tensor(index, dtype=torch.long) for index in rows] for rows in (train, test or train)]
@@ -42,7 +42,7 @@ def world(train, test=None, seed=0, classes=10, executor=None, dropout=0.0, norm
     constants = (torch.full((1, 1, 1, 1), 16 * value, dtype=dtype) for value in (Digits.mean[0], Digits.std[0]))
     images = ClientData(pixels, torch.from_numpy(data.labels), *lists, classes, *constants)
     network = MLP(hidden=16, features=8, dropout=dropout, norm=norm).network((8, 8, 1), classes)
-    return World(images, network, settings, executor or Loop(), seed, torch.device("cpu"))
+    return Simulation(images, network, settings, executor or Loop(), seed, torch.device("cpu"))
 
 
 def ragged(clients=5, **training):
@@ -53,7 +53,7 @@ def ragged(clients=5, **training):
     pieces = np.array_split(order, clients)
     train = [list(map(int, piece[: 7 + 3 * i])) for i, piece in enumerate(pieces)]
     test = [list(map(int, piece[-9:])) for piece in pieces]
-    return world(train, test, **training)
+    return simulation(train, test, **training)
 
 
 def method(name, **settings):

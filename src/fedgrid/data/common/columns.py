@@ -1,0 +1,33 @@
+"""Columns of Parquet files from and to numpy, without pyarrow's own conversions, which import pandas: half a second."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+
+def column(values: np.ndarray, kind: pa.DataType) -> pa.Array:
+    """Numbers [n] as a column of that kind."""
+    values = np.ascontiguousarray(values, kind.to_pandas_dtype())
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+
+
+def texts(values: Sequence[str]) -> pa.Array:
+    """Texts [n] as a column."""
+    encoded = [value.encode() for value in values]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded)))
+
+
+def positions(names: Sequence[str], known: Sequence[str]) -> np.ndarray:
+    """Where each of the names [n] stands in `known`, int64 [n]; KeyError for one that does not."""
+    place = {name: number for number, name in enumerate(known)}
+    return np.array([place[name] for name in names], np.int64)
+
+
+def numbers(found: pa.Array | pa.ChunkedArray) -> np.ndarray:
+    """The numbers [n] of a column that has no nulls."""
+    kind = np.dtype(found.type.to_pandas_dtype())
+    chunks = found.chunks if isinstance(found, pa.ChunkedArray) else [found]
+    parts = [np.frombuffer(c.buffers()[1], kind)[c.offset :][: len(c)] for c in chunks if len(c)]
+    return np.concatenate([np.empty(0, kind), *parts])

@@ -1,0 +1,92 @@
+"""One cell computed: from its specification and its files to its outcome. With this module the code of a key begins."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import torch
+
+from fedgrid.engine import artifacts, client_data
+from fedgrid.engine.devices import chosen
+from fedgrid.engine.executor import Executor
+from fedgrid.engine.loop import Loop
+from fedgrid.engine.method import Method
+from fedgrid.engine.progress import Progress
+from fedgrid.engine.rounds import Outcome, Saving, federate
+from fedgrid.engine.simulation import Simulation, dtype_of
+from fedgrid.engine.stacked import Stacked, batches_per_call
+from fedgrid.loading import load
+from fedgrid.settings import Compute, Training
+
+FLOPS_OF_OVERHEAD, CLIENTS_WORTH_A_CALL = 4e6, 6
+"Where a stack of clients is faster on a processor: measured by benchmarks/throughput.py, see benchmarks/results."
+Tell = Callable[[Progress, str], None]
+"Is called with a remark, or without one after each round."
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What a cell is computed from: its specification, and the files of its partition and of its data set by part."""
+
+    spec: Mapping[str, Any]
+    method: str
+    "How the study names the method: a name, or the path of its file."
+    partition: Path
+    data: Mapping[str, Path]
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A cell after its last round."""
+
+    method: Method
+    simulation: Simulation
+    outcome: Outcome
+
+    def artifacts(self, kinds: Sequence[str]) -> dict[str, pa.Table]:
+        """Tables that are kept beside the results, by kind; see `fedgrid.engine.artifacts`."""
+        return artifacts.tables(kinds, self.method, self.simulation, self.outcome.progress)
+
+
+def compute(sources: Sources, settings: Compute, saving: Saving | None = None, tell: Tell | None = None) -> Computed:
+    """All rounds of a cell, from its checkpoint where there is one."""
+    torch.set_num_threads(settings.threads)
+    torch.backends.cudnn.deterministic = True
+    tf32 = sources.spec["training"]["tf32"]
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
+    method: Method = load("methods", sources.method)(**sources.spec["method"]["settings"])
+    simulation = simulation_of(sources, settings)
+    return Computed(method, simulation, federate(method, simulation, saving, tell))
+
+
+def simulation_of(sources: Sources, settings: Compute) -> Simulation:
+    """Images, network and executor of a cell, on its device."""
+    spec, device = sources.spec, chosen(settings.device)
+    training = Training(**spec["training"])
+    images = client_data.load(sources.data, sources.partition, device, dtype_of(training))
+    model = load("models", spec["model"]["name"])(**spec["model"]["settings"])
+    _, channels, height, width = images.images.shape
+    network = model.network((height, width, channels), images.classes)
+    if training.dtype == "bfloat16-mixed":
+        network = network.in_bfloat16()
+    flops = network.flops((height, width, channels)) * training.batch_size
+    together = training.participation * batches_per_call(images.train, training.batch_size)
+    executor = executor_for(settings, device, flops, together)
+    return Simulation(images, network, training, executor, spec["seed"], device)
+
+
+def executor_for(settings: Compute, device: torch.device, flops: int, together: float) -> Executor:
+    """The executor that was asked for; `auto` is stacked on a GPU, and on a processor for small steps of many clients.
+
+    There a small step (`flops` of the forward pass of a batch) is mostly overhead, which a stack shares if it serves
+    enough clients at a time (`together`, on average); a large step fills the processor by itself.
+    """
+    kind = settings.executor
+    if kind == "auto":
+        shared = flops <= FLOPS_OF_OVERHEAD and together >= CLIENTS_WORTH_A_CALL
+        kind = "stacked" if device.type == "cuda" or shared else "loop"
+    if kind == "loop":
+        return Loop()
+    return Stacked(None if settings.client_chunk == "auto" else int(settings.client_chunk))

@@ -1,0 +1,41 @@
+"""What a loss, a step or a measurement of one client is given: a batch, and constants beside the parameters."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from fedgrid.models.base import Network
+from fedgrid.randomness import uniform
+from fedgrid.tree import AttrDict
+
+Objective = Tensor | tuple[Tensor, Mapping[str, tuple[Tensor, Tensor]]]
+"A loss, and perhaps named running quantities as (sum over samples, number of samples)."
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Images x [B, channels, height, width], normalised, and labels y [B] of one client."""
+
+    x: Tensor
+    y: Tensor
+
+
+@dataclass(frozen=True)
+class LossContext:
+    """What a loss may look at beside θ and the batch: constants, no gradient flows into them.
+
+    `server` is the same for all clients; `client` is this client's row of what differs by client.
+    """
+
+    model: Network
+    server: AttrDict
+    client: AttrDict
+    key: int | Tensor | None
+    "What a batch's random numbers in training start from: a function of client, round, epoch and batch alone."
+
+    def uniform(self, purpose: str, like: Tensor) -> Tensor:
+        """Random numbers in [0, 1) in the shape of `like`, for noise in training; each `purpose` has its own."""
+        if self.key is None:
+            raise ValueError("measurements and predictions are not random: at.uniform is for losses and steps")
+        return uniform(self.key, purpose, like)

@@ -1,0 +1,27 @@
+"""What stays the same for a whole cell."""
+
+from dataclasses import dataclass
+
+import torch
+
+from fedgrid.engine.client_data import ClientData
+from fedgrid.engine.executor import Executor
+from fedgrid.models.base import Network
+from fedgrid.settings import Training
+
+
+def dtype_of(training: Training) -> torch.dtype:
+    """Type of parameters, losses and averages; `bfloat16-mixed` concerns the layers of networks alone."""
+    return torch.float64 if training.dtype == "float64" else torch.float32
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What stays the same for a whole cell."""
+
+    data: ClientData
+    model: Network
+    training: Training
+    executor: Executor
+    seed: int
+    device: torch.device

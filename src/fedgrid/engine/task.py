@@ -1,0 +1,80 @@
+"""One piece of local work: which clients go through which of their images, from which parameters, in which order."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from fedgrid.engine.client_data import ClientData
+from fedgrid.engine.context import Batch, LossContext, Objective
+from fedgrid.models.base import Network
+from fedgrid.randomness import generator
+from fedgrid.tree import AttrDict, Tree
+
+Loss = Callable[[Tree, Batch, LossContext], Objective]
+Step = Callable[[Tree, Batch, LossContext], tuple[Tree, Objective]]
+Measurement = Callable[[Tree, Batch, LossContext], Mapping[str, Tensor]]
+Apply = Callable[[Callable[[Tree, Batch, LossContext], Any], Tree], Any]
+"Calls a function of one client with θ and the batch at hand, for one client or for each of a stack."
+
+
+@dataclass(frozen=True)
+class LocalTask:
+    """Clients that go through their own images, each with its own parameters."""
+
+    data: ClientData
+    images: list[Tensor]
+    "Indices of each client's images, for all N clients: its training or its test images."
+    model: Network
+    batch_size: int
+    seed: int
+    round: int
+    ids: list[int]
+    theta: Tree
+    "Stack [n, …]: where each client starts."
+    server: AttrDict
+    "The same for all clients."
+    clients: AttrDict
+    "Stacks [n, …]: one row for each client."
+    epochs: int = 1
+    steps: int | None = None
+    "Batches that every client sees in place of `epochs`; one that has fewer goes through its images again."
+    share: float = 1.0
+    "Part of a client's images that an epoch uses, drawn anew with their order; at least one image."
+    stream: str = "main"
+    "Name of the batch order: the same name in a round gives the same batches."
+
+    def epochs_of(self, client: int) -> int:
+        """Epochs that a client begins."""
+        if self.steps is None or not len(self.images[client]):
+            return self.epochs
+        return -(-self.steps // self._batches(client))
+
+    def order(self, client: int, epoch: int) -> Tensor:
+        """The indices of the images that a client sees in one epoch, in their order."""
+        index, used = self.images[client], self._used(client)
+        if self.steps is not None:
+            left = self.steps - epoch * self._batches(client)
+            used = min(used, max(0, left) * self.batch_size)
+        return index[index.new_tensor(self._random("batches", client, epoch).permutation(len(index))[:used])]
+
+    def key(self, client: int, epoch: int) -> int:
+        """Where the random numbers inside the batches of one epoch start."""
+        return int(self._random("noise", client, epoch).integers(1 << 62))
+
+    def at(self, client: AttrDict, key: int | Tensor | None) -> LossContext:
+        """What a function of one client may look at; without a key, nothing is random and nothing is dropped."""
+        return LossContext(self.model if key is None else self.model.learning(key), self.server, client, key)
+
+    def _batches(self, client: int) -> int:
+        return -(-self._used(client) // self.batch_size)
+
+    def _used(self, client: int) -> int:
+        images = len(self.images[client])
+        return min(images, max(1, math.floor(self.share * images + 1e-9)))
+
+    def _random(self, purpose: str, client: int, epoch: int) -> np.random.Generator:
+        return generator(purpose, self.seed, client, self.round, epoch, self.stream)

@@ -1,0 +1,268 @@
+"""What planning finds: data sets, partitions, rows and cells, each with its key and its place in the store.
+
+Plain values and paths, so that a plan can be written as a file and read back (`fedgrid.grid.plan`) without resolving
+the study again.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from fedgrid.data.common.images import PARTS
+from fedgrid.settings import Compute
+
+Settings = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Configured:
+    """A component with all its settings."""
+
+    name: str
+    settings: Settings
+    title: str
+    reference: str
+    "How the study names it: a name, or the path of a method's file."
+    module: str
+    file: str | None = None
+    "Where it lies outside the package."
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """Name and settings, as they stand in a cell's specification."""
+        return {"name": self.name, "settings": dict(self.settings)}
+
+
+@dataclass(frozen=True)
+class PlannedDataset:
+    """A data set in the store: its images, or the features that a backbone makes of them."""
+
+    store: Path
+    label: str
+    component: Configured
+    key: str
+    copy: str = ""
+    "Identity of a local copy that is not the original."
+    images: "PlannedDataset | None" = None
+    "Where these are features: the images that they are made of."
+    backbone: Settings | None = None
+    "Where these are features: settings of the backbone."
+
+    @property
+    def kind(self) -> str:
+        """The rule that makes it, and its folder in the store."""
+        return "features" if self.images else "data"
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """By part: training and test images."""
+        return {part: self.store / self.kind / f"{self.label}-{self.key}" / f"{part}.parquet" for part in PARTS}
+
+    @property
+    def built(self) -> bool:
+        return all(file.is_file() for file in self.files.values())
+
+    @property
+    def stages(self) -> tuple["PlannedDataset", ...]:
+        """What is made, in order: the images, and then the features where these are features."""
+        return (self.images, self) if self.images else (self,)
+
+    @property
+    def title(self) -> str:
+        """The name in tables and figures."""
+        own = self.component.title if self.label == self.component.name else self.label
+        return f"{own} ({self.backbone['backbone']} features)" if self.backbone else own
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """What it is, as it stands in a cell's specification."""
+        spec = self.component.spec | ({"copy": self.copy} if self.copy else {})
+        return spec | ({"backbone": dict(self.backbone)} if self.backbone else {})
+
+
+@dataclass(frozen=True)
+class PlannedPartition:
+    """A partition of a data set with a seed."""
+
+    component: Configured
+    data: PlannedDataset
+    seed: int
+    key: str
+    slug: str
+    "Kind and settings in letters that a path takes."
+    words: str
+    "The setting as a person says it."
+    tested: str
+    "What clients are tested on: ``own``, ``official`` or ``weighted``."
+
+    @property
+    def file(self) -> Path:
+        folder = self.data.store / "partitions" / self.data.label / f"{self.slug}-{self.key}"
+        return folder / f"seed={self.seed}.parquet"
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        return self.component.spec | {"data": self.data.spec, "seed": self.seed}
+
+    @property
+    def title(self) -> str:
+        """The title of its picture."""
+        return f"{self.data.title}: {self.words}, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class MethodRow:
+    """A row of the tables: a method with its hyperparameters, and the training settings that it is run with."""
+
+    label: str
+    title: str
+    component: Configured
+    training: Settings
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One training job."""
+
+    row: MethodRow
+    partition: PlannedPartition
+    model: Configured
+    seed: int
+    train_seed: int
+    code: str
+    "Fingerprint of all code that can change its numbers."
+    key: str
+    keep: tuple[str, ...] = ()
+    "What the study keeps of it beside its results; no part of its identity."
+
+    @property
+    def store(self) -> Path:
+        return self.partition.data.store
+
+    @property
+    def heterogeneity(self) -> str:
+        return self.partition.slug
+
+    @property
+    def _place(self) -> Path:
+        return Path("cells", self.row.component.name, self.partition.data.label, self.heterogeneity)
+
+    @property
+    def file(self) -> Path:
+        """Its results."""
+        return self.store / self._place / f"s{self.seed}-{self.key}.parquet"
+
+    @property
+    def files(self) -> list[Path]:
+        """Its results, and what is kept beside them."""
+        return [self.file, *self.kept_beside(self.file).values()]
+
+    def kept_beside(self, results: Path) -> dict[str, Path]:
+        """By kind, the files of what is kept beside `results`: ``x.clusters.parquet`` beside ``x.parquet``."""
+        return {kind: results.with_suffix(f".{kind}.parquet") for kind in self.keep}
+
+    @property
+    def done(self) -> bool:
+        """Whether all its files are there."""
+        return all(file.is_file() for file in self.files)
+
+    @property
+    def log(self) -> Path:
+        """What its last attempt said."""
+        return self.store / "logs" / self._place / f"s{self.seed}-{self.key}.log"
+
+    @property
+    def status(self) -> Path:
+        """What its process notes while it has no results; see `fedgrid.jobs.reporting.Status`."""
+        return self.store / "status" / f"{self.key}.json"
+
+    @property
+    def checkpoint(self) -> Path:
+        """No output of its job, for it outlives an attempt that failed."""
+        return self.store / "checkpoints" / f"{self.key}.pt"
+
+    @property
+    def needs(self) -> list[Path]:
+        """The files that it is trained on."""
+        return [self.partition.file, *self.partition.data.files.values()]
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """All that the result depends on, but the code: plain values."""
+        return {
+            "method": self.row.component.spec,
+            "model": self.model.spec,
+            "training": dict(self.row.training),
+            "partition": self.partition.spec,
+            "seed": self.train_seed,
+        }
+
+    @property
+    def words(self) -> str:
+        """The cell as a person names it."""
+        return f"{self.row.label}, {self.partition.data.label}, {self.heterogeneity}, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Study:
+    """A resolved study: its text and training settings with defaults, its rows, and its cells."""
+
+    text: Mapping[str, Any]
+    training: Settings
+    compute: Compute
+    rows: list[MethodRow]
+    model: Configured
+    cells: list[Cell]
+    data_root: Path | None = None
+    "Where data sets lie on this machine."
+
+    @property
+    def name(self) -> str:
+        return self.text["name"]
+
+    @cached_property
+    def by_key(self) -> dict[str, Cell]:
+        """Every cell once: two rows of a table may show the same one."""
+        return {cell.key: cell for cell in self.cells}
+
+    @property
+    def results(self) -> Path:
+        """The folder of all studies."""
+        return Path(self.text["results"])
+
+    @property
+    def folder(self) -> Path:
+        """The folder of this study's tables and figures."""
+        return self.results / self.name
+
+    @property
+    def partial(self) -> Path:
+        """The folder of the tables and figures that ``fedgrid report`` makes of those cells that are finished."""
+        return self.folder / "partial"
+
+    @property
+    def store(self) -> Path:
+        """The folder of data, partitions and cells, shared by all studies."""
+        return self.results / "store"
+
+    @property
+    def downloads(self) -> Path | None:
+        """Where downloads are kept, or None where the study forbids them."""
+        return self.store / "downloads" if self.text["download"] else None
+
+    @cached_property
+    def data(self) -> dict[str, PlannedDataset]:
+        """Data sets that cells train on, by key."""
+        return {cell.partition.data.key: cell.partition.data for cell in self.cells}
+
+    @cached_property
+    def datasets(self) -> dict[str, PlannedDataset]:
+        """Data sets to be kept in the store, by key: those that cells train on, and the images of features."""
+        return {stage.key: stage for data in self.data.values() for stage in data.stages}
+
+    @cached_property
+    def partitions(self) -> dict[tuple[str, int], PlannedPartition]:
+        """By key and seed."""
+        return {(cell.partition.key, cell.partition.seed): cell.partition for cell in self.cells}

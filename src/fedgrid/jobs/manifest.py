@@ -1,0 +1,29 @@
+"""The manifest of a study as a job, once all its cells are there: what tables and figures are made from.
+
+Run as ``python -m fedgrid.jobs.manifest PLAN OUT``.
+"""
+
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from pathlib import Path
+
+from fedgrid.command import run
+from fedgrid.grid import manifest, plan
+
+
+def from_plan(file: Path, out: Path) -> None:
+    """Writes the manifest of the plan in `file`."""
+    manifest.write(plan.read(file).study, out)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Command line: PLAN OUT."""
+    parser = ArgumentParser(prog="python -m fedgrid.jobs.manifest", description="Write what tables are made from.")
+    parser.add_argument("file", type=Path, metavar="PLAN", help="the plan of the run")
+    parser.add_argument("out", type=Path, metavar="OUT", help="JSON to write")
+    parser.set_defaults(action=from_plan)
+    return run(parser, argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

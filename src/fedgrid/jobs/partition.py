@@ -1,0 +1,55 @@
+"""A partition as a job: from the labels of a data set to who holds what, as Parquet, and its statistics as JSON.
+
+Run as ``python -m fedgrid.jobs.partition PLAN KEY SEED``.
+"""
+
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from pathlib import Path
+
+from fedgrid.command import run
+from fedgrid.data.common.store import read_labels
+from fedgrid.files import write_json, write_table
+from fedgrid.grid import plan
+from fedgrid.grid.cells import instance
+from fedgrid.grid.planned import PlannedPartition
+from fedgrid.partition.base import Partition
+from fedgrid.partition.common.rows import digest_of
+from fedgrid.partition.common.statistics import statistics
+
+
+def build(partition: PlannedPartition) -> None:
+    """Writes a partition and, beside it, its statistics; the files of its data set have to be there."""
+    kind: Partition = instance(partition.component)
+    pool, facts = read_labels(partition.data.files)
+    table = kind.split(pool, partition.seed)
+    about = kind.about(pool, partition.seed) | {
+        "data": facts["name"],
+        "data_checksum": pool.checksum,
+        "classes": facts["classes"],
+        "domains": facts["domains"],
+        "digest": digest_of(table),
+        "spec": partition.spec,
+    }
+    found = statistics(table, about["clients"], pool.classes)
+    write_json(partition.file.with_suffix(".json"), about | {"statistics": found})
+    write_table(partition.file, table, about)
+
+
+def from_plan(file: Path, key: str, seed: int) -> None:
+    """Builds the partition `key` with `seed` of the plan in `file`."""
+    build(plan.read(file).study.partitions[key, seed])
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Command line: PLAN KEY SEED."""
+    parser = ArgumentParser(prog="python -m fedgrid.jobs.partition", description="Build a partition.")
+    parser.add_argument("file", type=Path, metavar="PLAN", help="the plan of the run")
+    parser.add_argument("key", metavar="KEY", help="of the partition")
+    parser.add_argument("seed", type=int, metavar="SEED", help="of the partition")
+    parser.set_defaults(action=from_plan)
+    return run(parser, argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,31 @@
+"""What fedgrid needs of Snakemake beyond what Snakemake documents, all in one place.
+
+An upgrade of Snakemake may break any of it; tests/run/test_adapter.py then says which.
+"""
+
+from pathlib import Path
+from typing import Any
+
+
+def submits(workflow: Any) -> bool:
+    """Whether jobs go to a cluster's scheduler: its executor counts jobs (``--jobs``), the local one cores."""
+    return workflow.nodes is not None
+
+
+def configfiles(workflow: Any) -> list[Path]:
+    """The study's files as the user named them, the last one over the others."""
+    return [Path(file) for file in workflow.configfiles]
+
+
+def offer_gpus(workflow: Any, slots: int) -> None:
+    """Lets no more jobs run that ask for a GPU than there are slots, or they would hold cores while they wait."""
+    if slots and "gpu" not in workflow.global_resources:
+        workflow.register_resource("gpu", slots)
+
+
+def forget_configfiles(workflow: Any) -> None:
+    """Keeps the study's files off the command lines of jobs on nodes.
+
+    Snakemake would read them there before anything else, and fail where one is being edited; nodes read the plan.
+    """
+    workflow.config_settings.configfiles = []

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# job.sh LOG MODULE ARGUMENTS…   Runs a module of fedgrid with the interpreter $PYTHON and keeps what it says in LOG.
+#
+# Where it fails, the end of the log is shown, and then what the module could not say itself: that it was killed, or
+# that its disk was full. With WARM=1 it runs in the warm worker, where one listens.
+log=$1 module=$2
+shift 2
+run=("$PYTHON" -m "$module")
+if [ -n "$WARM" ]; then
+  code=${FEDGRID_CODE:-$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")/src}
+  run=("$PYTHON" -S -E "$code/fedgrid/jobs/warm/client.py" "$module")
+fi
+trap : TERM USR1 # the module hears them too, and writes its checkpoint: wait for it
+"${run[@]}" "$@" > "$log" 2>&1
+code=$?
+[ $code = 0 ] && exit
+tail "$log" >&2
+if ! why=$({ echo > "$log.probe"; } 2>&1); then
+  echo "fedgrid: $log: cannot be written (${why##*: })" >&2
+elif [ $code -gt 128 ]; then
+  echo "fedgrid: the process of this job was killed (signal $((code - 128)))" >&2
+elif ! [ -s "$log" ]; then
+  echo "fedgrid: $log: could not be written (its disk was full)" >&2
+fi
+rm -f "$log.probe"
+exit $code
