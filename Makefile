@@ -11,17 +11,18 @@ run: $(VENV)/.run
 	$(BIN)/snakemake --cores $(CORES) --configfile $(CONFIG)
 
 test: $(VENV)/.test lint
-	$(BIN)/pytest -m alone
-	$(BIN)/pytest -m "not alone" -n auto
+	$(BIN)/pytest -n auto --dist loadscope
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 	$(BIN)/snakefmt --check Snakefile workflow
-	$(BIN)/snakemake --lint
+	$(BIN)/lint-imports --no-cache
 
 bench: $(VENV)/.run
 	$(BIN)/python -m benchmarks.throughput
+	PYTHONPATH=tests:tests/workflow $(BIN)/python -m benchmarks.planning
 
 clean:
 	rm -rf $(VENV)

@@ -37,6 +37,4 @@ rule all:
     default_target: True
     input:
         # cells too: one that was deleted is trained again even though the tables still stand
-        RUN.cell_targets,
-        f"{OUT}/report.html",
-        FIGURES,
+        [*RUN.cell_targets, RUN.manifest, f"{OUT}/report.html", *FIGURES],

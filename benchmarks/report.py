@@ -14,7 +14,9 @@ import numpy as np
 import torch
 
 from benchmarks.worker import DEFAULTS, SIZES
-from fedgrid.jobs.cell import CLIENTS_WORTH_A_CALL, FLOPS_OF_OVERHEAD, Compute, executor_for, processor
+from fedgrid.engine.compute import CLIENTS_WORTH_A_CALL, FLOPS_OF_OVERHEAD, executor_for
+from fedgrid.jobs.cell import processor
+from fedgrid.settings import Compute
 
 Row = Mapping[str, Any]
 TRAINED, EVALUATED = 0.75, 2 * 0.25

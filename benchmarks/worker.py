@@ -27,7 +27,7 @@ from fedgrid.engine.loop import Loop
 from fedgrid.engine.rounds import federate
 from fedgrid.engine.simulation import Simulation
 from fedgrid.engine.stacked import Stacked, batches_per_call
-from fedgrid.jobs.cell import MAXRSS_UNIT
+from fedgrid.jobs.reporting import MAXRSS_UNIT
 from fedgrid.loading import load
 from fedgrid.partition.dirichlet import Dirichlet
 from fedgrid.settings import Training

@@ -4,6 +4,8 @@ import os
 import sys
 from pathlib import Path
 
+os.environ["OMP_WAIT_POLICY"] = "passive"  # read when torch is loaded: threads that wait leave the processor to others
+
 import pytest
 import torch
 
@@ -31,6 +33,14 @@ def shared_data():
     if not SHARED_DATA.is_dir():
         pytest.skip("real data sets are not at hand beside this checkout")
     return SHARED_DATA
+
+
+@pytest.fixture
+def threads():
+    """Sets the number of threads; it is put back after the test."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

@@ -1,18 +1,39 @@
 """The benchmark runs and its page says what was measured; nothing is timed here."""
 
+import io
+import json
+
 import pytest
 
+from benchmarks import worker
 from benchmarks.report import write
 from benchmarks.throughput import CPU_VARIANTS, METHODS, SMALL, Worker
 
 
+def assert_measured(found):
+    assert found["train"] > 0 and found["evaluate"] > 0 and found["memory"] > 2**20
+
+
 @pytest.mark.parametrize("kind", ["plain", "loop", "stacked"])
 @pytest.mark.parametrize("method", METHODS)
-def test_a_round_of_every_kind(kind, method):
-    worker = Worker(kind=kind, method=method, images=60, clients=3)
-    found = worker.round()
-    worker.close()
-    assert found["train"] > 0 and found["evaluate"] > 0 and found["memory"] > 2**20
+def test_a_round_of_every_kind(kind, method, monkeypatch, capsys):
+    """What the worker's process does: a round for the one line that it reads."""
+    job = {"kind": kind, "method": method, "images": 60, "clients": 3}
+    monkeypatch.setattr("sys.argv", ["worker", json.dumps(job)])
+    monkeypatch.setattr("sys.stdin", io.StringIO("go\n"))
+    with pytest.raises(SystemExit) as end:
+        worker.main()
+    assert not end.value.code
+    (line,) = capsys.readouterr().out.splitlines()
+    assert_measured(json.loads(line))
+
+
+def test_a_worker_is_a_process_that_stays_until_it_is_closed():
+    process = Worker(kind="loop", method="fedavg", images=60, clients=3)
+    for _ in range(2):
+        assert_measured(process.round())
+    process.close()
+    assert process.process.returncode == 0
 
 
 def test_the_page(tmp_path):

@@ -18,7 +18,7 @@ import textwrap
 import types
 import typing
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from fedgrid.errors import UserError, nearest
 
@@ -40,9 +40,11 @@ def hp(
     return dataclasses.field(default=default, metadata={k: v for k, v in limits.items() if v is not None})
 
 
-@typing.dataclass_transform(frozen_default=True, field_specifiers=(hp,))
+@typing.dataclass_transform(frozen_default=True)
 class Component:
     """Base of every component; a subclass becomes a frozen dataclass by itself."""
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]  # of every subclass
 
     title = ""
     "Name in tables; the class name where empty."
@@ -111,7 +113,7 @@ def parse_setting(description: Mapping[str, Any], text: str, where: str) -> tupl
 
 
 def _from_text(kinds: list[str], text: str) -> Any:
-    words = {"true": True, "false": False} if "bool" in kinds else {}
+    words: dict[str, bool | None] = {"true": True, "false": False} if "bool" in kinds else {}
     words |= {"none": None} if "None" in kinds else {}
     if text.lower() in words:
         return words[text.lower()]
@@ -161,8 +163,11 @@ def _field_docs(cls: type) -> dict[str, str]:
     """The string below each annotated field, of the class and its bases."""
     docs: dict[str, str] = {}
     for base in reversed([c for c in cls.__mro__ if issubclass(c, Component) and c is not Component]):
-        body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0].body
-        for field, text in itertools.pairwise(body):
-            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+        definition = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
+        assert isinstance(definition, ast.ClassDef)
+        for field, text in itertools.pairwise(definition.body):
+            if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
+                continue
+            if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
                 docs[field.target.id] = inspect.cleandoc(str(text.value.value))
     return docs

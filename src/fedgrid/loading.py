@@ -66,7 +66,7 @@ def load(kind: str, reference: str) -> type[Component]:
     """The component class of `reference`; UserError in one sentence where it cannot be imported."""
     _, module, file = locate(kind, reference)
     try:
-        loaded = _import_file(module, file) if reference.endswith(".py") else importlib.import_module(module)
+        loaded = _import_file(module, file) if file and reference.endswith(".py") else importlib.import_module(module)
     except Exception as error:
         if file is None:
             raise
@@ -84,6 +84,7 @@ def _import_file(module: str, file: Path) -> ModuleType:
     if folder not in sys.path:
         sys.path.insert(0, folder)  # a method outside the package may keep its mathematics in a file beside it
     spec = importlib.util.spec_from_file_location(module, file)
+    assert spec is not None and spec.loader is not None  # the file's name ends in .py
     loaded = importlib.util.module_from_spec(spec)
     sys.modules[module] = loaded
     spec.loader.exec_module(loaded)

@@ -7,9 +7,11 @@ import torch
 from torch import Tensor
 
 Tree = dict[str, Tensor]
+Nested = dict[str, Any]
+"A tree whose entries may be trees themselves."
 
 
-class AttrDict(dict):
+class AttrDict(dict[str, Any]):
     """A dictionary whose entries (tensors or trees) also read as attributes: ``s.server.theta``."""
 
     def __getattr__(self, name: str) -> Any:
@@ -22,7 +24,8 @@ class AttrDict(dict):
 def tree_map(function: Callable[..., Tensor], first: Any, *others: Any) -> Any:
     """`function` applied to corresponding tensors of nested dictionaries; the kind of the first is kept."""
     if isinstance(first, Mapping):
-        return type(first)((key, tree_map(function, first[key], *(o[key] for o in others))) for key in first)
+        kind: Callable[..., Any] = type(first)
+        return kind((key, tree_map(function, first[key], *(o[key] for o in others))) for key in first)
     return function(first, *others)
 
 

@@ -134,12 +134,35 @@ def make_study(tmp_path: Path) -> Callable[..., Study]:
 
 
 @pytest.fixture
-def toy(make_study: Callable[..., Study]) -> Study:
+def toy(tmp_path: Path) -> Study:
+    """Give the toy study of `toy_study` to a test that may change it."""
+    return toy_study(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def common_toy(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    """Give the toy study to all tests of a module, which must leave it as it is."""
+    return toy_study(tmp_path_factory.mktemp("toy"))
+
+
+@pytest.fixture(scope="module")
+def common_ablated(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    """Give `ablated` to all tests of a module, which must leave it as it is."""
+    return with_variant(toy_study(tmp_path_factory.mktemp("ablated")))
+
+
+@pytest.fixture
+def ablated(toy: Study) -> Study:
+    """Give the toy study with a second variant of Ditto."""
+    return with_variant(toy)
+
+
+def toy_study(folder: Path) -> Study:
     """Three methods, two heterogeneities, three seeds; on "dir" Ditto leads clearly, on "hom" nobody does.
 
     FedAvg has only a global score; Local has no cell on "hom"; Ditto's seed 2 diverged there.
     """
-    study = make_study()
+    study = Study(folder)
     study.method("local", title="Local")
     study.method("fedavg", title="FedAvg")
     study.method("ditto", title="Ditto", lam=0.75)
@@ -150,4 +173,12 @@ def toy(make_study: Callable[..., Study]) -> Study:
         study.cell("fedavg", "hom", seed, {0: [0.1, 0.1], 2: [0.7, 0.7]}, score="global")
         bad = {"status": "diverged", "reason": "the loss of client 1 is not finite in round 1"} if seed == 2 else {}
         study.cell("ditto", "hom", seed, {0: [0.1, 0.1], 2: [0.7, 0.7]}, **bad)
+    return study
+
+
+def with_variant(study: Study) -> Study:
+    """Add a second variant of Ditto."""
+    study.method("ditto w/o pull", method="ditto", title="Ditto", lam=0.0)
+    for seed in range(3):
+        study.cell("ditto w/o pull", "dir", seed, {2: [0.7, 0.72 + 0.01 * seed]})
     return study

@@ -46,17 +46,8 @@ def draw(stem, *arguments):
     return [stem.with_suffix(suffix).read_bytes() for suffix in (".svg", ".pdf", ".txt")]
 
 
-@pytest.fixture
-def ablated(toy):
-    """Give the toy study with a second variant of Ditto."""
-    toy.method("ditto w/o pull", method="ditto", title="Ditto", lam=0.0)
-    for seed in range(3):
-        toy.cell("ditto w/o pull", "dir", seed, {2: [0.7, 0.72 + 0.01 * seed]})
-    return toy
-
-
-def test_every_figure_is_reproducible(ablated, partition, tmp_path):
-    results = ablated.results()
+def test_every_figure_is_reproducible(common_ablated, partition, tmp_path):
+    results = common_ablated.results()
     for arguments in (
         ("curves", results, "--data", "digits"),
         ("ablation", results, "--method", "ditto", "--data", "digits"),
@@ -70,8 +61,8 @@ def test_every_figure_is_reproducible(ablated, partition, tmp_path):
         assert not re.search(rb"<dc:date>|CreationDate", svg + pdf)
 
 
-def test_captions(ablated, partition):
-    results = ablated.load()
+def test_captions(common_ablated):
+    results = common_ablated.load()
     _, title, caption = curves(results, "digits")
     assert title == "Learning curves on Digits"
     assert "bands: from the lowest to the highest seed" in caption
@@ -168,15 +159,15 @@ def test_many_methods_and_odd_panels(make_study, tmp_path):
         (["ablation", "--data", "digits", "--method", "local"], "only one variant of “local”"),
     ],
 )
-def test_mistakes_are_one_sentence(toy, tmp_path, capsys, arguments, message):
-    assert main([arguments[0], str(toy.results()), str(tmp_path / "x"), *arguments[1:]]) == 2
+def test_mistakes_are_one_sentence(common_toy, tmp_path, capsys, arguments, message):
+    assert main([arguments[0], str(common_toy.results()), str(tmp_path / "x"), *arguments[1:]]) == 2
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
     assert not list(tmp_path.glob("x.*"))
 
 
 @pytest.mark.parametrize("kind", ["partition", "shares"])
-def test_a_file_that_is_no_partition(toy, tmp_path, capsys, kind):
-    for path in (toy.results(), tmp_path / "none.parquet"):
+def test_a_file_that_is_no_partition(common_toy, tmp_path, capsys, kind):
+    for path in (common_toy.results(), tmp_path / "none.parquet"):
         assert main([kind, str(path), str(tmp_path / "x"), "--title", "T"]) == 2
         assert capsys.readouterr().err.count("\n") == 1

@@ -1,5 +1,7 @@
 """The report of a study whose cells are not all finished."""
 
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
@@ -9,7 +11,15 @@ from fedgrid.analysis.report import main as report
 from fedgrid.analysis.results import load
 from fedgrid.analysis.scores import summary
 from fedgrid.errors import UserError
+from fedgrid.grid.drawing import Drawing
 
+NO_FILE = Path("none.parquet")
+CURVES = Drawing("curves", NO_FILE, {"data": "digits"})
+FIGURES = {
+    "curves-digits": CURVES,
+    "ablation-ditto-digits": Drawing("ablation", NO_FILE, {"method": "ditto", "data": "digits"}),
+    "partition-digits-dir": Drawing("partition", NO_FILE, {"title": "Toy"}),
+}
 KILLED = "was killed, by the system for lack of memory or by hand (it held 900 MB), in round 1 of 2"
 
 
@@ -18,27 +28,6 @@ def without(study, states):
     named = {(cell["label"], cell["heterogeneity"], cell["seed"]): cell["key"] for cell in study.cells}
     reasons = {"failed": KILLED}
     return {named[name]: {"status": status, "reason": reasons.get(status, "")} for name, status in states.items()}
-
-
-@pytest.fixture
-def make(toy):
-    """Make the partial report of the toy study without some cells; returns its folder."""
-    toy.method("ditto w/o pull", method="ditto", title="Ditto", lam=0.0)
-    for seed in range(3):
-        toy.cell("ditto w/o pull", "dir", seed, {2: [0.7, 0.72]})
-
-    def made(states):
-        folder = toy.folder / "partial"
-        drawn = {
-            "curves-digits": ("curves", None, {"data": "digits"}),
-            "ablation-ditto-digits": ("ablation", None, {"method": "ditto", "data": "digits"}),
-            "partition-digits-dir": ("partition", toy.folder / "none.parquet", {"title": "Toy"}),
-        }
-        listed = {"study": toy.study, "cells": toy.cells}
-        partial.write(listed, without(toy, states), drawn, folder, "config/study.yaml")
-        return folder
-
-    return made
 
 
 SOME = {
@@ -55,19 +44,42 @@ SOME = {
 }
 
 
+def made(study, states, name="partial", drawn=FIGURES):
+    """The folder `name` with the partial report of a study without some cells."""
+    listed = {"study": study.study, "cells": study.cells}
+    partial.write(listed, without(study, states), drawn, study.folder / name, "config/study.yaml")
+    return study.folder / name
+
+
+@pytest.fixture(scope="module")
+def beside(common_ablated):
+    """Files beside the report, as they were before it was made: when they were written, and their bytes."""
+    folder = common_ablated.folder
+    tables.main([str(common_ablated.results()), str(folder / "tables")])
+    (folder / "report.html").write_text("finished")
+    return {file: (file.stat().st_mtime_ns, file.read_bytes()) for file in folder.rglob("*") if file.is_file()}
+
+
+@pytest.fixture(scope="module")
+def folder(common_ablated, beside):
+    """The report without the cells of `SOME`."""
+    return made(common_ablated, SOME)
+
+
 def content(folder):
     return {file.relative_to(folder): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-def test_nothing_finished_is_one_sentence(toy, make):
-    every = {(cell["label"], cell["heterogeneity"], cell["seed"]): "missing" for cell in toy.cells}
+def test_nothing_finished_is_one_sentence(common_ablated):
+    cells = common_ablated.cells
+    every = {(cell["label"], cell["heterogeneity"], cell["seed"]): "missing" for cell in cells}
     with pytest.raises(UserError, match="no cell of toy is finished yet"):
-        make(every)
-    assert not (toy.folder / "partial").exists()
+        made(common_ablated, every, "nothing")
+    assert not (common_ablated.folder / "nothing").exists()
 
 
-def test_entries_say_what_they_lack(make):
-    table = summary(load(make(SOME) / "results.parquet")).set_index(["label", "heterogeneity"])
+def test_entries_say_what_they_lack(folder):
+    table = summary(load(folder / "results.parquet")).set_index(["label", "heterogeneity"])
     expected = {
         ("local", "dir"): ("partial", 2, 1),
         ("local", "hom"): ("missing", 0, 0),
@@ -84,8 +96,8 @@ def test_entries_say_what_they_lack(make):
     assert pd.isna(table.loc[("ditto w/o pull", "dir"), "score"])
 
 
-def test_printed_entries_and_their_notes(make):
-    text = (make(SOME) / "tables/accuracy.md").read_text()
+def test_printed_entries_and_their_notes(folder):
+    text = (folder / "tables/accuracy.md").read_text()
     rows = {line.split(" | ")[0].strip("| "): line.strip("| ").split(" | ")[1:] for line in text.splitlines()}
     assert rows["Local"] == ["55.75 ± 0.35<sup>a</sup>", "5.75", "–", "–"]
     assert rows["FedAvg"] == ["45.00 ± –<sup>b</sup>", "5.00", "–<sup>c</sup>", "–"]
@@ -99,20 +111,20 @@ def test_printed_entries_and_their_notes(make):
     assert "A dash stands for what is not finished or does not exist." in text
 
 
-def test_figures_say_what_they_lack(make):
-    folder = make(SOME) / "figures"
-    assert {file.stem for file in folder.iterdir()} == {"curves-digits", "ablation-ditto-digits"}
-    text = (folder / "curves-digits.txt").read_text()
+def test_figures_say_what_they_lack(folder):
+    drawn = folder / "figures"
+    assert {file.stem for file in drawn.iterdir()} == {"curves-digits", "ablation-ditto-digits"}
+    text = (drawn / "curves-digits.txt").read_text()
     assert "Not drawn, because a seed diverged or nothing was scored: Ditto (homogeneous, 2 clients)." in text
     none = "Dirichlet β=0.1, 2 clients: ditto w/o pull; homogeneous, 2 clients: FedAvg."
     assert f"Not drawn, because no seed is finished: {none}" in text
-    assert "SampledPartition from fewer seeds: Dirichlet β=0.1, 2 clients: Local (2 of 3) and FedAvg (1 of 3)." in text
-    text = (folder / "ablation-ditto-digits.txt").read_text()
+    assert "Drawn from fewer seeds: Dirichlet β=0.1, 2 clients: Local (2 of 3) and FedAvg (1 of 3)." in text
+    text = (drawn / "ablation-ditto-digits.txt").read_text()
     assert "Not drawn, because no seed is finished: Dirichlet β=0.1, 2 clients: ditto w/o pull." in text
 
 
-def test_the_page_says_that_it_is_unfinished_and_why_cells_failed(make):
-    page = (make(SOME) / "report.html").read_text()
+def test_the_page_says_that_it_is_unfinished_and_why_cells_failed(folder):
+    page = (folder / "report.html").read_text()
     far = "8 of 18 cells are finished (1 diverged); 2 failed, 1 is running, 3 wait, 4 have not been started."
     assert page.count(far) == 2 and "<title>Toy study (unfinished)</title>" in page
     failures = page[page.index('<section id="failures">') :]
@@ -122,10 +134,10 @@ def test_the_page_says_that_it_is_unfinished_and_why_cells_failed(make):
     assert "8 of 8 finished cells" in page
 
 
-def test_a_page_without_failures_says_so(make):
-    page = (make({("local", "dir", 0): "running"}) / "report.html").read_text()
+def test_a_page_without_failures_says_so(ablated):
+    page = (made(ablated, {("local", "dir", 0): "running"}, drawn={}) / "report.html").read_text()
     assert "17 of 18 cells are finished (1 diverged); 1 is running." in page
-    page = (make({("ditto", "hom", 2): "queued"}) / "report.html").read_text()
+    page = (made(ablated, {("ditto", "hom", 2): "queued"}, drawn={}) / "report.html").read_text()
     assert "<p>None so far.</p>\n<p>17 of 18 cells are finished; 1 waits.</p>" in page
 
 
@@ -135,8 +147,13 @@ def test_only_diverged_cells_are_a_report_too(make_study):
     for seed in range(3):
         study.cell("m", "dir", seed, {0: [0.1, 0.1]}, status="diverged", reason="the loss is not finite")
     absent = without(study, {("m", "dir", 0): "missing"})
-    drawn = {"curves-digits": ("curves", None, {"data": "digits"})}
-    partial.write({"study": study.study, "cells": study.cells}, absent, drawn, study.folder / "partial", "x.yaml")
+    partial.write(
+        {"study": study.study, "cells": study.cells},
+        absent,
+        {"curves-digits": CURVES},
+        study.folder / "partial",
+        "x.yaml",
+    )
     text = (study.folder / "partial/tables/accuracy.md").read_text()
     assert "seeds 1 and 2 diverged: the loss is not finite." in text
 
@@ -146,38 +163,34 @@ def test_a_data_set_without_any_finished_cell_has_no_curves(toy):
     for seed in range(3):
         toy.cell("local", "dir", seed, {2: [0.5, 0.5]}, data="letters")
     absent = {cell["key"]: {"status": "missing", "reason": ""} for cell in toy.cells if cell["data"] == "letters"}
-    drawn = {f"curves-{data}": ("curves", None, {"data": data}) for data in ("digits", "letters")}
+    drawn = {f"curves-{data}": Drawing("curves", NO_FILE, {"data": data}) for data in ("digits", "letters")}
     partial.write({"study": toy.study, "cells": toy.cells}, absent, drawn, toy.folder / "partial", "x.yaml")
     assert {file.stem for file in (toy.folder / "partial/figures").iterdir()} == {"curves-digits"}
     curves(load(toy.folder / "partial/results.parquet"), "letters")  # asked for all the same, it is empty
 
 
-def test_twice_the_same_bytes_and_nothing_of_an_earlier_one(toy, make):
-    first = content(make(SOME))
-    (toy.folder / "partial/figures/old.svg").write_text("of a data set that the study no longer has")
-    assert content(make(SOME)) == first
-    assert not list(toy.folder.glob(".*"))
+def test_twice_the_same_bytes_and_nothing_of_an_earlier_one(common_ablated, folder):
+    first = content(folder)
+    (folder / "figures/old.svg").write_text("of a data set that the study no longer has")
+    assert content(made(common_ablated, SOME)) == first
+    assert not list(common_ablated.folder.glob(".*"))
 
 
-def test_files_beside_its_folder_are_left_alone(toy, make):
-    tables.main([str(toy.results()), str(toy.folder / "tables")])
-    (toy.folder / "report.html").write_text("finished")
-    before = {file: (file.stat().st_mtime_ns, file.read_bytes()) for file in toy.folder.rglob("*") if file.is_file()}
-    folder = make(SOME)
-    outside = [file for file in toy.folder.rglob("*") if file.is_file() and not file.is_relative_to(folder)]
-    assert {file: (file.stat().st_mtime_ns, file.read_bytes()) for file in outside} == before
+def test_files_beside_its_folder_are_left_alone(beside, folder):
+    outside = [file for file in folder.parent.rglob("*") if file.is_file() and not file.is_relative_to(folder)]
+    assert {file: (file.stat().st_mtime_ns, file.read_bytes()) for file in outside} == beside
 
 
-def test_with_all_cells_it_makes_what_the_workflow_makes(toy, make):
-    partly = content(make({}))
-    folder, manifest = toy.folder / "whole", toy.folder / "manifest.json"
-    results = toy.results()
+def test_with_all_cells_it_makes_what_the_workflow_makes(ablated):
+    partly = content(made(ablated, {}))
+    folder, manifest = ablated.folder / "whole", ablated.folder / "manifest.json"
+    results = ablated.results()
     collect.main([str(manifest), str(folder / "results.parquet")])
     tables.main([str(results), str(folder / "tables")])
     stem = str(folder / "figures/curves-digits")
     figures.main(["curves", str(results), stem, "--data", "digits"])
-    ablated = str(folder / "figures/ablation-ditto-digits")
-    figures.main(["ablation", str(results), ablated, "--method", "ditto", "--data", "digits"])
-    drawn = ["--figures", f"{stem}.svg", f"{ablated}.svg", "--configfile", "config/study.yaml"]
+    variants = str(folder / "figures/ablation-ditto-digits")
+    figures.main(["ablation", str(results), variants, "--method", "ditto", "--data", "digits"])
+    drawn = ["--figures", f"{stem}.svg", f"{variants}.svg", "--configfile", "config/study.yaml"]
     report([str(results), str(folder / "report.html"), "--tables", str(folder / "tables"), *drawn])
     assert content(folder) == partly

@@ -4,12 +4,17 @@ import pytest
 from fedgrid.analysis.scores import cell_scores, client_series, summary
 
 
+@pytest.fixture(scope="module")
+def results(common_toy):
+    return common_toy.load()
+
+
 def entry(table, label, heterogeneity):
     return table[(table["label"] == label) & (table["heterogeneity"] == heterogeneity)].iloc[0]
 
 
-def test_means_and_spread_over_clients_by_hand(toy):
-    scores = cell_scores(toy.load())
+def test_means_and_spread_over_clients_by_hand(results):
+    scores = cell_scores(results)
     one = scores.query("label == 'local' and seed == 2").iloc[0]  # clients 0.5 and 0.62 with 10 and 30 test samples
     assert one["accuracy"] == pytest.approx(0.56)
     assert one["accuracy_weighted"] == pytest.approx((5 + 18.6) / 40)
@@ -17,8 +22,8 @@ def test_means_and_spread_over_clients_by_hand(toy):
     assert one["round"] == 2
 
 
-def test_means_and_spread_over_seeds_by_hand(toy):
-    row = entry(summary(toy.load()), "local", "dir")  # 0.55, 0.555, 0.56
+def test_means_and_spread_over_seeds_by_hand(results):
+    row = entry(summary(results), "local", "dir")  # 0.55, 0.555, 0.56
     assert row["accuracy"] == pytest.approx(0.555)
     assert row["accuracy_std_seeds"] == pytest.approx(0.005)
     assert row["std_clients"] == pytest.approx((0.05 + 0.055 + 0.06) / 3)
@@ -26,8 +31,8 @@ def test_means_and_spread_over_seeds_by_hand(toy):
     assert (row["seeds"], row["seeds_failed"], row["score"]) == (3, 0, "accuracy_personal")
 
 
-def test_statuses_ranks_and_support(toy):
-    table = summary(toy.load())
+def test_statuses_ranks_and_support(results):
+    table = summary(results)
     assert entry(table, "local", "hom")["status"] == "missing"
     bad = entry(table, "ditto", "hom")
     assert (bad["status"], bad["seeds"], bad["seeds_failed"]) == ("diverged", 2, 1)
@@ -36,8 +41,8 @@ def test_statuses_ranks_and_support(toy):
     assert table.loc[table["supported"], "label"].tolist() == ["ditto"]
 
 
-def test_study_order(toy):
-    table = summary(toy.load())
+def test_study_order(results):
+    table = summary(results)
     assert table["label"].tolist() == ["local"] * 2 + ["fedavg"] * 2 + ["ditto"] * 2
     assert table["heterogeneity"].tolist() == ["dir", "hom"] * 3
 

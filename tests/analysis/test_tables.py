@@ -9,11 +9,15 @@ from fedgrid.analysis.tables import main
 OUTPUTS = [f"{name}.{form}" for name in ("accuracy", "costs") for form in ("csv", "md", "tex", "html")]
 
 
-@pytest.fixture
-def tables(toy):
+@pytest.fixture(scope="module")
+def tables(common_toy):
     """Give the text of every table of the toy study."""
-    assert main([str(toy.results()), str(toy.folder / "tables")]) == 0
-    return {name: (toy.folder / "tables" / name).read_text() for name in OUTPUTS}
+    return made(common_toy, common_toy.folder / "tables")
+
+
+def made(study, folder):
+    assert main([str(study.results()), str(folder)]) == 0
+    return {name: (folder / name).read_text() for name in OUTPUTS}
 
 
 def markdown_rows(text):
@@ -79,9 +83,8 @@ def test_costs(tables):
     assert "Peak memory (MiB)" in tables["costs.html"]
 
 
-def test_same_results_give_same_bytes(tables, toy):
-    assert main([str(toy.results()), str(toy.folder / "again")]) == 0
-    assert {name: (toy.folder / "again" / name).read_text() for name in OUTPUTS} == tables
+def test_same_results_give_same_bytes(tables, common_toy):
+    assert made(common_toy, common_toy.folder / "again") == tables
 
 
 def test_latex_structure(tables):

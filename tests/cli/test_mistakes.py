@@ -3,11 +3,14 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
 
 from fedgrid.cli.main import main
+from fedgrid.grid.study import read
+from fedgrid.run.invocation import invocation
 
 STUDY = {
     "name": "s",
@@ -90,7 +93,8 @@ STUDIES = {
     "a name that is no folder": ({"name": "a/b"}, ["name", "a/b"]),
     "unknown score": ({"report": {"score": "best"}}, ["report.score", "best"]),
     "unknown device": ({"compute": {"device": "gpu"}}, ["compute.device", "gpu"]),
-    "results that cannot be written": ({"results": "file.txt/results"}, ["results", "cannot write"]),
+    "a key of compute": ({"compute": {"devise": "cpu"}}, ["compute", "devise", "'device'"]),
+    "a time that is none": ({"compute": {"checkpoint_every": 0}}, ["compute.checkpoint_every", "greater than 0"]),
 }
 COMMANDS = {
     "no command": ([], ["COMMAND"]),
@@ -111,8 +115,18 @@ COMMANDS = {
     "run of an unknown model": (["run", "fedavg", "--model", "resnet"], ["resnet"]),
     "run over another cell": (["run", "fedavg", "--out", "file.txt"], ["file.txt"]),
     "a study with a key that stands twice": (["plan", "--configfile", "twice.yaml"], ["twice.yaml", "'a'"]),
-    "run on no device": (["run", "fedavg", "--device", "gpu"], ["--device", "gpu"]),
-    "run with no thread": (["run", "fedavg", "--threads", "0"], ["--threads"]),
+    "run on no device": (["run", "fedavg", "--device", "gpu"], ["compute.device", "'gpu'", "auto|cpu|cuda"]),
+    "run with no thread": (["run", "fedavg", "--threads", "0"], ["compute.threads", "at least 1"]),
+    "run with threads as text": (["run", "fedavg", "--threads", "two"], ["threads", "int", "two"]),
+    "run with chunks of nothing": (["run", "fedavg", "--client-chunk", "0"], ["compute.client_chunk", "'0'"]),
+    "run with an unknown executor": (["run", "fedavg", "--executor", "stack"], ["compute.executor", "'stacked'"]),
+    "run with a cluster's setting": (["run", "fedavg", "--pack", "2"], ["--pack"]),
+    "run into results that cannot be written": (
+        ["run", "fedavg", "--clients", "4", "--results", "file.txt/results"],
+        ["--results", "cannot write"],
+    ),
+    "explain without a word": (["explain"], ["WORD"]),
+    "explain of no cell": (["explain", "fedper", "--configfile", "good.yaml"], ["fedper", "fedgrid plan --cells"]),
     "run into a folder": (["run", "fedavg", "--out", "."], ["--out", "folder"]),
     "run into nowhere": (["run", "fedavg", "--clients", "4", "--rounds", "1", "--out", "/proc/x"], ["--out", "/proc"]),
     "run on a device that is not there": (["run", "fedavg", "--clients", "4", "--device", "cuda:9"], ["cuda:9"]),
@@ -135,6 +149,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "my-method.py").write_text("")
     code = "from fedgrid.methods.fedavg import FedAvg\n\n\nclass Bare(FedAvg):\n    mu: float\n"
     (tmp_path / "bare.py").write_text(code)
+    (tmp_path / "good.yaml").write_text(yaml.safe_dump(STUDY))
     return tmp_path
 
 
@@ -159,6 +174,7 @@ def test_study(case, folder, capsys):
     change, words = STUDIES[case]
     code = main(["plan", "--configfile", written(change)])
     assert_one_sentence(code, capsys.readouterr().err, words, folder)
+    assert not (folder / "results").exists()
 
 
 @pytest.mark.parametrize("case", COMMANDS)
@@ -169,14 +185,33 @@ def test_command(case, folder, capsys):
 
 
 @pytest.mark.parametrize("case", ["unknown key", "hyperparameter out of range", "impossible smallest client"])
-def test_snakemake_says_the_same(case, folder, request):
+def test_the_workflow_says_the_same(case, folder, request, capsys):
     change, words = STUDIES[case]
+    file = Path(written(change))
+    with pytest.raises(SystemExit) as end:
+        invocation(read(file), [file], str(request.config.rootpath), submits=False)
+    assert_one_sentence(end.value.code, capsys.readouterr().err, words, folder)
+
+
+def test_snakemake_says_the_same(folder, request):
+    change, words = STUDIES["impossible smallest client"]
     snakefile = request.config.rootpath / "Snakefile"
     command = [sys.executable, "-m", "snakemake", "--cores", "1", "--snakefile", str(snakefile), "--configfile"]
     run = subprocess.run([*command, written(change)], capture_output=True, text=True, env=os.environ)
     lines = [line for line in run.stderr.splitlines(keepends=True) if line.startswith("fedgrid: ")]
     assert "Traceback" not in run.stderr
     assert_one_sentence(run.returncode, "".join(lines), words, folder)
+
+
+def test_a_run_that_cannot_write_its_results_does_not_begin(folder, request, capsys):
+    """To look at the study needs no place for results."""
+    file = Path(written({"results": "file.txt/results"}))
+    assert main(["plan", "--configfile", str(file)]) == 0
+    run = invocation(read(file), [file], str(request.config.rootpath), submits=False)
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as end:
+        run.begin()
+    assert_one_sentence(end.value.code, capsys.readouterr().err, ["results: cannot write", "file.txt"], folder)
 
 
 def test_the_good_study_is_good():

@@ -1,4 +1,4 @@
-"""``fedgrid report`` on real cells, and what the end of a run makes of it."""
+"""``fedgrid report`` on real cells, and the report that the end of a failed run makes."""
 
 import json
 import os
@@ -7,46 +7,47 @@ import time
 from pathlib import Path
 
 import pytest
-from studies import FOUR_CELLS
 
-from fedgrid.cli.main import main
+from fedgrid.analysis import partial
 from fedgrid.grid.study import read
-from fedgrid.run.invocation import Run
+from fedgrid.run.invocation import invocation
 
 TRAIN = ["--beta", "0.5", "--clients", "4", "--rounds", "2", "--model-set", "hidden=16", "--model-set", "features=8"]
 FIGURES = {"curves-digits", "partition-digits-dirichlet-beta0.5-clients4", "shares-digits-dirichlet-beta0.5-clients4"}
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, request):
-    """A run of a study of four cells, before any is trained."""
-    monkeypatch.chdir(tmp_path)
-    Path("study.yaml").write_text(FOUR_CELLS)
-    return Run(read(Path("study.yaml")), ["study.yaml"], request.config.rootpath, submits=False, begins=True)
+def run(folder, request):
+    """A run of a study of four cells, before any is trained; its plan is there for its jobs."""
+    file = Path("study.yaml")
+    run = invocation(read(file), [file], str(request.config.rootpath), submits=False)
+    assert run.plan.write() == run.file
+    return run
 
 
 def note(cell, **facts):
     """Writes what a cell's process notes while it has no results."""
     who = {"rounds": 2, "round": 1, "time": time.time(), "host": socket.gethostname(), "job": "", "memory": 10.0}
-    cell.status.parent.mkdir(exist_ok=True)
+    cell.status.parent.mkdir(exist_ok=True, parents=True)
     cell.status.write_text(json.dumps(who | facts))
 
 
-def test_before_during_and_after_a_run(run, capsys):
-    report = ["report", "--configfile", "study.yaml"]
-    assert main(report) == 2
-    assert "no cell of s is finished yet, so there is nothing to report" in capsys.readouterr().err
+def test_a_run_without_any_finished_cell_has_no_report(run, capsys, complaint):
+    nothing = "no cell of s is finished yet"
+    assert f"{nothing}, so there is nothing to report" in complaint("report", "--configfile", "study.yaml")
     run.end(failed=True)
-    assert "fedgrid: no report was made: no cell of s is finished yet" in capsys.readouterr().err
-    assert main(["run", "local", *TRAIN]) == 0
+    assert f"fedgrid: no report was made: {nothing}" in capsys.readouterr().err
+    assert not run.study.partial.exists()
+
+
+def test_during_and_after_a_run(run, capsys, said):
+    said("run", "local", *TRAIN)
     run.lock.acquire()
     note(run.study.cells[1], state="running", pid=os.getpid())
     note(run.study.cells[2], state="failed", reason="MemoryError:\n too big", pid=1)
-    capsys.readouterr()
-    assert main(report) == 0
     page = Path("results/s/partial/report.html")
     far = "1 of 4 cells is finished; 1 failed, 1 is running, 1 waits."
-    assert capsys.readouterr().out == f"{page}: {far}\n"
+    assert said("report", "--configfile", "study.yaml") == f"{page}: {far}\n"
     text = page.read_text()
     assert far in text and "MemoryError: too big" in text and "--configfile study.yaml" in text
     assert {file.stem for file in Path("results/s/partial/figures").iterdir()} == FIGURES
@@ -54,7 +55,11 @@ def test_before_during_and_after_a_run(run, capsys):
     far = "1 of 4 cells is finished; 1 failed, 1 is running, 1 has not been started."
     assert f"\n{page}: {far}\nStopped" in capsys.readouterr().err
     assert far in page.read_text() and "--configfile study.yaml" in page.read_text()
-    made = {file.name for file in Path("results/s").iterdir()}
-    assert made == {"manifest.json", "analysis.json", "partial"}
+    assert [file.name for file in Path("results/s").iterdir()] == ["partial"]
     run.end()
     assert not page.parent.exists()
+
+
+def test_the_report_of_a_plan_that_is_not_there_is_refused(capsys):
+    assert partial.main(["none.json"]) == 2
+    assert capsys.readouterr().err == "fedgrid: none.json: there is no such plan of a run\n"

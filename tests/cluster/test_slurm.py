@@ -96,8 +96,11 @@ def tables(checkout):
 @pytest.mark.parametrize("compute", ["{}", "{pack: 2}"])
 def test_tables_equal_those_of_a_local_run(cluster, tmp_path, expected, compute):
     there = Submitted(tmp_path, cluster, study(THREE, seeds="[0]", compute=compute))
+    counting = 'with open("resolved.txt", "a") as file:\n        print(os.environ.get("SLURM_JOB_ID"), file=file)\n    '
+    there.edit("src/fedgrid/grid/study.py", "store, root = ", f"{counting}store, root = ")
     there.snakemake_there("results/tiny/tables/accuracy.html")
     assert tables(there) == expected
+    assert (tmp_path / "resolved.txt").read_text() == "None\n"  # once, where the run began, and on no node
     assert "3 done" in there.fedgrid("status")
 
 
@@ -111,7 +114,7 @@ def test_cancelled_cells_and_a_killed_run_go_on(cluster, tmp_path):
     cluster.run("scancel", *running, check=True)
     cluster.kill(pid())
     run.wait()
-    assert eventually(lambda: "cancelled" in there.fedgrid("status"), 20), there.fedgrid("status")
+    assert eventually(lambda: "was asked to end" in there.fedgrid("status"), 60), there.fedgrid("status")
     finished = {cell: cell.stat().st_mtime_ns for cell in there.cells()}
     said = there.snakemake_there("--until", "train")
     assert {cell: cell.stat().st_mtime_ns for cell in finished} == finished

@@ -9,7 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from fedgrid.components import describe
-from fedgrid.data import base
+from fedgrid.data.base import convert
+from fedgrid.data.common import store
+from fedgrid.data.common.images import PARTS
 from fedgrid.data.digits import Digits
 from fedgrid.data.emnist import Emnist
 from fedgrid.data.mnist import Mnist
@@ -21,17 +23,17 @@ CLASSES = '["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]'
 
 
 def files(folder):
-    return {part: folder / f"{part}.parquet" for part in base.PARTS}
+    return {part: folder / f"{part}.parquet" for part in PARTS}
 
 
 def test_digits_come_back_as_they_are(tmp_path):
     from sklearn.datasets import load_digits
 
-    base.convert(Digits(), None, None, files(tmp_path))
-    pool, bunch = base.read(files(tmp_path)), load_digits()
+    convert(Digits(), None, None, files(tmp_path))
+    pool, bunch = store.read(files(tmp_path)), load_digits()
     assert (pool.images.pixels[..., 0] == bunch.images).all()
     assert (pool.images.labels == bunch.target).all()
-    labels, facts = base.read_labels(files(tmp_path))
+    labels, facts = store.read_labels(files(tmp_path))
     assert (labels.labels == bunch.target).all()
     assert facts["shape"] == [8, 8, 1] and len(facts["classes"]) == 10 and facts["source"]
     assert facts["images"] == Digits.images and labels.train == Digits.images["train"]
@@ -45,8 +47,8 @@ def test_normalisation_constants_are_those_of_the_images():
 
 
 def test_mnist_from_parquet_is_the_original(tmp_path, shared_data):
-    base.convert(Mnist(), shared_data, None, files(tmp_path))
-    pool = base.read(files(tmp_path))
+    convert(Mnist(), shared_data, None, files(tmp_path))
+    pool = store.read(files(tmp_path))
     assert pool.images.pixels.shape == (70_000, 28, 28, 1)
     assert np.bincount(pool.images.labels[:60_000]).tolist() == [
         5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949
@@ -55,12 +57,15 @@ def test_mnist_from_parquet_is_the_original(tmp_path, shared_data):
     assert pixels.mean() == pytest.approx(Mnist.mean[0], abs=1e-4)
     assert pixels.std() == pytest.approx(Mnist.std[0], abs=1e-4)
     assert pool.facts["checksum"] == Mnist.checksum and pool.facts["note"] == ""
+    info = Mnist().info(shared_data)
+    assert pool.facts["images"] == info.images == {"train": 60_000, "test": 10_000}
+    assert info.copy == "" and info.classes == Mnist.classes and info.shape == pool.images.pixels.shape[1:]
 
 
 def test_images_are_resized_and_coloured_as_the_form_says(tmp_path):
     data = Digits(side=12, colour=True)
-    base.convert(data, None, None, files(tmp_path))
-    pixels = base.read(files(tmp_path)).images.pixels
+    convert(data, None, None, files(tmp_path))
+    pixels = store.read(files(tmp_path)).images.pixels
     assert pixels.shape[1:] == (12, 12, 3) == data.info(None).shape
     assert (pixels[..., 0] == pixels[..., 2]).all()
 
@@ -156,7 +161,7 @@ def test_damaged_data_are_refused_and_nothing_is_written(tmp_path, changes, word
     toy(tmp_path, "train")
     toy(tmp_path, "test", **changes)
     with pytest.raises(UserError, match=words):
-        base.convert(Mnist(), tmp_path, None, files(tmp_path / "out"))
+        convert(Mnist(), tmp_path, None, files(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 
@@ -165,7 +170,7 @@ def test_a_copy_that_claims_to_be_the_original_is_checked(tmp_path, monkeypatch)
     toy(tmp_path, "train")
     toy(tmp_path, "test")
     with pytest.raises(UserError, match="not those of the original data set"):
-        base.convert(Mnist(), tmp_path, None, files(tmp_path / "out"))
+        convert(Mnist(), tmp_path, None, files(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 
@@ -175,24 +180,24 @@ def test_a_truncated_file_is_refused(tmp_path):
     file = tmp_path / "mnist" / "test.parquet"
     file.write_bytes(file.read_bytes()[:-20])
     with pytest.raises(UserError, match=r"test\.parquet: not a whole data set file"):
-        base.convert(Mnist(), tmp_path, None, files(tmp_path / "out"))
+        convert(Mnist(), tmp_path, None, files(tmp_path / "out"))
     with pytest.raises(UserError, match=r"test\.parquet: not a whole data set file"):
         Mnist().info(tmp_path)
 
 
 def test_damaged_bytes_inside_a_file_are_refused(tmp_path):
     rows = [np.random.default_rng(n).bytes(784) for n in range(50)]
-    for part in base.PARTS:
+    for part in PARTS:
         toy(tmp_path, part, rows=rows, labels=[0] * 50)
     file = tmp_path / "mnist" / "train.parquet"
     content = file.read_bytes()
     file.write_bytes(content[:20] + bytes(200) + content[220:])
     with pytest.raises(UserError, match=r"train\.parquet: not a whole data set file"):
-        base.convert(Mnist(), tmp_path, None, files(tmp_path / "out"))
+        convert(Mnist(), tmp_path, None, files(tmp_path / "out"))
 
 
 def test_a_truncated_file_of_ours_is_refused(tmp_path):
-    base.convert(Digits(), None, None, files(tmp_path))
+    convert(Digits(), None, None, files(tmp_path))
     file = files(tmp_path)["train"]
     file.write_bytes(file.read_bytes()[:-20])
     with pytest.raises(UserError, match="not a whole fedgrid file"):
@@ -201,6 +206,6 @@ def test_a_truncated_file_of_ours_is_refused(tmp_path):
 
 def test_files_are_equal_when_written_again(tmp_path):
     for name in ("a", "b"):
-        base.convert(Digits(), None, None, files(tmp_path / name))
-    for part in base.PARTS:
+        convert(Digits(), None, None, files(tmp_path / name))
+    for part in PARTS:
         assert files(tmp_path / "a")[part].read_bytes() == files(tmp_path / "b")[part].read_bytes()

@@ -9,14 +9,16 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from fedgrid.data import base
+from fedgrid.data.base import convert
+from fedgrid.data.common import store
+from fedgrid.data.common.images import PARTS
 from fedgrid.data.folder import Folder
 from fedgrid.data.table import Table
 from fedgrid.errors import UserError
 
 
 def files(folder):
-    return {part: folder / f"{part}.parquet" for part in base.PARTS}
+    return {part: folder / f"{part}.parquet" for part in PARTS}
 
 
 def picture(file, value=0, size=(6, 4)):
@@ -97,8 +99,8 @@ def test_what_is_hidden_or_no_picture_is_left_out(tmp_path):
 def test_the_form_is_that_of_the_converted_images(tmp_path, names, others):
     data = settings(pictures(tmp_path / "own", *names), **others)
     info = data.info(None)
-    base.convert(data, None, None, files(tmp_path))
-    pool, (labels, facts) = base.read(files(tmp_path)), base.read_labels(files(tmp_path))
+    convert(data, None, None, files(tmp_path))
+    pool, (labels, facts) = store.read(files(tmp_path)), store.read_labels(files(tmp_path))
     assert pool.images.pixels.shape == (sum(info.images.values()), *info.shape)
     assert facts["images"] == info.images
     assert tuple(facts["classes"]) == info.classes and labels.domain_names == info.domains
@@ -201,8 +203,8 @@ def test_a_folder_of_parquet_files(tmp_path, encoding):
     data = Table(path=str(tmp_path / "own"))
     info = data.info(None)
     assert (info.images, info.shape, info.classes) == ({"train": 3, "test": 1}, (2, 3, 1), ("no", "yes"))
-    base.convert(data, None, None, files(tmp_path))
-    pool = base.read(files(tmp_path))
+    convert(data, None, None, files(tmp_path))
+    pool = store.read(files(tmp_path))
     assert pool.images.labels.tolist() == reds(pool.images) == [1, 0, 1, 0]
     assert pool.facts["note"] == "mine", "the files are the original, whatever their encoding"
 
@@ -212,10 +214,10 @@ def test_one_parquet_file_is_all_for_training(tmp_path):
     data = Table(path=str(table(tmp_path / "mine.parquet", domain=domains)), side=4, colour=True)
     info = data.info(None)
     assert (info.images, info.shape, info.domains) == ({"train": 2, "test": 0}, (4, 4, 3), ("a", "b"))
-    base.convert(data, None, None, files(tmp_path))
-    labels, facts = base.read_labels(files(tmp_path))
+    convert(data, None, None, files(tmp_path))
+    labels, facts = store.read_labels(files(tmp_path))
     assert labels.train == 2 and labels.domains.tolist() == [1, 0]
-    assert base.read(files(tmp_path)).images.pixels.shape == (2, 4, 4, 3)
+    assert store.read(files(tmp_path)).images.pixels.shape == (2, 4, 4, 3)
     assert facts["images"] == info.images
 
 

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from fedgrid.components import describe
-from fedgrid.data import base
+from fedgrid.data.base import convert
+from fedgrid.data.common import store
+from fedgrid.data.common.images import PARTS
 from fedgrid.data.synthetic import Synthetic
 
-PARTS = {"train_images": 40, "test_images": 20}
+SMALL = {"train_images": 40, "test_images": 20}
 
 
 def accuracy(data):
@@ -33,12 +35,12 @@ def test_noise_makes_it_harder():
 
 
 def test_the_form_is_that_of_the_images():
-    data = Synthetic(**PARTS, size=12, channels=3, class_count=7, domain_count=3, side=6)
+    data = Synthetic(**SMALL, size=12, channels=3, class_count=7, domain_count=3, side=6)
     info, found = data.info(None), data.load(None, None)
     assert info.shape == (6, 6, 3)
     assert (info.classes, info.domains) == (found.classes, found.domains)
     assert len(info.classes) == 7 and len(info.domains) == 3
-    for part in base.PARTS:
+    for part in PARTS:
         images = found.parts[part]
         assert images.pixels.shape == (info.images[part], 12, 12, 3)
         assert images.pixels.dtype == np.uint8
@@ -51,22 +53,22 @@ def test_every_class_is_equally_frequent_in_every_domain():
 
 
 def test_without_domains_there_are_none():
-    found = Synthetic(**PARTS).load(None, None)
+    found = Synthetic(**SMALL).load(None, None)
     assert found.domains == () and found.parts["train"].domains is None
 
 
 def test_the_images_are_a_function_of_the_settings():
-    one, again, other = (Synthetic(**PARTS, draw=draw).load(None, None).parts for draw in (0, 0, 1))
-    assert base.checksum_of(one) == base.checksum_of(again) != base.checksum_of(other)
+    one, again, other = (Synthetic(**SMALL, draw=draw).load(None, None).parts for draw in (0, 0, 1))
+    assert store.checksum_of(one) == store.checksum_of(again) != store.checksum_of(other)
     both = np.concatenate([one["train"].pixels, one["test"].pixels])
     assert len(np.unique(both, axis=0)) == 60, "no test image is a training image"
 
 
 def test_the_number_computed_at_once_does_not_matter(monkeypatch):
-    data = Synthetic(**PARTS, domain_count=2)
-    whole = base.checksum_of(data.load(None, None).parts)
+    data = Synthetic(**SMALL, domain_count=2)
+    whole = store.checksum_of(data.load(None, None).parts)
     monkeypatch.setattr("fedgrid.data.synthetic.AT_ONCE", 3 * 28 * 28)
-    assert base.checksum_of(data.load(None, None).parts) == whole
+    assert store.checksum_of(data.load(None, None).parts) == whole
 
 
 def test_domains_look_different():
@@ -86,9 +88,9 @@ def test_normalised_inputs_are_of_unit_size():
 def test_it_is_described_converted_and_read(tmp_path):
     names = {p["name"] for p in describe(Synthetic)["parameters"]}
     assert names >= {"side", "colour", "train_images", "class_count", "domain_count", "noise", "draw"}
-    files = {part: tmp_path / f"{part}.parquet" for part in base.PARTS}
-    data = Synthetic(**PARTS, colour=True, domain_count=2)
+    files = {part: tmp_path / f"{part}.parquet" for part in PARTS}
+    data = Synthetic(**SMALL, colour=True, domain_count=2)
     assert data.found(None)
-    base.convert(data, None, None, files)
-    assert base.read(files).images.pixels.shape == (60, *data.info(None).shape) == (60, 28, 28, 3)
-    assert base.read_labels(files)[0].domain_names == data.info(None).domains
+    convert(data, None, None, files)
+    assert store.read(files).images.pixels.shape == (60, *data.info(None).shape) == (60, 28, 28, 3)
+    assert store.read_labels(files)[0].domain_names == data.info(None).domains

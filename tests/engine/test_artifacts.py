@@ -3,32 +3,27 @@
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 import simulations
 import torch
 import yaml
 
-from fedgrid.engine.artifacts import keep
+from fedgrid.engine import artifacts
 from fedgrid.engine.rounds import everyone, federate
 from fedgrid.grid import study
 from fedgrid.settings import ARTIFACTS
 
 
-@pytest.fixture
-def kept(tmp_path):
-    def tables(name, simulation, **settings):
-        method = simulations.method(name, **settings)
-        progress = federate(method, simulation).progress
-        keep(ARTIFACTS, tmp_path / "cell.parquet", method, simulation, progress)
-        files = {kind: tmp_path / f"cell.{kind}.parquet" for kind in ARTIFACTS}
-        return progress.state, {kind: pq.read_table(file).to_pydict() for kind, file in files.items()}
-
-    return tables
+def kept(name, simulation, **settings):
+    """The state after all rounds, and all tables that a study may keep of it."""
+    method = simulations.method(name, **settings)
+    progress = federate(method, simulation).progress
+    tables = artifacts.tables(ARTIFACTS, method, simulation, progress)
+    return progress.state, {kind: table.to_pydict() for kind, table in tables.items()}
 
 
 @pytest.mark.parametrize("name", ["fedavg", "fedper", "fedrod"])
-def test_representations_are_those_of_the_scored_model(kept, name):
+def test_representations_are_those_of_the_scored_model(name):
     simulation = simulations.ragged()
     state, tables = kept(name, simulation)
     found, method, fed = tables["representations"], simulations.method(name), everyone(simulation, 3)
@@ -42,7 +37,7 @@ def test_representations_are_those_of_the_scored_model(kept, name):
     np.testing.assert_allclose(ours, expected, atol=1e-6)
 
 
-def test_a_client_without_test_images(kept):
+def test_a_client_without_test_images():
     _, tables = kept(
         "fedavg",
         simulations.simulation([simulations.draw([0, 1]), simulations.draw([3])], [[], simulations.draw([3, 4])]),
@@ -54,7 +49,7 @@ def test_a_client_without_test_images(kept):
     ("name", "matrices"),
     [("fedsac", {"graph", "similarity", "complementarity"}), ("pfedgraph", {"graph", "similarity"})],
 )
-def test_cooperation(kept, name, matrices):
+def test_cooperation(name, matrices):
     state, tables = kept(name, simulations.ragged())
     found = tables["cooperation"]
     assert set(found["matrix"]) == matrices
@@ -66,7 +61,7 @@ def test_cooperation(kept, name, matrices):
     torch.testing.assert_close(weights.sum(dim=1), torch.ones(5, dtype=torch.float64))
 
 
-def test_clusters_of_clients(kept):
+def test_clusters_of_clients():
     state, tables = kept("cfl", simulations.ragged(), t0=0, eps1=10.0, eps2=0.0)
     found = tables["clusters"]
     assert found["client"] == list(range(5)) and found["cluster"] == state.server.cluster.tolist()
@@ -74,7 +69,7 @@ def test_clusters_of_clients(kept):
 
 
 @pytest.mark.parametrize("name", ["fedccl", "fpl"])
-def test_clusters_of_vectors(kept, name):
+def test_clusters_of_vectors(name):
     state, tables = kept(name, simulations.ragged())
     found = tables["clusters"]
     assert len(found["label"]) == int(state.server.held.sum()) and found["client"] == [None] * len(found["label"])
@@ -83,7 +78,7 @@ def test_clusters_of_vectors(kept, name):
         np.testing.assert_allclose(ours, state.server.vectors[c][state.server.held[c]], atol=1e-6)
 
 
-def test_the_clusters_of_fedccl_lead_to_its_global_signals(kept):
+def test_the_clusters_of_fedccl_lead_to_its_global_signals():
     state, tables = kept("fedccl", simulations.ragged())
     found = {name: np.array(tables["clusters"][name]) for name in ("label", "cluster", "vector")}
     for c in range(10):
@@ -93,7 +88,7 @@ def test_the_clusters_of_fedccl_lead_to_its_global_signals(kept):
         np.testing.assert_allclose(mean, state.server.prototypes[c], atol=1e-5)
 
 
-def test_a_method_without_clusters_has_an_empty_table(kept):
+def test_a_method_without_clusters_has_an_empty_table():
     _, tables = kept("fedavg", simulations.ragged(rounds=1))
     assert tables["clusters"] == {"client": [], "label": [], "cluster": [], "vector": []}
     assert tables["cooperation"] == {"matrix": [], "client": [], "other": [], "value": []}

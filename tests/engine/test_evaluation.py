@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import simulations
 import torch
+from studies import prepared, study_of
 from torch.testing import assert_close
 
 from fedgrid.engine.client_data import load
 from fedgrid.engine.loop import Loop
 from fedgrid.engine.rounds import federate
 from fedgrid.engine.stacked import Stacked
-from fedgrid.jobs.prepare import build_data, build_partition
 
 
 def scores(simulation, metric):
@@ -56,13 +56,14 @@ def test_validation_images_are_scored_beside_and_change_nothing():
 
 @pytest.mark.parametrize("test", ["own", "official", "weighted"])
 def test_a_partition_as_it_is_read(tmp_path, test):
-    files = {part: str(tmp_path / f"{part}.parquet") for part in ("train", "test")}
-    settings = {"size": 8, "train_images": 300, "test_images": 60}
-    build_data({"spec": {"name": "synthetic", "settings": settings}, "files": files, "root": None, "download": None})
-    partition = {"name": "quantity", "settings": {"clients": 4, "test": test, "validation": 0.25}, "seed": 0}
-    build_partition({"spec": partition, "data": files, "file": str(tmp_path / "p.parquet")})
-    places = {part: tmp_path / f"{part}.parquet" for part in ("train", "test")}
-    data = load(places, tmp_path / "p.parquet", torch.device("cpu"))
+    study = study_of(
+        results=str(tmp_path),
+        data={"name": "synthetic", "size": 8, "train_images": 300, "test_images": 60},
+        heterogeneity=[{"partition": "quantity", "clients": 4, "test": test, "validation": 0.25}],
+        seeds=[0],
+    )
+    (partition,) = prepared(study).partitions.values()
+    data = load(partition.data.files, partition.file, torch.device("cpu"))
     lists = [data.train, data.validation, *([data.test] if test == "own" else [])]
     own = torch.cat([index for rows in lists for index in rows])
     assert len(own.unique()) == len(own) == (360 if test == "own" else 300)

@@ -4,15 +4,15 @@ import dataclasses
 import math
 import random
 import re
-from pathlib import Path
+from functools import cache
 
 import pytest
 import simulations
 import torch
-from methods.test_suite import EDGES, assert_equal_states
+from simulations import ROUNDING, assert_close, assert_close_states, assert_equal_states
 
 from fedgrid.engine import stacked
-from fedgrid.engine.context import LossContext
+from fedgrid.engine.compute import CLIENTS_WORTH_A_CALL, FLOPS_OF_OVERHEAD, executor_for
 from fedgrid.engine.loop import Loop
 from fedgrid.engine.losses import cross_entropy
 from fedgrid.engine.optimizers import Optimizer
@@ -20,126 +20,51 @@ from fedgrid.engine.rounds import everyone, federate
 from fedgrid.engine.stacked import Stacked, batches_per_call
 from fedgrid.engine.task import LocalTask
 from fedgrid.errors import UserError
-from fedgrid.jobs.cell import CLIENTS_WORTH_A_CALL, FLOPS_OF_OVERHEAD, Compute, executor_for
-from fedgrid.loading import load, names
 from fedgrid.methods.common.prototypes import class_sums
 from fedgrid.methods.fedavg import FedAvg
 from fedgrid.models.cnn import CNN
 from fedgrid.models.mlp import MLP
-from fedgrid.tree import AttrDict, leaves, row, squared_distance, tree_map
+from fedgrid.settings import Compute
+from fedgrid.tree import AttrDict, squared_distance, tree_map
 
-CONTRACT = sorted(map(str, (Path(__file__).parent / "contract").glob("*.py")))
-METHODS = [*names("methods"), *CONTRACT]
-EXACT = 1e-9
-"Relative difference of two float64 computations that is rounding."
-
-every_method = pytest.mark.parametrize("name", METHODS, ids=lambda name: Path(name).stem)
 anyone_or_half = pytest.mark.parametrize("participation", [1.0, 0.5])
 both_executors = pytest.mark.parametrize("executor", [Loop(), Stacked()], ids=["loop", "stacked"])
 
 
-@pytest.fixture
-def threads():
-    """Sets the number of threads; it is put back after the test."""
-    before = torch.get_num_threads()
-    yield torch.set_num_threads
-    torch.set_num_threads(before)
-
-
 def run(name, executor, **settings):
-    """(method, simulation, progress) after all rounds on unequal clients."""
+    """The progress after all rounds on unequal clients."""
     return run_in(simulations.ragged(executor=executor, **settings), name)
 
 
 def run_in(simulation, name):
-    method = load("methods", name)()
-    outcome = federate(method, simulation)
+    outcome = simulations.run(name, simulation)
     assert outcome.status == "ok"
-    return method, simulation, outcome.progress
+    return outcome.progress
 
 
-def assert_close(ours, theirs, tolerance=EXACT):
-    """Every tensor agrees relative to its largest number, and holds NaN in the same places."""
-    for a, b in zip(leaves(ours), leaves(theirs), strict=True):
-        if not b.is_floating_point():
-            assert torch.equal(a, b)
-        elif b.numel():
-            assert torch.equal(a.isnan(), b.isnan())
-            known = b.nan_to_num()
-            assert (a.nan_to_num() - known).abs().max() <= tolerance * max(known.abs().max(), 1e-3)
-
-
-def assert_close_states(first, second, tolerance=EXACT):
-    assert_close(first.server, second.server, tolerance)
-    assert_close(first.clients, second.clients, tolerance)
-
-
-def predictions(method, simulation, state):
-    """The class that each client's personal model (or else the global one) gives to its test images."""
-    fed, at = (
-        everyone(simulation, simulation.training.rounds),
-        LossContext(simulation.model, state.server, AttrDict(), None),
-    )
-    with torch.no_grad():
-        own = method.personal(fed, state)
-        models = fed.replicate(method.global_model(state)) if own is None else own
-        images = enumerate(simulation.data.test)
-        return [
-            method.predict(row(models, i), simulation.data.batch(j).x, at).argmax(dim=1).tolist() for i, j in images
-        ]
-
-
-@every_method
+@pytest.mark.parametrize("name", ["fedcosr", "scaffold"])
 @anyone_or_half
-def test_float64(name, participation):
-    method, simulation, loop = run(name, Loop(), dtype="float64", participation=participation)
-    expected = predictions(method, simulation, loop.state)
+def test_chunks(name, participation):
+    """Of every size; tests/methods/test_suite_executors.py compares both executors for every method."""
+    loop = run(name, Loop(), dtype="float64", participation=participation)
     for chunk in (None, 1, 2, 5):
-        method, simulation, together = run(name, Stacked(chunk), dtype="float64", participation=participation)
+        together = run(name, Stacked(chunk), dtype="float64", participation=participation)
         assert_close_states(together.state, loop.state)
-        assert predictions(method, simulation, together.state) == expected
-
-
-@every_method
-@anyone_or_half
-def test_float32_decides_the_same_but_for_an_image(name, participation):
-    (_, simulation, loop), (_, _, together) = (run(name, e, participation=participation) for e in (Loop(), Stacked()))
-    ours, theirs = (images_right(progress, simulation) for progress in (loop, together))
-    assert set(ours) == set(theirs)
-    assert all(abs(ours[key] - theirs[key]) <= 1 for key in ours)
-
-
-def images_right(progress, simulation):
-    """Test images of each client that a model classifies correctly, by round and model."""
-    tested = [len(index) for index in simulation.data.test]
-    rows = [entry for entry in progress.record.rows if entry[1].startswith("accuracy")]
-    return {
-        (round_, metric, client): round(value * tested[client])
-        for round_, metric, clients, values in rows
-        for client, value in zip(clients, values, strict=True)
-    }
-
-
-@every_method
-def test_the_loop_gives_the_same_bits_again_and_with_more_threads(name, threads):
-    threads(1)
-    first = run(name, Loop())[2]
-    threads(2)
-    again = run(name, Loop())[2]
-    assert again.record.rows == first.record.rows
-    assert_equal_states(again.state, first.state)
 
 
 @pytest.mark.parametrize("name", ["fedavg", "fedcosr"])
-def test_threads_change_no_bit_of_the_perceptron_as_it_is_shipped(name, threads):
+def test_threads_of_the_perceptron_as_it_is_shipped(name, threads):
+    """The same bits with as many of them, the same numbers to float32's rounding with more."""
     index = torch.arange(600).split(200)
     simulation = simulations.simulation([part.tolist() for part in index], batch_size=128)
     simulation = dataclasses.replace(simulation, model=MLP().network((8, 8, 1), 10))
-    threads(1)
-    first = run_in(simulation, name)[2]
-    threads(2)
-    again = run_in(simulation, name)[2]
-    assert_equal_states(again.state, first.state)
+    found = []
+    for number in (1, 2):
+        threads(number)
+        first, again = (run_in(simulation, name).state for _ in range(2))
+        assert_equal_states(again, first)
+        found.append(first)
+    assert_close_states(*found, tolerance=1e-5)
 
 
 # One training of five clients, with all that a loss may use
@@ -176,7 +101,7 @@ def trained(simulation, order, optimizer):
     return {"theta": found.theta, "loss": found.loss, "mean": found.mean, "steps": found.steps, "sums": sums}
 
 
-@pytest.mark.parametrize(("executor", "tolerance"), [(Loop(), 0.0), (Stacked(), EXACT), (Stacked(2), EXACT)])
+@pytest.mark.parametrize(("executor", "tolerance"), [(Loop(), 0.0), (Stacked(), ROUNDING), (Stacked(2), ROUNDING)])
 def test_another_order_of_clients(executor, tolerance):
     simulation = simulations.ragged(executor=executor, dtype="float64")
     straight, order = trained(simulation, range(5), MOMENTUM), [3, 0, 4, 2, 1]
@@ -305,16 +230,19 @@ SETTINGS = {
 }
 
 
+@cache
+def plain(name):
+    """The state without any of the settings."""
+    return run(name, Loop(), dtype="float64").state
+
+
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=list(SETTINGS))
 @pytest.mark.parametrize("name", ["fedavg", "fedcosr"])
 def test_settings_matter_and_mean_the_same_to_both(name, settings):
-    plain, loop, together = (
-        run(name, executor, dtype="float64", **given)[2].state
-        for executor, given in ((Loop(), {}), (Loop(), settings), (Stacked(), settings))
-    )
+    loop, together = (run(name, executor, dtype="float64", **settings).state for executor in (Loop(), Stacked()))
     assert_close_states(together, loop)
     with pytest.raises(AssertionError):
-        assert_close_states(loop, plain, 1e-3)
+        assert_close_states(loop, plain(name), 1e-3)
 
 
 def precise(simulation):
@@ -328,13 +256,10 @@ def precise(simulation):
 
 
 @pytest.mark.parametrize("name", ["fedavg", "fedcosr", "ditto"])
-@pytest.mark.parametrize("edge", EDGES)
+@pytest.mark.parametrize("edge", simulations.EDGES)
 def test_edges(name, edge):
-    simulation = precise(EDGES[edge]())
-    loop, *others = (
-        run_in(dataclasses.replace(simulation, executor=e), name)[2]
-        for e in (Loop(), Stacked(), Stacked(1), Stacked(2))
-    )
+    simulation = precise(simulations.edge(edge))
+    loop, *others = (run_in(dataclasses.replace(simulation, executor=e), name) for e in (Loop(), Stacked(), Stacked(2)))
     for together in others:
         assert_close_states(together.state, loop.state)
         assert [entry[:3] for entry in together.record.rows] == [entry[:3] for entry in loop.record.rows]
@@ -353,7 +278,7 @@ def convolutional(**settings):
 @anyone_or_half
 def test_convolutions(participation):
     loop, *others = (
-        run_in(convolutional(executor=e, dtype="float64", participation=participation), "fedcosr")[2].state
+        run_in(convolutional(executor=e, dtype="float64", participation=participation), "fedcosr").state
         for e in (Loop(), Stacked(), Stacked(2))
     )
     for together in others:
@@ -364,7 +289,7 @@ def test_convolutions(participation):
 def test_convolutions_give_the_same_bits_again_with_as_many_threads(number, threads):
     """With other threads they need not: what a weight's gradient adds up is shared out among them."""
     threads(number)
-    first, again = (run_in(convolutional(batch_size=16), "fedcosr")[2].state for _ in range(2))
+    first, again = (run_in(convolutional(batch_size=16), "fedcosr").state for _ in range(2))
     assert_equal_states(again, first)
 
 
@@ -400,9 +325,9 @@ def test_a_chunk_that_does_not_fit_is_halved(monkeypatch, room, sizes):
 
 
 def test_a_federation_goes_on_with_what_fits(monkeypatch):
-    _, _, expected = run("fedcosr", Loop(), dtype="float64", local_epochs=2)
+    expected = run("fedcosr", Loop(), dtype="float64", local_epochs=2)
     sizes = with_room_for(2, monkeypatch)
-    _, _, found = run("fedcosr", Stacked(), dtype="float64", local_epochs=2)
+    found = run("fedcosr", Stacked(), dtype="float64", local_epochs=2)
     assert_close_states(found.state, expected.state)
     assert max(sizes) == 2
 

@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from fedgrid.data import base
+from fedgrid.data.base import convert
+from fedgrid.data.common import store
+from fedgrid.data.common.images import PARTS, Images
+from fedgrid.data.common.store import checksum_of, read_labels
 from fedgrid.data.digits import Digits
 from fedgrid.data.synthetic import Synthetic
 from fedgrid.engine import features
@@ -18,11 +21,11 @@ VIT = "vit_tiny_patch16_224"
 
 
 def files(folder):
-    return {part: folder / f"{part}.parquet" for part in base.PARTS}
+    return {part: folder / f"{part}.parquet" for part in PARTS}
 
 
 def converted(data, folder):
-    base.convert(data, None, None, files(folder))
+    convert(data, None, None, files(folder))
     return files(folder)
 
 
@@ -63,60 +66,60 @@ def test_digits_are_told_apart_by_random_features(tmp_path):
     from sklearn.linear_model import LogisticRegression
 
     source = converted(Digits(), tmp_path)
-    pool = base.read(built(source, tmp_path / "out", backbone="random"))
+    pool = store.read(built(source, tmp_path / "out", backbone="random"))
     inputs, labels = pool.images.pixels[:, 0, 0], pool.images.labels
     assert inputs.dtype == np.float32 and list(inputs.shape[1:]) == pool.facts["shape"][2:]
-    assert (labels == base.read(source).images.labels).all()
+    assert (labels == store.read(source).images.labels).all()
     fitted = LogisticRegression(max_iter=500).fit(inputs[:1000], labels[:1000])
     assert fitted.score(inputs[1000:], labels[1000:]) > 0.85
 
 
 def test_the_facts_are_those_of_the_features(tmp_path, few):
     out = built(few, tmp_path / "out", backbone="random")
-    pool, before = base.read(out), base.read(few).facts
+    pool, before = store.read(out), store.read(few).facts
     facts, width = pool.facts, pool.images.pixels.shape[3]
     assert (facts["scale"], facts["mean"], facts["std"], facts["dtype"]) == (1.0, [0.0], [1.0], "float32")
     assert facts["shape"] == [1, 1, width]
     assert facts["note"] == "features of random, weights random"
     assert all(facts[name] == before[name] for name in ("name", "classes", "domains", "images", "source"))
-    domains = base.read_labels(out)[0].domains
+    domains = read_labels(out)[0].domains
     parts = {
-        part: base.Images(pool.images.pixels[rows], pool.images.labels[rows], domains[rows])
+        part: Images(pool.images.pixels[rows], pool.images.labels[rows], domains[rows])
         for part, rows in (("train", slice(0, 5)), ("test", slice(5, None)))
     }
-    assert facts["checksum"] == base.checksum_of(parts) != before["checksum"]
+    assert facts["checksum"] == checksum_of(parts) != before["checksum"]
 
 
 def test_domains_stay(tmp_path, few):
     out = built(few, tmp_path / "out", backbone="random")
-    (before, _), (after, _) = base.read_labels(few), base.read_labels(out)
+    (before, _), (after, _) = read_labels(few), read_labels(out)
     assert (before.domains == after.domains).all() and before.domain_names == after.domain_names
 
 
 def test_a_note_is_extended(tmp_path, few):
-    again = {part: base.Images(np.zeros((1, 4, 4, 1), np.uint8), np.zeros(1, np.int64)) for part in base.PARTS}
-    facts = base.read(few).facts | {"note": "lossy", "domains": [], "shape": [4, 4, 1]}
-    facts["images"] = dict.fromkeys(base.PARTS, 1)
-    base.write(files(tmp_path / "lossy"), again, facts)
+    again = {part: Images(np.zeros((1, 4, 4, 1), np.uint8), np.zeros(1, np.int64)) for part in PARTS}
+    facts = store.read(few).facts | {"note": "lossy", "domains": [], "shape": [4, 4, 1]}
+    facts["images"] = dict.fromkeys(PARTS, 1)
+    store.write(files(tmp_path / "lossy"), again, facts)
     out = built(files(tmp_path / "lossy"), tmp_path / "out", backbone="random")
-    assert base.read(out).facts["note"] == "lossy; features of random, weights random"
+    assert store.read(out).facts["note"] == "lossy; features of random, weights random"
 
 
 def test_two_runs_give_equal_files(tmp_path, few):
     one, two = (built(few, tmp_path / name, backbone="random") for name in ("one", "two"))
-    assert all(one[part].read_bytes() == two[part].read_bytes() for part in base.PARTS)
+    assert all(one[part].read_bytes() == two[part].read_bytes() for part in PARTS)
 
 
 def test_the_batch_changes_nothing_but_rounding(tmp_path, few):
-    one, two = (base.read(built(few, tmp_path / str(n), backbone="random", batch=n)).images.pixels for n in (1, 8))
+    one, two = (store.read(built(few, tmp_path / str(n), backbone="random", batch=n)).images.pixels for n in (1, 8))
     np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("suffix", [".safetensors", ".pth"])
 def test_a_vit_gives_what_it_gives_by_hand(tmp_path, few, vit, suffix):
     weights = saved(vit.state_dict(), tmp_path / f"vit{suffix}")
-    pool = base.read(built(few, tmp_path / "out", backbone=VIT, weights=weights, batch=3))
-    images = torch.from_numpy(base.read(few).images.pixels).permute(0, 3, 1, 2) / 255
+    pool = store.read(built(few, tmp_path / "out", backbone=VIT, weights=weights, batch=3))
+    images = torch.from_numpy(store.read(few).images.pixels).permute(0, 3, 1, 2) / 255
     images = torch.nn.functional.interpolate(images, (224, 224), mode="bilinear", antialias=True)
     with torch.inference_mode():
         expected = vit.forward_head(vit.forward_features((images - 0.5) / 0.5), pre_logits=True)
@@ -128,7 +131,7 @@ def test_a_vit_gives_what_it_gives_by_hand(tmp_path, few, vit, suffix):
 def test_the_weights_decide_the_features_and_the_note_and_not_their_file(tmp_path, few, vit):
     def note(name):
         weights = saved(vit.state_dict(), tmp_path / name)
-        return base.read(built(few, tmp_path / name.replace(".", ""), backbone=VIT, weights=weights)).facts["note"]
+        return store.read(built(few, tmp_path / name.replace(".", ""), backbone=VIT, weights=weights)).facts["note"]
 
     one, same = note("a.safetensors"), note("b.pth")
     assert files(tmp_path / "asafetensors")["train"].read_bytes() == files(tmp_path / "bpth")["train"].read_bytes()
@@ -139,12 +142,12 @@ def test_the_weights_decide_the_features_and_the_note_and_not_their_file(tmp_pat
 
 def test_grey_digits_of_their_own_scale_reach_the_network_as_grey_pictures(tmp_path, vit):
     source = converted(Digits(), tmp_path / "digits")
-    pool = base.read(source)
-    few = {part: base.Images(pool.images.pixels[:2], pool.images.labels[:2]) for part in base.PARTS}
-    facts = pool.facts | {"images": dict.fromkeys(base.PARTS, 2)}
-    base.write(files(tmp_path / "few"), few, facts)
+    pool = store.read(source)
+    few = {part: Images(pool.images.pixels[:2], pool.images.labels[:2]) for part in PARTS}
+    facts = pool.facts | {"images": dict.fromkeys(PARTS, 2)}
+    store.write(files(tmp_path / "few"), few, facts)
     weights = saved(vit.state_dict(), tmp_path / "vit.pth")
-    found = base.read(built(files(tmp_path / "few"), tmp_path / "out", backbone=VIT, weights=weights)).images.pixels
+    found = store.read(built(files(tmp_path / "few"), tmp_path / "out", backbone=VIT, weights=weights)).images.pixels
     images = torch.from_numpy(pool.images.pixels[:2]).permute(0, 3, 1, 2).expand(-1, 3, -1, -1) / 16
     images = torch.nn.functional.interpolate(images, (224, 224), mode="bilinear", antialias=True)
     with torch.inference_mode():

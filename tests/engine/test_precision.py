@@ -5,14 +5,13 @@ import dataclasses
 import pytest
 import simulations
 import torch
-from engine.test_interruption import planned
+from studies import prepared, study_of
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from fedgrid.engine.compute import Sources, compute
 from fedgrid.engine.loop import Loop
-from fedgrid.engine.rounds import Saving
 from fedgrid.engine.stacked import Stacked
-from fedgrid.jobs.cell import run
 from fedgrid.models.base import Network
 from fedgrid.models.cnn import CNN
 from fedgrid.models.mlp import MLP
@@ -157,9 +156,11 @@ def test_float64_is_float64_everywhere(name, executor):
 def test_a_cell_computes_in_the_type_of_its_study(tmp_path):
     found = {}
     for dtype in ("float32", "bfloat16-mixed", "float64"):
-        cell = planned(tmp_path, rounds=2, dtype=dtype)
-        saving = Saving(tmp_path / "checkpoint", cell.key, every=1e9)
-        found[dtype] = run(cell.job(), tmp_path / f"{dtype}.parquet", saving).progress.state
+        training = {"rounds": 2, "batch_size": 512, "participation": 0.5, "dtype": dtype}
+        study = prepared(study_of(results=str(tmp_path), methods=["fedcosr"], seeds=[0], training=training))
+        (cell,) = study.cells
+        sources = Sources(cell.spec, cell.row.component.reference, cell.partition.file, cell.partition.data.files)
+        found[dtype] = compute(sources, study.compute).outcome.progress.state
     assert [kinds(state) for state in found.values()] == [{torch.float32}, {torch.float32}, {torch.float64}]
     assert distance(found["float64"], found["float32"]) < 1e-4
     assert distance(found["bfloat16-mixed"], found["float32"]) > 1e-4

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import simulations
 import torch
-from methods.test_suite import assert_equal_states
+from simulations import assert_equal_states
 
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.loop import Loop

@@ -1,12 +1,12 @@
 """Which GPUs there are, and that a place on one belongs to one process at a time."""
 
-import json
 import os
+import select
 import signal
 import stat
 import subprocess
 import sys
-import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,14 +17,20 @@ TWO = "GPU 0: NVIDIA A100 (UUID: GPU-aa1)\nGPU 1: NVIDIA A100 (UUID: GPU-bb2)\n"
 MIG = TWO + "  MIG 1g.5gb     Device  0: (UUID: MIG-b1)\n  MIG 1g.5gb     Device  1: (UUID: MIG-b2)\n"
 MIXED = TWO.replace("A100 (UUID: GPU-bb2)", "T4 (UUID: GPU-bb2)")
 HOLDER = """
-import json, sys, time
+import os, subprocess, sys
 from fedgrid.jobs.gpus import acquire_gpu
-with acquire_gpu("auto", int(sys.argv[2])) as card:
-    began = time.monotonic()
-    print(card, flush=True)
-    time.sleep(float(sys.argv[1]))
-    print(json.dumps([card, began, time.monotonic()]), flush=True)
+def say(number, word):
+    os.write(1, f"{number} {word}\\n".encode())
+say(os.getpid(), "asks")
+with acquire_gpu("auto", int(sys.argv[1])) as card:
+    if len(sys.argv) > 2:
+        say(subprocess.Popen(["sleep", sys.argv[2]], close_fds=False).pid, "sleeps")
+    say(os.getpid(), card)
+    sys.stdin.read()
 """
+"A process that asks for a place, says which card it got, and keeps it until its input ends."
+PATIENCE = 60.0
+"Seconds after which what should have happened is taken not to happen."
 
 
 @pytest.fixture(autouse=True)
@@ -114,54 +120,79 @@ def test_without_cards_nothing_is_held():
         assert card is None
 
 
-def holders(count, seconds, share, **environment):
-    command = [sys.executable, "-c", HOLDER, str(seconds), str(share)]
-    given = {"stdout": subprocess.PIPE, "text": True, "env": os.environ | environment}
-    return [subprocess.Popen(command, **given) for _ in range(count)]
+@pytest.fixture
+def holders():
+    """Starts processes of `HOLDER`; what they say comes one after the other from `said`."""
+    running, (reading, writing) = {}, os.pipe()
+    lines = os.fdopen(reading, "rb", buffering=0)
+
+    def start(count, *arguments, **environment):
+        command = [sys.executable, "-c", HOLDER, *map(str, arguments)]
+        given = {"stdin": subprocess.PIPE, "stdout": writing, "env": os.environ | environment}
+        found = [subprocess.Popen(command, **given) for _ in range(count)]
+        running.update({process.pid: process for process in found})
+        return found
+
+    def said(patience=PATIENCE):
+        if not select.select([lines], [], [], patience)[0]:
+            return None
+        number, word = lines.readline().decode().split()
+        return int(number), word
+
+    yield SimpleNamespace(start=start, said=said, end=lambda number: running[number].stdin.close())
+    for process in running.values():
+        process.kill()
+        process.wait()
+        process.stdin.close()
+    os.close(writing)
+    lines.close()
 
 
 @pytest.mark.parametrize("share", [1, 2])
-def test_eight_processes_on_two_cards(share):
+def test_eight_processes_on_two_cards(holders, share):
     """Never more than `share` on a card, spread evenly, and never an idle place while one waits."""
-    running = holders(8, 0.6, share, CUDA_VISIBLE_DEVICES="0,1")
-    seen = sorted((json.loads(p.communicate()[0].splitlines()[1]) for p in running), key=lambda times: times[1])
-    for card, began, _ in seen:
-        assert sum(other == card and start <= began < end for other, start, end in seen) <= share
-    assert sorted(card for card, *_ in seen[:2]) == ["0", "1"]
-    for card in ("0", "1"):
-        times = [(began, ended) for other, began, ended in seen if other == card]
-        assert len(times) == 4
-        for began, _ in times[share:]:  # it waited, and began when a place became free
-            assert began - max(ended for _, ended in times if ended <= began) < 0.5
+
+    def started(count, free):
+        """The cards of those that got the free places, by process."""
+        holders.start(count, share, CUDA_VISIBLE_DEVICES="0,1")
+        events = [holders.said() for _ in range(count + free)]
+        return {number: word for number, word in events if word != "asks"}
+
+    held = started(2, free=2)
+    assert sorted(held.values()) == ["0", "1"]
+    held |= started(6, free=2 * share - 2)
+    assert sorted(held.values()) == sorted(["0", "1"] * share)
+    for _ in range(8 - 2 * share):
+        assert holders.said(patience=3 * gpus.POLL) is None, "all places are taken"
+        freed = next(iter(held))
+        holders.end(freed)
+        number, card = holders.said()
+        assert card == held.pop(freed)
+        held[number] = card
 
 
-def test_the_card_of_a_killed_process_is_free_at_once_whatever_it_started():
-    child = HOLDER.replace(
-        "time.sleep(float", "__import__('subprocess').Popen(['sleep', '5'], close_fds=False); time.sleep(float"
-    )
-    first = subprocess.Popen(
-        [sys.executable, "-c", child, "60", "1"],
-        env=os.environ | {"CUDA_VISIBLE_DEVICES": "0"},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert first.stdout.readline() == "0\n"
-    (second,) = holders(1, 0.0, 1, CUDA_VISIBLE_DEVICES="0")
-    time.sleep(0.5)
-    assert second.poll() is None
-    killed = time.monotonic()
-    first.send_signal(signal.SIGKILL)
-    _, began, _ = json.loads(second.communicate()[0].splitlines()[1])
-    assert 0 < began - killed < 1
-    first.wait()
+def test_the_card_of_a_killed_process_is_free_whatever_it_started(holders):
+    (first,) = holders.start(1, 1, "600", CUDA_VISIBLE_DEVICES="0")
+    assert holders.said() == (first.pid, "asks")
+    child, word = holders.said()
+    assert word == "sleeps" and holders.said() == (first.pid, "0")
+    (second,) = holders.start(1, 1, CUDA_VISIBLE_DEVICES="0")
+    assert holders.said() == (second.pid, "asks")
+    assert holders.said(patience=3 * gpus.POLL) is None, "the card is taken"
+    first.kill()
+    try:
+        assert holders.said() == (second.pid, "0")
+        os.kill(child, 0)  # what the first one started still lives
+    finally:
+        os.kill(child, signal.SIGKILL)
 
 
-def test_allocations_of_slurm_do_not_share_numbers(machine, monkeypatch):
+def test_allocations_of_slurm_do_not_share_numbers(holders, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     with gpus.acquire_gpu("auto"):
-        (other,) = holders(1, 0.0, 1, SLURM_JOB_ID="8")
-        assert other.communicate(timeout=20)[0].startswith("0\n")
+        (other,) = holders.start(1, 1, SLURM_JOB_ID="8")
+        assert [holders.said(), holders.said()] == [(other.pid, "asks"), (other.pid, "0")]
 
 
 def test_the_folder_of_locks_is_private(machine, tmp_path, monkeypatch):

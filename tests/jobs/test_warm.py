@@ -5,10 +5,12 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from fedgrid.jobs import warm
+from fedgrid.jobs.warm import server
 
 JOB = """
 import os, sys, time
@@ -22,10 +24,14 @@ def main(argv):
     if argv[0] == "exit":
         sys.exit("sentence")
     if argv[0] == "sleep":
-        open("started", "w").write(str(os.getpid())); time.sleep(60)
+        open("started", "w").write(str(os.getpid())); time.sleep(600)
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
 """
+
+
+PATIENCE = 60.0
+"Seconds after which what should have happened is taken not to happen."
 
 
 @pytest.fixture(scope="module")
@@ -35,29 +41,66 @@ def folder(tmp_path_factory):
     return path
 
 
+def libraries(folder, code=""):
+    """The path of Python with modules of that code in place of the libraries that a server imports: they take long."""
+    for library in {"pyarrow", *server.LIBRARIES}:
+        place = folder / library.replace(".", "/")
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "__init__.py").write_text(code)
+    return {"PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}
+
+
 @pytest.fixture(scope="module", params=["warm", "plain"])
 def environment(request, folder):
-    given = os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), *sys.path]), "COLOUR": "blue"}
+    path = libraries(folder) | {"COLOUR": "blue"}
     if request.param == "plain":
-        yield given
+        yield os.environ | path
         return
-    worker, before = warm.Worker(), dict(os.environ)
-    os.environ["PYTHONPATH"] = given["PYTHONPATH"]
-    worker.start()
-    socket = os.environ[warm.VARIABLE]
-    patience = time.monotonic() + 60
-    while not os.path.exists(socket) and time.monotonic() < patience:
-        time.sleep(0.05)
-    yield given | {warm.VARIABLE: socket}
-    worker.stop()
-    os.environ.clear()
-    os.environ.update(before)
-    assert not os.path.exists(os.path.dirname(socket))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", path["PYTHONPATH"])
+        patch.setenv(warm.VARIABLE, "")
+        worker = warm.Worker()
+        worker.start(wait=True)
+        socket = Path(os.environ[warm.VARIABLE])
+        yield os.environ | path
+        worker.stop()
+        assert not socket.parent.exists()
+
+
+def client(*arguments):
+    return [sys.executable, "-S", "-E", str(warm.CLIENT), "job", *arguments]
 
 
 def job(environment, folder, *arguments):
-    command = [sys.executable, "-S", "-E", str(warm.CLIENT), "job", *arguments]
-    return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True)
+    return subprocess.run(client(*arguments), env=environment, cwd=folder, capture_output=True, text=True)
+
+
+@pytest.fixture
+def sleeping(environment, folder):
+    """A client whose job sleeps, and the number of the job's process."""
+    started = folder / "started"
+    started.unlink(missing_ok=True)
+    run = subprocess.Popen(client("sleep"), env=environment, cwd=folder, stderr=subprocess.PIPE, text=True)
+    assert comes_true(lambda: started.exists() and started.read_text())
+    yield run, int(started.read_text())
+    run.kill()
+    run.communicate()
+
+
+def comes_true(question):
+    """Whether the answer is yes before the patience is over."""
+    end = time.monotonic() + PATIENCE
+    while not (answer := question()) and time.monotonic() < end:
+        time.sleep(0.02)
+    return bool(answer)
+
+
+def alive(process):
+    try:
+        with open(f"/proc/{process}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def test_output_environment_and_folder(environment, folder):
@@ -73,55 +116,35 @@ def test_exit_codes(environment, folder):
     assert run.returncode == 1 and "ValueError: no" in run.stderr
 
 
-def test_a_killed_client_takes_its_job_along(environment, folder):
-    (folder / "started").unlink(missing_ok=True)
-    run = subprocess.Popen([sys.executable, "-S", "-E", str(warm.CLIENT), "job", "sleep"], env=environment, cwd=folder)
-    patience = time.monotonic() + 20
-    while not ((folder / "started").exists() and (folder / "started").read_text()) and time.monotonic() < patience:
-        time.sleep(0.02)
-    process = int((folder / "started").read_text())
-    run.send_signal(signal.SIGKILL)
+def test_a_killed_client_takes_its_job_along(sleeping):
+    run, process = sleeping
+    run.kill()
     run.wait()
-    while alive(process) and time.monotonic() < patience:
-        time.sleep(0.02)
-    assert not alive(process)
+    assert comes_true(lambda: not alive(process))
 
 
-def test_a_killed_job_is_a_failed_job(environment, folder):
-    if warm.VARIABLE not in environment:
-        pytest.skip("without a server, job and client are one process")
-    (folder / "started").unlink(missing_ok=True)
-    command = [sys.executable, "-S", "-E", str(warm.CLIENT), "job", "sleep"]
-    run = subprocess.Popen(command, env=environment, cwd=folder, stderr=subprocess.PIPE, text=True)
-    while not ((folder / "started").exists() and (folder / "started").read_text()):
-        time.sleep(0.02)
-    os.kill(int((folder / "started").read_text()), signal.SIGKILL)
-    assert "was killed" in run.communicate(timeout=20)[1]
-    assert run.returncode == 70
-
-
-def alive(process):
-    try:
-        with open(f"/proc/{process}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+def test_a_killed_job_is_a_failed_job(environment, sleeping):
+    run, process = sleeping
+    os.kill(process, signal.SIGKILL)
+    said = run.communicate(timeout=PATIENCE)[1]
+    if warm.VARIABLE in environment:
+        assert "was killed" in said and run.returncode == 70
+    else:  # job and client are one process
+        assert process == run.pid and run.returncode == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("wait_for_socket", [False, True])
 def test_the_server_ends_with_its_parent_however_that_ends(tmp_path, wait_for_socket):
+    """Before it listens, while it still imports libraries, and after."""
+    path = libraries(tmp_path, "" if wait_for_socket else "import time; time.sleep(0.2)")
     code = (
-        "import os, sys, time; from fedgrid import warm; w = warm.Worker(); w.start();"
-        "print(w.process.pid, os.environ[warm.VARIABLE], flush=True); time.sleep(60)"
+        "import os, sys, time; from fedgrid.jobs import warm; w = warm.Worker(); w.start();"
+        "print(w.process.pid, os.environ[warm.VARIABLE], flush=True); time.sleep(600)"
     )
-    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=os.environ | path)
     process, socket = parent.stdout.readline().split()
-    patience = time.monotonic() + 60
-    while wait_for_socket and not os.path.exists(socket) and time.monotonic() < patience:
-        time.sleep(0.05)
+    assert not wait_for_socket or comes_true(lambda: os.path.exists(socket))
     parent.kill()
-    parent.wait()
-    while alive(int(process)) and time.monotonic() < patience:
-        time.sleep(0.1)
-    assert not alive(int(process))
+    parent.communicate()
+    assert comes_true(lambda: not alive(process))
     assert not os.path.exists(os.path.dirname(socket))

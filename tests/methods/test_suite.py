@@ -4,17 +4,15 @@ import ast
 import io
 import math
 import tokenize
+from functools import cache
 from pathlib import Path
 
 import pytest
 import simulations
 import torch
 
-from fedgrid.engine.loop import Loop
-from fedgrid.engine.method import State
 from fedgrid.engine.progress import load_checkpoint
 from fedgrid.engine.rounds import Saving, everyone, federate
-from fedgrid.engine.stacked import Stacked
 from fedgrid.loading import load, locate
 from fedgrid.models.base import part
 from fedgrid.tree import leaves
@@ -33,46 +31,21 @@ FORBIDDEN = (
     "batches(",
 )
 
-EDGES = {
-    "a client without images": lambda: simulations.simulation(
-        [[], simulations.draw([0, 1, 2]), simulations.draw([3, 4, 5])]
-    ),
-    "a client with one image": lambda: simulations.simulation(
-        [simulations.draw([7]), simulations.draw([0, 1, 2, 3, 4])]
-    ),
-    "one class only": lambda: simulations.simulation([simulations.draw([3, 3, 3, 3, 3]), simulations.draw([5, 5, 5])]),
-    "tests without a class": lambda: simulations.simulation(
-        [simulations.draw([0, 1]), simulations.draw([3])], [simulations.draw([0]), [9]]
-    ),
-    "a client without tests": lambda: simulations.simulation(
-        [simulations.draw([0, 1]), simulations.draw([3])], [[], simulations.draw([3])]
-    ),
-    "a batch of one": lambda: simulations.simulation(
-        [simulations.draw(range(5)), simulations.draw(range(9))], batch_size=4
-    ),
-    "a batch larger than any client": lambda: simulations.ragged(batch_size=512),
-    "two clients": lambda: simulations.ragged(clients=2),
-    "one client": lambda: simulations.ragged(clients=1),
-    "identical clients": lambda: simulations.simulation([simulations.draw(range(6))] * 3),
-    "few participants": lambda: simulations.ragged(participation=0.3, rounds=6),
-    "more clients than images of a class": lambda: simulations.simulation(
-        [simulations.draw([i % 10], start=i) for i in range(25)]
-    ),
-    "batch norm": lambda: simulations.ragged(norm="batch"),
-    "batch norm and a batch of one": lambda: simulations.simulation(
-        [simulations.draw(range(5)), simulations.draw([3])], norm="batch"
-    ),
-    "no local epoch": lambda: simulations.ragged(local_epochs=0),
-    "adam": lambda: simulations.ragged(optimizer="adam", lr=0.003),
-    "momentum and decay": lambda: simulations.ragged(momentum=0.9, weight_decay=1e-4, lr=0.01),
-    "sparse evaluation": lambda: simulations.ragged(eval_every=2),
-    "a number of steps": lambda: simulations.ragged(local_steps=3),
-}
+
+def four_rounds(participation=1.0):
+    """Unequal clients with one to three batches."""
+    return simulations.ragged(rounds=4, eval_every=2, batch_size=8, participation=participation)
 
 
-@pytest.mark.parametrize("edge", EDGES)
+@cache
+def undisturbed(method_name, participation=1.0):
+    """What several tests look at."""
+    return simulations.run(method_name, four_rounds(participation)).progress
+
+
+@pytest.mark.parametrize("edge", simulations.EDGES)
 def test_edge(method_name, edge):
-    simulation = EDGES[edge]()
+    simulation = simulations.edge(edge)
     outcome = simulations.run(method_name, simulation)
     assert outcome.status == "ok"
     assert outcome.progress.rounds == simulation.training.rounds
@@ -91,55 +64,46 @@ def test_edge(method_name, edge):
 
 
 def test_two_runs_are_equal(method_name):
-    first, second = (simulations.run(method_name, simulations.ragged()).progress for _ in range(2))
+    first, second = undisturbed(method_name), simulations.run(method_name, four_rounds()).progress
     assert first.record.rows == second.record.rows
-    assert_equal_states(first.state, second.state)
-
-
-SETTINGS = {"all": {}, "some": {"participation": 0.5}, "batch norm": {"norm": "batch", "batch_size": 99}}
-"Batch norm in tiny batches amplifies rounding without bound, so there a client is one batch."
-
-
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_clients_one_by_one_or_together(method_name, setting):
-    """Both executors, in float64: any difference is the method's or the engine's fault."""
-    training = {"dtype": "float64"} | SETTINGS[setting]
-    one_by_one = simulations.run(method_name, simulations.ragged(executor=Loop(), **training)).progress
-    together = simulations.run(method_name, simulations.ragged(executor=Stacked(), **training)).progress
-    assert_equal_states(one_by_one.state, together.state, rtol=1e-9, atol=1e-9)
+    simulations.assert_equal_states(first.state, second.state)
 
 
 def test_a_seed_changes_the_result(method_name):
     first, second = (
-        simulations.run(method_name, simulations.ragged(seed=seed)).progress.record.rows for seed in (0, 1)
+        simulations.run(method_name, simulations.ragged(rounds=1, batch_size=8, seed=seed)).progress.record.rows for seed in (0, 1)
     )
     assert first != second
 
 
 @pytest.mark.parametrize("participation", [1.0, 0.5])
-@pytest.mark.parametrize("killed_after", [1, 2, 3])
-def test_a_resumed_run_is_the_uninterrupted_one(method_name, tmp_path, killed_after, participation):
-    saving = Saving(tmp_path / "cell.checkpoint", "key", every=0.0)
-    method, simulation = simulations.method(method_name), simulations.ragged(rounds=4, participation=participation)
+def test_a_run_that_is_killed_in_every_round_is_the_undisturbed_one(method_name, tmp_path, participation):
+    """In every round but the first, when the one before it is saved; whoever goes on knows nothing but the file."""
+    saving, whole = Saving(tmp_path / "cell.checkpoint", "key", every=0.0), undisturbed(method_name, participation)
 
-    def kill(progress, remark):
-        if progress.rounds == killed_after + 1:
-            raise simulations.Killed
+    def attempt(tell=None):
+        return federate(simulations.method(method_name), four_rounds(participation), saving, tell).progress
 
-    with pytest.raises(simulations.Killed):
-        federate(method, simulation, saving, kill)
-    kept, _ = load_checkpoint(saving.file, "key", simulation.device)
-    assert kept.rounds == killed_after
-    resumed, whole = federate(method, simulation, saving).progress, federate(method, simulation).progress
+    for number in (2, 3, 4):
+
+        def kill(progress, remark, number=number):
+            if progress.rounds == number:
+                raise simulations.Killed
+
+        with pytest.raises(simulations.Killed):
+            attempt(kill)
+        kept, _ = load_checkpoint(saving.file, "key", torch.device("cpu"))
+        assert kept.rounds == number - 1
+    resumed = attempt()
     assert resumed.record.rows == whole.record.rows
-    assert_equal_states(resumed.state, whole.state)
+    simulations.assert_equal_states(resumed.state, whole.state)
 
 
 def test_identities(method_name):
     cls = load("methods", method_name)
     for identity in cls.identities:
         kind = {} if identity.exact else {"dtype": "float64"}
-        simulation = simulations.ragged(clients=identity.clients, **kind | identity.training)
+        simulation = simulations.ragged(identity.clients, **{"batch_size": 8} | kind | identity.training)
         ours = models(cls(**identity.given), simulation, identity.models)
         others = models(simulations.method(identity.other, **identity.other_given), simulation, identity.models)
         assert set(ours) == set(others)
@@ -164,7 +128,7 @@ def models(method, simulation, kind):
 
 def test_it_learns(method_name):
     """One client with ten images: whatever a method does, its personal model gets better on them."""
-    simulation = simulations.simulation([simulations.draw(range(10))], rounds=60, lr=0.05, eval_every=60)
+    simulation = simulations.simulation([simulations.draw(range(10))], batch_size=10, rounds=50, lr=0.2, eval_every=50)
     accuracies = [
         values
         for _, metric, _, values in simulations.run(method_name, simulation).progress.record.rows
@@ -175,8 +139,8 @@ def test_it_learns(method_name):
 
 def test_traffic_is_what_the_method_says(method_name):
     """Bytes of the last round, in which all classes are known, are 4 × the numbers of its formulas."""
-    cls, simulation = load("methods", method_name), simulations.ragged()
-    rows = simulations.run(method_name, simulation).progress.record.rows
+    cls, simulation = load("methods", method_name), four_rounds()
+    rows = undisturbed(method_name).record.rows
     phi, pi = (
         sum(t.numel() for t in part(simulation.model.initial(0), name).values()) for name in ("extractor", "head")
     )
@@ -218,10 +182,3 @@ def code_lines(text):
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     lines = {line for t in tokens if t.type not in skipped for line in range(t.start[0], t.end[0] + 1)}
     return len(lines - bare)
-
-
-def assert_equal_states(first: State, second: State, rtol=0.0, atol=0.0):
-    for ours, theirs in ((first.server, second.server), (first.clients, second.clients)):
-        assert list(ours) == list(theirs)
-        for a, b in zip(leaves(ours), leaves(theirs), strict=True):
-            torch.testing.assert_close(a, b, rtol=rtol, atol=atol, equal_nan=True)

@@ -11,17 +11,16 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 import yaml
-from studies import FOUR_CELLS
+from studies import FOUR_CELLS, plan_of, prepared, study_of, trained
 
 from fedgrid.cli.main import main
+from fedgrid.files import read_metadata
 from fedgrid.grid import estimates
-from fedgrid.grid.cells import Cell
-from fedgrid.grid.study import read, resolved
-from fedgrid.grid.validation import checked
-from fedgrid.jobs import pack
-from fedgrid.jobs.prepare import build_data, build_partition
+from fedgrid.jobs import reporting
+from fedgrid.jobs.partition import main as build_partition
 from fedgrid.run import cluster, packs, states
 from fedgrid.run.lock import StoreLock
 from fedgrid.run.pin import Pin
@@ -32,28 +31,13 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for cached in (estimates.facts, estimates._newest):
-        cached.cache_clear()
     return tmp_path
 
 
 def planned(text=FOUR_CELLS, **changes):
+    """The study, which also lies in study.yaml."""
     Path("study.yaml").write_text(yaml.safe_dump(yaml.safe_load(text) | changes, sort_keys=False))
-    return resolved(checked(read(Path("study.yaml"))))
-
-
-def prepared(study):
-    """The study, with its data and partitions built."""
-    for data in study.data:
-        build_data(data.job(None, None, "cpu", 1))
-    for split in study.splits:
-        build_partition(split.job())
-    return study
-
-
-def trained(cell: Cell, study) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "fedgrid.jobs.cell", *cell.arguments(study.text["compute"])]
-    return subprocess.run(command, check=True, capture_output=True, text=True)
+    return study_of(text, **changes)
 
 
 def note(cell, **facts):
@@ -70,21 +54,23 @@ def note(cell, **facts):
 def test_requests_come_from_measured_cells_of_the_method_and_data_set():
     study = prepared(planned())
     first, second, other = study.cells[0], study.cells[1], study.cells[2]
-    assert estimates.request([first], study) == estimates.Request(60, 2000)
+    assert estimates.request([first], study.compute) == estimates.Request(60, 2000)
     trained(first, study)
-    head = json.loads(subprocess.check_output([sys.executable, "-c", HEAD, str(first.file)]))
-    estimates._newest.cache_clear()
-    asked = estimates.request([second], study)
+    head = read_metadata(first.file)
+    asked = estimates.request([second], study.compute)
     assert asked.minutes == 2  # a second and a half and the start, in whole minutes
     assert asked.memory == pytest.approx(1.3 * head["costs"]["peak_memory_bytes"] / 1e6 + 500, abs=1)
-    assert estimates.request([other], study) == estimates.Request(60, 2000)
+    assert estimates.request([other], study.compute) == estimates.Request(60, 2000)
     longer = planned(training={"rounds": 2000})
     found = estimates.cost(longer.cells[0])
     assert found.longest == pytest.approx(1000 * head["costs"]["seconds"]["total"])
 
 
-HEAD = "import sys, json; from pathlib import Path; from fedgrid.files import read_metadata as r; "
-HEAD += "print(json.dumps(r(Path(sys.argv[1]))))"
+def test_a_cell_that_finishes_while_somebody_watches_counts():
+    study = prepared(planned())
+    assert states.seconds_left(study, states.read(study)) is None
+    trained(study.cells[0], study)
+    assert states.seconds_left(study, states.read(study)) > 0
 
 
 def test_a_damaged_cell_says_nothing_about_costs():
@@ -96,7 +82,7 @@ def test_a_damaged_cell_says_nothing_about_costs():
 
 def test_every_attempt_asks_for_twice_as_much():
     asked = estimates.Request(minutes=3, memory=700)
-    assert [asked.again(attempt) for attempt in (1, 2, 3)] == [
+    assert [asked.for_attempt(attempt) for attempt in (1, 2, 3)] == [
         estimates.Request(3, 700),
         estimates.Request(6, 1400),
         estimates.Request(12, 2800),
@@ -105,7 +91,7 @@ def test_every_attempt_asks_for_twice_as_much():
 
 def test_a_pack_asks_for_the_time_of_all_and_the_memory_of_those_beside_each_other():
     study = planned(compute={"minutes": 10, "memory": 1000})
-    alone, four, two = (estimates.request(study.cells[:n], study, beside) for n, beside in ((1, 1), (4, 1), (4, 2)))
+    alone, four, two = (estimates.request(study.cells[:n], study.compute, m) for n, m in ((1, 1), (4, 1), (4, 2)))
     assert (alone.minutes, four.minutes, two.minutes) == (10, 37, 19)
     assert (alone.memory, four.memory, two.memory) == (1000, 1000, 1500)
 
@@ -116,29 +102,27 @@ def test_a_pack_asks_for_the_time_of_all_and_the_memory_of_those_beside_each_oth
 def test_packs_hold_unfinished_cells_alone():
     study = prepared(planned(compute={"pack": 3}))
     trained(study.cells[1], study)
-    marks = packs.plan(study)
-    assert list(marks) == [study.cells[i].key for i in (0, 2, 3)]
-    (mark,) = set(marks.values())
-    content = packs.read(study.store, mark.stem)
-    assert [cell["files"] for cell in content["cells"]] == [[str(study.cells[i].file)] for i in (0, 2, 3)]
-    assert packs.plan(planned(compute={"pack": 1})) == {}
+    (keys,) = packs.chosen(study).values()
+    assert keys == tuple(study.cells[i].key for i in (0, 2, 3))
+    assert packs.chosen(planned(compute={"pack": 1})) == {}
 
 
 def test_the_mark_of_a_pack_whose_results_are_gone_does_not_count():
     study = planned(compute={"pack": 4})
-    (mark,) = set(packs.plan(study).values())
-    mark.write_text("")
-    packs.plan(study)
-    assert not mark.exists()
+    (name,) = packs.chosen(study)
+    packs.mark(study.store, name).parent.mkdir(parents=True)
+    packs.mark(study.store, name).touch()
+    (another,) = packs.chosen(study)
+    assert another != name and not packs.mark(study.store, another).exists()
 
 
 def test_a_pack_trains_its_cells_and_leaves_out_finished_ones(capsys):
     study = prepared(planned(compute={"pack": 4}))
-    (mark,) = set(packs.plan(study).values())
+    command = pack_command(study)
     trained(study.cells[0], study)
     before = study.cells[0].file.stat().st_mtime_ns
-    run_pack(mark)
-    assert mark.exists() and all(cell.done for cell in study.cells)
+    run_pack(command)
+    assert Path("done").exists() and all(cell.done for cell in study.cells)
     assert study.cells[0].file.stat().st_mtime_ns == before
     assert all(cell.log.read_text().endswith("ok\n") for cell in study.cells[1:])
     assert not any(cell.status.exists() for cell in study.cells)
@@ -146,12 +130,11 @@ def test_a_pack_trains_its_cells_and_leaves_out_finished_ones(capsys):
 
 def test_a_failed_cell_does_not_stop_its_pack():
     Path("broken.py").write_text(BROKEN)
-    study = prepared(planned(methods={"broken": {"method": "broken.py"}, "fedavg": None}))
-    study = planned(methods={"broken": {"method": "broken.py"}, "fedavg": None}, compute={"pack": 4})
-    (mark,) = set(packs.plan(study).values())
-    said = run_pack(mark, code=1)
+    methods = {"broken": {"method": "broken.py"}, "fedavg": None}
+    study = prepared(planned(methods=methods, compute={"pack": 4}))
+    said = run_pack(pack_command(study), code=1)
     assert "2 of 4 cells have no results" in said and "ZeroDivisionError: on purpose" in said
-    assert [cell.done for cell in study.cells] == [False, False, True, True] and not mark.exists()
+    assert [cell.done for cell in study.cells] == [False, False, True, True] and not Path("done").exists()
     found = states.read(study)
     assert found[study.cells[0].key] == states.State("failed", "ZeroDivisionError: on purpose")
 
@@ -171,25 +154,28 @@ class Broken(Plain):
 
 def test_a_pack_that_is_asked_to_end_keeps_checkpoints_and_goes_on():
     study = prepared(planned(training={"rounds": 150}, compute={"pack": 2, "checkpoint_every": 0.05}))
-    mark = packs.plan(study)[study.cells[0].key]
-    with subprocess.Popen(pack_command(mark), stderr=subprocess.PIPE, text=True) as process:
+    command = pack_command(study)
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         patience = time.monotonic() + 60
-        while not list(study.store.glob("checkpoints/*.pt")) and time.monotonic() < patience:
+        while not study.cells[0].checkpoint.exists() and time.monotonic() < patience:
             time.sleep(0.05)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == pack.TERMINATED
+        assert process.wait(60) == reporting.TERMINATED
     assert "asked to end (SIGTERM) in round" in states.read(study)[study.cells[0].key].remark
     assert not study.cells[1].log.exists()  # it was not started
-    run_pack(mark)
+    run_pack(command)
     assert "continuing after round" in study.cells[0].log.read_text()
 
 
-def pack_command(mark):
-    return [sys.executable, "-m", "fedgrid.jobs.pack", str(mark.with_suffix(".json")), str(mark)]
+def pack_command(study):
+    """The process of the study's first pack."""
+    chosen = packs.chosen(study)
+    file = plan_of(study, packs=chosen)
+    return [sys.executable, "-m", "fedgrid.jobs.pack", str(file), next(iter(chosen)), "done"]
 
 
-def run_pack(mark, code=0):
-    run = subprocess.run(pack_command(mark), capture_output=True, text=True)
+def run_pack(command, code=0):
+    run = subprocess.run(command, capture_output=True, text=True)
     assert run.returncode == code, run.stderr
     return run.stderr
 
@@ -219,7 +205,7 @@ def test_a_run_keeps_the_code_that_it_began_with(tree, environment):
     ours = ["fedgrid", "workflow", "outside"]
     assert sorted(path.name for path in code.iterdir()) == sorted(ours)
     assert sorted(path.name for path in (code / "outside").rglob("*.py")) == ["helper.py", "mine.py"]
-    assert (code / "fedgrid/grid/study.schema.yaml").is_file()
+    assert (code / "fedgrid/grid/study.schema.yaml").is_file() and (code / "workflow/scripts/job.sh").is_file()
     assert pin.keep() == code and pin.changed() == []
     Path("helper.py").write_text("NUMBER = 2\n")
     assert [Path(name).name for name in pin.changed()] == ["helper.py"]
@@ -229,13 +215,6 @@ def test_a_run_keeps_the_code_that_it_began_with(tree, environment):
     method, package = subprocess.check_output([sys.executable, "-c", asked], text=True).split()
     assert method.startswith(str(code)) and package.startswith(str(code))
     assert "NUMBER = 1" in (Path(method).parent / "helper.py").read_text()
-
-
-def test_the_kept_study_reads_as_the_same_cells(tree, environment):
-    study = planned()
-    file = Pin(study, tree).keep_text()
-    again = resolved(checked(read(file)))
-    assert [cell.key for cell in again.cells] == [cell.key for cell in study.cells]
 
 
 # -- states
@@ -264,6 +243,7 @@ RUNNING_AND_FAILED = ["running", "failed", "failed", "running", "failed"]
 
 def test_cells_are_queued_while_a_run_is_at_work_unless_they_failed_in_it():
     study = planned()
+    study.store.mkdir(parents=True)
     lock = StoreLock(study.store)
     assert lock.holder() is None
     note(study.cells[0], state="failed", reason="earlier", time=time.time() - 100)
@@ -271,13 +251,14 @@ def test_cells_are_queued_while_a_run_is_at_work_unless_they_failed_in_it():
     note(study.cells[1], state="failed", reason="now", time=time.time() + 1)
     found = states.read(study)
     assert [found[cell.key].name for cell in study.cells] == ["queued", "failed", "queued", "queued"]
-    assert StoreLock(study.store).holder()["pid"] == os.getpid()
+    assert StoreLock(study.store).holder().pid == os.getpid()
     lock.release()
     assert states.read(study)[study.cells[0].key].name == "failed"
 
 
 def test_who_looks_for_the_holder_does_not_stop_a_run_from_starting():
     study = planned()
+    study.store.mkdir(parents=True)
     with open(study.store / ".lock", "w") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
         looked = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(0.3)"], pass_fds=[file.fileno()])
@@ -376,13 +357,22 @@ def test_a_cell_of_which_a_kept_table_is_gone_is_not_finished():
     assert kept.is_file() and cell.done
 
 
-def test_a_cell_waits_for_a_process_of_an_earlier_run_and_takes_its_result():
-    study = prepared(planned(training={"rounds": 60}))
+def test_two_processes_on_one_cell_do_each_other_no_harm():
+    """One may have outlived an earlier run; results are the same and are renamed whole."""
+    study = prepared(planned(training={"rounds": 60}, compute={"checkpoint_every": 0.05}))
     cell = study.cells[0]
-    command = [sys.executable, "-m", "fedgrid.jobs.cell", *cell.arguments(study.text["compute"])]
-    pipes = {"stdout": subprocess.PIPE, "text": True}
+    command = [sys.executable, "-m", "fedgrid.jobs.cell", str(plan_of(study)), cell.key]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     with subprocess.Popen(command, **pipes) as first, subprocess.Popen(command, **pipes) as second:
         texts = [first.communicate()[0], second.communicate()[0]]
-    assert first.returncode == second.returncode == 0
-    assert sorted(text.count("round 60/60") for text in texts) == [0, 1]
-    assert any("finished meanwhile, by a process of an earlier run" in text for text in texts)
+    assert first.returncode == second.returncode == 0, texts
+    assert cell.done and not cell.status.exists() and not cell.checkpoint.exists()
+    found = pq.read_table(cell.file).to_pydict()
+    cell.file.unlink()
+    trained(cell, study)
+    assert pq.read_table(cell.file).to_pydict() == found
+
+
+def test_a_job_of_another_plan_says_so_in_one_sentence(capsys):
+    assert build_partition(["none.json", "0" * 16, "0"]) == 2
+    assert capsys.readouterr().err == "fedgrid: none.json: there is no such plan of a run\n"

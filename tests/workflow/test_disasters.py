@@ -10,16 +10,13 @@ import sys
 import dying
 import pyarrow.parquet as pq
 import pytest
-import yaml
 from checkout import STUDY, Checkout
 from disk import Disk
+from studies import plan_of, prepared, study_of
 
 from fedgrid.engine.progress import DIGEST_SIZE, _digest
-from fedgrid.files import beside
-from fedgrid.grid.study import resolved
-from fedgrid.grid.validation import checked
-from fedgrid.jobs import warm
-from fedgrid.jobs.prepare import build_data, build_partition
+from fedgrid.jobs import reporting, warm
+from fedgrid.run import states
 
 SMALL = re.sub(r"methods:\n(.*\n)*", "methods: [fedavg]\n", STUDY).replace("[0, 1]", "[0]")
 TABLES, CURVES = "results/tiny/tables/accuracy.html", "results/tiny/figures/curves-digits.svg"
@@ -81,7 +78,7 @@ class OnDisk(Checkout):
         super().__init__(path, SMALL)
         self.disk = Disk(path / "results", megabytes=8)
         self.results = self.disk.seen
-        self.take(like, "store/code", "store/descriptions")
+        self.take(like, "store/code")
 
     def take(self, other, *folders):
         """Copies folders of another checkout's results."""
@@ -127,7 +124,6 @@ def test_a_disk_that_is_full_at_every_step(undisturbed, on_disk):
 
 def test_read_only_results_can_be_looked_at(undisturbed, on_disk):
     on_disk.take(undisturbed, "store", "tiny")
-    on_disk.drop("store/descriptions")
     on_disk.disk.remount("ro")
     for command, words in ((["status"], "1 done"), (["plan"], "1 cached"), (["logs", "fedavg"], "round 2/2")):
         code, said = on_disk.fedgrid(*command)
@@ -187,34 +183,30 @@ def test_two_runs_at_once(undisturbed, tmp_path):
 
 
 class Cell:
-    """The only cell of a study, with its data set and its partition in a folder."""
+    """The only cell of a study, with its data set and its partition in a folder, and the plan of its run."""
 
     def __init__(self, folder):
-        text = yaml.safe_load(SMALL) | {"results": str(folder), "download": False, "keep": ["representations"]}
-        self.study = resolved(checked(text))
-        self.cell = self.study.cells[0]
-        build_data(self.cell.split.data.job(None, None, "cpu", 1))
-        build_partition(self.cell.split.job())
+        changes = {"results": str(folder), "download": False, "keep": ["representations"]}
+        self.study = prepared(study_of(SMALL, compute={"checkpoint_every": 1e-6}, **changes))
+        self.cell, self.plan = self.study.cells[0], plan_of(self.study)
 
-    def run(self, *module, log=subprocess.PIPE, **places):
-        """Exit code and output of the process; `places` of its files, and seconds between checkpoints."""
-        compute = self.study.text["compute"] | {"checkpoint_every": 0}
-        options = [f"--{name.replace('_', '-')}={place}" for name, place in places.items()]
+    def run(self, *module, log=subprocess.PIPE):
+        """Exit code and output of the process."""
         module = module or ("fedgrid.jobs.cell",)
-        command = [sys.executable, "-S", "-E", str(warm.CLIENT), *module, *self.cell.arguments(compute), *options]
+        command = [sys.executable, "-S", "-E", str(warm.CLIENT), *module, str(self.plan), self.cell.key]
         run = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, text=True)
         return run.returncode, run.stdout
 
-    def found(self, file):
+    def found(self):
         """The tables of its results, and of what is kept beside them."""
-        return [pq.read_table(one).to_pydict() for one in (file, *beside(file, self.cell.keep))]
+        return [pq.read_table(file).to_pydict() for file in self.cell.files]
 
 
 @pytest.fixture(scope="module")
 def trained(worker, tmp_path_factory):
     cell = Cell(tmp_path_factory.mktemp("results"))
-    cell.whole = tmp_path_factory.mktemp("whole") / "whole.parquet"
-    assert cell.run(out=cell.whole)[0] == 0
+    assert cell.run()[0] == 0
+    cell.whole = cell.found()
     return cell
 
 
@@ -232,25 +224,47 @@ def disk(tmp_path):
     disk.end()
 
 
-@pytest.mark.parametrize("which", ["status", "checkpoint", "out"])
+@pytest.mark.parametrize("which", ["status", "checkpoints", "cells"])
 def test_a_cell_of_whose_files_one_lies_on_a_full_disk(cell, disk, which):
-    disk.fill()
-    there = disk.seen / f"folder/{which}.parquet"
-    code, said = cell.run(**{which: there})
-    assert code == 2 and "Traceback" not in said
-    file = there if which != "out" else there.with_suffix(".representations.parquet")
-    assert ("\n" + said).endswith(f"\nfedgrid: {file}: cannot be written (No space left on device)\n")
-    assert not [f for f in disk.seen.rglob("*") if f.is_file() and f.name not in ("filler", ".at-work")]
-    disk.empty()
-    assert cell.run(**{which: there})[0] == 0
-    assert cell.found(there if which == "out" else cell.cell.file) == cell.found(cell.whole)
+    place, there = cell.study.store / which, disk.seen / which
+    shutil.rmtree(place, ignore_errors=True)
+    there.mkdir()
+    place.symlink_to(there)
+    try:
+        disk.fill()
+        code, said = cell.run()
+        assert code == 2 and "Traceback" not in said
+        assert re.search(rf"\nfedgrid: {place}/.*: cannot be written \(No space left on device\)\n$", "\n" + said)
+        assert not [f for f in disk.seen.rglob("*") if f.is_file() and f.name != "filler"]
+        if which != "status":
+            assert states.read(cell.study)[cell.cell.key].remark.endswith("(No space left on device)")
+        disk.empty()
+        assert cell.run()[0] == 0
+        assert cell.found() == cell.whole
+    finally:
+        place.unlink()
+
+
+def test_what_became_of_a_cell_is_noted_on_a_full_disk(cell, disk):
+    """The note that it is at work is overwritten where it lies."""
+    place = cell.study.store / "status"
+    shutil.rmtree(place, ignore_errors=True)
+    place.symlink_to(disk.seen)
+    try:
+        note = reporting.Status(cell.cell.status, rounds=2)
+        note.running()
+        disk.fill()
+        note.failed("enough")
+        assert states.read(cell.study)[cell.cell.key] == states.State("failed", "enough")
+    finally:
+        place.unlink()
 
 
 def test_a_finished_cell_does_not_fail_over_its_log(cell, disk):
     with open(disk.seen / "log", "w") as log:
         disk.fill()
         assert cell.run(log=log)[0] == 0
-    assert cell.found(cell.cell.file) == cell.found(cell.whole)
+    assert cell.found() == cell.whole
 
 
 def test_twenty_deaths_in_the_middle_of_a_write(cell):
@@ -263,5 +277,5 @@ def test_twenty_deaths_in_the_middle_of_a_write(cell):
         assert cell.cell.file.exists() == (share > 1 and target == targets[-1])
     assert len(moments) == 20 and list(cell.study.results.rglob(".*.tmp"))
     assert cell.run()[0] == 0
-    assert cell.found(cell.cell.file) == cell.found(cell.whole)
+    assert cell.found() == cell.whole
     assert not cell.cell.status.exists() and not list((cell.study.store / "checkpoints").glob("*.pt"))

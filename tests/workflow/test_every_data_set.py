@@ -54,7 +54,7 @@ def test_features_take_the_place_of_images(tmp_path):
     (folder,) = (store / "features").iterdir()
     metadata = json.loads(pq.read_schema(folder / "train.parquet").metadata[b"fedgrid"])
     assert metadata["shape"] == [1, 1, 192] and metadata["dtype"] == "float32"
-    assert set(accuracies(checkout)) == {"random-features", "synthetic"}
+    assert set(accuracies(checkout)) == {"digits", "synthetic"}
 
 
 def test_a_published_partition_gives_the_same_numbers(tmp_path):

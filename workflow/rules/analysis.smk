@@ -5,18 +5,17 @@ from pathlib import Path
 FIGURES = expand(f"{OUT}/figures/{{figure}}.svg", figure=RUN.drawings)
 
 
-# Its name covers the study and the code that draws: where either is another one, everything below is made anew.
+# Its name covers the study and the code that draws: where either is another one, all below is made anew. It is a parameter
+# too, for an input that is missing does not make Snakemake run what stands between files that exist.
 rule manifest:
     input:
-        ancient(list(map(str, RUN.cell_targets))),
+        RUN.cell_targets,
     output:
         RUN.manifest,
     log:
         f"{OUT}/logs/manifest.log",
-    params:
-        plan=RUN.file,
     shell:
-        "job {log:q} fedgrid.jobs.manifest {params.plan:q} {output:q}"
+        'job {log:q} fedgrid.jobs.manifest "$PLAN" {output:q}'
 
 
 rule results:
@@ -27,6 +26,8 @@ rule results:
         f"{OUT}/results.parquet",
     log:
         f"{OUT}/logs/results.log",
+    params:
+        manifest=RUN.manifest.name,
     shell:
         "job {log:q} fedgrid.analysis.collect {input.manifest:q} {output:q}"
 
@@ -40,6 +41,7 @@ rule tables:
     log:
         f"{OUT}/logs/tables.log",
     params:
+        manifest=RUN.manifest.name,
         folder=lambda wildcards, output: Path(output[0]).parent,
     shell:
         "job {log:q} fedgrid.analysis.tables {input.results:q} {params.folder:q}"
@@ -54,6 +56,7 @@ rule figure:
     log:
         f"{OUT}/logs/{{figure}}.log",
     params:
+        manifest=RUN.manifest.name,
         kind=lambda w: RUN.drawings[w.figure].kind,
         options=lambda w: [f"--{name}={value}" for name, value in RUN.drawings[w.figure].options.items()],
         stem=lambda wildcards, output: Path(output[0]).with_suffix(""),
@@ -72,6 +75,7 @@ rule report:
     log:
         f"{OUT}/logs/report.log",
     params:
+        manifest=RUN.manifest.name,
         tables=lambda wildcards, input: Path(input.tables).parent,
         configfile=RUN.plan.configfile,
     shell:

@@ -2,7 +2,7 @@
 import sys
 from shlex import quote
 
-from fedgrid.run import adapter, invocation, packs
+from fedgrid.run import adapter, invocation
 
 RUN = invocation.invocation(config, adapter.configfiles(workflow), workflow.basedir, adapter.submits(workflow))
 STUDY, OUT, STORE, COMPUTE, GPU = RUN.study, RUN.study.folder, RUN.study.store, RUN.compute, RUN.gpus_per_job
@@ -10,8 +10,9 @@ if not RUN.submits:
     adapter.offer_gpus(workflow, RUN.gpu_slots)
 # Jobs run with the interpreter that runs Snakemake, activated or not, and with the code that the run began with.
 TREE = f"${{{CODE}:-{quote(str(Path(workflow.basedir).resolve()))}}}"
-JOB = f'PYTHON={quote(sys.executable)} OMP_NUM_THREADS={COMPUTE.threads} bash "{TREE}/workflow/scripts/job.sh" "$@"'
-shell.prefix(f"job() {{ {JOB}; }}; ".replace("{", "{{").replace("}", "}}"))  # Snakemake formats it
+SET = f"export PYTHON={quote(sys.executable)} PLAN={quote(str(RUN.file))} OMP_NUM_THREADS={COMPUTE.threads}"
+PREFIX = f'{SET}; job() {{ bash "{TREE}/workflow/scripts/job.sh" "$@"; }}; '
+shell.prefix(PREFIX.replace("{", "{{").replace("}", "}}"))  # Snakemake formats it
 
 
 def unless_built(built, *inputs):

@@ -11,10 +11,8 @@ rule data:
     wildcard_constraints:
         kind="data",
     priority: 20
-    params:
-        plan=RUN.file,
     shell:
-        "job {log:q} fedgrid.jobs.dataset {params.plan:q} {wildcards.key}"
+        'job {log:q} fedgrid.jobs.dataset "$PLAN" {wildcards.key}'
 
 
 # a backbone's pass over all images is no light work: where there is a cluster, it is done there
@@ -35,7 +33,5 @@ rule partition:
     log:
         f"{STORE}/logs/partitions/{{data}}/{{heterogeneity}}-{{key}}/seed={{seed}}.log",
     priority: 10
-    params:
-        plan=RUN.file,
     shell:
-        "job {log:q} fedgrid.jobs.partition {params.plan:q} {wildcards.key} {wildcards.seed}"
+        'job {log:q} fedgrid.jobs.partition "$PLAN" {wildcards.key} {wildcards.seed}'

@@ -17,10 +17,8 @@ rule train:
         mem_mb=lambda w, attempt: RUN.request([cell_of(w)], attempt).memory,
         runtime=lambda w, attempt: RUN.request([cell_of(w)], attempt).minutes,
         gpu=GPU,
-    params:
-        plan=RUN.file,
     shell:
-        "WARM=1 job {log:q} fedgrid.jobs.cell {params.plan:q} {wildcards.key}"
+        'WARM=1 job {log:q} fedgrid.jobs.cell "$PLAN" {wildcards.key}'
 
 
 rule pack:
@@ -35,10 +33,8 @@ rule pack:
         mem_mb=lambda w, attempt: RUN.request(RUN.pack(w.key), attempt).memory,
         runtime=lambda w, attempt: RUN.request(RUN.pack(w.key), attempt).minutes,
         gpu=GPU,
-    params:
-        plan=RUN.file,
     shell:
-        "job {log:q} fedgrid.jobs.pack {params.plan:q} {wildcards.key} {output:q} --threads {threads}"
+        'job {log:q} fedgrid.jobs.pack "$PLAN" {wildcards.key} {output:q} --threads {threads}'
 
 
 # Hooks do not run on a cluster's nodes: there, and wherever no server listens, each cell is a plain process.

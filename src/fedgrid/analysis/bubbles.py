@@ -58,11 +58,11 @@ def bubbles(partition: FilePath, title: str) -> tuple[Figure, str, str]:
     sizes, field = figure.subplots(2, 1, sharex=True, height_ratios=[0.8, height])
     largest = max(training.max(), test.max(), 1)
     area = area_of_an_image(across, up, largest, (training + test).sum() / (width * height))
-    for counts, *look in drawn.values():
-        draw_field(field, counts, area, *look)
+    for counts, marker, colour in drawn.values():
+        draw_field(field, counts, area, marker, colour)
     label_axes(field, shape[0], metadata["classes"], width, height)
     draw_sizes(sizes, training.sum(axis=1), test.sum(axis=1), numbered=across == WIDEST_STEP)
-    add_legend(figure, field, {name: look for name, (_, *look) in drawn.items()}, area, largest)
+    add_legend(figure, field, {name: (marker, colour) for name, (_, marker, colour) in drawn.items()}, area, largest)
     found = statistics(table, *shape)
     return figure, title, captions.partition(title, READING[halved], metadata, found)
 
@@ -116,11 +116,11 @@ def draw_sizes(ax: Axes, training: np.ndarray, test: np.ndarray, numbered: bool)
         )
 
 
-def add_legend(figure: Figure, ax: Axes, splits: dict[str, list], area: float, largest: int) -> None:
+def add_legend(figure: Figure, ax: Axes, splits: dict[str, tuple[Path, str]], area: float, largest: int) -> None:
     """Explain marker and colour of the `splits`, and show the area of some round numbers of images."""
     numbers = [int(n) for n in MaxNLocator(SIZES, integer=True).tick_values(0, largest) if 0 < n <= largest]
     marker = splits["train"][0]
-    shown = [(name, 90, *look) for name, look in splits.items()]
+    shown = [(name, 90.0, *look) for name, look in splits.items()]
     shown += [(f"{n:,} image{'s' * (n > 1)}", area * n, marker, "#aaaaaa") for n in numbers]
     handles = [
         ax.scatter([], [], s=size, marker=path, color=colour, linewidths=0, label=text)

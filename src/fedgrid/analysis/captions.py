@@ -55,7 +55,9 @@ def scored_model(results: Results, cells: Iterable[dict[str, Any]]) -> str:
     """Which model gives the accuracy of `cells`, which have results, by method where the methods differ."""
     scorers: dict[str, dict[str, None]] = {}
     for cell in cells:
-        scorers.setdefault(results.metric(cell), {})[results.names[cell["label"]]] = None
+        metric = results.metric(cell)
+        assert metric is not None
+        scorers.setdefault(metric, {})[results.names[cell["label"]]] = None
     if len(scorers) == 1:
         return f"Every method is scored by {MODELS[next(iter(scorers))]}."
     parts = (f"{listing(names)} by {MODELS[metric]}" for metric, names in sorted(scorers.items()))

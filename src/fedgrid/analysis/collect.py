@@ -67,7 +67,7 @@ def described(cell: dict[str, Any], absent: Mapping[str, Mapping[str, str]]) -> 
     """What results.parquet says about one cell of the manifest, after a check that the file is that very cell."""
     names = {name: cell[name] for name in FROM_MANIFEST}
     if cell["key"] in absent:
-        return names | absent[cell["key"]]
+        return {**names, **absent[cell["key"]]}
     head = read_metadata(Path(cell["path"]))
     if head.get("key") != cell["key"]:
         raise UserError(f"{cell['path']} holds the cell {head.get('key')}, but the manifest means {cell['key']}.")

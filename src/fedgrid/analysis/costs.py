@@ -47,7 +47,7 @@ def spent(cell: dict[str, Any]) -> dict[str, Any]:
     )
 
 
-def traffic(results: Results, cells: list[dict]) -> pd.DataFrame:
+def traffic(results: Results, cells: list[dict[str, Any]]) -> pd.DataFrame:
     """Mean KiB that a client sends (`kib_up`) and receives (`kib_down`) in a round, by label and data set."""
     rows = results.rows[(results.rows["round"] > 0) & results.rows["metric"].isin(["bytes_up", "bytes_down"])]
     rows = rows.astype({name: "str" for name in [*ROW, "metric"]})

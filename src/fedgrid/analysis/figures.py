@@ -1,7 +1,7 @@
 """Draw a figure: learning curves, ablation bars, a partition as bubbles or bars (OUT_STEM.svg, .pdf, .txt: caption)."""
 
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fedgrid.analysis.ablation import ablation
@@ -41,9 +41,9 @@ def draw_shares(source: Path, out_stem: Path, title: str) -> None:
         save(figure, out_stem, title, caption)
 
 
-OF_RESULTS = {"curves": draw_curves, "ablation": draw_ablation}
+OF_RESULTS: dict[str, Callable[..., None]] = {"curves": draw_curves, "ablation": draw_ablation}
 """Kinds of figures that are drawn from results.parquet."""
-OF_PARTITION = {"partition": draw_partition, "shares": draw_shares}
+OF_PARTITION: dict[str, Callable[..., None]] = {"partition": draw_partition, "shares": draw_shares}
 """Kinds of figures that are drawn from a partition's file."""
 
 

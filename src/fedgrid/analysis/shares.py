@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
+from matplotlib.typing import ColorType
 
 from fedgrid.analysis import captions
 from fedgrid.analysis.style import COLOURS, TRAIN
@@ -69,7 +70,7 @@ def colours_of_classes(classes: int) -> np.ndarray:
     return matplotlib.colormaps["tab20"](strong_then_pale[:classes])
 
 
-def stack(ax: Axes, heights: np.ndarray, colours: np.ndarray) -> None:
+def stack(ax: Axes, heights: np.ndarray, colours: Iterable[ColorType]) -> None:
     """Draw bars of [clients, parts] heights; one shape a colour, so that thousands of bars remain a small file."""
     half = 0.42 if len(heights) <= 50 else 0.5  # gaps between more bars would only be a grey veil
     tops = heights.cumsum(axis=1)
@@ -112,6 +113,6 @@ def add_classes(figure: Figure, classes: list[str]) -> None:
     figure.legend(handles=handles, loc="outside right upper", title="Class", fontsize="small", labelspacing=0.3)
 
 
-def named(names: Iterable[str], colours: Iterable) -> list[Patch]:
+def named(names: Iterable[str], colours: Iterable[ColorType]) -> list[Patch]:
     """Entries of a legend."""
     return [Patch(color=colour, label=name) for name, colour in zip(names, colours, strict=False)]

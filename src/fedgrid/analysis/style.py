@@ -3,6 +3,7 @@
 Figures are made without pyplot, so that no global state and no display is involved.
 """
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 DASHES = ["-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5))]
 TRAIN, TEST = COLOURS[4], COLOURS[1]
 GREY = "#666666"
-RC = {
+RC: dict[Any, Any] = {
     "font.family": "DejaVu Sans",  # shipped with matplotlib: the same letters on every machine
     "font.size": 9,
     "axes.titlesize": 9.5,
@@ -33,7 +34,7 @@ RC = {
 }
 
 
-def drawing() -> Any:
+def drawing() -> AbstractContextManager[None]:
     """The context in which figures are made and saved."""
     return rc_context(RC)
 

@@ -1,6 +1,7 @@
 """How commands are parsed: complaints in one sentence, help with examples."""
 
 import argparse
+from typing import NoReturn
 
 from fedgrid.errors import UserError
 
@@ -8,7 +9,7 @@ from fedgrid.errors import UserError
 class Parser(argparse.ArgumentParser):
     """An argument parser whose complaints are one sentence, as all of fedgrid's are."""
 
-    def error(self, message: str):
+    def error(self, message: str) -> NoReturn:
         raise UserError(f"{message} (see {self.prog} --help)")
 
 

@@ -75,7 +75,7 @@ def _column(cell: Cell) -> tuple[str, str]:
 def _times(study: Study, found: dict[str, states.State]) -> list[str]:
     """How long the run at work has been going, and how much is left by what finished cells took."""
     run, left = StoreLock(study.store).holder(), states.seconds_left(study, found)
-    parts = [f"running for {_duration(time.time() - run['began'])}"] if run else []
+    parts = [f"running for {_duration(time.time() - run.began)}"] if run else []
     if left:
         running = sum(state.name == "running" for state in found.values())
         beside = f", {running} cells at a time" if running > 1 else ""

@@ -27,14 +27,6 @@ class DataSet(Component, abc.ABC):
     colour: bool = hp(False)
     "Whether grey images get three equal channels."
 
-    images: ClassVar[Mapping[str, int]]
-    "Number of images of every part of the original."
-    shape: ClassVar[tuple[int, int, int]]
-    "Height, width, channels of the original."
-    classes: ClassVar[tuple[str, ...]]
-    "Names in the order of the labels."
-    domains: ClassVar[tuple[str, ...]] = ()
-    "Names of the domains, where there are several."
     checksum: ClassVar[str] = ""
     "SHA-256 of the original's pixels and labels (`checksum_of`), where it is known."
     scale: ClassVar[float] = 255.0
@@ -45,14 +37,37 @@ class DataSet(Component, abc.ABC):
     wanted: ClassVar[str] = ""
     "Which original files to put where: '<files> into <data_root>/<folder>'."
 
+    # a subclass states these facts as it does the others, or works them out from its settings
+
+    @property
+    def images(self) -> Mapping[str, int]:
+        """Number of images of every part of the original."""
+        raise NotImplementedError
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Height, width, channels of the original."""
+        raise NotImplementedError
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names in the order of the labels."""
+        raise NotImplementedError
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """Names of the domains, where there are several."""
+        return ()
+
     @classmethod
     def facts(cls) -> dict[str, Any]:
         """Of the original, where there is one: what `fedgrid datasets` shows."""
-        images, shape, classes = (getattr(cls, name, None) for name in ("images", "shape", "classes"))
-        if not all(isinstance(fact, Mapping | tuple) for fact in (images, shape, classes)):
+        images, shape, classes, domains = (getattr(cls, name) for name in ("images", "shape", "classes", "domains"))
+        if any(isinstance(fact, property) for fact in (images, shape, classes)):
             return {}  # they depend on settings
         parts = " + ".join(f"{images[part]:,}" for part in PARTS)
-        return {"images": parts, "shape": list(shape), "classes": len(classes), "domains": list(cls.domains)}
+        domains = [] if isinstance(domains, property) else list(domains)
+        return {"images": parts, "shape": list(shape), "classes": len(classes), "domains": domains}
 
     @property
     def name(self) -> str:

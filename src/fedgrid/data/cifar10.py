@@ -1,6 +1,6 @@
 """CIFAR-10: 50,000 + 10,000 photographs of ten kinds of things, 32×32 RGB."""
 
-from fedgrid.data.sources.vision import VisionDataSet
+from fedgrid.data.families.vision import VisionDataSet
 
 
 class Cifar10(VisionDataSet):

@@ -1,7 +1,7 @@
 """CIFAR-100: 50,000 + 10,000 photographs with fine labels, 100 classes, 32×32 RGB."""
 
+from fedgrid.data.families.vision import VisionDataSet
 from fedgrid.data.sources import names
-from fedgrid.data.sources.vision import VisionDataSet
 
 
 class Cifar100(VisionDataSet):

@@ -5,6 +5,7 @@ those domains that it can have.
 """
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,13 @@ from fedgrid.data.synth import SyntheticDigits
 from fedgrid.data.usps import Usps
 from fedgrid.errors import UserError, nearest
 
-SETS = {"mnist": Mnist, "svhn": Svhn, "usps": Usps, "synth": SyntheticDigits, "mnistm": MnistM}
+SETS: Mapping[str, type[DataSet]] = {
+    "mnist": Mnist,
+    "svhn": Svhn,
+    "usps": Usps,
+    "synth": SyntheticDigits,
+    "mnistm": MnistM,
+}
 SIDE = 32
 
 
@@ -47,8 +54,8 @@ class DigitFive(DataSet):
         return names
 
     @property
-    def images(self) -> dict[str, int]:
-        return {part: sum(SETS[name].images[part] for name in self.domains) for part in PARTS}
+    def images(self) -> Mapping[str, int]:
+        return {part: sum(SETS[name]().images[part] for name in self.domains) for part in PARTS}
 
     def found(self, root: Path | None) -> bool:
         return all(SETS[name]().found(root) for name in self.domains)

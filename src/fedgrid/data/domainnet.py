@@ -73,8 +73,7 @@ class DomainNet(DataSet):
         Before these are there, the counts are those of all classes, which the ten cannot exceed.
         """
         info = super().info(root)
-        known = root is None or parquet.found(root / self.name)
-        if self.subset == "all" or known or not _lists_found(root):
+        if self.subset == "all" or root is None or parquet.found(root / self.name) or not _lists_found(root):
             return info
         counts = {part: len(self._rows(root / "domainnet", part)) for part in PARTS}
         return DatasetInfo(counts, info.shape, info.classes, info.domains)

@@ -3,7 +3,7 @@
 Letters whose two cases look alike are one class. The original files hold every image transposed; here it is upright.
 """
 
-from fedgrid.data.sources.vision import VisionDataSet
+from fedgrid.data.families.vision import VisionDataSet
 
 
 class Emnist(VisionDataSet):

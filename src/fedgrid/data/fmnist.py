@@ -1,6 +1,6 @@
 """Fashion-MNIST: 60,000 + 10,000 pictures of clothes, 28×28 grey."""
 
-from fedgrid.data.sources.vision import VisionDataSet
+from fedgrid.data.families.vision import VisionDataSet
 
 
 class FashionMnist(VisionDataSet):

@@ -1,6 +1,6 @@
 """MNIST: 60,000 + 10,000 handwritten digits, 28×28 grey."""
 
-from fedgrid.data.sources.vision import VisionDataSet
+from fedgrid.data.families.vision import VisionDataSet
 
 
 class Mnist(VisionDataSet):

@@ -42,7 +42,7 @@ class OfficeTen(DataSet):
         here = _home(folder)
         if here is None:
             return None
-        rows = {part: [] for part in PARTS}
+        rows: dict[str, list[tuple[Path, int, int]]] = {part: [] for part in PARTS}
         for domain, name in enumerate(self.domains):
             for label, files in enumerate(_files(here, name, self.classes)):
                 for part, file in _split(files):
@@ -68,7 +68,9 @@ def _home(root: Path) -> Path | None:
 
 def _files(here: Path, domain: str, classes: tuple[str, ...]) -> list[list[Path]]:
     """The pictures of every class of a domain, by name; UserError for a class that has no folder."""
-    found = {_plain(folder.name): folder for folder in sorted(_child(here, domain).iterdir()) if folder.is_dir()}
+    top = _child(here, domain)
+    assert top is not None  # else `_home` had not chosen `here`
+    found = {_plain(folder.name): folder for folder in sorted(top.iterdir()) if folder.is_dir()}
     missing = [name for name in classes if name not in found]
     if missing:
         raise UserError(f"{here / domain}: there are no folders of the classes {', '.join(missing)}")

@@ -1,6 +1,6 @@
 """SVHN: 73,257 + 26,032 digits of photographed house numbers, 32×32 RGB (without the part `extra`)."""
 
-from fedgrid.data.sources.vision import VisionDataSet
+from fedgrid.data.families.vision import VisionDataSet
 
 
 class Svhn(VisionDataSet):

@@ -1,6 +1,6 @@
 """USPS: 7,291 + 2,007 handwritten digits from envelopes, 16×16 grey."""
 
-from fedgrid.data.sources.vision import VisionDataSet
+from fedgrid.data.families.vision import VisionDataSet
 
 
 class Usps(VisionDataSet):

@@ -10,8 +10,9 @@
 A table of a method that has nothing of a kind is empty. All are of the state after the last round.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 from torch import Tensor
 
@@ -64,11 +65,11 @@ def _clusters(method: Method, fed: Federation, s: State) -> pa.Table:
     return pa.table(columns | {"vector": pa.array(vectors, VECTOR)})
 
 
-def _listed(found: dict[str, Tensor], name: str, rows: int) -> list[int | None]:
+def _listed(found: Mapping[str, Tensor], name: str, rows: int) -> list[int | None]:
     return found[name].tolist() if name in found else [None] * rows
 
 
-def _rows(vectors: Tensor) -> list:
+def _rows(vectors: Tensor) -> list[np.ndarray]:
     return list(vectors.float().cpu().numpy())
 
 

@@ -62,7 +62,8 @@ class ClientData:
     def _constants(self) -> tuple[Tensor, Tensor]:
         """Centre and spread of every pixel [height, width, channels]: arithmetic on equal shapes is fastest."""
         shape = self.images.shape[1:]
-        return tuple(t[0].expand(shape).permute(1, 2, 0).contiguous() for t in (self.centre, self.spread))
+        centre, spread = (t[0].expand(shape).permute(1, 2, 0).contiguous() for t in (self.centre, self.spread))
+        return centre, spread
 
     @cached_property
     def counts(self) -> Tensor:

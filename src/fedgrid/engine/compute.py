@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import torch
@@ -18,6 +18,7 @@ from fedgrid.engine.rounds import Outcome, Saving, federate
 from fedgrid.engine.simulation import Simulation, dtype_of
 from fedgrid.engine.stacked import Stacked, batches_per_call
 from fedgrid.loading import load
+from fedgrid.models.base import Model
 from fedgrid.settings import Compute, Training
 
 FLOPS_OF_OVERHEAD, CLIENTS_WORTH_A_CALL = 4e6, 6
@@ -56,7 +57,7 @@ def compute(sources: Sources, settings: Compute, saving: Saving | None = None, t
     torch.backends.cudnn.deterministic = True
     tf32 = sources.spec["training"]["tf32"]
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
-    method: Method = load("methods", sources.method)(**sources.spec["method"]["settings"])
+    method = cast(Method, load("methods", sources.method)(**sources.spec["method"]["settings"]))
     simulation = simulation_of(sources, settings)
     return Computed(method, simulation, federate(method, simulation, saving, tell))
 
@@ -66,7 +67,7 @@ def simulation_of(sources: Sources, settings: Compute) -> Simulation:
     spec, device = sources.spec, chosen(settings.device)
     training = Training(**spec["training"])
     images = client_data.load(sources.data, sources.partition, device, dtype_of(training))
-    model = load("models", spec["model"]["name"])(**spec["model"]["settings"])
+    model = cast(Model, load("models", spec["model"]["name"])(**spec["model"]["settings"]))
     _, channels, height, width = images.images.shape
     network = model.network((height, width, channels), images.classes)
     if training.dtype == "bfloat16-mixed":

@@ -12,7 +12,7 @@ from fedgrid.engine.executor import Diverged
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import Method, State
 from fedgrid.engine.simulation import Simulation
-from fedgrid.tree import Tree
+from fedgrid.tree import AttrDict, Tree
 
 Record = Callable[[str, list[int], Tensor], None]
 "(metric, clients [n], values [n])."
@@ -57,7 +57,7 @@ def _hits(scores: Tensor, labels: Tensor, by_class: int | None) -> dict[str, Ten
     return {"correct": correct @ of_class, "loss": losses @ of_class}
 
 
-def _record(fed: Federation, images: str, sums: Mapping[str, Tensor], name: str, record: Record) -> None:
+def _record(fed: Federation, images: str, sums: AttrDict, name: str, record: Record) -> None:
     data, clients = fed.simulation.data, fed.ids.tolist()
     lists = getattr(data, images)
     tested = [row for row, client in enumerate(clients) if len(data.train[client]) and len(lists[client])]

@@ -10,14 +10,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic
 
 import torch
 from torch import Tensor
 
 from fedgrid.engine.optimizers import Optimizer
 from fedgrid.engine.solvers import CustomStep, Descent, Solver
-from fedgrid.engine.task import LocalTask, Loss, Measurement, Step
+from fedgrid.engine.task import LocalTask, Loss, Measurement, Step, Theta
 from fedgrid.tree import AttrDict, Tree, leaves, row, tree_map
 
 
@@ -30,10 +30,10 @@ class Diverged(Exception):
 
 
 @dataclass(frozen=True)
-class Trained:
+class Trained(Generic[Theta]):
     """What local training gives back."""
 
-    theta: Tree
+    theta: Theta
     "Trained parameters, stack [n, …]."
     loss: Tensor
     "Mean training loss over the last epoch [n]; NaN for a client that saw no batch."
@@ -73,7 +73,7 @@ class TrainingStats:
             self.totals[name] = torch.zeros(len(self.steps), dtype=torch.float64, device=self.steps.device)
         self.totals[name][rows] += value
 
-    def close(self, theta: Tree) -> Trained:
+    def close(self, theta: Theta) -> Trained[Theta]:
         """The stats of the last epoch beside the trained parameters."""
         kind = next((t.dtype for t in leaves(theta) if t.is_floating_point()), torch.float32)
         nothing = torch.zeros(len(self.steps), dtype=torch.float64, device=self.steps.device)
@@ -89,11 +89,11 @@ class Executor(ABC):
     seconds = 0.0
     "Time spent on clients so far."
 
-    def train(self, task: LocalTask, loss: Loss, optimizer: Optimizer, part: str) -> Trained:
+    def train(self, task: LocalTask, loss: Loss, optimizer: Optimizer, part: str) -> Trained[Tree]:
         """Trains every client of the task; raises Diverged. See `Federation.train`."""
         return self._checked(task, Descent(loss, optimizer, part))
 
-    def train_with_step(self, task: LocalTask, step: Step) -> Trained:
+    def train_with_step(self, task: LocalTask, step: Step[Any]) -> Trained[Any]:
         """Trains every client of the task with the method's own step; raises Diverged. See there."""
         return self._checked(task, CustomStep(step))
 
@@ -114,7 +114,7 @@ class Executor(ABC):
         return found
 
     @torch.no_grad()
-    def _checked(self, task: LocalTask, solver: Solver) -> Trained:
+    def _checked(self, task: LocalTask, solver: Solver) -> Trained[Any]:
         with self._timed(task):
             trained = self._walk(task, solver)
             finite = trained.loss.isfinite() | (trained.steps == 0)
@@ -137,7 +137,7 @@ class Executor(ABC):
         self.seconds += _now(task) - start
 
     @abstractmethod
-    def _walk(self, task: LocalTask, solver: Solver) -> Trained:
+    def _walk(self, task: LocalTask, solver: Solver) -> Trained[Any]:
         """All epochs of all clients."""
 
     @abstractmethod

@@ -8,7 +8,8 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -22,6 +23,7 @@ from fedgrid.errors import UserError, nearest
 from fedgrid.randomness import generator
 from fedgrid.settings import Backbone
 
+Floats = tuple[float, ...]
 RANDOM = "random"
 RANDOM_CHANNELS, RANDOM_GRID, RANDOM_FEATURES = 32, 4, 192
 
@@ -29,7 +31,10 @@ RANDOM_CHANNELS, RANDOM_GRID, RANDOM_FEATURES = 32, 4, 192
 class Frozen(nn.Module):
     """A network and what its images [n, h, w, channels] go through before: division, resizing, normalisation."""
 
-    def __init__(self, network: nn.Module, shape: tuple[int, int, int], mean: tuple, std: tuple, weights: str):
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, network: nn.Module, shape: tuple[int, int, int], mean: Floats, std: Floats, weights: str):
         """`shape` (channels, height, width), `mean` and `std` are those of the network's inputs."""
         super().__init__()
         self.network, self.shape, self.weights = network, shape, weights
@@ -119,7 +124,7 @@ def _pretrained(kind: Backbone) -> Frozen:
     return Frozen(network, inputs["input_size"], inputs["mean"], inputs["std"], _digest(network))
 
 
-def _timm():
+def _timm() -> ModuleType:
     try:
         torchvision_shim.load("torchvision")  # timm imports it
         import timm
@@ -130,7 +135,7 @@ def _timm():
     return timm
 
 
-def _published(timm, name: str) -> nn.Module:
+def _published(timm: ModuleType, name: str) -> nn.Module:
     try:
         return timm.create_model(name, pretrained=True, num_classes=0)
     except (OSError, RuntimeError) as error:
@@ -152,7 +157,7 @@ def _load(network: nn.Module, file: Path) -> None:
         missing, others = network.load_state_dict(state, strict=False)
     except Exception as error:  # in how many ways a file of weights can be wrong, only its readers know
         raise UserError(f"weights: {file} does not hold weights of this network ({type(error).__name__})") from error
-    classifier = network.pretrained_cfg["classifier"] or ()
+    classifier = cast(Mapping[str, Any], network.pretrained_cfg)["classifier"] or ()
     wrong = [f"lacks {n}" for n in missing] + [f"has {n}" for n in others if not n.startswith(classifier)]
     if wrong:
         raise UserError(f"weights: {file} is of another network, it {wrong[0]}")

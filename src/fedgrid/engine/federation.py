@@ -1,6 +1,6 @@
 """What a method sees of the federation: the clients of one round, and what can be done with them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -14,12 +14,12 @@ from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.executor import Trained
 from fedgrid.engine.optimizers import Optimizer, study_optimizer
 from fedgrid.engine.simulation import Simulation, dtype_of
-from fedgrid.engine.task import LocalTask, Loss, Measurement, Step
+from fedgrid.engine.task import LocalTask, Loss, Measurement, Step, Theta
 from fedgrid.models.base import Network
 from fedgrid.models.common.norm import variances
 from fedgrid.randomness import generator
 from fedgrid.settings import Training
-from fedgrid.tree import AttrDict, Tree, leaves, tree_map, weighted_sum
+from fedgrid.tree import AttrDict, Nested, Tree, leaves, tree_map, weighted_sum
 
 
 @dataclass
@@ -138,12 +138,14 @@ class Federation:
         optimizer: Optimizer | None = None,
         part: str = "",
         stream: str = "main",
-    ) -> Trained:
+    ) -> Trained[Tree]:
         """Local training of the stack `theta` (a flat tree of floats) by minimising `loss`, from a fresh optimiser.
 
         `server` and `clients` (stacks) become `at.server` and `at.client` in the loss; `epochs` and `optimizer` are
         those of the study unless given; `steps` trains on so many batches instead of epochs, and `share` on a part of
-        each client's images; `part` trains only the parameters whose names start so (``head``).
+        each client's images; `part` trains only the parameters whose names start so (``head``). The loss may name
+        running quantities in a second value, as (sum over samples, number of samples); `Trained.mean` holds their means
+        over the last epoch.
         Two trainings with the same `stream` in a round see the same batches. Raises `Diverged` for a loss that is not
         finite.
         """
@@ -153,8 +155,8 @@ class Federation:
 
     def train_with_step(
         self,
-        theta: Tree,
-        step: Step,
+        theta: Theta,
+        step: Step[Theta],
         *,
         server: Mapping[str, Any] | None = None,
         clients: Mapping[str, Any] | None = None,
@@ -162,7 +164,7 @@ class Federation:
         steps: int | None = None,
         share: float = 1.0,
         stream: str = "main",
-    ) -> Trained:
+    ) -> Trained[Theta]:
         """Local training of the stack `theta` by a step of the method's own, without the study's optimiser.
 
         `step` is a pure function (θ, batch, at) → (θ, loss) that is called for every batch, for solvers inside a step
@@ -226,7 +228,7 @@ class Federation:
         or has one image and so no variance to measure, keeps those that it started with.
         """
         names = self.model.statistics
-        if not names or not isinstance(theta, Mapping) or not steps.any():
+        if not names or not isinstance(theta, dict) or not steps.any():
             return theta
         if not theta.keys() >= set(names):
             return {key: self._settled(part, steps) for key, part in theta.items()}
@@ -240,7 +242,9 @@ class Federation:
         measured = ((images > 1) & (steps > 0)).unsqueeze(1)
         return theta | {name: torch.where(measured, settled[name], theta[name]) for name in names}
 
-    def _augmented(self, function: Loss | Step) -> Any:
+    def _augmented(
+        self, function: Callable[[Any, Batch, LossContext], Any]
+    ) -> Callable[[Any, Batch, LossContext], Any]:
         """A loss or a step that sees augmented images, where the study wants them."""
         if self.training.augmentation == "none":
             return function
@@ -265,7 +269,7 @@ class Federation:
 
     def _task(
         self,
-        theta: Tree,
+        theta: Nested,
         server: Mapping[str, Any] | None,
         clients: Mapping[str, Any] | None,
         epochs: int | None = None,
@@ -290,7 +294,7 @@ class Federation:
         )
 
 
-def _moments(both: Tree, batch: Batch, at: LossContext) -> tuple[Tree, Tensor]:
+def _moments(both: dict[str, Tree], batch: Batch, at: LossContext) -> tuple[dict[str, Tree], Tensor]:
     """A step that adds a batch's moments, times its images, to the sums."""
     found = at.model.moments(both["theta"], batch.x)
     sums = {name: total + len(batch.y) * found[name] for name, total in both["sums"].items()}

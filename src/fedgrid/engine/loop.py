@@ -15,7 +15,7 @@ from fedgrid.tree import row, tree_map
 class Loop(Executor):
     """Client after client, convolutions with channels last: best on a processor, with layers that fill it."""
 
-    def _walk(self, task: LocalTask, solver: Solver) -> Trained:
+    def _walk(self, task: LocalTask, solver: Solver) -> Trained[Any]:
         clients = len(task.ids)
         theta = tree_map(lambda t: t.new_empty(clients, *t.shape[1:]), task.theta)
         stats = TrainingStats(clients, task.data.labels.device)

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from fedgrid.components import Component
-from fedgrid.engine.context import Batch, LossContext, Objective
+from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.losses import cross_entropy
 from fedgrid.tree import AttrDict, Tree, leaves, tree_map
@@ -59,7 +59,7 @@ class State:
     ) -> "State":
         """A new state with some entries replaced or added."""
         kept = self.trained if trained is None else trained
-        return State(AttrDict(self.server | server), AttrDict(self.clients | clients), kept)
+        return State(AttrDict({**self.server, **server}), AttrDict({**self.clients, **clients}), kept)
 
     def gather(self, clients: Tensor) -> "State":
         """The state as the clients [n] (ids) see it."""
@@ -112,12 +112,8 @@ class Method(Component, abc.ABC):
     def round(self, fed: Federation, s: State) -> State:
         """One round of the participants in `fed`; returns the state with the same rows in `clients`."""
 
-    def loss(self, theta: Tree, batch: Batch, at: LossContext) -> Objective:
-        """The objective of one client on one batch, a pure function; cross entropy unless a method says otherwise.
-
-        A second value may name running quantities as (sum over samples, number of samples); `Trained.mean` holds their
-        means over the last epoch.
-        """
+    def loss(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
+        """The objective of one client on one batch, a pure function; cross entropy unless a method says otherwise."""
         return cross_entropy(at.model(theta, batch.x), batch.y)
 
     def predict(self, theta: Tree, x: Tensor, at: LossContext) -> Tensor:

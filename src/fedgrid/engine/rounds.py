@@ -129,7 +129,7 @@ def _round(method: Method, simulation: Simulation, before: Progress) -> Progress
     return Progress(State(state.server, state.clients), record, seconds, done)
 
 
-def _recorder(record: Record, round_: int):
+def _recorder(record: Record, round_: int) -> Callable[[str, list[int], Tensor], None]:
     return lambda metric, clients, values: record.add(round_, metric, clients, values)
 
 

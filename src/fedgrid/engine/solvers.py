@@ -10,17 +10,17 @@ from torch import Tensor
 from fedgrid.engine.context import Batch, LossContext, Objective
 from fedgrid.engine.optimizers import Optimizer
 from fedgrid.engine.task import Apply, Loss, Step
-from fedgrid.models.base import is_statistic
-from fedgrid.tree import Tree, plain
+from fedgrid.models.common.norm import is_statistic
+from fedgrid.tree import Nested, Tree, plain
 
 
 class Solver(Protocol):
     """What happens to θ at a batch."""
 
-    def memory(self, theta: Tree) -> Tree:
+    def memory(self, theta: Nested) -> Nested:
         """What is kept from batch to batch beside θ: tensors with θ's client axis, if it has one."""
 
-    def advance(self, apply: Apply, theta: Tree, memory: Tree, taken: Tensor) -> tuple[Tree, dict[str, Any]]:
+    def advance(self, apply: Apply, theta: Nested, memory: Nested, taken: Tensor) -> tuple[Nested, dict[str, Any]]:
         """(new θ, entry of `TrainingStats`): `taken` counts the steps with this one.
 
         What is given may change in place.
@@ -63,18 +63,18 @@ class Descent:
 class CustomStep:
     """A step that the method itself takes."""
 
-    step: Step
+    step: Step[Any]
 
-    def memory(self, theta: Tree) -> Tree:
+    def memory(self, theta: Nested) -> Nested:
         return {}
 
-    def advance(self, apply: Apply, theta: Tree, memory: Tree, taken: Tensor) -> tuple[Tree, dict[str, Any]]:
+    def advance(self, apply: Apply, theta: Nested, memory: Nested, taken: Tensor) -> tuple[Nested, dict[str, Any]]:
         result = apply(self._result, theta)
         if _form(result["theta"]) != _form(theta):
             raise ValueError("a step must return a tree with the names, shapes and types of the one that it was given")
         return result["theta"], result["entry"]
 
-    def _result(self, theta: Tree, batch: Batch, at: LossContext) -> dict[str, Any]:
+    def _result(self, theta: Nested, batch: Batch, at: LossContext) -> dict[str, Any]:
         after, objective = self.step(theta, batch, at)
         return {"theta": plain(after), "entry": _entry(objective)}
 

@@ -45,9 +45,11 @@ class Stacked(Executor):
 
     def __init__(self, chunk: int | None = None):
         self.chunk = chunk
-        self.clients, self.images = sys.maxsize, None  # what has room; falls where a GPU turns out to have less
+        # what has room; falls where a GPU turns out to have less
+        self.clients = sys.maxsize
+        self.images: int | None = None
 
-    def _walk(self, task: LocalTask, solver: Solver) -> Trained:
+    def _walk(self, task: LocalTask, solver: Solver) -> Trained[Any]:
         clients = len(task.ids)
         theta = tree_map(lambda t: t.new_empty(clients, *t.shape[1:]), task.theta)
         stats = TrainingStats(clients, task.data.labels.device)
@@ -63,7 +65,8 @@ class Stacked(Executor):
         return stats.close(theta)
 
     def _measure(self, task: LocalTask, measurement: Measurement) -> dict[str, Tensor]:
-        clients, found, start = len(task.ids), {}, 0
+        clients, start = len(task.ids), 0
+        found: dict[str, Tensor] = {}
         self.images = self.images or MEASURED_TOGETHER.get(task.data.labels.device.type, 1024)
         while start < clients:
             positions = list(range(start, min(clients, start + min(self.chunk or clients, self.images))))
@@ -127,9 +130,9 @@ def _groups(orders: list[Tensor], size: int) -> Iterator[Group]:
         rows = slice(len(still)) if still[-1] < len(still) else padded.new_tensor(still)
         yield Group(rows, padded[rows, step * size : (step + 1) * size], step)
     for rest in sorted({len(order) % size for order in orders} - {0}):
-        rows = [row for row, order in enumerate(orders) if len(order) % size == rest]
-        number = padded.new_tensor([full[row] for row in rows])
-        yield Group(padded.new_tensor(rows), torch.stack([orders[row][-rest:] for row in rows]), number)
+        those = [row for row, order in enumerate(orders) if len(order) % size == rest]
+        number = padded.new_tensor([full[row] for row in those])
+        yield Group(padded.new_tensor(those), torch.stack([orders[row][-rest:] for row in those]), number)
 
 
 def batches_per_call(images: list[Tensor], size: int) -> float:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from torch import Tensor
@@ -12,12 +12,13 @@ from fedgrid.engine.client_data import ClientData
 from fedgrid.engine.context import Batch, LossContext, Objective
 from fedgrid.models.base import Network
 from fedgrid.randomness import generator
-from fedgrid.tree import AttrDict, Tree
+from fedgrid.tree import AttrDict, Nested, Tree
 
+Theta = TypeVar("Theta", bound=Nested)
 Loss = Callable[[Tree, Batch, LossContext], Objective]
-Step = Callable[[Tree, Batch, LossContext], tuple[Tree, Objective]]
+Step = Callable[[Theta, Batch, LossContext], tuple[Theta, Objective]]
 Measurement = Callable[[Tree, Batch, LossContext], Mapping[str, Tensor]]
-Apply = Callable[[Callable[[Tree, Batch, LossContext], Any], Tree], Any]
+Apply = Callable[[Callable[[Any, Batch, LossContext], Any], Nested], Any]
 "Calls a function of one client with θ and the batch at hand, for one client or for each of a stack."
 
 
@@ -33,7 +34,7 @@ class LocalTask:
     seed: int
     round: int
     ids: list[int]
-    theta: Tree
+    theta: Nested
     "Stack [n, …]: where each client starts."
     server: AttrDict
     "The same for all clients."

@@ -80,7 +80,9 @@ class _Sources:
     """The modules of fedgrid and, for a method elsewhere, those of its folder or of the package that announces it."""
 
     def __init__(self, module: str, file: Path | None):
-        self.root, self.package, self.alias = None, None, {}
+        self.root: Path | None = None
+        self.package: str | None = None
+        self.alias: dict[str, str] = {}
         if file and module.startswith(OUTSIDE):
             self.root, self.alias = file.parent, {module: file.stem}
         elif file:
@@ -89,6 +91,7 @@ class _Sources:
 
     def node(self, name: str) -> tuple[str, frozenset[str]]:
         file = self.file(name)
+        assert file is not None  # `closure` names what has one
         return _read(file, file.stat().st_mtime_ns, name)
 
     def file(self, name: str) -> Path | None:

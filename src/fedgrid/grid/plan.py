@@ -4,7 +4,7 @@ The study is resolved once, where the run begins. What cells share, such as a pa
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -29,8 +29,10 @@ class Plan:
     def content(self) -> dict[str, Any]:
         """The plan as plain values; `parsed` is its inverse."""
         study = self.study
-        labels = {row.label: number for number, row in enumerate(study.rows)}
-        places = {place: number for number, place in enumerate(study.partitions)}
+        rows = {row.label: number for number, row in enumerate(study.rows)}
+        data = {name: number for number, name in enumerate(study.data)}
+        partitions = {_named(cell.partition): cell.partition for cell in study.cells}
+        places = {name: number for number, name in enumerate(partitions)}
         return {
             "configfile": self.configfile,
             "packs": {name: list(keys) for name, keys in self.packs.items()},
@@ -40,10 +42,10 @@ class Plan:
             "data_root": study.data_root and str(study.data_root),
             "model": asdict(study.model),
             "rows": [asdict(row) for row in study.rows],
-            "datasets": [_dataset(data) for data in study.datasets.values()],
-            "partitions": [_partition(partition) for partition in study.partitions.values()],
+            "data": [_dataset(one) for one in study.data.values()],
+            "partitions": [_values(one) | {"data": data[one.data.label]} for one in partitions.values()],
             "cells": [
-                [labels[c.row.label], places[c.partition.key, c.partition.seed], c.seed, c.train_seed, c.code, c.key]
+                [rows[c.row.label], places[_named(c.partition)], c.seed, c.train_seed, c.code, c.key]
                 for c in study.cells
             ],
         }
@@ -53,10 +55,11 @@ class Plan:
         """Where it is kept while its run is going: its name covers its content, so no other run ever changes it."""
         return self.study.store / "plans" / f"{self.study.name}-{digest(self.content())}.json"
 
-    def write(self) -> Path:
-        """Writes `file`, anew even where it is there: the newest plan of a study is that of its latest run."""
-        write_text(self.file, json.dumps(self.content(), indent=1, ensure_ascii=False))
-        return self.file
+    def write(self, file: Path | None = None) -> Path:
+        """Writes the plan to its `file`, even where it is there: a study's newest plan is that of its latest run."""
+        file = file or self.file
+        write_text(file, json.dumps(self.content(), indent=1, ensure_ascii=False))
+        return file
 
 
 def read(file: Path) -> Plan:
@@ -74,17 +77,14 @@ def parsed(content: Mapping[str, Any]) -> Plan:
     text, model = content["text"], Configured(**content["model"])
     store, keep = Path(text["results"]) / "store", tuple(text.get("keep", ()))
     rows = [MethodRow(**row | {"component": Configured(**row["component"])}) for row in content["rows"]]
-    datasets: dict[str, PlannedDataset] = {}
-    for found in content["datasets"]:  # images stand before the features that are made of them
-        images = datasets.get(found["images"])
-        planned = {"store": store, "component": Configured(**found["component"]), "images": images}
-        datasets[found["key"]] = PlannedDataset(**found | planned)
+    data = [_parsed_dataset(found, store) for found in content["data"]]
     partitions = [
-        PlannedPartition(**p | {"component": Configured(**p["component"]), "data": datasets[p["data"]]})
-        for p in content["partitions"]
+        PlannedPartition(**found | {"component": Configured(**found["component"]), "data": data[found["data"]]})
+        for found in content["partitions"]
     ]
     cells = [
-        Cell(rows[row], partitions[place], model, *identity, keep=keep) for row, place, *identity in content["cells"]
+        Cell(rows[row], partitions[place], model, seed, train_seed, code, key, keep)
+        for row, place, seed, train_seed, code, key in content["cells"]
     ]
     root = content["data_root"] and Path(content["data_root"])
     study = Study(text, content["training"], Compute(**content["compute"]), rows, model, cells, root)
@@ -92,14 +92,20 @@ def parsed(content: Mapping[str, Any]) -> Plan:
     return Plan(study, content["configfile"], packs)
 
 
+def _named(partition: PlannedPartition) -> tuple[str, str, int]:
+    return partition.data.label, partition.key, partition.seed
+
+
 def _dataset(data: PlannedDataset) -> dict[str, Any]:
-    return _shallow(data, leave=("store",)) | {"images": data.images and data.images.key}
+    """A data set as plain values, with its images where it holds their features; without the store."""
+    values = {name: value for name, value in _values(data).items() if name != "store"}
+    return values | {"images": data.images and _dataset(data.images)}
 
 
-def _partition(partition: PlannedPartition) -> dict[str, Any]:
-    return _shallow(partition) | {"data": partition.data.key}
+def _parsed_dataset(found: dict[str, Any], store: Path) -> PlannedDataset:
+    images = found["images"] and _parsed_dataset(found["images"], store)
+    return PlannedDataset(**found | {"store": store, "component": Configured(**found["component"]), "images": images})
 
 
-def _shallow(planned: PlannedDataset | PlannedPartition, leave: Iterable[str] = ()) -> dict[str, Any]:
-    values = {f.name: getattr(planned, f.name) for f in fields(planned) if f.name not in leave}
-    return values | {"component": asdict(planned.component)}
+def _values(planned: PlannedDataset | PlannedPartition) -> dict[str, Any]:
+    return {f.name: getattr(planned, f.name) for f in fields(planned)} | {"component": asdict(planned.component)}

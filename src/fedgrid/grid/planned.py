@@ -51,14 +51,18 @@ class PlannedDataset:
     "Where these are features: settings of the backbone."
 
     @property
+    def name(self) -> str:
+        return self.component.name
+
+    @property
     def kind(self) -> str:
         """The rule that makes it, and its folder in the store."""
         return "features" if self.images else "data"
 
     @property
     def files(self) -> dict[str, Path]:
-        """By part: training and test images."""
-        return {part: self.store / self.kind / f"{self.label}-{self.key}" / f"{part}.parquet" for part in PARTS}
+        """By part: training and test images. A label is the study's own, so it does not stand in the store."""
+        return {part: self.store / self.kind / f"{self.name}-{self.key}" / f"{part}.parquet" for part in PARTS}
 
     @property
     def built(self) -> bool:
@@ -72,7 +76,7 @@ class PlannedDataset:
     @property
     def title(self) -> str:
         """The name in tables and figures."""
-        own = self.component.title if self.label == self.component.name else self.label
+        own = self.component.title if self.label == self.name else self.label
         return f"{own} ({self.backbone['backbone']} features)" if self.backbone else own
 
     @property
@@ -99,7 +103,7 @@ class PlannedPartition:
 
     @property
     def file(self) -> Path:
-        folder = self.data.store / "partitions" / self.data.label / f"{self.slug}-{self.key}"
+        folder = self.data.store / "partitions" / self.data.name / f"{self.slug}-{self.key}"
         return folder / f"seed={self.seed}.parquet"
 
     @property
@@ -147,7 +151,7 @@ class Cell:
 
     @property
     def _place(self) -> Path:
-        return Path("cells", self.row.component.name, self.partition.data.label, self.heterogeneity)
+        return Path("cells", self.row.component.name, self.partition.data.name, self.heterogeneity)
 
     @property
     def file(self) -> Path:
@@ -254,8 +258,8 @@ class Study:
 
     @cached_property
     def data(self) -> dict[str, PlannedDataset]:
-        """Data sets that cells train on, by key."""
-        return {cell.partition.data.key: cell.partition.data for cell in self.cells}
+        """Data sets that cells train on, by label; two labels may stand for the same images."""
+        return {cell.partition.data.label: cell.partition.data for cell in self.cells}
 
     @cached_property
     def datasets(self) -> dict[str, PlannedDataset]:

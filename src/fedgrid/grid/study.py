@@ -148,13 +148,13 @@ def _published(entry: Mapping[str, Any]) -> Mapping[str, Any]:
     path = kind.removeprefix(PUBLISHED)
     place = Path(path)
     name = place.parent.name if "{seed}" in path else place.stem  # of one file a seed, the folder's name speaks
-    return {"label": _label(name)} | entry | {"partition": "file", "path": path}
+    return {"label": _label(name), **entry, "partition": "file", "path": path}
 
 
-def _dataset(entry: str | Mapping[str, Any], store: Path, root: Path | None) -> tuple[PlannedDataset, DatasetInfo]:
+def _dataset(given: str | Mapping[str, Any], store: Path, root: Path | None) -> tuple[PlannedDataset, DatasetInfo]:
     """A data set from its name, from a path, or from a mapping of either under ``name`` and of settings."""
-    entry = {"name": entry} if isinstance(entry, str) else dict(entry)
-    name = entry["name"]
+    entry: dict[str, Any] = {"name": given} if isinstance(given, str) else dict(given)
+    name: str = entry["name"]
     if name not in names("data") and (os.sep in name or Path(name).exists()):  # the user's own
         table = name.endswith(".parquet") or (Path(name) / "train.parquet").is_file()
         entry = {"label": _label(Path(name).stem)} | entry | {"name": "table" if table else "folder", "path": name}
@@ -166,8 +166,8 @@ def _dataset(entry: str | Mapping[str, Any], store: Path, root: Path | None) -> 
     wanted = entry.get("features")
     if not wanted:
         return images, info
-    given = wanted if isinstance(wanted, Mapping) else {} if wanted is True else {"backbone": wanted}
-    return cells.plan_features(images, info, resolve(describe(Backbone), given, "data.features"))
+    chosen = wanted if isinstance(wanted, Mapping) else {} if wanted is True else {"backbone": wanted}
+    return cells.plan_features(images, info, resolve(describe(Backbone), chosen, "data.features"))
 
 
 def _label(name: str) -> str:

@@ -1,9 +1,9 @@
 """Checks the form of a study against its JSON schema; every mistake is one sentence that names the key."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, cast
 
 import jsonschema
 import yaml
@@ -54,19 +54,21 @@ def _sentence(error: jsonschema.ValidationError) -> str:
     if error.validator == "oneOf" and (branch := _fitting_branch(error)):
         return _sentence(branch)
     key = ".".join(map(str, error.absolute_path))
+    rule, found = cast(Any, error.validator_value), cast(Any, error.instance)
     if error.validator == "additionalProperties":
-        unknown = next(_unknown(error))
+        known = cast(Mapping[str, Any], error.schema)["properties"]
+        unknown = next(name for name in found if name not in known)
         inside = f" in {key}" if key else ""
-        return f"unknown key '{unknown}'{inside}; {nearest(unknown, error.schema['properties'])}"
+        return f"unknown key '{unknown}'{inside}; {nearest(unknown, known)}"
     if error.validator == "required":
-        missing = next(name for name in error.validator_value if name not in error.instance)
+        missing = next(name for name in rule if name not in found)
         return f"{key + ': ' if key else ''}the key '{missing}' is missing"
     if error.validator == "enum":
-        return f"{key}: '{error.instance}' is not a choice; {nearest(error.instance, error.validator_value)}"
+        return f"{key}: '{found}' is not a choice; {nearest(found, rule)}"
     if error.validator in ("oneOf", "type"):
-        return f"{key}: expected {_expected(error)}, got {error.instance!r}"
+        return f"{key}: expected {_expected(error)}, got {found!r}"
     if error.validator == "uniqueItems":
-        return f"{key}: an entry stands there twice in {error.instance!r}"
+        return f"{key}: an entry stands there twice in {found!r}"
     if error.validator in ("minItems", "minProperties", "minLength"):
         return f"{key}: must not be empty"
     return f"{key}: {error.message}"
@@ -78,13 +80,9 @@ def _fitting_branch(error: jsonschema.ValidationError) -> jsonschema.ValidationE
     return deeper[0] if deeper else None
 
 
-def _unknown(error: jsonschema.ValidationError) -> Iterator[str]:
-    return (name for name in error.instance if name not in error.schema["properties"])
-
-
 def _expected(error: jsonschema.ValidationError) -> str:
+    rule = cast(Any, error.validator_value)
     if error.validator == "oneOf":
-        kinds = list(dict.fromkeys(e.validator_value for e in error.context if e.validator == "type"))
-    else:
-        kinds = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
+        rule = list(dict.fromkeys(e.validator_value for e in error.context if e.validator == "type"))
+    kinds: list[str] = rule if isinstance(rule, list) else [rule]
     return " or ".join(WORDS[kind] for kind in kinds)

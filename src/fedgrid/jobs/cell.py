@@ -27,6 +27,7 @@ from fedgrid.grid.identity import digest, modules_of_cell
 from fedgrid.grid.planned import Cell
 from fedgrid.jobs.gpus import acquire_gpu
 from fedgrid.jobs.reporting import ASKED_TO_END, MAXRSS_UNIT, TERMINATED, Report, Status, ending
+from fedgrid.loading import locate
 from fedgrid.settings import Compute
 
 OF_MEMORY = ("out of memory", "allocate memory")
@@ -55,8 +56,8 @@ def train(cell: Cell, out: Path, settings: Compute, saving: Saving, tell: Tell |
 
 def _checked_code(cell: Cell) -> dict[str, str]:
     """The modules that the key covers; UserError where one is other than it was planned."""
-    component = cell.row.component
-    counted = modules_of_cell(component.module, component.file, cell.model.module)
+    _, module, file = locate("methods", cell.row.component.reference)  # in the code that the run keeps, if it does
+    counted = modules_of_cell(module, str(file) if file else None, cell.model.module)
     if digest(counted) != cell.code:
         raise UserError("the code was edited since this cell was planned: run the same command again")
     return counted

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 
@@ -23,6 +24,15 @@ VARIABLE, POLL, PATIENCE = "CUDA_VISIBLE_DEVICES", 0.1, 10.0
 "Seconds between looks for a free slot, and at most for nvidia-smi, which may have to wake the cards one by one."
 GPU, MIG = re.compile(r"GPU \d+: (.*) \(UUID: (GPU-[^)]+)\)"), re.compile(r"\s+MIG .*\(UUID: (MIG-[^)]+)\)")
 NAME, UNSAFE = re.compile(r"[0-9]+|(GPU|MIG)-.+"), re.compile(r"[^\w.-]")
+
+
+class Gpu(NamedTuple):
+    """A GPU as nvidia-smi lists it."""
+
+    model: str
+    name: str
+    instances: list[str]
+    "Names of its MIG instances."
 
 
 def cards(environment: Mapping[str, str] = os.environ) -> list[str]:
@@ -72,32 +82,32 @@ def _by_lock(environment: Mapping[str, str]) -> dict[str, str]:
         return {}
     gpus = _listed(environment)
     if asked is None:
-        return {name: name for _, gpu, instances in gpus for name in instances or [gpu]}
-    counted = gpus and not any(instances for *_, instances in gpus)
-    ordered = len({model for model, *_ in gpus}) == 1 or environment.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
+        return {name: name for gpu in gpus for name in gpu.instances or [gpu.name]}
+    counted = gpus and not any(gpu.instances for gpu in gpus)
+    ordered = len({gpu.model for gpu in gpus}) == 1 or environment.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
     found: dict[str, str] = {}
     for name in asked:
         if not NAME.fullmatch(name) or (counted and name.isdigit() and int(name) >= len(gpus)):
             break
-        start = gpus[int(name)][1] if counted and ordered and name.isdigit() else name
-        same = [uuid for _, gpu, instances in gpus for uuid in (gpu, *instances) if uuid.startswith(start)]
+        start = gpus[int(name)].name if counted and ordered and name.isdigit() else name
+        same = [uuid for gpu in gpus for uuid in (gpu.name, *gpu.instances) if uuid.startswith(start)]
         found.setdefault(same[0] if len(same) == 1 else name, name)
     return found
 
 
-def _listed(environment: Mapping[str, str]) -> list[tuple[str, str, list[str]]]:
-    """Model, name and names of the MIG instances of each GPU; nothing where nvidia-smi does not answer."""
-    asking = {"env": environment, "capture_output": True, "text": True, "check": True, "timeout": PATIENCE}
+def _listed(environment: Mapping[str, str]) -> list[Gpu]:
+    """The GPUs of this machine; none where nvidia-smi does not answer."""
+    command = ["nvidia-smi", "-L"]
     try:
-        lines = subprocess.run(["nvidia-smi", "-L"], **asking).stdout.splitlines()
+        found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=PATIENCE)
     except (OSError, subprocess.SubprocessError):
         return []
-    gpus: list[tuple[str, str, list[str]]] = []
-    for line in lines:
-        if found := GPU.match(line):
-            gpus.append((found[1], found[2], []))
-        elif gpus and (found := MIG.match(line)):
-            gpus[-1][2].append(found[1])
+    gpus: list[Gpu] = []
+    for line in found.stdout.splitlines():
+        if gpu := GPU.match(line):
+            gpus.append(Gpu(gpu[1], gpu[2], []))
+        elif gpus and (instance := MIG.match(line)):
+            gpus[-1].instances.append(instance[1])
     return gpus
 
 

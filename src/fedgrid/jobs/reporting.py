@@ -8,13 +8,17 @@ import socket
 import sys
 import time
 from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from fedgrid.errors import UserError, say
 from fedgrid.files import write_text
+from fedgrid.jobs.note import Note
 
 if TYPE_CHECKING:
+    from tqdm import tqdm
+
     from fedgrid.engine.progress import Progress
 
 TERMINATED = 75
@@ -41,7 +45,8 @@ class Report:
 
     def __init__(self, title: str, rounds: int, stream: TextIO):
         self.title, self.rounds, self.stream = title, rounds, stream
-        self.bar, self.spent = None, 0.0
+        self.bar: tqdm[NoReturn] | None = None
+        self.spent = 0.0
 
     def __enter__(self) -> "Report":
         return self
@@ -67,8 +72,14 @@ class Report:
             from tqdm import tqdm
 
             form = "{desc} {percentage:3.0f}% |{bar}| {n_fmt}/{total_fmt} rounds  {elapsed}<{remaining}  {postfix}"
-            options = {"total": self.rounds, "initial": round_, "bar_format": form, "dynamic_ncols": True}
-            self.bar = tqdm(desc=self.title, file=self.stream, **options)
+            self.bar = tqdm(
+                desc=self.title,
+                file=self.stream,
+                total=self.rounds,
+                initial=round_,
+                bar_format=form,
+                dynamic_ncols=True,
+            )
         if remark:
             self.bar.write(remark, file=self.stream)
         self.bar.set_postfix_str(scores, refresh=False)
@@ -77,24 +88,21 @@ class Report:
 
 
 class Status:
-    """A small file in the store that says how a cell is doing; gone when the cell has its results.
+    """A small file in the store, a `Note` on how a cell is doing; gone when the cell has its results.
 
     The first note has to succeed, for where it cannot be written, results cannot either. Later ones are not worth a
     cell: on a disk that is full they overwrite the file where it lies.
-
-    Holds `state` (running, failed or interrupted), `reason`, `round` and `rounds`, `seconds` of training so far,
-    `memory` (most so far, in MB), `host`, `pid`, `job` (of SLURM, or empty), `began` and `time` (since 1970).
     """
 
     def __init__(self, file: Path, rounds: int):
         self.file, self.written = file, 0.0
-        who = {"pid": os.getpid(), "host": socket.gethostname(), "job": os.environ.get("SLURM_JOB_ID", "")}
-        self.facts: dict[str, Any] = who | {"round": 0, "rounds": rounds, "seconds": 0.0, "began": time.time()}
+        who = Note(host=socket.gethostname(), pid=os.getpid(), job=os.environ.get("SLURM_JOB_ID", ""))
+        self.note = replace(who, rounds=rounds, began=time.time())
 
     def running(self, progress: "Progress | None" = None) -> None:
         """Notes the round, at most once a second."""
         if progress:
-            self.facts |= {"round": progress.rounds, "seconds": sum(progress.seconds.values())}
+            self.note = replace(self.note, round=progress.rounds, seconds=sum(progress.seconds.values()))
         if not self.written:
             self._write("running")
         elif time.monotonic() - self.written >= 1:
@@ -133,5 +141,5 @@ class Status:
 
     def _text(self, state: str, reason: str) -> str:
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS_UNIT / 1e6
-        now = {"state": state, "reason": reason, "memory": memory, "time": time.time()}
-        return json.dumps(self.facts | now).ljust(ROOM)
+        now = replace(self.note, state=state, reason=reason, memory=memory, time=time.time())
+        return json.dumps(asdict(now)).ljust(ROOM)

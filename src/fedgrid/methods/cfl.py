@@ -110,6 +110,8 @@ def two_groups(inner: Tensor) -> Tensor:
     from scipy.cluster.hierarchy import cut_tree, linkage
 
     norms = inner.diagonal().sqrt().clamp(min=1e-12)
-    distance = (1 - inner / torch.outer(norms, norms)).clamp(min=0)[tuple(torch.triu_indices(*inner.shape, 1))]
+    distance = (1 - inner / torch.outer(norms, norms)).clamp(min=0)[
+        tuple(torch.triu_indices(len(inner), len(inner), 1))
+    ]
     group = inner.new_tensor(cut_tree(linkage(distance.cpu().numpy(), "complete"), n_clusters=2)[:, 0])
     return group != group[0]

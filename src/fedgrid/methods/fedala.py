@@ -24,7 +24,7 @@ from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import Identity, State
 from fedgrid.methods.fedavg import FedAvg
 from fedgrid.models.common.norm import is_statistic
-from fedgrid.tree import Tree, leaves, tree_map
+from fedgrid.tree import Nested, Tree, leaves, tree_map
 
 WINDOW = 10
 "Passes whose losses must have settled (authors' code)."
@@ -66,7 +66,7 @@ class FedALA(FedAvg):
         started = torch.zeros_like(fed.ids, dtype=torch.bool)
         return s.update(clients={"theta": theta, "weights": weights, "started": started})
 
-    def learn(self, carried: Tree, batch: Batch, at: LossContext) -> tuple[Tree, Tensor]:
+    def learn(self, carried: Nested, batch: Batch, at: LossContext) -> tuple[Nested, Tensor]:
         """Eq. 5 on one batch."""
         merged = tree_map(lambda t, g, a: t + g * a, at.client.own, at.client.gap, carried["weights"])
         slope, value = torch.func.grad_and_value(lambda up: self.loss(at.server.theta | up, batch, at))(merged)
@@ -79,7 +79,8 @@ class FedALA(FedAvg):
         gap = tree_map(torch.sub, self.upper(received), own)
         differs = torch.stack([(t != 0).flatten(1).any(dim=1) for t in leaves(gap)]).any(dim=0)
         carried = {"weights": s.clients.weights, "last": leaves(gap)[0].new_zeros(fed.size)}
-        active, losses = differs, []
+        active = differs
+        losses: list[Tensor] = []
         while active.any() and len(losses) < self.max_passes:
             carried = self.one_pass(fed, s, active, carried, {"own": own, "gap": gap})
             losses.append(carried["last"])
@@ -88,7 +89,7 @@ class FedALA(FedAvg):
         up = tree_map(lambda t, g, a: t + g * a, own, gap, carried["weights"])
         return received | up, {"weights": carried["weights"], "started": s.clients.started | differs}
 
-    def one_pass(self, fed: Federation, s: State, active: Tensor, carried: Tree, context: Tree) -> Tree:
+    def one_pass(self, fed: Federation, s: State, active: Tensor, carried: Nested, context: Nested) -> Nested:
         """Eq. 5 on all chosen batches of the `active` clients; the others stay as they are."""
         of_active = [tree_map(lambda t: t[active], tree) for tree in (carried, context)]
         share, where = self.rand_percent / 100, active.nonzero().squeeze(1)

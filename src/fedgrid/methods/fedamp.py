@@ -15,6 +15,8 @@ defaults make the pull's weight λ/α equal to 1 and keep ξ_ii ≥ 0 for 20 cli
 pFedGraph's and FedSaC's codes run it: others share 1 − ξ_self by the softmax of s·cos(θ_i − θ⁰, θ_j − θ⁰).
 """
 
+from functools import reduce
+
 import torch
 from torch import Tensor
 
@@ -77,7 +79,7 @@ class FedAMP(Method):
         """α·A′(‖θ_i − θ_j‖²) [n, N], from differences, since models may lie close together."""
         flat = [t.flatten(1).double() for t in leaves(models)]
         exact = "donot_use_mm_for_euclid_dist"
-        squared = sum(torch.cdist(t[fed.ids], t, compute_mode=exact).square() for t in flat)
+        squared = reduce(torch.add, [torch.cdist(t[fed.ids], t, compute_mode=exact).square() for t in flat])
         return self.alpha * torch.exp(-squared / self.sigma) / self.sigma
 
     def by_cosine(self, fed: Federation, models: Tree) -> Tensor:

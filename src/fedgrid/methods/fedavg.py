@@ -7,6 +7,8 @@ Data, AISTATS 2017, Algorithm 1.
     p_i   fed.weights, n_i / Σ n_j over the participants
 """
 
+from typing import ClassVar
+
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import Identity, Method, State
 from fedgrid.tree import Tree
@@ -18,7 +20,7 @@ class FedAvg(Method):
     cite = "mcmahan2017"
     score = "global"
     shares = "θ"
-    identities = (Identity("local", clients=1),)
+    identities: ClassVar[tuple[Identity, ...]] = (Identity("local", clients=1),)
 
     def setup(self, fed: Federation) -> State:
         return State().update(server={"theta": fed.initial()})
@@ -27,5 +29,5 @@ class FedAvg(Method):
         local = fed.train(fed.broadcast(s.server.theta), self.loss, server=s.server)
         return s.update(server={"theta": fed.average(fed.upload(local.theta))}, trained=local.theta)
 
-    def global_model(self, s: State) -> Tree:
+    def global_model(self, s: State) -> Tree | None:
         return s.server.theta

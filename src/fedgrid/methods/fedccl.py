@@ -96,6 +96,7 @@ class FedCCL(FedAvg):
         if self.global_:
             fed.broadcast(s.server.prototypes, s.server.known)
         after = super().round(fed, s)
+        assert after.trained is not None
         vectors, held = self.signals(fed, after.trained)
         fed.upload(vectors, held)
         fresh = listed(vectors.transpose(0, 1).flatten(1, 2), held.transpose(0, 1).flatten(1, 2))

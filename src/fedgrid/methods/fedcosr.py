@@ -17,11 +17,13 @@ training. "Clip into [0, 1]" (line 22) is read as the range of τ; clamping ever
 measured, so that blending works as before. N = 1 is Local with contrast.
 """
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
 from fedgrid.components import hp
-from fedgrid.engine.context import Batch, LossContext
+from fedgrid.engine.context import Batch, LossContext, Objective
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.losses import cross_entropy
 from fedgrid.engine.method import Identity, Method, State
@@ -40,7 +42,7 @@ class FedCoSR(Method):
     shares = "φ and class means"
     down = "|φ| + C·k"
     up = "|φ| + |C_i|·k"
-    identities = (
+    identities: ClassVar[tuple[Identity, ...]] = (
         Identity("fedper", OVERWRITE),
         Identity("fedper", {"local_aggregation": False, "alpha": 0.0}),
         Identity("fedavg", OVERWRITE | {"separate": False}),
@@ -77,7 +79,7 @@ class FedCoSR(Method):
 
     def round(self, fed: Federation, s: State) -> State:
         fed.broadcast(s.server.prototypes, s.server.known)  # line 13
-        local = fed.train(self.personal(fed, s), self.loss, server=s.server)  # lines 17–22
+        local = fed.train(self.personal(fed, s), self.objective, server=s.server)  # lines 17–22
         theta = self.clipped(local.theta) if self.clip_params else local.theta
         arrived = self.arrived(fed)
         heard, sent = fed.subset(arrived), tree_map(lambda t: t[arrived], theta)
@@ -120,10 +122,11 @@ class FedCoSR(Method):
         total, samples = contrast(z, batch.y, at.server.prototypes, at.server.known, self.temperature)
         return AttrDict(total=total, samples=samples)
 
-    def loss(self, theta: Tree, batch: Batch, at: LossContext) -> tuple[Tensor, dict[str, tuple[Tensor, Tensor]]]:
+    def objective(self, theta: Tree, batch: Batch, at: LossContext) -> Objective:
+        """The loss of Eq. 14 and, beside it, what L_Reg is the mean of."""
         z = at.model.features(theta, batch.x)
         total, samples = contrast(z, batch.y, at.server.prototypes, at.server.known, self.temperature)
         weight = self.alpha if self.contrast else 0.0
-        # Eq. 14, with means over the batch in place of expectations
+        # means over the batch in place of expectations
         objective = cross_entropy(at.model.head(theta, z), batch.y) + weight * total / samples.clamp(min=1)
         return objective, {"contrast": (total, samples)}

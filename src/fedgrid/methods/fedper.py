@@ -6,6 +6,8 @@ Arivazhagan, Aggarwal, Singh & Choudhary, Federated Learning with Personalizatio
     π_i   in s.clients.theta, which holds all of θ_i
 """
 
+from typing import ClassVar
+
 from fedgrid.components import hp
 from fedgrid.engine.executor import Trained
 from fedgrid.engine.federation import Federation
@@ -20,7 +22,7 @@ class FedPer(Method):
     cite = "arivazhagan2019fedper"
     shares = "φ"
     down = up = "|φ|"
-    identities = (
+    identities: ClassVar[tuple[Identity, ...]] = (
         Identity("fedavg", {"keep": "nothing"}),
         Identity("local", {"keep": "all"}),
         Identity("local", clients=1),
@@ -42,7 +44,7 @@ class FedPer(Method):
         average = fed.average(fed.upload(self.shared(local.theta)))
         return s.update(server={"theta": average}, clients={"theta": local.theta}, trained=local.theta)
 
-    def trained(self, fed: Federation, theta: Tree) -> Trained:
+    def trained(self, fed: Federation, theta: Tree) -> Trained[Tree]:
         """Local training, which starts from what was received and one's own."""
         return fed.train(theta, self.loss)
 

@@ -31,7 +31,7 @@ class FedRep(FedPer):
     head_lr: float | None = hp(None, above=0)
     "Learning rate of the head; none means the study's."
 
-    def trained(self, fed: Federation, theta: Tree) -> Trained:
+    def trained(self, fed: Federation, theta: Tree) -> Trained[Tree]:
         head = fed.optimizer if self.head_lr is None else fed.optimizer.but(lr=self.head_lr)
         fitted = fed.train(theta, self.loss, epochs=self.head_epochs, optimizer=head, part="head", stream="head")
         return fed.train(fitted.theta, self.loss, epochs=self.body_epochs, part="extractor")

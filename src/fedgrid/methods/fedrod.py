@@ -91,4 +91,5 @@ class FedRoD(FedAvg):
         return fed.replicate(s.server.theta) | s.clients.private
 
     def predict(self, theta: Tree, x: Tensor, at: LossContext) -> Tensor:
-        return sum(self.logits(theta, x, at))
+        generic, private = self.logits(theta, x, at)
+        return generic + private

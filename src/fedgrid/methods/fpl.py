@@ -64,6 +64,7 @@ class FPL(FedAvg):
             return super().round(fed, s)
         fed.broadcast(s.server.vectors, s.server.held)
         after = super().round(fed, s)
+        assert after.trained is not None
         present = fed.counts > 0
         means = fed.upload(local_means(fed, after.trained), present)
         fresh = [clustered(points) for points in listed(means.transpose(0, 1), present.T)]

@@ -21,7 +21,7 @@ from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import Identity, State
 from fedgrid.methods.fedavg import FedAvg
-from fedgrid.tree import Tree, tree_map
+from fedgrid.tree import Nested, Tree, tree_map
 
 FULL = {"batch_size": 99, "lr": 0.05}
 
@@ -56,7 +56,7 @@ class PerFedAvg(FedAvg):
         given = {"alpha": self.alpha, "beta": self.beta}
         return {name: fed.optimizer.lr if rate is None else rate for name, rate in given.items()}
 
-    def meta_step(self, s: Tree, batch: Batch, at: LossContext) -> tuple[Tree, Tensor]:
+    def meta_step(self, s: Nested, batch: Batch, at: LossContext) -> tuple[Nested, Tensor]:
         theta, phase, alpha, beta = s["theta"], s["phase"], at.server.alpha, at.server.beta
         ahead, value = self.slope(s["ahead"], batch, at)
         if self.version == "fo":

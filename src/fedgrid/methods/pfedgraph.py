@@ -19,6 +19,8 @@ batches, a setting of the study (`local_steps`). The codes score the best of all
 after local training; here it is the model after local training, the paper's output.
 """
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
@@ -40,9 +42,9 @@ class PFedGraph(Method):
     cite = "ye2023pfedgraph"
     score = "trained"
     shares = "θ"
-    matrices = ("graph", "similarity")
+    matrices: ClassVar[tuple[str, ...]] = ("graph", "similarity")
     "What the server keeps of each two clients [N, N]; 0 where they have not met."
-    identities = (
+    identities: ClassVar[tuple[Identity, ...]] = (
         Identity("local", ALONE | {"alpha": 1e-9}),
         Identity("fedavg", {"lam": 0.0, "alpha": 1e15}, exact=False),
         Identity("local", clients=1, given={"lam": 0.0}),
@@ -74,8 +76,8 @@ class PFedGraph(Method):
         """What is trained of θ (or of a stack), of some layers."""
         weights = [name for name, t in fed.initial().items() if name.endswith("weight") and t.dim() == 2]
         linear = tuple(name.removesuffix("weight") for name in weights)
-        starts = {"all": "", "linear": linear, "head": "head."}[layers]
-        return {k: t for k, t in theta.items() if k.startswith(starts) and k not in fed.model.statistics}
+        starts: dict[str, str | tuple[str, ...]] = {"all": "", "linear": linear, "head": "head."}
+        return {k: t for k, t in theta.items() if k.startswith(starts[layers]) and k not in fed.model.statistics}
 
     def loss(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
         value = super().loss(theta, batch, at)

@@ -108,7 +108,7 @@ class PFedHN(Method):
         phi, speed = tree_map(torch.clone, phi), tree_map(torch.clone, speed)
         steps = order.unsqueeze(1 if self.server_step == "sequential" else 0)
         for rows in steps:
-            _, pull = torch.func.vjp(lambda phi, ids=ids[rows]: self.generate(phi, ids, delta), phi)
+            pull = torch.func.vjp(lambda phi, ids=ids[rows]: self.generate(phi, ids, delta), phi)[1]
             self.descend(phi, speed, pull({name: t[rows] / len(rows) for name, t in delta.items()})[0], 1 / len(steps))
         return phi, speed
 

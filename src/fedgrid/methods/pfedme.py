@@ -55,7 +55,7 @@ class PFedMe(FedAvg):
         s = super().setup(fed)
         return s.update(clients={"personal": fed.replicate(s.server.theta)})
 
-    def step(self, both: Tree, batch: Batch, at: LossContext) -> tuple[Tree, Tensor]:
+    def step(self, both: dict[str, Tree], batch: Batch, at: LossContext) -> tuple[dict[str, Tree], Tensor]:
         w = both["local"]
         own, value = both["personal"] if self.warm else w, torch.zeros(())
 

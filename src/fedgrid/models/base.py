@@ -158,7 +158,7 @@ class Network:
         return other
 
 
-def _operations(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> int:
+def _operations(layer: nn.Linear | nn.Conv1d | nn.Conv2d, inputs: tuple[Tensor, ...], output: Tensor) -> int:
     return 2 * output.numel() * layer.weight[0].numel()
 
 

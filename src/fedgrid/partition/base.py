@@ -148,8 +148,7 @@ class SampledPartition(Partition):
         if self.test != "own":
             shared = np.arange(pool.train, len(pool.labels))
             rows.append((np.full(len(shared), EVERYONE), shared, np.full(len(shared), SPLITS.index("test"))))
-        client, index, split = (np.concatenate(column) for column in zip(*rows, strict=True))
-        return _table(pool, client, index, split)
+        return _table(pool, *(np.concatenate(column) for column in zip(*rows, strict=True)))
 
     def _client(self, client: int, index: np.ndarray, random: np.random.Generator) -> tuple[np.ndarray, ...]:
         """(client, index, split) [n_i] of one client's images."""

@@ -19,7 +19,7 @@ class Domains(SampledPartition):
     source = "Qiao et al., FedCCL, Sec. 5.1, Tables 1–3; the sizes are not stated there"
     named = ("beta", "clients")
 
-    clients: int | None = hp(None, low=1)
+    clients: int | None = hp(None, low=1)  # type: ignore[assignment]  # others need a number
     "Number of clients, N: a multiple of the number of domains; one a domain where no number is given."
     beta: float | None = hp(None, above=0)
     "Concentration β of the imbalanced setting (0.5 in FedCCL); balanced where no number is given."

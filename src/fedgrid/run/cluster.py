@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,7 +42,7 @@ def jobs() -> list[Job]:
     return [Job(*line.split("|")) for line in lines if line.count("|") == 2]
 
 
-def end_leftovers(keys: Collection[str]) -> None:
+def end_leftovers(keys: Set[str]) -> None:
     """Cancels jobs that an earlier, killed run of this folder left in the queue, for any cell or pack of `keys`.
 
     One that still waited would delete, and compute again, what the new run has finished. They are waited for.
@@ -58,7 +58,7 @@ def end_leftovers(keys: Collection[str]) -> None:
         time.sleep(0.5)
 
 
-def _left(keys: Collection[str]) -> list[Job]:
+def _left(keys: Set[str]) -> list[Job]:
     here = str(Path.cwd())
     return [j for j in jobs() if j.folder == here and not keys.isdisjoint(re.findall("[0-9a-f]{16}", j.comment))]
 

@@ -32,8 +32,10 @@ def invocation(config: Any, configfiles: Sequence[Path], tree: str, submits: boo
     """
     try:
         if PLAN in os.environ:
-            return Invocation(plan.read(Path(os.environ[PLAN])), Path(tree), submits)
-        return Invocation(planned(config, configfiles, submits), Path(tree), submits)
+            file = Path(os.environ[PLAN])
+            return Invocation(plan.read(file), file, Path(tree), submits)
+        found = planned(config, configfiles, submits)
+        return Invocation(found, found.file, Path(tree), submits)
     except (UserError, OSError) as error:
         sys.exit(complain(error))
 
@@ -53,18 +55,14 @@ def planned(config: Any, configfiles: Sequence[Path], submits: bool) -> plan.Pla
 class Invocation:
     """A plan, and what Snakemake's rules ask about it.
 
-    `tree` is the folder of the Snakefile. `submits` says whether jobs go to a cluster's scheduler.
+    `file` is where the plan is kept, once the run has begun, for its jobs. `tree` is the folder of the Snakefile.
+    `submits` says whether jobs go to a cluster's scheduler.
     """
 
-    def __init__(self, plan: plan.Plan, tree: Path, submits: bool):
-        self.plan, self.study, self.submits = plan, plan.study, submits
+    def __init__(self, plan: plan.Plan, file: Path, tree: Path, submits: bool):
+        self.plan, self.file, self.study, self.submits = plan, file, plan.study, submits
         self.compute = self.study.compute
         self.tree, self.lock, self.worker = tree, StoreLock(self.study.store), warm.Worker()
-
-    @cached_property
-    def file(self) -> Path:
-        """The plan's file, which every job is given."""
-        return self.plan.file
 
     @cached_property
     def manifest(self) -> Path:
@@ -118,7 +116,7 @@ class Invocation:
             self.pin.keep()
             if self.submits:
                 cluster.end_leftovers({*self.study.by_key, *self.plan.packs})
-            os.environ[PLAN] = str(self.plan.write().resolve())
+            os.environ[PLAN] = str(self.plan.write(self.file).resolve())
         except (UserError, OSError) as error:
             sys.exit(complain(error))
         waiting = [cell for cell in self.study.by_key.values() if not cell.done]

@@ -9,8 +9,9 @@ import json
 import os
 import socket
 import time
+from dataclasses import asdict, dataclass
+from io import FileIO
 from pathlib import Path
-from typing import Any
 
 from fedgrid.errors import UserError, reason
 
@@ -18,27 +19,36 @@ WAITS = 10
 "Tenths of a second for which the lock is tried: who asks `holder` has it for a moment."
 
 
+@dataclass(frozen=True)
+class Holder:
+    """The run that has the lock; `began` is in seconds since 1970."""
+
+    host: str
+    pid: int
+    began: float
+
+
 class StoreLock:
     """A lock that the operating system takes back when its holder ends, however it ends."""
 
     def __init__(self, store: Path):
         self.file = store / ".lock"
-        self.handle = None
+        self.handle: FileIO | None = None
 
     def acquire(self) -> None:
         """Takes the lock and notes who has it; UserError where another run holds it."""
-        who = {"host": socket.gethostname(), "pid": os.getpid(), "began": time.time()}
+        who = Holder(socket.gethostname(), os.getpid(), time.time())
         try:
-            self.handle = open(self.file, "ab", buffering=0)  # noqa: SIM115  held open until the process ends
-            self._wait()
-            self.handle.truncate(0)
-            self.handle.write(json.dumps(who).encode())
+            self.handle = handle = open(self.file, "ab", buffering=0)  # noqa: SIM115  held open until the process ends
+            self._wait(handle)
+            handle.truncate(0)
+            handle.write(json.dumps(asdict(who)).encode())
         except OSError as error:
             raise UserError(f"results: cannot write in {self.file.parent} ({reason(error)})") from error
 
-    def _wait(self) -> None:
+    def _wait(self, handle: FileIO) -> None:
         for _ in range(WAITS):
-            if self._taken():
+            if _taken(handle):
                 return
             time.sleep(0.1)
         raise UserError(f"another run is at work on {self.file.parent}: wait for it or end it")
@@ -48,21 +58,23 @@ class StoreLock:
         if self.handle:
             self.handle.close()
 
-    def _taken(self) -> bool:
-        try:
-            fcntl.flock(self.handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
-    def holder(self) -> dict[str, Any] | None:
-        """Who holds the lock: host, pid and `began`, in seconds since 1970; None where nobody does."""
+    def holder(self) -> Holder | None:
+        """Who holds the lock; None where nobody does."""
         try:
             with open(self.file) as file:
                 try:
                     fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 except BlockingIOError:
-                    return json.loads(file.read() or "{}") or None
+                    noted = file.read()
+                    return Holder(**json.loads(noted)) if noted else None
         except FileNotFoundError:
             pass
         return None
+
+
+def _taken(handle: FileIO) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,22 +1,19 @@
 """How every cell of a study is doing: by its results, by what its process notes, and by whether that still lives."""
 
 import functools
-import json
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from statistics import mean
-from typing import Any
 
 from fedgrid.grid.estimates import cost, facts
 from fedgrid.grid.planned import Cell, Study
+from fedgrid.jobs.note import Note
 from fedgrid.run import cluster
-from fedgrid.run.lock import StoreLock
+from fedgrid.run.lock import Holder, StoreLock
 
 MARKS = {"done": "✓", "diverged": "!", "running": "▶", "queued": "○", "failed": "✗", "missing": "·"}
-UNNOTED = {"job": "", "memory": 0.0}
-"What notes of earlier releases lack."
 
 
 @dataclass(frozen=True)
@@ -38,32 +35,31 @@ def read(study: Study) -> dict[str, State]:
     return {key: _state(cell, run, in_queue) for key, cell in study.by_key.items()}
 
 
-def _state(cell: Cell, run: Mapping[str, Any] | None, in_queue: Any) -> State:
+def _state(cell: Cell, run: Holder | None, in_queue: Callable[[], Set[str]]) -> State:
     if cell.done:
         head = facts(cell.file)
         if head is None:
             return State("failed", f"{cell.file} is damaged: delete it, the next run trains the cell again")
         return State("done") if head["status"] == "ok" else State(head["status"], head["reason"])
     try:
-        noted = UNNOTED | json.loads(cell.status.read_text(encoding="utf-8"))
+        noted = Note.read(cell.status)
     except FileNotFoundError:
         return State("queued" if run else "missing")
     except ValueError:  # its process was killed while it wrote on a full disk
         return State("failed", f"{cell.status} is damaged; the next run continues the cell")
-    if noted["state"] == "running" and _lives(noted, in_queue):
-        rounds = f"round {noted['round']} of {noted['rounds']}"
-        return State("running", rounds, noted["round"] / max(1, noted["rounds"]))
-    if run and noted["time"] < run["began"]:
+    if noted.state == "running" and _lives(noted, in_queue):
+        return State("running", f"round {noted.round} of {noted.rounds}", noted.round / max(1, noted.rounds))
+    if run and noted.time < run.began:
         return State("queued")
     return State("failed", _why(noted))
 
 
-def _lives(noted: Mapping[str, Any], in_queue: Any) -> bool:
+def _lives(noted: Note, in_queue: Callable[[], Set[str]]) -> bool:
     """Whether the process still runs; one on another machine, of no SLURM job, is believed to."""
-    if noted["host"] != socket.gethostname():
-        return not noted["job"] or noted["job"] in in_queue()
+    if noted.host != socket.gethostname():
+        return not noted.job or noted.job in in_queue()
     try:
-        os.kill(noted["pid"], 0)
+        os.kill(noted.pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:  # it lives, and belongs to somebody else
@@ -71,16 +67,16 @@ def _lives(noted: Mapping[str, Any], in_queue: Any) -> bool:
     return True
 
 
-def _why(noted: Mapping[str, Any]) -> str:
+def _why(noted: Note) -> str:
     """Why a cell has no results: as its process noted, or, of one that was killed, as far as anybody knows."""
-    if noted["state"] == "failed":
-        return noted["reason"]
-    where = f"in round {noted['round']} of {noted['rounds']}"
-    if noted["state"] == "interrupted":
-        return f"{noted['reason'] or 'was asked to end (SIGTERM)'} {where}; the next run continues it"
-    if noted["job"] and (known := cluster.reason(noted["job"])):
+    if noted.state == "failed":
+        return noted.reason
+    where = f"in round {noted.round} of {noted.rounds}"
+    if noted.state == "interrupted":
+        return f"{noted.reason or 'was asked to end (SIGTERM)'} {where}; the next run continues it"
+    if noted.job and (known := cluster.reason(noted.job)):
         return f"{known} {where}; the next run continues it"
-    held = f"it held {noted['memory']:.0f} MB"
+    held = f"it held {noted.memory:.0f} MB"
     return f"was killed {where}, by the system for lack of memory or by hand ({held}); the next run continues it"
 
 

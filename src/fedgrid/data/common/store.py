@@ -73,8 +73,8 @@ def checksum_of(parts: Mapping[str, Images]) -> str:
     for part in PARTS:
         total.update(np.ascontiguousarray(parts[part].pixels).tobytes())
         total.update(parts[part].labels.astype("<i8").tobytes())
-        if parts[part].domains is not None:
-            total.update(parts[part].domains.astype("<i8").tobytes())
+        if (domains := parts[part].domains) is not None:
+            total.update(domains.astype("<i8").tobytes())
     return total.hexdigest()
 
 

@@ -13,6 +13,7 @@ import time
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
+from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -27,7 +28,7 @@ TRANSIENT = (408, 425, 429)
 "Refusals (4xx) that a later attempt may overcome."
 
 
-SAFELY = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # Python 3.11.4 and later
+SAFELY: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # Python 3.11.4 and later
 
 
 class _Failed(Exception):

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -51,8 +52,8 @@ def read(folder: Path, original: Published) -> RawDataset:
     facts, counts = _facts(folder)
     domains = _domains(folder, original, facts)
     parts = {part: _images(file, facts, domains) for part, file in _files(folder).items()}
-    nothing = Images(**{name: None if rows is None else rows[:0] for name, rows in vars(parts["train"]).items()})
-    parts = dict.fromkeys(PARTS, nothing) | parts
+    empty: dict[str, Any] = {name: None if rows is None else rows[:0] for name, rows in vars(parts["train"]).items()}
+    parts = dict.fromkeys(PARTS, Images(**empty)) | parts
     return RawDataset(parts, facts.classes, domains, _note(original, facts, counts))
 
 
@@ -95,8 +96,9 @@ def _parsed(file: Path, schema: pa.Schema) -> _Facts:
         raise UserError(f"{file}: the column image holds {kind}, expected binary")
     if facts["encoding"] not in ENCODINGS:
         raise UserError(f"{file}: images are encoded as '{facts['encoding']}', not as {', '.join(ENCODINGS)}")
-    shape = tuple(int(facts[side]) for side in ("height", "width", "channels"))
-    if shape[2] not in pictures.MODES or min(shape) < 1:
+    height, width, channels = (int(facts[side]) for side in ("height", "width", "channels"))
+    shape = height, width, channels
+    if channels not in pictures.MODES or min(shape) < 1:
         raise UserError(f"{file}: images have the shape {shape}, expected height, width, and 1 or 3 channels")
     classes = tuple(map(str, json.loads(facts["classes"])))
     extras = tuple(name for name in ("domain", "caption") if name in schema.names)

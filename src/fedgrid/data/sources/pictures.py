@@ -3,10 +3,14 @@
 from collections.abc import Iterable
 from io import BytesIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fedgrid.errors import UserError
+
+if TYPE_CHECKING:
+    import PIL.Image
 
 MODES = {1: "L", 3: "RGB"}
 "Pillow's name of a picture with so many channels."
@@ -56,7 +60,7 @@ def resized(pixels: np.ndarray, side: int) -> np.ndarray:
     return result
 
 
-def _decoded(picture: bytes | Path, mode: str, name: str):
+def _decoded(picture: bytes | Path, mode: str, name: str) -> "PIL.Image.Image":
     from PIL import Image
 
     try:
@@ -68,7 +72,7 @@ def _decoded(picture: bytes | Path, mode: str, name: str):
         raise UserError(f"{name}: not a whole picture ({error})") from error
 
 
-def _resized(image, side: int):
+def _resized(image: "PIL.Image.Image", side: int) -> "PIL.Image.Image":
     from PIL import Image
 
     return image if image.size == (side, side) else image.resize((side, side), Image.Resampling.BILINEAR)

@@ -19,7 +19,7 @@ VARIABLE = "FEDGRID_WARM_SOCKET"
 class Worker:
     """The server of one run of the workflow; jobs find it by an environment variable."""
 
-    process: subprocess.Popen | None = None
+    process: subprocess.Popen[bytes] | None = None
 
     def start(self, wait: bool = False) -> None:
         """Starts the server; jobs that come before it listens are plain processes, unless it is waited for."""

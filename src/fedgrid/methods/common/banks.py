@@ -56,7 +56,7 @@ def clustered(points: Tensor, **how: bool) -> Tensor:
     return points.new_tensor(cluster_means(points.cpu().numpy(), grouped(points, **how).cpu().numpy()))
 
 
-def vectors_of(bank: Sequence[Tensor], clusters: Callable[[Tensor], Tensor]) -> dict[str, Tensor]:
+def vectors_of(bank: list[Tensor], clusters: Callable[[Tensor], Tensor]) -> dict[str, Tensor]:
     """A bank [m, k] as `Method.clusters` gives it: of each vector its class and the number of its cluster there."""
     labels = torch.cat([torch.full_like(points[:, 0], c, dtype=torch.long) for c, points in enumerate(bank)])
     return {"label": labels, "cluster": torch.cat([clusters(points) for points in bank]), "vector": torch.cat(bank)}

@@ -41,7 +41,8 @@ def partitions(
     points = np.asarray(points, dtype=np.float64)
     if len(points) < SMALLEST:
         return [np.zeros(len(points), dtype=np.int32)]
-    found, centres, reach = [], points, None
+    found: list[np.ndarray] = []
+    centres, reach = points, None
     while True:
         links = _links(centres)
         if early_exit:

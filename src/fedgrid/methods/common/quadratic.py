@@ -42,4 +42,5 @@ def _by_cvxpy(matrix: np.ndarray) -> np.ndarray:
 
     w = cvxpy.Variable(len(matrix), nonneg=True)
     cvxpy.Problem(cvxpy.Minimize(cvxpy.quad_form(w, cvxpy.psd_wrap(matrix))), [cvxpy.sum(w) == 1]).solve()
+    assert w.value is not None  # a convex function has a minimum on the simplex
     return np.clip(w.value, 0, None)

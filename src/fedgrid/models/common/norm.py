@@ -20,6 +20,9 @@ class BatchNorm(nn.Module):
     A batch with one value a channel has no variance and is normalised by θ's statistics too.
     """
 
+    running_mean: Tensor
+    running_var: Tensor
+
     def __init__(self, width: int):
         super().__init__()
         self.weight, self.bias = nn.Parameter(torch.empty(width)), nn.Parameter(torch.empty(width))
@@ -36,7 +39,12 @@ class BatchNorm(nn.Module):
 
 def norm(kind: str, width: int) -> list[nn.Module]:
     """The layer (or none) that normalises `width` channels."""
-    return {"none": [], "batch": [BatchNorm(width)], "group": [nn.GroupNorm(math.gcd(8, width), width)]}[kind]
+    kinds: dict[str, list[nn.Module]] = {
+        "none": [],
+        "batch": [BatchNorm(width)],
+        "group": [nn.GroupNorm(math.gcd(8, width), width)],
+    }
+    return kinds[kind]
 
 
 def is_statistic(name: str) -> bool:
@@ -49,10 +57,10 @@ def named_layers(module: nn.Module, part: str) -> dict[str, BatchNorm]:
     return {f"{part}.{name}": layer for name, layer in module.named_modules() if isinstance(layer, BatchNorm)}
 
 
-def noting(name: str, found: dict[str, Tensor]) -> Callable[[nn.Module, tuple[Tensor, ...]], None]:
+def noting(name: str, found: dict[str, Tensor]) -> Callable[[BatchNorm, tuple[Tensor, ...]], None]:
     """A hook that puts the first two moments of what a layer sees into `found`."""
 
-    def hook(layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+    def hook(layer: BatchNorm, inputs: tuple[Tensor, ...]) -> None:
         values = inputs[0].type_as(layer.running_mean).transpose(0, 1).flatten(1)  # bfloat16 would cancel
         found[f"{name}.running_mean"] = values.mean(dim=1)
         found[f"{name}.running_var"] = values.square().mean(dim=1)

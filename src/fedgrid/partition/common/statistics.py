@@ -58,7 +58,8 @@ def class_counts(table: pa.Table, clients: int, classes: int) -> tuple[np.ndarra
     client, label = numbers(table["client"]), numbers(table["label"])
     training = _training(table)
     test = ~training & (client != EVERYONE)
-    return tuple(_tally(clients, client[chosen], classes, label[chosen]) for chosen in (training, test))
+    both = [_tally(clients, client[chosen], classes, label[chosen]) for chosen in (training, test)]
+    return both[0], both[1]
 
 
 def _training(table: pa.Table) -> np.ndarray:

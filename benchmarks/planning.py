@@ -1,0 +1,104 @@
+"""How long planning takes: 3,000 cells, looks at them, the lock, images dealt out. The end of ``make bench``.
+
+Prints one line for each. Nothing is trained: results are made up, which only the time of planning is measured with.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import yaml
+from checkout import Checkout
+
+from fedgrid.data.common.store import Labels
+from fedgrid.files import write_table
+from fedgrid.grid.planned import Cell
+from fedgrid.grid.study import resolved
+from fedgrid.grid.validation import checked
+from fedgrid.loading import load, names
+from fedgrid.run.lock import StoreLock
+
+METRICS = ("accuracy_global", "accuracy_personal", "accuracy_trained")
+STUDY = {
+    "name": "large",
+    "data": "digits",
+    "heterogeneity": [{"partition": "dirichlet", "beta": beta / 10, "clients": 4} for beta in range(1, 16)],
+    "seeds": list(range(10)),
+    "methods": {f"ditto {i}": {"method": "ditto", "lam": i / 10} for i in range(20)},
+    "training": {"rounds": 1},
+}
+IMAGES, CLIENTS = 100_000, 1_000
+REPEATS = 3
+
+
+def main() -> None:
+    """Measures everything, in a folder of its own."""
+    folder = Path(tempfile.mkdtemp(prefix="planning-"))
+    checkout = Checkout(folder / "tree", yaml.safe_dump(STUDY))
+    os.chdir(checkout.path)
+    checkout.snakemake("--dry-run")  # describes the methods, which imports torch once
+    told("dry run, 3,000 cells to train", lambda: checkout.snakemake("--dry-run"))
+    cells = resolved(checked(STUDY)).cells
+    for cell in cells:
+        train_without_training(cell)
+    checkout.snakemake()
+    told("dry run, 3,000 cells done", lambda: checkout.snakemake("--dry-run"))
+    told("run with nothing to do", checkout.snakemake)
+    told("fedgrid status, all done", lambda: status(checkout))
+    for cell in cells[::2]:
+        cell.file.unlink()
+        cell.status.parent.mkdir(parents=True, exist_ok=True)
+        cell.status.write_text(json.dumps({"state": "failed", "reason": "enough", "time": 0.0, "round": 0}))
+    told("fedgrid status, half failed", lambda: status(checkout))
+    lock = StoreLock(cells[0].store)
+    lock.acquire()
+    told("who holds the lock", StoreLock(cells[0].store).holder)
+    lock.release()
+    deal_out()
+
+
+def deal_out() -> None:
+    """Every kind of partition that needs no domains."""
+    labels = np.random.default_rng(0).integers(0, 10, IMAGES)
+    pool = Labels(labels, IMAGES, 10)
+    for kind in sorted(set(names("partition")) - {"file", "domains"}):
+        partition = load("partition", kind)(clients=CLIENTS)
+        told(f"{kind}, {IMAGES:,} images to {CLIENTS:,} clients", lambda partition=partition: partition.split(pool, 0))
+
+
+def status(checkout: Checkout) -> None:
+    command = [sys.executable, "-m", "fedgrid.cli.main", "status"]
+    subprocess.run(command, cwd=checkout.path, env=checkout.environment, check=True, capture_output=True)
+
+
+def told(what: str, work: Callable[[], object]) -> None:
+    """Says how long it takes: the median, and the range."""
+    found = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        work()
+        found.append(time.perf_counter() - start)
+    print(f"{what}: {statistics.median(found):.2f} s ({min(found):.2f} to {max(found):.2f})", flush=True)
+
+
+def train_without_training(cell: Cell) -> None:
+    """A result file with the right key and made-up numbers."""
+    rows = [(r, c, m, ((hash(cell.key) + c) % 100) / 100) for r in (0, 1) for c in range(4) for m in METRICS]
+    columns = dict(zip(("round", "client", "metric", "value"), zip(*rows, strict=True), strict=True))
+    types = {"round": pa.int32(), "client": pa.int32(), "metric": pa.string(), "value": pa.float64()}
+    table = pa.table({name: pa.array(columns[name], kind) for name, kind in types.items()})
+    costs = {"seconds": {"train": 0.0, "evaluate": 0.0, "total": 0.0}, "peak_memory_bytes": 0}
+    facts = {"status": "ok", "reason": "", "score": "personal", "rounds": 1, "versions": {}, "hardware": {}}
+    write_table(cell.file, table, facts | {"key": cell.key, "spec": cell.spec, "costs": costs})
+
+
+if __name__ == "__main__":
+    main()

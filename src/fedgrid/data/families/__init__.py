@@ -1,0 +1,1 @@
+"""Data sets of which several come the same way."""

@@ -1,0 +1,111 @@
+"""``fedgrid explain``: what the key of a cell is made of."""
+
+import shutil
+
+import pyarrow.parquet as pq
+import pytest
+from studies import FOUR_CELLS, prepared, study_of
+
+from fedgrid.cli.main import main
+from fedgrid.files import read_metadata, write_table
+from fedgrid.grid.identity import NOT_COUNTED
+
+PROX = FOUR_CELLS.replace("[local, fedavg]", "{fedprox: {mu: 0.5}, local: }")
+RUN = ["--beta", "0.5", "--clients", "4", "--rounds", "2", "--model-set", "hidden=16", "--model-set", "features=8"]
+STUDY = ("--configfile", "study.yaml")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A folder in which the first cell of the study was trained."""
+    folder = tmp_path_factory.mktemp("trained")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert main(["run", "fedprox", "--set", "mu=0.5", *RUN]) == 0
+    return folder
+
+
+@pytest.fixture
+def study(folder):
+    (folder / "study.yaml").write_text(PROX)
+    return study_of(PROX)
+
+
+@pytest.fixture
+def cell(study, folder, trained):
+    """The first cell, which is trained."""
+    shutil.copytree(trained / "results", folder / "results")
+    return study.cells[0]
+
+
+def values(text):
+    """What is said, by the word at the beginning of the line; of more lines, the first one's."""
+    lines = [line.split(maxsplit=1) for line in text.splitlines() if line and line[0] != " "]
+    return {words[0]: words[-1] for words in reversed(lines)}
+
+
+def test_a_cell_of_which_nothing_is_made_yet(study, said, untouched):
+    cell = study.cells[0]
+    with untouched():
+        text = said("explain", "fedprox", "s0", *STUDY)
+    assert text.startswith("fedprox, digits, dirichlet-beta0.5-clients4, seed 0: to be trained\n")
+    found = values(text)
+    assert found["key"] == cell.key
+    assert found["method"] == "fedprox: mu=0.5"
+    name, _, settings = found["model"].partition(": ")
+    assert name == "mlp" and {"hidden=16", "features=8"} <= set(settings.split(", "))
+    assert {"rounds=2", "local_epochs=1", "lr=0.05"} <= set(found["training"].split(", "))
+    assert found["seed"] == "0"
+    assert found["partition"] == f"{cell.partition.key}, {cell.partition.words}, seed 0, not built yet"
+    assert found["data"] == f"{cell.partition.data.key}, {cell.partition.data.title}, not built yet"
+    assert found["code"].startswith(f"{cell.code}, of ")
+
+
+def test_the_digests_of_what_it_is_trained_on(study, said):
+    prepared(study)
+    for seed, cell in enumerate(study.cells[:2]):
+        found = values(said("explain", "fedprox", f"s{seed}", *STUDY))
+        rows, images = (read_metadata(file) for file in (cell.partition.file, cell.partition.data.files["train"]))
+        assert found["partition"].endswith(f"seed {seed}, rows {rows['digest'][:16]}")
+        assert found["data"].endswith(f", images {images['checksum'][:16]}")
+
+
+def test_the_modules_that_count_and_those_that_do_not(cell, said, untouched):
+    with untouched():
+        text = said("explain", cell.key[:8], *STUDY)
+    assert text.startswith(f"{cell.words}: trained\n")
+    _, _, code = text.partition("\ncode ")
+    counted, _, others = code.partition("not counted, for it cannot change a number:\n")
+    head, *lines = counted.splitlines()
+    kept = read_metadata(cell.file)["modules"]
+    assert head.split() == [f"{cell.code},", "of", str(len(kept)), "modules:"]
+    assert dict(reversed(line.split()) for line in lines) == kept
+    assert kept.keys() >= {"fedgrid.methods.fedprox", "fedgrid.models.mlp", "fedgrid.engine.rounds"}
+    assert [line.strip() for line in others.splitlines()] == [f"{name}: {why}" for name, why in NOT_COUNTED.items()]
+    assert not kept.keys() & NOT_COUNTED.keys()
+
+
+def test_a_finished_cell_of_other_code_says_which_modules_differ(cell, said, untouched):
+    facts, key = read_metadata(cell.file), "f" * 16
+    modules = facts["modules"] | dict.fromkeys(["fedgrid.engine.loop", "fedgrid.methods.gone"], "0" * 16)
+    facts |= {"key": key, "code": "e" * 16, "modules": modules}
+    file = cell.file.with_name(f"s0-{key}.parquet")
+    write_table(file, pq.read_table(cell.file), facts)
+    with untouched():
+        text = said("explain", key[:8], *STUDY)
+    assert text.startswith(f"{file}: of another study, or of other code or data\nkey        {key}\n")
+    assert values(text)["method"] == "fedprox: mu=0.5"
+    differing = text.partition(f"code       {'e' * 16}, of {len(modules)} modules; other than now:\n")[2]
+    assert differing.split() == ["fedgrid.engine.loop", "fedgrid.methods.gone"]
+
+
+@pytest.mark.parametrize(
+    "words, complains",
+    [
+        (["fedavg"], "explain: no cell of s fits 'fedavg'; fedgrid plan --cells lists them"),
+        (["fedprox"], "explain: 2 cells of s fit 'fedprox': say more, such as "),
+        (["0123456789abcdef"], "explain: no cell of s fits '0123456789abcdef'"),
+    ],
+)
+def test_words_that_mean_no_cell_or_several(cell, complaint, words, complains):
+    assert complains in complaint("explain", *words, *STUDY)

@@ -1,0 +1,120 @@
+"""Rounds that are broken off, and the checkpoints that a cell goes on from, or is kept from."""
+
+import random
+import re
+from functools import cache
+
+import pytest
+import simulations
+import torch
+from simulations import assert_equal_states
+
+from fedgrid.engine.progress import load_checkpoint, save_checkpoint
+from fedgrid.engine.rounds import Saving, Terminated, federate
+from fedgrid.methods.fedavg import FedAvg
+
+
+class Ended(FedAvg):
+    """Is asked to end in round 3, before its training or in its evaluation."""
+
+    evaluating: bool = True
+
+    def round(self, fed, s):
+        if fed.round == 2 and not self.evaluating:
+            raise Terminated
+        return super().round(fed, s)
+
+    def personal(self, fed, s):
+        if fed.round == 3 and self.evaluating:
+            raise Terminated
+        return fed.replicate(s.server.theta)
+
+
+@pytest.mark.parametrize("evaluating", [True, False])
+def test_a_round_that_is_broken_off_leaves_no_trace(tmp_path, evaluating):
+    saving = Saving(tmp_path / "checkpoint", "key", every=1e9)
+    with pytest.raises(Terminated):
+        federate(Ended(evaluating=evaluating), simulations.ragged(rounds=4), saving)
+    kept, _ = load_checkpoint(saving.file, "key", torch.device("cpu"))
+    whole = federate(Ended(evaluating=not evaluating), simulations.ragged(rounds=2)).progress
+    assert kept.rounds == 2
+    assert kept.record.rows == whole.record.rows
+    assert_equal_states(kept.state, whole.state)
+
+
+# Checkpoints that are none
+
+
+@cache
+def reached(rounds):
+    """The progress of a cell of four rounds after some of them."""
+    found = {}
+    federate(simulations.method("fedcosr"), simulations.ragged(rounds=4), tell=lambda p, _: found.update({p.rounds: p}))
+    return found[rounds]
+
+
+def halfway(file, key):
+    """Writes the checkpoint of a cell of four rounds after two of them."""
+    save_checkpoint(file, key, reached(2))
+
+
+def cut(share):
+    def change(file):
+        whole = file.read_bytes()
+        file.write_bytes(whole[: int(share * len(whole))])
+
+    return change
+
+
+def hole(file):
+    """Zeros in place of a block in the middle, as a lost disk write leaves them."""
+    whole = file.read_bytes()
+    middle = len(whole) // 2
+    file.write_bytes(whole[:middle] + bytes(4096) + whole[middle + 4096 :])
+
+
+def flip(file):
+    """One bit in the middle is another."""
+    whole = bytearray(file.read_bytes())
+    whole[len(whole) // 2] ^= 4
+    file.write_bytes(whole)
+
+
+DAMAGE = {
+    "empty": cut(0),
+    "its first byte": cut(1e-3),
+    "a half": cut(0.5),
+    "without its end": cut(0.999),
+    "garbage": lambda file: file.write_bytes(random.Random(1).randbytes(5000)),
+    "text": lambda file: file.write_text("nothing of the kind"),
+    "a block of zeros": hole,
+    "a flipped bit": flip,
+    "parts missing": lambda file: torch.save({"key": "key"}, file),
+    "another file of torch": lambda file: torch.save([1, 2], file),
+    "code": lambda file: torch.save({"key": "key", "run": random.Random(1)}, file),
+    "another key": lambda file: halfway(file, "other"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_checkpoint_that_is_none_is_named_and_not_used(tmp_path, damage):
+    saving = Saving(tmp_path / "checkpoint", "key", every=1e9)
+    halfway(saving.file, "key")
+    DAMAGE[damage](saving.file)
+    progress, sentence = load_checkpoint(saving.file, "key", torch.device("cpu"))
+    assert progress is None
+    assert re.fullmatch(rf"the checkpoint {re.escape(str(saving.file))} is [^.\n]*: starting over", sentence)
+    remarks = []
+    method, simulation = simulations.method("fedcosr"), simulations.ragged(rounds=4)
+    found = federate(method, simulation, saving, lambda progress, remark: remarks.append(remark)).progress
+    assert remarks == [sentence, "", "", "", ""]
+    assert found.record.rows == reached(4).record.rows
+
+
+def test_a_checkpoint_that_is_whole_is_used(tmp_path):
+    """The counterpart: what `halfway` writes is refused for its damage alone."""
+    file = tmp_path / "checkpoint"
+    halfway(file, "key")
+    progress, sentence = load_checkpoint(file, "key", torch.device("cpu"))
+    assert progress.rounds == 2
+    assert sentence == f"continuing after round 2 from {file}"

@@ -1,0 +1,84 @@
+"""The plan of a run: a study written down once, and read back as it was."""
+
+import json
+from pathlib import Path
+
+import pytest
+from studies import study_of
+
+from fedgrid.errors import UserError
+from fedgrid.grid import manifest, plan
+from fedgrid.grid.drawing import drawings
+
+EVERYTHING = """
+name: everything
+title: Everything at once
+data: [digits, {name: digits, label: frozen, features: {backbone: random}}, {name: synthetic, size: 8}]
+heterogeneity:
+  - {partition: dirichlet, beta: 0.5, clients: 4, validation: 0.2}
+  - {partition: pathological, classes: 3, clients: 4, test: own}
+seeds: [3, 1]
+partition_seed: 7
+keep: [clusters]
+model: {name: mlp, hidden: 16, projection: 8}
+training: {rounds: 2, clip: 1}
+report: {score: trained, at: last5}
+compute: {threads: 2, client_chunk: 3, checkpoint_every: 5}
+methods:
+  fedavg: {training: {lr: 0.5}}
+  strong: {method: fedprox, mu: 1}
+  outside: {method: outside.py}
+"""
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("outside.py").write_text(
+        '"""O."""\nfrom fedgrid.methods.fedavg import FedAvg\n\n\nclass O(FedAvg):\n    pass\n'
+    )
+    return study_of(EVERYTHING)
+
+
+def test_a_plan_is_read_as_it_was_written(study):
+    packs = {"p": (study.cells[0].key, study.cells[1].key)}
+    before = plan.Plan(study, "config/everything.yaml", packs)
+    after = plan.read(before.write())
+    assert after.content() == before.content() and after.file == before.file
+    assert after.study == study and (after.configfile, after.packs) == ("config/everything.yaml", packs)
+    for mine, theirs in zip(after.study.cells, study.cells, strict=True):
+        assert mine.spec == theirs.spec and mine.files == theirs.files and mine.needs == theirs.needs
+    assert manifest.content(after.study) == manifest.content(study)
+    assert drawings(after.study) == drawings(study)
+
+
+def test_reading_a_plan_resolves_nothing(study, monkeypatch):
+    file = plan.Plan(study).write()
+
+    def refused(*arguments):
+        raise AssertionError("a plan needs no component")
+
+    for name in ("loading.load", "loading.locate", "grid.catalog.description", "grid.identity.fingerprint"):
+        monkeypatch.setattr(f"fedgrid.{name}", refused)
+    assert len(plan.read(file).study.cells) == len(study.cells) == 36
+
+
+def test_what_cells_share_stands_in_a_plan_once(study):
+    content = plan.Plan(study).content()
+    assert (len(content["cells"]), len(content["partitions"]), len(content["data"])) == (36, 6, 3)
+    assert len(json.dumps(content["cells"])) < 36 * 90
+
+
+def test_another_plan_has_another_file(study):
+    other = study_of(EVERYTHING.replace("mu: 1", "mu: 2"))
+    assert plan.Plan(study).file != plan.Plan(other).file
+    assert plan.Plan(study).file == plan.Plan(study_of(EVERYTHING)).file
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"text": 1}'])
+def test_a_file_that_is_no_plan_is_named(tmp_path, text):
+    (tmp_path / "plan.json").write_text(text)
+    with pytest.raises(UserError, match="not a plan of this version of fedgrid"):
+        plan.read(tmp_path / "plan.json")
+    with pytest.raises(UserError, match="there is no such plan"):
+        plan.read(tmp_path / "none.json")

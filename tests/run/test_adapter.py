@@ -1,0 +1,49 @@
+"""What fedgrid needs of Snakemake beyond its documentation: each of these says what an upgrade took away."""
+
+import inspect
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from snakemake import api, spawn_jobs
+from snakemake.settings.types import ConfigSettings
+
+from fedgrid.run import adapter
+
+Workflow = api.Workflow
+
+
+def test_the_workflow_still_has_what_the_adapter_asks():
+    for name in ("register_resource", "global_resources", "nodes", "configfiles", "config_settings", "basedir"):
+        assert name in inspect.getsource(Workflow), f"Snakemake's Workflow has no {name} any more"
+
+
+def test_jobs_on_nodes_get_the_configfiles_of_the_settings():
+    source = inspect.getsource(spawn_jobs.SpawnedJobArgsFactory.get_configfiles_arg)
+    assert "overwrite_configfiles" in source, "Snakemake hands configfiles to nodes in another way"
+    overwritten = inspect.getsource(Workflow.overwrite_configfiles.fget)
+    assert "config_settings.configfiles" in overwritten, "what nodes are told is no longer config_settings.configfiles"
+
+
+def test_configfiles_are_forgotten(tmp_path):
+    (tmp_path / "study.yaml").write_text("name: s")
+    workflow = SimpleNamespace(config_settings=ConfigSettings(configfiles=[tmp_path / "study.yaml"]))
+    adapter.forget_configfiles(workflow)
+    assert not workflow.config_settings.configfiles
+
+
+def test_configfiles_are_named_as_the_user_did():
+    assert adapter.configfiles(SimpleNamespace(configfiles=["a.yaml", "b.yaml"])) == [Path("a.yaml"), Path("b.yaml")]
+
+
+@pytest.mark.parametrize("nodes", [None, 3])
+def test_a_cluster_counts_jobs(nodes):
+    assert adapter.submits(SimpleNamespace(nodes=nodes)) == (nodes is not None)
+
+
+@pytest.mark.parametrize(("given", "slots", "offered"), [({}, 2, {"gpu": 2}), ({"gpu": 1}, 2, {}), ({}, 0, {})])
+def test_gpus_are_offered_unless_the_user_did(given, slots, offered):
+    found = {}
+    workflow = SimpleNamespace(global_resources=given, register_resource=found.__setitem__)
+    adapter.offer_gpus(workflow, slots)
+    assert found == offered
