@@ -1,6 +1,6 @@
 """Small federations in memory: real digits dealt out to clients by hand; how their results are compared."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 
 import numpy as np
@@ -78,7 +78,7 @@ EDGES = {
     "one client": lambda: ragged(1),
     "identical clients": lambda: simulation([draw(range(6))] * 3),
     "few participants": lambda: ragged(participation=0.3, rounds=6, batch_size=8),
-    "more clients than images of a class": lambda: simulation([draw([i % 10], start=i) for i in range(13)]),
+    "more clients than images of a class": lambda: simulation([draw([i % 10], start=i) for i in range(13)], rounds=2),
     "batch norm": lambda: ragged(3, norm="batch", batch_size=8),
     "batch norm and a batch of one": lambda: simulation([draw(range(5)), draw([3])], norm="batch"),
     "no local epoch": lambda: ragged(3, local_epochs=0),
@@ -97,6 +97,16 @@ def edge(name):
 
 def method(name, **settings):
     return load("methods", name)(**settings)
+
+
+BRIEF = {"local_steps": 5}
+"Hyperparameters of methods that count the steps of their clients themselves, and cost time."
+
+
+def brief(name):
+    """Those of a method, small."""
+    own = {field.name for field in fields(load("methods", name))}
+    return {setting: value for setting, value in BRIEF.items() if setting in own}
 
 
 def run(name, where, **settings):

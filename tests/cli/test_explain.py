@@ -95,8 +95,16 @@ def test_a_finished_cell_of_other_code_says_which_modules_differ(cell, said, unt
         text = said("explain", key[:8], *STUDY)
     assert text.startswith(f"{file}: of another study, or of other code or data\nkey        {key}\n")
     assert values(text)["method"] == "fedprox: mu=0.5"
-    differing = text.partition(f"code       {'e' * 16}, of {len(modules)} modules; other than now:\n")[2]
-    assert differing.split() == ["fedgrid.engine.loop", "fedgrid.methods.gone"]
+    differing = text.partition(f"code       {'e' * 16}, of {len(modules)} modules; other than now: ")[2]
+    assert differing.strip() == "fedgrid.engine.loop, fedgrid.methods.gone"
+
+
+@pytest.mark.parametrize(("method", "words"), [("fedprox", "the same as now"), ("gone", "no cell of this method")])
+def test_a_finished_cell_of_another_study_says_what_can_be_compared(cell, said, method, words):
+    facts, key = read_metadata(cell.file), "d" * 16
+    facts["spec"]["method"]["name"] = method
+    write_table(cell.file.with_name(f"s0-{key}.parquet"), pq.read_table(cell.file), facts | {"key": key})
+    assert words in said("explain", key, *STUDY).splitlines()[-1]
 
 
 @pytest.mark.parametrize(
@@ -105,6 +113,7 @@ def test_a_finished_cell_of_other_code_says_which_modules_differ(cell, said, unt
         (["fedavg"], "explain: no cell of s fits 'fedavg'; fedgrid plan --cells lists them"),
         (["fedprox"], "explain: 2 cells of s fit 'fedprox': say more, such as "),
         (["0123456789abcdef"], "explain: no cell of s fits '0123456789abcdef'"),
+        (["****"], "explain: no cell of s fits '****'"),
     ],
 )
 def test_words_that_mean_no_cell_or_several(cell, complaint, words, complains):

@@ -40,13 +40,18 @@ def four_rounds(participation=1.0):
 @cache
 def undisturbed(method_name, participation=1.0):
     """What several tests look at."""
-    return simulations.run(method_name, four_rounds(participation)).progress
+    return run(method_name, four_rounds(participation))
+
+
+def run(method_name, simulation):
+    """The progress after all rounds."""
+    return simulations.run(method_name, simulation, **simulations.brief(method_name)).progress
 
 
 @pytest.mark.parametrize("edge", simulations.EDGES)
 def test_edge(method_name, edge):
     simulation = simulations.edge(edge)
-    outcome = simulations.run(method_name, simulation)
+    outcome = simulations.run(method_name, simulation, **simulations.brief(method_name))
     assert outcome.status == "ok"
     assert outcome.progress.rounds == simulation.training.rounds
     rows = outcome.progress.record.rows
@@ -64,14 +69,14 @@ def test_edge(method_name, edge):
 
 
 def test_two_runs_are_equal(method_name):
-    first, second = undisturbed(method_name), simulations.run(method_name, four_rounds()).progress
+    first, second = undisturbed(method_name), run(method_name, four_rounds())
     assert first.record.rows == second.record.rows
     simulations.assert_equal_states(first.state, second.state)
 
 
 def test_a_seed_changes_the_result(method_name):
     first, second = (
-        simulations.run(method_name, simulations.ragged(rounds=1, batch_size=8, seed=seed)).progress.record.rows for seed in (0, 1)
+        run(method_name, simulations.ragged(rounds=1, batch_size=8, seed=seed)).record.rows for seed in (0, 1)
     )
     assert first != second
 
@@ -82,7 +87,8 @@ def test_a_run_that_is_killed_in_every_round_is_the_undisturbed_one(method_name,
     saving, whole = Saving(tmp_path / "cell.checkpoint", "key", every=0.0), undisturbed(method_name, participation)
 
     def attempt(tell=None):
-        return federate(simulations.method(method_name), four_rounds(participation), saving, tell).progress
+        method = simulations.method(method_name, **simulations.brief(method_name))
+        return federate(method, four_rounds(participation), saving, tell).progress
 
     for number in (2, 3, 4):
 

@@ -18,7 +18,7 @@ def computed(method_name, executor, dtype="float64", **training):
     """(simulation, progress) of three rounds on unequal clients, evaluated at their start and end."""
     usual = {"batch_size": 8, "eval_every": 3}
     simulation = simulations.ragged(executor=executor, dtype=dtype, **usual | training)
-    outcome = simulations.run(method_name, simulation)
+    outcome = simulations.run(method_name, simulation, **simulations.brief(method_name))
     assert outcome.status == "ok"
     return simulation, outcome.progress
 
@@ -31,7 +31,8 @@ def one_by_one(method_name, participation=1.0):
 
 def predictions(method_name, simulation, state):
     """The class that each client's personal model (or else the global one) gives to its test images."""
-    method, fed = simulations.method(method_name), everyone(simulation, simulation.training.rounds)
+    method = simulations.method(method_name, **simulations.brief(method_name))
+    fed = everyone(simulation, simulation.training.rounds)
     at = LossContext(simulation.model, state.server, AttrDict(), None)
     with torch.no_grad():
         own = method.personal(fed, state)

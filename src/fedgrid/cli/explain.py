@@ -1,6 +1,7 @@
 """``fedgrid explain``: what the key of a cell is made of."""
 
 import argparse
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,9 @@ def _settings(spec: Mapping[str, Any]) -> Iterator[str]:
 
 def _of_other_code(study: Study, words: list[str]) -> Path | None:
     """The finished cell with that key, where it is none of the study's as it is now."""
-    if len(words) > 1 or len(words[0]) < 4 or any(key.startswith(words[0]) for key in study.by_key):
+    if len(words) > 1 or not re.fullmatch("[0-9a-f]{4,16}", words[0]):
+        return None
+    if any(key.startswith(words[0]) for key in study.by_key):
         return None
     found = [file for file in study.store.glob(f"cells/**/s*-{words[0]}*.parquet") if file.name.count(".") == 1]
     return found[0] if len(found) == 1 else None
@@ -72,14 +75,15 @@ def _kept(file: Path, study: Study) -> Iterator[str]:
     yield f"{file}: of another study, or of other code or data"
     yield f"key        {metadata['key']}"
     yield from _settings(metadata["spec"])
-    now = {name: code for cell in study.cells for name, code in _counted(cell, metadata).items()}
-    changed = [name for name, code in metadata["modules"].items() if now.get(name) != code]
-    yield f"code       {metadata['code']}, of {len(metadata['modules'])} modules; other than now:"
-    yield from (f"           {name}" for name in changed) if now else ()
+    yield f"code       {metadata['code']}, of {len(metadata['modules'])} modules; {_compared(metadata, study)}"
 
 
-def _counted(cell: Cell, metadata: Mapping[str, Any]) -> dict[str, str]:
+def _compared(metadata: Mapping[str, Any], study: Study) -> str:
+    """How a finished cell's code differs from that of the study's cells of the same method."""
+    cell = next((c for c in study.cells if c.row.component.name == metadata["spec"]["method"]["name"]), None)
+    if cell is None:
+        return "the study has no cell of this method to compare it with"
     component = cell.row.component
-    if component.name != metadata["spec"]["method"]["name"]:
-        return {}
-    return modules_of_cell(component.module, component.file, cell.model.module)
+    now = modules_of_cell(component.module, component.file, cell.model.module)
+    changed = [name for name, code in metadata["modules"].items() if now.get(name) != code]
+    return f"other than now: {', '.join(changed)}" if changed else "the same as now: settings or data differ"

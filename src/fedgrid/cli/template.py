@@ -34,7 +34,7 @@ class {title}(Method):
     shares = "θ"
     down = up = "|θ|"  # numbers that a client receives and sends in a round; the test-suite counts them
     # limits in which this must equal another method, bit for bit; the test-suite checks each of them
-    identities = (Identity("fedavg", {{"strength": 0.0}}),)
+    identities = [Identity("fedavg", {{"strength": 0.0}})]
 
     # every field is a hyperparameter: --set strength=0.1, `{name}: {{strength: 0.1}}` in a study, and this help
     strength: float = hp(0.01, low=0)

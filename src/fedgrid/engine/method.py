@@ -11,7 +11,7 @@ What a method may not hold: a loop over batches, an optimiser step, a device, a 
 """
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -98,7 +98,7 @@ class Method(Component, abc.ABC):
     M_i, the numbers of vectors that the server has and that it sends, where these depend on the data."""
     up: ClassVar[str] = "|θ|"
     "Numbers that a participant sends in a round."
-    identities: ClassVar[tuple[Identity, ...]] = ()
+    identities: ClassVar[Sequence[Identity]] = ()
 
     @classmethod
     def facts(cls) -> dict[str, Any]:

@@ -34,11 +34,11 @@ class CFL(Method):
     family = "one model for each cluster of clients"
     cite = "sattler2021cfl"
     shares = "θ"
-    identities = (
+    identities = [
         Identity("fedavg", {"eps1": 0.0, "t0": 0}, exact=False),
         Identity("fedavg", training={"rounds": 5}, exact=False),
         Identity("local", clients=1, given={"eps1": 1e9, "eps2": 0.0, "t0": 0}),
-    )
+    ]
 
     eps1: float = hp(0.4, low=0)
     "ε₁: a cluster whose mean update is shorter has come to rest (authors' notebook)."

@@ -23,7 +23,7 @@ class Ditto(FedAvg):
     family = "personal model beside the global one"
     cite = "li2021ditto"
     score = "personal"
-    identities = (Identity("local", {"lam": 0.0}), Identity("fedavg", models="global"))
+    identities = [Identity("local", {"lam": 0.0}), Identity("fedavg", models="global")]
 
     lam: float = hp(1.0, low=0)
     "Weight λ of the pull: 0 is Local, a large one the global model."

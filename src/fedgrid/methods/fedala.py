@@ -35,11 +35,11 @@ class FedALA(FedAvg):
     family = "global model merged into each client's own"
     cite = "zhang2023fedala"
     score = "personal"
-    identities = (
+    identities = [
         Identity("fedavg", {"eta": 0.0}, models="global", exact=False),
         Identity("local", {"eta": 0.0, "start": 0.0, "layer_idx": 0}),
         Identity("local", clients=1),
-    )
+    ]
 
     eta: float = hp(1.0, low=0)
     "Learning rate η of the weights A (paper)."

@@ -32,7 +32,7 @@ class FedAMP(Method):
     family = "one cloud model for each client"
     cite = "huang2021fedamp"
     shares = "θ"
-    identities = (Identity("local", {"lam": 0.0}), Identity("local", {"lam": 0.0, "heuristic": True}))
+    identities = [Identity("local", {"lam": 0.0}), Identity("local", {"lam": 0.0, "heuristic": True})]
 
     alpha: float = hp(0.05, above=0)
     "Step size α of the server's attention."

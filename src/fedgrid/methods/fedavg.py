@@ -7,8 +7,6 @@ Data, AISTATS 2017, Algorithm 1.
     p_i   fed.weights, n_i / Σ n_j over the participants
 """
 
-from typing import ClassVar
-
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import Identity, Method, State
 from fedgrid.tree import Tree
@@ -20,7 +18,7 @@ class FedAvg(Method):
     cite = "mcmahan2017"
     score = "global"
     shares = "θ"
-    identities: ClassVar[tuple[Identity, ...]] = (Identity("local", clients=1),)
+    identities = [Identity("local", clients=1)]
 
     def setup(self, fed: Federation) -> State:
         return State().update(server={"theta": fed.initial()})

@@ -18,7 +18,7 @@ class FedAvgFT(FedAvg):
     source = "McMahan et al., AISTATS 2017, with local fine-tuning"
     family = "global model, fine-tuned by each client"
     score = "personal"
-    identities = (Identity("fedavg", {"finetune_epochs": 0}), Identity("fedavg", models="global"))
+    identities = [Identity("fedavg", {"finetune_epochs": 0}), Identity("fedavg", models="global")]
 
     finetune_epochs: int | None = hp(None, low=0)
     "Epochs of fine-tuning; none means the study's local epochs."

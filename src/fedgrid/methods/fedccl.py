@@ -50,10 +50,7 @@ class FedCCL(FedAvg):
     shares = "θ and means of clusters"
     down = "|θ| + (M + C)·k"
     up = "|θ| + M_i·k"
-    identities = (
-        Identity("fedavg", {"local": 0.0, "global_": 0.0}),
-        Identity("fedavg", training={"rounds": 1}),
-    )
+    identities = [Identity("fedavg", {"local": 0.0, "global_": 0.0}), Identity("fedavg", training={"rounds": 1})]
 
     local: float = hp(1.0, low=0)
     "Weight a_L of the contrast with the local signals (Eq. 18); 0: global only."

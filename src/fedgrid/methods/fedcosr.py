@@ -17,8 +17,6 @@ training. "Clip into [0, 1]" (line 22) is read as the range of τ; clamping ever
 measured, so that blending works as before. N = 1 is Local with contrast.
 """
 
-from typing import ClassVar
-
 import torch
 from torch import Tensor
 
@@ -42,12 +40,12 @@ class FedCoSR(Method):
     shares = "φ and class means"
     down = "|φ| + C·k"
     up = "|φ| + |C_i|·k"
-    identities: ClassVar[tuple[Identity, ...]] = (
+    identities = [
         Identity("fedper", OVERWRITE),
         Identity("fedper", {"local_aggregation": False, "alpha": 0.0}),
         Identity("fedavg", OVERWRITE | {"separate": False}),
         Identity("local", {"gamma": 0.0, "alpha": 0.0}),
-    )
+    ]
 
     alpha: float = hp(1.0, low=0)
     "Weight α of the contrast (Eq. 14)."

@@ -15,8 +15,8 @@ from fedgrid.methods.fedcosr import OVERWRITE, FedCoSR
 class FedCRL(FedCoSR):
     source = "Huang et al., 2024; Table I"
     cite = "fedcrl"
-    identities = (
+    identities = [
         Identity("fedcosr"),
         Identity("fedper", OVERWRITE),
         Identity("local", {"gamma": 0.0, "alpha": 0.0}),
-    )
+    ]

@@ -25,11 +25,11 @@ class FedNova(FedAvg):
     cite = "wang2020fednova"
     shares = "θ and a step count"
     up = "|θ| + 1"
-    identities = (
+    identities = [
         Identity("local", clients=1, exact=False),
         Identity("fedavg", training={"batch_size": 99}, exact=False),
         Identity("fedavg", training={"batch_size": 99, "local_epochs": 3, "momentum": 0.9, "lr": 0.01}, exact=False),
-    )
+    ]
 
     def round(self, fed: Federation, s: State) -> State:
         w = fed.broadcast(s.server.theta)

@@ -39,7 +39,7 @@ class FedPAC(Method):
     shares = "θ, class means, statistics"
     down = "|θ| + C·k"
     up = "|θ| + 2·|C_i|·k + 1"
-    identities = (Identity("fedrep", {"lam": 0.0, "combine": False}, {"head_epochs": 1, "head_lr": 0.1}),)
+    identities = [Identity("fedrep", {"lam": 0.0, "combine": False}, {"head_epochs": 1, "head_lr": 0.1})]
 
     lam: float = hp(1.0, low=0)
     "Weight λ of the alignment (authors' code)."

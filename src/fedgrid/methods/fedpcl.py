@@ -41,7 +41,7 @@ class FedPCL(Method):
     shares = "class means of all clients"
     down = "(M + C)·k"
     up = "|C_i|·k"
-    identities = (Identity("local", PLAIN), Identity("fedavg", PLAIN | {"average": True}))
+    identities = [Identity("local", PLAIN), Identity("fedavg", PLAIN | {"average": True})]
 
     temperature: float = hp(0.07, above=0)
     "Temperature τ of both contrasts (paper; PFLlib: 1)."

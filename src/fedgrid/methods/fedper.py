@@ -6,8 +6,6 @@ Arivazhagan, Aggarwal, Singh & Choudhary, Federated Learning with Personalizatio
     π_i   in s.clients.theta, which holds all of θ_i
 """
 
-from typing import ClassVar
-
 from fedgrid.components import hp
 from fedgrid.engine.executor import Trained
 from fedgrid.engine.federation import Federation
@@ -22,11 +20,11 @@ class FedPer(Method):
     cite = "arivazhagan2019fedper"
     shares = "φ"
     down = up = "|φ|"
-    identities: ClassVar[tuple[Identity, ...]] = (
+    identities = [
         Identity("fedavg", {"keep": "nothing"}),
         Identity("local", {"keep": "all"}),
         Identity("local", clients=1),
-    )
+    ]
 
     keep: str = hp("head", choices=("head", "nothing", "all"))
     "The part of θ that stays with the client."

@@ -33,10 +33,10 @@ class FedProc(FedAvg):
     shares = "θ and class means"
     down = "|θ| + C·k"
     up = "|θ| + |C_i|·k"
-    identities = (
+    identities = [
         Identity("fedavg", {"until": 1}),
         Identity("fedavg", training={"rounds": 1}),
-    )
+    ]
 
     temperature: float = hp(1.0, above=0)
     "Temperature τ of the contrast (paper and authors' code have none; FedCCL perhaps 0.07)."

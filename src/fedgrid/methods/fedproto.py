@@ -33,11 +33,11 @@ class FedProto(Method):
     shares = "class means"
     down = "C·k"
     up = "|C_i|·k"
-    identities = (
+    identities = [
         Identity("local", {"lam": 0.0}),
         Identity("fedavg", {"lam": 0.0, "average": True}),
         Identity("local", clients=1, given={"lam": 0.0, "average": True}),
-    )
+    ]
 
     lam: float = hp(1.0, low=0)
     "Weight λ of the pull (paper: 1, on CIFAR-10 0.1)."

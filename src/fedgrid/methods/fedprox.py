@@ -18,7 +18,7 @@ from fedgrid.tree import Tree, squared_distance
 class FedProx(FedAvg):
     source = "Li et al., MLSys 2020"
     cite = "li2020fedprox"
-    identities = (Identity("fedavg", {"mu": 0.0}), Identity("fedavg", {"mu": 1.0}, training={"batch_size": 99}))
+    identities = [Identity("fedavg", {"mu": 0.0}), Identity("fedavg", {"mu": 1.0}, training={"batch_size": 99})]
 
     mu: float = hp(0.01, low=0)
     "Weight μ of the penalty; PFLlib's default of 0 would silently be FedAvg."

@@ -22,7 +22,7 @@ from fedgrid.tree import Tree
 class FedRep(FedPer):
     source = "Collins et al., ICML 2021"
     cite = "collins2021fedrep"
-    identities = ()
+    identities = []
 
     head_epochs: int | None = hp(None, low=0)
     "Epochs of the head, first in a round (paper: 10); none means the study's local epochs."

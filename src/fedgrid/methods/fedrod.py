@@ -37,10 +37,10 @@ class FedRoD(FedAvg):
     family = "global model with a second, private head"
     cite = "chen2022fedrod"
     score = "personal"
-    identities = (
+    identities = [
         Identity("fedavg", {"gamma": 0.0}, models="global"),
         Identity("fedavg", {"gamma": 0.0, "private_start": "zero"}, models="global"),
-    )
+    ]
 
     gamma: float = hp(1.0, low=0)
     "Exponent γ of the class counts in the balanced softmax."

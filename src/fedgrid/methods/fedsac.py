@@ -41,14 +41,14 @@ class FedSaC(PFedGraph):
     cite = "fedsac"
     shares = "θ, directions of features"
     up = "|θ| + 3·k"
-    matrices = ("graph", "similarity", "complementarity")
-    identities = (
+    matrices = ["graph", "similarity", "complementarity"]
+    identities = [
         Identity("pfedgraph", {"alpha": 0.0, "beta": 1.25}, {"alpha": 0.8}, exact=False),
         Identity("pfedgraph", {"until": 0.0, "beta": 1.25}, {"alpha": 0.8}, exact=False),
         Identity("fedavg", NEITHER, exact=False),
         Identity("local", ALONE | {"alpha": 0.0, "beta": 1e9}),
         Identity("local", clients=1, given={"lam": 0.0}),
-    )
+    ]
 
     alpha: float = hp(0.9, low=0)
     "Weight α of complementarity (B.1; pathological: 0.5)."

@@ -41,11 +41,11 @@ class FedSSC(FedAvg):
     shares = "θ and some class means"
     down = "|θ| + M·k"
     up = "|θ| + M_i·k"
-    identities = (
+    identities = [
         Identity("moon", {"mu_glob": 0.0, "mu_moon": 2.0}, {"mu": 2.0}),
         Identity("fedavg", {"mu_glob": 0.0, "mu_moon": 0.0}),
         Identity("fedavg", {"mu_moon": 0.0}, training={"rounds": 1}),
-    )
+    ]
 
     mu_moon: float = hp(5.0, low=0)
     "Weight μ_moon of MOON's contrast (paper)."

@@ -35,10 +35,10 @@ class FPL(FedAvg):
     shares = "θ, class means up, their clusters down"
     down = "|θ| + M·k"
     up = "|θ| + |C_i|·k"
-    identities = (
+    identities = [
         Identity("fedavg", {"contrast": 0.0, "pull": 0.0}),
         Identity("fedavg", training={"rounds": 1}),
-    )
+    ]
 
     contrast: float = hp(1.0, low=0)
     "Weight of the contrast (authors' code)."

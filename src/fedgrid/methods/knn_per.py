@@ -39,7 +39,7 @@ class KNNPer(FedAvg):
     family = "global model with a local memory"
     cite = "marfoq2022knnper"
     score = "personal"
-    identities = (Identity("fedavg", models="global"),)
+    identities = [Identity("fedavg", models="global")]
 
     neighbours: int = hp(10, low=1)
     "Number k of neighbours (pFedGraph's code; the authors' sweep 1 to 10)."

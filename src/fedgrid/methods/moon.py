@@ -28,10 +28,10 @@ class Moon(FedAvg):
     title = "MOON"
     source = "Li et al., CVPR 2021"
     cite = "li2021moon"
-    identities = (
+    identities = [
         Identity("fedavg", {"mu": 0.0}),
         Identity("fedavg", {"mu": 5.0}, training={"rounds": 1}, exact=False),
-    )
+    ]
 
     mu: float = hp(1.0, low=0)
     "Weight μ of the contrast; the authors tune it in {0.1, 1, 5, 10}, PFLlib's default of 0 would be FedAvg."

@@ -32,11 +32,11 @@ class PerFedAvg(FedAvg):
     family = "meta-learned global model"
     cite = "fallah2020perfedavg"
     score = "personal"
-    identities = (
+    identities = [
         Identity("fedavg", {"alpha": 0.0}, training=FULL, exact=False),
         Identity("fedavg", {"alpha": 0.0, "version": "hf"}, training=FULL, exact=False),
         Identity("fedavg", {"adaptation_steps": 0, "beta": 0.0}, training={"local_epochs": 0}, exact=False),
-    )
+    ]
 
     version: str = hp("fo", choices=("fo", "hf"))
     "First order, or Hessian-free with finite differences."

@@ -19,8 +19,6 @@ batches, a setting of the study (`local_steps`). The codes score the best of all
 after local training; here it is the model after local training, the paper's output.
 """
 
-from typing import ClassVar
-
 import torch
 from torch import Tensor
 
@@ -42,13 +40,13 @@ class PFedGraph(Method):
     cite = "ye2023pfedgraph"
     score = "trained"
     shares = "θ"
-    matrices: ClassVar[tuple[str, ...]] = ("graph", "similarity")
+    matrices = ["graph", "similarity"]
     "What the server keeps of each two clients [N, N]; 0 where they have not met."
-    identities: ClassVar[tuple[Identity, ...]] = (
+    identities = [
         Identity("local", ALONE | {"alpha": 1e-9}),
         Identity("fedavg", {"lam": 0.0, "alpha": 1e15}, exact=False),
         Identity("local", clients=1, given={"lam": 0.0}),
-    )
+    ]
 
     alpha: float = hp(0.8, above=0)
     "Weight α of the distance to the clients' shares of images (authors' code)."
@@ -74,10 +72,9 @@ class PFedGraph(Method):
 
     def parameters(self, fed: Federation, theta: Tree, layers: str = "all") -> Tree:
         """What is trained of θ (or of a stack), of some layers."""
-        weights = [name for name, t in fed.initial().items() if name.endswith("weight") and t.dim() == 2]
-        linear = tuple(name.removesuffix("weight") for name in weights)
-        starts: dict[str, str | tuple[str, ...]] = {"all": "", "linear": linear, "head": "head."}
-        return {k: t for k, t in theta.items() if k.startswith(starts[layers]) and k not in fed.model.statistics}
+        linear = (k.removesuffix("weight") for k, t in fed.initial().items() if k.endswith("weight") and t.dim() == 2)
+        starts = {"all": ("",), "linear": tuple(linear), "head": ("head.",)}[layers]
+        return {k: t for k, t in theta.items() if k.startswith(starts) and k not in fed.model.statistics}
 
     def loss(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
         value = super().loss(theta, batch, at)

@@ -34,7 +34,7 @@ class PFedMe(FedAvg):
     family = "personal model beside the global one"
     cite = "dinh2020pfedme"
     score = "personal"
-    identities = (Identity("fedavg", ONE_STEP, models="global", training={"lr": 10.0 * 0.1 * 0.05}, exact=False),)
+    identities = [Identity("fedavg", ONE_STEP, models="global", training={"lr": 10.0 * 0.1 * 0.05}, exact=False)]
 
     lam: float = hp(15.0, low=0)
     "Weight λ of the envelope (authors' code; PFLlib's is 1)."

@@ -30,10 +30,10 @@ class Scaffold(FedAvg):
     cite = "karimireddy2020scaffold"
     shares = "θ and control variates"
     down = up = "2·|θ|"
-    identities = (
+    identities = [
         Identity("local", clients=1, exact=False),
         Identity("fedavg", {"weighted": True}, training={"rounds": 1}, exact=False),
-    )
+    ]
 
     global_lr: float = hp(1.0, above=0)
     "Step size η_g of the server."
