@@ -8,12 +8,16 @@ os.environ["OMP_WAIT_POLICY"] = "passive"  # read when torch is loaded: threads 
 
 import pytest
 import torch
+from warmed import listening
 
 from fedgrid.jobs import warm
 from fedgrid.loading import names
 
 torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"
+
+# descriptions of components are cached beside pytest's own cache, not in the user's
+os.environ["XDG_CACHE_HOME"] = str(Path(__file__).parents[1] / ".pytest_cache" / "xdg")
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -50,7 +54,6 @@ def worker():
         patch.setenv("OMP_NUM_THREADS", "1")
         patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
         patch.setenv(warm.VARIABLE, "")
-        server = warm.Worker()
-        server.start(wait=True)
+        server = listening()
         yield
         server.stop()

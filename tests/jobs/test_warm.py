@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from warmed import listening
 
 from fedgrid.jobs import warm
 from fedgrid.jobs.warm import server
@@ -59,8 +60,7 @@ def environment(request, folder):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", path["PYTHONPATH"])
         patch.setenv(warm.VARIABLE, "")
-        worker = warm.Worker()
-        worker.start(wait=True)
+        worker = listening()
         socket = Path(os.environ[warm.VARIABLE])
         yield os.environ | path
         worker.stop()

@@ -5,11 +5,13 @@ is written when all of them have results; a pack that is run again leaves those 
 """
 
 import argparse
+import multiprocessing
+import os
 import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 from fedgrid.errors import UserError, complain
@@ -17,8 +19,10 @@ from fedgrid.files import write_text
 from fedgrid.grid import plan
 from fedgrid.grid.planned import Cell
 from fedgrid.jobs.reporting import ASKED_TO_END, TERMINATED
-from fedgrid.jobs.warm import CLIENT, Worker
+from fedgrid.jobs.warm import LIBRARIES
 
+FORKING = multiprocessing.get_context("forkserver")
+FORKING.set_forkserver_preload(list(LIBRARIES))
 TAIL = 5
 "Lines of a failed cell's log that the pack repeats."
 
@@ -29,7 +33,7 @@ class Pack:
     def __init__(self, file: Path, cells: Sequence[Cell], beside: int):
         self.file, self.cells, self.beside = file, cells, beside
         self.stopping = False
-        self.running: set[subprocess.Popen[bytes]] = set()
+        self.running: set[ForkServerProcess] = set()
 
     def run(self) -> list[Cell]:
         """Trains every cell that has no results yet, `beside` at a time; returns those that failed."""
@@ -49,15 +53,24 @@ class Pack:
             return TERMINATED
         for folder in (cell.log.parent, cell.file.parent):
             folder.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-S", "-E", str(CLIENT), "fedgrid.jobs.cell", str(self.file), cell.key]
-        with open(cell.log, "w", encoding="utf-8") as said:
-            process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT)
+        process = FORKING.Process(target=_train, args=(self.file, cell.key, cell.log))
+        process.start()
         self.running.add(process)
         if self.stopping:  # the signal came between the two lines above
             process.terminate()
-        code = process.wait()
+        process.join()
         self.running.discard(process)
-        return code
+        return process.exitcode or 0
+
+
+def _train(file: Path, key: str, log: Path) -> None:
+    """The process of a cell: what it says goes to its log."""
+    said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    for stream in (1, 2):
+        os.dup2(said, stream)
+    from fedgrid.jobs import cell  # here, not in the pack: it imports torch
+
+    sys.exit(cell.main([str(file), key]))
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -80,12 +93,7 @@ def _work(arguments: argparse.Namespace) -> int:
     pack = Pack(arguments.file, cells, max(1, arguments.threads // found.study.compute.threads))
     for number in ASKED_TO_END:
         signal.signal(number, pack.stop)
-    worker = Worker()
-    worker.start(wait=True)
-    try:
-        failed = pack.run()
-    finally:
-        worker.stop()
+    failed = pack.run()
     for cell in failed:
         _complain(cell.log)
     if failed:

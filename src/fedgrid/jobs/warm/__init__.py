@@ -9,11 +9,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 CLIENT = Path(__file__).with_name("client.py")
 VARIABLE = "FEDGRID_WARM_SOCKET"
+LIBRARIES = ("torch", "sympy", "numpy", "pyarrow.parquet")
+"What a cell imports; torch.vmap imports sympy on first use."
 
 
 class Worker:
@@ -21,14 +22,12 @@ class Worker:
 
     process: subprocess.Popen[bytes] | None = None
 
-    def start(self, wait: bool = False) -> None:
-        """Starts the server; jobs that come before it listens are plain processes, unless it is waited for."""
+    def start(self) -> None:
+        """Starts the server; jobs that come before it listens are plain processes."""
         # the path of a socket may have 107 characters at most, so it lies in the system's folder for temporary files
         os.environ[VARIABLE] = os.path.join(tempfile.mkdtemp(prefix="fedgrid-"), "socket")
         command = [sys.executable, "-m", "fedgrid.jobs.warm.server", os.environ[VARIABLE], str(os.getpid())]
         self.process = subprocess.Popen(command, env=os.environ | {"OMP_NUM_THREADS": "1"})
-        while wait and self.process.poll() is None and not os.path.exists(os.environ[VARIABLE]):
-            time.sleep(0.05)
 
     def stop(self) -> None:
         """Ends the server."""

@@ -18,7 +18,7 @@ import threading
 import traceback
 from pathlib import Path
 
-LIBRARIES = ("torch", "sympy", "numpy", "pyarrow.parquet")  # torch.vmap imports sympy on first use
+from fedgrid.jobs.warm import LIBRARIES
 
 
 class Server(socketserver.ForkingMixIn, socketserver.UnixStreamServer):
