@@ -36,8 +36,8 @@ def one_cell(folder, rounds):
         results=str(folder / "results"),
         heterogeneity=[{"partition": "dirichlet", "beta": 0.5, "clients": 4}],
         methods=["fedcosr"],
-        training={"batch_size": 512, "participation": 0.5, "rounds": rounds},
-        compute={"checkpoint_every": 0.01},
+        training={"batch_size": 512, "participation": 0.5, "eval_every": 5, "rounds": rounds},
+        compute={"checkpoint_every": 0.05},
         seeds=[0],
     )
 

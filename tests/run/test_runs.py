@@ -376,3 +376,23 @@ def test_two_processes_on_one_cell_do_each_other_no_harm():
 def test_a_job_of_another_plan_says_so_in_one_sentence(capsys):
     assert build_partition(["none.json", "0" * 16, "0"]) == 2
     assert capsys.readouterr().err == "fedgrid: none.json: there is no such plan of a run\n"
+
+
+@pytest.mark.parametrize(
+    ("left", "why"),
+    [
+        ("0:28", "time limit"),
+        ("1:30", "time limit"),
+        ("1:31", ""),
+        ("1:00:10", ""),
+        ("1-00:00:00", ""),
+        ("INVALID", ""),
+    ],
+)
+def test_a_request_to_end_near_the_time_limit_is_for_that(folder, monkeypatch, left, why):
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    (folder / "squeue").write_text(f'#!/bin/sh\n[ "$3" = 7 ] && echo {left}\n')
+    (folder / "squeue").chmod(0o755)
+    assert reporting.ending() == ""  # no job of SLURM
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    assert reporting.ending() == why

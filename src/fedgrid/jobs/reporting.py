@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import resource
 import signal
 import socket
+import subprocess
 import sys
 import time
 from contextlib import suppress
@@ -28,16 +30,24 @@ ASKED_TO_END = (signal.SIGTERM, signal.SIGUSR1)
 MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
 LIMIT = "time limit"
 "Why a job was asked to end: its allocation was over."
-NEAR = 90
-"Seconds before the end of an allocation within which a request to end is for that end."
+NEAR, PATIENCE = 90, 10
+"Seconds before the end of an allocation within which a request to end is for that end; seconds that squeue may take."
+TIME_LEFT = re.compile(r"(\d+):(\d\d)")
 ROOM = 2048
 "Bytes of a status file at least, so that on a full disk what becomes of a cell still finds room in it."
 
 
 def ending() -> str:
     """Why this process was asked to end, where its scheduler lets it know; else empty."""
-    end = os.environ.get("SLURM_JOB_END_TIME", "")
-    return LIMIT if end.isdigit() and int(end) - time.time() < NEAR else ""
+    command = ["squeue", "--noheader", "--jobs", os.environ.get("SLURM_JOB_ID", ""), "--format", "%L"]
+    if not command[3]:
+        return ""
+    try:
+        said = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    left = TIME_LEFT.fullmatch(said.strip())  # minutes and seconds: with hours or days before them, it is no end
+    return LIMIT if left and 60 * int(left[1]) + int(left[2]) <= NEAR else ""
 
 
 class Report:
