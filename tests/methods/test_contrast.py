@@ -20,7 +20,7 @@ from fedgrid.engine.stacked import Stacked
 from fedgrid.methods.common import banks
 from fedgrid.methods.common.banks import against, bank_contrast, centres, clustered, listed, padded
 from fedgrid.methods.common.finch import partitions
-from fedgrid.methods.common.losses import model_contrast
+from fedgrid.methods.common.model_contrast import model_contrast
 from fedgrid.methods.common.prototypes import aggregate, contrast
 from fedgrid.methods.fedccl import FedCCL
 from fedgrid.models.base import Network

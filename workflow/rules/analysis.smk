@@ -15,7 +15,7 @@ rule manifest:
     log:
         f"{OUT}/logs/manifest.log",
     shell:
-        'job {log:q} fedgrid.jobs.manifest "$PLAN" {output:q}'
+        'job {log:q} fedgrid.jobs.finish "$PLAN" {output:q}'
 
 
 rule results:

@@ -56,8 +56,8 @@ class CFL(Method):
     def setup(self, fed: Federation) -> State:
         theta = fed.initial()
         largest = theta["head.weight"].new_full((max(1, self.t0),), -1.0, dtype=torch.float64)
-        able = fed.counts.sum(dim=1) > 0
-        server = {"cluster": torch.zeros_like(fed.ids), "largest": largest, "able": able}
+        active = fed.counts.sum(dim=1) > 0
+        server = {"cluster": torch.zeros_like(fed.ids), "largest": largest, "active": active}
         return State().update(server=server | {"models": tree_map(lambda t: t.unsqueeze(0), theta)})
 
     def round(self, fed: Federation, s: State) -> State:
@@ -68,7 +68,7 @@ class CFL(Method):
         largest = s.server.largest.clone()
         if fed.round < len(largest):
             largest[fed.round] = products.diagonal().max().sqrt()
-        cluster = self.split(fed, s.server.cluster, s.server.able, products, largest[largest >= 0].quantile(0.5))
+        cluster = self.split(fed, s.server.cluster, s.server.active, products, largest[largest >= 0].quantile(0.5))
         models = self.averaged(fed, cluster, theta, s.server.models)
         return s.update(server={"cluster": cluster, "models": models, "largest": largest}, trained=theta)
 
@@ -84,14 +84,14 @@ class CFL(Method):
         absent = (total == 0).flatten().nonzero().flatten()  # no cluster that has just split off is among them
         return tree_map(lambda mean, old: mean.index_copy(0, absent, old[absent]), means, models)
 
-    def split(self, fed: Federation, cluster: Tensor, able: Tensor, products: Tensor, typical: Tensor) -> Tensor:
+    def split(self, fed: Federation, cluster: Tensor, active: Tensor, products: Tensor, typical: Tensor) -> Tensor:
         """The clusters [N] after a round, from the inner products [n, n] of the participants' updates."""
         eps1, eps2 = (eps * typical if self.relative else eps for eps in (self.eps1, self.eps2))
         after = cluster.clone()
         for number in cluster.unique() if fed.round >= self.t0 else ():
             rows = (cluster[fed.ids] == number).nonzero().flatten()
             inner, p = products[rows][:, rows], self.member_weights(fed)[rows]
-            if len(rows) < max(self.min_size, int(((cluster == number) & able).sum())):
+            if len(rows) < max(self.min_size, int(((cluster == number) & active).sum())):
                 continue
             mean, longest = (p @ inner @ p).clamp(min=0).sqrt() / p.sum(), inner.diagonal().max().sqrt()
             if mean < eps1 and longest > eps2:

@@ -28,7 +28,7 @@ from fedgrid.engine.federation import Federation
 from fedgrid.engine.losses import cross_entropy
 from fedgrid.engine.method import Identity, State
 from fedgrid.methods.common.banks import EPS, against, average
-from fedgrid.methods.common.losses import model_contrast
+from fedgrid.methods.common.model_contrast import model_contrast
 from fedgrid.methods.common.prototypes import aggregate, local_means, mean_contrast, unknown
 from fedgrid.methods.fedavg import FedAvg
 from fedgrid.tree import AttrDict, Tree

@@ -19,7 +19,7 @@ from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.losses import cross_entropy
 from fedgrid.engine.method import Identity, State
-from fedgrid.methods.common.losses import model_contrast
+from fedgrid.methods.common.model_contrast import model_contrast
 from fedgrid.methods.fedavg import FedAvg
 from fedgrid.tree import Tree
 

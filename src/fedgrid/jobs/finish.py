@@ -1,6 +1,6 @@
 """The manifest of a study as a job, once all its cells are there: what tables and figures are made from.
 
-Run as ``python -m fedgrid.jobs.manifest PLAN OUT``.
+Run as ``python -m fedgrid.jobs.finish PLAN OUT``.
 """
 
 from argparse import ArgumentParser
@@ -18,7 +18,7 @@ def from_plan(file: Path, out: Path) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line: PLAN OUT."""
-    parser = ArgumentParser(prog="python -m fedgrid.jobs.manifest", description="Write what tables are made from.")
+    parser = ArgumentParser(prog="python -m fedgrid.jobs.finish", description="Write what tables are made from.")
     parser.add_argument("file", type=Path, metavar="PLAN", help="the plan of the run")
     parser.add_argument("out", type=Path, metavar="OUT", help="JSON to write")
     parser.set_defaults(action=from_plan)

@@ -1,4 +1,4 @@
-"""A contrast that several methods share."""
+"""MOON's contrast of a representation with two other models, which FedSSC uses too."""
 
 import torch
 from torch import Tensor
