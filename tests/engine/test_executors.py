@@ -255,11 +255,11 @@ def precise(simulation):
     )
 
 
-@pytest.mark.parametrize("name", ["fedavg", "fedcosr", "ditto"])
+@pytest.mark.parametrize(("name", "chunks"), [("fedavg", [None]), ("fedcosr", [None, 2]), ("ditto", [2])])
 @pytest.mark.parametrize("edge", simulations.EDGES)
-def test_edges(name, edge):
-    simulation = precise(simulations.edge(edge))
-    loop, *others = (run_in(dataclasses.replace(simulation, executor=e), name) for e in (Loop(), Stacked(), Stacked(2)))
+def test_edges(name, chunks, edge):
+    simulation, executors = precise(simulations.edge(edge)), [Loop(), *map(Stacked, chunks)]
+    loop, *others = (run_in(dataclasses.replace(simulation, executor=e), name) for e in executors)
     for together in others:
         assert_close_states(together.state, loop.state)
         assert [entry[:3] for entry in together.record.rows] == [entry[:3] for entry in loop.record.rows]

@@ -721,9 +721,10 @@ def test_momentum_and_decay_of_the_hypernetwork_are_torchs():
 
 def test_mean_and_sequence_are_the_same_for_one_client():
     simulation = simulations.ragged(clients=1)
-    one, other = (final("pfedhn", simulation, server_step=kind).server.phi for kind in ("sequential", "mean"))
+    kinds = [{"server_step": kind, "local_steps": 5} for kind in ("sequential", "mean")]
+    one, other = (final("pfedhn", simulation, **given).server.phi for given in kinds)
     all_near(one, other)
-    one, other = (final("pfedhn", simulations.ragged(), server_step=kind).server.phi for kind in ("sequential", "mean"))
+    one, other = (final("pfedhn", simulations.ragged(), **given).server.phi for given in kinds)
     assert not torch.equal(one["embedding"], other["embedding"])
 
 
@@ -814,7 +815,7 @@ def test_pfedhn_stays_where_nobody_trains():
     method = simulations.method("pfedhn", local_steps=0, decay=0.0)
     before = method.setup(everyone(simulation, 0)).server.phi
     all_near(final("pfedhn", simulation, local_steps=0, decay=0.0).server.phi, before, 0)
-    moved = final("pfedhn", simulation, decay=0.0).server.phi
+    moved = final("pfedhn", simulation, local_steps=5, decay=0.0).server.phi
     assert all((moved[key] - before[key]).abs().max() > 0 for key in before)
 
 
@@ -1075,7 +1076,7 @@ OPTIONS = [
     ("fedsac", {"angles": "greedy", "centred": False, "lam": -0.3}),
     ("fedsac", {"directions": 50, "until": 1.0}),
     ("knn_per", {"votes": "softmax", "mixing": "logits", "capacity": 5}),
-    ("pfedhn", {"server_step": "mean", "own_head": True, "embedding": 2, "depth": 0}),
+    ("pfedhn", {"server_step": "mean", "own_head": True, "embedding": 2, "depth": 0, "local_steps": 5}),
     ("cfl", {"relative": True, "eps1": 1.0, "eps2": 0.5, "t0": 1, "weighting": "equal"}),
     ("fedrod", {"share_generic_head": False, "private_start": "zero", "gamma": 0.3}),
 ]

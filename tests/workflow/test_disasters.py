@@ -130,7 +130,7 @@ def test_read_only_results_can_be_looked_at(undisturbed, on_disk):
         assert code == 0 and words in said, said
     code, said = on_disk.fedgrid("run", "fedper", "--rounds", "1")
     assert code == 2 and said.count("\n") == 1 and CLOSED in said
-    assert_one_sentence(on_disk.snakemake(TABLES, code=2), CLOSED)
+    assert_one_sentence(on_disk.snakemake(PARTITION, code=2), CLOSED)
     on_disk.disk.remount("rw")
     (on_disk.results.parent / undisturbed.cell).unlink()
     on_disk.snakemake(undisturbed.cell)
