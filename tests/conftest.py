@@ -4,8 +4,6 @@ import os
 import sys
 from pathlib import Path
 
-os.environ["OMP_WAIT_POLICY"] = "passive"  # read when torch is loaded: threads that wait leave the processor to others
-
 import pytest
 import torch
 from warmed import listening
