@@ -41,6 +41,7 @@ def _by_cvxpy(matrix: np.ndarray) -> np.ndarray:
     import cvxpy
 
     w = cvxpy.Variable(len(matrix), nonneg=True)
-    cvxpy.Problem(cvxpy.Minimize(cvxpy.quad_form(w, cvxpy.psd_wrap(matrix))), [cvxpy.sum(w) == 1]).solve()
+    problem = cvxpy.Problem(cvxpy.Minimize(cvxpy.quad_form(w, cvxpy.psd_wrap(matrix))), [cvxpy.sum(w) == 1])
+    problem.solve(solver=cvxpy.CLARABEL)  # OSQP, the default, is less exact and now and then crashes the process
     assert w.value is not None  # a convex function has a minimum on the simplex
     return np.clip(w.value, 0, None)
