@@ -6,9 +6,9 @@ import time
 from fedgrid.jobs import warm
 
 
-def listening() -> warm.Worker:
+def listening(kind: type[warm.Worker] = warm.Worker) -> warm.Worker:
     """A worker whose server listens; its socket stands in the environment."""
-    worker = warm.Worker()
+    worker = kind()
     worker.start()
     patience = time.monotonic() + 60
     while not os.path.exists(os.environ[warm.VARIABLE]) and time.monotonic() < patience:

@@ -37,7 +37,7 @@ class Checkout:
     def copied(self, path: Path) -> "Checkout":
         """The same tree, results and times included, somewhere else."""
         shutil.copytree(self.path, path)
-        twin = object.__new__(Checkout)
+        twin = object.__new__(type(self))
         twin.path = path
         return twin
 
@@ -59,6 +59,7 @@ class Checkout:
         """Jobs that a run would start: cells by method, other jobs by rule."""
         said = self.snakemake("--dry-run", "--quiet", "host")
         blocks = re.findall(r"^rule (\w+):\n((?:    .*\n)*)", said, re.M)
+        assert blocks or "Nothing to be done" in said, said
         jobs: dict[str, int] = {}
         for rule, block in blocks:
             method = re.search(r"wildcards: .*method=(\w+)", block)

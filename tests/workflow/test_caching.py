@@ -5,7 +5,7 @@ import shutil
 
 import pyarrow.parquet as pq
 import pytest
-from checkout import Checkout
+from forked import Forked
 
 FIGURES = 3  # the curves, and the partition in two pictures
 ANALYSIS = {"manifest": 1, "results": 1, "tables": 1, "figure": FIGURES, "report": 1}
@@ -48,9 +48,9 @@ CASES = {
 "Which keys change with each module stands in tests/grid/test_keys.py; here Snakemake draws the consequences."
 
 
-@pytest.fixture(scope="session")
-def finished(tmp_path_factory):
-    checkout = Checkout(tmp_path_factory.mktemp("finished") / "tree")
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, forker):
+    checkout = Forked(tmp_path_factory.mktemp("finished") / "tree")
     checkout.snakemake()
     return checkout
 
@@ -114,13 +114,15 @@ def test_an_edit_that_is_taken_back_costs_nothing(checkout):
 
 
 def test_a_second_run_on_the_store_is_refused_in_one_sentence(checkout):
-    checkout.cells()[0].unlink()
+    cell = checkout.cells()[0]
+    cell.unlink()
     with open(checkout.path / "results/store/.lock", "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         said = checkout.snakemake(code=2)
         assert said.count("fedgrid: another run is at work on") == 1 and "Traceback" not in said
         assert checkout.planned()  # looking is allowed
-    checkout.snakemake()
+    checkout.snakemake("--until", "train")
+    assert cell.is_file()
 
 
 def test_the_order_of_seeds_decides_which_partition_is_pictured(checkout):

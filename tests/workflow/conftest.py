@@ -1,0 +1,17 @@
+"""What several tests of the workflow need."""
+
+import pytest
+from forked import Forker
+from warmed import listening
+
+from fedgrid.jobs import warm
+
+
+@pytest.fixture(scope="module")
+def forker():
+    """Forks the processes of every `forked.Forked` checkout."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(warm.VARIABLE, "")
+        server = listening(Forker)
+        yield
+        server.stop()
