@@ -11,7 +11,7 @@ from fedgrid.grid.plan import Plan
 from fedgrid.grid.planned import Cell, Study
 from fedgrid.grid.study import resolved
 from fedgrid.grid.validation import checked
-from fedgrid.jobs import dataset, partition
+from fedgrid.jobs import dataset, partition, warm
 
 FOUR_CELLS = """
 name: s
@@ -47,5 +47,9 @@ def plan_of(study: Study, **run: Any) -> Path:
 
 def trained(cell: Cell, study: Study) -> subprocess.CompletedProcess:
     """The cell, trained by a process of its own as the workflow starts it."""
-    command = [sys.executable, "-m", "fedgrid.jobs.cell", str(plan_of(study)), cell.key]
-    return subprocess.run(command, check=True, capture_output=True, text=True)
+    return subprocess.run(cell_command(cell, study), check=True, capture_output=True, text=True)
+
+
+def cell_command(cell: Cell, study: Study) -> list[str]:
+    """Trains the cell in the warm worker where one listens, else in the process itself."""
+    return [sys.executable, "-S", "-E", str(warm.CLIENT), "fedgrid.jobs.cell", str(plan_of(study)), cell.key]

@@ -8,13 +8,12 @@ import random
 import re
 import signal
 import subprocess
-import sys
 import time
 
 import pyarrow.parquet as pq
 import pytest
 import torch
-from studies import plan_of, prepared, study_of
+from studies import cell_command, prepared, study_of
 
 from fedgrid.engine.progress import load_checkpoint
 from fedgrid.engine.rounds import Saving
@@ -23,9 +22,9 @@ from fedgrid.jobs import warm
 from fedgrid.jobs.cell import heed_sigterm, train
 from fedgrid.jobs.reporting import ASKED_TO_END, TERMINATED
 
-KILLS, FARTHEST = 20, 15
+KILLS, FARTHEST = 12, 10
 "How often a cell is killed, and the most rounds that it may do between two kills."
-LONG, SHORT = 600, 200
+LONG, SHORT = 300, 120
 ATTEMPT = ("costs", "versions", "hardware", "finished")
 "Metadata that belong to the attempt, not to the cell."
 
@@ -48,8 +47,7 @@ class Place:
     def __init__(self, folder, rounds):
         self.study = prepared(one_cell(folder, rounds))
         (self.cell,) = self.study.cells
-        module = ["fedgrid.jobs.cell", str(plan_of(self.study)), self.cell.key]
-        self.command = [sys.executable, "-S", "-E", str(warm.CLIENT), *module]
+        self.command = cell_command(self.cell, self.study)
 
     def start(self):
         """The process, in the warm worker where one listens, else by ``python -m``."""
@@ -121,7 +119,7 @@ def killed(place, moments, blindly):
     return said
 
 
-def test_twenty_kills_at_random_moments(undisturbed, tmp_path):
+def test_twelve_kills_at_random_moments(undisturbed, tmp_path):
     whole = undisturbed(LONG)
     place, moments, continued = Place(tmp_path, LONG), random.Random(5), []
     for attempt in range(KILLS):

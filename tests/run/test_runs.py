@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from studies import FOUR_CELLS, plan_of, prepared, study_of, trained
+from studies import FOUR_CELLS, cell_command, plan_of, prepared, study_of, trained
 
 from fedgrid.cli.main import main
 from fedgrid.files import read_metadata
@@ -27,6 +27,10 @@ from fedgrid.run.lock import StoreLock
 from fedgrid.run.pin import Pin
 
 ROOT = Path(__file__).parents[2]
+QUICK = {"batch_size": 512, "eval_every": 10}
+"Training whose rounds take some milliseconds."
+
+pytestmark = pytest.mark.usefixtures("worker")
 
 
 @pytest.fixture(autouse=True)
@@ -154,14 +158,14 @@ class Broken(Plain):
 
 
 def test_a_pack_that_is_asked_to_end_keeps_checkpoints_and_goes_on():
-    study = prepared(planned(training={"rounds": 150}, compute={"pack": 2, "checkpoint_every": 0.05}))
+    study = prepared(planned(training={"rounds": 400} | QUICK, compute={"pack": 2, "checkpoint_every": 0.05}))
     command = pack_command(study)
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        patience = time.monotonic() + 60
+        patience = time.monotonic() + 300
         while not study.cells[0].checkpoint.exists() and time.monotonic() < patience:
-            time.sleep(0.05)
+            time.sleep(0.02)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == reporting.TERMINATED
+        assert process.wait(300) == reporting.TERMINATED
     assert "asked to end (SIGTERM) in round" in states.read(study)[study.cells[0].key].remark
     assert not study.cells[1].log.exists()  # it was not started
     run_pack(command)
@@ -360,9 +364,9 @@ def test_a_cell_of_which_a_kept_table_is_gone_is_not_finished():
 
 def test_two_processes_on_one_cell_do_each_other_no_harm():
     """One may have outlived an earlier run; results are the same and are renamed whole."""
-    study = prepared(planned(training={"rounds": 60}, compute={"checkpoint_every": 0.05}))
+    study = prepared(planned(training={"rounds": 200} | QUICK, compute={"checkpoint_every": 0.05}))
     cell = study.cells[0]
-    command = [sys.executable, "-m", "fedgrid.jobs.cell", str(plan_of(study)), cell.key]
+    command = cell_command(cell, study)
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     with subprocess.Popen(command, **pipes) as first, subprocess.Popen(command, **pipes) as second:
         texts = [first.communicate()[0], second.communicate()[0]]
