@@ -9,7 +9,14 @@ import pytest
 from checkout import Checkout
 from cluster.one_node import eventually
 
-QUICK = ["--slurm-init-seconds-before-status-checks=1", "--seconds-between-status-checks=1", "--latency-wait=5"]
+# by itself the executor waits ten seconds longer after each look at its jobs that finds none finished
+IMPATIENT = """
+from snakemake.cli import main
+from snakemake_executor_plugin_slurm import Executor
+Executor.next_seconds_between_status_checks = property(lambda executor: 1, lambda executor, seconds: None)
+main()
+"""
+QUICK = ["--slurm-init-seconds-before-status-checks=1", "--latency-wait=5"]
 PROFILE = ["--workflow-profile", "profiles/slurm", "--slurm-status-command=squeue", "--nocolor", *QUICK]
 STUDY = """
 name: tiny
@@ -17,15 +24,42 @@ data: digits
 heterogeneity: [{{partition: dirichlet, beta: 0.5, clients: 4}}]
 seeds: {seeds}
 model: {{name: mlp, hidden: 16, features: 8}}
-training: {{rounds: {rounds}}}
+training: {{rounds: 2}}
 methods:
   {methods}
 compute: {compute}
 """
+METHOD = """
+import json, os, time
+from pathlib import Path
+from fedgrid.methods.fedavg import FedAvg as Plain
+
+JOB = os.environ.get("SLURM_JOB_ID")
+
+class {title}(Plain):
+    \"\"\"FedAvg, and something that tests look at.\"\"\"
+
+    title = "{title}"
+
+    def round(self, fed, s):
+{body}
+        return super().round(fed, s)
+"""
+# a cell waits in its second round, for minutes at most, until it is let on or asked to end; one that continues does not
+WAITING = """
+begin = time.time()
+if fed.round and Path(f"seen-{JOB}-0").exists():
+    Path(f"waits-{JOB}").touch()
+    while not Path(f"on-{JOB}").exists() and time.time() < begin + 600:
+        time.sleep(0.1)
+time.sleep(0.5)
+Path(f"seen-{JOB}-{fed.round}").write_text(json.dumps([os.environ.get("CUDA_VISIBLE_DEVICES"), begin, time.time()]))
+"""
+GREEDY = "held = b'x' * (900 << 20) if fed.round else b''; time.sleep(5 * fed.round)"
 
 
-def study(methods, seeds="[0, 1]", rounds=2, compute="{}"):
-    return STUDY.format(methods=methods, seeds=seeds, rounds=rounds, compute=compute)
+def study(methods, seeds="[0]", compute="{}"):
+    return STUDY.format(methods=methods, seeds=seeds, compute=compute)
 
 
 class Submitted(Checkout):
@@ -37,17 +71,13 @@ class Submitted(Checkout):
 
     def snakemake_there(self, *arguments, code=0):
         """What a run says whose cells are submitted; its exit code is checked."""
-        run = self.cluster.run(*self._submitting(*arguments), cwd=self.path, env=self.environment)
-        assert run.returncode == code, run.stdout[-4000:]
-        return run.stdout
+        return ended(self.started_there(*arguments), code)
 
     def started_there(self, *arguments):
-        """A run of Snakemake and its process's number inside the cluster."""
-        command = ["sh", "-c", 'echo $$ > pid; exec "$@"', "sh", *self._submitting(*arguments)]
-        pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        run = self.cluster.popen(*command, cwd=self.path, env=self.environment, **pipes)
-        assert eventually((self.path / "pid").exists, 10)
-        return run, lambda: int((self.path / "pid").read_text())
+        """A run of Snakemake that goes on; the file `pid` has its number inside the cluster."""
+        command = ["sh", "-c", 'echo $$ > pid; exec "$@"', "sh", sys.executable, "-c", IMPATIENT, *PROFILE, *arguments]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        return self.cluster.popen(*command, cwd=self.path, env=self.environment, **pipes)
 
     def fedgrid(self, *arguments):
         """What a command of fedgrid says inside the cluster."""
@@ -56,24 +86,30 @@ class Submitted(Checkout):
 
     def method(self, name, body):
         """A method in a file, which does `body` in every round and then FedAvg's."""
-        text = f"""
-            import json, os, time
-            from pathlib import Path
-            from fedgrid.methods.fedavg import FedAvg as Plain
+        text = METHOD.format(title=name.title(), body=textwrap.indent(body, " " * 8))
+        (self.path / f"{name}.py").write_text(text)
 
-            class {name.title()}(Plain):
-                \"\"\"FedAvg, and something that tests look at.\"\"\"
+    def waiting(self, count):
+        """The jobs of the first `count` cells of the method `WAITING` that wait, or have waited."""
+        assert eventually(lambda: len(list(self.path.glob("waits-*"))) >= count, 300), self.fedgrid("status")
+        return sorted(file.name.removeprefix("waits-") for file in self.path.glob("waits-*"))
 
-                title = "{name.title()}"
+    def hurry(self, job):
+        """Shortens a job's time limit, which is in whole minutes: 40 to 100 seconds are left."""
+        minutes, seconds = map(int, self.cluster.queue("--format=%M", f"--jobs={job}")[0].split(":"))
+        limit = minutes + 1 + (seconds + 40) // 60
+        self.cluster.run("scontrol", "update", f"jobid={job}", f"TimeLimit={limit}", check=True)
 
-                def round(self, fed, s):
-                    {body}
-                    return super().round(fed, s)
-        """
-        (self.path / f"{name}.py").write_text(textwrap.dedent(text))
+    def logs(self):
+        """What all cells have said."""
+        return "".join(file.read_text() for file in (self.path / "results/store/logs/cells").rglob("*.log"))
 
-    def _submitting(self, *arguments):
-        return [sys.executable, "-m", "snakemake", *PROFILE, *arguments]
+
+def ended(run, code=0):
+    """What a run has said when it ends; its exit code is checked."""
+    said, _ = run.communicate()
+    assert run.returncode == code, said[-4000:]
+    return said
 
 
 THREE = "local:\n  fedavg:\n  fedcosr:"
@@ -82,7 +118,7 @@ THREE = "local:\n  fedavg:\n  fedcosr:"
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory):
     """The tables of a local run."""
-    here = Checkout(tmp_path_factory.mktemp("here") / "tree", study(THREE, seeds="[0]"))
+    here = Checkout(tmp_path_factory.mktemp("here") / "tree", study(THREE))
     here.snakemake("results/tiny/tables/accuracy.html")
     return tables(here)
 
@@ -95,7 +131,7 @@ def tables(checkout):
 
 @pytest.mark.parametrize("compute", ["{}", "{pack: 2}"])
 def test_tables_equal_those_of_a_local_run(cluster, tmp_path, expected, compute):
-    there = Submitted(tmp_path, cluster, study(THREE, seeds="[0]", compute=compute))
+    there = Submitted(tmp_path, cluster, study(THREE, compute=compute))
     counting = 'with open("resolved.txt", "a") as file:\n        print(os.environ.get("SLURM_JOB_ID"), file=file)\n    '
     there.edit("src/fedgrid/grid/study.py", "store, root = ", f"{counting}store, root = ")
     there.snakemake_there("results/tiny/tables/accuracy.html")
@@ -104,64 +140,49 @@ def test_tables_equal_those_of_a_local_run(cluster, tmp_path, expected, compute)
     assert "3 done" in there.fedgrid("status")
 
 
-def test_cancelled_cells_and_a_killed_run_go_on(cluster, tmp_path):
-    text = study("slow: {method: slow.py}", seeds="[0, 1, 2, 3, 4, 5]", rounds=8, compute="{checkpoint_every: 0.1}")
-    there = Submitted(tmp_path, cluster, text)
-    there.method("slow", "time.sleep(0.5)")
-    run, pid = there.started_there("--retries=0", "--until", "train")
-    assert eventually(lambda: len(there.cells()) >= 2, 180)
-    running = [line.split()[0] for line in cluster.queue("--states=running", "--format=%A %Z") if str(tmp_path) in line]
-    cluster.run("scancel", *running, check=True)
-    cluster.kill(pid())
-    run.wait()
-    assert eventually(lambda: "was asked to end" in there.fedgrid("status"), 60), there.fedgrid("status")
+def test_cancelled_cells_and_a_killed_run_go_on_with_a_gpu_for_each_cell(cluster, tmp_path):
+    there = Submitted(tmp_path, cluster, study("slow: {method: slow.py}", seeds="[0, 1, 2]"))
+    there.method("slow", WAITING)
+    training = ["--set-resources", "train:gpu=1", "train:slurm_partition=gpu", "--until", "train"]
+    run = there.started_there("--retries=0", *training)
+    first, second = there.waiting(2)  # the third cell gets the GPU of the first, which is let on
+    (tmp_path / f"on-{first}").touch()
+    there.waiting(3)
     finished = {cell: cell.stat().st_mtime_ns for cell in there.cells()}
-    said = there.snakemake_there("--until", "train")
+    assert len(finished) == 1
+    cluster.run("scancel", second, check=True)
+    cluster.kill(int((tmp_path / "pid").read_text()))  # and the job of the third is left behind
+    run.communicate()
+    assert eventually(lambda: "was asked to end" in there.fedgrid("status"), 60), there.fedgrid("status")
+    said = there.snakemake_there(*training)
+    assert "left behind" in said
     assert {cell: cell.stat().st_mtime_ns for cell in finished} == finished
-    assert len(there.cells()) == 6
-    logs = "".join(file.read_text() for file in (tmp_path / "results/store/logs/cells").rglob("*.log"))
-    assert "continuing after round" in logs, said
+    assert len(there.cells()) == 3
+    assert there.logs().count("continuing after round") == 2, said
     assert not [line for line in cluster.queue("--format=%Z") if str(tmp_path) in line]
-
-
-def test_a_cell_without_enough_memory_gets_more_and_is_reported(cluster, tmp_path):
-    text = study(
-        "greedy: {method: greedy.py}\n  fedavg:", seeds="[0]", rounds=3, compute="{memory: 900, checkpoint_every: 0.1}"
-    )
-    there = Submitted(tmp_path, cluster, text)
-    there.method("greedy", "held = b'x' * (900 << 20) if fed.round else b''; time.sleep(3 * fed.round)")
-    there.snakemake_there("--retries=0", "--until", "train", code=1)
-    status = there.fedgrid("status")
-    assert "1 done" in status and "1 failed" in status and "out of memory in round" in status
-    there.snakemake_there("--retries=1", "--until", "train")  # 900 MB again, then 1,800
-    assert "2 done" in there.fedgrid("status")
-
-
-def test_a_cell_at_its_time_limit_writes_its_checkpoint_and_goes_on(cluster, tmp_path):
-    # longer than a minute; SLURM sends the signal some time in the last half of it
-    text = study("slow: {method: slow.py}", seeds="[0]", rounds=62, compute="{minutes: 1}")
-    there = Submitted(tmp_path, cluster, text)
-    there.method("slow", "time.sleep(1)")
-    there.snakemake_there("--retries=0", "--until", "train", code=1)
-    assert "time limit" in there.fedgrid("status")
-    there.snakemake_there("--retries=1", "--until", "train")
-    log = next((tmp_path / "results/store/logs/cells").rglob("*.log")).read_text()
-    assert "continuing after round" in log
-
-
-def test_gpus_are_granted_to_one_cell_each(cluster, tmp_path):
-    there = Submitted(tmp_path, cluster, study("spy: {method: spy.py}", seeds="[0, 1, 2, 3]", rounds=2))
-    there.method(
-        "spy",
-        "Path(f'seen-{os.getpid()}-{fed.round}.json').write_text(json.dumps("
-        "[os.environ['CUDA_VISIBLE_DEVICES'], time.time(), time.sleep(0.5), time.time()]))",
-    )
-    there.snakemake_there("--set-resources", "train:gpu=1", "train:slurm_partition=gpu", "--until", "train")
-    seen = [json.loads(file.read_text()) for file in tmp_path.glob("seen-*.json")]
-    assert len(seen) == 8 and {card for card, *_ in seen} == {"0", "1"}
+    seen = [json.loads(file.read_text()) for file in tmp_path.glob("seen-*")]
+    assert len(seen) == 6 and {card for card, *_ in seen} == {"0", "1"}
     assert not overlaps(seen)
 
 
 def overlaps(seen):
-    """Pairs of (card, begin, _, end) that were on one card at a time."""
-    return [(a, b) for i, a in enumerate(seen) for b in seen[:i] if a[0] == b[0] and a[1] < b[3] and b[1] < a[3]]
+    """Pairs of (card, begin, end) that were on one card at a time."""
+    return [(a, b) for i, a in enumerate(seen) for b in seen[:i] if a[0] == b[0] and a[1] < b[2] and b[1] < a[2]]
+
+
+def test_cells_without_enough_time_or_memory_are_reported_and_go_on_with_more(cluster, tmp_path):
+    methods = "slow: {method: slow.py}\n  greedy: {method: greedy.py}\n  fedavg:"
+    there = Submitted(tmp_path, cluster, study(methods, compute="{minutes: 20, memory: 900}"))
+    there.method("slow", WAITING)
+    there.method("greedy", GREEDY)
+    run = there.started_there("--retries=0", "--until", "train")
+    (slow,) = there.waiting(1)
+    assert cluster.queue("--format=%l", f"--jobs={slow}") == ["20:00"]
+    there.hurry(slow)
+    ended(run, code=1)
+    status = there.fedgrid("status")
+    assert "1 done" in status and "2 failed" in status
+    assert "out of memory in round" in status and "time limit" in status
+    there.snakemake_there("--retries=1", "--until", "train")  # for the greedy one 900 MB again, then 1,800
+    assert "3 done" in there.fedgrid("status")
+    assert "continuing after round" in there.logs()
