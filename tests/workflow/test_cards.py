@@ -8,14 +8,14 @@ import textwrap
 import time
 
 import pytest
-from checkout import Checkout
+from forked import Forked
 
 STUDY = """
 name: cards
 data: digits
 heterogeneity: [{{partition: homogeneous, clients: 2}}]
 partition_seed: 0
-seeds: [0, 1, 2, 3, 4, 5, 6, 7]
+seeds: [0, 1, 2, 3, 4, 5]
 model: {{name: mlp, hidden: 4, features: 4}}
 training: {{rounds: 1}}
 methods: {{spy: {{method: spy.py}}}}
@@ -34,66 +34,86 @@ class Spy(Plain):
     def round(self, fed, s):
         began = time.monotonic()
         Path(f"began-{os.getpid()}").write_text(os.environ["CUDA_VISIBLE_DEVICES"])
-        while Path("hold").exists() and time.monotonic() < began + 60:
+        while Path("hold").exists() and time.monotonic() < began + 300:
             time.sleep(0.02)
-        time.sleep(0.7)
+        time.sleep(0.3)
         seen = [os.environ["CUDA_VISIBLE_DEVICES"], began, time.monotonic()]
         Path(f"seen-{os.getpid()}.json").write_text(json.dumps(seen))
         return super().round(fed, s)
 '''
+CELLS = 6
+
+pytestmark = pytest.mark.usefixtures("forker")
 
 
-class Workstation(Checkout):
-    """A copy of the repository on a machine that has two cards."""
+class Workstation(Forked):
+    """A copy of the repository on a machine that has two cards, where cells are held in their first round."""
 
-    def __init__(self, path, share=1):
+    def __init__(self, path, share):
         super().__init__(path, STUDY.format(share=share))
         (path / "spy.py").write_text(textwrap.dedent(SPY))
         (path / "locks").mkdir()
+        (path / "hold").touch()
 
     @property
     def environment(self):
         return super().environment | {"CUDA_VISIBLE_DEVICES": "GPU-one,GPU-two", "TMPDIR": str(self.path / "locks")}
 
+    def command(self, *arguments):
+        return super().command("--cores", "6", "--until", "train", *arguments)
+
+    def started(self):
+        """A run that goes on."""
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        return subprocess.Popen(self.command(), cwd=self.path, env=self.environment, **pipes)
+
+    def began(self, count):
+        """The card of each cell's process, once so many cells have begun."""
+        patience = time.monotonic() + 300
+        while len(found := [file for file in self.path.glob("began-*") if file.read_text()]) < count:
+            assert time.monotonic() < patience, found
+            time.sleep(0.02)
+        return {int(file.name.removeprefix("began-")): file.read_text() for file in found}
+
+    def release(self):
+        (self.path / "hold").unlink()
+
     def seen(self):
-        return sorted((json.loads(file.read_text()) for file in self.path.glob("seen-*.json")), key=lambda s: s[1])
+        return [json.loads(file.read_text()) for file in self.path.glob("seen-*.json")]
 
 
-@pytest.mark.parametrize("share", [1, 2])
-def test_eight_cells_on_two_cards(tmp_path, share):
-    machine = Workstation(tmp_path, share)
-    machine.snakemake("--cores", "6", "--until", "train")
-    seen = machine.seen()
-    assert len(seen) == 8 and {card for card, *_ in seen} == {"GPU-one", "GPU-two"}
+def assert_shared(seen, cells, share):
+    """So many cells were on both cards, and never more on one of them than may share it."""
+    assert len(seen) == cells and {card for card, *_ in seen} == {"GPU-one", "GPU-two"}
     for card, began, _ in seen:
         assert sum(other == card and start <= began < end for other, start, end in seen) <= share
+
+
+def test_all_cells_on_two_cards_that_two_may_share(tmp_path):
+    machine = Workstation(tmp_path, share=2)
+    with machine.started() as run:
+        assert sorted(machine.began(4).values()) == ["GPU-one"] * 2 + ["GPU-two"] * 2
+        machine.release()
+        said, _ = run.communicate()
+    assert run.returncode == 0, said
     # which card is free at once, and that a cell that waits for one takes it, is tested with the locks themselves
-    assert max(sum(start <= began < end for _, start, end in seen) for _, began, _ in seen) == 2 * share
+    assert_shared(seen := machine.seen(), CELLS, share=2)
+    assert max(sum(start <= began < end for _, start, end in seen) for _, began, _ in seen) == 4
 
 
 def test_the_card_of_a_killed_cell_is_free_at_once(tmp_path):
-    machine = Workstation(tmp_path)
-    (tmp_path / "hold").touch()
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    with subprocess.Popen(
-        machine.command("--cores", "4", "--until", "train"), cwd=tmp_path, env=machine.environment, **pipes
-    ) as run:
-        first = waited(lambda: list(tmp_path.glob("began-*")), 2)
-        victim = first[0]
-        card, killed = victim.read_text(), time.monotonic()
-        os.kill(int(victim.name.removeprefix("began-")), signal.SIGKILL)
-        third = next(file for file in waited(lambda: list(tmp_path.glob("began-*")), 3) if file not in first)
-        assert third.read_text() == card and time.monotonic() - killed < 10
-        (tmp_path / "hold").unlink()
+    machine = Workstation(tmp_path, share=1)
+    with machine.started() as run:
+        first = machine.began(2)
+        assert sorted(first.values()) == ["GPU-one", "GPU-two"]
+        victim = next(iter(first))
+        os.kill(victim, signal.SIGKILL)
+        (third,) = machine.began(3).keys() - first.keys()  # while the cell on the other card is still held
+        assert machine.began(3)[third] == first[victim] and not machine.seen()
+        machine.release()
         said, _ = run.communicate()
     assert run.returncode == 1 and "was killed in round 0 of 1" in said
-    machine.snakemake("--until", "train")
-    assert len(machine.cells()) == 8
-
-
-def waited(find, count):
-    patience = time.monotonic() + 60
-    while len(found := find()) < count:
-        assert time.monotonic() < patience, found
-        time.sleep(0.02)
-    return found
+    assert_shared(seen := machine.seen(), CELLS - 1, share=1)
+    assert max(sum(start <= began < end for _, start, end in seen) for _, began, _ in seen) == 2
+    machine.snakemake()
+    assert len(machine.cells()) == CELLS

@@ -4,14 +4,17 @@ import subprocess
 import sys
 import time
 
-from checkout import Checkout
+import pytest
+from forked import Forked
+
+from fedgrid.jobs import warm
 
 STUDY = """
 name: edited
 data: digits
 heterogeneity: [{partition: homogeneous, clients: 2}]
 partition_seed: 0
-seeds: [0, 1, 2, 3]
+seeds: [0, 1]
 model: {name: mlp, hidden: 4, features: 4}
 training: {rounds: 2}
 methods: {slow: {method: slow.py}}
@@ -23,39 +26,73 @@ from fedgrid.methods.fedavg import FedAvg as Plain
 from pace import PAUSE
 
 class Slow(Plain):
-    """FedAvg that takes its time."""
+    """FedAvg that waits as long as it is held."""
 
     title = "Slow"
 
     def round(self, fed, s):
         Path("began").touch()
-        time.sleep(PAUSE)
+        while Path("hold").exists():
+            time.sleep(PAUSE)
         return super().round(fed, s)
 '''
+TABLE = "results/edited/tables/accuracy.csv"
+"The target of all runs: to draw figures, and the report, would take more time."
+
+pytestmark = pytest.mark.usefixtures("forker")
+
+
+class Held(Forked):
+    """A checkout with a method that is held, and a helper of it."""
+
+    def __init__(self, path, study=STUDY):
+        super().__init__(path, study)
+        (path / "slow.py").write_text(SLOW)
+        (path / "pace.py").write_text("PAUSE = 0.02\n")
+        (path / "hold").touch()
+
+    def command(self, *arguments):
+        return super().command(TABLE, *arguments)
+
+    def started(self, cores):
+        """A run that goes on."""
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        command = self.command("--cores", str(cores))
+        return subprocess.Popen(command, cwd=self.path, env=self.environment, **pipes)
+
+    def wait(self, cells=0):
+        """Until a cell of the method is at work, and so many others are done."""
+        patience = time.monotonic() + 300
+        while not ((self.path / "began").exists() and len(self.cells()) >= cells):
+            assert time.monotonic() < patience
+            time.sleep(0.02)
+
+    def release(self):
+        (self.path / "hold").unlink()
+
+    def fedgrid(self, *arguments):
+        """What a command says."""
+        command = [sys.executable, "-S", "-E", str(warm.CLIENT), "fedgrid.cli.main", *arguments]
+        return subprocess.run(command, cwd=self.path, env=self.environment, capture_output=True, text=True).stdout
 
 
 def test_edits_meanwhile_reach_the_next_run(tmp_path):
-    checkout = Checkout(tmp_path, STUDY)
-    (tmp_path / "slow.py").write_text(SLOW)
-    (tmp_path / "pace.py").write_text("PAUSE = 1.0\n")
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    command = checkout.command("--cores", "1")
-    with subprocess.Popen(command, cwd=tmp_path, env=checkout.environment, **pipes) as run:
-        patience = time.monotonic() + 60
-        while not (tmp_path / "began").exists() and time.monotonic() < patience:
-            time.sleep(0.05)
+    checkout = Held(tmp_path)
+    with checkout.started(cores=1) as run:
+        checkout.wait()
         # a helper of the method, the engine, and something that is no Python at all
         (tmp_path / "pace.py").write_text("PAUSE = 0.0\n")
         checkout.edit("src/fedgrid/engine/rounds.py", "Progress(method.setup", "unheard_of(method.setup")
         checkout.edit("src/fedgrid/methods/fedavg.py", "class FedAvg", "clas FedAvg")
+        checkout.release()
         said, _ = run.communicate()
     assert run.returncode == 0, said
     assert "fedgrid: edited while this run was going: fedgrid/engine/rounds.py, fedgrid/methods/fedavg.py" in said
-    assert len(checkout.cells()) == 4
+    assert len(checkout.cells()) == 2
     checkout.edit("src/fedgrid/engine/rounds.py", "unheard_of(method.setup", "Progress(method.setup")
     checkout.edit("src/fedgrid/methods/fedavg.py", "clas FedAvg", "class FedAvg")
-    assert checkout.planned()["slow"] == 4  # what is left of the edits: the helper's pause
-    (tmp_path / "pace.py").write_text("PAUSE = 1.0\n")
+    assert checkout.planned()["slow"] == 2  # what is left of the edits: the helper's pause
+    (tmp_path / "pace.py").write_text("PAUSE = 0.02\n")
     assert checkout.planned() == {}
 
 
@@ -64,31 +101,26 @@ def bytes_of(folder):
 
 
 def test_a_look_at_an_edited_study_leaves_a_run_alone(tmp_path):
-    checkout = Checkout(tmp_path, STUDY.replace("methods: {", "methods: {fedavg: , "))
-    (tmp_path / "slow.py").write_text(SLOW)
-    (tmp_path / "pace.py").write_text("PAUSE = 1.0\n")
-    (tmp_path / "hold").touch()
-    checkout.edit("slow.py", "time.sleep(PAUSE)", 'while Path("hold").exists():\n            time.sleep(0.05)')
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    results, patience = tmp_path / "results", time.monotonic() + 120
-    with subprocess.Popen(checkout.command("--cores", "8"), cwd=tmp_path, env=checkout.environment, **pipes) as run:
-        while not ((tmp_path / "began").exists() and len(checkout.cells()) >= 4) and time.monotonic() < patience:
-            time.sleep(0.05)
+    checkout = Held(tmp_path, STUDY.replace("methods: {", "methods: {fedavg: , "))
+    results = tmp_path / "results"
+    with checkout.started(cores=4) as run:
+        checkout.wait(cells=2)
         checkout.edit("config/study.yaml", "fedavg: , ", "local: , ")
-        checkout.edit("config/study.yaml", "seeds: [0, 1, 2, 3]", "seeds: [0, 1]\nreport: {score: trained}")
+        checkout.edit("config/study.yaml", "seeds: [0, 1]", "seeds: [0]\nreport: {score: trained}")
         quiet = settled(results)
-        assert checkout.planned()["local"] == 2  # what the edited study lacks
-        assert "local" in fedgrid(checkout, "status") and "fedavg" not in fedgrid(checkout, "status")
+        assert checkout.planned()["local"] == 1  # what the edited study lacks
+        status = checkout.fedgrid("status")
+        assert "local" in status and "fedavg" not in status
         assert bytes_of(results) == quiet
-        assert "cells/fedavg" not in fedgrid(checkout, "prune", "--delete")
-        assert len(checkout.cells()) >= 4
-        (tmp_path / "hold").unlink()
+        assert "cells/fedavg" not in checkout.fedgrid("prune", "--delete")
+        assert len(checkout.cells()) >= 2
+        checkout.release()
         said, _ = run.communicate()
     assert run.returncode == 0, said
-    table = (results / "edited/tables/accuracy.csv").read_text()
+    table = (tmp_path / TABLE).read_text()
     assert "fedavg" in table and "local" not in table and table.count("slow") == 1
-    assert "cells/" not in fedgrid(checkout, "prune")
-    assert checkout.planned()["local"] == 2
+    assert "cells/" not in checkout.fedgrid("prune")
+    assert checkout.planned()["local"] == 1
 
 
 def settled(folder):
@@ -97,8 +129,3 @@ def settled(folder):
     while (after := bytes_of(folder)) != before:
         before = after
     return after
-
-
-def fedgrid(checkout, *arguments):
-    command = [sys.executable, "-m", "fedgrid.cli.main", *arguments]
-    return subprocess.run(command, cwd=checkout.path, env=checkout.environment, capture_output=True, text=True).stdout
