@@ -10,18 +10,39 @@ import time
 
 import pyarrow.parquet as pq
 from checkout import STUDY, Checkout
+from forked import Forked
 
-FEW = STUDY.replace("  local:\n  fedavg:\n", "").replace("  fedper:\n", "")
-LONGER = FEW.replace("{rounds: 2}", "{rounds: 120}") + "compute: {checkpoint_every: 0.2}\n"
+from fedgrid.jobs import warm
+
+FEW = STUDY.replace("  local:\n  fedavg:\n", "").replace("  fedprox: {mu: 0.01}\n  fedper:\n", "  fedper:\n")
+LONGER = FEW.replace("{rounds: 2}", "{rounds: 300, batch_size: 512, eval_every: 10}")
+STUDIED = LONGER + "compute: {checkpoint_every: 0.2}\n"
+TABLE = "results/tiny/tables/accuracy.csv"
+WAIT = """
+for look in $(seq 600); do
+  [ -n "$WARM" ] && [ -n "$FEDGRID_WARM_SOCKET" ] && ! [ -e "$FEDGRID_WARM_SOCKET" ] || break
+  sleep 0.1
+done
+"""
+"What bash reads before a script: the wait of a cell for the warm worker."
 
 
-def test_sigkill_at_five_random_moments(tmp_path):
-    undisturbed = Checkout(tmp_path / "undisturbed", LONGER)
-    undisturbed.snakemake()
-    killed = Checkout(tmp_path / "killed", LONGER)
-    moments = random.Random(3)
-    for attempt in range(5):
-        kill(killed, after=moments.uniform(0.0, 2.5), at_work=attempt > 0, jobs_too=attempt % 2 == 0)
+class Patient(Checkout):
+    """A checkout whose cells wait for the warm worker: a plain process of each would cost seconds."""
+
+    @property
+    def environment(self):
+        (self.path / "wait.sh").write_text(WAIT)
+        return super().environment | {"BASH_ENV": str(self.path / "wait.sh"), warm.VARIABLE: ""}
+
+
+def test_sigkill_at_three_random_moments(tmp_path, forker):
+    undisturbed = Forked(tmp_path / "undisturbed", STUDIED)
+    undisturbed.snakemake(TABLE)
+    killed, moments = Patient(tmp_path / "killed", STUDIED), random.Random(3)
+    kill(killed, phase=begun, after=moments.uniform(0, 2), jobs_too=True)
+    kill(killed, phase=cell_at_work, after=moments.uniform(0, 1), jobs_too=False)
+    kill(killed, phase=cell_at_work, after=moments.uniform(0, 2), jobs_too=True)
     killed.snakemake()
     assert killed.planned() == {}
     assert [c.relative_to(killed.path) for c in killed.cells()] == [
@@ -29,13 +50,12 @@ def test_sigkill_at_five_random_moments(tmp_path):
     ]
     for ours, theirs in zip(killed.cells(), undisturbed.cells(), strict=True):
         assert pq.read_table(ours).to_pydict() == pq.read_table(theirs).to_pydict(), ours
-    table = "results/tiny/tables/accuracy.csv"
-    assert (killed.path / table).read_bytes() == (undisturbed.path / table).read_bytes()
+    assert (killed.path / TABLE).read_bytes() == (undisturbed.path / TABLE).read_bytes()
     assert not list((killed.path / "results/store/checkpoints").iterdir())
 
 
-def kill(checkout, after, at_work, jobs_too):
-    """Starts Snakemake, waits (first until a cell is at work, if asked), and kills it.
+def kill(checkout, phase, after, jobs_too):
+    """Starts Snakemake, waits until a phase of the run is reached, and some more seconds, and kills it.
 
     Snakemake is killed alone, so that its jobs live on as orphans, or with all its jobs.
     """
@@ -44,15 +64,20 @@ def kill(checkout, after, at_work, jobs_too):
         run = subprocess.Popen(
             checkout.command(), cwd=checkout.path, env=checkout.environment, start_new_session=True, **pipes
         )
-        start, patience = time.time(), time.monotonic() + 60
-        while at_work and not cell_at_work(checkout, start) and time.monotonic() < patience:
-            time.sleep(0.05)
+        start, patience = time.time(), time.monotonic() + 300
+        while not phase(checkout, start) and run.poll() is None and time.monotonic() < patience:
+            time.sleep(0.02)
         time.sleep(after)
         if jobs_too:
             os.killpg(run.pid, signal.SIGKILL)
         else:
             run.kill()
-        run.wait()
+        assert run.wait() == -signal.SIGKILL, (checkout.path / "said.txt").read_text()
+
+
+def begun(checkout, since):
+    """Whether a run has begun since a moment (seconds since the epoch): it has written its plan."""
+    return any(file.stat().st_mtime > since for file in (checkout.path / "results/store/plans").glob("*"))
 
 
 def cell_at_work(checkout, since):
