@@ -1,6 +1,7 @@
 """A checkout whose processes, Snakemake's included, are forked from one that has imported their libraries.
 
-For tests of what is run: each process is still one of its own with the code of its checkout, yet costs no seconds of imports.
+For tests of what is run, not of how processes start: each is still one of its own, with the code of its checkout, yet
+spends no seconds on imports.
 """
 
 import importlib
@@ -43,8 +44,10 @@ class Forker(warm.Worker):
 
     def start(self) -> None:
         os.environ[warm.VARIABLE] = os.path.join(tempfile.mkdtemp(prefix="fedgrid-"), "socket")
-        command = [sys.executable, __file__, os.environ[warm.VARIABLE], str(os.getpid())]
-        self.process = subprocess.Popen(command, env=os.environ | {"OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"})
+        self.process = subprocess.Popen(self.command(), env=os.environ | {"OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"})
+
+    def command(self) -> list[str]:
+        return [sys.executable, __file__, os.environ[warm.VARIABLE], str(os.getpid())]
 
 
 def _run(module: str, *arguments: str, run=server._run) -> int:

@@ -6,13 +6,16 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import partial
 
 import dying
 import pyarrow.parquet as pq
 import pytest
 from checkout import STUDY, Checkout
 from disk import Disk
+from forked import Forked, Forker
 from studies import plan_of, prepared, study_of
+from warmed import listening
 
 from fedgrid.engine.progress import DIGEST_SIZE, _digest
 from fedgrid.jobs import reporting, warm
@@ -61,9 +64,9 @@ def tables(results):
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory):
-    checkout = Checkout(tmp_path_factory.mktemp("undisturbed") / "tree", SMALL)
-    checkout.snakemake(TABLES, CURVES)
+def undisturbed(forker, tmp_path_factory):
+    checkout = Forked(tmp_path_factory.mktemp("undisturbed") / "tree", SMALL)
+    checkout.snakemake(TABLES)
     (checkout.cell,) = (str(cell.relative_to(checkout.path)) for cell in checkout.cells())
     return checkout
 
@@ -71,7 +74,17 @@ def undisturbed(tmp_path_factory):
 # The whole workflow
 
 
-class OnDisk(Checkout):
+class ForkerOnDisk(Forker):
+    """A forker whose processes find the disk."""
+
+    def __init__(self, disk):
+        self.disk = disk
+
+    def command(self):
+        return self.disk.own(super().command(), self.disk.folder.parent)
+
+
+class OnDisk(Forked):
     """A checkout whose results lie on a small disk; Snakemake, which keeps its own records elsewhere, runs on it."""
 
     def __init__(self, like, path):
@@ -89,20 +102,20 @@ class OnDisk(Checkout):
         for folder in folders:
             shutil.rmtree(self.results / folder)
 
-    def command(self, *arguments):
-        return self.disk.own(super().command(*arguments), self.path)
-
     def fedgrid(self, *arguments):
         """Exit code and output of a command."""
-        command = self.disk.own([sys.executable, "-m", "fedgrid.cli.main", *arguments], self.path)
-        run = subprocess.run(command, env=self.environment, capture_output=True, text=True)
+        command = [sys.executable, "-S", "-E", str(warm.CLIENT), "fedgrid.cli.main", *arguments]
+        run = subprocess.run(command, cwd=self.path, env=self.environment, capture_output=True, text=True)
         return run.returncode, run.stdout + run.stderr
 
 
 @pytest.fixture
-def on_disk(undisturbed, tmp_path):
+def on_disk(undisturbed, tmp_path, monkeypatch):
     checkout = OnDisk(undisturbed, tmp_path / "tree")
+    monkeypatch.setenv(warm.VARIABLE, "")
+    forker = listening(partial(ForkerOnDisk, checkout.disk))
     yield checkout
+    forker.stop()
     checkout.disk.end()
 
 
@@ -137,10 +150,16 @@ def test_read_only_results_can_be_looked_at(undisturbed, on_disk):
     assert tables(on_disk.results) == tables(undisturbed.path / "results")
 
 
-class Mortal(Checkout):
-    """A checkout in which processes die where they write a file that fits the `pattern`, each file once."""
+class Mortal(Forked):
+    """A checkout in which processes die where they write a file that fits the `pattern`, each file once.
+
+    Those are plain processes: the others are forked from one that is immortal.
+    """
 
     pattern = ""
+
+    def command(self, *arguments):
+        return Checkout.command(self, *arguments) if self.pattern else super().command(*arguments)
 
     @property
     def environment(self):
@@ -151,7 +170,7 @@ class Mortal(Checkout):
         (hook / "sitecustomize.py").write_text(dying.STARTUP)
         shutil.copy(dying.__file__, hook)
         path = os.pathsep.join([given["PYTHONPATH"], str(hook)])
-        return given | {"PYTHONPATH": path, dying.VARIABLE: f"{self.pattern}\n{hook}"}
+        return given | {"PYTHONPATH": path, dying.VARIABLE: f"{self.pattern}\n{hook}", warm.VARIABLE: ""}
 
 
 def test_jobs_of_a_run_that_die_while_they_write(undisturbed, tmp_path):
@@ -167,7 +186,7 @@ def test_jobs_of_a_run_that_die_while_they_write(undisturbed, tmp_path):
 
 
 def test_two_runs_at_once(undisturbed, tmp_path):
-    checkout = Checkout(tmp_path / "tree", SMALL)
+    checkout = Forked(tmp_path / "tree", SMALL)
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     start = {"cwd": checkout.path, "env": checkout.environment} | pipes
     runs = [subprocess.Popen(checkout.command(TABLES), **start) for _ in range(2)]
@@ -194,7 +213,8 @@ class Cell:
         """Exit code and output of the process."""
         module = module or ("fedgrid.jobs.cell",)
         command = [sys.executable, "-S", "-E", str(warm.CLIENT), *module, str(self.plan), self.cell.key]
-        run = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, text=True)
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+        run = subprocess.run(command, env=environment, stdout=log, stderr=subprocess.STDOUT, text=True)
         return run.returncode, run.stdout
 
     def found(self):
@@ -203,7 +223,7 @@ class Cell:
 
 
 @pytest.fixture(scope="module")
-def trained(worker, tmp_path_factory):
+def trained(forker, tmp_path_factory):
     cell = Cell(tmp_path_factory.mktemp("results"))
     assert cell.run()[0] == 0
     cell.whole = cell.found()
