@@ -7,7 +7,13 @@ import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from checkout import Checkout
+import pytest
+from forked import Forked
+
+from fedgrid.data.base import convert
+from fedgrid.loading import load
+
+pytestmark = pytest.mark.usefixtures("forker")
 
 STUDY = """
 name: data
@@ -22,14 +28,14 @@ REAL = """
 name: real
 data: [mnist, fmnist, emnist, cifar10, cifar100, usps, mnistm, office10, cub200]
 heterogeneity:
-  - {partition: dirichlet, beta: 0.5, clients: 4, fraction: 0.2}
+  - {partition: dirichlet, beta: 0.5, clients: 4}
 model: {name: cnn, channels: 2, features: 16}
 training: {rounds: 1}
 methods: [fedavg]
 """
 
 
-def accuracies(checkout: Checkout) -> dict:
+def accuracies(checkout: Forked) -> dict:
     """Final accuracies of the cells by data set."""
     found = {}
     for file in checkout.cells():
@@ -38,18 +44,35 @@ def accuracies(checkout: Checkout) -> dict:
     return found
 
 
+def thinned(file: Path, copy: Path) -> None:
+    """A copy of a data set's file with about a thousand of its images, spread over all."""
+    table = pq.read_table(file)
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table.take(list(range(0, len(table), max(1, len(table) // 1000)))), copy)
+
+
 def test_every_real_data_set_trains_a_round(tmp_path, shared_data):
-    checkout = Checkout(tmp_path / "real", f"{REAL}\ndata_root: {shared_data}\n")
+    for file in shared_data.rglob("*.parquet"):
+        thinned(file, tmp_path / "data" / file.relative_to(shared_data))
+    checkout = Forked(tmp_path / "real", f"{REAL}\ndata_root: {tmp_path}/data\n")
     checkout.snakemake()
     found = accuracies(checkout)
     assert len(found) == 9
     assert all(value > 0 for value in found.values())
 
 
+@pytest.mark.parametrize("name", ["mnist", "cifar10"])
+def test_a_large_real_data_set_is_converted_as_a_whole(tmp_path, shared_data, name):
+    files = {part: tmp_path / f"{part}.parquet" for part in ("train", "test")}
+    data = load("data", name)()
+    convert(data, shared_data, None, files)
+    assert {part: pq.read_metadata(file).num_rows for part, file in files.items()} == data.images
+
+
 def test_features_take_the_place_of_images(tmp_path):
     study = STUDY.replace("  - digits\n", "  - {name: digits, label: random-features, features: random}\n")
-    checkout = Checkout(tmp_path / "features", study)
-    checkout.snakemake()
+    checkout = Forked(tmp_path / "features", study)
+    checkout.snakemake("--until", "train")
     store = checkout.path / "results/store"
     (folder,) = (store / "features").iterdir()
     metadata = json.loads(pq.read_schema(folder / "train.parquet").metadata[b"fedgrid"])
@@ -58,8 +81,8 @@ def test_features_take_the_place_of_images(tmp_path):
 
 
 def test_a_published_partition_gives_the_same_numbers(tmp_path):
-    checkout = Checkout(tmp_path / "own", STUDY)
-    checkout.snakemake()
+    checkout = Forked(tmp_path / "own", STUDY)
+    checkout.snakemake("--until", "train")
     (partition,) = (checkout.path / "results/store/partitions/digits").rglob("seed=0.parquet")
     command = [sys.executable, "-m", "fedgrid.cli.main", "export-partition", str(partition), "published"]
     said = subprocess.run(
@@ -78,7 +101,7 @@ def test_a_published_partition_gives_the_same_numbers(tmp_path):
     )
 
 
-def cell_values(checkout: Checkout) -> dict:
+def cell_values(checkout: Forked) -> dict:
     """Scores of every cell by its file."""
     columns = ["metric", "client", "value"]
     scores = {str(file): pq.read_table(file, columns=columns).to_pylist() for file in checkout.cells()}
