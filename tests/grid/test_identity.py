@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from studies import study_of
+from studies import plan_of, prepared, study_of
 
 import fedgrid
 from fedgrid.grid.identity import NOT_COUNTED, canonical, digest, fingerprint, modules, modules_of_cell
@@ -66,16 +66,21 @@ def test_a_module_beside_an_outside_file_counts(tmp_path):
 
 
 LOADED = """
-import json, os, pandas, sympy, sys, pyarrow.parquet, torch
-from fedgrid.cli.main import main
-for name in sys.argv[1:]:
+import json, os, scipy.optimize, scipy.sparse.csgraph, sympy, sys, pyarrow.parquet, torch, torch._dynamo
+from fedgrid.grid.identity import modules_of_cell
+from fedgrid.jobs import cell
+plan, *cells = sys.argv[1:]
+names = dict(name.split("=") for name in cells)
+for name in names:  # what is known of the code is kept
+    modules_of_cell(f"fedgrid.methods.{name}", None, "fedgrid.models.mlp")
+for name, key in names.items():
     child = os.fork()  # each cell in a process of its own, and the libraries imported once for all
     if not child:
-        main(["run", name, "--clients", "3", "--rounds", "1", "--out", f"{name}.parquet"])
+        code = cell.main([plan, key])
         with open(f"{name}.json", "w") as file:
             json.dump([module for module in sys.modules if module.startswith("fedgrid")], file)
-        os._exit(0)
-    os.waitpid(child, 0)
+        os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0, name
 """
 
 
@@ -83,7 +88,13 @@ for name in sys.argv[1:]:
 def loaded(tmp_path_factory):
     """By method, the modules of fedgrid that a process has imported once it has run a cell."""
     folder, methods = tmp_path_factory.mktemp("loaded"), names("methods")
-    subprocess.run([sys.executable, "-c", LOADED, *methods], cwd=folder, capture_output=True, check=True)
+    few = [{"partition": "dirichlet", "clients": 3, "fraction": 0.2}]
+    study = prepared(
+        study_of(methods=methods, heterogeneity=few, seeds=[0], results=str(folder), training={"rounds": 1})
+    )
+    cells = [f"{cell.row.component.name}={cell.key}" for cell in study.cells]
+    command = [sys.executable, "-c", LOADED, str(plan_of(study)), *cells]
+    subprocess.run(command, cwd=folder, capture_output=True, check=True)
     return {name: set(json.loads((folder / f"{name}.json").read_text())) for name in methods}
 
 
@@ -91,6 +102,7 @@ def test_a_cell_loads_no_module_that_its_fingerprint_misses(method_name, loaded)
     if method_name.endswith(".py"):
         pytest.skip("a method outside the package")
     covered = modules_of_cell(f"fedgrid.methods.{method_name}", None, "fedgrid.models.mlp").keys()
+    assert f"fedgrid.methods.{method_name}" in loaded[method_name]
     others = ("fedgrid.cli", "fedgrid.grid", "fedgrid.jobs", "fedgrid.run", "fedgrid.command", *NOT_COUNTED)
     others += ("fedgrid.data.base", "fedgrid.data.digits", "fedgrid.data.sources")  # of the keys of data sets
     others += ("fedgrid.partition",)  # of the keys of partitions
