@@ -3,18 +3,21 @@
 from argparse import ArgumentParser
 from collections.abc import Sequence
 
-from fedgrid.errors import UserError, complain
+from fedgrid.errors import Damaged, UserError, complain
 
 
 def run(parser: ArgumentParser, argv: Sequence[str] | None) -> int:
     """Call the parser's default `action` with the other arguments as keywords.
 
-    Returns the exit code: 0, or 2 after a `UserError` or with a full disk, say, and one line on stderr.
+    Returns the exit code: 0, or 2 after a `UserError` or with a full disk, say, and one line on stderr. A damaged file
+    is removed, so that the next run makes it again.
     """
     arguments = vars(parser.parse_args(argv))
     action = arguments.pop("action")
     try:
         action(**arguments)
+    except Damaged as error:
+        return complain(error.removed())
     except (UserError, OSError) as error:
         return complain(error)
     return 0

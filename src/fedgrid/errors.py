@@ -5,11 +5,28 @@ import errno
 import os
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TextIO
 
 
 class UserError(Exception):
     """A mistake in a study, a command or the user's files; the message is one sentence naming what to change."""
+
+
+class Damaged(UserError):
+    """A file of the store that no longer holds what was written; a job that needs it removes it."""
+
+    def __init__(self, path: Path, why: str):
+        super().__init__(f"{path}: damaged ({why}); delete it, and the same command makes it again")
+        self.path, self.why = path, why
+
+    def removed(self) -> UserError:
+        """The error once the file is out of the way."""
+        try:
+            self.path.unlink(missing_ok=True)
+        except OSError:
+            return self
+        return UserError(f"{self.path}: damaged ({self.why}); it was removed, and the same command makes it again")
 
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -35,14 +52,14 @@ def complain(error: UserError | OSError) -> int:
     """Says the sentence on standard error and returns the exit code of a user's mistake; raises any other error."""
     if isinstance(error, OSError) and error.errno not in OF_THE_MACHINE:
         raise error
-    say(f"fedgrid: {sentence(error)}", sys.stderr)
+    say(f"fedgrid: {' '.join(sentence(error).splitlines())}", sys.stderr)
     return 2
 
 
 def say(text: str, stream: TextIO) -> None:
     """Prints a line at once; on a full disk it is lost, for no job fails over what it wanted to say."""
     try:
-        print(text, file=stream, flush=True)
+        print(text.encode(errors="backslashreplace").decode(), file=stream, flush=True)
     except OSError as error:
         if error.errno not in OF_THE_MACHINE:
             raise

@@ -1,19 +1,47 @@
-"""Files that are either whole or absent: Parquet with JSON metadata, written beside the target and renamed."""
+"""Files that are either whole or absent, and that say so: written beside the target and renamed, checked when read.
+
+Every Parquet file carries JSON metadata and a seal: digests of the metadata and of each column's values. A file whose
+content is no longer what was written is `Damaged`, never read in silence.
+"""
 
 import contextlib
+import errno
+import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from fedgrid.errors import UserError, reason
+from fedgrid.errors import Damaged, UserError, reason
 
-METADATA = b"fedgrid"
+METADATA, SEAL, SEALED = b"fedgrid", b"seal", "seal"
+READING = (OSError, pa.ArrowException, AttributeError, TypeError, KeyError, ValueError, RecursionError, MemoryError)
+"What reading a damaged file may raise."
+
+
+def cache(name: str) -> Path:
+    """The folder of that name in the user's cache: for what only saves time, and must not stand in the store."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "fedgrid" / name
+
+
+def path_of(text: str, what: str) -> Path:
+    """A path as a user writes it, with ``~``; UserError, naming `what` the user set, where no file can have it."""
+    try:
+        path = Path(text).expanduser()
+        os.lstat(path)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EACCES):
+            return path
+        raise UserError(f"{what}: no path can be {text[:40]!r} ({reason(error)})") from error
+    except (RuntimeError, ValueError) as error:  # a home that nobody has; a letter that no name can have
+        raise UserError(f"{what}: no path can be {text[:40]!r} ({error})") from error
+    return path
 
 
 @contextmanager
@@ -45,10 +73,110 @@ def check_writable(folder: Path, what: str) -> None:
 
 
 def write_table(path: Path, table: pa.Table, metadata: dict[str, Any]) -> None:
-    """Writes a Parquet file (zstd) whose schema carries `metadata` as JSON."""
-    text = json.dumps(metadata, sort_keys=True, ensure_ascii=False)
+    """Writes a Parquet file (zstd) whose schema carries `metadata` as JSON, and the seal of both."""
     with replacing(path) as temporary:
-        pq.write_table(table.replace_schema_metadata({METADATA: text}), temporary, compression="zstd")
+        pq.write_table(_sealed(table, metadata), temporary, compression="zstd", write_page_checksum=True)
+
+
+def _sealed(table: pa.Table, metadata: dict[str, Any]) -> pa.Table:
+    digests = {name: digest_of_values(table[name]) for name in table.column_names}
+    return table.replace_schema_metadata(seal(json.dumps(metadata, sort_keys=True, ensure_ascii=False), digests))
+
+
+def seal(text: str, columns: dict[str, str] | None = None) -> dict[bytes, str]:
+    """Schema metadata with the JSON `text` and its seal; where there are no digests, Parquet's sums of pages count."""
+    return {METADATA: text, SEAL: json.dumps({"metadata": _digest_of_text(text), "columns": columns})}
+
+
+def read_table(path: Path, columns: Sequence[str] | None = None) -> tuple[pa.Table, dict[str, Any]]:
+    """Rows (all columns, or those named) and metadata of a sealed Parquet file.
+
+    Raises UserError where there is no such file, and `Damaged` where what stands in it is not what was written.
+    """
+    with _reading(path):
+        # not pq.read_table, which imports pandas: half a second
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            metadata, digests = _opened(file.schema_arrow)
+            table = file.read(columns=columns and list(columns)).replace_schema_metadata()
+        for name in digests or () if columns is None else columns:
+            if digests and digest_of_values(table[name]) != digests[name]:
+                raise ValueError(f"its column {name} does not hold what was written")
+        return table, metadata
+
+
+def read_metadata(path: Path) -> dict[str, Any]:
+    """The metadata of a sealed Parquet file, without its rows; raises as `read_table` does."""
+    with _reading(path):
+        return _opened(pq.read_schema(path))[0]
+
+
+def check_identity(path: Path, **expected: Any) -> None:
+    """Raises `Damaged` where the metadata of a file say other things of it than its place in the store does."""
+    found = read_metadata(path)
+    if any(found.get(name) != value for name, value in expected.items()):
+        raise Damaged(path, "this is another file than its name says")
+
+
+def _opened(schema: pa.Schema) -> tuple[dict[str, Any], dict[str, str] | None]:
+    """Metadata, and digests by column if there are any; one of `READING` where the metadata are not as written."""
+    kept = schema.metadata or {}
+    if METADATA not in kept or SEAL not in kept:
+        raise ValueError("it is none of fedgrid's, or was written by other means")
+    text, sums = kept[METADATA].decode(), json.loads(kept[SEAL])
+    if _digest_of_text(text) != sums["metadata"]:
+        raise ValueError("its metadata are not those that were written")
+    return json.loads(text), sums["columns"]
+
+
+def digest_of_values(column: pa.ChunkedArray) -> str:
+    """SHA-256 of the values of a column, whatever chunks and encoding they stand in; −0 counts as 0."""
+    total = hashlib.sha256(str(len(column)).encode())
+    for block in _blocks(column):
+        total.update(block)
+    return total.hexdigest()
+
+
+def _blocks(column: pa.ChunkedArray) -> Iterator[Any]:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+    if column.null_count:
+        yield from _plain(column.is_valid().cast(pa.uint8()))
+        column = column.drop_null()
+    if pa.types.is_list(column.type):
+        yield from _plain(pc.list_value_length(column))
+        yield from _blocks(pc.list_flatten(column))
+    elif pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+        yield from _plain(pc.binary_length(column))
+        yield from (block for chunk in column.chunks for block in _letters(chunk))
+    elif pa.types.is_floating(column.type):
+        zero = pa.scalar(0, column.type)
+        nan = pa.scalar(float("nan"), column.type)
+        yield from _plain(pc.if_else(pc.is_nan(column), nan, pc.add(column, zero)))
+    else:
+        yield from _plain(column)
+
+
+def _plain(column: pa.ChunkedArray) -> Iterator[bytes | memoryview]:
+    """The memory of values of a fixed width."""
+    yield str(column.type).encode()
+    width = column.type.bit_width // 8
+    for chunk in column.chunks:
+        if len(chunk):
+            yield memoryview(chunk.buffers()[1])[chunk.offset * width :][: len(chunk) * width]
+
+
+def _letters(chunk: pa.Array) -> Iterator[memoryview]:
+    """The memory of all texts of a chunk, one after the other."""
+    if len(chunk):
+        ends = memoryview(chunk.buffers()[1]).cast("i")
+        start, end = ends[chunk.offset], ends[chunk.offset + len(chunk)]
+        if end > start:
+            yield memoryview(chunk.buffers()[2])[start:end]
+
+
+def _digest_of_text(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def write_text(path: Path, text: str) -> None:
@@ -62,18 +190,33 @@ def as_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False, indent=1) + "\n"
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Writes plain values as a JSON file with sorted keys, in one step."""
-    write_text(path, as_json(value))
+def write_json(path: Path, values: Mapping[str, Any]) -> None:
+    """Writes plain values as a JSON file, sealed, in one step; their order stays."""
+    text = json.dumps(values, ensure_ascii=False)
+    write_text(path, json.dumps({SEALED: _digest_of_text(text), **json.loads(text)}, ensure_ascii=False) + "\n")
 
 
-def read_metadata(path: Path) -> dict[str, Any]:
-    """The JSON metadata of a Parquet file of fedgrid; UserError where there is none or the file is damaged."""
-    if path.is_dir():
-        raise UserError(f"{path} is a folder, name a file in it")
+def read_json(path: Path) -> dict[str, Any]:
+    """The values that `write_json` wrote; raises as `read_table` does."""
+    with _reading(path):
+        values = json.loads(path.read_text(encoding="utf-8"))
+        seal = values.pop(SEALED, "") if isinstance(values, dict) else ""
+        if seal != _digest_of_text(json.dumps(values, ensure_ascii=False)):
+            raise ValueError("it does not hold what was written")
+        return values
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Turns what a damaged file may raise into one sentence."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise UserError(f"{path} is no file")  # from a pipe, reading would wait for ever
     try:
-        return json.loads(pq.read_schema(path).metadata[METADATA])
+        yield
     except FileNotFoundError as error:
         raise UserError(f"{path} does not exist") from error
-    except (OSError, pa.ArrowException, TypeError, KeyError, ValueError) as error:
-        raise UserError(f"{path}: not a whole fedgrid file ({type(error).__name__}); delete it") from error
+    except READING as error:
+        if path.is_dir():
+            raise UserError(f"{path} is a folder, name a file in it") from error
+        why = reason(error) if isinstance(error, OSError) else str(error)
+        raise Damaged(path, " ".join(why.split()).rstrip(".") or type(error).__name__) from error

@@ -1,17 +1,16 @@
 """Small synthetic studies: cells with accuracies that a test knows by heart."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from fedgrid.analysis.collect import collect
 from fedgrid.analysis.results import Results, load
+from fedgrid.files import write_json, write_table
 
 SAMPLES = [10, 30]
 """Test samples of the two clients of every synthetic cell."""
@@ -100,7 +99,7 @@ class Study:
     def results(self) -> Path:
         """Write the manifest, collect it, and return the path of results.parquet."""
         manifest = self.folder / "manifest.json"
-        manifest.write_text(json.dumps({"study": self.study, "cells": self.cells}))
+        write_json(manifest, {"study": self.study, "cells": self.cells})
         collect(manifest, self.folder / "results.parquet")
         return self.folder / "results.parquet"
 
@@ -117,14 +116,10 @@ def write_cell(path: Path, rows: list[tuple], head: dict) -> None:
             ("client", pa.int32()),
             ("metric", pa.dictionary(pa.int8(), pa.string())),
             ("value", pa.float64()),
-        ],
-        metadata={"fedgrid": json.dumps(head)},
+        ]
     )
     frame = pd.DataFrame(rows, columns=schema.names).astype({"metric": "category"})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(
-        pa.Table.from_pandas(frame, schema=schema, preserve_index=False).replace_schema_metadata(schema.metadata), path
-    )
+    write_table(path, pa.Table.from_pandas(frame, schema=schema, preserve_index=False), head)
 
 
 @pytest.fixture

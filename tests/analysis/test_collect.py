@@ -7,8 +7,8 @@ import pytest
 
 from fedgrid.analysis.collect import collect, main
 from fedgrid.analysis.results import load
-from fedgrid.errors import UserError
-from fedgrid.files import read_metadata
+from fedgrid.errors import Damaged, UserError
+from fedgrid.files import read_metadata, write_json
 
 
 def test_rows_carry_their_cells_names_in_manifest_order(toy):
@@ -61,14 +61,20 @@ def test_missing_cell_file_is_one_sentence_and_exit_code_2(toy, capsys):
     assert not (toy.folder / "out.parquet").exists()
 
 
-@pytest.mark.parametrize("text", ["{", json.dumps({"study": {}, "cells": []})])
+@pytest.mark.parametrize("text", ["{", json.dumps({"study": {}, "cells": [1]})])
 def test_bad_manifest(tmp_path, text):
     (tmp_path / "m.json").write_text(text)
-    with pytest.raises(UserError):
+    with pytest.raises(Damaged):
+        collect(tmp_path / "m.json", tmp_path / "out.parquet")
+
+
+def test_a_manifest_without_cells(tmp_path):
+    write_json(tmp_path / "m.json", {"study": {}, "cells": []})
+    with pytest.raises(UserError, match="lists no cells"):
         collect(tmp_path / "m.json", tmp_path / "out.parquet")
 
 
 def test_a_foreign_parquet_file_is_refused(tmp_path):
     pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
-    with pytest.raises(UserError, match="not a whole fedgrid file"):
+    with pytest.raises(UserError, match="damaged"):
         read_metadata(tmp_path / "a.parquet")

@@ -62,4 +62,4 @@ def test_during_and_after_a_run(run, capsys, said):
 
 def test_the_report_of_a_plan_that_is_not_there_is_refused(capsys):
     assert partial.main(["none.json"]) == 2
-    assert capsys.readouterr().err == "fedgrid: none.json: there is no such plan of a run\n"
+    assert capsys.readouterr().err == "fedgrid: none.json does not exist\n"

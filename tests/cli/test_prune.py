@@ -97,6 +97,25 @@ def test_prune_finds_what_the_latest_run_does_not_need(study, said, folder, unto
     assert not_needed(said) == ([], "0 of 6 files, 0.0 MB")
 
 
+def test_prune_beside_a_single_cell_leaves_what_it_needs(folder, said, monkeypatch):
+    """A cell that is computed by hand belongs to no study; while it is, nothing that it needs is pruned."""
+    from fedgrid.cli import single_cell
+
+    seen = []
+    train = single_cell._train
+
+    def trained(study, cell, out):
+        seen.extend(cell.needs)
+        seen.append(not_needed(said))
+        return train(study, cell, out)
+
+    monkeypatch.setattr(single_cell, "_train", trained)
+    assert main(["run", "fedprox", *RUN]) == 0
+    *needs, (listed, _) = seen
+    assert needs and not set(map(str, needs)) & set(listed)
+    assert set(map(str, needs)) < set(not_needed(said)[0])  # afterwards it is as any cell that no study has
+
+
 def test_prune_deletes_the_plans_of_earlier_runs(study, said, folder):
     earlier = plan_of(study_of(OTHER))
     os.utime(earlier, (1, 1))

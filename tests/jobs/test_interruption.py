@@ -19,7 +19,7 @@ from fedgrid.engine.progress import load_checkpoint
 from fedgrid.engine.rounds import Saving
 from fedgrid.files import read_metadata, write_table
 from fedgrid.jobs import warm
-from fedgrid.jobs.cell import heed_sigterm, train
+from fedgrid.jobs.cell import heed_signals, train
 from fedgrid.jobs.reporting import ASKED_TO_END, TERMINATED
 
 KILLS, FARTHEST = 12, 10
@@ -145,7 +145,10 @@ def test_a_process_that_is_asked_to_end_keeps_its_last_round(undisturbed, tmp_pa
     run = place.start()
     said = read_until(run, lambda text: len(rounds_in(text)) > SHORT // 10)
     run.send_signal(number)
+    time.sleep(0.01)
+    run.send_signal(number)  # the second one changes nothing
     said += run.communicate()[0]
+    assert "Traceback" not in said
     assert run.returncode == TERMINATED == 75
     kept = int(re.search(r"^broken off: the checkpoint .* holds (\d+) rounds$", said, re.M)[1])
     assert 0 <= kept - rounds_in(said)[-1] <= 1  # the signal may fall between a round's end and its line
@@ -167,7 +170,7 @@ def test_sigterm_comes_too_late_after_the_last_round(tmp_path, monkeypatch):
     study = prepared(one_cell(tmp_path, rounds=1))
     cell, before = study.cells[0], {number: signal.getsignal(number) for number in ASKED_TO_END}
     try:
-        heed_sigterm()
+        heed_signals()
         train(cell, cell.file, study.compute, Saving(cell.checkpoint, cell.key, every=1e9))
     finally:
         for number, handler in before.items():

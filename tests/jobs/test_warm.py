@@ -67,6 +67,18 @@ def environment(request, folder):
         assert not socket.parent.exists()
 
 
+def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    left, going, others = (tmp_path / f"{warm.PREFIX}{name}-x" for name in (ended.pid, os.getpid(), "somebody"))
+    for folder in (left, going, others):
+        folder.mkdir()
+        (folder / "socket").touch()
+    warm.remove_leftovers()
+    assert not left.exists() and going.exists() and others.exists()
+
+
 def client(*arguments):
     return [sys.executable, "-S", "-E", str(warm.CLIENT), "job", *arguments]
 

@@ -380,7 +380,7 @@ def test_two_processes_on_one_cell_do_each_other_no_harm():
 
 def test_a_job_of_another_plan_says_so_in_one_sentence(capsys):
     assert build_partition(["none.json", "0" * 16, "0"]) == 2
-    assert capsys.readouterr().err == "fedgrid: none.json: there is no such plan of a run\n"
+    assert capsys.readouterr().err == "fedgrid: none.json does not exist\n"
 
 
 @pytest.mark.parametrize(

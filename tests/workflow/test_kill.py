@@ -1,6 +1,7 @@
 """Whatever is killed, the same command completes with the results of an undisturbed run."""
 
 import contextlib
+import json
 import os
 import random
 import signal
@@ -40,9 +41,8 @@ def test_sigkill_at_three_random_moments(tmp_path, forker):
     undisturbed.snakemake(TABLE)
     killed, moments = Patient(tmp_path / "killed", STUDIED), random.Random(3)
     kill(killed, phase=begun, after=moments.uniform(0, 2), jobs_too=True)
-    kill(killed, phase=training, after=moments.uniform(0, 0.3), jobs_too=True)
-    assert list((killed.path / "results/store/checkpoints").iterdir())
-    kill(killed, phase=training, after=moments.uniform(0, 0.3), jobs_too=False)
+    kill(killed, phase=cell_at_work, after=moments.uniform(0, 1), jobs_too=False)
+    kill(killed, phase=cell_at_work, after=moments.uniform(0, 2), jobs_too=True)
     killed.snakemake()
     assert killed.planned() == {}
     assert [c.relative_to(killed.path) for c in killed.cells()] == [
@@ -80,10 +80,10 @@ def begun(checkout, since):
     return any(file.stat().st_mtime > since for file in (checkout.path / "results/store/plans").glob("*"))
 
 
-def training(checkout, since):
-    """Whether some cell has written a checkpoint since a moment."""
-    for file in (checkout.path / "results/store/checkpoints").glob("*.pt"):
+def cell_at_work(checkout, since):
+    """Whether some cell has noted a finished round since a moment (seconds since the epoch)."""
+    for file in (checkout.path / "results/store/status").glob("*.json"):
         with contextlib.suppress(FileNotFoundError):  # it finished in between
-            if file.stat().st_mtime > since:
+            if file.stat().st_mtime > since and json.loads(file.read_text())["round"]:
                 return True
     return False

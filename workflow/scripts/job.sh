@@ -5,7 +5,7 @@
 # that its disk was full. With WARM=1 it runs in the warm worker, where one listens.
 log=$1 module=$2
 shift 2
-run=("$PYTHON" -m "$module")
+run=("$PYTHON" -P -m "$module") # without the working folder: what lies there is not of the code
 if [ -n "$WARM" ]; then
   code=${FEDGRID_CODE:-$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")/src}
   run=("$PYTHON" -S -E "$code/fedgrid/jobs/warm/client.py" "$module")

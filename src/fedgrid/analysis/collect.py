@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 
 from fedgrid.analysis.results import CELL, ROW
 from fedgrid.command import run
-from fedgrid.errors import UserError
-from fedgrid.files import read_metadata, replacing
+from fedgrid.errors import Damaged, UserError
+from fedgrid.files import read_json, read_metadata, read_table, replacing, seal
 
 WORDS = pa.dictionary(pa.int32(), pa.string())
 COLUMNS = {
@@ -42,8 +42,9 @@ def write(listed: dict[str, Any], out: Path, absent: Mapping[str, Mapping[str, s
     """
     cells = [described(cell, absent) for cell in listed["cells"]]
     head = json.dumps({"study": listed["study"], "cells": cells}, ensure_ascii=False)
-    schema = pa.schema(list(COLUMNS.items()), metadata={"fedgrid": head})
-    with replacing(out) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+    schema = pa.schema(list(COLUMNS.items()), metadata=seal(head))
+    options = {"compression": "zstd", "write_page_checksum": True}
+    with replacing(out) as temporary, pq.ParquetWriter(temporary, schema, **options) as writer:
         for cell in listed["cells"]:
             if cell["key"] in absent:
                 continue
@@ -52,13 +53,8 @@ def write(listed: dict[str, Any], out: Path, absent: Mapping[str, Mapping[str, s
 
 def read_manifest(path: Path) -> dict[str, Any]:
     """Read a study's manifest; `UserError` when there is none, or none with cells."""
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"the manifest {path} does not exist.") from None
-    except ValueError:
-        raise UserError(f"the manifest {path} is not valid JSON.") from None
-    if not manifest.get("cells"):
+    manifest = read_json(path)
+    if not isinstance(manifest, dict) or not manifest.get("cells"):
         raise UserError(f"the manifest {path} lists no cells.")
     return manifest
 
@@ -70,13 +66,13 @@ def described(cell: dict[str, Any], absent: Mapping[str, Mapping[str, str]]) -> 
         return {**names, **absent[cell["key"]]}
     head = read_metadata(Path(cell["path"]))
     if head.get("key") != cell["key"]:
-        raise UserError(f"{cell['path']} holds the cell {head.get('key')}, but the manifest means {cell['key']}.")
+        raise Damaged(Path(cell["path"]), f"it holds the cell {head.get('key')}, but the manifest means {cell['key']}")
     return names | {name: head[name] for name in FROM_CELL}
 
 
 def labelled(cell: dict[str, Any], schema: pa.Schema) -> pa.Table:
     """The rows of one cell with its four names in front."""
-    rows = pq.read_table(cell["path"])
+    rows, _ = read_table(Path(cell["path"]))
     names = {name: pa.repeat(pa.scalar(cell[name]), len(rows)) for name in CELL}
     columns = [names[field.name] if field.name in names else rows[field.name] for field in schema]
     return pa.table([column.cast(field.type) for column, field in zip(columns, schema, strict=True)], schema=schema)

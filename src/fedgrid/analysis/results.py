@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow.parquet as pq
 
 from fedgrid.errors import UserError, nearest
-from fedgrid.files import read_metadata
+from fedgrid.files import read_table
 
 COLUMN = ["data", "heterogeneity"]
 """What names one column group of a table."""
@@ -91,7 +90,7 @@ def choose(name: str, known: list[str], kind: str) -> str:
 
 def load(path: Path) -> Results:
     """Read a file that `fedgrid.analysis.collect` wrote."""
-    head = read_metadata(path)
+    table, head = read_table(path)
     if not {"study", "cells"} <= head.keys():
         raise UserError(f"{path} holds no collected study.")
-    return Results(head["study"], head["cells"], pq.read_table(path).to_pandas())
+    return Results(head["study"], head["cells"], table.to_pandas())

@@ -5,7 +5,7 @@ import inspect
 from pathlib import Path
 from typing import Any
 
-from fedgrid.cli.parsing import with_examples
+from fedgrid.cli.parsing import path, with_examples
 from fedgrid.cli.reference import page
 from fedgrid.components import describe
 from fedgrid.errors import UserError
@@ -19,7 +19,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     text = "write the page on methods from the methods themselves, or check that it is up to date"
     parser = with_examples(commands, "docs", text, "fedgrid docs\nfedgrid docs --check")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if the page would change")
-    parser.add_argument("--out", type=Path, default=DEFAULT, metavar="FILE", help=f"default: {DEFAULT}")
+    parser.add_argument("--out", type=path, default=DEFAULT, metavar="FILE", help=f"default: {DEFAULT}")
     parser.set_defaults(call=_docs)
 
 

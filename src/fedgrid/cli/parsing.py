@@ -1,9 +1,16 @@
 """How commands are parsed: complaints in one sentence, help with examples."""
 
 import argparse
+from pathlib import Path
 from typing import NoReturn
 
 from fedgrid.errors import UserError
+from fedgrid.files import path_of
+
+
+def path(text: str) -> Path:
+    """The type of arguments that are paths."""
+    return path_of(text, "the command")
 
 
 class Parser(argparse.ArgumentParser):

@@ -3,10 +3,9 @@
 import argparse
 import json
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
-from fedgrid.cli.parsing import with_examples
+from fedgrid.cli.parsing import path, with_examples
 
 MOST_CLIENTS = 50
 "Clients that are listed one by one; of more, only the `ENDS`."
@@ -27,8 +26,8 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     export = with_examples(commands, "export-partition", text, "fedgrid export-partition partition.parquet published")
     export.set_defaults(call=_export)
     for parser in (inspect, export):
-        parser.add_argument("partition", type=Path, metavar="PARTITION", help="Parquet file of a partition")
-    export.add_argument("folder", type=Path, metavar="FOLDER", help="made where it does not exist")
+        parser.add_argument("partition", type=path, metavar="PARTITION", help="Parquet file of a partition")
+    export.add_argument("folder", type=path, metavar="FOLDER", help="made where it does not exist")
 
 
 def _inspect(arguments: argparse.Namespace) -> int:

@@ -3,16 +3,18 @@
 import argparse
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from fedgrid.cli.parsing import with_examples
+from fedgrid.cli.parsing import path, with_examples
 from fedgrid.components import describe, parse_setting
-from fedgrid.errors import UserError
-from fedgrid.files import check_writable, read_metadata
+from fedgrid.errors import Damaged, UserError, complain
+from fedgrid.files import check_writable, read_metadata, read_table
 from fedgrid.grid.catalog import description
+from fedgrid.grid.plan import Plan
 from fedgrid.grid.planned import Cell, Study
 from fedgrid.grid.study import PUBLISHED, resolved
 from fedgrid.loading import load, names
@@ -40,7 +42,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--data-set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the data")
     parser.add_argument("--features", metavar="BACKBONE", help="train on frozen features, such as vit_tiny_patch16_224")
     parser.add_argument("--model-set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the model")
-    parser.add_argument("--out", type=Path, help="result file (default: its place in the store)")
+    parser.add_argument("--out", type=path, help="result file (default: its place in the store)")
     text = "a table to keep beside the results"
     parser.add_argument("--artifacts", action="append", choices=ARTIFACTS, default=[], help=text)
     parser.add_argument("--results", default="results", help="folder of the store (default: results)")
@@ -63,15 +65,24 @@ def _add_settings(group: argparse._ArgumentGroup, parameters: list[Mapping[str, 
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    try:
+        return _computed(arguments)
+    except Damaged as error:
+        return complain(error.removed())
+
+
+def _computed(arguments: argparse.Namespace) -> int:
     study = resolved(_study(arguments))
     cell = study.cells[0]
     out = arguments.out or cell.file
     if not _finished(out, cell):
         if not arguments.out:
             check_writable(study.store, "--results")
+        plan = Plan(replace(study, text={**study.text, "name": f"run-{cell.key}"})).write()  # `fedgrid prune` heeds it
         _prepare(study, cell)
         if code := _train(study, cell, out):
             return code
+        plan.unlink(missing_ok=True)
     _print_scores(out, cell)
     return 0
 
@@ -108,7 +119,10 @@ def _data_setting(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals:
         raise UserError(f"--data-set: '{text}' is not of the form name=value")
-    return name, yaml.safe_load(value)
+    try:
+        return name, yaml.safe_load(value)
+    except (yaml.YAMLError, ValueError) as error:
+        raise UserError(f"--data-set: the value in {text!r} is not YAML") from error
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -156,11 +170,11 @@ def _prepare(study: Study, cell: Cell) -> None:
 def _train(study: Study, cell: Cell, out: Path) -> int:
     """The exit code: 0, or that of a cell which SIGTERM broke off."""
     from fedgrid.engine.rounds import Saving, Terminated  # torch takes seconds to import
-    from fedgrid.jobs.cell import heed_sigterm, train
+    from fedgrid.jobs.cell import heed_signals, train
     from fedgrid.jobs.reporting import TERMINATED, Report
 
     saving = Saving(out.with_name(out.name + ".checkpoint"), cell.key, study.compute.checkpoint_every)
-    heed_sigterm()
+    heed_signals()
     with Report(cell.row.title, cell.row.training["rounds"], sys.stderr) as report:
         try:
             train(cell, out, study.compute, saving, report.tell)
@@ -170,9 +184,8 @@ def _train(study: Study, cell: Cell, out: Path) -> int:
 
 
 def _print_scores(out: Path, cell: Cell) -> None:
-    import pyarrow.parquet as pq
-
-    metadata, table = read_metadata(out), pq.read_table(out).to_pandas()
+    rows, metadata = read_table(out)
+    table = rows.to_pandas()
     print(f"{cell.row.title} on {cell.partition.data.label}, {cell.heterogeneity}, seed {cell.seed}: ", end="")
     print(f"{metadata['status']}, {metadata['rounds']} rounds, {metadata['costs']['seconds']['total']:.1f} s")
     if metadata["reason"]:

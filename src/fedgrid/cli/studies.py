@@ -1,14 +1,14 @@
 """``fedgrid plan | prune``: what a study needs and what no study needs any more."""
 
 import argparse
-import json
 import re
 import shutil
 import time
 from pathlib import Path
 
-from fedgrid.cli.parsing import with_examples
+from fedgrid.cli.parsing import path, with_examples
 from fedgrid.errors import UserError
+from fedgrid.files import read_json
 from fedgrid.grid import manifest, plan
 from fedgrid.grid.planned import Study
 from fedgrid.grid.study import read, resolved
@@ -33,16 +33,16 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     text = "list the files of the store that no study needs, and delete them if asked"
     prune = with_examples(commands, "prune", text, "fedgrid prune\nfedgrid prune --configfile config/*.yaml --delete")
     prune.add_argument(
-        "--configfile", type=Path, nargs="*", default=[], help="studies to keep beside those that were run"
+        "--configfile", type=path, nargs="*", default=[], help="studies to keep beside those that were run"
     )
-    prune.add_argument("--results", type=Path, default=Path("results"), help="default: results")
+    prune.add_argument("--results", type=path, default=Path("results"), help="default: results")
     prune.add_argument("--delete", action="store_true", help="delete them")
     prune.set_defaults(call=_prune)
 
 
 def add_configfile(parser: argparse.ArgumentParser) -> None:
     """The option that names a study."""
-    parser.add_argument("--configfile", type=Path, default=DEFAULT, help=f"the study (default: {DEFAULT})")
+    parser.add_argument("--configfile", type=path, default=DEFAULT, help=f"the study (default: {DEFAULT})")
 
 
 def read_study(file: Path) -> Study:
@@ -89,11 +89,11 @@ def _prune(arguments: argparse.Namespace) -> int:
 
 def _needed(arguments: argparse.Namespace) -> set[str]:
     """Keys that some study needs: those of its tables and of its latest run in this results folder, and those named."""
-    contents = [json.loads(f.read_text(encoding="utf-8")) for f in arguments.results.glob(f"*/{manifest.NAME}")]
+    contents = [read_json(file) for file in arguments.results.glob(f"*/{manifest.NAME}")]
     studies = [plan.read(file).study for file in _latest_plans(arguments.results / "store")]
     studies += [read_study(file) for file in arguments.configfile]
-    contents += [manifest.content(study) for study in studies]
-    return {key for content in contents for cell in content["cells"] for key in cell["needs"]}
+    drawn = {key for content in contents for cell in content["cells"] for key in cell["needs"]}
+    return drawn | {key for study in studies for cell in study.cells for key in cell.keys}
 
 
 def _latest_plans(store: Path) -> list[Path]:

@@ -4,7 +4,7 @@ import argparse
 import re
 from pathlib import Path
 
-from fedgrid.cli.parsing import with_examples
+from fedgrid.cli.parsing import path, with_examples
 from fedgrid.errors import UserError
 from fedgrid.files import write_text
 from fedgrid.loading import names
@@ -67,7 +67,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     examples = "fedgrid new-method fedmine\nfedgrid new-method fedmine --folder src/fedgrid/methods"
     parser = with_examples(commands, "new-method", text, examples)
     parser.add_argument("name", metavar="NAME", help="lower case, e.g. fedmine: name of the file and in studies")
-    parser.add_argument("--folder", type=Path, default=Path(), help="where (default: here; the file may lie anywhere)")
+    parser.add_argument("--folder", type=path, default=Path(), help="where (default: here; the file may lie anywhere)")
     parser.set_defaults(call=_write)
 
 

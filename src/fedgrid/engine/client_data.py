@@ -6,14 +6,14 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
+from fedgrid.data.common.columns import numbers
 from fedgrid.data.common.store import read
 from fedgrid.engine.context import Batch
-from fedgrid.errors import UserError
-from fedgrid.files import read_metadata
+from fedgrid.errors import Damaged
+from fedgrid.files import read_table
 from fedgrid.partition.common.rows import EVERYONE
 
 LARGE_BATCH = {"cpu": 64, "cuda": 1024}
@@ -77,11 +77,10 @@ def load(
 ) -> ClientData:
     """The images that a partition uses, for computation in `dtype`; UserError where it was made for other data."""
     pool = read(data_files)
-    metadata = read_metadata(partition)
+    table, metadata = read_table(partition, ["client", "split", "index"])
     if metadata["data_checksum"] != pool.facts["checksum"]:
-        raise UserError(f"{partition}: made for other images than {data_files['train']}; delete it and run again")
-    table = pq.read_table(partition, columns=["client", "split", "index"])
-    client, index = table["client"].to_numpy(), table["index"].to_numpy()
+        raise Damaged(partition, f"it was made for other images than {data_files['train']}")
+    client, index = numbers(table["client"]), numbers(table["index"])
     split = np.asarray(table["split"].to_pylist())
     used, position = np.unique(index, return_inverse=True)  # only these images go to the device
     clients = metadata["clients"]

@@ -51,7 +51,12 @@ class Frozen(nn.Module):
 
 
 def build(
-    files: Mapping[str, Path], outputs: Mapping[str, Path], settings: Mapping[str, Any], device: str, threads: int
+    files: Mapping[str, Path],
+    outputs: Mapping[str, Path],
+    settings: Mapping[str, Any],
+    device: str,
+    threads: int,
+    key: str = "",
 ) -> None:
     """Writes the features of the data set in `files` to `outputs`, both by part; `settings` are those of `Backbone`.
 
@@ -69,6 +74,7 @@ def build(
     parts = _split(images, pool.facts["images"]["train"])
     note = f"features of {kind.backbone}, weights {frozen.weights}"
     facts = pool.facts | {
+        "key": key,
         "shape": [1, 1, features.shape[1]],
         "dtype": "float32",
         "scale": 1.0,

@@ -5,13 +5,12 @@ date when the file that they should be made from is not there, and a study that 
 one that was not.
 """
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import fedgrid
-from fedgrid.files import write_text
+from fedgrid.files import write_json
 from fedgrid.grid.identity import digest, fingerprint
 from fedgrid.grid.planned import Cell, MethodRow, Settings, Study
 
@@ -34,12 +33,12 @@ def write(study: Study, path: Path) -> None:
     """Writes the manifest in place of earlier ones, of which none is left if this one cannot be written."""
     for earlier in path.parent.glob(NAME):
         earlier.unlink()
-    write_text(path, json.dumps(content(study), indent=1, ensure_ascii=False))
+    write_json(path, content(study))
 
 
 def content(study: Study) -> dict[str, Any]:
     """The manifest as plain values."""
-    partitions = study.partitions.values()
+    partitions = [cell.partition for cell in study.cells]
     return {
         "study": {
             "name": study.name,
@@ -64,15 +63,14 @@ def _row(row: MethodRow, common: Settings) -> dict[str, Any]:
 
 
 def _cell(cell: Cell) -> Mapping[str, Any]:
-    data = cell.partition.data
     return {
         "key": cell.key,
-        "needs": [cell.key, cell.partition.key, *(stage.key for stage in data.stages)],
+        "needs": cell.keys,
         "path": str(cell.file),
         "partition": str(cell.partition.file),
         "label": cell.row.label,
         "method": cell.row.component.name,
-        "data": data.label,
+        "data": cell.partition.data.label,
         "heterogeneity": cell.heterogeneity,
         "seed": cell.seed,
     }

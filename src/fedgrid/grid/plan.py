@@ -3,14 +3,13 @@
 The study is resolved once, where the run begins. What cells share, such as a partition, stands in the file once.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from fedgrid.errors import UserError
-from fedgrid.files import write_text
+from fedgrid.errors import Damaged
+from fedgrid.files import read_json, write_json
 from fedgrid.grid.identity import digest
 from fedgrid.grid.planned import Cell, Configured, MethodRow, PlannedDataset, PlannedPartition, Study
 from fedgrid.settings import Compute
@@ -58,18 +57,17 @@ class Plan:
     def write(self, file: Path | None = None) -> Path:
         """Writes the plan to its `file`, even where it is there: a study's newest plan is that of its latest run."""
         file = file or self.file
-        write_text(file, json.dumps(self.content(), indent=1, ensure_ascii=False))
+        write_json(file, self.content())
         return file
 
 
 def read(file: Path) -> Plan:
-    """The plan in a file; UserError where there is none."""
+    """The plan in a file; UserError where there is none, `Damaged` for one that is not what was written."""
+    content = read_json(file)
     try:
-        return parsed(json.loads(file.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise UserError(f"{file}: there is no such plan of a run") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{file}: not a plan of this version of fedgrid ({type(error).__name__}); delete it") from error
+        return parsed(content)
+    except (AttributeError, ValueError, KeyError, TypeError) as error:
+        raise Damaged(file, "it is no plan of this version of fedgrid") from error
 
 
 def parsed(content: Mapping[str, Any]) -> Plan:
@@ -93,7 +91,7 @@ def parsed(content: Mapping[str, Any]) -> Plan:
 
 
 def _named(partition: PlannedPartition) -> tuple[str, str, int]:
-    return partition.data.label, partition.key, partition.seed
+    return partition.data.label, partition.slug, partition.seed
 
 
 def _dataset(data: PlannedDataset) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fedgrid.data.common.images import PARTS
+from fedgrid.files import check_identity
 from fedgrid.settings import Compute
 
 Settings = Mapping[str, Any]
@@ -65,8 +66,18 @@ class PlannedDataset:
         return {part: self.store / self.kind / f"{self.name}-{self.key}" / f"{part}.parquet" for part in PARTS}
 
     @property
+    def first_sight(self) -> Path:
+        """Notes the checksum of the images that the store first had under this key."""
+        return self.store / "originals" / f"{self.name}-{self.key}.json"
+
+    @property
     def built(self) -> bool:
         return all(file.is_file() for file in self.files.values())
+
+    def check(self) -> None:
+        """Raises `Damaged` where a file of it is absent, or another one than its name says."""
+        for part, file in self.files.items():
+            check_identity(file, key=self.key, part=part)
 
     @property
     def stages(self) -> tuple["PlannedDataset", ...]:
@@ -95,7 +106,9 @@ class PlannedPartition:
     seed: int
     key: str
     slug: str
-    "Kind and settings in letters that a path takes."
+    "Kind and settings, or its label, as tables and figures name it; in letters that a path takes."
+    place: str
+    "The same without a label, which is the study's own: what its folder in the store begins with."
     words: str
     "The setting as a person says it."
     tested: str
@@ -103,8 +116,12 @@ class PlannedPartition:
 
     @property
     def file(self) -> Path:
-        folder = self.data.store / "partitions" / self.data.name / f"{self.slug}-{self.key}"
+        folder = self.data.store / "partitions" / self.data.name / f"{self.place}-{self.key}"
         return folder / f"seed={self.seed}.parquet"
+
+    def check(self) -> None:
+        """Raises `Damaged` where its file is absent, or another one than its name says."""
+        check_identity(self.file, key=self.key, seed=self.seed)
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -151,7 +168,7 @@ class Cell:
 
     @property
     def _place(self) -> Path:
-        return Path("cells", self.row.component.name, self.partition.data.name, self.heterogeneity)
+        return Path("cells", self.row.component.name, self.partition.data.name, self.partition.place)
 
     @property
     def file(self) -> Path:
@@ -186,6 +203,11 @@ class Cell:
     def checkpoint(self) -> Path:
         """No output of its job, for it outlives an attempt that failed."""
         return self.store / "checkpoints" / f"{self.key}.pt"
+
+    @property
+    def keys(self) -> list[str]:
+        """Its key and those of what it is trained on."""
+        return [self.key, self.partition.key, *(stage.key for stage in self.partition.data.stages)]
 
     @property
     def needs(self) -> list[Path]:

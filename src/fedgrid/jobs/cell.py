@@ -20,8 +20,8 @@ from fedgrid.engine import devices
 from fedgrid.engine.compute import Computed, Sources, Tell, compute
 from fedgrid.engine.progress import Progress
 from fedgrid.engine.rounds import Outcome, Saving, Terminated
-from fedgrid.errors import UserError, complain, say, sentence
-from fedgrid.files import read_metadata, write_table
+from fedgrid.errors import Damaged, UserError, complain, say, sentence
+from fedgrid.files import read_metadata, read_table, write_table
 from fedgrid.grid import plan
 from fedgrid.grid.identity import digest, modules_of_cell
 from fedgrid.grid.planned import Cell
@@ -41,8 +41,13 @@ def train(cell: Cell, out: Path, settings: Compute, saving: Saving, tell: Tell |
     """
     with acquire_gpu(settings.device, settings.gpu_share):
         counted = _checked_code(cell)
+        for made in (cell.partition.data, cell.partition):
+            made.check()
         sources = Sources(cell.spec, cell.row.component.reference, cell.partition.file, cell.partition.data.files)
-        computed = compute(sources, settings, saving, tell)
+        try:
+            computed = compute(sources, settings, saving, tell)
+        except SystemExit as error:  # with exit code 0 it would look like success
+            raise UserError(f"{cell.row.title} ended its process inside a round (sys.exit)") from error
         if signal.getsignal(signal.SIGTERM) is _terminate:
             _ignore()  # what is left takes less time than doing a round again
         _checked_code(cell)
@@ -100,10 +105,12 @@ def processor() -> str:
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
-def heed_sigterm() -> None:
-    """From now on SIGTERM, or SIGUSR1, breaks off the round at hand, once; `federate` keeps what was reached."""
+def heed_signals() -> None:
+    """From now on SIGTERM, SIGUSR1 or Ctrl-C breaks off the round at hand, once; `federate` keeps what was reached."""
     for number in ASKED_TO_END:
         signal.signal(number, _terminate)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
 
 
 def _terminate(*_: object) -> None:
@@ -111,14 +118,26 @@ def _terminate(*_: object) -> None:
     raise Terminated
 
 
+def _interrupt(*_: object) -> None:
+    _ignore()
+    raise KeyboardInterrupt
+
+
 def _ignore() -> None:
-    for number in ASKED_TO_END:
+    for number in (*ASKED_TO_END, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
 
 
 def _finished(cell: Cell) -> bool:
     """Whether the results of this very cell are there, and all that is kept beside them."""
-    return cell.done and read_metadata(cell.file)["key"] == cell.key
+    if not cell.done:
+        return False
+    try:
+        for file in cell.files:
+            read_table(file)
+        return read_metadata(cell.file)["key"] == cell.key
+    except Damaged:
+        return False
 
 
 def _of_memory(error: Exception) -> bool:
@@ -136,7 +155,7 @@ def run(cell: Cell, settings: Compute) -> int:
         report.tell(progress, remark)
         status.running(progress)
 
-    heed_sigterm()
+    heed_signals()
     try:
         if _finished(cell):  # by a process that outlived an earlier run, since this one was planned
             cell.checkpoint.unlink(missing_ok=True)
@@ -146,6 +165,7 @@ def run(cell: Cell, settings: Compute) -> int:
         status.running()
         outcome = train(cell, cell.file, settings, Saving(cell.checkpoint, cell.key, settings.checkpoint_every), tell)
     except (UserError, OSError) as error:
+        error = error.removed() if isinstance(error, Damaged) else error
         status.failed(sentence(error))
         return complain(error)
     except (Terminated, KeyboardInterrupt):

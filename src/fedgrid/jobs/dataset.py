@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fedgrid.command import run
-from fedgrid.data.base import convert
+from fedgrid.data.base import DataSet, convert
+from fedgrid.errors import Damaged, UserError
+from fedgrid.files import read_json, write_json
 from fedgrid.grid import plan
 from fedgrid.grid.cells import instance
 from fedgrid.grid.planned import PlannedDataset, Study
@@ -18,14 +20,41 @@ from fedgrid.grid.planned import PlannedDataset, Study
 def build(data: PlannedDataset, study: Study) -> None:
     """Writes the files of a data set; of features, those of their images have to be there."""
     if not data.images:
-        convert(instance(data.component), study.data_root, study.downloads, data.files)
+        kind: DataSet = instance(data.component)
+
+        def check(checksum: str) -> None:
+            if kind.info(study.data_root).copy != data.copy:
+                raise UserError(f"data '{data.label}': edited since the run was planned; run the same command again")
+            _check_first_sight(data, checksum)
+
+        convert(kind, study.data_root, study.downloads, data.files, data.key, check)
         return
+    data.images.check()
     assert data.backbone is not None
     if not study.downloads:
         os.environ["HF_HUB_OFFLINE"] = "1"  # weights then come from where an earlier download left them, or not at all
     from fedgrid.engine import features  # torch takes seconds to import
 
-    features.build(data.images.files, data.files, data.backbone, study.compute.device, study.compute.threads)
+    features.build(data.images.files, data.files, data.backbone, study.compute.device, study.compute.threads, data.key)
+
+
+def _check_first_sight(data: PlannedDataset, checksum: str) -> None:
+    """Notes which images this store first had under the data set's key; UserError where these are others.
+
+    Authors' files have no published checksum in general, and cells that are kept were trained on the first ones.
+    """
+    try:
+        known = read_json(data.first_sight)["checksum"]
+    except Damaged as error:
+        raise error.removed() from error
+    except UserError:  # there is none
+        write_json(data.first_sight, {"checksum": checksum})
+        return
+    if known != checksum:
+        raise UserError(
+            f"data '{data.label}': its files hold other images than those that this store began with; put the "
+            f"first ones back, or delete {data.first_sight} and the cells that were trained on them"
+        )
 
 
 def from_plan(file: Path, key: str) -> None:

@@ -60,7 +60,7 @@ class Pack:
             process.terminate()
         process.join()
         self.running.discard(process)
-        return process.exitcode or 0
+        return process.exitcode or int(not cell.done)
 
 
 def _train(file: Path, key: str, log: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fedgrid.command import run
 from fedgrid.data.common.store import read_labels
-from fedgrid.files import write_json, write_table
+from fedgrid.files import as_json, write_table, write_text
 from fedgrid.grid import plan
 from fedgrid.grid.cells import instance
 from fedgrid.grid.planned import PlannedPartition
@@ -21,9 +21,12 @@ from fedgrid.partition.common.statistics import statistics
 def build(partition: PlannedPartition) -> None:
     """Writes a partition and, beside it, its statistics; the files of its data set have to be there."""
     kind: Partition = instance(partition.component)
+    partition.data.check()
     pool, facts = read_labels(partition.data.files)
     table = kind.split(pool, partition.seed)
     about = kind.about(pool, partition.seed) | {
+        "key": partition.key,
+        "seed": partition.seed,
         "data": facts["name"],
         "data_checksum": pool.checksum,
         "classes": facts["classes"],
@@ -32,7 +35,7 @@ def build(partition: PlannedPartition) -> None:
         "spec": partition.spec,
     }
     found = statistics(table, about["clients"], pool.classes)
-    write_json(partition.file.with_suffix(".json"), about | {"statistics": found})
+    write_text(partition.file.with_suffix(".json"), as_json(about | {"statistics": found}))
     write_table(partition.file, table, about)
 
 

@@ -150,7 +150,7 @@ class Invocation:
         """Has the report made of what is finished; returns the line that says where it is, or why there is none."""
         self.lock.release()  # or cells that were not started would be shown as waiting for this run
         # another process finds the code that this run began with, and whatever befalls it does no harm here
-        command = [sys.executable, "-m", "fedgrid.analysis.partial", str(self.file)]
+        command = [sys.executable, "-P", "-m", "fedgrid.analysis.partial", str(self.file)]
         made = subprocess.run(command, capture_output=True, text=True, errors="replace")
         if made.returncode == 0:
             return made.stdout.strip()

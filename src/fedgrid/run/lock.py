@@ -61,15 +61,22 @@ class StoreLock:
     def holder(self) -> Holder | None:
         """Who holds the lock; None where nobody does."""
         try:
-            with open(self.file) as file:
+            with open(self.file, errors="replace") as file:
                 try:
                     fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 except BlockingIOError:
-                    noted = file.read()
-                    return Holder(**json.loads(noted)) if noted else None
+                    return _noted(file.read())
         except FileNotFoundError:
             pass
         return None
+
+
+def _noted(text: str) -> Holder:
+    """Who wrote the note; nobody knows of one that is being written, or is damaged."""
+    try:
+        return Holder(**json.loads(text))
+    except (ValueError, TypeError):
+        return Holder("", 0, 0.0)
 
 
 def _taken(handle: FileIO) -> bool:

@@ -45,7 +45,7 @@ class Pin:
     def keep(self) -> Path:
         """Copies the code, unless the very same is there, and lets all later jobs of this process use the copy."""
         folder = (self.study.store / "code" / digest(self.content)).resolve()
-        if not folder.is_dir():
+        if not _holds(folder, self.content):
             _copy(self.sources, folder)
         os.environ[CODE] = str(folder)
         os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -63,6 +63,15 @@ def _below(folder: Path) -> list[Path]:
 
 def _content(sources: Sources) -> dict[str, str]:
     return {str(place): hashlib.sha256(file.read_bytes()).hexdigest() for place, file in sources.items()}
+
+
+def _holds(folder: Path, content: dict[str, str]) -> bool:
+    """Whether a copy is there, and every file of it as it was copied; a damaged one is removed."""
+    places = {Path(place): folder / place for place in content}
+    if all(file.is_file() for file in places.values()) and _content(places) == content:
+        return True
+    shutil.rmtree(folder, ignore_errors=True)
+    return False
 
 
 def _copy(sources: Sources, folder: Path) -> None:

@@ -1,18 +1,17 @@
 """The files of a built data set: Parquet with raw pixels, labels and domains, and the facts as metadata."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from fedgrid.data.common.columns import numbers, positions
 from fedgrid.data.common.images import PARTS, Images
-from fedgrid.files import read_metadata, write_table
+from fedgrid.files import read_metadata, read_table, write_table
 
 
 @dataclass(frozen=True)
@@ -47,19 +46,16 @@ def write(outputs: Mapping[str, Path], parts: Mapping[str, Images], facts: Mappi
 
 def read(files: Mapping[str, Path]) -> Pool:
     """The whole data set from the files that `write` wrote."""
-    facts = read_metadata(files["train"])
-    tables = [pq.read_table(files[part], columns=["image", "label"]) for part in PARTS]
+    facts, tables = _opened(files, ["image", "label"])
     pixels = [_pixels(table["image"], facts) for table in tables]
-    labels = [table["label"].to_numpy().astype(np.int64) for table in tables]
+    labels = [numbers(table["label"]).astype(np.int64) for table in tables]
     return Pool(Images(np.concatenate(pixels), np.concatenate(labels)), facts)
 
 
 def read_labels(files: Mapping[str, Path]) -> tuple[Labels, dict[str, Any]]:
     """Labels and domains of the whole data set, and its facts, without the images."""
-    facts = read_metadata(files["train"])
-    columns = ["label", "domain"] if facts["domains"] else ["label"]
-    # not read_table, which imports pandas: a partition would take twice as long
-    tables = [pq.ParquetFile(files[part]).read(columns=columns).replace_schema_metadata() for part in PARTS]
+    columns = ["label", "domain"] if read_metadata(files["train"])["domains"] else ["label"]
+    facts, tables = _opened(files, columns)
     table = pa.concat_tables(tables)
     domains = positions(table["domain"].to_pylist(), facts["domains"]) if facts["domains"] else None
     labels = numbers(table["label"]).astype(np.int64)
@@ -76,6 +72,12 @@ def checksum_of(parts: Mapping[str, Images]) -> str:
         if (domains := parts[part].domains) is not None:
             total.update(domains.astype("<i8").tobytes())
     return total.hexdigest()
+
+
+def _opened(files: Mapping[str, Path], columns: Sequence[str]) -> tuple[dict[str, Any], list[pa.Table]]:
+    """The facts, and the given columns of every part."""
+    opened = [read_table(files[part], columns) for part in PARTS]
+    return opened[0][1], [table for table, _ in opened]
 
 
 def _table(images: Images, domains: list[str]) -> pa.Table:

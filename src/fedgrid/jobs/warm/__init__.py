@@ -9,12 +9,33 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 CLIENT = Path(__file__).with_name("client.py")
 VARIABLE = "FEDGRID_WARM_SOCKET"
 LIBRARIES = ("torch", "sympy", "numpy", "pyarrow.parquet")
 "What a cell imports; torch.vmap imports sympy on first use."
+
+PREFIX = "fedgrid-worker-"
+"Of the folder of a worker's socket; then comes the number of the process that started it."
+
+
+def remove_leftovers() -> None:
+    """Removes the folders of workers whose runs were killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*"):
+        pid = folder.name.removeprefix(PREFIX).partition("-")[0]
+        with suppress(OSError):
+            if folder.stat().st_uid == os.getuid() and pid.isdigit() and not _lives(int(pid)):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 class Worker:
@@ -25,8 +46,10 @@ class Worker:
     def start(self) -> None:
         """Starts the server; jobs that come before it listens are plain processes."""
         # the path of a socket may have 107 characters at most, so it lies in the system's folder for temporary files
-        os.environ[VARIABLE] = os.path.join(tempfile.mkdtemp(prefix="fedgrid-"), "socket")
-        command = [sys.executable, "-m", "fedgrid.jobs.warm.server", os.environ[VARIABLE], str(os.getpid())]
+        remove_leftovers()
+        folder = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")
+        os.environ[VARIABLE] = os.path.join(folder, "socket")
+        command = [sys.executable, "-P", "-m", "fedgrid.jobs.warm.server", os.environ[VARIABLE], str(os.getpid())]
         self.process = subprocess.Popen(command, env=os.environ | {"OMP_NUM_THREADS": "1"})
 
     def stop(self) -> None:

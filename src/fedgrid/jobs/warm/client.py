@@ -13,7 +13,7 @@ def main(argv):
     """Does not return: ends with the job's exit code."""
     connection = _connect(os.environ.get("FEDGRID_WARM_SOCKET", ""))
     if connection is None:
-        os.execv(sys.executable, [sys.executable, "-m", *argv])
+        os.execv(sys.executable, [sys.executable, "-P", "-m", *argv])
     import json
     import signal
     import socket
