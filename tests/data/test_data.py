@@ -96,7 +96,7 @@ def original_files(raw, parts, images=6):
 def test_mnist_from_the_original_files(tmp_path):
     pixels, labels = original_files(tmp_path / "MNIST" / "raw", ("train", "t10k"))
     assert Mnist().found(tmp_path)
-    found = Mnist().load(tmp_path, None)
+    found = Mnist().original(tmp_path, download=False)
     assert found.classes == Mnist.classes and found.note == ""
     for images in found.parts.values():
         assert (images.pixels[..., 0] == pixels).all()
@@ -105,7 +105,7 @@ def test_mnist_from_the_original_files(tmp_path):
 
 def test_emnist_is_upright(tmp_path):
     pixels, _ = original_files(tmp_path / "EMNIST" / "raw", ("emnist-balanced-train", "emnist-balanced-test"))
-    found = Emnist().load(tmp_path, None)
+    found = Emnist().original(tmp_path, download=False)
     assert (found.parts["test"].pixels[..., 0] == pixels.transpose(0, 2, 1)).all()
 
 
@@ -200,7 +200,7 @@ def test_a_truncated_file_of_ours_is_refused(tmp_path):
     convert(Digits(), None, None, files(tmp_path))
     file = files(tmp_path)["train"]
     file.write_bytes(file.read_bytes()[:-20])
-    with pytest.raises(UserError, match="not a whole fedgrid file"):
+    with pytest.raises(UserError, match="damaged"):
         read_metadata(file)
 
 

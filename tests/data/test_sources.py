@@ -226,7 +226,7 @@ def test_mnistm_from_its_text_lists(tmp_path):
             lines.append(f"{n:08}.png {n}\n")
         put(tmp_path / "mnist_m" / f"mnist_m_{part}_labels.txt", "".join(lines).encode())
     assert MnistM().found(tmp_path)
-    found = MnistM().load(tmp_path, None)
+    found = MnistM().original(tmp_path, download=False)
     assert found.parts["train"].labels.tolist() == [4, 2]
     assert (found.parts["train"].pixels[0] == colour(4, 32, 32)).all()
     put(tmp_path / "mnist_m" / "mnist_m_test_labels.txt", b"00000007.png seven")
@@ -248,7 +248,7 @@ def test_synthetic_digits_from_the_mat_files(tmp_path):
     pixels = np.random.default_rng(0).integers(0, 256, (5, 32, 32, 3), np.uint8)
     for part in PARTS:
         mat(tmp_path / "synth" / f"synth_{part}_32x32.mat", pixels, np.array([10, 1, 9, 0, 5], np.uint8))
-    found = SyntheticDigits().load(tmp_path, None)
+    found = SyntheticDigits().original(tmp_path, download=False)
     assert (found.parts["test"].pixels == pixels).all()
     assert found.parts["test"].labels.tolist() == [0, 1, 9, 0, 5]
     put(tmp_path / "synth" / "synth_test_32x32.mat", b"no such thing")
@@ -262,7 +262,7 @@ def test_svhn_has_its_channels_last(tmp_path, monkeypatch):
     for part in PARTS:
         mat(tmp_path / f"{part}_32x32.mat", pixels, np.array([10, 1, 2, 3], np.uint8))
         monkeypatch.setitem(datasets.SVHN.split_list, part, ["", f"{part}_32x32.mat", None])
-    found = Svhn().load(tmp_path, None)
+    found = Svhn().original(tmp_path, download=False)
     assert (found.parts["train"].pixels == pixels).all()
     assert found.parts["train"].labels.tolist() == [0, 1, 2, 3]
 
@@ -271,7 +271,7 @@ def test_usps_from_the_libsvm_files(tmp_path):
     line = " ".join(f"{i}:{1 if i == 2 else -1}" for i in range(1, 257))
     for name in Usps.files:
         put(tmp_path / name, bz2.compress(f"1 {line}\n10 {line}\n".encode()))
-    images = Usps().load(tmp_path, None).parts["train"]
+    images = Usps().original(tmp_path, download=False).parts["train"]
     assert images.labels.tolist() == [0, 9] and images.pixels.shape == (2, 16, 16, 1)
     assert images.pixels[0, 0, 1, 0] == 255 and images.pixels.astype(int).sum() == 2 * 255
 
@@ -305,13 +305,13 @@ def test_office_folders_are_split_class_by_class(tmp_path):
     office(tmp_path / "Office_Caltech_DA_Dataset-main", 8)
     data = OfficeTen(side=16)
     assert data.found(tmp_path)
-    found = data.load(tmp_path, None)
+    found = data.original(tmp_path, download=False)
     train, test = found.parts["train"], found.parts["test"]
     for images, each in ((train, 6), (test, 2)):
         assert images.pixels.shape == (each * 40, 16, 16, 3)
         assert np.unique(images.domains * 10 + images.labels, return_counts=True)[1].tolist() == [each] * 40
         assert all(is_colour(p[8, 8], n) for p, n in zip(images.pixels, images.labels, strict=True))
-    assert (data.load(tmp_path, None).parts["test"].pixels == test.pixels).all()
+    assert (data.original(tmp_path, download=False).parts["test"].pixels == test.pixels).all()
     with pytest.raises(UserError, match="set `side`"):
         put(tmp_path / "Office_Caltech_DA_Dataset-main/Amazon/bike/a.jpg", encoded(colour(1, 9, 9)))
         OfficeTen(side=None).load(tmp_path, None)
@@ -343,12 +343,12 @@ def test_domainnet_takes_its_subset_out_of_the_archives(tmp_path):
     domainnet(tmp_path / "domainnet")
     data = DomainNet(side=8)
     assert data.found(tmp_path)
-    found, info = data.load(tmp_path, None), data.info(tmp_path)
+    found, info = data.original(tmp_path, download=False), data.info(tmp_path)
     assert found.classes == info.classes == TEN and info.images == {"train": 12, "test": 12}
     images = found.parts["train"]
     assert images.labels.tolist() == [9, 0] * 6 and images.domains.tolist() == sorted([*range(6)] * 2)
     assert is_colour(images.pixels[0, 4, 4], names.DOMAINNET.index("zebra"))
-    everything = DomainNet(subset="all").load(tmp_path, None)
+    everything = DomainNet(subset="all").original(tmp_path, download=False)
     assert len(everything.parts["test"].labels) == 18 and len(everything.classes) == 345
 
 
@@ -357,13 +357,13 @@ def test_domainnet_says_what_is_wrong_with_its_files(tmp_path):
     domainnet(tmp_path / "domainnet")
     put(tmp_path / "domainnet" / "txt" / "real_test.txt", b"real/zebra/missing.png 343\n")
     with pytest.raises(UserError, match=r"real.zip: not the whole archive"):
-        DomainNet().load(tmp_path, None)
+        DomainNet().original(tmp_path, download=False)
     put(tmp_path / "domainnet" / "txt" / "real_test.txt", b"real/unicorn/a.png 3\n")
     with pytest.raises(UserError, match=r"real_test.txt: there is no class 'unicorn'"):
-        DomainNet().load(tmp_path, None)
+        DomainNet().original(tmp_path, download=False)
     put(tmp_path / "domainnet" / "txt" / "real_test.txt", b"real/zebra/a.png\n")
     with pytest.raises(UserError, match=r"real_test.txt, line 1: expected two words"):
-        DomainNet().load(tmp_path, None)
+        DomainNet().original(tmp_path, download=False)
 
 
 def test_domainnet_can_be_planned_before_its_lists_are_there(tmp_path):
@@ -386,16 +386,17 @@ def cub(root):
 
 def test_cub_with_and_without_captions(tmp_path):
     paths = cub(tmp_path / "CUB_200_2011")
-    found = Cub200(side=16).load(tmp_path, None)
+    found = Cub200(side=16).original(tmp_path, download=False)
     assert found.parts["train"].labels.tolist() == [0, 199] and found.parts["test"].labels.tolist() == [1]
     assert found.classes[199] == "Common_Yellowthroat" and found.parts["train"].captions is None
     assert is_colour(found.parts["test"].pixels[0, 8, 8], 2)
     for path in paths[:2]:
         put((tmp_path / "text_c10" / path).with_suffix(".txt"), b"a bird\n the second sentence\n")
     with pytest.raises(UserError, match=r"c.txt: cannot be read"):
-        Cub200().load(tmp_path, None)
+        Cub200().original(tmp_path, download=False)
     put((tmp_path / "text_c10" / paths[2]).with_suffix(".txt"), b"a throat\n")
-    assert Cub200().load(tmp_path, None).parts["train"].captions == ["a bird\nthe second sentence", "a throat"]
+    found = Cub200().original(tmp_path, download=False)
+    assert found.parts["train"].captions == ["a bird\nthe second sentence", "a throat"]
 
 
 def test_resizing_is_antialiased():

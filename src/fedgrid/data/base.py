@@ -5,7 +5,8 @@ form of the files that everything else reads are the same for all and written he
 """
 
 import abc
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,7 +17,7 @@ from fedgrid.components import Component, hp
 from fedgrid.data.common.images import PARTS, DatasetInfo, Images, Published, RawDataset
 from fedgrid.data.common.store import checksum_of, write
 from fedgrid.data.sources import parquet, pictures
-from fedgrid.errors import UserError
+from fedgrid.errors import UserError, say
 
 
 class DataSet(Component, abc.ABC):
@@ -113,12 +114,23 @@ class DataSet(Component, abc.ABC):
         for folder, fetch in ((root, False), (download, True)):
             found = self.original(folder, fetch) if folder else None
             if found is not None:
+                self._check_whole(found, folder)
                 return found
         also = f", or {self.wanted}" if self.wanted else ""
         raise UserError(
             f"data '{self.name}' is not at hand: put train.parquet and test.parquet into <data_root>/{self.name}"
             f"{also}, or allow the download (download: true)"
         )
+
+    def _check_whole(self, found: RawDataset, folder: Path | None) -> None:
+        """Raises UserError where the authors' files hold another number of images than the authors published."""
+        for part in PARTS:
+            have, whole = len(found.parts[part].labels), self.images[part]
+            if have != whole:
+                wanted = f"; put {self.wanted} again" if self.wanted else ""
+                raise UserError(
+                    f"data '{self.name}': the files under {folder} hold {have:,} of {whole:,} {part} images{wanted}"
+                )
 
     def prepared_shape(self, shape: tuple[int, int, int]) -> tuple[int, int, int]:
         """The shape of images of the given (height, width, channels) once they are resized and coloured."""
@@ -128,12 +140,25 @@ class DataSet(Component, abc.ABC):
         return height, width, 3 if self.colour else channels
 
 
-def convert(data: DataSet, root: Path | None, download: Path | None, outputs: Mapping[str, Path]) -> None:
-    """Writes one Parquet file for every part, all or none: pixels, label, domain, caption; facts as metadata."""
+def convert(
+    data: DataSet,
+    root: Path | None,
+    download: Path | None,
+    outputs: Mapping[str, Path],
+    key: str = "",
+    check: Callable[[str], None] = lambda checksum: None,
+) -> None:
+    """Writes one Parquet file for every part, all or none: pixels, label, domain, caption; facts and `key` as metadata.
+
+    `check` is called with the checksum before anything is written, and may raise.
+    """
     found = data.load(root, download)
     _check(data, found)
+    if found.note:
+        say(f"data '{data.name}': {found.note}", sys.stderr)
     parts = {part: _prepared(data, found.parts[part]) for part in PARTS}
-    facts = {
+    facts: dict[str, Any] = {
+        "key": key,
         "name": data.name,
         "classes": list(found.classes),
         "domains": list(found.domains),
@@ -147,6 +172,7 @@ def convert(data: DataSet, root: Path | None, download: Path | None, outputs: Ma
         "note": found.note,
         "checksum": checksum_of(parts),
     }
+    check(facts["checksum"])
     write(outputs, parts, facts)
 
 

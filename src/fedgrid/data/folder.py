@@ -7,6 +7,7 @@ domains shows in the depth at which the pictures lie. Without train and test, al
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, NoReturn
@@ -18,7 +19,9 @@ from fedgrid.data.base import DataSet
 from fedgrid.data.common.columns import positions
 from fedgrid.data.common.images import PARTS, DatasetInfo, Images, RawDataset
 from fedgrid.data.sources import pictures
+from fedgrid.data.sources.digests import digests
 from fedgrid.errors import UserError
+from fedgrid.files import path_of
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
 
@@ -50,8 +53,8 @@ class Folder(DataSet):
     def info(self, root: Path | None) -> DatasetInfo:
         """The form, from the names of all pictures and at most one of them.
 
-        `copy` is a hash of their relative paths and sizes in bytes: it does not notice a picture that changes and keeps
-        its name and size. Raises UserError as `load` does, save for what can only be seen inside the pictures.
+        `copy` is a digest of their relative paths and of what they hold; those that have not changed since they were
+        last looked at are not read again. Raises UserError as `load` does, save for what only their pixels show.
         """
         found = self._pictures()
         height, width = (self.side, self.side) if self.side else self._decoded(found[:1]).shape[1:3]
@@ -70,18 +73,20 @@ class Folder(DataSet):
 
     def original(self, folder: Path, download: bool) -> RawDataset:
         found = self._pictures()
-        pixels, classes, domains = self._decoded(found), _classes(found), _domains(found)
+        lost: Counter[str] = Counter()
+        pixels, classes, domains = self._decoded(found, lost), _classes(found), _domains(found)
         train = sum(p.part == "train" for p in found)
         parts = {}
         for part, rows in (("train", slice(0, train)), ("test", slice(train, None))):
             labels = positions([p.label for p in found[rows]], classes)
             places = positions([p.domain for p in found[rows]], domains) if domains else None
             parts[part] = Images(pixels[rows], labels, places)
-        return RawDataset(parts, classes, domains)
+        note = "; ".join(f"{number:,} of {len(found):,} pictures: {what}" for what, number in lost.items())
+        return RawDataset(parts, classes, domains, note)
 
     @property
     def _top(self) -> Path:
-        return Path(self.path).expanduser()
+        return path_of(self.path, "path")
 
     def _pictures(self) -> list[Picture]:
         if not self.found(None):
@@ -90,8 +95,8 @@ class Folder(DataSet):
         _check(found)
         return found
 
-    def _decoded(self, found: list[Picture]) -> np.ndarray:
-        return pictures.decoded([p.file for p in found], self.side, self.channels)
+    def _decoded(self, found: list[Picture], lost: Counter[str] | None = None) -> np.ndarray:
+        return pictures.decoded([p.file for p in found], self.side, self.channels, lost=lost)
 
 
 def _parts(top: Path) -> dict[str, Path]:
@@ -126,9 +131,14 @@ def _part(part: str, top: Path) -> list[Picture]:
 
 
 def _files(top: Path) -> Iterator[Path]:
+    seen: set[str] = set()
     for folder, inner, files in os.walk(top, followlinks=True, onerror=_unreadable):
+        if (place := os.path.realpath(folder)) in seen:
+            _complain(f"{folder} is a link to a folder that holds it or stands there already; remove it")
+        seen.add(place)
         inner[:] = filter(_visible, inner)
-        found = [name for name in files if _visible(name) and name.lower().endswith(SUFFIXES)]
+        pictures = [name for name in files if _visible(name) and name.lower().endswith(SUFFIXES)]
+        found = [name for name in pictures if os.path.isfile(os.path.join(folder, name))]
         if not inner and not found:
             _complain(f"{folder} holds no pictures ({', '.join(SUFFIXES)}); fill it or remove it")
         yield from (Path(folder, name) for name in found)
@@ -153,8 +163,8 @@ def _domains(found: list[Picture]) -> tuple[str, ...]:
 
 
 def _digest(found: list[Picture], top: Path) -> str:
-    facts = sorted((p.file.relative_to(top).as_posix(), p.file.stat().st_size) for p in found)
-    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+    contents = digests((p.file for p in found), top)
+    return hashlib.sha256(json.dumps(contents).encode()).hexdigest()[:16]
 
 
 def _unreadable(error: OSError) -> NoReturn:

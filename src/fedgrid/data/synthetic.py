@@ -28,9 +28,9 @@ class Synthetic(DataSet):
     mean = (GREY,)
     std = (0.25,)
 
-    train_images: int = hp(10_000, low=1)
+    train_images: int = hp(10_000, low=1, high=10_000_000)
     "Images in the training part."
-    test_images: int = hp(2_000, low=0)
+    test_images: int = hp(2_000, low=0, high=10_000_000)
     "Images in the test part."
     size: int = hp(28, low=4, high=1024)
     "Height and width of an image, before `side` resizes it."

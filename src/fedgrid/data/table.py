@@ -13,6 +13,7 @@ from fedgrid.data.base import DataSet
 from fedgrid.data.common.images import DatasetInfo, RawDataset
 from fedgrid.data.sources import parquet
 from fedgrid.errors import UserError
+from fedgrid.files import path_of
 
 
 class Table(DataSet):
@@ -46,7 +47,7 @@ class Table(DataSet):
 
     @property
     def _place(self) -> Path:
-        return Path(self.path).expanduser()
+        return path_of(self.path, "path")
 
     def _checked(self) -> Path:
         if not self.found(None):

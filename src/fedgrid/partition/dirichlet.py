@@ -27,7 +27,7 @@ class Dirichlet(SampledPartition):
     source = "Hsu, Qi & Brown 2019; per class with balancing as in FedALA (Zhang et al., AAAI 2023)"
     named = ("beta", "clients")
 
-    beta: float = hp(0.1, above=0)
+    beta: float = hp(0.1, above=0, high=1e6)
     "Concentration β of the Dirichlet distribution; smaller is more heterogeneous."
     by: str = hp("class", choices=("class", "client"))
     "Whether each class draws its shares over clients, or each client its shares of classes."

@@ -21,7 +21,7 @@ class Domains(SampledPartition):
 
     clients: int | None = hp(None, low=1)  # type: ignore[assignment]  # others need a number
     "Number of clients, N: a multiple of the number of domains; one a domain where no number is given."
-    beta: float | None = hp(None, above=0)
+    beta: float | None = hp(None, above=0, high=1e6)
     "Concentration β of the imbalanced setting (0.5 in FedCCL); balanced where no number is given."
     per_class: int | None = hp(None, low=1)
     "Most images that a client of the balanced setting holds of a class; as many as all can have where none is given."

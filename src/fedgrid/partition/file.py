@@ -14,9 +14,9 @@ from fedgrid.components import hp
 from fedgrid.data.common.images import DatasetInfo
 from fedgrid.data.common.store import Labels
 from fedgrid.errors import UserError
-from fedgrid.files import read_metadata
+from fedgrid.files import path_of
 from fedgrid.partition.base import Partition
-from fedgrid.partition.common.publish import checked
+from fedgrid.partition.common.publish import checked, facts
 
 
 class File(Partition):
@@ -34,26 +34,27 @@ class File(Partition):
 
     def place(self, seed: int) -> Path:
         """The file of a seed."""
-        return Path(self.path.replace("{seed}", str(seed))).expanduser()
+        return path_of(self.path.replace("{seed}", str(seed)), "partition.path")
 
     def identity(self, seed: int) -> dict[str, Any]:
-        return {"digest": read_metadata(self.place(seed))["digest"]}
+        published = facts(self.place(seed))
+        return {name: published[name] for name in ("digest", "test", "clients", "classes")}
 
     def tested(self, seed: int) -> str:
-        return read_metadata(self.place(seed))["test"]
+        return facts(self.place(seed))["test"]
 
     def plan(self, info: DatasetInfo, seeds: list[int]) -> None:
         if not self.path:
             raise UserError("partition: 'file' needs a path, as in file:published/partition.parquet")
         for seed in seeds:
-            classes = read_metadata(self.place(seed))["classes"]
+            classes = facts(self.place(seed))["classes"]
             if len(classes) != len(info.classes):
                 raise UserError(
                     f"{self.place(seed)}: made for {len(classes)} classes, the data set has {len(info.classes)}"
                 )
 
     def about(self, pool: Labels, seed: int) -> dict[str, Any]:
-        published = read_metadata(self.place(seed))
+        published = facts(self.place(seed))
         return {name: published[name] for name in ("clients", "words", "test")}
 
     def split(self, pool: Labels, seed: int) -> pa.Table:

@@ -13,7 +13,7 @@ class Quantity(SampledPartition):
     source = "Li, Diao, Chen & He, Federated Learning on Non-IID Data Silos (NIID-Bench), ICDE 2022, Sec. IV-C"
     named = ("beta", "clients")
 
-    beta: float = hp(0.5, above=0)
+    beta: float = hp(0.5, above=0, high=1e6)
     "Concentration β of the Dirichlet distribution of sizes; smaller is more unequal."
     min_samples: int = hp(10, low=0)
     "Smallest number of images a client may hold; poorer clients are given images of the richest."

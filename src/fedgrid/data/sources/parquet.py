@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from fedgrid.data.common.columns import positions
 from fedgrid.data.common.images import PARTS, DatasetInfo, Images, Published, RawDataset
 from fedgrid.data.sources import pictures
+from fedgrid.data.sources.digests import digest
 from fedgrid.errors import UserError
 
 WORDS = {"train": "training", "test": "test"}
@@ -163,11 +164,7 @@ def _note(original: Published, facts: _Facts, counts: dict[str, int]) -> str:
 
 
 def _identity(folder: Path) -> str:
-    total = hashlib.sha256()
-    for path in _files(folder).values():
-        with _naming(path), open(path, "rb") as file:
-            while block := file.read(1 << 20):
-                total.update(block)
+    total = hashlib.sha256("".join(digest(path) for path in _files(folder).values()).encode())
     return total.hexdigest()[:16]
 
 

@@ -1,5 +1,6 @@
 """Pictures to arrays: decoded from their files' bytes, resized."""
 
+from collections import Counter
 from collections.abc import Iterable
 from io import BytesIO
 from pathlib import Path
@@ -14,18 +15,31 @@ if TYPE_CHECKING:
 
 MODES = {1: "L", 3: "RGB"}
 "Pillow's name of a picture with so many channels."
+LOSSES = {
+    "transparency is left out": ("RGBA", "LA", "PA", "La", "RGBa"),
+    "print colours become red, green and blue": ("CMYK",),
+    "floating-point grey is cut to 0 to 255": ("F",),
+}
+"What pictures lose here, by Pillow's name of their kind."
 
 
-def decoded(encoded: Iterable[bytes | Path], side: int | None, channels: int, where: str = "") -> np.ndarray:
+def decoded(
+    encoded: Iterable[bytes | Path],
+    side: int | None,
+    channels: int,
+    where: str = "",
+    lost: Counter[str] | None = None,
+) -> np.ndarray:
     """Pictures (JPEG, PNG, …), given as bytes or files, as uint8 [n, height, width, channels], grey or RGB.
 
-    They are resized to `side` × `side` (antialiased bilinear) where it is given. `where` names the origin of bytes for
-    messages. Raises UserError naming the picture for a damaged one, and for pictures of different sizes without `side`.
+    They are resized to `side` × `side` (antialiased bilinear) where it is given; 16 bits a channel are scaled to 8.
+    `where` names the origin of bytes for messages. What pictures lose is counted in `lost`. Raises UserError naming the
+    picture for a damaged one, and for pictures of different sizes without `side`.
     """
     pixels, size = bytearray(), (side, side) if side else None
     for number, picture in enumerate(encoded):
         name = str(picture) if isinstance(picture, Path) else f"{where or 'the pictures'}, row {number}"
-        image = _decoded(picture, MODES[channels], name)
+        image = _decoded(picture, MODES[channels], name, Counter() if lost is None else lost)
         size = size or image.size
         if side:
             image = _resized(image, side)
@@ -60,12 +74,17 @@ def resized(pixels: np.ndarray, side: int) -> np.ndarray:
     return result
 
 
-def _decoded(picture: bytes | Path, mode: str, name: str) -> "PIL.Image.Image":
+def _decoded(picture: bytes | Path, mode: str, name: str, lost: Counter[str]) -> "PIL.Image.Image":
     from PIL import Image
 
     try:
-        with Image.open(BytesIO(picture) if isinstance(picture, bytes) else picture) as image:
-            image.load()
+        with Image.open(BytesIO(picture) if isinstance(picture, bytes) else picture) as opened:
+            opened.load()
+            image: PIL.Image.Image = opened
+            if image.mode.startswith("I"):  # Pillow would clip all of 256 and more to white
+                lost["16 bits a channel become 8"] += 1
+                image = Image.fromarray(np.asarray(np.asarray(image) * (255 / 65535) + 0.5, np.uint8))
+            lost.update(what for what, modes in LOSSES.items() if image.mode in modes)
             return image if image.mode == mode else image.convert(mode)
     # Pillow reports damage in many ways, and a picture that claims to be huge as DecompressionBombError
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:

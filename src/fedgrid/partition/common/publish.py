@@ -10,10 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from fedgrid.errors import UserError
-from fedgrid.files import as_json, read_metadata, replacing, write_text
+from fedgrid.errors import Damaged, UserError
+from fedgrid.files import as_json, read_metadata, read_table, replacing, write_text
 from fedgrid.partition.common.rows import EVERYONE, SPLITS, digest_of
 from fedgrid.partition.common.statistics import statistics
 
@@ -40,16 +39,15 @@ def checked(file: Path) -> tuple[pa.Table, dict[str, Any]]:
     Raises UserError for a file that is damaged, is no partition, holds other rows than its metadata promise, or is
     another one than a file SHA256SUMS beside it says. The digest covers the rows; only SHA256SUMS covers every byte.
     """
+    metadata = facts(file)
     try:
-        metadata = read_metadata(file)
         _check_sum(file)
-        table = pq.read_table(file)
+        table, _ = read_table(file)
         table.validate(full=True)
+    except Damaged as error:
+        raise _unusable(file, error.why) from error
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise UserError(f"{file}: damaged ({type(error).__name__}); fetch or make it again") from error
-    for name, kind in FACTS.items():
-        if not isinstance(metadata.get(name), kind):
-            raise UserError(f"{file}: no partition of fedgrid, its metadata lack '{name}'; make or export it again")
+        raise _unusable(file, type(error).__name__) from error
     missing = [name for name in COLUMNS if name not in table.column_names]
     if missing:
         raise UserError(f"{file}: no partition of fedgrid, the column '{missing[0]}' is missing")
@@ -57,6 +55,22 @@ def checked(file: Path) -> tuple[pa.Table, dict[str, Any]]:
     if digest_of(table) != metadata["digest"]:
         raise UserError(f"{file}: its rows are not those that its metadata promise; fetch or make it again")
     return table, metadata
+
+
+def facts(file: Path) -> dict[str, Any]:
+    """The metadata of a partition; UserError where there is none, or where they lack one of `FACTS`."""
+    try:
+        metadata = read_metadata(file)
+    except Damaged as error:
+        raise _unusable(file, error.why) from error
+    for name, kind in FACTS.items():
+        if not isinstance(metadata.get(name), kind):
+            raise UserError(f"{file}: no partition of fedgrid, its metadata lack '{name}'; make or export it again")
+    return metadata
+
+
+def _unusable(file: Path, why: str) -> UserError:
+    return UserError(f"{file}: no partition that can be used ({why}); fetch or make it again")
 
 
 def publish(file: Path, folder: Path) -> Path:

@@ -1,0 +1,139 @@
+"""What identifies a user's files is what they hold; what is built is what was planned."""
+
+import os
+import shutil
+import time
+
+import numpy as np
+import pytest
+from PIL import Image
+from studies import FOUR_CELLS, plan_of, study_of
+
+from fedgrid.data.folder import Folder
+from fedgrid.data.office10 import OfficeTen
+from fedgrid.data.sources import digests
+from fedgrid.errors import UserError
+from fedgrid.jobs import dataset
+
+
+@pytest.fixture
+def top(tmp_path, monkeypatch):
+    """Two classes of eight pictures each, all files of one size; the cache is empty."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    for number in range(16):
+        file = tmp_path / "mine" / ("cat" if number < 8 else "dog") / f"{number % 8}.bmp"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("L", (8, 8), number).save(file)
+    return tmp_path / "mine"
+
+
+def copy_of(top):
+    return Folder(path=str(top)).info(None).copy
+
+
+def aged(top):
+    """As if nothing had been touched for a minute, so that digests are remembered."""
+    for file in top.rglob("*.bmp"):
+        os.utime(file, (time.time() - 60, time.time() - 60))
+
+
+def test_other_pictures_of_the_same_names_and_sizes_count(top):
+    before = copy_of(top)
+    for file in top.rglob("*.bmp"):
+        Image.new("L", (8, 8), 200).save(file)
+    assert copy_of(top) != before
+
+
+def test_exchanged_classes_count(top):
+    before = copy_of(top)
+    aged(top)
+    assert copy_of(top) == before
+    (top / "cat").rename(top / "x")
+    (top / "dog").rename(top / "cat")
+    (top / "x").rename(top / "dog")
+    assert copy_of(top) != before
+
+
+def test_a_picture_that_is_put_back_counts_as_before(top):
+    before = copy_of(top)
+    shutil.copytree(top, top.with_name("kept"))
+    Image.new("L", (8, 8), 99).save(top / "cat" / "0.bmp")
+    assert copy_of(top) != before
+    shutil.rmtree(top)
+    top.with_name("kept").rename(top)
+    assert copy_of(top) == before
+
+
+def test_unchanged_pictures_are_read_once(top, monkeypatch):
+    read = []
+    content = digests._digest
+    monkeypatch.setattr(digests, "_digest", lambda file: read.append(file.name) or content(file))
+    aged(top)
+    before = copy_of(top)
+    assert len(read) == 16
+    assert copy_of(top) == before and len(read) == 16
+    (top / "cat" / "3.bmp").touch()
+    assert copy_of(top) == before and read[16:] == ["3.bmp"]
+
+
+def test_a_damaged_cache_changes_nothing(top):
+    aged(top)
+    before = copy_of(top)
+    (cache,) = (top.parent / "cache").rglob("digests/*.json")
+    cache.write_text(cache.read_text().replace("a", "b"))
+    assert copy_of(top) == before
+
+
+def test_what_is_edited_after_the_plan_is_not_built(top, capsys):
+    study = study_of(
+        FOUR_CELLS.replace("data: digits", "data: {name: mine, channels: 1}").replace("clients: 4", "clients: 1")
+    )
+    (data,) = study.datasets.values()
+    plan = plan_of(study)
+    Image.new("L", (8, 8), 99).save(top / "cat" / "0.bmp")
+    assert dataset.main([str(plan), data.key]) == 2
+    assert "edited since the run was planned" in capsys.readouterr().err
+    assert not data.built
+
+
+def test_an_unpack_that_is_not_whole_is_refused(tmp_path):
+    for number, domain in enumerate(OfficeTen.domains):
+        for name in OfficeTen.classes:
+            (tmp_path / "office10" / domain / name).mkdir(parents=True)
+            for picture in range(6):
+                Image.new("RGB", (9, 9), (number, 0, 0)).save(tmp_path / f"office10/{domain}/{name}/{picture}.jpg")
+    with pytest.raises(UserError, match=r"160 of 1,897 train images; put the folders"):
+        OfficeTen().load(tmp_path, None)
+
+
+def test_links_that_lead_round_in_a_circle_are_refused(top):
+    (top / "cat" / "again").symlink_to(top)
+    with pytest.raises(UserError, match="is a link to a folder"):
+        copy_of(top)
+
+
+def test_a_pipe_is_no_picture(top):
+    before = copy_of(top)
+    os.mkfifo(top / "cat" / "pipe.png")
+    assert copy_of(top) == before
+
+
+def grey(file, values):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(np.array(values, np.uint16)).save(file)
+
+
+def test_sixteen_bits_are_scaled(tmp_path):
+    grey(tmp_path / "cat" / "a.png", [[0, 257, 128 * 257, 65535]])
+    found = Folder(path=str(tmp_path), channels=1).load(None, None)
+    assert found.parts["train"].pixels.flatten().tolist() == [0, 1, 128, 255]
+    assert found.note == "1 of 1 pictures: 16 bits a channel become 8"
+
+
+def test_what_pictures_lose_is_said_once(tmp_path, capsys):
+    for number in range(3):
+        file = tmp_path / "cat" / f"{number}.png"
+        file.parent.mkdir(exist_ok=True)
+        Image.new("RGBA" if number else "RGB", (4, 4)).save(file)
+    assert Folder(path=str(tmp_path)).load(None, None).note == "2 of 3 pictures: transparency is left out"
