@@ -21,7 +21,11 @@ from fedgrid.components import Component
 from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.losses import cross_entropy
+from fedgrid.errors import UserError, nearest
 from fedgrid.tree import AttrDict, Tree, leaves, tree_map
+
+SCORES = ("global", "personal", "trained")
+"Models of a client that are scored."
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,8 @@ class Method(Component, abc.ABC):
     "What kind of method it is, in a few words."
     cite: ClassVar[str] = ""
     "Its paper's key in CITATIONS.bib."
+    files: ClassVar[tuple[str, ...]] = ()
+    "Files that it reads, relative to its own; keys cover their content. Only methods outside the package have any."
     score: ClassVar[str] = "personal"
     "The model its paper scores: global, personal (as received, before local training) or trained (after it)."
     shares: ClassVar[str] = ""
@@ -102,6 +108,8 @@ class Method(Component, abc.ABC):
 
     @classmethod
     def facts(cls) -> dict[str, Any]:
+        if cls.score not in SCORES:
+            raise UserError(f"{cls.__name__}: score is {cls.score!r}; {nearest(cls.score, SCORES)}")
         return {name: getattr(cls, name) for name in ("family", "cite", "score", "shares", "down", "up")}
 
     @abc.abstractmethod

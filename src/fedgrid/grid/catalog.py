@@ -14,47 +14,78 @@ from typing import Any
 
 from fedgrid.components import describe
 from fedgrid.errors import UserError, complain
-from fedgrid.files import write_text
-from fedgrid.grid.identity import fingerprint
+from fedgrid.files import cache, read_json, write_json
+from fedgrid.grid.identity import fingerprint, uncovered
 from fedgrid.loading import load, locate
 
-
-def cache() -> Path:
-    """The folder of descriptions: not in the store, where a dry run must leave no trace."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "fedgrid" / "descriptions"
+PATIENCE = 120
+"Seconds that a method's file may take to be imported, torch included."
+SAID = "fedgrid: "
+"With this a sentence for the user begins."
 
 
 def description(kind: str, reference: str) -> dict[str, Any]:
     """`components.describe` of a component, with its name, `reference`, module and (outside the package) file."""
     name, module, file = locate(kind, reference)
+    code = _code(reference, module, file)
+    kept = cache("descriptions") / kind / f"{name}-{code}.json"
     try:
-        code = fingerprint(module, file, also=["fedgrid.components"])
-    except SyntaxError as error:
-        where = f"{error.filename}, line {error.lineno}"
-        raise UserError(f"method '{reference}' cannot be read: {error.msg} ({where})") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"method '{reference}' cannot be read: it is not UTF-8 ({error.reason})") from error
-    kept = cache() / kind / f"{name}-{code}.json"
-    if kept.is_file():
-        found = json.loads(kept.read_text(encoding="utf-8"))
-    else:
+        found = read_json(kept)
+    except UserError:
         found = _described_apart(kind, reference) if file else describe(load(kind, reference))
         with suppress(UserError):  # it only saves time, and others' results may be read where nothing can be written
-            write_text(kept, json.dumps(found, ensure_ascii=False, indent=1))
+            write_json(kept, found)
+    if kind == "methods" and "score" not in found["facts"]:
+        raise UserError(f"method '{reference}': its class is no method; derive it from fedgrid.engine.method.Method")
     return found | {"name": name, "reference": reference, "module": module, "file": str(file) if file else None}
 
 
+def _code(reference: str, module: str, file: Path | None) -> str:
+    """Fingerprint of a component; UserError for a file that is no Python, or that uses what a key cannot cover."""
+    try:
+        code = fingerprint(module, file, also=["fedgrid.components"])
+        hidden = uncovered(module, file) if file else []
+    except SyntaxError as error:
+        where = f"{error.filename}, line {error.lineno}"
+        raise UserError(f"method '{reference}' cannot be read: {error.msg} ({where})") from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise UserError(f"method '{reference}' cannot be read: {error}") from error
+    if hidden:
+        raise UserError(
+            f"method '{reference}': {hidden[0]}; no key covers what that brings in: put it beside the method, or "
+            "install it, and import it with an import statement"
+        )
+    return code
+
+
 def _described_apart(kind: str, reference: str) -> dict[str, Any]:
-    """Describes a file of the user's in a process of its own: two of them may each have their own ``helper.py``."""
-    command = [sys.executable, "-m", "fedgrid.grid.catalog", kind, reference]
-    run = subprocess.run(command, capture_output=True, text=True)
-    if run.returncode:
-        raise UserError(run.stderr.strip().splitlines()[-1].removeprefix("fedgrid: "))
-    return json.loads(run.stdout.splitlines()[-1])
+    """Describes a file of the user's in a process of its own: what it does when it is imported does no harm here.
+
+    Two files may each have their own ``helper.py`` beside them.
+    """
+    answer, out = os.pipe()  # what the file prints is none of the answer
+    command = [sys.executable, "-P", "-m", "fedgrid.grid.catalog", kind, reference, str(out)]
+    apart: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "pass_fds": [out]}
+    try:
+        run = subprocess.run(command, **apart, text=True, errors="replace", timeout=PATIENCE)
+    except subprocess.TimeoutExpired as error:
+        raise UserError(f"method '{reference}': importing it takes more than {PATIENCE} seconds") from error
+    finally:
+        os.close(out)
+        with open(answer, encoding="utf-8") as file:
+            found = file.read()
+    said = [line for line in run.stderr.splitlines() if line.startswith(SAID)]
+    if said:
+        raise UserError(said[-1].removeprefix(SAID))
+    if run.returncode or not found:
+        *_, last = run.stderr.splitlines() or [f"exit code {run.returncode}"]
+        raise UserError(f"method '{reference}': importing it ended the process ({last})")
+    return json.loads(found)
 
 
 if __name__ == "__main__":
     try:
-        print(json.dumps(describe(load(*sys.argv[1:]))))
+        with open(int(sys.argv[3]), "w", encoding="utf-8") as answer:
+            json.dump(describe(load(*sys.argv[1:3])), answer)
     except UserError as error:
         sys.exit(complain(error))

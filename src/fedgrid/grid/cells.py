@@ -9,7 +9,6 @@ The key of a file stands in its path and covers all that the file depends on, so
 """
 
 import functools
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
@@ -18,7 +17,9 @@ from typing import Any, cast
 
 from fedgrid.data.base import DataSet
 from fedgrid.data.common.images import DatasetInfo
+from fedgrid.data.sources.digests import digest as file_digest
 from fedgrid.errors import UserError
+from fedgrid.files import path_of
 from fedgrid.grid.identity import digest, fingerprint, fingerprint_of_cell
 from fedgrid.grid.planned import Cell, Configured, MethodRow, PlannedDataset, PlannedPartition, Settings
 from fedgrid.loading import load
@@ -49,17 +50,19 @@ def plan_dataset(store: Path, label: str, data: Configured, root: Path | None) -
 
 def plan_features(images: PlannedDataset, info: DatasetInfo, backbone: Settings) -> tuple[PlannedDataset, DatasetInfo]:
     """Where the features of a data set are kept, and what they hold."""
-    weights = Path(backbone["weights"]).expanduser()
-    content = hashlib.sha256(weights.read_bytes()).hexdigest() if weights.is_file() else ""
+    weights = path_of(backbone["weights"], "features.weights")
+    content = file_digest(weights) if weights.is_file() else ""
     key = digest([images.key, backbone, content, fingerprint(FEATURES)])
     return replace(images, key=key, images=images, backbone=backbone), replace(info, shape=(1, 1, 1))
 
 
-def plan_partition(kind: Configured, slug: str, code: str, data: PlannedDataset, seed: int) -> PlannedPartition:
+def plan_partition(
+    kind: Configured, slug: str, place: str, code: str, data: PlannedDataset, seed: int
+) -> PlannedPartition:
     """Where a partition is kept; `code` is the fingerprint of its code."""
     partition = cast(Partition, instance(kind))
     key = digest([partition.identity(seed) or kind.spec, data.key, code])
-    return PlannedPartition(kind, data, seed, key, slug, partition.sentence(), partition.tested(seed))
+    return PlannedPartition(kind, data, seed, key, slug, place, partition.sentence(), partition.tested(seed))
 
 
 def plan_cell(
@@ -73,12 +76,12 @@ def plan_cell(
 def grid(
     rows: Sequence[MethodRow],
     data: Sequence[PlannedDataset],
-    partitions: Sequence[tuple[Configured, str]],
+    partitions: Sequence[tuple[Configured, str, str]],
     model: Configured,
     seeds: Sequence[Seeds],
 ) -> list[Cell]:
-    """All cells; rows vary slowest, seeds fastest. `partitions` are kinds of heterogeneity with their slugs."""
-    kinds = [(kind, slug, code_of(kind)) for kind, slug in partitions]
+    """All cells; rows vary slowest, seeds fastest. `partitions` are kinds of heterogeneity with slug and place."""
+    kinds = [(kind, slug, place, code_of(kind)) for kind, slug, place in partitions]
     planned = {
         (d, p, s): plan_partition(*kinds[p], data[d], s)
         for d, p, s in product(range(len(data)), range(len(kinds)), {s for _, s, _ in seeds})

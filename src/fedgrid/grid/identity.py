@@ -6,19 +6,27 @@ Two cells are the same cell when their canonical JSON is the same, the code fing
 import ast
 import functools
 import hashlib
+import importlib.util
 import json
+import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
 import fedgrid
+from fedgrid.data.sources.digests import digest as digest_of_file
 from fedgrid.loading import OUTSIDE
 
 PACKAGE = "fedgrid"
+RUNNING = {"importlib", "runpy", "pkgutil", "__import__", "exec", "eval", "compile", "sys.path"}
+"With these, code runs that no import statement names."
 ENTRY = "fedgrid.engine.compute"
 "The module with which the computation of every cell begins."
 NOT_COUNTED: Mapping[str, str] = {
     "fedgrid.components": "declares and checks settings; their values stand in the key themselves",
+    "fedgrid.data.sources.digests": "digests of the user's files; they stand in the key themselves",
     "fedgrid.data.sources.download": "fetches files; what they hold is checked, and read by modules that count",
     "fedgrid.errors": "sentences for users",
     "fedgrid.files": "writes files whole or not at all; what stands in them comes from modules that count",
@@ -63,17 +71,33 @@ def modules_of_cell(module: str, file: str | None, model: str) -> dict[str, str]
 def modules(module: str, file: Path | None = None, also: Iterable[str] = ()) -> dict[str, str]:
     """By name, the digest of the code of `module` and `also`, and of all that they import of this package.
 
-    With a `file`, also what it imports from beside it. `NOT_COUNTED` is left out, and what only those import.
+    With a `file`, also what it imports from beside it, and the content of the data that its classes name as `files`.
+    `NOT_COUNTED` is left out, and what only those import.
     """
     sources = _Sources(module, file)
-    return {name: sources.node(name)[0] for name in sorted(sources.closure([module, *also]))}
+    found = {name: sources.node(name) for name in sorted(sources.closure([module, *also]))}
+    counted = {name: node.digest for name, node in found.items()}
+    return counted | {f"{name}: {data.name}": digest_of_file(data) for name in found for data in sources.data(name)}
 
 
 def files(module: str, file: Path) -> list[Path]:
     """The files in the folder of a method outside any package that `fingerprint` covers."""
     sources = _Sources(module, file)
-    found = [sources.file(name) for name in sources.closure([module])]
+    names = sources.closure([module])
+    found = [sources.file(name) for name in names] + [data for name in names for data in sources.data(name)]
     return sorted(f for f in found if f and f.is_relative_to(file.parent))
+
+
+def uncovered(module: str, file: Path) -> list[str]:
+    """What the code of a method outside the package uses that no key can cover: where it stands, and what it is."""
+    sources = _Sources(module, file)
+    own = [name for name in sorted(sources.closure([module])) if not name.startswith(PACKAGE)]
+    found = [f"{sources.file(name)}, line {line}: {what}" for name in own for line, what in sources.node(name).hidden]
+    for name in own:
+        tops = {imported.partition(".")[0] for imported in sources.node(name).imported} - {""}
+        unknown = sorted(top for top in tops if not sources.file(top) and not _is_installed(top))
+        found += [f"{sources.file(name)}: the module {top} is neither beside it nor installed" for top in unknown]
+    return found
 
 
 class _Sources:
@@ -89,7 +113,14 @@ class _Sources:
             depth = module.count(".") + (file.name == "__init__.py")
             self.root, self.package = file.parents[depth], module.partition(".")[0]
 
-    def node(self, name: str) -> tuple[str, frozenset[str]]:
+    def data(self, name: str) -> list[Path]:
+        """The files that the classes of a module outside this package say they read."""
+        file = self.file(name)
+        if file is None or name.startswith(PACKAGE):
+            return []
+        return [file.parent / data for data in self.node(name).data]
+
+    def node(self, name: str) -> "_Node":
         file = self.file(name)
         assert file is not None  # `closure` names what has one
         return _read(file, file.stat().st_mtime_ns, name)
@@ -108,7 +139,7 @@ class _Sources:
             name = todo.pop()
             if name not in seen and (name in entries or name not in NOT_COUNTED):
                 seen.add(name)
-                todo += [m for m in self.node(name)[1] if self.file(m)]
+                todo += [m for m in self.node(name).imported if self.file(m)]
         return seen
 
 
@@ -118,14 +149,66 @@ def _module_file(root: Path, name: str) -> Path | None:
     return next((f for f in (path / "__init__.py", path.with_suffix(".py")) if f.is_file()), None)
 
 
+@dataclass(frozen=True)
+class _Node:
+    """A module as its source shows it."""
+
+    digest: str
+    "Of its code."
+    imported: frozenset[str]
+    "Names that it may import, its parent packages included."
+    hidden: tuple[tuple[int, str], ...]
+    "Line and name of what runs code that no import statement names."
+    data: tuple[str, ...]
+    "Files that its classes read, relative to its folder."
+
+
 @functools.cache
-def _read(file: Path, mtime: int, name: str) -> tuple[str, frozenset[str]]:
-    """Digest of one module's code and the names it may import, its parent packages included."""
-    tree = ast.parse(file.read_text(encoding="utf-8"), filename=str(file))
+def _read(file: Path, mtime: int, name: str) -> _Node:
+    tree = ast.parse(file.read_bytes(), filename=str(file))
     imported = {".".join(name.split(".")[:i]) for i in range(1, name.count(".") + 1)}
+    hidden, data = [], []
     for node in ast.walk(tree):
         imported.update(_imported(node, name, file.name == "__init__.py"))
-    return digest(_plain(tree)), frozenset(imported)
+        hidden += [(node.lineno, what) for what in _hidden(node) if isinstance(node, ast.stmt | ast.expr)]
+        data += _data(node)
+    return _Node(digest(_plain(tree)), frozenset(imported), tuple(hidden), tuple(data))
+
+
+def _hidden(node: ast.AST) -> Iterable[str]:
+    """What runs code that no import statement names."""
+    names = [name.partition(".")[0] for name in _imported(node, "", False)]
+    if isinstance(node, ast.Name) and node.id in RUNNING:
+        names.append(node.id)
+    if isinstance(node, ast.Attribute) and node.attr == "path" and getattr(node.value, "id", "") == "sys":
+        names.append("sys.path")
+    return sorted({name for name in names if name in RUNNING})
+
+
+def _data(node: ast.AST) -> list[str]:
+    """The texts in ``files = (…)`` of a class."""
+    if not isinstance(node, ast.ClassDef):
+        return []
+    assigned = [s for s in node.body if isinstance(s, ast.Assign)]
+    given = [s for s in assigned if [getattr(target, "id", "") for target in s.targets] == ["files"]]
+    return [c.value for s in given for c in ast.walk(s) if isinstance(c, ast.Constant) and isinstance(c.value, str)]
+
+
+@functools.cache
+def _is_installed(name: str) -> bool:
+    """Whether a module comes with Python or from an installed distribution; one that is not there at all is too."""
+    if name in sys.stdlib_module_names or name == PACKAGE:
+        return True
+    try:
+        found = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return True
+    if found is None:
+        return True  # the import fails and says so
+    places = [found.origin or "", *(found.submodule_search_locations or ())]
+    if any(part in ("site-packages", "dist-packages") for place in places for part in Path(place).parts):
+        return True
+    return name in packages_distributions()  # installed so that its source can be edited where it lies
 
 
 def _imported(node: ast.AST, name: str, is_package: bool) -> Iterable[str]:

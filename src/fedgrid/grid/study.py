@@ -1,6 +1,7 @@
 """A study: what a researcher writes in YAML, resolved into cells."""
 
 import functools
+import itertools
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -12,7 +13,8 @@ import yaml
 
 from fedgrid.components import describe, resolve
 from fedgrid.data.common.images import DatasetInfo
-from fedgrid.errors import UserError
+from fedgrid.errors import UserError, reason
+from fedgrid.files import path_of
 from fedgrid.grid import cells
 from fedgrid.grid.catalog import description
 from fedgrid.grid.planned import Configured, MethodRow, PlannedDataset, Settings, Study
@@ -25,15 +27,18 @@ RESERVED = ("method", "title", "training")
 "Keys of a method's entry that are not hyperparameters."
 DATA_RESERVED = ("label", "features")
 "Keys of a data set's entry that are not settings of the data set."
+MOST_NODES = 100_000
+"Values that a study may hold once its aliases are replaced by what they stand for."
 PUBLISHED = "file:"
 "Before the path of a published partition."
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML in which a key that stands twice is a mistake, not a silent loss."""
+    """YAML in which a key that stands twice is a mistake, not a silent loss; merge keys (``<<``) work."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        own = [key for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]
+        keys = [self.construct_object(key, deep=True) for key in own]
         for twice in {str(key) for key in keys if keys.count(key) > 1}:
             raise yaml.constructor.ConstructorError(
                 problem=f"the key '{twice}' stands twice", problem_mark=node.start_mark
@@ -44,12 +49,35 @@ class _Loader(yaml.SafeLoader):
 def read(file: Path) -> Any:
     """The YAML of a study, unchecked; UserError where there is none or it is not YAML."""
     try:
-        return yaml.load(file.read_text(encoding="utf-8"), _Loader)
-    except (OSError, UnicodeDecodeError) as error:
+        if file.exists() and not file.is_file():
+            raise UserError(f"{file}: is no file")
+        text = file.read_text(encoding="utf-8")
+        _check_size(file, yaml.compose(text, yaml.SafeLoader))
+        return yaml.load(text, _Loader)
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read ({reason(error)})") from error
+    except (ValueError, OverflowError) as error:
         raise UserError(f"{file}: cannot be read ({error})") from error
+    except RecursionError as error:
+        raise UserError(f"{file}: not a study, it is nested too deeply") from error
     except yaml.YAMLError as error:
         line = f" in line {mark.line + 1}" if (mark := getattr(error, "problem_mark", None)) else ""
         raise UserError(f"{file}: not YAML{line} ({getattr(error, 'problem', error)})") from error
+
+
+def _check_size(file: Path, top: yaml.Node | None) -> None:
+    """Raises UserError for aliases that make a small file endless or huge."""
+    sizes: dict[int, float] = {}
+
+    def size(node: yaml.Node) -> float:
+        if id(node) not in sizes:
+            sizes[id(node)] = float("inf")  # what is met again below itself has no end
+            inner = itertools.chain(*node.value) if isinstance(node, yaml.MappingNode) else node.value
+            sizes[id(node)] = 1 + sum(map(size, inner if isinstance(node, yaml.CollectionNode) else ()))
+        return sizes[id(node)]
+
+    if top is not None and size(top) > MOST_NODES:
+        raise UserError(f"{file}: its aliases (*name) stand for more than {MOST_NODES:,} values")
 
 
 def resolved(text: Mapping[str, Any]) -> Study:
@@ -57,10 +85,7 @@ def resolved(text: Mapping[str, Any]) -> Study:
 
     Writes nothing: a study may be looked at while a run is going, and where nothing can be written.
     """
-    text = dict(text) | {
-        "results": str(Path(text["results"]).expanduser()),
-        "seeds": [int(seed) for seed in text["seeds"]],  # a JSON schema takes 1.0 for a whole number
-    }
+    text = dict(text) | {"results": str(path_of(text["results"], "results"))}
     store, root = Path(text["results"]) / "store", data_root(text)
     compute = Compute(**resolve(describe(Compute), text.get("compute", {}), "compute"))
     training = resolve(describe(Training), text["training"], "training")
@@ -69,13 +94,13 @@ def resolved(text: Mapping[str, Any]) -> Study:
     model, about_model = _component("models", text["model"], "model")
     seeds = _seeds(text)
     heterogeneity = [_heterogeneity(number, entry) for number, entry in enumerate(text["heterogeneity"])]
-    if len({slug for _, slug in heterogeneity}) < len(heterogeneity):
+    if len({slug for _, slug, _ in heterogeneity}) < len(heterogeneity):
         raise UserError("heterogeneity: the same partition stands there twice")
     entries = text["data"] if isinstance(text["data"], list) else [text["data"]]
     datasets = [_dataset(entry, store, root) for entry in entries]
     _check_labels([data.label for data, _ in datasets])
     for data, info in datasets:
-        kinds, smallest = [kind for kind, _ in heterogeneity], about_model["facts"]["smallest"]
+        kinds, smallest = [kind for kind, _, _ in heterogeneity], about_model["facts"]["smallest"]
         cells.check_fit(data.label, info, kinds, smallest, model.name, [seed for _, seed, _ in seeds])
         _check_at_hand(data, root, text["download"])
     grid = cells.grid(rows, [data for data, _ in datasets], heterogeneity, model, seeds)
@@ -86,10 +111,13 @@ def resolved(text: Mapping[str, Any]) -> Study:
 def data_root(text: Mapping[str, Any]) -> Path | None:
     """Where data sets lie on this machine: the study's `data_root`, else the environment variable FEDGRID_DATA."""
     given = text.get("data_root") or os.environ.get("FEDGRID_DATA")
-    if given and not Path(given).expanduser().is_dir():
-        key = "data_root" if text.get("data_root") else "FEDGRID_DATA"
+    if not given:
+        return None
+    key = "data_root" if text.get("data_root") else "FEDGRID_DATA"
+    root = path_of(given, key)
+    if not root.is_dir():
         raise UserError(f"{key}: there is no folder {given}")
-    return Path(given).expanduser() if given else None
+    return root
 
 
 def _seeds(text: Mapping[str, Any]) -> list[cells.Seeds]:
@@ -104,6 +132,8 @@ def _labelled(methods: list[str] | Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _row(label: str, entry: Mapping[str, Any], common: Settings, described: Callable[[str], Description]) -> MethodRow:
     found = described(entry.get("method", label))
+    for name in {parameter["name"] for parameter in found["parameters"]}.intersection(RESERVED):
+        raise UserError(f"methods.{label}: its setting '{name}' needs another name: this one means something else here")
     given = {key: value for key, value in entry.items() if key not in RESERVED}
     training = resolve(describe(Training), common | entry.get("training", {}), f"methods.{label}.training")
     plain = label == found["name"] or label.endswith(".py")
@@ -126,14 +156,18 @@ def _configured(found: Description, given: Settings, where: str) -> Configured:
     return Configured(**named, settings=resolve(found, given, where))
 
 
-def _heterogeneity(number: int, entry: Mapping[str, Any]) -> tuple[Configured, str]:
-    """A kind of partition, and its slug: kind, the settings that always stand there and those that are no default."""
+def _heterogeneity(number: int, entry: Mapping[str, Any]) -> tuple[Configured, str, str]:
+    """A kind of partition, its slug and place: the kind, the settings that always stand there, and unusual ones."""
     kind, about = _component("partition", _published(entry), f"heterogeneity.{number}", key="partition")
     named, settings = about["facts"]["named"], kind.settings
     unusual = [p["name"] for p in about["parameters"] if settings[p["name"]] != p["default"]]
     shown = [name for name in named if settings[name] is not None]
     shown += [name for name in unusual if name not in named and name != "path"]
-    return kind, "-".join([kind.name, *(_in_slug(name, settings[name]) for name in shown)])
+    slug, place = (
+        "-".join([kind.name, *(_in_slug(name, settings[name]) for name in names)])
+        for names in (shown, [name for name in shown if name != "label"])
+    )
+    return kind, slug, place
 
 
 def _in_slug(name: str, value: Any) -> str:
@@ -155,13 +189,11 @@ def _dataset(given: str | Mapping[str, Any], store: Path, root: Path | None) -> 
     """A data set from its name, from a path, or from a mapping of either under ``name`` and of settings."""
     entry: dict[str, Any] = {"name": given} if isinstance(given, str) else dict(given)
     name: str = entry["name"]
-    if name not in names("data") and (os.sep in name or Path(name).exists()):  # the user's own
-        table = name.endswith(".parquet") or (Path(name) / "train.parquet").is_file()
+    if name not in names("data") and ((place := path_of(name, "data")).exists() or os.sep in name):  # the user's own
+        table = name.endswith(".parquet") or (place / "train.parquet").is_file()
         entry = {"label": _label(Path(name).stem)} | entry | {"name": "table" if table else "folder", "path": name}
     settings = {key: value for key, value in entry.items() if key not in DATA_RESERVED}
     label = entry.get("label", entry["name"])
-    if label != _label(label):
-        raise UserError(f"data.label: '{label}' must be letters, digits, '_', '.' and '-'")
     images, info = cells.plan_dataset(store, label, _component("data", settings, "data")[0], root)
     wanted = entry.get("features")
     if not wanted:
@@ -172,7 +204,7 @@ def _dataset(given: str | Mapping[str, Any], store: Path, root: Path | None) -> 
 
 def _label(name: str) -> str:
     """What of a name can stand in a path and in a figure's file name."""
-    return re.sub(r"[^\w.-]+", "-", name).strip("-") or "data"
+    return re.sub(r"[^\w.-]+", "-", name)[:100].strip("-.") or "data"
 
 
 def _check_labels(labels: list[str]) -> None:

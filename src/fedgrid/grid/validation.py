@@ -1,5 +1,6 @@
 """Checks the form of a study against its JSON schema; every mistake is one sentence that names the key."""
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -25,6 +26,8 @@ def checked(study: Any) -> dict[str, Any]:
     """The study with all defaults filled in; UserError for the first mistake."""
     if not isinstance(study, Mapping):
         raise UserError("study: a study is a mapping of keys such as name, data, methods")
+    _check_letters(study)
+    study = _with_whole_seeds(study)
     errors = sorted(_validator().iter_errors(dict(study)), key=lambda e: (list(map(str, e.absolute_path)), e.message))
     if errors:
         raise UserError(f"study: {_sentence(errors[0])}")
@@ -39,6 +42,31 @@ def _schema() -> dict[str, Any]:
 @cache
 def _validator() -> jsonschema.Draft202012Validator:
     return jsonschema.Draft202012Validator(_schema())
+
+
+def _check_letters(value: Any) -> None:
+    """Raises UserError for a text that no file can hold: YAML can write half of a letter."""
+    if isinstance(value, Mapping):
+        value = [*value.keys(), *value.values()]
+    if isinstance(value, list):
+        for one in value:
+            _check_letters(one)
+    elif isinstance(value, str) and re.search("[\0\ud800-\udfff]", value):
+        raise UserError(f"study: {value[:40]!r} is no text that a file can hold")
+
+
+def _with_whole_seeds(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The study with seeds such as 1.0 as integers: a JSON schema takes them for whole numbers."""
+    study = dict(given)
+    for name in ("partition_seed", "train_seed"):
+        study |= {name: _integer(study[name])} if name in study else {}
+    if isinstance(study.get("seeds"), list):
+        study["seeds"] = [_integer(seed) for seed in study["seeds"]]
+    return study
+
+
+def _integer(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _filled(value: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,6 +99,9 @@ def _sentence(error: jsonschema.ValidationError) -> str:
         return f"{key}: an entry stands there twice in {found!r}"
     if error.validator in ("minItems", "minProperties", "minLength"):
         return f"{key}: must not be empty"
+    if error.validator in ("pattern", "maxLength"):
+        about = cast(Mapping[str, Any], error.schema).get("description", f"at most {rule} letters")
+        return f"{key or 'a name'}: {str(found)[:40]!r} must be {about}"
     return f"{key}: {error.message}"
 
 
@@ -80,9 +111,13 @@ def _fitting_branch(error: jsonschema.ValidationError) -> jsonschema.ValidationE
     return deeper[0] if deeper else None
 
 
+def _listed(value: str | list[str]) -> list[str]:
+    return value if isinstance(value, list) else [value]
+
+
 def _expected(error: jsonschema.ValidationError) -> str:
     rule = cast(Any, error.validator_value)
     if error.validator == "oneOf":
-        rule = list(dict.fromkeys(e.validator_value for e in error.context if e.validator == "type"))
-    kinds: list[str] = rule if isinstance(rule, list) else [rule]
+        rule = [e.validator_value for e in error.context if e.validator == "type"]
+    kinds = list(dict.fromkeys(kind for one in _listed(rule) for kind in _listed(one)))
     return " or ".join(WORDS[kind] for kind in kinds)

@@ -1,0 +1,131 @@
+"""Two places with one key are computed once and shown twice; one setting has one key, however it is written."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from studies import FOUR_CELLS, plan_of, prepared, study_of
+
+from fedgrid.analysis import collect
+from fedgrid.errors import UserError
+from fedgrid.files import read_table, write_table
+from fedgrid.grid import manifest, plan
+from fedgrid.grid.study import read
+from fedgrid.jobs import cell as cell_job
+
+DIRICHLET = "[{partition: dirichlet, beta: 0.5, clients: 4}]"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def published():
+    """A partition, twice, under two names."""
+    study = prepared(study_of(seeds=[0]))
+    (planned,) = study.partitions.values()
+    Path("out").mkdir()
+    for name in ("one", "two"):
+        shutil.copy(planned.file, f"out/{name}.parquet")
+    return FOUR_CELLS.replace(DIRICHLET, '[{partition: "file:out/one.parquet"}, {partition: "file:out/two.parquet"}]')
+
+
+def rows_by(study, name):
+    """The rows of all cells once they are trained, by what `name` says of the cell."""
+    file = plan_of(study)
+    for key in plan.read(file).study.by_key:
+        assert cell_job.main([str(file), key]) == 0
+    manifest.write(study, manifest.file(study))
+    collect.collect(manifest.file(study), study.folder / "results.parquet")
+    rows = read_table(study.folder / "results.parquet")[0].to_pandas()
+    values = [column for column in rows.columns if column != name]
+    return {value: some[values].to_numpy().tolist() for value, some in rows.groupby(name, observed=True)}
+
+
+def test_two_published_files_with_equal_rows(published):
+    study = prepared(study_of(published, seeds=[0], methods=["local"]))
+    assert len(study.cells) == 2 and len(study.by_key) == 1
+    assert len({cell.file for cell in study.cells}) == len({cell.partition.file for cell in study.cells}) == 1
+    assert plan.read(plan_of(study)).study == study
+    found = rows_by(study, "heterogeneity")
+    assert set(found) == {"file-one", "file-two"} and found["file-one"] == found["file-two"]
+    assert set(manifest.content(study)["study"]["heterogeneity"]) == set(found)
+
+
+def test_one_data_set_under_two_labels():
+    study = study_of(data=["digits", {"name": "digits", "label": "again"}], seeds=[0], methods=["local"])
+    prepared(study)
+    assert len(study.cells) == 2 and len(study.by_key) == 1
+    assert plan.read(plan_of(study)).study == study
+    found = rows_by(study, "data")
+    assert set(found) == {"digits", "again"} and found["digits"] == found["again"]
+
+
+@pytest.mark.parametrize("change", [{"test": "weighted"}, {"clients": 5}, {"classes": list("9876543210")}])
+def test_a_published_partition_that_says_something_else_is_another(published, change):
+    table, metadata = read_table(Path("out/two.parquet"))
+    write_table(Path("out/two.parquet"), table, metadata | change)
+    study = study_of(published, seeds=[0])
+    assert len({cell.partition.key for cell in study.cells}) == 2
+    assert len(study.by_key) == len(study.cells) == 4
+
+
+@pytest.mark.parametrize("name", ["partition_seed", "train_seed"])
+def test_a_whole_float_is_a_whole_number(name):
+    whole, float_ = study_of(**{name: 2}), study_of(**{name: 2.0})
+    assert list(whole.by_key) == list(float_.by_key)
+    assert study_of(seeds=[1.0]).by_key.keys() == study_of(seeds=[1]).by_key.keys()
+
+
+def test_a_float_for_a_whole_setting_is_refused():
+    with pytest.raises(UserError, match=r"compute\.threads: expected int"):
+        study_of(compute={"threads": 2.0})
+
+
+def test_merge_keys():
+    text = "base: &base {partition: dirichlet, beta: 0.5}\nstudy: [{<<: *base, clients: 4}]\n"
+    Path("study.yaml").write_text(text)
+    assert read(Path("study.yaml"))["study"] == yaml.safe_load(text)["study"]
+    Path("study.yaml").write_text(text.replace("clients: 4", "clients: 4, clients: 5"))
+    with pytest.raises(UserError, match="'clients' stands twice"):
+        read(Path("study.yaml"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
+        + "".join(f"{b}: &{b} [{', '.join(['*' + a] * 10)}]\n" for a, b in zip("abcdef", "bcdefg", strict=True)),
+        "a: &a [*a]\n",
+    ],
+)
+def test_aliases_that_explode_are_refused(text):
+    Path("study.yaml").write_text(text)
+    with pytest.raises(UserError, match="aliases"):
+        read(Path("study.yaml"))
+
+
+def test_results_with_braces_are_refused():
+    with pytest.raises(UserError, match=r"results: .* without braces"):
+        study_of(results="a{b}")
+
+
+@pytest.mark.parametrize("label", ["../../x", "a/b", "", ".hidden", "x" * 101])
+@pytest.mark.parametrize("place", ["data", "heterogeneity"])
+def test_labels_lead_nowhere(published, label, place):
+    entries = {
+        "data": {"data": [{"name": "digits", "label": label}]},
+        "heterogeneity": {"heterogeneity": [{"partition": "file:out/one.parquet", "label": label}]},
+    }
+    with pytest.raises(UserError, match="label"):
+        study_of(**entries[place])
+
+
+@pytest.mark.parametrize("kind", ["dirichlet", "quantity"])
+@pytest.mark.parametrize("beta", [1e7, 1e300])
+def test_a_concentration_near_overflow_is_refused(kind, beta):
+    with pytest.raises(UserError, match=r"beta: must be at most 1000000"):
+        study_of(heterogeneity=[{"partition": kind, "beta": beta}])

@@ -1,0 +1,83 @@
+"""Code that a key cannot see is refused by name; data that a method names are covered."""
+
+import pytest
+from studies import FOUR_CELLS, study_of
+
+from fedgrid.errors import UserError
+from fedgrid.grid import identity
+from fedgrid.grid.identity import files, fingerprint, uncovered
+
+HEAD = "from fedgrid.methods.fedavg import FedAvg\n"
+CLASS = "\n\nclass Mine(FedAvg):\n    files = ('prior.txt',)\n"
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """A method's file in a folder of its own; the working folder is another one, and on Python's path."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "methods").mkdir()
+    (tmp_path / "methods" / "prior.txt").write_text("1")
+    return tmp_path / "methods" / "mine.py"
+
+
+def found(file):
+    return uncovered("fedgrid_outside_mine", file)
+
+
+def test_a_module_that_lies_elsewhere_is_refused(mine, tmp_path):
+    (tmp_path / "mymaths.py").write_text("def half(x):\n    return x / 2\n")
+    mine.write_text("import mymaths\n" + HEAD + CLASS)
+    assert found(mine) == [f"{mine}: the module mymaths is neither beside it nor installed"]
+    study = FOUR_CELLS.replace("[local, fedavg]", "{mine: {method: methods/mine.py}}")
+    with pytest.raises(UserError, match="the module mymaths is neither beside it nor installed"):
+        study_of(study)
+    (tmp_path / "mymaths.py").rename(mine.with_name("mymaths.py"))
+    identity._module_file.cache_clear()  # a process looks for a module once
+    assert found(mine) == []
+
+
+def test_so_is_one_that_a_module_beside_it_imports(mine, tmp_path):
+    (tmp_path / "mymaths.py").write_text("")
+    mine.with_name("helper.py").write_text("import mymaths\n")
+    mine.write_text("import helper\n" + HEAD + CLASS)
+    assert found(mine) == [f"{mine.with_name('helper.py')}: the module mymaths is neither beside it nor installed"]
+
+
+def test_installed_modules_are_none_of_its_business(mine):
+    mine.write_text("import math, numpy, torch.nn, scipy.linalg\nfrom PIL import Image\n" + HEAD + CLASS)
+    assert found(mine) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("import importlib", "importlib"),
+        ("from importlib.util import find_spec", "importlib"),
+        ("module = __import__('os')", "__import__"),
+        ("exec('x = 1')", "exec"),
+        ("import sys; sys.path.append('elsewhere')", "sys.path"),
+    ],
+)
+def test_what_brings_in_code_by_other_ways_is_refused(mine, line, what):
+    mine.write_text(f"{HEAD}{line}\n{CLASS}")
+    assert found(mine) == [f"{mine}, line 2: {what}"]
+
+
+def test_methods_of_torch_and_models_are_not_meant(mine):
+    mine.write_text(
+        HEAD + "import re\nimport torch\n\npattern = re.compile('a')\n\n\ndef f(model):\n    model.eval()\n" + CLASS
+    )
+    assert found(mine) == []
+
+
+def test_the_data_that_a_method_names_count(mine):
+    mine.write_text(HEAD + CLASS)
+    prior = mine.with_name("prior.txt")
+    before = fingerprint("fedgrid_outside_mine", mine)
+    assert files("fedgrid_outside_mine", mine) == [mine, prior]
+    prior.write_text("2")
+    assert fingerprint("fedgrid_outside_mine", mine) != before
+    prior.unlink()
+    with pytest.raises(UserError, match=r"prior\.txt: cannot be read"):
+        fingerprint("fedgrid_outside_mine", mine)
