@@ -22,6 +22,11 @@ from typing import Any, ClassVar
 
 from fedgrid.errors import UserError, nearest
 
+KINDS = {"int", "float", "str", "bool", "None"}
+"Types of settings."
+LARGEST = 2**31 - 1
+"Whole numbers are not larger than this: files and libraries keep many of them in 32 bits."
+
 
 def hp(
     default: Any,
@@ -31,12 +36,14 @@ def hp(
     high: float | None = None,
     choices: tuple[Any, ...] | None = None,
     pattern: str | None = None,
+    form: str | None = None,
 ) -> Any:
     """A setting with its default and limits: `low` ≤ value ≤ `high`, value > `above`, value in `choices`.
 
-    `pattern` is a regular expression that the value, written as a text, has to match from its first letter to its last.
+    `pattern` is a regular expression that the value, written as a text, has to match from its first letter to its last,
+    and `form` says the same to people.
     """
-    limits = {"low": low, "above": above, "high": high, "choices": choices, "pattern": pattern}
+    limits = {"low": low, "above": above, "high": high, "choices": choices, "pattern": pattern, "form": form}
     return dataclasses.field(default=default, metadata={k: v for k, v in limits.items() if v is not None})
 
 
@@ -63,6 +70,8 @@ class Component:
 
 def describe(cls: type[Component]) -> dict[str, Any]:
     """Everything a study needs to know of a component, as JSON: title, source, summary, parameters."""
+    if lacking := sorted(getattr(cls, "__abstractmethods__", ())):
+        raise UserError(f"{cls.__name__}: it has to define {', '.join(lacking)}")
     docs = _field_docs(cls)
     try:
         hints = typing.get_type_hints(cls)
@@ -78,6 +87,8 @@ def describe(cls: type[Component]) -> dict[str, Any]:
         | dict(f.metadata)
         for f in dataclasses.fields(cls)
     ]
+    for parameter in parameters:
+        _check_declared(cls.__name__, parameter)
     module_doc = inspect.getdoc(inspect.getmodule(cls)) or inspect.getdoc(cls) or ""
     return {
         "title": cls.title or cls.__name__,
@@ -86,6 +97,17 @@ def describe(cls: type[Component]) -> dict[str, Any]:
         "parameters": parameters,
         "facts": cls.facts(),
     }
+
+
+def _check_declared(name: str, parameter: Mapping[str, Any]) -> None:
+    """Raises UserError for a setting of a type that no study can hold, or whose default it would refuse itself."""
+    where = f"{name}: the setting '{parameter['name']}'"
+    if unknown := sorted(set(parameter["types"]) - KINDS):
+        raise UserError(f"{where} is of the type {unknown[0]}; settings are {', '.join(sorted(KINDS))}")
+    if parameter["default"] is None and "None" not in parameter["types"]:
+        raise UserError(f"{where} has the default None, which is not of its type")
+    if _checked(parameter, parameter["default"], f"{where}, its default") != parameter["default"]:
+        raise UserError(f"{where} has the default {parameter['default']!r}, which is not of its type")
 
 
 def resolve(description: Mapping[str, Any], given: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -128,6 +150,8 @@ def _from_text(kinds: list[str], text: str) -> Any:
 
 def _checked(parameter: Mapping[str, Any], value: Any, where: str) -> Any:
     kinds = parameter["types"]
+    if type(value) is int and abs(value) > LARGEST:
+        raise UserError(f"{where}: must be between -{LARGEST} and {LARGEST}")
     if "float" in kinds and type(value) is int:
         value = float(value)  # YAML reads `mu: 1` as an integer; one value must have one identity
     if isinstance(value, str) and "float" in kinds and "str" not in kinds:
@@ -139,7 +163,7 @@ def _checked(parameter: Mapping[str, Any], value: Any, where: str) -> Any:
     if "choices" in parameter and value not in parameter["choices"]:
         raise UserError(f"{where}: '{value}' is not a choice; {nearest(value, parameter['choices'])}")
     if "pattern" in parameter and not re.fullmatch(parameter["pattern"], str(value)):
-        raise UserError(f"{where}: '{value}' is not of the form {parameter['pattern']}")
+        raise UserError(f"{where}: '{value}' must be {parameter['form']}")
     if value is not None:
         _check_limits(parameter, value, where)
     return value

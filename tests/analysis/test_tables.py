@@ -34,6 +34,7 @@ def test_printed_entries(tables):
 
 
 def test_caption_says_the_protocol(tables):
+    assert "differ in" not in tables["accuracy.md"]
     for text in (
         "over 3 seeds (0, 1, 2)",
         "FedAvg by the server's one global model; Local and Ditto by the model that a client uses",
@@ -99,7 +100,26 @@ def test_awkward_names_are_escaped():
     grid = Grid("50 % & more", "Method", [[("a_b", 1)]], [("x|<y>", [Entry("1")])], ["n_1"])
     assert r"50 \% \& more" in latex(grid) and r"a\_b" in latex(grid) and "x|$<$y$>$ & 1" in latex(grid)
     assert "x|&lt;y&gt;" in html(grid) and "50 % &amp; more" in html(grid)
-    assert r"| x\|<y> | 1 |" in markdown(grid)
+    assert r"| x\|\<y\> | 1 |" in markdown(grid)
+
+
+def test_names_cannot_become_markup():
+    grid = Grid("*a* [b](c)", "Method", [[("_a_", 1)]], [("[3mm] x", [Entry("1")]), ("`$x$`", [Entry("2")])], [])
+    assert r"\*a\* \[b\](c)" in markdown(grid) and r"\_a\_" in markdown(grid) and r"| \`\$x\$\` | 2 |" in markdown(grid)
+    assert "\n{[}3mm{]} x & 1" in latex(grid)  # a bracket after a line's end would be taken for a length
+
+
+def test_the_caption_says_where_cells_were_not_computed_alike(make_study):
+    study = make_study(seeds=[0, 1])
+    study.method("m")
+    for seed, torch in enumerate(("2.6.0", "2.13.0")):
+        head = {"versions": {"fedgrid": "0.1", "torch": torch}, "hardware": {"cpu": "one", "device": "cpu"}}
+        study.cell("m", "dir", seed, {1: [0.5]}, **head)
+    assert main([str(study.results()), str(study.folder)]) == 0
+    assert (
+        "The cells differ in torch (2.13.0, 2.6.0), which may change last digits."
+        in (study.folder / "accuracy.md").read_text()
+    )
 
 
 def test_no_results_is_one_sentence(tmp_path, capsys):

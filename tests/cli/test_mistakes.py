@@ -86,7 +86,7 @@ STUDIES = {
     "a label that is a number": ({"methods": {3: {"method": "fedavg"}}}, ["methods", "3"]),
     "a label that is nothing": ({"methods": {None: None}}, ["methods"]),
     "a method's file that no name can name": ({"methods": {"a": {"method": "my-method.py"}}}, ["my-method.py"]),
-    "a method that is not UTF-8": ({"methods": {"a": {"method": "latin.py"}}}, ["latin.py", "UTF-8"]),
+    "a method that is not UTF-8": ({"methods": {"a": {"method": "latin.py"}}}, ["latin.py", "utf-8"]),
     "a method whose setting has no default": ({"methods": {"a": {"method": "bare.py"}}}, ["Bare", "no default"]),
     "a name that is the store's": ({"name": "store"}, ["name", "store"]),
     "a name that leads elsewhere": ({"name": ".."}, ["name", ".."]),

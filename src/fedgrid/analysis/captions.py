@@ -112,8 +112,29 @@ def accuracy_table(results: Results, scores: pd.DataFrame, table: pd.DataFrame) 
         tested_lead(results, table),
         *(["Marks and bold compare only entries of which every seed is finished."] if unfinished else []),
         f"A dash stands for what {'is not finished' if unfinished else 'was not run'} or does not exist.",
+        *environments(results),
     ]
     return " ".join(sentences)
+
+
+ENVIRONMENT = {
+    "fedgrid": ("versions", "fedgrid"),
+    "torch": ("versions", "torch"),
+    "numpy": ("versions", "numpy"),
+    "processor": ("hardware", "cpu"),
+    "device": ("hardware", "device"),
+}
+"What cells may have been computed with, and where their metadata say it."
+
+
+def environments(results: Results) -> list[str]:
+    """A sentence where the cells of a table were not all computed with the same versions on the same hardware."""
+    found = {
+        name: sorted({str(cell[part].get(key)) for cell in results.finished})
+        for name, (part, key) in ENVIRONMENT.items()
+    }
+    differing = [f"{name} ({', '.join(values)})" for name, values in found.items() if len(values) > 1]
+    return [f"The cells differ in {listing(differing)}, which may change last digits."] if differing else []
 
 
 def costs_table(results: Results) -> str:

@@ -66,11 +66,15 @@ def markdown(grid: Grid) -> str:
     """The table in Markdown, which has one header line: the levels are joined."""
     spread = [[text for text, span in level for _ in range(span)] for level in grid.header]
     header = [grid.stub, *(", ".join(parts) for parts in zip(*spread, strict=True))]
-    lines = [header, ["---", *["---:"] * (len(header) - 1)]]
-    lines += [[name, *map(markdown_entry, entries)] for name, entries in grid.rows]
-    body = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
-    notes = "".join(f"\n\n<sup>{mark}</sup> {note}" for mark, note in grid.lettered_notes)
-    return f"{grid.caption}\n\n{body}{notes}\n"
+    lines = [[text.translate(MARKDOWN) for text in header], ["---", *["---:"] * (len(header) - 1)]]
+    lines += [[name.translate(MARKDOWN), *map(markdown_entry, entries)] for name, entries in grid.rows]
+    body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    notes = "".join(f"\n\n<sup>{mark}</sup> {note.translate(MARKDOWN)}" for mark, note in grid.lettered_notes)
+    return f"{grid.caption.translate(MARKDOWN)}\n\n{body}{notes}\n"
+
+
+MARKDOWN = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<>|~$"})
+"What Markdown would not print as it stands."
 
 
 def markdown_entry(entry: Entry) -> str:
@@ -101,6 +105,8 @@ TEX = str.maketrans(
     {
         **{char: f"\\{char}" for char in "&%$#_{}"},
         "\\": r"\textbackslash{}",
+        "[": "{[}",  # after a line's end it would begin an option
+        "]": "{]}",
         "~": r"\textasciitilde{}",
         "^": r"\textasciicircum{}",
         "<": "$<$",

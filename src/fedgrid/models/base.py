@@ -27,11 +27,11 @@ Tree = dict[str, Tensor]
 class Model(Component, abc.ABC):
     """An architecture. The head is one linear layer on `features` numbers."""
 
-    features: int = hp(128, low=1)
+    features: int = hp(128, low=1, high=65_536)
     "Width k of the representation z that the extractor gives to the head."
     dropout: float = hp(0.0, low=0, high=0.95)
     "Share of the representation's numbers that are dropped before the head in training."
-    projection: int | None = hp(None, low=1)
+    projection: int | None = hp(None, low=1, high=65_536)
     "Width of a projection head (linear, ReLU, linear) behind the features, whose output is z then, as in MOON's code."
 
     smallest: ClassVar[int] = 1

@@ -16,7 +16,7 @@ class CNN(Model):
     source = "Huang et al., FedCoSR, Sec. V-A5; sizes from PFLlib"
     smallest = 16
 
-    channels: int = hp(32, low=1)
+    channels: int = hp(32, low=1, high=65_536)
     "Channels of the first convolution; the second has twice as many."
     norm: str = hp("none", choices=KINDS)
     "Normalisation behind each convolution."

@@ -20,7 +20,7 @@ class ConvNet(Model):
 
     blocks: int = hp(2, low=1, high=6)
     "Convolutions; with the two layers behind them, FedCCL's 4-layer CNN has 2, its 5-layer CNN has 3."
-    channels: int = hp(32, low=1)
+    channels: int = hp(32, low=1, high=65_536)
     "Channels of the first convolution; each further one has twice as many."
     norm: str = hp("none", choices=KINDS)
     "Normalisation behind each convolution."

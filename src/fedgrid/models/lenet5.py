@@ -20,7 +20,7 @@ class LeNet5(Model):
     source = "Yan et al., FedSaC, Appendix B.1; sizes from pFedGraph's and MOON's codes"
     smallest = 16
 
-    features: int = hp(84, low=1)
+    features: int = hp(84, low=1, high=65_536)
     "Width k of the representation z that the extractor gives to the head."
 
     def extractor(self, shape: tuple[int, int, int]) -> nn.Module:

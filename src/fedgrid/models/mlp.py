@@ -13,7 +13,7 @@ from fedgrid.models.common.norm import KINDS, norm
 
 
 class MLP(Model):
-    hidden: int | None = hp(128, low=1)
+    hidden: int | None = hp(128, low=1, high=65_536)
     "Width of the first layer; none: there is only the layer of features."
     norm: str = hp("none", choices=KINDS)
     "Normalisation before each ReLU."
