@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 from fedgrid.errors import Damaged, UserError, reason
 
 METADATA, SEAL, SEALED = b"fedgrid", b"seal", "seal"
-READING = (OSError, pa.ArrowException, AttributeError, TypeError, KeyError, ValueError, RecursionError, MemoryError)
-"What reading a damaged file may raise."
+READING = (OSError, pa.ArrowException, AttributeError, TypeError, KeyError, ValueError, RecursionError)
+"What reading a damaged file may raise; libraries raise OSError for damage too, without a number."
 
 
 def cache(name: str) -> Path:
@@ -215,8 +215,11 @@ def _reading(path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise UserError(f"{path} does not exist") from error
+    except MemoryError as error:
+        raise UserError(f"{path} cannot be read (out of memory)") from error
     except READING as error:
         if path.is_dir():
             raise UserError(f"{path} is a folder, name a file in it") from error
-        why = reason(error) if isinstance(error, OSError) else str(error)
-        raise Damaged(path, " ".join(why.split()).rstrip(".") or type(error).__name__) from error
+        if isinstance(error, OSError) and error.errno:  # it may be whole, the disk or its rights are not
+            raise UserError(f"{path} cannot be read ({reason(error)})") from error
+        raise Damaged(path, " ".join(str(error).split()).rstrip(".") or type(error).__name__) from error

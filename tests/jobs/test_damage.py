@@ -186,6 +186,21 @@ def test_the_same_commands_make_damaged_files_again(store, numbers, capsys):
     assert store.numbers() == numbers
 
 
+def test_a_file_that_cannot_be_read_is_left_alone(store, numbers, capsys, monkeypatch):
+    """The disk may be at fault, or the rights; the file may be as good as ever."""
+
+    def refused(path, **options):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    cell = store.study.cells[0]
+    cell.file.unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr("fedgrid.files.pq.ParquetFile", refused)
+        assert cell_job.main([str(store.plan), cell.key]) == 2
+    assert "cannot be read (Permission denied)" in capsys.readouterr().err
+    assert all(file.is_file() for file in cell.needs)
+
+
 def test_other_images_than_at_first_are_refused(store, numbers, capsys, monkeypatch):
     data = store.study.cells[0].partition.data
     for file in data.files.values():

@@ -7,11 +7,14 @@ is written when all of them have results; a pack that is run again leaves those 
 import argparse
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.context import ForkServerProcess
+from multiprocessing.util import Finalize
 from pathlib import Path
 
 from fedgrid.errors import UserError, complain
@@ -19,10 +22,12 @@ from fedgrid.files import write_text
 from fedgrid.grid import plan
 from fedgrid.grid.planned import Cell
 from fedgrid.jobs.reporting import ASKED_TO_END, TERMINATED
-from fedgrid.jobs.warm import LIBRARIES
+from fedgrid.jobs.warm import LIBRARIES, own_folder
 
 FORKING = multiprocessing.get_context("forkserver")
 FORKING.set_forkserver_preload(list(LIBRARIES))
+AFTER_ALL = -1000
+"Of what multiprocessing does when a process ends: the last."
 TAIL = 5
 "Lines of a failed cell's log that the pack repeats."
 
@@ -88,6 +93,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _work(arguments: argparse.Namespace) -> int:
+    tempfile.tempdir = folder = own_folder()  # the fork server's socket will lie there
+    Finalize(None, shutil.rmtree, (folder, True), exitpriority=AFTER_ALL)
     found = plan.read(arguments.file)
     cells = [found.study.by_key[key] for key in found.packs[arguments.name]]
     pack = Pack(arguments.file, cells, max(1, arguments.threads // found.study.compute.threads))

@@ -21,8 +21,17 @@ PREFIX = "fedgrid-worker-"
 "Of the folder of a worker's socket; then comes the number of the process that started it."
 
 
+def own_folder() -> str:
+    """A new folder for sockets of this process, in the system's folder for temporary files.
+
+    The path of a socket may have 107 characters at most, so it cannot lie in the store.
+    """
+    remove_leftovers()
+    return tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")
+
+
 def remove_leftovers() -> None:
-    """Removes the folders of workers whose runs were killed."""
+    """Removes such folders of processes that were killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*"):
         pid = folder.name.removeprefix(PREFIX).partition("-")[0]
         with suppress(OSError):
@@ -45,10 +54,7 @@ class Worker:
 
     def start(self) -> None:
         """Starts the server; jobs that come before it listens are plain processes."""
-        # the path of a socket may have 107 characters at most, so it lies in the system's folder for temporary files
-        remove_leftovers()
-        folder = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")
-        os.environ[VARIABLE] = os.path.join(folder, "socket")
+        os.environ[VARIABLE] = os.path.join(own_folder(), "socket")
         command = [sys.executable, "-P", "-m", "fedgrid.jobs.warm.server", os.environ[VARIABLE], str(os.getpid())]
         self.process = subprocess.Popen(command, env=os.environ | {"OMP_NUM_THREADS": "1"})
 
