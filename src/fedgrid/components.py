@@ -10,6 +10,7 @@ appendix. A field is declared with `hp`, and the string below it is its document
 
 import ast
 import dataclasses
+import functools
 import inspect
 import itertools
 import math
@@ -183,6 +184,7 @@ def _type_names(hint: Any) -> list[str]:
     return ["None" if t is type(None) else t.__name__ for t in (typing.get_args(hint) if union else (hint,))]
 
 
+@functools.cache  # it reads the source
 def _field_docs(cls: type) -> dict[str, str]:
     """The string below each annotated field, of the class and its bases."""
     docs: dict[str, str] = {}

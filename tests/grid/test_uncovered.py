@@ -45,7 +45,10 @@ def test_so_is_one_that_a_module_beside_it_imports(mine, tmp_path):
 
 
 def test_installed_modules_are_none_of_its_business(mine):
-    mine.write_text("import math, numpy, torch.nn, scipy.linalg\nfrom PIL import Image\n" + HEAD + CLASS)
+    imports = (
+        "import importlib.metadata, math, numpy, torch.nn\nfrom importlib import resources\nfrom PIL import Image\n"
+    )
+    mine.write_text(imports + HEAD + CLASS)
     assert found(mine) == []
 
 
@@ -57,6 +60,7 @@ def test_installed_modules_are_none_of_its_business(mine):
         ("module = __import__('os')", "__import__"),
         ("exec('x = 1')", "exec"),
         ("import sys; sys.path.append('elsewhere')", "sys.path"),
+        ("from sys import path", "sys.path"),
     ],
 )
 def test_what_brings_in_code_by_other_ways_is_refused(mine, line, what):

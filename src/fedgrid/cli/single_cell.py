@@ -17,7 +17,7 @@ from fedgrid.grid.catalog import description
 from fedgrid.grid.plan import Plan
 from fedgrid.grid.planned import Cell, Study
 from fedgrid.grid.study import PUBLISHED, resolved
-from fedgrid.loading import load, names
+from fedgrid.loading import names
 from fedgrid.settings import ARTIFACTS, Compute, Training
 
 EXAMPLES = """
@@ -50,7 +50,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--no-download", action="store_true", help="never touch the network")
     _add_settings(parser.add_argument_group("computation"), COMPUTE)
     _add_settings(parser.add_argument_group("training"), describe(Training)["parameters"])
-    kinds = [describe(load("partition", name)) for name in names("partition")]
+    kinds = [description("partition", name) for name in names("partition")]
     _add_settings(parser.add_argument_group("partition"), [p for kind in kinds for p in kind["parameters"]])
     parser.set_defaults(call=_run)
 
@@ -93,7 +93,7 @@ def _study(arguments: argparse.Namespace) -> dict[str, Any]:
     method, model = description("methods", arguments.method), description("models", arguments.model)
     given = {k[8:]: v for k, v in vars(arguments).items() if k.startswith("setting_") and v is not None}
     published = arguments.partition.startswith(PUBLISHED)
-    partition = describe(load("partition", "file" if published else arguments.partition))
+    partition = description("partition", "file" if published else arguments.partition)
     training, compute = (_typed(of, given, of) for of in (describe(Training), describe(Compute)))
     others = {name: value for name, value in given.items() if name not in training | compute}
     entry = dict(parse_setting(method, text, "--set") for text in arguments.set)

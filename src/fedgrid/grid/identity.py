@@ -22,6 +22,7 @@ from fedgrid.loading import OUTSIDE
 PACKAGE = "fedgrid"
 RUNNING = {"importlib", "runpy", "pkgutil", "__import__", "exec", "eval", "compile", "sys.path"}
 "With these, code runs that no import statement names."
+HARMLESS = ("importlib.metadata", "importlib.resources")
 ENTRY = "fedgrid.engine.compute"
 "The module with which the computation of every cell begins."
 NOT_COUNTED: Mapping[str, str] = {
@@ -177,7 +178,9 @@ def _read(file: Path, mtime: int, name: str) -> _Node:
 
 def _hidden(node: ast.AST) -> Iterable[str]:
     """What runs code that no import statement names."""
-    names = [name.partition(".")[0] for name in _imported(node, "", False)]
+    imported = list(_imported(node, "", False))
+    imported = imported[1:] if isinstance(node, ast.ImportFrom) else imported
+    names = [name if name in RUNNING else name.partition(".")[0] for name in imported if not name.startswith(HARMLESS)]
     if isinstance(node, ast.Name) and node.id in RUNNING:
         names.append(node.id)
     if isinstance(node, ast.Attribute) and node.attr == "path" and getattr(node.value, "id", "") == "sys":
