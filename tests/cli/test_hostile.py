@@ -205,7 +205,8 @@ PRINTING = "print('[1]')\n" + METHOD + "    mu: float = 1.0\nprint('{}')\n"
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_method_files(case, folder, capsys, monkeypatch):
-    monkeypatch.setattr(catalog, "PATIENCE", 8)
+    if case in ("a loop", "a nap"):
+        monkeypatch.setattr(catalog, "PATIENCE", 2)
     text = REFUSED[case]
     Path("mine.py").write_bytes(text if isinstance(text, bytes) else text.encode())
     Path("study.yaml").write_text(yaml.safe_dump(STUDY | {"methods": {"mine": {"method": "mine.py"}}}))

@@ -47,6 +47,10 @@ class Store:
         found = [file for file in sorted(Path("results").rglob("*")) if file.is_file() and file.suffix in kinds]
         return [file for file in found if not ("partitions" in file.parts and file.suffix == ".json")]
 
+    @property
+    def of_each_kind(self):
+        return list({(file.parts[:3], file.suffix): file for file in self.files}.values())
+
     def collected(self):
         collect.collect(self.manifest, self.results)
         return read_table(self.results)[0]
@@ -236,8 +240,7 @@ LOOKS = (
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_commands_on_a_damaged_store(store, numbers, capsys, damage):
     Path("study.yaml").write_text(FOUR_CELLS)
-    of_each_kind = {(file.parts[:3], file.suffix): file for file in store.files}
-    for file in [*of_each_kind.values(), Path("results/store/.lock")]:
+    for file in [*store.of_each_kind, Path("results/store/.lock")]:
         before = file.read_bytes()
         DAMAGES[damage](file)
         damaged = file.read_bytes()
@@ -252,7 +255,7 @@ def test_commands_on_a_damaged_store(store, numbers, capsys, damage):
 
 def test_reports_on_a_damaged_store(store, numbers, capsys):
     Path("study.yaml").write_text(FOUR_CELLS)
-    for file in store.files:
+    for file in store.of_each_kind:
         before = file.read_bytes()
         spoilt(file)
         code = main(["report", "--configfile", "study.yaml"])
