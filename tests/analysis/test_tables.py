@@ -1,9 +1,12 @@
 import io
+from dataclasses import replace
 
 import pandas as pd
 import pytest
 
+from fedgrid.analysis import captions
 from fedgrid.analysis.layout import Entry, Grid, html, latex, markdown
+from fedgrid.analysis.results import CELL
 from fedgrid.analysis.tables import main
 
 OUTPUTS = [f"{name}.{form}" for name in ("accuracy", "costs") for form in ("csv", "md", "tex", "html")]
@@ -125,3 +128,13 @@ def test_the_caption_says_where_cells_were_not_computed_alike(make_study):
 def test_no_results_is_one_sentence(tmp_path, capsys):
     assert main([str(tmp_path / "none.parquet"), str(tmp_path)]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_clients_without_any_score_are_counted(toy):
+    results = toy.load()
+    names = dict(zip(CELL, ("ditto", "digits", "dir", 0), strict=True))
+    lone = [names | {"round": 0, "client": 9, "metric": f"{part}_samples", "value": 5.0} for part in ("train", "test")]
+    assert captions.unscored(results) == []
+    rows = pd.concat([results.rows.astype({"metric": str}), pd.DataFrame(lone)])
+    (sentence,) = captions.unscored(replace(results, rows=rows))
+    assert sentence.startswith("1 client of all cells together has no score")

@@ -36,12 +36,22 @@ def test_the_official_test_set_weighted_by_a_clients_classes(executor):
     shared = replace(simulation, data=replace(simulation.data, test=[official] * 3, weighted=True))
     hit = (predictions(shared, official).argmax(dim=1) == shared.data.labels[official]).double().numpy()
     found = scores(shared, "accuracy_global")
-    of_class = {c: hit[shared.data.labels[official].numpy() == c].mean() for c in (0, 1, 2, 3)}
-    assert found[0] == pytest.approx(0.75 * of_class[0] + 0.25 * of_class[1])
-    assert found[1] == pytest.approx(0.5 * of_class[2] + 0.5 * of_class[3])
-    assert found[2] == pytest.approx(of_class[1])  # no test image shows its class 8
+    hits = {c: hit[shared.data.labels[official].numpy() == c].sum() for c in (0, 1, 2, 3)}
+    # Σ q·correct / Σ q·images: 2, 1, 3 and 1 test images are of the classes 0, 1, 2 and 3
+    assert found[0] == pytest.approx((0.75 * hits[0] + 0.25 * hits[1]) / (0.75 * 2 + 0.25 * 1))
+    assert found[1] == pytest.approx((0.5 * hits[2] + 0.5 * hits[3]) / (0.5 * 3 + 0.5 * 1))
+    assert found[2] == pytest.approx(hits[1])  # no test image shows its class 8
     unweighted = replace(simulation, data=replace(simulation.data, test=[official] * 3))
     assert list(scores(unweighted, "accuracy_global").values()) == pytest.approx([hit.mean()] * 3)
+
+
+def test_a_client_of_whose_classes_none_is_tested_has_no_score():
+    train = [simulations.draw([0, 0, 1]), simulations.draw([8, 8], 40), simulations.draw([1, 2], 80)]
+    official = torch.tensor(simulations.draw([0, 1, 2], 400))
+    simulation = simulations.simulation(train)
+    shared = replace(simulation, data=replace(simulation.data, test=[official] * 3, weighted=True))
+    for metric in ("accuracy_global", "loss_global", "accuracy_trained"):
+        assert list(scores(shared, metric)) == [0, 2]
 
 
 def test_validation_images_are_scored_beside_and_change_nothing():

@@ -112,9 +112,22 @@ def accuracy_table(results: Results, scores: pd.DataFrame, table: pd.DataFrame) 
         tested_lead(results, table),
         *(["Marks and bold compare only entries of which every seed is finished."] if unfinished else []),
         f"A dash stands for what {'is not finished' if unfinished else 'was not run'} or does not exist.",
+        *unscored(results),
         *environments(results),
     ]
     return " ".join(sentences)
+
+
+def unscored(results: Results) -> list[str]:
+    """A sentence where clients with training and test images have no score: none of their classes is tested."""
+    rows = results.rows[results.rows["value"] > 0]
+    client = [*CELL, "client"]
+    able = rows[rows["metric"] == "train_samples"][client].merge(rows[rows["metric"] == "test_samples"][client])
+    scored = results.rows[results.rows["metric"].astype("str").str.startswith("accuracy_")][client].drop_duplicates()
+    both = able.merge(scored, how="left", indicator="found")
+    number = int((both["found"] == "left_only").sum())
+    plural = "clients of all cells together have" if number > 1 else "client of all cells together has"
+    return [f"{number} {plural} no score and count nowhere: no test image is of their classes."] if number else []
 
 
 ENVIRONMENT = {

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, one_hot
 
+from fedgrid.engine.client_data import ClientData
 from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.executor import Diverged
 from fedgrid.engine.federation import Federation
@@ -64,28 +65,36 @@ def _record(fed: Federation, images: str, sums: AttrDict, name: str, record: Rec
     ids = [clients[row] for row in tested]
     if not tested:
         return
+    by_class = sums.correct.dim() > 1
+    shares = _class_shares(data.counts[ids].cpu()) if by_class else torch.ones(len(ids), 1, dtype=torch.float64)
+    number = (shares * _images(data, lists, ids, by_class)).sum(dim=1)
+    known = number > 0  # a client of whose classes none is tested has no score
+    ids = [client for client, scored in zip(ids, known.tolist(), strict=True) if scored]
+    if not ids:
+        return
     prefix = "" if images == "test" else f"{images}_"
     for metric, total in (("accuracy", sums.correct), ("loss", sums.loss)):
-        total = total[tested].cpu()
-        if total.dim() == 1:
-            means = total / torch.tensor([len(lists[client]) for client in ids], dtype=torch.float64)
-        else:
-            means = _weighted(total, data.counts[ids].cpu(), data.labels[lists[ids[0]]].cpu())
+        means = ((shares * total[tested].cpu().reshape(len(tested), -1)).sum(dim=1) / number)[known]
         if not means.isfinite().all():
             wrong = ids[int((~means.isfinite()).nonzero()[0])]
             raise Diverged(fed.round - 1, f"the {images} loss of the {name} model of client {wrong}")
         record(f"{prefix}{metric}_{name}", ids, means)
 
 
-def _weighted(totals: Tensor, counts: Tensor, labels: Tensor) -> Tensor:
-    """Σ_c q_ic·(mean over class c) [n] of totals [n, C]; q_i: class shares of client i's training images.
+def _class_shares(counts: Tensor) -> Tensor:
+    """q [n, C]: shares of the classes among the clients' training images `counts` [n, C].
 
-    The score of FedSaC's and pFedGraph's codes. `counts` [n, C] are training images, `labels` those of the test images:
-    a class that they lack has no mean and no share.
+    With them an official test set is scored as Σ_c q_ic·correct_ic / Σ_c q_ic·images_c, as FedSaC's and pFedGraph's
+    codes do: a frequent class counts by its share of the client's images and by its number of test images.
     """
-    images = torch.bincount(labels, minlength=totals.shape[1]).double()
-    shares = counts * (images > 0)
-    return (shares / shares.sum(dim=1, keepdim=True) * totals / images.clamp(min=1)).sum(dim=1)
+    return counts / counts.sum(dim=1, keepdim=True)
+
+
+def _images(data: ClientData, lists: list[Tensor], ids: list[int], by_class: bool) -> Tensor:
+    """Numbers of images [n, 1] of the clients, or by class [1, C] of the test set that they share; float64."""
+    if by_class:
+        return torch.bincount(data.labels[lists[ids[0]]].cpu(), minlength=data.classes).double().unsqueeze(0)
+    return torch.tensor([[len(lists[client])] for client in ids], dtype=torch.float64)
 
 
 def sizes(simulation: Simulation) -> Mapping[str, Tensor]:
