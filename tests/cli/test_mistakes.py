@@ -76,6 +76,14 @@ STUDIES = {
     "images too small for the model": ({"model": "cnn"}, ["model", "cnn", "16×16"]),
     "no rounds": ({"training": {"rounds": 0}}, ["training.rounds", "at least 1"]),
     "rounds as text": ({"training": {"rounds": "many"}}, ["training.rounds", "int"]),
+    "a rate for Adam where steps are plain": (
+        {"methods": {"scaffold": None}, "training": {"optimizer": "adam", "lr": 0.003}},
+        ["methods.scaffold", "plain SGD", "Adam", "set lr"],
+    ),
+    "a rate for momentum where steps are plain": (
+        {"methods": {"perfedavg": {"alpha": 0.1}}, "training": {"momentum": 0.9}},
+        ["methods.perfedavg", "momentum of 0.9", "set beta"],
+    ),
     "unknown optimiser": ({"training": {"optimizer": "sgdd"}}, ["training.optimizer", "did you mean 'sgd'"]),
     "participation above one": ({"training": {"participation": 1.5}}, ["training.participation", "at most 1"]),
     "negative seed": ({"seeds": [-1]}, ["seeds.0"]),

@@ -134,7 +134,7 @@ def models(method, simulation, kind):
 
 def test_it_learns(method_name):
     """One client with ten images: whatever a method does, its personal model gets better on them."""
-    simulation = simulations.simulation([simulations.draw(range(10))], batch_size=10, rounds=50, lr=0.2, eval_every=50)
+    simulation = simulations.simulation([simulations.draw(range(10))], batch_size=10, rounds=75, lr=0.13, eval_every=75)
     accuracies = [
         values
         for _, metric, _, values in simulations.run(method_name, simulation).progress.record.rows

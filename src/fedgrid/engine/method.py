@@ -104,13 +104,17 @@ class Method(Component, abc.ABC):
     M_i, the numbers of vectors that the server has and that it sends, where these depend on the data."""
     up: ClassVar[str] = "|θ|"
     "Numbers that a participant sends in a round."
+    plain_rates: ClassVar[tuple[str, ...]] = ()
+    """Settings that take the study's rate where they are none, for steps of plain SGD whatever the study's optimiser; a
+    rate that is meant for Adam or for momentum would be far too small, so there they have to be given."""
     identities: ClassVar[Sequence[Identity]] = ()
 
     @classmethod
     def facts(cls) -> dict[str, Any]:
         if cls.score not in SCORES:
             raise UserError(f"{cls.__name__}: score is {cls.score!r}; {nearest(cls.score, SCORES)}")
-        return {name: getattr(cls, name) for name in ("family", "cite", "score", "shares", "down", "up")}
+        names = ("family", "cite", "score", "shares", "down", "up", "plain_rates")
+        return {name: getattr(cls, name) for name in names}
 
     @abc.abstractmethod
     def setup(self, fed: Federation) -> State:

@@ -4,7 +4,7 @@ import functools
 import itertools
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -138,7 +138,20 @@ def _row(label: str, entry: Mapping[str, Any], common: Settings, described: Call
     training = resolve(describe(Training), common | entry.get("training", {}), f"methods.{label}.training")
     plain = label == found["name"] or label.endswith(".py")
     title = entry.get("title", found["title"] if plain else label)
-    return MethodRow(label, title, _configured(found, given, f"methods.{label}"), training)
+    component = _configured(found, given, f"methods.{label}")
+    _check_plain_rates(label, component, found["facts"]["plain_rates"], training)
+    return MethodRow(label, title, component, training)
+
+
+def _check_plain_rates(label: str, component: Configured, rates: Sequence[str], training: Settings) -> None:
+    """Raises UserError where steps of plain SGD would take a rate that is meant for Adam or for momentum."""
+    if training["optimizer"] == "sgd" and not training["momentum"]:
+        return
+    meant = "Adam" if training["optimizer"] == "adam" else f"a momentum of {training['momentum']:g}"
+    for name in rates:
+        if component.settings[name] is None:
+            rate = f"the study's rate of {training['lr']:g}, which is meant for {meant}"
+            raise UserError(f"methods.{label}: its steps are plain SGD, and {rate}, would be theirs; set {name}")
 
 
 def _component(

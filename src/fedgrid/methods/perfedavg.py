@@ -32,6 +32,7 @@ class PerFedAvg(FedAvg):
     family = "meta-learned global model"
     cite = "fallah2020perfedavg"
     score = "personal"
+    plain_rates = ("alpha", "beta")
     identities = [
         Identity("fedavg", {"alpha": 0.0}, training=FULL, exact=False),
         Identity("fedavg", {"alpha": 0.0, "version": "hf"}, training=FULL, exact=False),

@@ -22,6 +22,7 @@ from fedgrid.components import hp
 from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import Identity, State
+from fedgrid.errors import UserError
 from fedgrid.methods.fedavg import FedAvg
 from fedgrid.tree import Tree, squared_distance, tree_map
 
@@ -34,6 +35,7 @@ class PFedMe(FedAvg):
     family = "personal model beside the global one"
     cite = "dinh2020pfedme"
     score = "personal"
+    plain_rates = ("outer_lr",)
     identities = [Identity("fedavg", ONE_STEP, models="global", training={"lr": 10.0 * 0.1 * 0.05}, exact=False)]
 
     lam: float = hp(15.0, low=0)
@@ -52,6 +54,10 @@ class PFedMe(FedAvg):
     "Carries ϑ from batch to batch; off: it starts from w_i at every batch."
 
     def setup(self, fed: Federation) -> State:
+        outer_lr = fed.optimizer.lr if self.outer_lr is None else self.outer_lr
+        for name, rate in {"inner_lr": self.inner_lr, "outer_lr": outer_lr}.items():
+            if rate * self.lam >= 2:
+                raise UserError(f"pfedme.{name}: {rate:g} times lam ({self.lam:g}) must be below 2, or steps overshoot")
         s = super().setup(fed)
         return s.update(clients={"personal": fed.replicate(s.server.theta)})
 

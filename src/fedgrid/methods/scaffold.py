@@ -30,6 +30,7 @@ class Scaffold(FedAvg):
     cite = "karimireddy2020scaffold"
     shares = "θ and control variates"
     down = up = "2·|θ|"
+    plain_rates = ("lr",)
     identities = [
         Identity("local", clients=1, exact=False),
         Identity("fedavg", {"weighted": True}, training={"rounds": 1}, exact=False),
