@@ -2,8 +2,6 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
 CORES ?= all
-# one more than there are cores, for some tests wait for what others compute
-WORKERS ?= $(shell expr $$(nproc) + 1)
 CONFIG ?= config/study.yaml
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
@@ -13,7 +11,7 @@ run: $(VENV)/.run
 	$(BIN)/snakemake --cores $(CORES) --configfile $(CONFIG)
 
 test: $(VENV)/.test lint
-	$(BIN)/pytest -n $(WORKERS) --dist loadscope
+	$(BIN)/pytest -n auto --dist loadscope
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

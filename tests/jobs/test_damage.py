@@ -255,7 +255,7 @@ def test_commands_on_a_damaged_store(store, numbers, capsys, damage):
 
 def test_reports_on_a_damaged_store(store, numbers, capsys):
     Path("study.yaml").write_text(FOUR_CELLS)
-    for file in store.of_each_kind:
+    for file in store.of_each_kind[::2]:
         before = file.read_bytes()
         spoilt(file)
         code = main(["report", "--configfile", "study.yaml"])

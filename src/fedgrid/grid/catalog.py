@@ -61,10 +61,10 @@ def _code(reference: str, module: str, file: Path | None) -> str:
 def _described_apart(kind: str, reference: str) -> dict[str, Any]:
     """Describes a file of the user's in a process of its own: what it does when it is imported does no harm here.
 
-    Two files may each have their own ``helper.py`` beside them.
+    Two files may each have their own ``helper.py`` beside them. Nothing is written, not even their bytecode.
     """
     answer, out = os.pipe()  # what the file prints is none of the answer
-    command = [sys.executable, "-P", "-m", "fedgrid.grid.catalog", kind, reference, str(out)]
+    command = [sys.executable, "-P", "-B", "-m", "fedgrid.grid.catalog", kind, reference, str(out)]
     apart: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "pass_fds": [out]}
     try:
         run = subprocess.run(command, **apart, text=True, errors="replace", timeout=PATIENCE)
