@@ -11,8 +11,6 @@ from warmed import listening
 from fedgrid.jobs import warm
 from fedgrid.loading import names
 
-# where it is set, every process that a test starts would compile all that it imports
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"
 
