@@ -27,14 +27,14 @@ localrules:
     data,
     partition,
     manifest,
-    results,
-    tables,
-    figure,
-    report,
+    experiment,
+    paper,
 
 
 rule all:
     default_target: True
     input:
         # cells too: one that was deleted is trained again even though the tables still stand
-        [*RUN.cell_targets, RUN.manifest, f"{OUT}/report.html", *FIGURES],
+        [file for name in RUN.experiments for file in [*RUN.targets(name), RUN.manifest(name)]],
+        [f"{RESULTS}/{name}/report.html" for name in RUN.experiments],
+        f"{STUDY.folder}/report.html",

@@ -8,7 +8,8 @@ import yaml
 from warmed import warm_command
 
 from fedgrid.grid.plan import Plan
-from fedgrid.grid.planned import Cell, Study
+from fedgrid.grid.planned import Cell
+from fedgrid.grid.planned_study import Study
 from fedgrid.grid.study import resolved
 from fedgrid.grid.validation import checked
 from fedgrid.jobs import dataset, partition

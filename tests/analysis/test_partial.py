@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from fedgrid.grid.drawing import Drawing
 
 from fedgrid.analysis import collect, figures, partial, tables
 from fedgrid.analysis.curves import curves
@@ -11,7 +12,6 @@ from fedgrid.analysis.report import main as report
 from fedgrid.analysis.results import load
 from fedgrid.analysis.scores import summary
 from fedgrid.errors import UserError
-from fedgrid.grid.drawing import Drawing
 
 NO_FILE = Path("none.parquet")
 CURVES = Drawing("curves", NO_FILE, {"data": "digits"})

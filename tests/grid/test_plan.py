@@ -5,12 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from fedgrid.grid.drawing import drawings
 from studies import study_of
 
 from fedgrid.errors import Damaged, UserError
 from fedgrid.grid import manifest, plan
 from fedgrid.grid.cells import plan_cell
-from fedgrid.grid.drawing import drawings
 
 EVERYTHING = """
 name: everything

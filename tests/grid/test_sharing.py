@@ -11,7 +11,7 @@ from fedgrid.analysis import collect
 from fedgrid.errors import UserError
 from fedgrid.files import read_table, write_table
 from fedgrid.grid import manifest, plan
-from fedgrid.grid.study import read
+from fedgrid.grid.reading import read
 from fedgrid.jobs import cell as cell_job
 
 DIRICHLET = "[{partition: dirichlet, beta: 0.5, clients: 4}]"

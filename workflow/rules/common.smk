@@ -1,11 +1,12 @@
 # The plan of the run: which cells there are and where each is kept. No mathematics here.
+import re
 import sys
 from shlex import quote
 
 from fedgrid.run import adapter, invocation
 
 RUN = invocation.invocation(config, adapter.configfiles(workflow), workflow.basedir, adapter.submits(workflow))
-STUDY, OUT, STORE, COMPUTE, GPU = RUN.study, RUN.study.folder, RUN.study.store, RUN.compute, RUN.gpus_per_job
+STUDY, RESULTS, STORE, COMPUTE, GPU = RUN.study, RUN.study.results, RUN.study.store, RUN.compute, RUN.gpus_per_job
 if not RUN.submits:
     adapter.offer_gpus(workflow, RUN.gpu_slots)
 # Jobs run with the interpreter that runs Snakemake, activated or not, and with the code that the run began with.
@@ -30,7 +31,7 @@ def partition_of(w):
 
 wildcard_constraints:
     key="[0-9a-f]{16}",
-    figure=r"(curves|ablation|partition|shares)-[\w.-]+",
+    experiment="|".join(map(re.escape, RUN.experiments)),
     method=r"\w+",
     data=r"[\w.-]+",
     kind="data|features",

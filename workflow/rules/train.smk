@@ -1,24 +1,31 @@
 # One job per cell; on a cluster, small cells may share one (`compute.pack`).
 
 
-rule train:
-    input:
-        lambda w: unless_built(cell_of(w).done, *cell_of(w).needs),
-    output:
-        multiext(
-            f"{STORE}/cells/{{method}}/{{data}}/{{heterogeneity}}/s{{seed}}-{{key}}",
-            ".parquet",
-            *[f".{kind}.parquet" for kind in STUDY.text["keep"]],
-        ),
-    log:
-        f"{STORE}/logs/cells/{{method}}/{{data}}/{{heterogeneity}}/s{{seed}}-{{key}}.log",
-    threads: COMPUTE.threads
-    resources:
-        mem_mb=lambda w, attempt: RUN.request([cell_of(w)], attempt).memory,
-        runtime=lambda w, attempt: RUN.request([cell_of(w)], attempt).minutes,
-        gpu=GPU,
-    shell:
-        'WARM=1 job {log:q} fedgrid.jobs.cell "$PLAN" {wildcards.key}'
+# What is kept beside its results are outputs too, and rules have fixed outputs: so there is a rule for every choice of it.
+for number, (kinds, keys) in enumerate(RUN.kept.items()):
+
+    rule:
+        name:
+            f"train_{number}" if number else "train"
+        wildcard_constraints:
+            key="|".join(keys),
+        input:
+            lambda w: unless_built(cell_of(w).done, *cell_of(w).needs),
+        output:
+            multiext(
+                f"{STORE}/cells/{{method}}/{{data}}/{{heterogeneity}}/s{{seed}}-{{key}}",
+                ".parquet",
+                *[f".{kind}.parquet" for kind in kinds],
+            ),
+        log:
+            f"{STORE}/logs/cells/{{method}}/{{data}}/{{heterogeneity}}/s{{seed}}-{{key}}.log",
+        threads: COMPUTE.threads
+        resources:
+            mem_mb=lambda w, attempt: RUN.request([cell_of(w)], attempt).memory,
+            runtime=lambda w, attempt: RUN.request([cell_of(w)], attempt).minutes,
+            gpu=GPU,
+        shell:
+            'WARM=1 job {log:q} fedgrid.jobs.cell "$PLAN" {wildcards.key}'
 
 
 rule pack:

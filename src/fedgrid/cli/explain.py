@@ -8,10 +8,11 @@ from typing import Any
 
 from fedgrid.cli.finding import the_cell
 from fedgrid.cli.parsing import with_examples
-from fedgrid.cli.studies import add_configfile, read_study
+from fedgrid.cli.studies import add_configfile, study_of
 from fedgrid.files import read_metadata
 from fedgrid.grid.identity import NOT_COUNTED, modules_of_cell
-from fedgrid.grid.planned import Cell, Study
+from fedgrid.grid.planned import Cell
+from fedgrid.grid.planned_study import Study
 
 EXAMPLES = "fedgrid explain 3fa1b2c4\nfedgrid explain fedcosr s0 --configfile config/mnist.yaml"
 
@@ -25,7 +26,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
 
 
 def _explain(arguments: argparse.Namespace) -> int:
-    study = read_study(arguments.configfile)
+    study = study_of(arguments)
     kept = _of_other_code(study, arguments.words)
     if kept:
         print("\n".join(_kept(kept, study)))

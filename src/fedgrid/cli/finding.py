@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from fedgrid.errors import UserError
-from fedgrid.grid.planned import Cell, Study
+from fedgrid.grid.planned import Cell
+from fedgrid.grid.planned_study import Study
 
 
 def the_cell(study: Study, words: list[str], command: str) -> Cell:

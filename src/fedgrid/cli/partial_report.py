@@ -3,7 +3,7 @@
 import argparse
 
 from fedgrid.cli.parsing import with_examples
-from fedgrid.cli.studies import add_configfile, read_study
+from fedgrid.cli.studies import add_configfile, study_of
 
 EXAMPLES = "fedgrid report\nfedgrid report --configfile config/mnist.yaml"
 
@@ -18,5 +18,5 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
 def _report(arguments: argparse.Namespace) -> int:
     from fedgrid.analysis import partial  # it imports pandas and matplotlib, which no other command needs
 
-    print(partial.report_of(read_study(arguments.configfile), str(arguments.configfile)))
+    print(*partial.report_of(study_of(arguments), str(arguments.configfile)), sep="\n")
     return 0

@@ -15,7 +15,8 @@ from fedgrid.errors import Damaged, UserError, complain
 from fedgrid.files import check_writable, read_metadata, read_table
 from fedgrid.grid.catalog import description
 from fedgrid.grid.plan import Plan
-from fedgrid.grid.planned import Cell, Study
+from fedgrid.grid.planned import Cell
+from fedgrid.grid.planned_study import Study
 from fedgrid.grid.study import PUBLISHED, resolved
 from fedgrid.loading import names
 from fedgrid.settings import ARTIFACTS, Compute, Training
@@ -110,7 +111,7 @@ def _study(arguments: argparse.Namespace) -> dict[str, Any]:
         "model": {"name": arguments.model} | model_settings,
         "training": training,
         "seeds": [arguments.seed],
-        "keep": arguments.artifacts,
+        "artifacts": arguments.artifacts,
         "compute": compute,
     }
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from fedgrid.cli.finding import the_cell
 from fedgrid.cli.parsing import with_examples
-from fedgrid.cli.studies import add_configfile, read_study
+from fedgrid.cli.studies import add_configfile, study_of
 from fedgrid.errors import UserError
-from fedgrid.grid.planned import Cell, Study
+from fedgrid.grid.planned import Cell
+from fedgrid.grid.planned_study import Study
 from fedgrid.run import states
 from fedgrid.run.lock import StoreLock
 from fedgrid.run.states import MARKS
@@ -38,7 +39,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
 
 
 def _status(arguments: argparse.Namespace) -> int:
-    study = read_study(arguments.configfile)
+    study = study_of(arguments)
     while True:
         found = states.read(study)
         text = "\n".join(_lines(study, found))
@@ -51,13 +52,13 @@ def _status(arguments: argparse.Namespace) -> int:
 def _lines(study: Study, found: dict[str, states.State]) -> list[str]:
     columns = list(dict.fromkeys(map(_column, study.cells)))
     heads = [" ".join(column) for column in columns]
-    width = max(len(row.label) for row in study.rows)
+    width = max(map(len, study.rows))
     lines = ["  ".join([" " * width, *heads])]
     marks: dict[tuple[str, ...], str] = {}
     for cell in study.cells:
         place = (cell.row.label, *_column(cell))
         marks[place] = marks.get(place, "") + MARKS[found[cell.key].name]
-    for label in (row.label for row in study.rows):
+    for label in study.rows:
         signs = [f"{marks[label, *column]:{len(head)}}" for column, head in zip(columns, heads, strict=True)]
         lines.append("  ".join([f"{label:{width}}", *signs]))
     counts = Counter(state.name for state in found.values())
@@ -94,7 +95,7 @@ def _duration(seconds: float) -> str:
 def _logs(arguments: argparse.Namespace) -> int:
     if arguments.lines < 1:
         raise UserError(f"--lines: must be at least 1, got {arguments.lines}")
-    study = read_study(arguments.configfile)
+    study = study_of(arguments)
     log = _of_another_study(study, arguments.words)
     if log is None:
         cell = the_cell(study, arguments.words, "logs")

@@ -10,8 +10,10 @@ from fedgrid.cli.parsing import path, with_examples
 from fedgrid.errors import UserError
 from fedgrid.files import read_json
 from fedgrid.grid import manifest, plan
-from fedgrid.grid.planned import Study
-from fedgrid.grid.study import read, resolved
+from fedgrid.grid.planned_study import Study
+from fedgrid.grid.reading import read
+from fedgrid.grid.study import resolved
+from fedgrid.grid.validation import checked
 from fedgrid.run.lock import StoreLock
 
 DEFAULT = Path("config/study.yaml")
@@ -43,20 +45,32 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
 def add_configfile(parser: argparse.ArgumentParser) -> None:
     """The option that names a study."""
     parser.add_argument("--configfile", type=path, default=DEFAULT, help=f"the study (default: {DEFAULT})")
+    add_choice(parser)
 
 
-def read_study(file: Path) -> Study:
-    from fedgrid.grid.validation import checked
+def add_choice(parser: argparse.ArgumentParser) -> None:
+    """The options that choose of a study with experiments, as Snakemake's ``--config`` does."""
+    parser.add_argument("--scale", help="full, or one of the study's scales")
+    parser.add_argument("--only", metavar="EXPERIMENTS", help="of the study's experiments, with commas between them")
 
-    return resolved(checked(read(file)))
+
+def study_of(arguments: argparse.Namespace) -> Study:
+    """The study that a command's options name."""
+    return read_study(arguments.configfile, arguments.scale, arguments.only)
+
+
+def read_study(file: Path, scale: str | None = None, only: str | None = None) -> Study:
+    """The study in a file, at a scale, with some of its experiments."""
+    chosen = {name: value for name, value in (("scale", scale), ("only", only)) if value}
+    return resolved(checked(read(file) | chosen if chosen else read(file)))
 
 
 def _plan(arguments: argparse.Namespace) -> int:
     study = read_study(arguments.configfile)
     cells = study.by_key
     cached = {key for key, cell in cells.items() if cell.done}
-    width = max(len(row.label) for row in study.rows)
-    for row in study.rows:
+    width = max(len(row.label) for row in study.rows.values())
+    for row in study.rows.values():
         keys = {cell.key for cell in study.cells if cell.row.label == row.label}
         print(f"{row.label:{width}}  {len(keys & cached):4} cached  {len(keys - cached):4} to run")
     if arguments.cells:

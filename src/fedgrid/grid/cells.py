@@ -9,7 +9,8 @@ The key of a file stands in its path and covers all that the file depends on, so
 """
 
 import functools
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -21,10 +22,20 @@ from fedgrid.data.sources.digests import digest as file_digest
 from fedgrid.errors import UserError
 from fedgrid.files import path_of
 from fedgrid.grid.identity import digest, fingerprint, fingerprint_of_cell
-from fedgrid.grid.planned import Cell, Configured, MethodRow, PlannedDataset, PlannedPartition, Settings
+from fedgrid.grid.planned import (
+    Cell,
+    Configured,
+    Heterogeneity,
+    MethodRow,
+    PlannedDataset,
+    PlannedPartition,
+    Settings,
+)
 from fedgrid.loading import load
 from fedgrid.partition.base import Partition
 
+RANDOM = "random"
+"The backbone that needs no weights."
 FEATURES = "fedgrid.engine.features"
 "The module that makes frozen features of images."
 ON_VALIDATION = ("validated", "validation")
@@ -58,13 +69,15 @@ def plan_features(images: PlannedDataset, info: DatasetInfo, backbone: Settings)
     return replace(images, key=key, images=images, backbone=backbone), replace(info, shape=(1, 1, 1))
 
 
-def plan_partition(
-    kind: Configured, slug: str, place: str, code: str, data: PlannedDataset, seed: int
-) -> PlannedPartition:
+def plan_partition(kind: Heterogeneity, code: str, data: PlannedDataset, seed: int) -> PlannedPartition:
     """Where a partition is kept; `code` is the fingerprint of its code."""
-    partition = cast(Partition, instance(kind))
-    key = digest([partition.identity(seed) or kind.spec, data.key, code])
-    return PlannedPartition(kind, data, seed, key, slug, place, partition.sentence(), partition.tested(seed))
+    partition = cast(Partition, instance(kind.component))
+    key = digest([partition.identity(seed) or kind.component.spec, data.key, code])
+    sentence = partition.sentence()
+    words = kind.label if kind.named else sentence
+    return PlannedPartition(
+        kind.component, data, seed, key, kind.label, kind.place, words, sentence, partition.tested(seed)
+    )
 
 
 def plan_cell(
@@ -78,12 +91,12 @@ def plan_cell(
 def grid(
     rows: Sequence[MethodRow],
     data: Sequence[PlannedDataset],
-    partitions: Sequence[tuple[Configured, str, str]],
+    partitions: Sequence[Heterogeneity],
     model: Configured,
     seeds: Sequence[Seeds],
 ) -> list[Cell]:
-    """All cells; rows vary slowest, seeds fastest. `partitions` are kinds of heterogeneity with slug and place."""
-    kinds = [(kind, slug, place, code_of(kind)) for kind, slug, place in partitions]
+    """All cells; rows vary slowest, seeds fastest."""
+    kinds = [(kind, code_of(kind.component)) for kind in partitions]
     planned = {
         (d, p, s): plan_partition(*kinds[p], data[d], s)
         for d, p, s in product(range(len(data)), range(len(kinds)), {s for _, s, _ in seeds})
@@ -107,13 +120,43 @@ def check_fit(
         cast(Partition, instance(kind)).plan(info, list(seeds))
 
 
-def check_validation(report: Settings, partitions: Sequence[Configured], seeds: Sequence[int]) -> None:
-    """Raises UserError where the `report` of a study asks for validation images that one of its partitions lacks."""
-    asked = [f"report.{key}: '{value}'" for key, value in report.items() if value in ON_VALIDATION]
-    if not asked:
+def check_validation(asked: Mapping[str, str], partitions: Sequence[Configured], seeds: Sequence[int]) -> None:
+    """Raises UserError where what is `asked` of cells, by key, needs validation images that a partition lacks."""
+    asking = [f"{key}: '{value}'" for key, value in asked.items() if value in ON_VALIDATION]
+    if not asking:
         return
     for number, kind in enumerate(partitions):
         if not all(cast(Partition, instance(kind)).validated(seed) for seed in seeds):
             lacking = f"heterogeneity.{number} ('{kind.name}') holds none"
             mend = "name a file that does" if kind.name == "file" else "set its validation, to 0.2 for example"
-            raise UserError(f"{asked[0]} needs validation images, and {lacking}; {mend}")
+            raise UserError(f"{asking[0]} needs validation images, and {lacking}; {mend}")
+
+
+def lacking(data: PlannedDataset, root: Path | None, download: bool) -> str:
+    """What a data set lacks that is neither built, nor at hand, nor to be downloaded, in a sentence; empty: nothing."""
+    if download or any(stage.built for stage in data.stages):
+        return ""
+    if not instance((data.images or data).component).found(root):
+        return (
+            f"'{data.label}' is not at hand and download is false; put it under data_root "
+            "(or FEDGRID_DATA) or allow the download"
+        )
+    if data.backbone and not _weights_at_hand(data.backbone):
+        return (
+            f"the features of '{data.label}' need the published weights of {data.backbone['backbone']}, and download "
+            "is false; name a file of them (features.weights) or allow the download"
+        )
+    return ""
+
+
+def _weights_at_hand(backbone: Settings) -> bool:
+    """Whether the weights need no download: there are none, they are a file, or the hub's cache may hold them."""
+    if backbone["backbone"] == RANDOM or backbone["weights"] != "hub":
+        return True
+    return any(_hub_cache().glob(f"models--timm--{backbone['backbone']}*/snapshots/*"))
+
+
+def _hub_cache() -> Path:
+    """Where the Hugging Face hub's library keeps downloads."""
+    home = os.environ.get("HF_HOME", "~/.cache/huggingface")
+    return Path(os.environ.get("HF_HUB_CACHE", f"{home}/hub")).expanduser()

@@ -1,18 +1,19 @@
-"""What a study's tables and figures are made from: its cells and how they are to be read, as one JSON file.
+"""What an experiment's tables and figures are made from: its cells and how they are to be read, as one JSON file.
 
 The file's name covers its content and the code that draws, and only one is kept beside the tables. So tables are out of
 date when the file that they should be made from is not there, and a study that is edited and edited back is told from
 one that was not.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import fedgrid
 from fedgrid.files import write_json
 from fedgrid.grid.identity import digest, fingerprint
-from fedgrid.grid.planned import Cell, MethodRow, Settings, Study
+from fedgrid.grid.planned import Cell, Settings
+from fedgrid.grid.planned_study import Experiment, Study, first_by_name
 
 TESTED = {
     "own": "the clients' own test images",
@@ -20,47 +21,114 @@ TESTED = {
     "weighted": "the official test images, each class weighted by its share in a client's training images",
 }
 "What accuracy is measured on, by a partition's setting `test`."
-ANALYSIS = ("collect", "tables", "figures", "report")
+UNAVAILABLE = "unavailable"
+"Status of a cell that cannot be trained here."
+ABOUT = {"title": "", "source": "", "lacks": "", "claims": [], "show": [], "assumed": {}}
+"What an experiment says of itself, each with what stands there where it does not."
 NAME = "manifest-*.json"
+Column = tuple[str, str]
+"Data set and heterogeneity, by label."
 
 
-def file(study: Study) -> Path:
-    """Where the study's manifest is kept once all its cells are there."""
-    return study.folder / NAME.replace("*", digest([content(study), _analysis()]))
+def file(study: Study, experiment: Experiment) -> Path:
+    """Where the manifest of an experiment is kept once all its cells are there."""
+    return experiment.folder / NAME.replace("*", digest([content(study, experiment), _analysis()]))
 
 
 def write(study: Study, path: Path) -> None:
-    """Writes the manifest in place of earlier ones, of which none is left if this one cannot be written."""
+    """Writes the manifest of the experiment of that folder in place of earlier ones.
+
+    None of them is left if this one cannot be written.
+    """
+    (experiment,) = (one for one in study.experiments if one.folder == path.parent)
     for earlier in path.parent.glob(NAME):
         earlier.unlink()
-    write_json(path, content(study))
+    write_json(path, content(study, experiment))
 
 
-def content(study: Study) -> dict[str, Any]:
+def content(study: Study, experiment: Experiment) -> dict[str, Any]:
     """The manifest as plain values."""
-    partitions = [cell.partition for cell in study.cells]
+    about, cells = experiment.about, experiment.cells
+    partitions = [cell.partition for cell in cells]
+    protocols = first_by_name((_column(cell), _protocol(cell)) for cell in cells)
+    common = next(iter(protocols.values()), {})
     return {
         "study": {
-            "name": study.name,
-            "title": study.text.get("title", study.name),
-            **study.text["report"],
-            "rounds": max(row.training["rounds"] for row in study.rows),
-            "protocol": dict(study.training),
-            "data": {data.label: data.title for data in study.data.values()},
-            "heterogeneity": {partition.slug: partition.words for partition in partitions},
-            "tested": list({TESTED[partition.tested]: None for partition in partitions}),
-            "model": ", ".join([study.model.name, *(f"{k}={v}" for k, v in study.model.settings.items())]),
-            "methods": {row.label: _row(row, study.training) for row in study.rows},
-            "seeds": study.text["seeds"],
+            **{name: about.get(name, default) for name, default in ABOUT.items()},
+            "name": "/".join(filter(None, [study.folder.name, experiment.id])),
+            "title": about.get("title", experiment.id or study.name),
+            **about["report"],
+            **{name: about.get(name) for name in ("seeds", "partition_seed", "train_seed")},
+            "rounds": max((cell.row.training["rounds"] for cell in cells), default=0),
+            **_split(common),
+            "elsewhere": [
+                {"columns": columns, **_split(settings)} for columns, settings in _differing(common, protocols)
+            ],
+            "data": {one.data.label: one.data.title for one in partitions},
+            "heterogeneity": {one.label: one.words for one in partitions},
+            "described": {one.label: one.sentence for one in partitions},
+            "tested": list({TESTED[one.tested]: None for one in partitions}),
+            "methods": {label: _row(label, cells) for label in dict.fromkeys(cell.row.label for cell in cells)},
+            "scale": study.text["scale"],
         },
-        "cells": [_cell(cell) for cell in study.cells],
+        "published": experiment.published,
+        "absent": {cell.key: {"status": UNAVAILABLE, "reason": cell.lacking} for cell in cells if cell.lacking},
+        "cells": [_cell(cell) for cell in cells],
     }
 
 
-def _row(row: MethodRow, common: Settings) -> dict[str, Any]:
-    own = {f"training.{name}": value for name, value in row.training.items() if value != common[name]}
-    settings = {**row.component.settings, **own}
-    return {"method": row.component.name, "title": row.title, "settings": settings, "work": row.work}
+def _column(cell: Cell) -> Column:
+    return cell.partition.data.label, cell.heterogeneity
+
+
+def _protocol(cell: Cell) -> dict[str, Any]:
+    """How the cells of a column are trained, but for what is a row's own."""
+    settings = ", ".join(f"{name}={value}" for name, value in cell.model.settings.items())
+    return {**cell.row.common, "model": ", ".join(filter(None, [cell.model.name, settings]))}
+
+
+def _row(label: str, cells: Iterable[Cell]) -> dict[str, Any]:
+    """A row with its settings in its first column, and where they differ in others."""
+    own = first_by_name((_column(cell), cell) for cell in cells if cell.row.label == label)
+    first = next(iter(own.values()))
+    row, settings = first.row, {column: _settings(cell) for column, cell in own.items()}
+    return {
+        "method": row.component.name,
+        "title": row.title,
+        "work": row.work,
+        "score": row.score,
+        "at": row.at,
+        "settings": settings[_column(first)],
+        "elsewhere": [
+            {"columns": columns, "settings": other} for columns, other in _differing(settings[_column(first)], settings)
+        ],
+        "code": first.code,
+        "file": row.component.file,
+    }
+
+
+def _settings(cell: Cell) -> dict[str, Any]:
+    """A row's hyperparameters, and the training settings that are its own."""
+    own = {f"training.{name}": v for name, v in cell.row.training.items() if v != cell.row.common[name]}
+    return {**cell.row.component.settings, **own}
+
+
+def _split(protocol: Settings) -> dict[str, Any]:
+    """Training settings and model apart; a model that is None does not differ."""
+    return {"protocol": {k: v for k, v in protocol.items() if k != "model"}, "model": protocol.get("model")}
+
+
+def _differing(common: Settings, by_column: Mapping[Column, Settings]) -> list[tuple[list[Column], dict[str, Any]]]:
+    """What differs from the `common` settings, each time with the columns in which it does; None: not set there."""
+    found: list[tuple[list[Column], dict[str, Any]]] = []
+    for column, settings in by_column.items():
+        other = {name: settings.get(name) for name in {**common, **settings} if settings.get(name) != common.get(name)}
+        columns = next((columns for columns, known in found if known == other), None)
+        if columns is not None:
+            columns.append(column)
+        elif other:
+            found.append(([column], other))
+    return found
 
 
 def _cell(cell: Cell) -> Mapping[str, Any]:
@@ -79,6 +147,6 @@ def _cell(cell: Cell) -> Mapping[str, Any]:
 
 def _analysis() -> dict[str, str]:
     """Fingerprints of the code of tables and figures, and of their templates."""
-    codes = {name: fingerprint(f"fedgrid.analysis.{name}") for name in ANALYSIS}
     templates = sorted((Path(fedgrid.__file__).parent / "analysis" / "templates").iterdir())
-    return codes | {file.name: digest(file.read_text(encoding="utf-8")) for file in templates if file.is_file()}
+    code = {"code": fingerprint("fedgrid.analysis.experiment")}
+    return code | {file.name: digest(file.read_text(encoding="utf-8")) for file in templates if file.is_file()}

@@ -3,7 +3,7 @@
 The study is resolved once, where the run begins. What cells share, such as a partition, stands in the file once.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,12 @@ from typing import Any
 from fedgrid.errors import Damaged
 from fedgrid.files import read_json, write_json
 from fedgrid.grid.identity import digest
-from fedgrid.grid.planned import Cell, Configured, MethodRow, PlannedDataset, PlannedPartition, Study
+from fedgrid.grid.planned import Cell, Configured, MethodRow, PlannedDataset, PlannedPartition
+from fedgrid.grid.planned_study import Experiment, Study
 from fedgrid.settings import Compute
+
+OWN = ("seed", "train_seed", "code", "key", "artifacts")
+"What a cell has beside its row, partition and model."
 
 
 @dataclass(frozen=True)
@@ -27,32 +31,35 @@ class Plan:
 
     def content(self) -> dict[str, Any]:
         """The plan as plain values; `parsed` is its inverse."""
-        study = self.study
-        rows = {row.label: number for number, row in enumerate(study.rows)}
-        data = {name: number for number, name in enumerate(study.data)}
-        partitions = {_named(cell.partition): cell.partition for cell in study.cells}
-        places = {name: number for number, name in enumerate(partitions)}
+        study, cells = self.study, self.study.cells
+        rows, models = _Once(cell.row for cell in cells), _Once(cell.model for cell in cells)
+        partitions = _Once(cell.partition for cell in cells)
+        data = _Once(partition.data for partition in partitions.values)
+
+        def numbered(cell: Cell) -> list[Any]:
+            shared = [rows[cell.row], partitions[cell.partition], models[cell.model]]
+            return shared + [getattr(cell, name) for name in OWN]
+
         return {
             "configfile": self.configfile,
             "packs": {name: list(keys) for name, keys in self.packs.items()},
             "text": study.text,
-            "training": dict(study.training),
             "compute": asdict(study.compute),
             "data_root": study.data_root and str(study.data_root),
-            "model": asdict(study.model),
-            "rows": [asdict(row) for row in study.rows],
-            "data": [_dataset(one) for one in study.data.values()],
-            "partitions": [_values(one) | {"data": data[one.data.label]} for one in partitions.values()],
-            "cells": [
-                [rows[c.row.label], places[_named(c.partition)], c.seed, c.train_seed, c.code, c.key]
-                for c in study.cells
+            "models": [asdict(model) for model in models.values],
+            "rows": [asdict(row) for row in rows.values],
+            "data": [_dataset(one) for one in data.values],
+            "partitions": [_values(one) | {"data": data[one.data]} for one in partitions.values],
+            "experiments": [
+                _shallow(one) | {"folder": str(one.folder), "cells": [numbered(cell) for cell in one.cells]}
+                for one in study.experiments
             ],
         }
 
     @property
     def file(self) -> Path:
         """Where it is kept while its run is going: its name covers its content, so no other run ever changes it."""
-        return self.study.store / "plans" / f"{self.study.name}-{digest(self.content())}.json"
+        return self.study.store / "plans" / f"{self.study.folder.name}-{digest(self.content())}.json"
 
     def write(self, file: Path | None = None) -> Path:
         """Writes the plan to its `file`, even where it is there: a study's newest plan is that of its latest run."""
@@ -72,26 +79,43 @@ def read(file: Path) -> Plan:
 
 def parsed(content: Mapping[str, Any]) -> Plan:
     """The inverse of `Plan.content`."""
-    text, model = content["text"], Configured(**content["model"])
-    store, keep = Path(text["results"]) / "store", tuple(text.get("keep", ()))
+    text = content["text"]
+    store = Path(text["results"]) / "store"
+    models = [Configured(**model) for model in content["models"]]
     rows = [MethodRow(**row | {"component": Configured(**row["component"])}) for row in content["rows"]]
     data = [_parsed_dataset(found, store) for found in content["data"]]
     partitions = [
         PlannedPartition(**found | {"component": Configured(**found["component"]), "data": data[found["data"]]})
         for found in content["partitions"]
     ]
-    cells = [
-        Cell(rows[row], partitions[place], model, seed, train_seed, code, key, keep)
-        for row, place, seed, train_seed, code, key in content["cells"]
+
+    def cell(row: int, partition: int, model: int, *own: Any) -> Cell:
+        values = dict(zip(OWN, own, strict=True))
+        return Cell(rows[row], partitions[partition], models[model], **values | {"artifacts": tuple(own[-1])})
+
+    experiments = [
+        Experiment(**one | {"folder": Path(one["folder"]), "cells": [cell(*found) for found in one["cells"]]})
+        for one in content["experiments"]
     ]
     root = content["data_root"] and Path(content["data_root"])
-    study = Study(text, content["training"], Compute(**content["compute"]), rows, model, cells, root)
+    study = Study(text, Compute(**content["compute"]), experiments, root)
     packs = {name: tuple(keys) for name, keys in content["packs"].items()}
     return Plan(study, content["configfile"], packs)
 
 
-def _named(partition: PlannedPartition) -> tuple[str, str, int]:
-    return partition.data.label, partition.slug, partition.seed
+class _Once:
+    """Different objects in the order in which they come, and their numbers."""
+
+    def __init__(self, found: Iterable[Any]):
+        self.values: list[Any] = []
+        self.numbers: dict[int, int] = {}
+        for one in found:
+            if id(one) not in self.numbers:
+                self.numbers[id(one)] = len(self.values)
+                self.values.append(one)
+
+    def __getitem__(self, one: Any) -> int:
+        return self.numbers[id(one)]
 
 
 def _dataset(data: PlannedDataset) -> dict[str, Any]:
@@ -106,4 +130,8 @@ def _parsed_dataset(found: dict[str, Any], store: Path) -> PlannedDataset:
 
 
 def _values(planned: PlannedDataset | PlannedPartition) -> dict[str, Any]:
-    return {f.name: getattr(planned, f.name) for f in fields(planned)} | {"component": asdict(planned.component)}
+    return _shallow(planned) | {"component": asdict(planned.component)}
+
+
+def _shallow(one: PlannedDataset | PlannedPartition | Experiment) -> dict[str, Any]:
+    return {f.name: getattr(one, f.name) for f in fields(one)}

@@ -4,15 +4,14 @@ Plain values and paths, so that a plan can be written as a file and read back (`
 the study again.
 """
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fedgrid.data.common.images import PARTS
 from fedgrid.files import check_identity
-from fedgrid.settings import Compute
 
 Settings = Mapping[str, Any]
 
@@ -37,6 +36,18 @@ class Configured:
 
 
 @dataclass(frozen=True)
+class Heterogeneity:
+    """A kind of heterogeneity, as a study names it."""
+
+    component: Configured
+    label: str
+    "Its name in tables and commands: the study's own where it is `named`, else made of the settings."
+    place: str
+    "Kind and settings, in letters that a path takes: what folders of its partitions in the store begin with."
+    named: bool
+
+
+@dataclass(frozen=True)
 class PlannedDataset:
     """A data set in the store: its images, or the features that a backbone makes of them."""
 
@@ -50,6 +61,8 @@ class PlannedDataset:
     "Where these are features: the images that they are made of."
     backbone: Settings | None = None
     "Where these are features: settings of the backbone."
+    lacking: str = ""
+    "Why it cannot be had here; a study with experiments is run without it."
 
     @property
     def name(self) -> str:
@@ -105,12 +118,14 @@ class PlannedPartition:
     data: PlannedDataset
     seed: int
     key: str
-    slug: str
-    "Kind and settings, or its label, as tables and figures name it; in letters that a path takes."
+    label: str
+    "Its heterogeneity's name in tables and commands."
     place: str
-    "The same without a label, which is the study's own: what its folder in the store begins with."
+    "What its folder in the store begins with."
     words: str
-    "The setting as a person says it."
+    "The head of a column: a label of the study's own, else the whole setting."
+    sentence: str
+    "The whole setting as a person says it."
     tested: str
     "What clients are tested on: ``own``, ``official`` or ``weighted``."
 
@@ -143,6 +158,12 @@ class MethodRow:
     training: Settings
     work: str
     "What its method costs a client in a round, a formula for the cost table; no part of a cell's identity."
+    score: str = "paper"
+    "The point of a round at which its cells are read; no part of their identity, as `at` is none."
+    at: str = "last"
+    "The rounds at which its cells are read."
+    common: Settings = field(default_factory=dict)
+    "The training settings of its part of the study, of which it may have some of its own."
 
 
 @dataclass(frozen=True)
@@ -157,7 +178,7 @@ class Cell:
     code: str
     "Fingerprint of all code that can change its numbers."
     key: str
-    keep: tuple[str, ...] = ()
+    artifacts: tuple[str, ...] = ()
     "What the study keeps of it beside its results; no part of its identity."
 
     @property
@@ -166,16 +187,16 @@ class Cell:
 
     @property
     def heterogeneity(self) -> str:
-        return self.partition.slug
+        return self.partition.label
 
     @property
-    def _place(self) -> Path:
+    def _folder(self) -> Path:
         return Path("cells", self.row.component.name, self.partition.data.name, self.partition.place)
 
     @property
     def file(self) -> Path:
         """Its results."""
-        return self.store / self._place / f"s{self.seed}-{self.key}.parquet"
+        return self.store / self._folder / f"s{self.seed}-{self.key}.parquet"
 
     @property
     def files(self) -> list[Path]:
@@ -184,7 +205,7 @@ class Cell:
 
     def kept_beside(self, results: Path) -> dict[str, Path]:
         """By kind, the files of what is kept beside `results`: ``x.clusters.parquet`` beside ``x.parquet``."""
-        return {kind: results.with_suffix(f".{kind}.parquet") for kind in self.keep}
+        return {kind: results.with_suffix(f".{kind}.parquet") for kind in self.artifacts}
 
     @property
     def done(self) -> bool:
@@ -194,7 +215,7 @@ class Cell:
     @property
     def log(self) -> Path:
         """What its last attempt said."""
-        return self.store / "logs" / self._place / f"s{self.seed}-{self.key}.log"
+        return self.store / "logs" / self._folder / f"s{self.seed}-{self.key}.log"
 
     @property
     def status(self) -> Path:
@@ -228,69 +249,21 @@ class Cell:
         }
 
     @property
+    def place(self) -> tuple[str, str, str, int]:
+        """What names it in a table: row, data, heterogeneity, seed."""
+        return self.row.label, self.partition.data.label, self.heterogeneity, self.seed
+
+    @property
+    def lacking(self) -> str:
+        """Why it cannot be trained here; empty where it can be, or is."""
+        return "" if self.done else self.partition.data.lacking
+
+    @property
     def words(self) -> str:
         """The cell as a person names it."""
         return f"{self.row.label}, {self.partition.data.label}, {self.heterogeneity}, seed {self.seed}"
 
 
-@dataclass(frozen=True)
-class Study:
-    """A resolved study: its text and training settings with defaults, its rows, and its cells."""
-
-    text: Mapping[str, Any]
-    training: Settings
-    compute: Compute
-    rows: list[MethodRow]
-    model: Configured
-    cells: list[Cell]
-    data_root: Path | None = None
-    "Where data sets lie on this machine."
-
-    @property
-    def name(self) -> str:
-        return self.text["name"]
-
-    @cached_property
-    def by_key(self) -> dict[str, Cell]:
-        """Every cell once: two rows of a table may show the same one."""
-        return {cell.key: cell for cell in self.cells}
-
-    @property
-    def results(self) -> Path:
-        """The folder of all studies."""
-        return Path(self.text["results"])
-
-    @property
-    def folder(self) -> Path:
-        """The folder of this study's tables and figures."""
-        return self.results / self.name
-
-    @property
-    def partial(self) -> Path:
-        """The folder of the tables and figures that ``fedgrid report`` makes of those cells that are finished."""
-        return self.folder / "partial"
-
-    @property
-    def store(self) -> Path:
-        """The folder of data, partitions and cells, shared by all studies."""
-        return self.results / "store"
-
-    @property
-    def downloads(self) -> Path | None:
-        """Where downloads are kept, or None where the study forbids them."""
-        return self.store / "downloads" if self.text["download"] else None
-
-    @cached_property
-    def data(self) -> dict[str, PlannedDataset]:
-        """Data sets that cells train on, by label; two labels may stand for the same images."""
-        return {cell.partition.data.label: cell.partition.data for cell in self.cells}
-
-    @cached_property
-    def datasets(self) -> dict[str, PlannedDataset]:
-        """Data sets to be kept in the store, by key: those that cells train on, and the images of features."""
-        return {stage.key: stage for data in self.data.values() for stage in data.stages}
-
-    @cached_property
-    def partitions(self) -> dict[tuple[str, int], PlannedPartition]:
-        """By key and seed."""
-        return {(cell.partition.key, cell.partition.seed): cell.partition for cell in self.cells}
+def slug(label: str) -> str:
+    """What of a label can stand in a file's name."""
+    return re.sub(r"[^\w.-]+", "-", label)[:100].strip("-.") or "x"

@@ -1,112 +1,100 @@
-"""A study: what a researcher writes in YAML, resolved into cells."""
+"""A study: what a researcher writes in YAML, resolved into experiments and their cells."""
 
 import functools
-import itertools
 import os
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from fedgrid.components import describe, resolve
 from fedgrid.data.common.images import DatasetInfo
-from fedgrid.errors import UserError, reason
+from fedgrid.errors import UserError
 from fedgrid.files import path_of
-from fedgrid.grid import cells
+from fedgrid.grid import cells, overlay
 from fedgrid.grid.catalog import description
-from fedgrid.grid.planned import Configured, MethodRow, PlannedDataset, Settings, Study
+from fedgrid.grid.experiments import Described, Text, chosen, described, under_all
+from fedgrid.grid.planned import Cell, Configured, Heterogeneity, MethodRow, PlannedDataset, Settings, slug
+from fedgrid.grid.planned_study import FULL, Experiment, Study, folder_of
+from fedgrid.grid.validation import checked, located
 from fedgrid.loading import names
+from fedgrid.partition.file import name_of
 from fedgrid.settings import Backbone, Compute, Training
 
 Description = Mapping[str, Any]
 "What `fedgrid.grid.catalog.description` says of a component."
-RESERVED = ("method", "title", "training")
+READ_BY_DEFAULT = {"score": "paper", "at": "last"}
+"Keys of a study's `report`, and of a method's entry in place of it: how cells are read."
+RESERVED = ("method", "title", "training", *READ_BY_DEFAULT)
 "Keys of a method's entry that are not hyperparameters."
 DATA_RESERVED = ("label", "features")
 "Keys of a data set's entry that are not settings of the data set."
-MOST_NODES = 100_000
-"Values that a study may hold once its aliases are replaced by what they stand for."
 PUBLISHED = "file:"
 "Before the path of a published partition."
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML in which a key that stands twice is a mistake, not a silent loss; merge keys (``<<``) work."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        own = [key for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]
-        keys = [self.construct_object(key, deep=True) for key in own]
-        for twice in {str(key) for key in keys if keys.count(key) > 1}:
-            raise yaml.constructor.ConstructorError(
-                problem=f"the key '{twice}' stands twice", problem_mark=node.start_mark
-            )
-        return super().construct_mapping(node, deep)
-
-
-def read(file: Path) -> Any:
-    """The YAML of a study, unchecked; UserError where there is none or it is not YAML."""
-    try:
-        if file.exists() and not file.is_file():
-            raise UserError(f"{file}: is no file")
-        text = file.read_text(encoding="utf-8")
-        _check_size(file, yaml.compose(text, yaml.SafeLoader))
-        return yaml.load(text, _Loader)
-    except OSError as error:
-        raise UserError(f"{file}: cannot be read ({reason(error)})") from error
-    except (ValueError, OverflowError) as error:
-        raise UserError(f"{file}: cannot be read ({error})") from error
-    except RecursionError as error:
-        raise UserError(f"{file}: not a study, it is nested too deeply") from error
-    except yaml.YAMLError as error:
-        line = f" in line {mark.line + 1}" if (mark := getattr(error, "problem_mark", None)) else ""
-        raise UserError(f"{file}: not YAML{line} ({getattr(error, 'problem', error)})") from error
-
-
-def _check_size(file: Path, top: yaml.Node | None) -> None:
-    """Raises UserError for aliases that make a small file endless or huge."""
-    sizes: dict[int, float] = {}
-
-    def size(node: yaml.Node) -> float:
-        if id(node) not in sizes:
-            sizes[id(node)] = float("inf")  # what is met again below itself has no end
-            inner = itertools.chain(*node.value) if isinstance(node, yaml.MappingNode) else node.value
-            sizes[id(node)] = 1 + sum(map(size, inner if isinstance(node, yaml.CollectionNode) else ()))
-        return sizes[id(node)]
-
-    if top is not None and size(top) > MOST_NODES:
-        raise UserError(f"{file}: its aliases (*name) stand for more than {MOST_NODES:,} values")
-
-
-def resolved(text: Mapping[str, Any]) -> Study:
+def resolved(text: Text) -> Study:
     """Every cell of a study whose form was `validation.checked`; UserError, with the key, for any mistake.
 
     Writes nothing: a study may be looked at while a run is going, and where nothing can be written.
     """
-    text = dict(text) | {"results": str(path_of(text["results"], "results"))}
-    store, root = Path(text["results"]) / "store", data_root(text)
+    text = {"scale": FULL, "report": {}, **text, "results": str(path_of(text["results"], "results"))}
     compute = Compute(**resolve(describe(Compute), text.get("compute", {}), "compute"))
+    root, folder = data_root(text), folder_of(text)
+    found = [_experiment(one, text, folder, root) for one in described(text)]
+    kept = _artifacts(found)
+    wanted = chosen(text, [one.id for one in found])
+    experiments = [
+        replace(one, cells=[replace(cell, artifacts=kept[cell.key]) for cell in one.cells])
+        for one in found
+        if one.id in wanted
+    ]
+    return Study(text, compute, experiments, root)
+
+
+def _artifacts(experiments: Iterable[Experiment]) -> dict[str, tuple[str, ...]]:
+    """By key, what any experiment keeps of a cell: what one of them needs later is kept when another has it trained."""
+    kept: dict[str, tuple[str, ...]] = {}
+    for cell in (cell for one in experiments for cell in one.cells):
+        kept[cell.key] = tuple(sorted({*kept.get(cell.key, ()), *cell.artifacts}))
+    return kept
+
+
+def _experiment(one: Described, study: Text, folder: Path, root: Path | None) -> Experiment:
+    """An experiment with the cells of all its parts, every one once."""
+    found: dict[tuple[Any, ...], tuple[str, Cell]] = {}
+    for where, part in one.parts:
+        with located(where, lambda: _cells(checked(under_all(study)), root)):
+            for cell in _cells(part, root, lenient=bool(one.id)):
+                known, other = found.setdefault(cell.place, (where, cell))
+                if other.key != cell.key:
+                    raise UserError(
+                        f"{cell.words} would be two different cells, {other.key} of {known} and {cell.key} of "
+                        f"{where}; give a row, the data or the heterogeneity of one of them another label"
+                    )
+    return Experiment(one.id, folder / one.id, one.about, [cell for _, cell in found.values()], one.published)
+
+
+def _cells(text: Text, root: Path | None, lenient: bool = False) -> list[Cell]:
+    """The cells of a study without experiments; where it is `lenient`, those of data that cannot be had say so."""
+    store = Path(text["results"]) / "store"
     training = resolve(describe(Training), text["training"], "training")
     found = functools.cache(lambda reference: description("methods", reference))
-    rows = [_row(label, entry or {}, training, found) for label, entry in _labelled(text["methods"]).items()]
+    entries = _expanded(_labelled(text["methods"]))
+    rows = [_row(label, entry, training, found, text.get("report", {})) for label, entry in entries]
     model, about_model = _component("models", text["model"], "model")
     seeds = _seeds(text)
-    heterogeneity = [_heterogeneity(number, entry) for number, entry in enumerate(text["heterogeneity"])]
-    if len({slug for _, slug, _ in heterogeneity}) < len(heterogeneity):
-        raise UserError("heterogeneity: the same partition stands there twice")
-    entries = text["data"] if isinstance(text["data"], list) else [text["data"]]
-    datasets = [_dataset(entry, store, root) for entry in entries]
-    _check_labels([data.label for data, _ in datasets])
-    kinds, partition_seeds = [kind for kind, _, _ in heterogeneity], [seed for _, seed, _ in seeds]
+    heterogeneity = list(_heterogeneities(text["heterogeneity"]))
+    wanted = text["data"] if isinstance(text["data"], list) else [text["data"]]
+    datasets = [_dataset(entry, store, root) for entry in wanted]
+    _check_labels("data", [data.label for data, _ in datasets])
+    kinds, partition_seeds = [kind.component for kind in heterogeneity], [seed for _, seed, _ in seeds]
     for data, info in datasets:
         cells.check_fit(data.label, info, kinds, about_model["facts"]["smallest"], model.name, partition_seeds)
-        _check_at_hand(data, root, text["download"])
-    cells.check_validation(text.get("report", {}), kinds, partition_seeds)
-    grid = cells.grid(rows, [data for data, _ in datasets], heterogeneity, model, seeds)
-    keep = tuple(text.get("keep", ()))
-    return Study(text, training, compute, rows, model, [replace(cell, keep=keep) for cell in grid], root)
+    _check_validation(text.get("report", {}), rows, kinds, partition_seeds)
+    at_hand = [_at_hand(data, root, text["download"], lenient) for data, _ in datasets]
+    grid = cells.grid(rows, at_hand, heterogeneity, model, seeds)
+    return [replace(cell, artifacts=tuple(text.get("artifacts", ()))) for cell in grid]
 
 
 def data_root(text: Mapping[str, Any]) -> Path | None:
@@ -131,8 +119,32 @@ def _labelled(methods: list[str] | Mapping[str, Any]) -> Mapping[str, Any]:
     return methods if isinstance(methods, Mapping) else dict.fromkeys(methods)
 
 
-def _row(label: str, entry: Mapping[str, Any], common: Settings, described: Callable[[str], Description]) -> MethodRow:
-    found = described(entry.get("method", label))
+def _expanded(methods: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Rows by label, one for each value of a list; such a row's label and title say what it takes."""
+    rows = []
+    for label, given in methods.items():
+        given = {"method": label} | (given or {})
+        for entry, taken in _each(given, f"methods.{label}"):
+            said = "".join(f", {name} = {overlay.shown(value)}" for name, value in taken.items())
+            if "title" in entry:
+                entry["title"] = overlay.named(entry["title"], entry, f"methods.{label}.title")
+            elif said:
+                entry["title"] = label + said
+                rows.append((label + said, entry))
+    return rows
+
+
+def _each(entry: Mapping[str, Any], where: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    found = list(overlay.each(entry))
+    if not found:
+        raise UserError(f"{where}: a list of values must not be empty")
+    return found
+
+
+def _row(
+    label: str, entry: Mapping[str, Any], common: Settings, described: Callable[[str], Description], report: Settings
+) -> MethodRow:
+    found = described(entry["method"])
     for name in {parameter["name"] for parameter in found["parameters"]}.intersection(RESERVED):
         raise UserError(f"methods.{label}: its setting '{name}' needs another name: this one means something else here")
     given = {key: value for key, value in entry.items() if key not in RESERVED}
@@ -141,7 +153,8 @@ def _row(label: str, entry: Mapping[str, Any], common: Settings, described: Call
     title = entry.get("title", found["title"] if plain else label)
     component = _configured(found, given, f"methods.{label}")
     _check_plain_rates(label, component, found["facts"]["plain_rates"], training)
-    return MethodRow(label, title, component, training, found["facts"]["work"])
+    score, at = (entry.get(name, report.get(name, default)) for name, default in READ_BY_DEFAULT.items())
+    return MethodRow(label, title, component, training, found["facts"]["work"], score, at, common)
 
 
 def _check_plain_rates(label: str, component: Configured, rates: Sequence[str], training: Settings) -> None:
@@ -170,18 +183,31 @@ def _configured(found: Description, given: Settings, where: str) -> Configured:
     return Configured(**named, settings=resolve(found, given, where))
 
 
-def _heterogeneity(number: int, entry: Mapping[str, Any]) -> tuple[Configured, str, str]:
-    """A kind of partition, its slug and place: the kind, the settings that always stand there, and unusual ones."""
-    kind, about = _component("partition", _published(entry), f"heterogeneity.{number}", key="partition")
+def _heterogeneities(entries: Sequence[Mapping[str, Any]]) -> list[Heterogeneity]:
+    found = [
+        _heterogeneity(entry, f"heterogeneity.{number}")
+        for number, given in enumerate(entries)
+        for entry, _ in _each(given, f"heterogeneity.{number}")
+    ]
+    if len({one.label for one in found}) < len(found):
+        raise UserError("heterogeneity: the same partition, or the same label, stands there twice")
+    _check_labels("heterogeneity", [one.label for one in found])
+    return found
+
+
+def _heterogeneity(given: Mapping[str, Any], where: str) -> Heterogeneity:
+    """A kind of partition; its name in the store is made of the settings that always stand there, and unusual ones."""
+    settings_given = {key: value for key, value in _published(given).items() if key != "label"}
+    kind, about = _component("partition", settings_given, where, key="partition")
     named, settings = about["facts"]["named"], kind.settings
     unusual = [p["name"] for p in about["parameters"] if settings[p["name"]] != p["default"]]
     shown = [name for name in named if settings[name] is not None]
     shown += [name for name in unusual if name not in named and name != "path"]
-    slug, place = (
-        "-".join([kind.name, *(_in_slug(name, settings[name]) for name in names)])
-        for names in (shown, [name for name in shown if name != "label"])
-    )
-    return kind, slug, place
+    place = "-".join([kind.name, *(_in_slug(name, settings[name]) for name in shown)])
+    if "label" in given:
+        return Heterogeneity(kind, overlay.named(given["label"], given, f"{where}.label"), place, named=True)
+    own = f"-{name_of(settings['path'])}" if kind.name == "file" else ""
+    return Heterogeneity(kind, place + own, place, named=False)
 
 
 def _in_slug(name: str, value: Any) -> str:
@@ -193,10 +219,7 @@ def _published(entry: Mapping[str, Any]) -> Mapping[str, Any]:
     kind = entry["partition"]
     if not kind.startswith(PUBLISHED):
         return entry
-    path = kind.removeprefix(PUBLISHED)
-    place = Path(path)
-    name = place.parent.name if "{seed}" in path else place.stem  # of one file a seed, the folder's name speaks
-    return {"label": _label(name), **entry, "partition": "file", "path": path}
+    return {**entry, "partition": "file", "path": kind.removeprefix(PUBLISHED)}
 
 
 def _dataset(given: str | Mapping[str, Any], store: Path, root: Path | None) -> tuple[PlannedDataset, DatasetInfo]:
@@ -205,7 +228,7 @@ def _dataset(given: str | Mapping[str, Any], store: Path, root: Path | None) -> 
     name: str = entry["name"]
     if name not in names("data") and ((place := path_of(name, "data")).exists() or os.sep in name):  # the user's own
         table = name.endswith(".parquet") or (place / "train.parquet").is_file()
-        entry = {"label": _label(Path(name).stem)} | entry | {"name": "table" if table else "folder", "path": name}
+        entry = {"label": Path(name).stem} | entry | {"name": "table" if table else "folder", "path": name}
     settings = {key: value for key, value in entry.items() if key not in DATA_RESERVED}
     label = entry.get("label", entry["name"])
     images, info = cells.plan_dataset(store, label, _component("data", settings, "data")[0], root)
@@ -216,21 +239,30 @@ def _dataset(given: str | Mapping[str, Any], store: Path, root: Path | None) -> 
     return cells.plan_features(images, info, resolve(describe(Backbone), chosen, "data.features"))
 
 
-def _label(name: str) -> str:
-    """What of a name can stand in a path and in a figure's file name."""
-    return re.sub(r"[^\w.-]+", "-", name)[:100].strip("-.") or "data"
+def _check_labels(where: str, labels: list[str]) -> None:
+    """Raises UserError for labels that are equal, or that a file's name could not tell apart."""
+    for label in labels:
+        others = [other for other in labels if slug(other) == slug(label)]
+        if len(others) > 1:
+            what = (
+                f"'{label}' stands there twice"
+                if others[0] == others[1]
+                else f"'{others[0]}' and '{others[1]}' are too alike"
+            )
+            raise UserError(f"{where}: {what}; give one of them another label")
 
 
-def _check_labels(labels: list[str]) -> None:
-    for label in {label for label in labels if labels.count(label) > 1}:
-        raise UserError(f"data: '{label}' stands there twice; give one of them another label")
+def _check_validation(
+    report: Settings, rows: Sequence[MethodRow], kinds: Sequence[Configured], seeds: Sequence[int]
+) -> None:
+    asked = {f"report.{name}": str(value) for name, value in report.items()}
+    asked |= {f"methods.{row.label}.{name}": getattr(row, name) for row in rows for name in READ_BY_DEFAULT}
+    cells.check_validation(asked, kinds, seeds)
 
 
-def _check_at_hand(data: PlannedDataset, root: Path | None, download: bool) -> None:
-    """Raises UserError for data that are neither built, nor at hand, nor to be downloaded."""
-    if any(stage.built for stage in data.stages) or download or cells.instance(data.component).found(root):
-        return
-    raise UserError(
-        f"data: '{data.label}' is not at hand and download is false; put it under data_root "
-        "(or FEDGRID_DATA) or allow the download"
-    )
+def _at_hand(data: PlannedDataset, root: Path | None, download: bool, lenient: bool) -> PlannedDataset:
+    """The data set, which says what is lacking where it cannot be had; not `lenient`, that is a UserError."""
+    lacking = cells.lacking(data, root, download)
+    if lacking and not lenient:
+        raise UserError(f"data: {lacking}")
+    return replace(data, lacking=lacking)

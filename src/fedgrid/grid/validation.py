@@ -1,7 +1,8 @@
 """Checks the form of a study against its JSON schema; every mistake is one sentence that names the key."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
 from typing import Any, cast
@@ -22,6 +23,10 @@ WORDS = {
 }
 
 
+PART = re.compile("(data|heterogeneity|methods|model|training|seeds|report|artifacts)[.:]")
+"How a sentence begins that names a key which parts of an experiment have."
+
+
 def checked(study: Any) -> dict[str, Any]:
     """The study with all defaults filled in; UserError for the first mistake."""
     if not isinstance(study, Mapping):
@@ -32,6 +37,31 @@ def checked(study: Any) -> dict[str, Any]:
     if errors:
         raise UserError(f"study: {_sentence(errors[0])}")
     return _filled(dict(study), _schema())
+
+
+@contextmanager
+def located(where: str, below: Callable[[], object] = lambda: None) -> Iterator[None]:
+    """Puts `where` before the key in a UserError, unless it is empty or `below` raises the very same error.
+
+    `where` is a part of an experiment, and `below` does the same with the study that lies under it: a mistake that
+    stands there is told as one of the study.
+    """
+    try:
+        yield
+    except UserError as error:
+        if not where or _complaint(below) == str(error):
+            raise
+        said = str(error).removeprefix("study: ")
+        dot = "." if PART.match(said) else ": "
+        raise UserError(f"{where}{dot}{said}") from error
+
+
+def _complaint(check: Callable[[], object]) -> str:
+    try:
+        check()
+    except UserError as error:
+        return str(error)
+    return ""
 
 
 @cache

@@ -14,7 +14,8 @@ from fedgrid.errors import UserError
 from fedgrid.files import read_json, write_json
 from fedgrid.grid import plan
 from fedgrid.grid.cells import instance
-from fedgrid.grid.planned import PlannedDataset, Study
+from fedgrid.grid.planned import PlannedDataset
+from fedgrid.grid.planned_study import Study
 
 
 def build(data: PlannedDataset, study: Study) -> None:

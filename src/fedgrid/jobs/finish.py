@@ -1,4 +1,4 @@
-"""The manifest of a study as a job, once all its cells are there: what tables and figures are made from.
+"""The manifest of an experiment as a job, once all its cells are there: what tables and figures are made from.
 
 Run as ``python -m fedgrid.jobs.finish PLAN OUT``.
 """
@@ -12,7 +12,7 @@ from fedgrid.grid import manifest, plan
 
 
 def from_plan(file: Path, out: Path) -> None:
-    """Writes the manifest of the plan in `file`."""
+    """Writes the manifest, of the plan in `file`, of the experiment whose folder `out` lies in."""
     manifest.write(plan.read(file).study, out)
 
 

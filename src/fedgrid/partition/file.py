@@ -20,18 +20,21 @@ from fedgrid.partition.base import Partition
 from fedgrid.partition.common.publish import checked, facts
 
 
+def name_of(path: str) -> str:
+    """The name of a published partition: of one file a seed, that of their folder."""
+    place = Path(path)
+    return place.parent.name if "{seed}" in path else place.stem
+
+
 class File(Partition):
     title = "published partition"
     source = "whoever published it"
-    named = ("label",)
 
     path: str = hp("")
     "The Parquet file; {seed} stands for the partition's seed."
-    label: str = hp("")
-    "Name in tables and paths; the file's own where none is given."
 
     def sentence(self) -> str:
-        return f"published partition {self.label or Path(self.path).stem}"
+        return f"published partition {name_of(self.path)}"
 
     def place(self, seed: int) -> Path:
         """The file of a seed."""

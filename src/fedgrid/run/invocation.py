@@ -5,17 +5,18 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 from fedgrid.errors import UserError, complain
 from fedgrid.files import check_writable
-from fedgrid.grid import drawing, estimates, manifest, plan
+from fedgrid.grid import estimates, manifest, plan
 from fedgrid.grid.planned import Cell
+from fedgrid.grid.planned_study import Experiment
 from fedgrid.jobs import gpus, warm
 from fedgrid.loading import CODE
-from fedgrid.run import cluster, packs, states
+from fedgrid.run import cluster, packs, remarks, states
 from fedgrid.run.lock import StoreLock
 from fedgrid.run.pin import Pin
 
@@ -42,7 +43,8 @@ def invocation(config: Any, configfiles: Sequence[Path], tree: str, submits: boo
 
 def planned(config: Any, configfiles: Sequence[Path], submits: bool) -> plan.Plan:
     """The study of Snakemake's `config`, resolved; UserError for any mistake in it. Nothing is written."""
-    from fedgrid.grid.study import read, resolved  # nodes need neither, nor the libraries that they import
+    from fedgrid.grid.reading import read  # nodes need none of these, nor the libraries that they import
+    from fedgrid.grid.study import resolved
     from fedgrid.grid.validation import checked
 
     for file in configfiles:
@@ -65,20 +67,37 @@ class Invocation:
         self.tree, self.lock, self.worker = tree, StoreLock(self.study.store), warm.Worker()
 
     @cached_property
-    def manifest(self) -> Path:
-        """What tables and figures are made from."""
-        return manifest.file(self.study)
+    def experiments(self) -> dict[str, Experiment]:
+        """The study's experiments by the folder that each has among the results."""
+        return {str(one.folder.relative_to(self.study.results)): one for one in self.study.experiments}
+
+    @property
+    def pages(self) -> list[str]:
+        """Folders of all experiments that the study has, be they run now or not, in order; none of a plain study."""
+        return [str(self.study.folder / name) for name in self.study.text.get("experiments", ())]
+
+    @cache  # noqa: B019  there is one invocation a process
+    def manifest(self, name: str) -> Path:
+        """What tables and figures of an experiment are made from."""
+        return manifest.file(self.study, self.experiments[name])
 
     @cached_property
-    def drawings(self) -> dict[str, drawing.Drawing]:
-        """The study's figures by name."""
-        return drawing.drawings(self.study)
+    def packed(self) -> dict[str, Path]:
+        """By key of a packed cell, the mark that its pack leaves."""
+        return {key: packs.mark(self.study.store, name) for name, keys in self.plan.packs.items() for key in keys}
+
+    def targets(self, name: str) -> list[Path]:
+        """Files that are there when all cells of an experiment are, but for those that cannot be trained here."""
+        cells = [cell for cell in self.experiments[name].cells if not cell.lacking]
+        return [file for c in cells for file in ([self.packed[c.key]] if c.key in self.packed else c.files)]
 
     @cached_property
-    def cell_targets(self) -> list[Path]:
-        """Files that are there when all cells are: their own, or for packed cells the mark of their pack."""
-        packed = {key: packs.mark(self.study.store, name) for name, keys in self.plan.packs.items() for key in keys}
-        return [file for c in self.study.cells for file in ([packed[c.key]] if c.key in packed else c.files)]
+    def kept(self) -> dict[tuple[str, ...], list[str]]:
+        """By what is kept beside their results, the keys of cells."""
+        found: dict[tuple[str, ...], list[str]] = {}
+        for cell in self.study.by_key.values():
+            found.setdefault(cell.artifacts, []).append(cell.key)
+        return found
 
     def pack(self, name: str) -> list[Cell]:
         """The cells of a pack."""
@@ -119,7 +138,9 @@ class Invocation:
             os.environ[PLAN] = str(self.plan.write(self.file).resolve())
         except (UserError, OSError) as error:
             sys.exit(complain(error))
-        waiting = [cell for cell in self.study.by_key.values() if not cell.done]
+        waiting = [cell for cell in self.study.by_key.values() if not cell.done and not cell.lacking]
+        for line in remarks.before(self.study):
+            print(f"fedgrid: {line}", file=sys.stderr)
         if waiting and not self.gpus_per_job and self.compute.device == "auto":
             where = "no GPU is asked for (compute.device: auto)" if self.submits else "no GPU here"
             print(f"fedgrid: {where}, cells are computed on processors", file=sys.stderr)
@@ -142,9 +163,9 @@ class Invocation:
             end = "Stopped, or some jobs failed: see above and fedgrid status. The same command goes on."
             print(self._partial(), end, sep="\n", file=sys.stderr)
         else:
-            folder = self.study.folder
-            shutil.rmtree(self.study.partial, ignore_errors=True)  # it is out of date
-            print(f"Done. Look at {folder}/report.html and {folder}/tables/accuracy.md", file=sys.stderr)
+            for experiment in self.study.experiments:
+                shutil.rmtree(experiment.partial, ignore_errors=True)  # it is out of date
+            print(f"Done. Look at {self.study.folder}/report.html", file=sys.stderr)
 
     def _partial(self) -> str:
         """Has the report made of what is finished; returns the line that says where it is, or why there is none."""

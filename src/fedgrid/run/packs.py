@@ -9,12 +9,16 @@ from pathlib import Path
 from fedgrid.grid.estimates import Request, request
 from fedgrid.grid.identity import digest
 from fedgrid.grid.plan import Plan
-from fedgrid.grid.planned import Cell, Study
+from fedgrid.grid.planned import Cell
+from fedgrid.grid.planned_study import Study
 
 
 def chosen(study: Study) -> dict[str, tuple[str, ...]]:
     """Keys of `compute.pack` unfinished cells each, by the name of their pack."""
-    waiting, size = [cell.key for cell in study.by_key.values() if not cell.done], study.compute.pack
+    waiting, size = (
+        [cell.key for cell in study.by_key.values() if not cell.done and not cell.lacking],
+        study.compute.pack,
+    )
     packs = [tuple(waiting[first : first + size]) for first in range(0, len(waiting), size)] if size > 1 else []
     return {_name(study.store, keys): keys for keys in packs}
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import fedgrid
 from fedgrid.errors import UserError, reason
 from fedgrid.grid.identity import digest, files
-from fedgrid.grid.planned import Study
+from fedgrid.grid.planned_study import Study
 from fedgrid.loading import CODE, OUTSIDE, copy_of
 
 RULES = "workflow"
@@ -35,7 +35,7 @@ class Pin:
         package = Path(fedgrid.__file__).parent
         found = {Path(fedgrid.__name__) / f.relative_to(package): f for f in _below(package)}
         found |= {Path(RULES) / f.relative_to(self.tree / RULES): f for f in _below(self.tree / RULES)}
-        for component in (row.component for row in self.study.rows):
+        for component in (cell.row.component for cell in self.study.cells):
             if component.file and component.module.startswith(OUTSIDE):
                 folder = Path(component.file).parent
                 for file in files(component.module, Path(component.file)):

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from statistics import mean
 
 from fedgrid.grid.estimates import cost, facts
-from fedgrid.grid.planned import Cell, Study
+from fedgrid.grid.manifest import UNAVAILABLE
+from fedgrid.grid.planned import Cell
+from fedgrid.grid.planned_study import Study
 from fedgrid.jobs.note import Note, lives
 from fedgrid.run import cluster
 from fedgrid.run.lock import Holder, StoreLock
 
-MARKS = {"done": "✓", "diverged": "!", "running": "▶", "queued": "○", "failed": "✗", "missing": "·"}
+MARKS = {"done": "✓", "diverged": "!", "running": "▶", "queued": "○", "failed": "✗", "missing": "·", UNAVAILABLE: "–"}
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ def _state(cell: Cell, run: Holder | None, in_queue: Callable[[], Set[str]]) -> 
         if head is None:
             return State("failed", f"{cell.file} is damaged: delete it, the next run trains the cell again")
         return State("done") if head["status"] == "ok" else State(head["status"], head["reason"])
+    if cell.lacking:
+        return State(UNAVAILABLE, cell.lacking)
     try:
         noted = Note.read(cell.status)
     except FileNotFoundError:
@@ -84,7 +88,7 @@ def seconds_left(study: Study, found: Mapping[str, State]) -> float | None:
 
     A cell of which nothing like it was measured counts as the mean of the others.
     """
-    waiting = [cell for key, cell in study.by_key.items() if found[key].name not in ("done", "diverged")]
+    waiting = [cell for key, cell in study.by_key.items() if found[key].name not in ("done", "diverged", UNAVAILABLE)]
     known = {cell.key: one.seconds for cell in waiting if (one := cost(cell))}
     if not known:
         return None if waiting else 0.0

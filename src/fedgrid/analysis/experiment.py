@@ -1,0 +1,61 @@
+"""Everything of one experiment, made from its manifest and its cells: results.parquet, tables, figures and its page.
+
+Run as ``python -m fedgrid.analysis.experiment MANIFEST``; what is made lies beside the manifest.
+"""
+
+from argparse import ArgumentParser
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fedgrid.analysis import collect
+from fedgrid.analysis.drawing import Drawing, drawings
+from fedgrid.analysis.figures import OF_PARTITION, OF_RESULTS
+from fedgrid.analysis.report import report
+from fedgrid.analysis.results import Results, load
+from fedgrid.analysis.tables import write_tables
+from fedgrid.command import run
+
+
+def write(listed: dict[str, Any], absent: Mapping[str, Mapping[str, str]], folder: Path, configfile: str) -> Results:
+    """Make results.parquet, tables/, figures/ and report.html in `folder`; `listed` is the content of the manifest.
+
+    `absent` is as in `collect.write`; figures for which there is nothing yet are left out.
+    """
+    results = folder / "results.parquet"
+    collect.write(listed, results, absent)
+    study = load(results)
+    write_tables(results, folder / "tables")
+    figures = folder / "figures"
+    figures.mkdir(exist_ok=True)
+    drawn = {name: one for name, one in drawings(listed, results).items() if drawable(one, study.finished)}
+    for name, one in drawn.items():
+        (OF_RESULTS | OF_PARTITION)[one.kind](one.source, figures / name, **one.options)
+    report(results, folder / "report.html", folder / "tables", [figures / f"{name}.svg" for name in drawn], configfile)
+    return study
+
+
+def drawable(figure: Drawing, finished: list[dict[str, Any]]) -> bool:
+    """Whether a figure has its partition, or any of the `finished` cells that its options name."""
+    if figure.kind in OF_PARTITION:
+        return figure.source.is_file()
+    return any(all(cell[name] == value for name, value in figure.options.items()) for cell in finished)
+
+
+def from_manifest(file: Path, configfile: str) -> None:
+    """Make everything of the experiment of a manifest, beside it."""
+    listed = collect.read_manifest(file)
+    write(listed, listed["absent"], file.parent, configfile)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Command line: MANIFEST [--configfile YAML]."""
+    parser = ArgumentParser(prog="python -m fedgrid.analysis.experiment", description="Make tables, figures and page.")
+    parser.add_argument("file", type=Path, metavar="MANIFEST", help="of an experiment whose cells are all there")
+    parser.add_argument("--configfile", default="STUDY.yaml", help="the study's file, as the reader would name it")
+    parser.set_defaults(action=from_manifest)
+    return run(parser, argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,125 @@
+"""The experiments of a study, each with its parts: whole studies, once everything is laid over what it is meant for.
+
+From the bottom: the study itself, the experiment, its part, the scale that is asked for, what the scale says of the
+experiment. A study without experiments is one experiment without a name, of one part.
+"""
+
+import csv
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from fedgrid.errors import UserError, nearest, reason
+from fedgrid.files import path_of
+from fedgrid.grid.overlay import laid
+from fedgrid.grid.planned_study import FULL
+from fedgrid.grid.validation import checked, located
+
+Text = Mapping[str, Any]
+OF_ALL = ("experiments", "scales", "assumed", "published")
+"Keys of a study that are about its experiments, and no part of one."
+ABOUT = ("title", "source", "lacks", "claims", "show", "assumed", "cells")
+"Keys of an experiment that are no partial study."
+PUBLISHED = ("experiment", "row", "data", "heterogeneity", "domain", "metric", "value", "corrected", "rank", "note")
+"Columns of a file of printed numbers."
+
+
+@dataclass(frozen=True)
+class Described:
+    """An experiment as its study describes it."""
+
+    id: str
+    about: Text
+    "The study laid under it, and what it says of itself: title, source, claims, show, assumed."
+    parts: list[tuple[str, Text]]
+    "Whole studies, each with the place where it stands in the study's file."
+    published: list[dict[str, str]]
+    "The numbers that its paper prints."
+
+
+def described(study: Text) -> list[Described]:
+    """All experiments of a checked study, at the scale that it asks for; UserError, with the key, for a mistake."""
+    scale = _scale(study)
+    if "experiments" not in study:
+        return [Described("", study, [("", study)], [])]
+    printed = published(study["published"]) if "published" in study else []
+    given = {name: text or {} for name, text in study["experiments"].items()}
+    _check_known(scale.get("experiments", {}), given, f"scales.{study['scale']}.experiments")
+    _check_known({row["experiment"] for row in printed}, given, str(study.get("published")))
+    return [_described(name, study, text, scale, printed) for name, text in given.items()]
+
+
+def chosen(study: Text, names: Iterable[str]) -> list[str]:
+    """The experiments that the study's `only` asks for, of all `names`; a text may hold several, with commas."""
+    asked = study.get("only") or []
+    asked = [name.strip() for name in asked.split(",")] if isinstance(asked, str) else asked
+    names = list(names)
+    if asked and "experiments" not in study:
+        raise UserError("only: the study has no experiments to choose from")
+    for name in asked:
+        if name not in names:
+            raise UserError(f"only: there is no experiment '{name}'; {nearest(name, names)}")
+    return [name for name in names if name in asked or not asked]
+
+
+def published(place: str) -> list[dict[str, str]]:
+    """The rows of a file of printed numbers (CSV); UserError where it cannot be read or lacks a column."""
+    try:
+        with open(path_of(place, "published"), encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+    except OSError as error:
+        raise UserError(f"published: {place} cannot be read ({reason(error)})") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"published: {place} is no CSV ({error})") from error
+    for column in PUBLISHED:
+        if rows and column not in rows[0]:
+            raise UserError(f"published: {place} has no column '{column}'")
+    return [{column: row[column] for column in PUBLISHED} for row in rows]
+
+
+def under_all(study: Text) -> Text:
+    """The study that lies under all experiments."""
+    return {key: value for key, value in study.items() if key not in OF_ALL}
+
+
+def _scale(study: Text) -> Text:
+    """The partial study that the scale asked for means."""
+    scales, name = study.get("scales", {}), study["scale"]
+    if name == FULL:
+        return {}
+    if name not in scales:
+        raise UserError(f"scale: there is no scale '{name}'; {nearest(name, [FULL, *scales])}")
+    return scales[name] or {}
+
+
+def _check_known(names: Iterable[str], known: Text, where: str) -> None:
+    for name in names:
+        if name not in known:
+            raise UserError(f"{where}: there is no experiment '{name}'; {nearest(name, known)}")
+
+
+def _described(name: str, study: Text, given: Text, scale: Text, printed: list[dict[str, str]]) -> Described:
+    where = f"experiments.{name}"
+    base = under_all(study)
+    own = laid(base, {key: value for key, value in given.items() if key not in ABOUT}, where)
+    place = f"scales.{study['scale']}"
+    over = [({k: v for k, v in scale.items() if k != "experiments"}, place)]
+    over += [((scale.get("experiments", {}).get(name) or {}), f"{place}.experiments.{name}")]
+
+    def scaled(text: Text) -> Text:
+        return reduce(lambda under, one: laid(under, *one), over, text)
+
+    whole = [(where, own)]
+    if "cells" in given:
+        whole = [(f"{where}.cells.{n}", laid(own, part, f"{where}.cells.{n}")) for n, part in enumerate(given["cells"])]
+    parts = [(place, _checked(scaled(text), base, place)) for place, text in whole]
+    about = dict(scaled(own)) | {key: value for key, value in given.items() if key in ABOUT}
+    about |= {"assumed": {**study.get("assumed", {}), **given.get("assumed", {})}}
+    return Described(name, about, parts, [row for row in printed if row["experiment"] == name])
+
+
+def _checked(part: Text, base: Text, where: str) -> Text:
+    """The form of a part; a mistake that stands in the study itself is told as one."""
+    with located(where, lambda: checked(base)):
+        return checked(part)
