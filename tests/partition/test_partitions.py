@@ -65,7 +65,7 @@ common = {
     "fraction": st.sampled_from([1.0, 0.5]),
     "test": st.sampled_from(["own", "official", "weighted"]),
     "validation": st.sampled_from([0.0, 0.2]),
-    "keep": st.sampled_from([1.0, 0.3]),
+    "keep_fraction": st.sampled_from([1.0, 0.3]),
     "scarce": st.sampled_from([None, 1]),
 }
 
@@ -105,7 +105,7 @@ def check_numbers(partition, own, dealt, everything):
     clients = partition.count(len(DOMAINS))
     client, split = own["client"].to_numpy(), own["split"].to_numpy()
     sizes = np.bincount(client, minlength=clients)
-    scarce = range(clients - (partition.scarce or clients), clients) if partition.keep < 1 else range(0)
+    scarce = range(clients - (partition.scarce or clients), clients) if partition.keep_fraction < 1 else range(0)
     if not scarce and type(partition).__name__ != "Domains":
         assert sizes.sum() == partition.used(dealt)
     if not scarce and hasattr(partition, "min_samples"):
@@ -257,7 +257,7 @@ def test_balance_keeps_sizes_comparable():
 
 def test_scarce_clients_keep_their_share_and_their_classes():
     whole = load("partition", "dirichlet")(clients=8, beta=0.5)
-    scarce = load("partition", "dirichlet")(clients=8, beta=0.5, keep=0.1, scarce=3)
+    scarce = load("partition", "dirichlet")(clients=8, beta=0.5, keep_fraction=0.1, scarce=3)
     before, after = (counts_of(p.split(balanced(), 0), 8, 10) for p in (whole, scarce))
     assert (after[:5] == before[:5]).all()
     assert (abs(after[5:].sum(axis=1) - 0.1 * before[5:].sum(axis=1)) <= 0.5).all()
@@ -281,7 +281,7 @@ def test_domains_balanced_are_alike_in_all_but_the_domain():
     [
         ("dirichlet", {"clients": 4000}, "4000 clients"),
         ("dirichlet", {"clients": 100, "min_samples": 40}, "need 4000 images, there are 3000; at most 30 each, or 75"),
-        ("dirichlet", {"clients": 4, "keep": 0.1, "scarce": 5}, "only 4 clients, not 5"),
+        ("dirichlet", {"clients": 4, "keep_fraction": 0.1, "scarce": 5}, "only 4 clients, not 5"),
         ("quantity", {"clients": 100, "min_samples": 40}, "need 4000"),
         ("pathological", {"classes": 11}, "only 10"),
         ("pathological", {"clients": 2, "classes": 2}, "4 of 10"),

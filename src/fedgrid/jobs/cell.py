@@ -45,7 +45,7 @@ def train(cell: Cell, out: Path, settings: Compute, saving: Saving, tell: Tell |
             made.check()
         sources = Sources(cell.spec, cell.row.component.reference, cell.partition.file, cell.partition.data.files)
         try:
-            computed = compute(sources, settings, saving, tell, cell.keep)
+            computed = compute(sources, settings, saving, tell, cell.artifacts)
         except SystemExit as error:  # with exit code 0 it would look like success
             raise UserError(f"{cell.row.title} ended its process inside a round (sys.exit)") from error
         if signal.getsignal(signal.SIGTERM) is _terminate:

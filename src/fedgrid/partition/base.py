@@ -81,7 +81,7 @@ class SampledPartition(Partition):
     "Share of a client's training images that are held out for validation (0.2 in FedSaC's code)."
     fraction: float = hp(1.0, above=0, high=1)
     "Share of the images that is used at all, drawn at random: for quick studies."
-    keep: float = hp(1.0, above=0, high=1)
+    keep_fraction: float = hp(1.0, above=0, high=1, was="keep")
     "Share of its images that a scarce client keeps, of each class alike (FedCoSR, Sec. V-A3: 0.1; 0.05 to 0.25)."
     scarce: int | None = hp(None, low=1)
     "How many clients, the last ones, are scarce (FedCoSR: 5 of 20); all where no number is given."
@@ -112,9 +112,9 @@ class SampledPartition(Partition):
 
     def sentence(self) -> str:
         parts = [self.words()]
-        if self.keep < 1:
+        if self.keep_fraction < 1:
             who = f"the last {self.scarce} clients keep" if self.scarce else "all clients keep"
-            parts.append(f"{who} {self.keep:.0%}")
+            parts.append(f"{who} {self.keep_fraction:.0%}")
         if self.fraction < 1:
             parts.append(f"{self.fraction:g} of the images")
         if self.validation:
@@ -149,8 +149,8 @@ class SampledPartition(Partition):
         owner = self.owners(taken(pool, used), random)
         rows = []
         for client, index in enumerate(_of_each(owner, used, clients)):
-            if self.keep < 1 and client >= clients - (self.scarce or clients):
-                index = kept(index, pool.labels[index], self.keep, random)
+            if self.keep_fraction < 1 and client >= clients - (self.scarce or clients):
+                index = kept(index, pool.labels[index], self.keep_fraction, random)
             rows.append(self._client(client, index, random))
         if self.test != "own":
             shared = np.arange(pool.train, len(pool.labels))
