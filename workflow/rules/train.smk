@@ -21,8 +21,8 @@ for number, (kinds, keys) in enumerate(RUN.kept.items()):
             f"{STORE}/logs/cells/{{method}}/{{data}}/{{heterogeneity}}/s{{seed}}-{{key}}.log",
         threads: COMPUTE.threads
         resources:
-            mem_mb=lambda w, attempt: RUN.request([cell_of(w)], attempt).memory,
-            runtime=lambda w, attempt: RUN.request([cell_of(w)], attempt).minutes,
+            mem_mb=lambda w, attempt: RUN.request([cell_of(w)], attempt).mem_mb,
+            runtime=lambda w, attempt: RUN.request([cell_of(w)], attempt).runtime,
             gpu=GPU,
         shell:
             'WARM=1 job {log:q} fedgrid.jobs.cell "$PLAN" {wildcards.key}'

@@ -78,7 +78,7 @@ class Results:
         if cell["status"] in ABSENT:
             return None
         score = self.study["score"]
-        return cell["score"] if score == "main" else score
+        return cell["score"] if score == "paper" else score
 
 
 def choose(name: str, known: list[str], kind: str) -> str:

@@ -28,6 +28,7 @@ from fedgrid.grid.planned import Cell
 from fedgrid.jobs.gpus import acquire_gpu
 from fedgrid.jobs.reporting import ASKED_TO_END, MAXRSS_UNIT, TERMINATED, Report, Status, ending
 from fedgrid.loading import locate
+from fedgrid.partition.common.statistics import domains_of_clients
 from fedgrid.settings import Compute
 
 OF_MEMORY = ("out of memory", "allocate memory")
@@ -43,6 +44,7 @@ def train(cell: Cell, out: Path, settings: Compute, saving: Saving, tell: Tell |
         counted = _checked_code(cell)
         for made in (cell.partition.data, cell.partition):
             made.check()
+        domains = _domains(cell.partition.file)
         sources = Sources(cell.spec, cell.row.component.reference, cell.partition.file, cell.partition.data.files)
         try:
             computed = compute(sources, settings, saving, tell, cell.artifacts)
@@ -53,7 +55,8 @@ def train(cell: Cell, out: Path, settings: Compute, saving: Saving, tell: Tell |
         _checked_code(cell)
         for kind, table in computed.artifacts().items():
             write_table(cell.kept_beside(out)[kind], table, {"kind": kind})
-        write_table(out, computed.outcome.progress.record.table(), _metadata(cell, settings, counted, computed))
+        metadata = _metadata(cell, settings, counted, computed) | {"domains": domains}
+        write_table(out, computed.outcome.progress.record.table(), metadata)
         with suppress(OSError):  # it is of no use any more, and does no harm
             saving.file.unlink(missing_ok=True)
         return computed.outcome
@@ -66,6 +69,12 @@ def _checked_code(cell: Cell) -> dict[str, str]:
     if digest(counted) != cell.code:
         raise UserError("the code was edited since this cell was planned: run the same command again")
     return counted
+
+
+def _domains(partition: Path) -> list[str | None]:
+    """For each client the one domain of its images, or None."""
+    table, about = read_table(partition, ["client", "domain"])
+    return domains_of_clients(table, about["clients"])
 
 
 def _metadata(cell: Cell, settings: Compute, counted: dict[str, str], computed: Computed) -> dict[str, Any]:
