@@ -215,7 +215,9 @@ def test_artifacts_stand_beside_the_results(said, folder):
 
 def test_code_that_was_edited_since_planning_is_refused(capsys):
     study = study_of(methods=["local"], seeds=[0])
-    planned = replace(study, cells=[replace(study.cells[0], code="0" * 16)])
+    (experiment,) = study.experiments
+    other = [replace(experiment.cells[0], code="0" * 16)]
+    planned = replace(study, experiments=[replace(experiment, cells=other)])
     (one,) = prepared(planned).cells
     assert cell.main([str(plan_of(planned)), one.key]) == 2
     assert "edited since this cell was planned" in capsys.readouterr().err
@@ -224,7 +226,8 @@ def test_code_that_was_edited_since_planning_is_refused(capsys):
 
 
 def test_the_manifest_says_what_each_method_was_trained_with():
-    study = manifest.content(study_of(methods={"fedavg": {"training": {"lr": 0.5}}, "local": None}))["study"]
+    found = study_of(methods={"fedavg": {"training": {"lr": 0.5}}, "local": None})
+    study = manifest.content(found, found.experiments[0])["study"]
     assert study["protocol"]["lr"] == 0.05
     assert study["methods"]["fedavg"]["settings"] == {"training.lr": 0.5}
     assert study["methods"]["local"]["settings"] == {}

@@ -37,7 +37,7 @@ def test_a_run_without_any_finished_cell_has_no_report(run, capsys, complaint):
     assert f"{nothing}, so there is nothing to report" in complaint("report", "--configfile", "study.yaml")
     run.end(failed=True)
     assert f"fedgrid: no report was made: {nothing}" in capsys.readouterr().err
-    assert not run.study.partial.exists()
+    assert not Path("results/s/partial").exists()
 
 
 def test_during_and_after_a_run(run, capsys, said):

@@ -133,7 +133,7 @@ def test_prune_keeps_what_is_needed_by(study, said, folder, needed_by):
         plan_of(study_of(OTHER, name="other"))
     elif needed_by == "the tables of the study":  # of an earlier run, whose plan is not the latest any more
         finished = study_of(OTHER)
-        manifest.write(finished, manifest.file(finished))
+        manifest.write(finished, manifest.file(finished, finished.experiments[0]))
     else:
         (folder / "other.yaml").write_text(OTHER)
         options = ["--configfile", "other.yaml"]

@@ -1,5 +1,6 @@
 """Two places with one key are computed once and shown twice; one setting has one key, however it is written."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from fedgrid.analysis import collect
 from fedgrid.errors import UserError
 from fedgrid.files import read_table, write_table
 from fedgrid.grid import manifest, plan
+from fedgrid.grid.planned import slug
 from fedgrid.grid.reading import read
 from fedgrid.jobs import cell as cell_job
 
@@ -38,8 +40,9 @@ def rows_by(study, name):
     file = plan_of(study)
     for key in plan.read(file).study.by_key:
         assert cell_job.main([str(file), key]) == 0
-    manifest.write(study, manifest.file(study))
-    collect.collect(manifest.file(study), study.folder / "results.parquet")
+    listed = manifest.file(study, study.experiments[0])
+    manifest.write(study, listed)
+    collect.collect(listed, study.folder / "results.parquet")
     rows = read_table(study.folder / "results.parquet")[0].to_pandas()
     values = [column for column in rows.columns if column != name]
     return {value: some[values].to_numpy().tolist() for value, some in rows.groupby(name, observed=True)}
@@ -52,7 +55,7 @@ def test_two_published_files_with_equal_rows(published):
     assert plan.read(plan_of(study)).study == study
     found = rows_by(study, "heterogeneity")
     assert set(found) == {"file-one", "file-two"} and found["file-one"] == found["file-two"]
-    assert set(manifest.content(study)["study"]["heterogeneity"]) == set(found)
+    assert set(manifest.content(study, study.experiments[0])["study"]["heterogeneity"]) == set(found)
 
 
 def test_one_data_set_under_two_labels():
@@ -113,15 +116,34 @@ def test_results_with_braces_are_refused():
         study_of(results="a{b}")
 
 
-@pytest.mark.parametrize("label", ["../../x", "a/b", "", ".hidden", "x" * 101])
-@pytest.mark.parametrize("place", ["data", "heterogeneity"])
-def test_labels_lead_nowhere(published, label, place):
-    entries = {
+def labelled(label):
+    return {
         "data": {"data": [{"name": "digits", "label": label}]},
-        "heterogeneity": {"heterogeneity": [{"partition": "file:out/one.parquet", "label": label}]},
+        "heterogeneity": {"heterogeneity": [{"partition": "dirichlet", "clients": 4, "label": label}]},
+        "methods": {"methods": {"own": {"method": "local", "title": label}}},
     }
-    with pytest.raises(UserError, match="label"):
-        study_of(**entries[place])
+
+
+@pytest.mark.parametrize("label", ["", " ", "two\nlines", "x" * 101])
+@pytest.mark.parametrize("place", labelled(""))
+def test_a_label_is_one_short_line(label, place):
+    with pytest.raises(UserError, match=r"label|title"):
+        study_of(**labelled(label)[place])
+
+
+@pytest.mark.parametrize("label", ["../../x", "a/b", ".hidden", "K = 2", "β 0.1", "⅓"])
+@pytest.mark.parametrize("place", labelled(""))
+def test_labels_are_free_and_lead_nowhere(label, place):
+    study, plain = study_of(**labelled(label)[place]), study_of(**labelled("plain")[place])
+    assert [cell.files for cell in study.cells] == [cell.files for cell in plain.cells]
+    assert re.fullmatch(r"[\w-][\w.-]*", slug(label))
+
+
+@pytest.mark.parametrize("place", ["data", "heterogeneity"])
+def test_labels_that_a_file_name_cannot_tell_apart_are_refused(place):
+    ((key, (one,)),), ((_, (other,)),) = (labelled(label)[place].items() for label in ("K 2", "K=2"))
+    with pytest.raises(UserError, match="'K 2' and 'K=2' would be one name of a file"):
+        study_of(**{key: [one, other | {"clients": 5} if place == "heterogeneity" else other]})
 
 
 @pytest.mark.parametrize("kind", ["dirichlet", "quantity"])

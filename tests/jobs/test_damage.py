@@ -33,7 +33,8 @@ class Store:
         self.plan = plan_of(self.study).resolve()
         for cell in self.study.cells:
             assert cell_job.main([str(self.plan), cell.key]) == 0
-        self.manifest = manifest.file(self.study)
+        (experiment,) = self.study.experiments
+        self.manifest = manifest.file(self.study, experiment)
         manifest.write(self.study, self.manifest)
         self.results = self.study.folder / "results.parquet"
         self.collected()

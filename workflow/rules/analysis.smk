@@ -18,6 +18,7 @@ rule experiment:
     input:
         cells=lambda w: RUN.targets(w.experiment),
         manifest=lambda w: RUN.manifest(w.experiment),
+        partitions=lambda w: RUN.pictured(w.experiment),
     output:
         f"{RESULTS}/{{experiment}}/results.parquet",
         directory(f"{RESULTS}/{{experiment}}/tables"),

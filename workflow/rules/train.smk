@@ -37,8 +37,8 @@ rule pack:
         f"{STORE}/logs/packs/{{key}}.log",
     threads: COMPUTE.threads * COMPUTE.gpu_share
     resources:
-        mem_mb=lambda w, attempt: RUN.request(RUN.pack(w.key), attempt).memory,
-        runtime=lambda w, attempt: RUN.request(RUN.pack(w.key), attempt).minutes,
+        mem_mb=lambda w, attempt: RUN.request(RUN.pack(w.key), attempt).mem_mb,
+        runtime=lambda w, attempt: RUN.request(RUN.pack(w.key), attempt).runtime,
         gpu=GPU,
     shell:
         'job {log:q} fedgrid.jobs.pack "$PLAN" {wildcards.key} {output:q} --threads {threads}'

@@ -72,10 +72,11 @@ def _flat(entry: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 
 def _filled(entry: Mapping[str, Any], taken: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    return {
-        key: _filled(value, taken, f"{prefix}{key}.") if isinstance(value, Mapping) else taken.get(prefix + key, value)
-        for key, value in entry.items()
-    }
+    filled = {}
+    for key, value in entry.items():
+        name = f"{prefix}{key}"
+        filled[key] = _filled(value, taken, f"{name}.") if isinstance(value, Mapping) else taken.get(name, value)
+    return filled
 
 
 def named(template: str, entry: Mapping[str, Any], where: str) -> str:

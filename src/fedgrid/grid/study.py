@@ -130,7 +130,7 @@ def _expanded(methods: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
                 entry["title"] = overlay.named(entry["title"], entry, f"methods.{label}.title")
             elif said:
                 entry["title"] = label + said
-                rows.append((label + said, entry))
+            rows.append((label + said, entry))
     return rows
 
 

@@ -91,6 +91,11 @@ class Invocation:
         cells = [cell for cell in self.experiments[name].cells if not cell.lacking]
         return [file for c in cells for file in ([self.packed[c.key]] if c.key in self.packed else c.files)]
 
+    def pictured(self, name: str) -> list[Path]:
+        """Partitions of an experiment of which there are pictures: those of its first seed."""
+        cells = [cell for cell in self.experiments[name].cells if not cell.lacking]
+        return sorted({cell.partition.file for cell in cells if cell.seed == cells[0].seed})
+
     @cached_property
     def kept(self) -> dict[tuple[str, ...], list[str]]:
         """By what is kept beside their results, the keys of cells."""
