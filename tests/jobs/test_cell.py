@@ -38,3 +38,14 @@ def metadata(tmp_path):
 def test_the_domain_of_every_client_that_has_one(metadata, domains, heterogeneity, found):
     data = SYNTHETIC | {"domain_count": domains}
     assert metadata(data=data, heterogeneity=[heterogeneity])["domains"] == found
+
+
+def test_costs_hold_the_phases_that_a_method_names(metadata):
+    seconds = metadata(methods=["pfedgraph"])["costs"]["seconds"]
+    assert set(seconds.pop("phases")) == {"similarity", "optimisation", "mixture"}
+    assert seconds.pop("total") == pytest.approx(sum(seconds.values())) and set(seconds) == {
+        "train",
+        "server",
+        "evaluate",
+    }
+    assert "phases" not in metadata(methods=["local"])["costs"]["seconds"]

@@ -81,7 +81,10 @@ def _metadata(cell: Cell, settings: Compute, counted: dict[str, str], computed: 
     simulation, outcome = computed.simulation, computed.outcome
     progress = outcome.progress
     # summed over all attempts of a cell that was interrupted; starting and loading are not part of it
-    costs: dict[str, Any] = {"seconds": progress.seconds | {"total": sum(progress.seconds.values())}}
+    seconds: dict[str, Any] = progress.seconds | {"total": sum(progress.seconds.values())}
+    if progress.phases:
+        seconds["phases"] = progress.phases
+    costs: dict[str, Any] = {"seconds": seconds}
     costs["peak_memory_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS_UNIT
     costs["peak_device_memory_bytes"] = devices.peak_memory(simulation.device)
     versions = {"python": platform.python_version(), "fedgrid": fedgrid.__version__}
