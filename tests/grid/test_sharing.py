@@ -142,7 +142,7 @@ def test_labels_are_free_and_lead_nowhere(label, place):
 @pytest.mark.parametrize("place", ["data", "heterogeneity"])
 def test_labels_that_a_file_name_cannot_tell_apart_are_refused(place):
     ((key, (one,)),), ((_, (other,)),) = (labelled(label)[place].items() for label in ("K 2", "K=2"))
-    with pytest.raises(UserError, match="'K 2' and 'K=2' would be one name of a file"):
+    with pytest.raises(UserError, match="'K 2' and 'K=2' are too alike"):
         study_of(**{key: [one, other | {"clients": 5} if place == "heterogeneity" else other]})
 
 
