@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from fedgrid.analysis.compare import ROUNDING, compare
+from fedgrid.analysis.compare import AGAINST, ROUNDING, compare
 from fedgrid.analysis.points import cell_frame, client_series, scored
 from fedgrid.analysis.results import ABSENT, CELL, COLUMN, ROW, WAITING, Results
 
@@ -19,8 +19,8 @@ NOTHING_YET = ("failed", "unfinished")
 def over_clients(series: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """Summarise clients within each group of `by`.
 
-    Gives `accuracy` (every client counts the same), `accuracy_weighted` (by test samples) and `std_clients`
-    (population standard deviation).
+    Gives `accuracy` (every client counts the same), `accuracy_weighted` (by test samples), `correct` (test samples of
+    all clients that are classified right) and `std_clients` (population standard deviation).
     """
     groups = series.assign(correct=series["accuracy"] * series["samples"]).groupby(by, sort=False)
     sums = groups[["correct", "samples"]].sum()
@@ -28,6 +28,7 @@ def over_clients(series: pd.DataFrame, by: list[str]) -> pd.DataFrame:
         {
             "accuracy": groups["accuracy"].mean(),
             "accuracy_weighted": sums["correct"] / sums["samples"],
+            "correct": sums["correct"],
             "std_clients": groups["accuracy"].std(ddof=0),
         }
     ).reset_index()
@@ -62,7 +63,7 @@ def after_the_start(series: pd.DataFrame) -> pd.DataFrame:
 
 
 def cell_scores(results: Results) -> pd.DataFrame:
-    """One row a cell: names, metric, status, reason, `round` (the last that counts), `over_clients`' three numbers.
+    """One row a cell: names, metric, status, reason, `round` (the last that counts), `over_clients`' numbers.
 
     With `at: last5`, a client's accuracy is first averaged over the last five evaluated rounds. With `at: validation`,
     it is the test accuracy of the round that is best on validation images. The numbers are NaN where the cell does not
@@ -81,7 +82,7 @@ def summary(results: Results) -> pd.DataFrame:
 
     Columns: `score` (the metric used), `status` (`overall`'s, or "missing": no cell, "unscored": no such metric),
     `seeds` and `seeds_failed` (counts), the means over the good seeds of `over_clients`' numbers, sample standard
-    deviations over seeds of both accuracies (NaN for one seed), and `compare`'s rank, p_value and supported. An entry
+    deviations over seeds of both accuracies (NaN for one seed), and `compare`'s columns. An entry
     of which any seed failed or is not finished is not ranked: the mean of the other seeds would flatter it.
     """
     scores = cell_scores(results)
@@ -126,9 +127,9 @@ def compared(scores: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     """`compare` within each data × heterogeneity, over the entries of `table` whose status is ok."""
     ranked = scores.merge(table[table["status"] == "ok"].reset_index()[ROW], on=ROW)
     parts = {
-        column: compare(part.pivot(index="label", columns="seed", values="accuracy"))
+        column: compare(*(part.pivot(index="label", columns="seed", values=name) for name in ("accuracy", "correct")))
         for column, part in ranked.groupby(COLUMN, sort=False)
     }
     if not parts:
-        return pd.DataFrame(index=table.index, columns=["rank", "p_value", "supported"])
+        return pd.DataFrame(index=table.index, columns=["rank", *AGAINST, "supported"])
     return pd.concat(parts, names=COLUMN).reorder_levels(ROW)

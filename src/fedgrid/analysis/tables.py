@@ -9,9 +9,10 @@ import pandas as pd
 
 from fedgrid.analysis import captions
 from fedgrid.analysis.costs import costs, costs_grid
-from fedgrid.analysis.layout import DASH, Entry, Grid, html, latex, letter, markdown
+from fedgrid.analysis.layout import Entry, Grid, html, latex, letter, markdown
 from fedgrid.analysis.results import ROW, WAITING, Results, load
 from fedgrid.analysis.scores import NOTHING_YET, SCORED, cell_scores, summary
+from fedgrid.analysis.words import percent
 from fedgrid.command import run
 from fedgrid.files import write_text
 
@@ -81,11 +82,6 @@ def accuracy_entries(entry: dict[str, Any], note: str | None, texts: list[str]) 
     accuracy = f"{percent(entry['accuracy'])} ± {percent(entry['accuracy_std_seeds'])}"
     mark = captions.RANK_MARKS.get(entry["rank"], "")
     return [Entry(accuracy, mark, notes, bold=entry["supported"]), Entry(percent(entry["std_clients"]))]
-
-
-def percent(fraction: float) -> str:
-    """A fraction in percent with two decimals, or a dash for NaN."""
-    return DASH if pd.isna(fraction) else f"{100 * fraction:.2f}"
 
 
 def footnotes(results: Results, scores: pd.DataFrame, table: pd.DataFrame) -> dict[tuple[str, ...], str]:

@@ -1,0 +1,101 @@
+"""The accuracy table scored at every point of a round, for a reader who wants all methods scored alike."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from fedgrid.analysis import captions
+from fedgrid.analysis.layout import html
+from fedgrid.analysis.results import COLUMN, PAPERS, ROW, Results
+from fedgrid.analysis.scores import cell_scores, summary
+from fedgrid.analysis.tables import accuracy_grid
+from fedgrid.analysis.words import percent
+
+NAMES = {
+    PAPERS: "as each paper does",
+    "received": "as received",
+    "trained": "after training",
+    "global": "by the global model",
+    "adapted": "after adaptation",
+    "validated": "by validation",
+}
+"""Score → how the switch names it, in its order."""
+MOVED = 0.02
+"""A change of accuracy, as a fraction, that is worth a sentence."""
+
+
+@dataclass(frozen=True)
+class View:
+    """One scoring of the table: its name on the switch, the table as HTML, and what must be said about it.
+
+    `moves` say what it changes in comparison with the study's own one, by column.
+    """
+
+    name: str
+    table: str
+    remarks: list[str]
+    moves: str = ""
+
+
+def views(results: Results) -> list[View]:
+    """The study's own scoring, then all others that its cells have numbers for, each once."""
+    own = summary(results)
+    found = [view(own_name(results), results, own)]
+    for name, score in others(results):
+        rescored = results.rescored(score)
+        table = summary(rescored)
+        found.append(replace(view(name, rescored, table), moves=moved(results, own, table)))
+    return found
+
+
+def view(name: str, results: Results, table: pd.DataFrame) -> View:
+    """The table of one scoring."""
+    scores = cell_scores(results)
+    grid = replace(accuracy_grid(results, scores, table), caption=captions.short_accuracy(results, table))
+    return View(name, html(grid), captions.remarks(results, scores, table))
+
+
+def own_name(results: Results) -> str:
+    """How the switch names the study's own scoring."""
+    asked = {method.get("score") or results.study["score"] for method in results.study["methods"].values()}
+    return NAMES[asked.pop()] if len(asked) == 1 else "as the study asks"
+
+
+def others(results: Results) -> Iterator[tuple[str, str]]:
+    """Name and score of the other scorings, without those that would score every cell as the study does."""
+    metrics = set(results.rows["metric"].unique())
+    found = [score for score in NAMES if score == PAPERS or f"accuracy_{score}" in metrics]
+    own = [results.point(cell) for cell in results.finished]
+    for score in found:
+        rescored = results.rescored(score)
+        if [rescored.point(cell) for cell in rescored.finished] != own:
+            yield NAMES[score], score
+
+
+def moved(results: Results, before: pd.DataFrame, after: pd.DataFrame) -> str:
+    """What another scoring changes most in each column: an accuracy, and a place in the order."""
+    both = before.merge(after, on=ROW, suffixes=("", "_after"))
+    parts = {column: part for column, part in both.groupby(COLUMN, sort=False)}
+    said = {column: moves(results, parts[column]) for column in results.columns}
+    return "; ".join(f"{results.column(*column)}: {', '.join(found)}" for column, found in said.items() if found)
+
+
+def moves(results: Results, entries: pd.DataFrame) -> list[str]:
+    """Of the entries of one column that both scorings rank: the largest change of accuracy, the farthest rise and fall."""
+    ranked = entries[entries["rank"].notna() & entries["rank_after"].notna()].set_index("label")
+    if ranked.empty:
+        return []
+    gains = (ranked["accuracy_after"] - ranked["accuracy"]).abs()
+    falls = (ranked["rank_after"] - ranked["rank"]).astype(int)
+    chosen = [
+        gains.idxmax() if gains.max() > MOVED else None,
+        *(end() if falls[end()] else None for end in (falls.idxmin, falls.idxmax)),
+    ]
+    return [move(results.names[label], ranked.loc[label]) for label in dict.fromkeys(chosen) if label is not None]
+
+
+def move(name: str, entry: pd.Series) -> str:
+    """How one entry changes."""
+    places = f" (place {entry['rank']} → {entry['rank_after']})" if entry["rank"] != entry["rank_after"] else ""
+    return f"{name} {percent(entry['accuracy'])} → {percent(entry['accuracy_after'])}{places}"
