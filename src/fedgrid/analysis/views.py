@@ -82,17 +82,16 @@ def moved(results: Results, before: pd.DataFrame, after: pd.DataFrame) -> str:
 
 
 def moves(results: Results, entries: pd.DataFrame) -> list[str]:
-    """Of the entries of one column that both scorings rank: the largest change of accuracy, the farthest rise and fall."""
+    """Of the entries of one column that both scorings rank: the largest change, the farthest rise, the farthest fall."""
     ranked = entries[entries["rank"].notna() & entries["rank_after"].notna()].set_index("label")
     if ranked.empty:
         return []
-    gains = (ranked["accuracy_after"] - ranked["accuracy"]).abs()
+    changes = (ranked["accuracy_after"] - ranked["accuracy"]).abs()
     falls = (ranked["rank_after"] - ranked["rank"]).astype(int)
-    chosen = [
-        gains.idxmax() if gains.max() > MOVED else None,
-        *(end() if falls[end()] else None for end in (falls.idxmin, falls.idxmax)),
-    ]
-    return [move(results.names[label], ranked.loc[label]) for label in dict.fromkeys(chosen) if label is not None]
+    chosen = {changes.idxmax(): changes.max() > MOVED}
+    for farthest in (falls.idxmin(), falls.idxmax()):
+        chosen[farthest] = chosen.get(farthest, False) or falls[farthest] != 0
+    return [move(results.names[label], ranked.loc[label]) for label, counts in chosen.items() if counts]
 
 
 def move(name: str, entry: pd.Series) -> str:
