@@ -29,13 +29,13 @@ def finding(results: Results, entries: pd.DataFrame) -> str:
         said = f"{names[0]} has {scores[0]} %; no other method has a score of every seed."
     elif leaders > 1:
         said = f"{listing(names[:leaders])} share the first place with {scores[0]} %."
-    elif ranked["supported"].any():
-        said = f"{names[0]} leads with {scores[0]} %: {margin(ranked.iloc[1])} more than {names[1]} with {scores[1]} %."
     else:
-        said = (
-            f"No lead is supported: {names[0]} has {scores[0]} %, {margin(ranked.iloc[1])} more than {names[1]} with "
-            f"{scores[1]} %; {verdict(ranked.iloc[1])}."
-        )
+        second = ranked.iloc[1]
+        margin_of = f"{margin(second)} above {names[1]} with {scores[1]} %"
+        if ranked["supported"].any():
+            said = f"{names[0]} leads with {scores[0]} %, {margin_of}."
+        else:
+            said = f"No lead is supported: {names[0]} is first with {scores[0]} %, {margin_of}; {verdict(second)}."
     told = max(leaders, 2)
     return " ".join([said, *baselines(results, ranked[told:]), *uncompared(results, entries)])
 

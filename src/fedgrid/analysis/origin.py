@@ -6,7 +6,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from fedgrid.analysis.results import Results
-from fedgrid.analysis.words import listing
+from fedgrid.analysis.words import counted, listing
 
 ENVIRONMENT = {
     "fedgrid": ("versions", "fedgrid"),
@@ -25,11 +25,11 @@ def differing(results: Results) -> list[str]:
         for name, (part, key) in ENVIRONMENT.items()
     }
     said = [
-        f"{name} ({', '.join(f'{value}: {cells}' for value, cells in sorted(counts.items()))})"
+        f"{name} ({', '.join(value + ': ' + counted(cells, 'cell') for value, cells in sorted(counts.items()))})"
         for name, counts in found.items()
         if len(counts) > 1
     ]
-    return [f"The cells differ in {listing(said)} cells, which may change last digits."] if said else []
+    return [f"The cells differ in {listing(said)}, which may change last digits."] if said else []
 
 
 def environments(results: Results) -> list[tuple[list[str], dict[str, Any]]]:

@@ -78,23 +78,31 @@ def moved(results: Results, before: pd.DataFrame, after: pd.DataFrame) -> str:
     both = before.merge(after, on=ROW, suffixes=("", "_after"))
     parts = {column: part for column, part in both.groupby(COLUMN, sort=False)}
     said = {column: moves(results, parts[column]) for column in results.columns}
-    return "; ".join(f"{results.column(*column)}: {', '.join(found)}" for column, found in said.items() if found)
+    return ". ".join(f"{results.column(*column)}: {'; '.join(found)}" for column, found in said.items() if found)
 
 
 def moves(results: Results, entries: pd.DataFrame) -> list[str]:
-    """Of the entries of one column that both scorings rank: the largest change, the farthest rise, the farthest fall."""
-    ranked = entries[entries["rank"].notna() & entries["rank_after"].notna()].set_index("label")
-    if ranked.empty:
+    """Of the entries of one column: the largest change, and the farthest rise and fall in the order.
+
+    Only where the other scoring ranks all that the study's own one ranks is there an order to compare.
+    """
+    ranked = entries[entries["rank"].notna()].set_index("label")
+    both = ranked[ranked["rank_after"].notna()]
+    if both.empty:
         return []
-    changes = (ranked["accuracy_after"] - ranked["accuracy"]).abs()
-    falls = (ranked["rank_after"] - ranked["rank"]).astype(int)
+    changes = (both["accuracy_after"] - both["accuracy"]).abs()
+    falls = (both["rank_after"] - both["rank"]).astype(int) * (len(both) == len(ranked))
     chosen = {changes.idxmax(): changes.max() > MOVED}
     for farthest in (falls.idxmin(), falls.idxmax()):
         chosen[farthest] = chosen.get(farthest, False) or falls[farthest] != 0
-    return [move(results.names[label], ranked.loc[label]) for label, counts in chosen.items() if counts]
+    return [
+        f"{results.names[label]} {move(both.loc[label], falls[label])}" for label, counts in chosen.items() if counts
+    ]
 
 
-def move(name: str, entry: pd.Series) -> str:
+def move(entry: pd.Series, fall: int) -> str:
     """How one entry changes."""
-    places = f" (place {entry['rank']} → {entry['rank_after']})" if entry["rank"] != entry["rank_after"] else ""
-    return f"{name} {percent(entry['accuracy'])} → {percent(entry['accuracy_after'])}{places}"
+    changes = [f"{percent(entry['accuracy'])} → {percent(entry['accuracy_after'])}"]
+    changes = changes if entry["accuracy"] != entry["accuracy_after"] else []
+    places = [f"place {entry['rank']} → {entry['rank_after']}"] if fall else []
+    return ", ".join([*changes, *places])
