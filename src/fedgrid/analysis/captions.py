@@ -10,6 +10,7 @@ from fedgrid.analysis.compare import LEVEL
 from fedgrid.analysis.points import POINTS
 from fedgrid.analysis.results import CELL, Results
 from fedgrid.analysis.scores import AVERAGED_ROUNDS, NOTHING_YET, SCORED, VALIDATION, cell_scores
+from fedgrid.analysis.words import listing
 
 RANK_MARKS = {1: "*", 2: "†", 3: "‡"}
 """Rank → its mark, as the papers print it."""
@@ -18,14 +19,9 @@ DOING = {
     "running": ("is running", "are running"),
     "queued": ("waits", "wait"),
     "missing": ("has not been started", "have not been started"),
+    "unavailable": ("is not available", "are not available"),
 }
 """Status of a cell without results → what one such cell, or several, are at."""
-
-
-def listing(items: Iterable[str]) -> str:
-    """ "a, b and c"."""
-    *most, last = items
-    return f"{', '.join(most)} and {last}" if most else last
 
 
 def lead(results: Results) -> str:
@@ -102,8 +98,10 @@ def tested_lead(results: Results, table: pd.DataFrame) -> str:
     )
 
 
-def accuracy_table(results: Results, scores: pd.DataFrame, table: pd.DataFrame) -> str:
-    """The caption of the accuracy table."""
+def accuracy_table(
+    results: Results, scores: pd.DataFrame, table: pd.DataFrame, std: bool = True, ranks: bool = True
+) -> str:
+    """The caption of the accuracy table, with the std over clients and with marks of ranks or without them."""
     several = len(results.study["seeds"]) > 1
     marks = ", ".join(RANK_MARKS.values())
     unfinished = len(results.finished) < len(results.cells)
@@ -111,10 +109,10 @@ def accuracy_table(results: Results, scores: pd.DataFrame, table: pd.DataFrame) 
         f"{lead(results)}: test accuracy on {listing(results.study['tested'])}, over {seeds(results)}.",
         scored_at(results, results.finished),
         counted_rounds(results, scores),
-        "Acc.: mean over clients, each counting the same (accuracy.csv also has the mean weighted by test samples)"
-        + (", then mean ± sample standard deviation over seeds." if several else "; one seed gives no ±."),
-        "Std. over clients: population standard deviation over clients" + (", mean over seeds." if several else "."),
-        f"{marks}: first, second and third highest accuracy in a column.",
+        "Acc.: mean over clients in percent, each counting the same (the CSV file also has the mean weighted by test "
+        "samples)" + (", then mean ± sample standard deviation over seeds." if several else "; one seed gives no ±."),
+        *(["Std. over clients: population standard deviation" + (", mean over seeds." if several else ".")] * std),
+        *([f"{marks}: first, second and third highest accuracy in a column."] * ranks),
         tested_lead(results, table),
         *(["Marks and bold compare only entries of which every seed is finished."] if unfinished else []),
         f"A dash stands for what {'is not finished' if unfinished else 'was not run'} or does not exist.",

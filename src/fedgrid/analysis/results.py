@@ -1,6 +1,6 @@
 """The collected results of one study, as the other modules of this package read them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,10 @@ CELL = [*ROW, "seed"]
 """What names one cell: one entry and one seed."""
 WAITING = ("running", "queued", "missing")
 """Statuses of cells that may still get results by themselves, or by the next run."""
-ABSENT = ("failed", *WAITING)
-"""Statuses of cells without results; only the report of an unfinished study has such cells."""
+UNAVAILABLE = "unavailable"
+"""Status of a cell that cannot be computed here: what it needs is not at hand."""
+ABSENT = ("failed", UNAVAILABLE, *WAITING)
+"""Statuses of cells without results."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +29,13 @@ class Results:
 
     `study` is the study's part of the manifest, `cells` holds one dictionary a cell (key, label, status, costs, …) and
     `rows` one row per (cell, round, client, metric) with its value. A cell whose status is in `ABSENT` has only names,
-    status and reason.
+    status and reason. `published` are the numbers that a paper prints, as texts.
     """
 
     study: dict[str, Any]
     cells: list[dict[str, Any]]
     rows: pd.DataFrame
+    published: list[dict[str, str]] = field(default_factory=list)
 
     @property
     def names(self) -> dict[str, str]:
@@ -71,13 +74,13 @@ class Results:
         return title if isinstance(title, str) else data
 
     def point(self, cell: dict[str, Any]) -> str | None:
-        """The point of a round at which `cell` is scored: the study's choice, or that of the method's own paper.
+        """The point of a round at which `cell` is scored: the row's or the study's choice, or its paper's.
 
         None for a cell without results.
         """
         if cell["status"] in ABSENT:
             return None
-        score = self.study["score"]
+        score = self.study["methods"][cell["label"]].get("score") or self.study["score"]
         return cell["score"] if score == "main" else score
 
 
@@ -93,4 +96,4 @@ def load(path: Path) -> Results:
     table, head = read_table(path)
     if not {"study", "cells"} <= head.keys():
         raise UserError(f"{path} holds no collected study.")
-    return Results(head["study"], head["cells"], table.to_pandas())
+    return Results(head["study"], head["cells"], table.to_pandas(), head.get("published", []))
