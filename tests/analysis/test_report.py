@@ -87,7 +87,7 @@ def test_partitions_stand_behind_the_figures_of_results(toy, inputs):
 
 def test_the_protocol_is_said_once(toy, inputs):
     page = page_of(toy, inputs)
-    for text in ("never of the best one", "Holm-corrected", "population standard deviation over clients"):
+    for text in ("never of the best one", "Holm-corrected", "Std. over clients: population"):
         assert page.count(text) == 1, text
 
 

@@ -7,6 +7,7 @@ from fedgrid.analysis.scores import summary
 from fedgrid.analysis.views import views
 
 TRAINED = "accuracy_trained"
+OPTIONS = {"std": True, "ranks": True}
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def study(make_study):
 
 
 def test_every_scoring_that_has_numbers_is_one_click_away(study):
-    found = {view.name: view for view in views(study.load())}
+    found = {view.name: view for view in views(study.load(), OPTIONS)}
     assert list(found) == ["as each paper does", "as received", "after training", "by the global model"]
     assert "<td>50.00 ± 0.00<sup>‡</sup></td>" in found["as each paper does"].table
     assert "<td>90.00 ± 0.00<sup>*</sup></td>" in found["after training"].table
@@ -35,7 +36,7 @@ def test_every_scoring_that_has_numbers_is_one_click_away(study):
 
 
 def test_what_a_scoring_changes_is_said(study):
-    moves = {view.name: view.moves for view in views(study.load())}
+    moves = {view.name: view.moves for view in views(study.load(), OPTIONS)}
     words = "Dirichlet β=0.1, 2 clients"
     assert moves["as each paper does"] == ""
     expected = f"{words}: fedavg 50.00 → 90.00, place 3 → 1; local place 2 → 3"
@@ -45,14 +46,14 @@ def test_what_a_scoring_changes_is_said(study):
 
 def test_a_study_that_asks_for_one_scoring_also_offers_the_papers_own(study):
     study.study["score"] = "trained"
-    names = [view.name for view in views(study.load())]
+    names = [view.name for view in views(study.load(), OPTIONS)]
     assert names == ["after training", "as each paper does", "as received", "by the global model"]
 
 
 def test_a_row_with_a_scoring_of_its_own_follows_the_switch(study):
     study.study["methods"]["fedavg"]["score"] = "trained"
     results = study.load()
-    first, *others = views(results)
+    first, *others = views(results, OPTIONS)
     assert first.name == "as the study asks" and others[0].name == "as each paper does"
     scores = {score: summary(results.rescored(score)).set_index("label")["score"] for score in ("received", PAPERS)}
     assert scores["received"].unique().tolist() == ["accuracy_received"]
@@ -63,4 +64,4 @@ def test_one_scoring_needs_no_switch(make_study):
     study = make_study(seeds=[0])
     study.method("m")
     study.cell("m", "dir", 0, {1: [0.5, 0.7]})
-    assert [view.name for view in views(study.load())] == ["as each paper does"]
+    assert [view.name for view in views(study.load(), OPTIONS)] == ["as each paper does"]

@@ -28,6 +28,7 @@ DOING = {
     "running": ("is running", "are running"),
     "queued": ("waits", "wait"),
     "missing": ("has not been started", "have not been started"),
+    "unavailable": ("is not available", "are not available"),
 }
 """Status of a cell without results → what one such cell, or several, are at."""
 
@@ -136,41 +137,46 @@ def tested_lead(results: Results, table: pd.DataFrame) -> str:
     return f"Bold: the best method, where its lead over the second best is supported{nowhere}: {rule()}."
 
 
-def accuracy_table(results: Results, scores: pd.DataFrame, table: pd.DataFrame) -> str:
+def accuracy_table(
+    results: Results, scores: pd.DataFrame, table: pd.DataFrame, std: bool = True, ranks: bool = True
+) -> str:
     """The caption of the accuracy table where it stands alone, with the whole protocol."""
     sentences = [
         f"{lead(results)}: test accuracy on {listing(results.study['tested'])}, over {seeds(results)}.",
-        *protocol(results, scores, table),
+        *protocol(results, scores, table, std, ranks),
         *unmarked(results, table),
         *remarks(results, scores, table),
     ]
     return " ".join(sentences)
 
 
-def protocol(results: Results, scores: pd.DataFrame, table: pd.DataFrame) -> list[str]:
-    """How the numbers of the accuracy table are made, in sentences."""
+def protocol(
+    results: Results, scores: pd.DataFrame, table: pd.DataFrame, std: bool = True, ranks: bool = True
+) -> list[str]:
+    """How the numbers of the accuracy table are made, with the std over clients and marks of ranks or without them."""
     several = len(results.study["seeds"]) > 1
     marks = ", ".join(RANK_MARKS.values())
     unfinished = len(results.finished) < len(results.cells)
     return [
         scored_at(results, results.finished),
         counted_rounds(results, scores),
-        "Acc.: mean over clients, each counting the same (accuracy.csv also has the mean weighted by test samples)"
-        + f"{', then ' if several else '; '}{over_seeds(results)}.",
-        "Std. over clients: population standard deviation over clients" + (", mean over seeds." if several else "."),
-        f"{marks}: first, second and third highest accuracy in a column.",
+        "Acc.: mean over clients in percent, each counting the same (the CSV file also has the mean weighted by test "
+        f"samples){', then ' if several else '; '}{over_seeds(results)}.",
+        *(["Std. over clients: population standard deviation" + (", mean over seeds." if several else ".")] * std),
+        *([f"{marks}: first, second and third highest accuracy in a column."] * ranks),
         tested_lead(results, table),
         *(["Marks and bold compare only entries of which every seed is finished."] if unfinished else []),
         f"A dash stands for what {'is not finished' if unfinished else 'was not run'} or does not exist.",
     ]
 
 
-def short_accuracy(results: Results, table: pd.DataFrame) -> str:
-    """The caption of the accuracy table on the page, which says the protocol elsewhere."""
+def short_accuracy(results: Results, ranks: bool, bold: bool) -> str:
+    """The caption of the accuracy table on the page, which says the protocol elsewhere; `bold`: whether anything is."""
     number = len(results.study["seeds"])
     spread = f"± over {number} seeds: {varied(results)}" if number > 1 else "One seed, so no ±"
-    bold = "bold: a lead that seeds support" if table["supported"].any() else "no lead is supported, so nothing is bold"
-    return f"{spread}. {', '.join(RANK_MARKS.values())}: first to third in a column; {bold}."
+    marks = f"{', '.join(RANK_MARKS.values())}: first to third in a column; " if ranks else ""
+    meaning = "a lead that the seeds support" if bold else "nothing, for no lead is supported"
+    return f"{spread}. {marks}bold: {meaning}."
 
 
 def remarks(results: Results, scores: pd.DataFrame, table: pd.DataFrame) -> list[str]:

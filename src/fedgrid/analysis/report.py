@@ -13,6 +13,8 @@ from fedgrid.analysis.findings import findings
 from fedgrid.analysis.layout import templates
 from fedgrid.analysis.results import WAITING, load
 from fedgrid.analysis.scores import cell_scores, summary
+from fedgrid.analysis.tables import PLAIN
+from fedgrid.analysis.tables import names as table_names
 from fedgrid.analysis.views import views
 from fedgrid.command import run
 from fedgrid.errors import UserError
@@ -20,8 +22,8 @@ from fedgrid.files import write_text
 
 OF_PARTITIONS = ("partition-", "shares-")
 """What the names of pictures of partitions begin with, which stand behind those of results."""
-APART = ("accuracy", "costs")
-"""Tables that have a place of their own on the page; others follow the figures."""
+ACCURACY = "accuracy"
+"""The table that stands first, and at every point of a round."""
 MOST_FINDINGS = 4
 """Sentences that stand before the table; those on further columns are one click away."""
 
@@ -45,7 +47,8 @@ def report(results: Path, out_html: Path, tables: Path, figures: Sequence[Path],
     """
     study = load(results)
     table = summary(study)
-    shown = [entry["table"] for entry in study.study["show"] if "table" in entry]
+    shown = [entry for entry in study.study.get("show", PLAIN) if "table" in entry]
+    options = dict(zip(table_names(shown), shown, strict=True))
     page = (
         templates()
         .get_template("report.html.j2")
@@ -57,10 +60,11 @@ def report(results: Path, out_html: Path, tables: Path, figures: Sequence[Path],
             title=study.title,
             findings=findings(study, table),
             most=MOST_FINDINGS,
-            views=[replace(view, table=Markup(view.table)) for view in views(study)],
+            views=[replace(view, table=Markup(view.table)) for view in views(study, options[ACCURACY])]
+            if ACCURACY in options
+            else [],
             protocol=captions.protocol(study, cell_scores(study), table),
-            tables=[Markup(read(tables / f"{name}.html")) for name in shown if name not in APART],
-            costs=Markup(read(tables / "costs.html")),
+            tables={name: Markup(read(tables / f"{name}.html")) for name in options if name != ACCURACY},
             pictures=[picture(path) for path in figures if not path.name.startswith(OF_PARTITIONS)],
             partitions=[picture(path) for path in figures if path.name.startswith(OF_PARTITIONS)],
             failures=[cell for cell in study.cells if cell["status"] not in ("ok", *WAITING)],

@@ -1,6 +1,6 @@
 """The collected results of one study, as the other modules of this package read them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +24,15 @@ OWN_FILE = " (own file)"
 UNSAID: dict[str, Any] = {
     **dict.fromkeys(["partition_seed", "train_seed", "commit"]),
     **dict.fromkeys(["source", "lacks", "yaml"], ""),
-    **{"scale": "full", "described": {}, "assumed": {}, "elsewhere": [], "show": []},
+    **{"scale": "full", "described": {}, "assumed": {}, "elsewhere": []},
 }
 """What holds of a study that does not say otherwise."""
 UNSAID_OF_METHOD: dict[str, Any] = {"code": "", "file": None, "elsewhere": []}
 """What holds of a method that does not say otherwise."""
-ABSENT = ("failed", *WAITING)
-"""Statuses of cells without results; only the report of an unfinished study has such cells."""
+UNAVAILABLE = "unavailable"
+"""Status of a cell that cannot be computed here: what it needs is not at hand."""
+ABSENT = ("failed", UNAVAILABLE, *WAITING)
+"""Statuses of cells without results."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +41,13 @@ class Results:
 
     `study` is the study's part of the manifest, `cells` holds one dictionary a cell (key, label, status, costs, …) and
     `rows` one row per (cell, round, client, metric) with its value. A cell whose status is in `ABSENT` has only names,
-    status and reason.
+    status and reason. `published` are the numbers that a paper prints, as texts.
     """
 
     study: dict[str, Any]
     cells: list[dict[str, Any]]
     rows: pd.DataFrame
+    published: list[dict[str, str]] = field(default_factory=list)
 
     @property
     def names(self) -> dict[str, str]:
@@ -92,7 +95,7 @@ class Results:
         return title if isinstance(title, str) else data
 
     def point(self, cell: dict[str, Any]) -> str | None:
-        """The point of a round at which `cell` is scored: as row or study ask, or as the method's paper does.
+        """The point of a round at which `cell` is scored: the row's or the study's choice, or its paper's.
 
         None for a cell without results.
         """
@@ -121,4 +124,4 @@ def load(path: Path) -> Results:
         raise UserError(f"{path} holds no collected study.")
     study = UNSAID | head["study"]
     study["methods"] = {label: UNSAID_OF_METHOD | method for label, method in study["methods"].items()}
-    return Results(study, head["cells"], table.to_pandas())
+    return Results(study, head["cells"], table.to_pandas(), head.get("published", []))

@@ -1,15 +1,16 @@
 """The accuracy table scored at every point of a round, for a reader who wants all methods scored alike."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pandas as pd
 
-from fedgrid.analysis import captions
+from fedgrid.analysis import captions, domains
+from fedgrid.analysis.accuracy import accuracy, beside
 from fedgrid.analysis.layout import html
 from fedgrid.analysis.results import COLUMN, PAPERS, ROW, Results
 from fedgrid.analysis.scores import cell_scores, summary
-from fedgrid.analysis.tables import accuracy_grid
 from fedgrid.analysis.words import percent
 
 NAMES = {
@@ -38,22 +39,28 @@ class View:
     moves: str = ""
 
 
-def views(results: Results) -> list[View]:
-    """The study's own scoring, then all others that its cells have numbers for, each once."""
+def views(results: Results, options: Mapping[str, Any]) -> list[View]:
+    """The study's own scoring, then all others that its cells have numbers for, each once.
+
+    `options` are those of `accuracy.accuracy`.
+    """
     own = summary(results)
-    found = [view(own_name(results), results, own)]
+    found = [view(own_name(results), results, own, options)]
     for name, score in others(results):
         rescored = results.rescored(score)
         table = summary(rescored)
-        found.append(replace(view(name, rescored, table), moves=moved(results, own, table)))
+        found.append(replace(view(name, rescored, table, options), moves=moved(results, own, table)))
     return found
 
 
-def view(name: str, results: Results, table: pd.DataFrame) -> View:
-    """The table of one scoring."""
-    scores = cell_scores(results)
-    grid = replace(accuracy_grid(results, scores, table), caption=captions.short_accuracy(results, table))
-    return View(name, html(grid), captions.remarks(results, scores, table))
+def view(name: str, results: Results, table: pd.DataFrame, options: Mapping[str, Any]) -> View:
+    """The table of one scoring; `table` is its `summary`."""
+    _, grid = accuracy(results, options)
+    bold = any(entry.bold for _, entries in grid.rows for entry in entries)
+    columns = domains.columns(results, bool(options.get("domains")))
+    short = [captions.short_accuracy(results, bool(options.get("ranks")), bold), *beside(options, columns)]
+    printed = html(replace(grid, caption=" ".join(short)))
+    return View(name, printed, captions.remarks(results, cell_scores(results), table))
 
 
 def own_name(results: Results) -> str:
