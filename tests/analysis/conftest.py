@@ -22,6 +22,8 @@ class Study:
     def __init__(self, folder: Path, **study: Any) -> None:
         self.folder = folder
         self.cells: list[dict] = []
+        self.published: list[dict[str, str]] = []
+        self.absent: dict[str, dict[str, str]] = {}
         self.study = {
             "name": "toy",
             "title": "Toy study",
@@ -70,18 +72,7 @@ class Study:
         for metric, by_round in (also or {}).items():
             for t, values in by_round.items():
                 rows += [(t, client, metric, v) for client, v in enumerate(values) if v is not None]
-        key = f"{len(self.cells):016x}"
-        path = self.folder / "cells" / f"{key}.parquet"
-        entry = {
-            "key": key,
-            "path": str(path),
-            "partition": str(self.folder / "partition.parquet"),
-            "label": label,
-            "method": self.study["methods"][label]["method"],
-            "data": data,
-            "heterogeneity": heterogeneity,
-            "seed": seed,
-        }
+        key, path = self.plan(label, heterogeneity, seed, data)
         defaults = {
             "key": key,
             "status": "ok",
@@ -96,12 +87,40 @@ class Study:
             },
         }
         write_cell(path, rows, defaults | head)
+
+    def plan(self, label: str, heterogeneity: str, seed: int, data: str = "digits") -> tuple[str, Path]:
+        """Add a cell to the manifest; give its key and the path where its results belong."""
+        key = f"{len(self.cells):016x}"
+        path = self.folder / "cells" / f"{key}.parquet"
+        entry = {
+            "key": key,
+            "path": str(path),
+            "partition": str(self.folder / f"dirichlet-1/seed={seed}.parquet"),
+            "label": label,
+            "method": self.study["methods"][label]["method"],
+            "data": data,
+            "heterogeneity": heterogeneity,
+            "seed": seed,
+        }
         self.cells.append(entry)
+        return key, path
+
+    def without(self, label: str, heterogeneity: str, seed: int, reason: str, data: str = "digits") -> None:
+        """Add a cell that cannot be computed here."""
+        key, _ = self.plan(label, heterogeneity, seed, data)
+        self.absent[key] = {"status": "unavailable", "reason": reason}
+
+    def prints(self, row: str, value: str, metric: str = "accuracy", **coordinates: str) -> None:
+        """Add a printed number, by default on digits, split "dir"."""
+        names = ["domain", "std", "corrected", "rank", "note"]
+        place = {"data": "Digits", "heterogeneity": self.study["heterogeneity"]["dir"]}
+        given = {"row": row, "value": value, "metric": metric}
+        self.published.append(dict.fromkeys(names, "") | place | given | coordinates)
 
     def results(self) -> Path:
         """Write the manifest, collect it, and return the path of results.parquet."""
         manifest = self.folder / "manifest.json"
-        write_json(manifest, {"study": self.study, "cells": self.cells})
+        write_json(manifest, {name: getattr(self, name) for name in ("study", "published", "absent", "cells")})
         collect(manifest, self.folder / "results.parquet")
         return self.folder / "results.parquet"
 
@@ -155,7 +174,7 @@ def ablated(toy: Study) -> Study:
 
 
 def toy_study(folder: Path) -> Study:
-    """Three methods, two heterogeneities, three seeds; on "dir" Ditto leads clearly, on "hom" nobody does.
+    """Three methods, two heterogeneities, three seeds; on "dir" Ditto is far ahead, on "hom" nobody is.
 
     FedAvg has only a global score; Local has no cell on "hom"; Ditto's seed 2 diverged there.
     """
@@ -178,4 +197,14 @@ def with_variant(study: Study) -> Study:
     study.method("ditto w/o pull", method="ditto", title="Ditto", lam=0.0)
     for seed in range(3):
         study.cell("ditto w/o pull", "dir", seed, {2: [0.7, 0.72 + 0.01 * seed]})
+    return study
+
+
+def in_column(study: Study, scores: dict[str, list], **names: Any) -> Study:
+    """Add a row for each of `scores`, by label: of both clients by seed, 10 and 30 test samples each."""
+    for label, by_seed in scores.items():
+        if label not in study.study["methods"]:
+            study.method(label)
+        for seed, value in enumerate(by_seed):
+            study.cell(label, "dir", seed, {1: [value, value]}, **names)
     return study

@@ -33,7 +33,7 @@ def test_metadata_join_manifest_and_cell(toy):
     cell = load(toy.results()).cells[-1]
     assert (cell["label"], cell["seed"], cell["status"]) == ("ditto", 2, "diverged")
     assert cell["costs"]["seconds"]["total"] == 4.0
-    assert cell["partition"].endswith("partition.parquet")
+    assert cell["partition"].endswith("seed=2.parquet")
 
 
 def test_same_inputs_give_same_bytes_and_no_leftovers(toy):
@@ -68,10 +68,30 @@ def test_bad_manifest(tmp_path, text):
         collect(tmp_path / "m.json", tmp_path / "out.parquet")
 
 
-def test_a_manifest_without_cells(tmp_path):
-    write_json(tmp_path / "m.json", {"study": {}, "cells": []})
+def test_a_manifest_that_does_not_list_cells(tmp_path):
+    write_json(tmp_path / "m.json", {"study": {}})
     with pytest.raises(UserError, match="lists no cells"):
         collect(tmp_path / "m.json", tmp_path / "out.parquet")
+
+
+def test_an_experiment_may_have_no_cells(make_study):
+    results = make_study().load()
+    assert (results.cells, len(results.rows), results.columns) == ([], 0, [])
+
+
+def test_published_numbers_and_reasons_of_absence_are_kept(toy):
+    toy.without("local", "hom", 0, "CIFAR is not at hand")
+    toy.prints("Local", "55.00")
+    results = toy.load()
+    assert results.published[0]["value"] == "55.00"
+    assert (results.cells[-1]["status"], results.cells[-1]["reason"]) == ("unavailable", "CIFAR is not at hand")
+    assert len(results.finished) == len(results.cells) - 1
+
+
+def test_what_only_newer_cells_say(toy):
+    toy.cell("local", "hom", 0, {2: [0.5, 0.5]}, domains=["a", "b"])
+    cells = toy.load().cells
+    assert (cells[0]["domains"], cells[-1]["domains"], cells[-1]["sizes"]) == (None, ["a", "b"], None)
 
 
 def test_a_foreign_parquet_file_is_refused(tmp_path):

@@ -25,10 +25,12 @@ COLUMNS = {
 }
 FROM_MANIFEST = ["key", "label", "method", "data", "heterogeneity", "seed", "partition"]
 FROM_CELL = ["status", "reason", "score", "rounds", "costs", "versions", "hardware"]
+SINCE = ["domains", "sizes"]
+"""What else a cell may say of itself; those that were computed by an earlier release do not."""
 
 
 def collect(manifest: Path, out: Path) -> None:
-    """Write all cells that `manifest` (JSON) lists to `out`; `UserError` when it is unreadable or empty."""
+    """Write all cells that `manifest` (JSON) lists to `out`; `UserError` when it is unreadable."""
     write(read_manifest(manifest), out)
 
 
@@ -36,12 +38,14 @@ def write(listed: dict[str, Any], out: Path, absent: Mapping[str, Mapping[str, s
     """Write all cells of a study, `listed` as in its manifest, to `out` (Parquet), in that order.
 
     The rows are those of the cells with the columns label, data, heterogeneity and seed in front; the schema's metadata
-    carry the study and one entry a cell. The same inputs give the same bytes. Cells whose keys are in `absent` have no
-    rows, and as status and reason what stands there. Raises `UserError` when another cell is missing or is not the one
-    that is meant.
+    carry the study, what its paper prints, and one entry a cell. The same inputs give the same bytes. Cells whose keys
+    are in `absent`, the manifest's or this one, have no rows, and as status and reason what stands there. Raises
+    `UserError` when another cell is missing or is not the one that is meant.
     """
+    absent = {**listed.get("absent", {}), **absent}
     cells = [described(cell, absent) for cell in listed["cells"]]
-    head = json.dumps({"study": listed["study"], "cells": cells}, ensure_ascii=False)
+    published = listed.get("published", [])
+    head = json.dumps({"study": listed["study"], "published": published, "cells": cells}, ensure_ascii=False)
     schema = pa.schema(list(COLUMNS.items()), metadata=seal(head))
     options = {"compression": "zstd", "write_page_checksum": True}
     with replacing(out) as temporary, pq.ParquetWriter(temporary, schema, **options) as writer:
@@ -52,9 +56,9 @@ def write(listed: dict[str, Any], out: Path, absent: Mapping[str, Mapping[str, s
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """Read a study's manifest; `UserError` when there is none, or none with cells."""
+    """Read a study's manifest, whose list of cells may be empty; `UserError` when there is none."""
     manifest = read_json(path)
-    if not manifest.get("cells"):
+    if not {"study", "cells"} <= manifest.keys():
         raise UserError(f"the manifest {path} lists no cells.")
     return manifest
 
@@ -67,7 +71,7 @@ def described(cell: dict[str, Any], absent: Mapping[str, Mapping[str, str]]) -> 
     head = read_metadata(Path(cell["path"]))
     if head.get("key") != cell["key"]:
         raise Damaged(Path(cell["path"]), f"it holds the cell {head.get('key')}, but the manifest means {cell['key']}")
-    return names | {name: head[name] for name in FROM_CELL}
+    return names | {name: head[name] for name in FROM_CELL} | {name: head.get(name) for name in SINCE}
 
 
 def labelled(cell: dict[str, Any], schema: pa.Schema) -> pa.Table:

@@ -32,11 +32,31 @@ class Grid:
     header: list[list[tuple[str, int]]]
     rows: list[tuple[str, list[Entry]]]
     notes: list[str] = field(default_factory=list)
+    words: bool = False
+    "Whether the entries are words, which stand at the left, not numbers."
 
     @property
     def lettered_notes(self) -> list[tuple[str, str]]:
         """The footnotes with their letters."""
         return [(letter(i), note) for i, note in enumerate(self.notes)]
+
+
+def levels(leaves: list[tuple[str, ...]]) -> list[list[tuple[str, int]]]:
+    """A header for columns that are named from the top, such as (data set, heterogeneity, number).
+
+    Neighbours with the same names down to a level share its head, but for the last level. One that names none is left
+    out.
+    """
+    found = []
+    for depth in range(len(leaves[0])):
+        if not any(leaf[depth] for leaf in leaves):
+            continue
+        level: list[tuple[str, int]] = []
+        for i, leaf in enumerate(leaves):
+            shared = i > 0 and depth < len(leaf) - 1 and leaf[: depth + 1] == leaves[i - 1][: depth + 1]
+            level[-1:] = [(leaf[depth], level[-1][1] + 1)] if shared else [*level[-1:], (leaf[depth], 1)]
+        found.append(level)
+    return found
 
 
 def letter(i: int) -> str:
@@ -66,7 +86,10 @@ def markdown(grid: Grid) -> str:
     """The table in Markdown, which has one header line: the levels are joined."""
     spread = [[text for text, span in level for _ in range(span)] for level in grid.header]
     header = [grid.stub, *(", ".join(filter(None, parts)) for parts in zip(*spread, strict=True))]
-    lines = [[text.translate(MARKDOWN) for text in header], ["---", *["---:"] * (len(header) - 1)]]
+    lines = [
+        [text.translate(MARKDOWN) for text in header],
+        ["---", *["---" if grid.words else "---:"] * (len(header) - 1)],
+    ]
     lines += [[name.translate(MARKDOWN), *map(markdown_entry, entries)] for name, entries in grid.rows]
     body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     notes = "".join(f"\n\n<sup>{mark}</sup> {note.translate(MARKDOWN)}" for mark, note in grid.lettered_notes)
@@ -116,6 +139,9 @@ TEX = str.maketrans(
         "≤": r"$\leq$",
         "≥": r"$\geq$",
         "−": "$-$",
+        "↑": r"$\uparrow$",
+        "↓": r"$\downarrow$",
+        "Δ": r"$\Delta$",
         "–": "--",
         "…": r"\dots{}",
         "†": r"$\dagger$",
@@ -138,7 +164,7 @@ def latex(grid: Grid) -> str:
         r"\begin{table*}",
         r"\centering",
         rf"\caption{{{grid.caption.translate(TEX)}}}",
-        rf"\begin{{tabular}}{{l{'r' * columns}}}",
+        rf"\begin{{tabular}}{{l{('l' if grid.words else 'r') * columns}}}",
         r"\toprule",
         *levels,
         r"\midrule",

@@ -12,7 +12,7 @@ POINTS = {
     "global": "by the one global model",
 }
 """Point of a round → how captions say that a method is scored there."""
-RECEIVED, TRAINED = "accuracy_received", "accuracy_trained"
+RECEIVED, TRAINED, VALIDATED = "accuracy_received", "accuracy_trained", "accuracy_validated"
 PREFIX = {"test": "", "validation": "validation_"}
 """Images → what the names of metrics on them begin with."""
 
@@ -35,19 +35,22 @@ def client_series(results: Results) -> pd.DataFrame:
 
 def scored(results: Results, images: str) -> pd.DataFrame:
     """The `accuracy` on test or validation `images` that scores each cell, one row per (cell, round, client)."""
-    metrics = scoring_metrics(results)
-    found = accuracies(results, metrics["metric"].dropna().unique(), images)
-    return found.merge(metrics).drop(columns="metric")
+    metrics = cell_frame(results)[[*CELL, "metric"]]
+    found = accuracies(results, metrics["metric"].dropna().unique(), images).merge(metrics)
+    by_validation = metrics.loc[metrics["metric"] == VALIDATED, CELL]
+    if len(by_validation):
+        chosen = validated(results).merge(by_validation)
+        chosen = accuracies(results, [RECEIVED, TRAINED], images).merge(chosen)
+        found = pd.concat([found, chosen], ignore_index=True) if len(found) else chosen
+    return found.drop(columns="metric")
 
 
-def scoring_metrics(results: Results) -> pd.DataFrame:
-    """The `metric` that scores each cell; where the study scores the validated model, one row per (cell, round).
+def validated(results: Results) -> pd.DataFrame:
+    """The `metric` of the validated model, one row per (cell, round).
 
     Validated is, of the received and the trained model, the one with the higher mean accuracy over clients on
     validation images, and the received one of equals. A cell without validation images has no row.
     """
-    if results.study["score"] != "validated":
-        return cell_frame(results)[[*CELL, "metric"]]
     found = accuracies(results, [RECEIVED, TRAINED], "validation")
     means = found.groupby([*CELL, "round", "metric"])["accuracy"].mean().unstack().reindex(columns=[RECEIVED, TRAINED])
     better = means[TRAINED] - means[RECEIVED] > ROUNDING

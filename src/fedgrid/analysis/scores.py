@@ -2,25 +2,28 @@
 
 import pandas as pd
 
-from fedgrid.analysis.compare import ROUNDING, compare
+from fedgrid.analysis import domains as of_domains
+from fedgrid.analysis.compare import AGAINST, ROUNDING, compare
 from fedgrid.analysis.points import cell_frame, client_series, scored
-from fedgrid.analysis.results import ABSENT, CELL, COLUMN, ROW, WAITING, Results
+from fedgrid.analysis.results import ABSENT, CELL, COLUMN, ROW, UNAVAILABLE, WAITING, Results
 
+ENTRY = [*ROW, "domain"]
+"""What names one entry of a table whose columns may be domains."""
 AVERAGED_ROUNDS = {"last": 1, "last5": 5}
-"""Study's `at` → how many of the last evaluated rounds a score averages; it knows `VALIDATION` beside them."""
+"""A row's `at` → how many of the last evaluated rounds a score averages; it knows `VALIDATION` beside them."""
 VALIDATION = "validation"
-"""Study's `at` where the score is that of the round that is best on validation images."""
+"""A row's `at` where the score is that of the round that is best on validation images."""
 SCORED = ("ok", "partial")
 """Statuses of entries that have a score."""
-NOTHING_YET = ("failed", "unfinished")
+NOTHING_YET = ("failed", UNAVAILABLE, "unfinished")
 """Statuses of entries of which no seed is finished."""
 
 
 def over_clients(series: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """Summarise clients within each group of `by`.
 
-    Gives `accuracy` (every client counts the same), `accuracy_weighted` (by test samples) and `std_clients`
-    (population standard deviation).
+    Gives `accuracy` (every client counts the same), `accuracy_weighted` (by test samples), `correct` (test samples of
+    all clients that are classified right) and `std_clients` (population standard deviation).
     """
     groups = series.assign(correct=series["accuracy"] * series["samples"]).groupby(by, sort=False)
     sums = groups[["correct", "samples"]].sum()
@@ -28,17 +31,24 @@ def over_clients(series: pd.DataFrame, by: list[str]) -> pd.DataFrame:
         {
             "accuracy": groups["accuracy"].mean(),
             "accuracy_weighted": sums["correct"] / sums["samples"],
+            "correct": sums["correct"],
             "std_clients": groups["accuracy"].std(ddof=0),
         }
     ).reset_index()
 
 
 def counted_rounds(results: Results, series: pd.DataFrame) -> pd.DataFrame:
-    """The rounds of each cell that its score averages, as the study's `at` says; `series` are its test accuracies."""
-    at = results.study["at"]
-    if at == VALIDATION:
-        return best_rounds(scored(results, "validation"))
-    return last_rounds(series, AVERAGED_ROUNDS[at])
+    """The rounds of each cell that its score averages, as its row's `at` or else the study's says.
+
+    `series` are the test accuracies of all cells.
+    """
+    at = {label: row.get("at") or results.study["at"] for label, row in results.study["methods"].items()}
+    parts = []
+    for rule in dict.fromkeys(at.values()):
+        found = scored(results, "validation") if rule == VALIDATION else series
+        found = found[found["label"].map(at) == rule]
+        parts.append(best_rounds(found) if rule == VALIDATION else last_rounds(found, AVERAGED_ROUNDS[rule]))
+    return pd.concat(parts, ignore_index=True)
 
 
 def last_rounds(series: pd.DataFrame, n: int) -> pd.DataFrame:
@@ -61,41 +71,57 @@ def after_the_start(series: pd.DataFrame) -> pd.DataFrame:
     return series[(series["round"] > 0) | (last == 0)]
 
 
-def cell_scores(results: Results) -> pd.DataFrame:
-    """One row a cell: names, metric, status, reason, `round` (the last that counts), `over_clients`' three numbers.
+def cell_scores(results: Results, domains: bool = False) -> pd.DataFrame:
+    """One row a cell: names, metric, status, reason, `round` (the last that counts), `over_clients`' numbers.
+
+    With `domains`, one row for each `domain` of a cell's clients, and one for their mean (see `by_domain`).
 
     With `at: last5`, a client's accuracy is first averaged over the last five evaluated rounds. With `at: validation`,
     it is the test accuracy of the round that is best on validation images. The numbers are NaN where the cell does not
-    have the study's metric, or no validation images where the study asks for them.
+    have the metric that is asked for, or no validation images where they are.
     """
     series = client_series(results)
     counted = counted_rounds(results, series)
     clients = series.merge(counted, on=[*CELL, "round"]).groupby([*CELL, "client"], as_index=False)
-    scores = over_clients(clients[["accuracy", "samples"]].mean(), CELL)
+    clients = clients[["accuracy", "samples"]].mean()
+    scores = over_clients(clients, CELL).assign(domain=of_domains.EVERY)
+    if domains:
+        scores = pd.concat([scores, *by_domain(clients.merge(of_domains.clients(results)))], ignore_index=True)
     last = counted.groupby(CELL, as_index=False)["round"].max()
-    return cell_frame(results).merge(last, on=CELL, how="left").merge(scores, on=CELL, how="left")
+    columns = pd.DataFrame(of_domains.columns(results, domains), columns=[*COLUMN, "domain"])
+    cells = cell_frame(results).merge(columns, on=COLUMN).merge(last, on=CELL, how="left")
+    return cells.merge(scores, on=[*CELL, "domain"], how="left")
 
 
-def summary(results: Results) -> pd.DataFrame:
-    """One row per label × data × heterogeneity, in study order.
+def by_domain(clients: pd.DataFrame) -> list[pd.DataFrame]:
+    """`over_clients` within each domain of each cell, and over all: there `accuracy` is the mean over domains."""
+    if clients.empty:
+        return []
+    parts = over_clients(clients, [*CELL, "domain"])
+    means = parts.groupby(CELL, as_index=False, sort=False)["accuracy"].mean()
+    over_all = over_clients(clients, CELL).drop(columns="accuracy").merge(means, on=CELL)
+    return [parts, over_all.assign(domain=of_domains.AVERAGE)]
+
+
+def summary(results: Results, domains: bool = False) -> pd.DataFrame:
+    """One row per label × data × heterogeneity × domain, in study order; `domains` as in `cell_scores`.
 
     Columns: `score` (the metric used), `status` (`overall`'s, or "missing": no cell, "unscored": no such metric),
     `seeds` and `seeds_failed` (counts), the means over the good seeds of `over_clients`' numbers, sample standard
-    deviations over seeds of both accuracies (NaN for one seed), and `compare`'s rank, p_value and supported. An entry
+    deviations over seeds of both accuracies (NaN for one seed), and `compare`'s columns. An entry
     of which any seed failed or is not finished is not ranked: the mean of the other seeds would flatter it.
     """
-    scores = cell_scores(results)
-    good = scores[(scores["status"] == "ok") & scores["accuracy"].notna()].groupby(ROW)
-    every = scores.groupby(ROW)
-    index = pd.MultiIndex.from_tuples(
-        [(label, *column) for label in results.names for column in results.columns], names=ROW
-    )
+    scores = cell_scores(results, domains)
+    good = scores[(scores["status"] == "ok") & scores["accuracy"].notna()].groupby(ENTRY)
+    every = scores.groupby(ENTRY)
+    columns = of_domains.columns(results, domains)
+    index = pd.MultiIndex.from_tuples([(label, *column) for label in results.names for column in columns], names=ENTRY)
     table = pd.DataFrame(
         {
             "score": every["metric"].first(),
             "status": every["status"].agg(overall),
             "seeds": good.size(),
-            "seeds_failed": every["status"].agg(lambda status: (~status.isin(["ok", *WAITING])).sum()),
+            "seeds_failed": every["status"].agg(lambda status: (~status.isin(["ok", UNAVAILABLE, *WAITING])).sum()),
             "accuracy": good["accuracy"].mean(),
             "accuracy_std_seeds": good["accuracy"].std(ddof=1),
             "accuracy_weighted": good["accuracy_weighted"].mean(),
@@ -113,22 +139,23 @@ def summary(results: Results) -> pd.DataFrame:
 def overall(status: pd.Series) -> str:
     """The status of an entry by those of its cells: "ok" when all are, else the first that a finished cell has.
 
-    Where the finished ones are all ok: "partial". Where none is finished: "failed" if one failed, else "unfinished".
+    Where the finished ones are all ok: "partial". Where none is finished: "failed" or "unavailable" if one is, else
+    "unfinished".
     """
     finished = [word for word in status if word not in ABSENT]
     if not finished:
-        return "failed" if "failed" in set(status) else "unfinished"
+        return next((word for word in NOTHING_YET if word in set(status)), "unfinished")
     good = "ok" if len(finished) == len(status) else "partial"
     return next((word for word in finished if word != "ok"), good)
 
 
 def compared(scores: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
-    """`compare` within each data × heterogeneity, over the entries of `table` whose status is ok."""
-    ranked = scores.merge(table[table["status"] == "ok"].reset_index()[ROW], on=ROW)
+    """`compare` within each column, over the entries of `table` whose status is ok."""
+    ranked = scores.merge(table[table["status"] == "ok"].reset_index()[ENTRY], on=ENTRY)
     parts = {
-        column: compare(part.pivot(index="label", columns="seed", values="accuracy"))
-        for column, part in ranked.groupby(COLUMN, sort=False)
+        column: compare(*(part.pivot(index="label", columns="seed", values=name) for name in ("accuracy", "correct")))
+        for column, part in ranked.groupby([*COLUMN, "domain"], sort=False)
     }
     if not parts:
-        return pd.DataFrame(index=table.index, columns=["rank", "p_value", "supported"])
-    return pd.concat(parts, names=COLUMN).reorder_levels(ROW)
+        return pd.DataFrame(index=table.index, columns=["rank", *AGAINST, "supported"])
+    return pd.concat(parts, names=[*COLUMN, "domain"]).reorder_levels(ENTRY)

@@ -1,0 +1,48 @@
+"""Entries of a table without a number, and what must be said below the table."""
+
+import pandas as pd
+
+from fedgrid.analysis.layout import Entry, letter
+from fedgrid.analysis.points import cell_frame
+from fedgrid.analysis.results import ROW, UNAVAILABLE, WAITING, Results
+from fedgrid.analysis.scores import NOTHING_YET, SCORED
+from fedgrid.analysis.words import listing
+
+DASHES = ("missing", "unscored", *NOTHING_YET)
+"""Statuses of entries that are a dash; of others without a score the status itself is printed."""
+
+
+class Footnotes:
+    """The footnotes of one table, whose rows may each have seeds that failed or seeds that are absent."""
+
+    def __init__(self, results: Results, table: pd.DataFrame):
+        """`table` has the columns of `ROW`, `status` and `seeds` (number of those that are good)."""
+        self.by_entry = notes(results, table)
+        self.texts = list(dict.fromkeys(self.by_entry.values()))
+
+    def letter(self, label: str, data: str, heterogeneity: str) -> str:
+        """The letter to raise behind an entry, or nothing."""
+        note = self.by_entry.get((label, data, heterogeneity))
+        return letter(self.texts.index(note)) if note else ""
+
+
+def without_number(status: str, notes: str) -> Entry:
+    """What is printed in place of a number: a dash, or the word for why there is none."""
+    return Entry(notes=notes) if status in DASHES else Entry(status, notes=notes)
+
+
+def notes(results: Results, table: pd.DataFrame) -> dict[tuple[str, ...], str]:
+    """(label, data, heterogeneity) → what must be said of it."""
+    planned = len(results.study["seeds"])
+    found = {
+        tuple(entry[name] for name in ROW): [f"mean over {entry['seeds']} of {planned} seeds"]
+        for entry in table.to_dict("records")
+        if entry["status"] in SCORED and entry["seeds"] < planned
+    }
+    cells = cell_frame(results)
+    failed = cells[~cells["status"].isin(["ok", *WAITING])].groupby([*ROW, "status", "reason"], sort=False)
+    for (*entry, status, reason), part in failed:
+        seeds = f"{'seed' if len(part) == 1 else 'seeds'} {listing(map(str, part['seed']))} "
+        everywhere = status == UNAVAILABLE and len(part) == planned
+        found.setdefault(tuple(entry), []).append(f"{'' if everywhere else seeds}{status}: {reason.rstrip('.')}")
+    return {entry: "; ".join(parts) + "." for entry, parts in found.items()}
