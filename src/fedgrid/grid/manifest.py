@@ -5,14 +5,14 @@ date when the file that they should be made from is not there, and a study that 
 one that was not.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import fedgrid
 from fedgrid.files import write_json
 from fedgrid.grid.identity import digest, fingerprint
-from fedgrid.grid.planned import Cell, Settings
+from fedgrid.grid.planned import Cell, MethodRow, Settings
 from fedgrid.grid.planned_study import Experiment, Study, first_by_name
 
 TESTED = {
@@ -51,7 +51,7 @@ def content(study: Study, experiment: Experiment) -> dict[str, Any]:
     about, cells = experiment.about, experiment.cells
     partitions = [cell.partition for cell in cells]
     protocols = first_by_name((_column(cell), _protocol(cell)) for cell in cells)
-    common = next(iter(protocols.values()), {})
+    common = next(iter(protocols.values()), experiment.listed[0].common if experiment.listed else {})
     return {
         "study": {
             **{name: about.get(name, default) for name, default in ABOUT.items()},
@@ -68,7 +68,7 @@ def content(study: Study, experiment: Experiment) -> dict[str, Any]:
             "heterogeneity": {one.label: one.words for one in partitions},
             "described": {one.label: one.sentence for one in partitions},
             "tested": list({TESTED[one.tested]: None for one in partitions}),
-            "methods": {label: _row(label, cells) for label in dict.fromkeys(cell.row.label for cell in cells)},
+            "methods": _rows(experiment),
             "scale": study.text["scale"],
         },
         "published": experiment.published,
@@ -87,30 +87,36 @@ def _protocol(cell: Cell) -> dict[str, Any]:
     return {**cell.row.common, "model": ", ".join(filter(None, [cell.model.name, settings]))}
 
 
-def _row(label: str, cells: Iterable[Cell]) -> dict[str, Any]:
-    """A row with its settings in its first column, and where they differ in others."""
-    own = first_by_name((_column(cell), cell) for cell in cells if cell.row.label == label)
-    first = next(iter(own.values()))
-    row, settings = first.row, {column: _settings(cell) for column, cell in own.items()}
+def _rows(experiment: Experiment) -> dict[str, dict[str, Any]]:
+    """By label, a row with its settings in its first column, and where they differ in others."""
+    found = {row.label: _row(row) | {"elsewhere": [], "code": ""} for row in experiment.listed}
+    by_label: dict[str, dict[Column, Cell]] = {}
+    for cell in experiment.cells:
+        by_label.setdefault(cell.row.label, {}).setdefault(_column(cell), cell)
+    for label, cells in by_label.items():
+        first = next(iter(cells.values()))
+        differing = _differing(_settings(first.row), {column: _settings(c.row) for column, c in cells.items()})
+        elsewhere = [{"columns": columns, "settings": settings} for columns, settings in differing]
+        found[label] = _row(first.row) | {"elsewhere": elsewhere, "code": first.code}
+    return found
+
+
+def _row(row: MethodRow) -> dict[str, Any]:
     return {
         "method": row.component.name,
         "title": row.title,
         "work": row.work,
         "score": row.score,
         "at": row.at,
-        "settings": settings[_column(first)],
-        "elsewhere": [
-            {"columns": columns, "settings": other} for columns, other in _differing(settings[_column(first)], settings)
-        ],
-        "code": first.code,
+        "settings": _settings(row),
         "file": row.component.file,
     }
 
 
-def _settings(cell: Cell) -> dict[str, Any]:
+def _settings(row: MethodRow) -> dict[str, Any]:
     """A row's hyperparameters, and the training settings that are its own."""
-    own = {f"training.{name}": v for name, v in cell.row.training.items() if v != cell.row.common[name]}
-    return {**cell.row.component.settings, **own}
+    own = {f"training.{name}": value for name, value in row.training.items() if value != row.common[name]}
+    return {**row.component.settings, **own}
 
 
 def _split(protocol: Settings) -> dict[str, Any]:

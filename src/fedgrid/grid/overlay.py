@@ -26,12 +26,15 @@ def laid(study: Mapping[str, Any], over: Mapping[str, Any], where: str) -> dict[
 
 def _methods(base: Any, over: Any, where: str) -> Any:
     rows = dict.fromkeys(base) if isinstance(base, list) else base
-    if not rows or not isinstance(over, list):
-        return lay(rows, over) if rows else over
-    for name in over:
-        if name not in rows:
-            raise UserError(f"{where}: the study has no row '{name}'; {nearest(name, rows)}")
-    return {name: rows[name] for name in over}
+    if not rows:
+        return over
+    if isinstance(over, list):
+        for name in over:
+            if name not in rows:
+                raise UserError(f"{where}: the study has no row '{name}'; {nearest(name, rows)}")
+        return {name: rows[name] for name in over}
+    # the label of a row that names no method is its method's name
+    return rows | {label: lay({"method": label} | (rows.get(label) or {}), row) for label, row in over.items()}
 
 
 def lay(base: Any, over: Any) -> Any:

@@ -51,7 +51,12 @@ class Plan:
             "data": [_dataset(one) for one in data.values],
             "partitions": [_values(one) | {"data": data[one.data]} for one in partitions.values],
             "experiments": [
-                _shallow(one) | {"folder": str(one.folder), "cells": [numbered(cell) for cell in one.cells]}
+                _shallow(one)
+                | {
+                    "folder": str(one.folder),
+                    "cells": [numbered(cell) for cell in one.cells],
+                    "listed": [asdict(row) for row in one.listed],
+                }
                 for one in study.experiments
             ],
         }
@@ -82,7 +87,7 @@ def parsed(content: Mapping[str, Any]) -> Plan:
     text = content["text"]
     store = Path(text["results"]) / "store"
     models = [Configured(**model) for model in content["models"]]
-    rows = [MethodRow(**row | {"component": Configured(**row["component"])}) for row in content["rows"]]
+    rows = [_parsed_row(row) for row in content["rows"]]
     data = [_parsed_dataset(found, store) for found in content["data"]]
     partitions = [
         PlannedPartition(**found | {"component": Configured(**found["component"]), "data": data[found["data"]]})
@@ -94,13 +99,24 @@ def parsed(content: Mapping[str, Any]) -> Plan:
         return Cell(rows[row], partitions[partition], models[model], **values | {"artifacts": tuple(own[-1])})
 
     experiments = [
-        Experiment(**one | {"folder": Path(one["folder"]), "cells": [cell(*found) for found in one["cells"]]})
+        Experiment(
+            **one
+            | {
+                "folder": Path(one["folder"]),
+                "cells": [cell(*found) for found in one["cells"]],
+                "listed": [_parsed_row(row) for row in one["listed"]],
+            }
+        )
         for one in content["experiments"]
     ]
     root = content["data_root"] and Path(content["data_root"])
     study = Study(text, Compute(**content["compute"]), experiments, root)
     packs = {name: tuple(keys) for name, keys in content["packs"].items()}
     return Plan(study, content["configfile"], packs)
+
+
+def _parsed_row(found: dict[str, Any]) -> MethodRow:
+    return MethodRow(**found | {"component": Configured(**found["component"])})
 
 
 class _Once:

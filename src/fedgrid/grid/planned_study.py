@@ -28,6 +28,8 @@ class Experiment:
     cells: list[Cell]
     published: list[dict[str, str]] = field(default_factory=list)
     "The numbers that its paper prints."
+    listed: list[MethodRow] = field(default_factory=list)
+    "Its rows where it has no cells, only a table of settings."
 
     @property
     def partial(self) -> Path:

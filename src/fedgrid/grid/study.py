@@ -72,16 +72,14 @@ def _experiment(one: Described, study: Text, folder: Path, root: Path | None) ->
                         f"{cell.words} would be two different cells, {other.key} of {known} and {cell.key} of "
                         f"{where}; give a row, the data or the heterogeneity of one of them another label"
                     )
-    return Experiment(one.id, folder / one.id, one.about, [cell for _, cell in found.values()], one.published)
+    listed = [] if one.parts else _rows(one.about)
+    return Experiment(one.id, folder / one.id, one.about, [cell for _, cell in found.values()], one.published, listed)
 
 
 def _cells(text: Text, root: Path | None, lenient: bool = False) -> list[Cell]:
     """The cells of a study without experiments; where it is `lenient`, those of data that cannot be had say so."""
     store = Path(text["results"]) / "store"
-    training = resolve(describe(Training), text["training"], "training")
-    found = functools.cache(lambda reference: description("methods", reference))
-    entries = _expanded(_labelled(text["methods"]))
-    rows = [_row(label, entry, training, found, text.get("report", {})) for label, entry in entries]
+    rows = _rows(text)
     model, about_model = _component("models", text["model"], "model")
     seeds = _seeds(text)
     heterogeneity = list(_heterogeneities(text["heterogeneity"]))
@@ -95,6 +93,13 @@ def _cells(text: Text, root: Path | None, lenient: bool = False) -> list[Cell]:
     at_hand = [_at_hand(data, root, text["download"], lenient) for data, _ in datasets]
     grid = cells.grid(rows, at_hand, heterogeneity, model, seeds)
     return [replace(cell, artifacts=tuple(text.get("artifacts", ()))) for cell in grid]
+
+
+def _rows(text: Text) -> list[MethodRow]:
+    training = resolve(describe(Training), text["training"], "training")
+    found = functools.cache(lambda reference: description("methods", reference))
+    entries = _expanded(_labelled(text.get("methods", {})))
+    return [_row(label, entry, training, found, text.get("report", {})) for label, entry in entries]
 
 
 def data_root(text: Mapping[str, Any]) -> Path | None:

@@ -1,0 +1,247 @@
+"""Experiments, scales and labels: what a paper's file means, and what is said about mistakes in it."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from papers import PAPER, PRINTED, write_paper
+from studies import FOUR_CELLS, study_of
+
+from fedgrid.errors import UserError
+from fedgrid.grid import manifest, plan
+from fedgrid.grid.study import resolved
+from fedgrid.grid.validation import checked
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FEDGRID_DATA", raising=False)
+    write_paper(tmp_path)
+
+
+def paper(change=lambda text: None, **choice):
+    text = yaml.safe_load(PAPER)
+    change(text)
+    return resolved(checked(text | choice))
+
+
+def places(study, name):
+    (found,) = (one for one in study.experiments if one.id == name)
+    return [cell.place for cell in found.cells]
+
+
+def listed(study, name):
+    (found,) = (one for one in study.experiments if one.id == name)
+    return manifest.content(study, found)
+
+
+def test_parts_of_an_experiment_stand_in_one_table():
+    study = paper()
+    expected = [
+        (row, "digits", column, seed)
+        for column in ("Dirichlet 0.5", "3 classes")
+        for row in ("local", "fedavg", "fedcosr")
+        for seed in (0, 1)
+    ]
+    assert places(study, "table1") == expected
+    row = listed(study, "table1")["study"]["methods"]["fedcosr"]
+    assert row["settings"]["gamma"] == 0.8
+    assert row["elsewhere"] == [{"columns": [("digits", "3 classes")], "settings": {"gamma": 3.0}}]
+
+
+def test_a_list_means_each_in_rows_and_columns():
+    study = paper()
+    assert Counter((row, column) for row, _, column, _ in places(study, "sweep")) == {
+        (f"fedprox, mu = {mu}", f"Dirichlet 0.5, {kept} kept"): 2 for mu in (0.01, 1) for kept in (0.5, 0.8)
+    }
+    rows = listed(study, "sweep")["study"]["methods"]
+    assert [row["title"] for row in rows.values()] == ["mu 0.01", "mu 1"]
+
+
+def test_cells_are_shared_and_folders_are_not():
+    study = paper()
+    assert len(study.cells) == 28 and len(study.by_key) == 24  # local and fedavg on digits, with two seeds
+    assert [str(one.folder) for one in study.experiments][:2] == ["results/toy/table1", "results/toy/sweep"]
+    small = paper(scale="small")
+    assert small.experiments[0].folder == Path("results/toy-small/table1") and small.store == study.store
+
+
+def test_a_scale_lies_over_everything_and_labels_stay():
+    study, small = paper(), paper(scale="small")
+    assert {cell.row.training["rounds"] for cell in small.cells} == {2} and {cell.seed for cell in small.cells} == {0}
+    assert set(places(small, "table1")) == {place for place in places(study, "table1") if place[-1] == 0}
+    assert {column for _, _, column, _ in places(small, "sweep")} == {"Dirichlet 0.5, 0.5 kept"}
+    assert not small.by_key.keys() & study.by_key.keys()
+
+
+def test_only_chooses_experiments_and_no_key():
+    study, one, two = paper(), paper(only="sweep"), paper(only=["letters", "table1"])
+    assert [e.id for e in one.experiments] == ["sweep"] and [e.id for e in two.experiments] == ["table1", "letters"]
+    assert [e.id for e in paper(only="sweep, table1").experiments] == ["table1", "sweep"]
+    assert one.by_key.items() <= study.by_key.items()
+
+
+def test_what_another_experiment_keeps_of_a_cell_is_kept_at_once():
+    def shared(text):
+        text["experiments"]["kept"] = {"methods": ["local"], "artifacts": ["representations"]}
+
+    alone = {cell.place[::2]: cell.artifacts for cell in paper(shared, only="table1").cells}
+    assert alone.pop(("local", "Dirichlet 0.5")) == ("representations",) and set(alone.values()) == {()}
+
+
+def test_data_that_are_not_at_hand_are_a_gap_and_not_the_end():
+    study = paper()
+    lacking = {cell.place for cell in study.cells if cell.lacking}
+    assert {place[1] for place in lacking} == {"emnist"} and len(lacking) == 4
+    absent = listed(study, "letters")["absent"]
+    assert len(absent) == 4 and all("'emnist' is not at hand" in one["reason"] for one in absent.values())
+    with pytest.raises(UserError, match="'emnist' is not at hand"):
+        study_of(data="emnist", download=False)
+
+
+def test_weights_that_are_not_at_hand_are_noticed(monkeypatch):
+    monkeypatch.setenv("HF_HUB_CACHE", "hub")
+    features: Any = {"name": "digits", "features": True}
+    with pytest.raises(UserError, match="the features of 'digits' need the published weights of vit_tiny"):
+        study_of(data=features, download=False)
+    study_of(data=features, download=True)
+    study_of(data=features | {"features": "random"}, download=False)
+    Path("hub/models--timm--vit_tiny_patch16_224.augreg/snapshots/1").mkdir(parents=True)
+    study_of(data=features, download=False)
+
+
+def test_a_plan_with_experiments_is_read_as_it_was_written():
+    study = paper(scale="small")
+    found = plan.read(plan.Plan(study, "paper.yaml").write()).study
+    assert found == study
+    assert [listed(found, one.id) for one in found.experiments] == [listed(study, one.id) for one in study.experiments]
+
+
+def test_an_experiment_without_cells_has_its_settings():
+    content = listed(paper(), "settings")
+    assert content["cells"] == [] and content["study"]["methods"]["fedcosr"]["settings"]["gamma"] == 0.8
+    assert content["study"]["protocol"]["rounds"] == 4
+    assert listed(paper(), "later")["study"]["lacks"] == "adversarial training is not there yet"
+
+
+def test_what_a_paper_says_of_itself_reaches_the_manifest():
+    content = listed(paper(), "table1")
+    assert content["study"]["name"] == "toy/table1" and content["study"]["source"] == "Table 1"
+    assert content["study"]["assumed"] == {"training.rounds": "Not stated. Taken: 4."}
+    assert [row["value"] for row in content["published"]] == ["80.10", "10.10", "90.10", "95.50"]
+    assert content["published"][1]["corrected"] == "70.10"
+
+
+def test_a_plain_study_is_one_experiment_at_its_own_place():
+    (one,) = study_of().experiments
+    assert one.id == "" and one.folder == Path("results/s")
+
+
+def test_the_same_cells_in_a_paper_and_in_a_plain_study():
+    text = yaml.safe_load(FOUR_CELLS)
+    whole = resolved(checked(text | {"name": "other", "experiments": {"a": None, "b": {"methods": ["local"]}}}))
+    assert whole.by_key.keys() == study_of().by_key.keys()
+
+
+def sub(**experiment):
+    return lambda text: text["experiments"].update(a=experiment)
+
+
+def at_scale(**scale):
+    return lambda text: text["scales"].update(small=scale)
+
+
+MISTAKES = {
+    "a key of an experiment": (sub(heterogenity=[]), "unknown key 'heterogenity' in experiments.a; did you mean"),
+    "an old key": (sub(keep=["clusters"]), "unknown key 'keep' in experiments.a; it is called 'artifacts' now"),
+    "a setting laid over heterogeneities": (
+        sub(heterogeneity={"keep": 0.5}),
+        r"^experiments\.a\.heterogeneity\.0: unknown setting 'keep'; it is called 'keep_fraction' now",
+    ),
+    "a setting in a part": (
+        sub(cells=[{}, {"methods": {"fedprox": {"mu": -1}}}]),
+        r"^experiments\.a\.cells\.1\.methods\.fedprox.*\.mu: must be at least 0",
+    ),
+    "a row": (sub(methods=["fedprx"]), r"^experiments\.a\.methods: the study has no row 'fedprx'; did you mean"),
+    "a setting at a scale": (
+        at_scale(training={"rounds": 0}),
+        r"experiments\.table1\.cells\.0\.training\.rounds: must be at least 1",
+    ),
+    "an experiment of a scale": (
+        at_scale(experiments={"tabel1": {}}),
+        r"^scales\.small\.experiments: there is no experiment 'tabel1'; did you mean 'table1'",
+    ),
+    "a mistake of the study itself": (
+        lambda text: text["training"].update(roundz=1),
+        r"^training: unknown setting 'roundz'; did you mean 'rounds'",
+    ),
+    "a list without values": (sub(methods={"fedprox": {"mu": []}}), r"experiments\.a\.methods\.fedprox: a list"),
+    "a label that asks for what is not there": (
+        sub(heterogeneity={"label": "{bta}"}),
+        r"experiments\.a\.heterogeneity\.0\.label: \{bta\} is no setting",
+    ),
+    "one label for several": (
+        sub(heterogeneity={"beta": [1, 2], "label": "x"}),
+        r"experiments\.a\.heterogeneity: the same partition, or the same label, stands there twice",
+    ),
+    "no such id": (lambda text: text["experiments"].update({"a b": {}}), r"'a b' must be letters"),
+    "a kind of table": (sub(show=[{"table": "acuracy"}]), r"show\.0\.table: 'acuracy' is not a choice; did you mean"),
+    "a claim without words": (sub(claims=[{"leads": "FedAvg"}]), r"claims\.0: the key 'says' is missing"),
+    "assumed without a reason": (lambda text: text["assumed"].update(seeds=1), r"assumed\.seeds: expected a text"),
+    "a scale called full": (lambda text: text["scales"].update(full={}), "scales"),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_a_mistake_is_one_sentence_with_its_place(case):
+    change, said = MISTAKES[case]
+    with pytest.raises(UserError, match=said) as error:
+        paper(change, scale="small" if "scale" in case and "full" not in case else "full")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("choice", "said"),
+    [
+        ({"scale": "smal"}, "scale: there is no scale 'smal'; did you mean 'small'"),
+        ({"only": "tabel1"}, "only: there is no experiment 'tabel1'; did you mean 'table1'"),
+    ],
+)
+def test_a_choice_that_is_not_there(choice, said):
+    with pytest.raises(UserError, match=said):
+        paper(**choice)
+    with pytest.raises(UserError, match="the study has no experiments to choose from"):
+        study_of(only="a")
+
+
+def test_two_cells_in_one_place_are_refused_and_both_named():
+    def change(text):
+        text["experiments"]["table1"]["cells"][1].pop("heterogeneity")
+
+    with pytest.raises(
+        UserError, match=r"fedcosr, digits, Dirichlet 0.5, seed 0 would be two different cells"
+    ) as error:
+        paper(change)
+    assert "cells.0" in str(error.value) and "cells.1" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (PRINTED.replace("metric", "metrik", 1), "has no column 'metric'"),
+        (PRINTED.replace("table1", "table9"), r"paper\.csv: there is no experiment 'table9'; did you mean 'table1'"),
+    ],
+)
+def test_printed_numbers_that_fit_nothing(text, said):
+    Path("paper.csv").write_text(text)
+    with pytest.raises(UserError, match=said):
+        paper()
+
+
+def test_printed_numbers_that_are_not_there():
+    Path("paper.csv").unlink()
+    with pytest.raises(UserError, match=r"published: paper\.csv cannot be read"):
+        paper()

@@ -1,0 +1,116 @@
+"""How a partial study is laid over another, and what a list in an entry means."""
+
+import pytest
+
+from fedgrid.errors import UserError
+from fedgrid.grid.overlay import each, laid, lay, named
+
+BASE = {
+    "data": "digits",
+    "heterogeneity": [{"partition": "dirichlet", "beta": 0.1}, {"partition": "pathological", "classes": 2}],
+    "methods": {"local": None, "fedprox": {"mu": 0.1, "training": {"lr": 0.1}}, "fedavg": None},
+    "model": "mlp",
+    "training": {"rounds": 5, "lr": 0.05},
+    "seeds": [0, 1],
+}
+CASES = {
+    "mappings merge": ({"training": {"rounds": 7}}, "training", {"rounds": 7, "lr": 0.05}),
+    "a mapping over a list merges into every entry": (
+        {"heterogeneity": {"clients": 4}},
+        "heterogeneity",
+        [
+            {"partition": "dirichlet", "beta": 0.1, "clients": 4},
+            {"partition": "pathological", "classes": 2, "clients": 4},
+        ],
+    ),
+    "one that names a component replaces a list": (
+        {"heterogeneity": {"partition": "homogeneous"}},
+        "heterogeneity",
+        [{"partition": "homogeneous"}],
+    ),
+    "a mapping over a name": ({"data": {"side": 16}}, "data", {"name": "digits", "side": 16}),
+    "the same component again": ({"model": {"name": "mlp", "hidden": 8}}, "model", {"name": "mlp", "hidden": 8}),
+    "another component": ({"data": {"name": "mnist"}}, "data", {"name": "mnist"}),
+    "a name replaces": ({"data": "mnist"}, "data", "mnist"),
+    "a list replaces": ({"seeds": [4]}, "seeds", [4]),
+    "names select rows, in their order": (
+        {"methods": ["fedavg", "fedprox"]},
+        "methods",
+        {"fedavg": None, "fedprox": {"mu": 0.1, "training": {"lr": 0.1}}},
+    ),
+    "a mapping changes rows and adds some": (
+        {"methods": {"fedprox": {"training": {"lr": 1}}, "fedper": None}},
+        "methods",
+        {
+            "local": None,
+            "fedprox": {"method": "fedprox", "mu": 0.1, "training": {"lr": 1}},
+            "fedavg": None,
+            "fedper": {"method": "fedper"},
+        },
+    ),
+    "a row without settings is left as it is": (
+        {"methods": {"fedprox": None}},
+        "methods",
+        BASE["methods"] | {"fedprox": {"method": "fedprox", "mu": 0.1, "training": {"lr": 0.1}}},
+    ),
+    "another method under a label": (
+        {"methods": {"fedprox": {"method": "ditto"}}},
+        "methods",
+        BASE["methods"] | {"fedprox": {"method": "ditto"}},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_lay(case):
+    over, key, expected = CASES[case]
+    found = laid(BASE, over, "experiments.a")
+    assert found == BASE | {key: expected}
+
+
+def test_nothing_laid_over_changes_nothing_and_a_study_is_never_changed():
+    assert laid(BASE, {}, "") == BASE
+    before = repr(BASE)
+    for over, *_ in CASES.values():
+        laid(BASE, over, "")
+    assert repr(BASE) == before
+
+
+def test_laying_twice_is_laying_what_was_laid():
+    first, second = {"training": {"rounds": 7}, "data": {"side": 16}}, {"training": {"lr": 1}, "data": {"side": 8}}
+    assert laid(laid(BASE, first, ""), second, "") == laid(BASE, lay(first, second), "")
+
+
+def test_a_row_that_is_not_there():
+    with pytest.raises(
+        UserError, match=r"experiments\.a\.methods: the study has no row 'fedprx'; did you mean 'fedprox'"
+    ):
+        laid(BASE, {"methods": ["fedprx"]}, "experiments.a")
+
+
+def test_rows_of_a_study_that_lists_names():
+    assert laid({"methods": ["local", "fedavg"]}, {"methods": ["fedavg"]}, "")["methods"] == {"fedavg": None}
+    assert laid({"methods": ["local"]}, {"methods": {"local": {"a": 1}}}, "")["methods"]["local"]["a"] == 1
+
+
+def test_a_list_means_each_and_several_mean_every_combination():
+    entry = {"partition": "dirichlet", "beta": [0.1, 1], "training": {"lr": [1, 2]}}
+    found = list(each(entry))
+    assert [taken for _, taken in found] == [{"beta": beta, "training.lr": lr} for beta in (0.1, 1) for lr in (1, 2)]
+    assert found[2][0] == {"partition": "dirichlet", "beta": 1, "training": {"lr": 1}}
+    assert list(each({"a": 1})) == [({"a": 1}, {})]
+    assert list(each({"a": []})) == []
+
+
+@pytest.mark.parametrize(
+    ("template", "label"),
+    [("β {beta}", "β 0.1"), ("{n} of {training.lr:}", None), ("{n}, {training.lr}", "5, 2"), ("plain", "plain")],
+)
+def test_labels_are_filled_in(template, label):
+    entry = {"beta": 0.1, "n": 5, "training": {"lr": 2.0}}
+    assert named(template, entry, "x") == (label or "5 of {training.lr:}")
+
+
+def test_a_label_that_asks_for_what_is_not_there():
+    with pytest.raises(UserError, match=r"heterogeneity\.0\.label: \{bta\} is no setting .* did you mean 'beta'"):
+        named("{bta}", {"beta": 1}, "heterogeneity.0.label")
