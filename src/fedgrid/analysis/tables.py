@@ -11,7 +11,11 @@ import pandas as pd
 from fedgrid.analysis.accuracy import accuracy
 from fedgrid.analysis.costs import costs, costs_grid
 from fedgrid.analysis.layout import Grid, html, latex, markdown
+from fedgrid.analysis.phases import phases
+from fedgrid.analysis.protocol import settings
 from fedgrid.analysis.results import Results, choose, load
+from fedgrid.analysis.rounds import rounds
+from fedgrid.analysis.traffic import measured_bytes
 from fedgrid.command import run
 from fedgrid.files import write_text
 
@@ -27,7 +31,11 @@ def costs_table(results: Results, options: Mapping[str, Any]) -> Table:
 
 KINDS: dict[str, Callable[[Results, Mapping[str, Any]], Table]] = {
     "accuracy": accuracy,
+    "rounds": rounds,
+    "phases": phases,
+    "bytes": measured_bytes,
     "costs": costs_table,
+    "settings": settings,
 }
 """`table` of an entry of `show` → what makes it."""
 PLAIN = [{"table": "accuracy", "std": True, "ranks": True}, {"table": "costs"}]
