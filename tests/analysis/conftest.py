@@ -95,7 +95,7 @@ class Study:
         entry = {
             "key": key,
             "path": str(path),
-            "partition": str(self.folder / "partition.parquet"),
+            "partition": str(self.folder / f"dirichlet-1/seed={seed}.parquet"),
             "label": label,
             "method": self.study["methods"][label]["method"],
             "data": data,
@@ -174,7 +174,7 @@ def ablated(toy: Study) -> Study:
 
 
 def toy_study(folder: Path) -> Study:
-    """Three methods, two heterogeneities, three seeds; on "dir" Ditto leads clearly, on "hom" nobody does.
+    """Three methods, two heterogeneities, three seeds; on "dir" Ditto is far ahead, on "hom" nobody is.
 
     FedAvg has only a global score; Local has no cell on "hom"; Ditto's seed 2 diverged there.
     """
@@ -197,4 +197,14 @@ def with_variant(study: Study) -> Study:
     study.method("ditto w/o pull", method="ditto", title="Ditto", lam=0.0)
     for seed in range(3):
         study.cell("ditto w/o pull", "dir", seed, {2: [0.7, 0.72 + 0.01 * seed]})
+    return study
+
+
+def in_column(study: Study, scores: dict[str, list], **names: Any) -> Study:
+    """Add a row for each of `scores`, by label: of both clients by seed, 10 and 30 test samples each."""
+    for label, by_seed in scores.items():
+        if label not in study.study["methods"]:
+            study.method(label)
+        for seed, value in enumerate(by_seed):
+            study.cell(label, "dir", seed, {1: [value, value]}, **names)
     return study

@@ -33,7 +33,7 @@ def test_metadata_join_manifest_and_cell(toy):
     cell = load(toy.results()).cells[-1]
     assert (cell["label"], cell["seed"], cell["status"]) == ("ditto", 2, "diverged")
     assert cell["costs"]["seconds"]["total"] == 4.0
-    assert cell["partition"].endswith("partition.parquet")
+    assert cell["partition"].endswith("seed=2.parquet")
 
 
 def test_same_inputs_give_same_bytes_and_no_leftovers(toy):

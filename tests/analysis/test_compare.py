@@ -1,9 +1,17 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import ttest_rel
+from scipy.stats import t, ttest_rel
 
-from fedgrid.analysis.compare import compare, holm, paired
+from fedgrid.analysis.compare import IMAGES, SEEDS, holm, lead
+from fedgrid.analysis.compare import compare as compare_with
+
+IMAGES_IN_ALL = 1000
+
+
+def compare(scores):
+    """Compare methods that are tested on so many images that a lead of a point is a lead of ten."""
+    return compare_with(scores, scores * IMAGES_IN_ALL)
 
 
 def frame(**scores):
@@ -22,22 +30,47 @@ def test_holm_leaves_out_what_was_not_tested_and_stops_at_one():
     assert len(holm(np.array([]))) == 0
 
 
+A, B, C = [0.5, 0.51, 0.5, 0.49, 0.5], [0.9, 0.9, 0.91, 0.89, 0.9], [0.7, 0.69, 0.7, 0.7, 0.72]
+
+
 def test_ranks_and_supported_lead():
-    table = compare(frame(a=[0.5, 0.51, 0.5], b=[0.9, 0.9, 0.91], c=[0.7, 0.69, 0.7]))
+    table = compare(frame(a=A, b=B, c=C))
     assert table["rank"].to_dict() == {"a": 3, "b": 1, "c": 2}
     assert table["supported"].to_dict() == {"a": False, "b": True, "c": False}
-    raw_a, raw_c = (ttest_rel([0.9, 0.9, 0.91], other).pvalue for other in ([0.5, 0.51, 0.5], [0.7, 0.69, 0.7]))
-    assert raw_a < raw_c < 2 * raw_a
-    assert table.loc[["a", "c"], "p_value"].tolist() == pytest.approx([2 * raw_a, 2 * raw_a])
-    assert np.isnan(table.loc["b", "p_value"])
+    raw_a, raw_c = (ttest_rel(B, other).pvalue for other in (A, C))
+    assert table.loc[["a", "c"], "p_value"].tolist() == pytest.approx([2 * raw_a, max(2 * raw_a, raw_c)])
+    assert table.loc["b", "difference":"images"].isna().all()
+
+
+def test_difference_and_interval_by_hand():
+    against = compare(frame(b=B, c=C)).loc["c"]
+    differences = np.array(B) - np.array(C)
+    half = t.ppf(0.975, 4) * differences.std(ddof=1) / np.sqrt(5)
+    expected = [differences.mean(), differences.mean() - half, differences.mean() + half]
+    assert against[["difference", "low", "high"]].tolist() == pytest.approx(expected)
+    assert (against["common"], against["images"]) == (5, pytest.approx(1000 * differences.mean()))
+
+
+def test_too_few_seeds_support_nothing():
+    assert SEEDS == 5
+    table = compare(frame(b=B[:4], c=C[:4]))
+    assert table.loc["c", "p_value"] < 0.001 and not table["supported"].any()
+
+
+@pytest.mark.parametrize(("images", "supported"), [(IMAGES + 0.2, True), (IMAGES, False), (1, False), (-4, False)])
+def test_a_lead_of_a_few_test_images_is_no_lead(images, supported):
+    scores, other = pd.Series(B), pd.Series(B) - [0.0028, 0.0028, 0.0027, 0.0028, 0.0028]
+    correct = pd.DataFrame({"b": scores * 360, "c": scores * 360 - images}).T
+    table = compare_with(pd.DataFrame({"b": scores, "c": other}).T, correct)
+    assert table.loc["c", "p_value"] < 0.001 and table.loc["b", "supported"] == supported
 
 
 def test_correction_can_take_a_lead_away():
-    best, second = [0.80, 0.82, 0.85], [0.78, 0.79, 0.81]
+    best, second = [0.80, 0.82, 0.85, 0.80, 0.82], [0.78, 0.81, 0.82, 0.80, 0.80]
     raw = ttest_rel(best, second).pvalue
     assert 0.025 < raw < 0.05
     assert compare(frame(a=best, b=second))["supported"]["a"]
-    rivals = {f"r{i}": [0.1, 0.9, 0.5] for i in range(3)}
+    rivals = {f"r{i}": [0.1, 0.9, 0.5, 0.2, 0.8] for i in range(3)}
     assert not compare(frame(a=best, b=second, **rivals))["supported"].any()
 
 
@@ -47,7 +80,9 @@ def test_equal_means_share_a_rank():
 
 @pytest.mark.parametrize("other", [[0.5, 0.6, 0.7], [0.4, 0.5, 0.6]])
 def test_a_constant_difference_is_no_evidence(other):
-    assert paired(pd.Series([0.5, 0.6, 0.7]), pd.Series(other)) == 1.0
+    best = pd.Series([0.5, 0.6, 0.7])
+    found = lead(best, pd.Series(other), best)
+    assert found["p_value"] == 1.0 and "low" not in found
 
 
 def test_one_seed_supports_nothing():
@@ -61,4 +96,4 @@ def test_only_common_seeds_are_compared():
 
 
 def test_a_lonely_method_beats_nobody():
-    assert compare(frame(a=[0.9, 0.8])).loc["a"].drop("p_value").to_dict() == {"rank": 1, "supported": False}
+    assert compare(frame(a=[0.9, 0.8])).loc["a", ["rank", "supported"]].tolist() == [1, False]

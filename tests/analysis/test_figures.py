@@ -56,7 +56,7 @@ def test_every_figure_is_reproducible(common_ablated, partition, tmp_path):
     ):
         svg, pdf, text = draw(tmp_path / "one", *arguments)
         assert [svg, pdf, text] == draw(tmp_path / "two", *arguments)
-        assert text.decode().count("\n\n") == 1
+        assert text.decode().count("\n\n") == 2  # title, caption, protocol
         assert svg.startswith(b"<?xml") and pdf.startswith(b"%PDF")
         assert not re.search(rb"<dc:date>|CreationDate", svg + pdf)
 

@@ -113,7 +113,7 @@ def test_printed_entries_and_their_notes(folder):
 
 def test_figures_say_what_they_lack(folder):
     drawn = folder / "figures"
-    assert {file.stem for file in drawn.iterdir()} == {"curves-digits", "ablation-ditto-digits"}
+    assert {file.stem for file in drawn.iterdir()} == {"curves-digits", "curves-digits.narrow", "ablation-ditto-digits"}
     text = (drawn / "curves-digits.txt").read_text()
     assert "Not drawn, because a seed diverged or nothing was scored: Ditto (homogeneous, 2 clients)." in text
     none = "Dirichlet β=0.1, 2 clients: ditto w/o pull; homogeneous, 2 clients: FedAvg."
@@ -165,7 +165,7 @@ def test_a_data_set_without_any_finished_cell_has_no_curves(toy):
     absent = {cell["key"]: {"status": "missing", "reason": ""} for cell in toy.cells if cell["data"] == "letters"}
     drawn = {f"curves-{data}": Drawing("curves", NO_FILE, {"data": data}) for data in ("digits", "letters")}
     partial.write({"study": toy.study, "cells": toy.cells}, absent, drawn, toy.folder / "partial", "x.yaml")
-    assert {file.stem for file in (toy.folder / "partial/figures").iterdir()} == {"curves-digits"}
+    assert {file.name for file in (toy.folder / "partial/figures").glob("*.pdf")} == {"curves-digits.pdf"}
     curves(load(toy.folder / "partial/results.parquet"), "letters")  # asked for all the same, it is empty
 
 

@@ -39,7 +39,7 @@ def test_report_says_everything(toy, inputs):
         "3 methods, 3 seeds, 15 cells, of which 1 failed",
         "lam = 0.75",
         "Dirichlet β=0.1",
-        "<strong>85.75 ± 0.75</strong><sup>*</sup>",
+        "<td>85.75 ± 0.75<sup>*</sup></td>",
         "<h3>Figure one</h3>",
         "The caption of &lt;two&gt;.",
         "Time per cell (s)",
@@ -57,6 +57,80 @@ def test_report_needs_nothing_from_outside(toy, inputs):
     assert not re.search(r"https?://|<script|<link|@import|url\(", page)
     ids = re.findall(r' id="([^"]+)"', page)
     assert len(ids) == len(set(ids)) and {f"#{name}" for name in ids} >= set(re.findall(r'href="([^"]+)"', page))
+
+
+def page_of(study, inputs):
+    study.results()
+    assert main(inputs) == 0
+    return (study.folder / "report.html").read_text()
+
+
+def test_the_page_answers_first(toy, inputs):
+    page = page_of(toy, inputs)
+    order = ["<h1>", 'id="found"', "<table", 'id="figures"', 'id="costs"', 'id="protocol"', 'id="failures"']
+    order += ['id="origin"', 'id="regenerate"']
+    places = [page.index(mark) for mark in order]
+    assert places == sorted(places)
+    found = page[places[1] : places[2]]
+    assert "No lead is supported: Ditto is first with 85.75 %" in found and "FedAvg has 46.00 %" in found
+    before = re.sub(r"<style>.*</style>|<[^>]+>", "", page[: page.index("85.75")], flags=re.DOTALL)
+    assert len(before.split()) < 50  # a reader has hardly begun
+
+
+def test_partitions_stand_behind_the_figures_of_results(toy, inputs):
+    for suffix in (".svg", ".txt"):
+        (toy.folder / f"one{suffix}").rename(toy.folder / f"shares-one{suffix}")
+    inputs[inputs.index(str(toy.folder / "one.svg"))] = str(toy.folder / "shares-one.svg")
+    page = page_of(toy, inputs)
+    assert page.index("<h3>Figure two</h3>") < page.index('id="partitions"') < page.index("<h3>Figure one</h3>")
+
+
+def test_the_protocol_is_said_once(toy, inputs):
+    page = page_of(toy, inputs)
+    for text in ("never of the best one", "Holm-corrected", "Std. over clients: population"):
+        assert page.count(text) == 1, text
+
+
+def test_the_table_can_be_switched_without_a_script(toy, inputs):
+    also = {"accuracy_trained": {2: [0.9, 0.9]}}
+    toy.cells = [cell for cell in toy.cells if cell["heterogeneity"] != "hom"]
+    toy.cell("local", "hom", 0, {2: [0.5, 0.5]}, also=also)
+    page = page_of(toy, inputs)
+    names = re.findall(r'<input type="radio" name="scored" id="scored-(\d)"( checked)?><label for="scored-(\d)">', page)
+    assert names == [("1", " checked", "1"), ("2", "", "2"), ("3", "", "3"), ("4", "", "4")]
+    for number in "1234":
+        assert f'<div class="view view-{number}">' in page and f"#scored-{number}:checked ~ .view-{number}" in page
+
+
+def test_a_narrow_screen_gets_a_picture_of_its_own(toy, inputs):
+    (toy.folder / "one.narrow.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
+    page = page_of(toy, inputs)
+    assert page.count('<source media="screen and (max-width: 40rem)" srcset="data:image/svg+xml;base64,') == 1
+
+
+def test_provenance(toy, inputs):
+    toy.study |= {"commit": {"id": "0123abcd", "clean": False}, "yaml": "name: toy # <mine>\n"}
+    toy.study["methods"]["fedavg"] |= {"file": "mine/fedavg.py", "code": "00112233aabbccdd"}
+    page = page_of(toy, inputs)
+    for text in (
+        "Commit 0123abcd, with changes that are in no commit.",
+        "<pre>name: toy # &lt;mine&gt;\n</pre>",
+        '<th scope="row">FedAvg (own file)</th><td>own file <code>mine/fedavg.py</code></td>',
+        "<code>00112233aabbccdd</code>",
+        "<pre>git checkout 0123abcd\nsnakemake --cores all --configfile config/study.yaml</pre>",
+        "You also need mine/fedavg.py (FedAvg).",
+    ):
+        assert text in page, text
+    assert page.count('<th scope="row">FedAvg</th>') == 1  # in the table of costs, which this test did not make anew
+
+
+def test_settings_that_differ_between_columns_are_shown(toy, inputs):
+    part = {"columns": [["digits", "hom"]], "protocol": {"rounds": 7}, "model": "cnn"}
+    toy.study |= {"elsewhere": [part], "assumed": {"lr": "no paper says it"}, "lacks": "Modalities are not there."}
+    toy.study["methods"]["ditto"]["elsewhere"] = [{"columns": [["digits", "hom"]], "settings": {"lam": 2.5}}]
+    page = page_of(toy, inputs)
+    assert "<h3>On homogeneous, 2 clients" in page and "<dd>cnn</dd>" in page and "lam = 2.5" in page
+    assert "<code>lr</code>: no paper says it" in page and "Modalities are not there." in page
 
 
 def test_report_is_reproducible_and_escapes(toy, inputs):

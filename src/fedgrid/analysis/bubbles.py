@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 
-from fedgrid.analysis import captions
+from fedgrid.analysis.holdings import holdings
 from fedgrid.analysis.style import GREY, TEST, TRAIN
 from fedgrid.partition.common.publish import opened
 from fedgrid.partition.common.statistics import class_counts, statistics
@@ -64,7 +64,7 @@ def bubbles(partition: FilePath, title: str) -> tuple[Figure, str, str]:
     draw_sizes(sizes, training.sum(axis=1), test.sum(axis=1), numbered=across == WIDEST_STEP)
     add_legend(figure, field, {name: (marker, colour) for name, (_, marker, colour) in drawn.items()}, area, largest)
     found = statistics(table, *shape)
-    return figure, title, captions.partition(title, READING[halved], metadata, found)
+    return figure, title, holdings(title, READING[halved], metadata, found)
 
 
 def steps(clients: int, classes: int) -> tuple[float, float]:

@@ -1,19 +1,28 @@
 """What tables and figures say about themselves: generated from the study, never typed by hand."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from pathlib import PurePath
 from typing import Any
 
 import pandas as pd
 
-from fedgrid.analysis.compare import LEVEL
+from fedgrid.analysis.compare import IMAGES, LEVEL, SEEDS
+from fedgrid.analysis.findings import unmarked
+from fedgrid.analysis.origin import differing
 from fedgrid.analysis.points import POINTS
 from fedgrid.analysis.results import CELL, Results
 from fedgrid.analysis.scores import AVERAGED_ROUNDS, NOTHING_YET, SCORED, VALIDATION, cell_scores
+from fedgrid.analysis.twins import twins
 from fedgrid.analysis.words import listing
 
 RANK_MARKS = {1: "*", 2: "†", 3: "‡"}
 """Rank → its mark, as the papers print it."""
+VALIDATED = {
+    "validated": f"{POINTS['received']} or {POINTS['trained']}, whichever is better on validation images by method, "
+    "seed and round"
+}
+"""How captions say that the better one of two models is scored."""
 DOING = {
     "failed": ("failed", "failed"),
     "running": ("is running", "are running"),
@@ -44,13 +53,10 @@ def progress(results: Results) -> str:
 
 def scored_at(results: Results, cells: Iterable[dict[str, Any]]) -> str:
     """At which point of a round `cells`, which have results, are scored, by method where the methods differ."""
-    if results.study["score"] == "validated":
-        either = f"{POINTS['received']} or {POINTS['trained']}"
-        return f"Every method is scored {either}, whichever is better on validation images by method, seed and round."
     names: dict[str | None, dict[str, None]] = {}
     for cell in cells:
         names.setdefault(results.point(cell), {})[results.names[cell["label"]]] = None
-    found = {words: ", ".join(names[point]) for point, words in POINTS.items() if point in names}
+    found = {words: ", ".join(names[point]) for point, words in (POINTS | VALIDATED).items() if point in names}
     if not found:
         return "Nothing is scored yet."
     if len(found) == 1:
@@ -87,39 +93,95 @@ def seeds(results: Results) -> str:
     return f"one seed ({values[0]})" if len(values) == 1 else f"{len(values)} seeds ({', '.join(values)})"
 
 
+def varied(results: Results) -> str:
+    """What differs from seed to seed, so what ± is about."""
+    if results.study["train_seed"] is not None:
+        return "partition only"
+    fixed = [column for column in results.columns if same_partition(results, column)]
+    if len(fixed) == len(results.columns):
+        return "training seed only"
+    some = f", but training seed only on {listing(results.column(*column) for column in fixed)}" if fixed else ""
+    return f"partition and training seed{some}"
+
+
+def same_partition(results: Results, column: tuple[str, str]) -> bool:
+    """Whether all cells of a column have the same partition: one file of the store, or one that was published.
+
+    The name of a folder of the store begins with the kind of its partitions and ends with the key of what they are made
+    from, so where that is one published file, their folder is one, too.
+    """
+    files = {PurePath(cell["partition"]) for cell in results.cells if (cell["data"], cell["heterogeneity"]) == column}
+    folders = {file.parent for file in files}
+    return len(files) == 1 or (len(folders) == 1 and folders.pop().name.startswith("file-"))
+
+
+def over_seeds(results: Results) -> str:
+    """ "mean ± sample standard deviation over 3 seeds (…)", or what one seed gives instead."""
+    several = len(results.study["seeds"]) > 1
+    return f"mean ± sample standard deviation over seeds ({varied(results)})" if several else "one seed gives no ±"
+
+
+def rule() -> str:
+    """What a lead needs, so that its entry is bold."""
+    return (
+        f"at least {SEEDS} common seeds, more than {IMAGES} test images a seed (of all clients together), and p < "
+        f"{LEVEL:g} in a paired t-test over common seeds, Holm-corrected over the column's comparisons with the best"
+    )
+
+
 def tested_lead(results: Results, table: pd.DataFrame) -> str:
     """What bold means, and whether any entry earned it."""
     if len(results.study["seeds"]) < 2:
         return "One seed supports no lead, so nothing is bold."
-    return (
-        f"Bold: the best method, where its lead over the second best is supported at {100 * LEVEL:g} % by a paired "
-        "t-test over common seeds, Holm-corrected over the column's comparisons with the best"
-        + ("." if table["supported"].any() else " (nowhere here).")
-    )
+    nowhere = "" if table["supported"].any() else " (nowhere here)"
+    return f"Bold: the best method, where its lead over the second best is supported{nowhere}: {rule()}."
 
 
 def accuracy_table(
     results: Results, scores: pd.DataFrame, table: pd.DataFrame, std: bool = True, ranks: bool = True
 ) -> str:
-    """The caption of the accuracy table, with the std over clients and with marks of ranks or without them."""
+    """The caption of the accuracy table where it stands alone, with the whole protocol."""
+    sentences = [
+        f"{lead(results)}: test accuracy on {listing(results.study['tested'])}, over {seeds(results)}.",
+        *protocol(results, scores, table, std, ranks),
+        *unmarked(results, table),
+        *remarks(results, scores, table),
+    ]
+    return " ".join(sentences)
+
+
+def protocol(
+    results: Results, scores: pd.DataFrame, table: pd.DataFrame, std: bool = True, ranks: bool = True
+) -> list[str]:
+    """How the numbers of the accuracy table are made, with the std over clients and marks of ranks or without them."""
     several = len(results.study["seeds"]) > 1
     marks = ", ".join(RANK_MARKS.values())
     unfinished = len(results.finished) < len(results.cells)
-    sentences = [
-        f"{lead(results)}: test accuracy on {listing(results.study['tested'])}, over {seeds(results)}.",
+    return [
         scored_at(results, results.finished),
         counted_rounds(results, scores),
         "Acc.: mean over clients in percent, each counting the same (the CSV file also has the mean weighted by test "
-        "samples)" + (", then mean ± sample standard deviation over seeds." if several else "; one seed gives no ±."),
+        f"samples){', then ' if several else '; '}{over_seeds(results)}.",
         *(["Std. over clients: population standard deviation" + (", mean over seeds." if several else ".")] * std),
         *([f"{marks}: first, second and third highest accuracy in a column."] * ranks),
         tested_lead(results, table),
         *(["Marks and bold compare only entries of which every seed is finished."] if unfinished else []),
         f"A dash stands for what {'is not finished' if unfinished else 'was not run'} or does not exist.",
-        *unscored(results),
-        *environments(results),
     ]
-    return " ".join(sentences)
+
+
+def short_accuracy(results: Results, ranks: bool, bold: bool) -> str:
+    """The caption of the accuracy table on the page, which says the protocol elsewhere; `bold`: whether anything is."""
+    number = len(results.study["seeds"])
+    spread = f"± over {number} seeds: {varied(results)}" if number > 1 else "One seed, so no ±"
+    marks = f"{', '.join(RANK_MARKS.values())}: first to third in a column; " if ranks else ""
+    meaning = "a lead that the seeds support" if bold else "nothing, for no lead is supported"
+    return f"{spread}. {marks}bold: {meaning}."
+
+
+def remarks(results: Results, scores: pd.DataFrame, table: pd.DataFrame) -> list[str]:
+    """What else a reader must know about the numbers of an accuracy table."""
+    return [*twins(results, scores, table), *unscored(results), *differing(results)]
 
 
 def unscored(results: Results) -> list[str]:
@@ -133,26 +195,6 @@ def unscored(results: Results) -> list[str]:
     number = int((both["found"] == "left_only").sum())
     plural = "clients of all cells together have" if number > 1 else "client of all cells together has"
     return [f"{number} {plural} no score and count nowhere: no test image is of their classes."] if number else []
-
-
-ENVIRONMENT = {
-    "fedgrid": ("versions", "fedgrid"),
-    "torch": ("versions", "torch"),
-    "numpy": ("versions", "numpy"),
-    "processor": ("hardware", "cpu"),
-    "device": ("hardware", "device"),
-}
-"What cells may have been computed with, and where their metadata say it."
-
-
-def environments(results: Results) -> list[str]:
-    """A sentence where the cells of a table were not all computed with the same versions on the same hardware."""
-    found = {
-        name: sorted({str(cell[part].get(key)) for cell in results.finished})
-        for name, (part, key) in ENVIRONMENT.items()
-    }
-    differing = [f"{name} ({', '.join(values)})" for name, values in found.items() if len(values) > 1]
-    return [f"The cells differ in {listing(differing)}, which may change last digits."] if differing else []
 
 
 def costs_table(results: Results) -> str:
@@ -173,8 +215,7 @@ def curves(results: Results, data: str, entries: pd.DataFrame) -> str:
         f"{lead(results)}: mean test accuracy over clients, each counting the same, against communication "
         f"rounds on {results.title(data)}, unsmoothed.",
         f"Lines: {'mean over ' if many else ''}{seeds(results)}"
-        + ("; bands: from the lowest to the highest seed." if many else "."),
-        scored_at(results, [cell for cell in results.finished if cell["data"] == data]),
+        + (f"; bands: from the lowest to the highest seed ({varied(results)})." if many else "."),
     ]
     panels = entries.groupby("heterogeneity", sort=False)
     undrawn = [
@@ -184,7 +225,13 @@ def curves(results: Results, data: str, entries: pd.DataFrame) -> str:
     ]
     if undrawn:
         sentences.append(f"Not drawn, because a seed diverged or nothing was scored: {listing(undrawn)}.")
-    return " ".join(sentences + lacking(results, entries))
+    scored = scored_at(results, [cell for cell in results.finished if cell["data"] == data])
+    return in_two(sentences + lacking(results, entries), [scored])
+
+
+def in_two(short: list[str], protocol: list[str]) -> str:
+    """A figure's caption in two paragraphs; the page, which has the protocol elsewhere, shows the first one alone."""
+    return f"{' '.join(short)}\n\n{' '.join(protocol)}"
 
 
 def lacking(results: Results, entries: pd.DataFrame) -> list[str]:
@@ -218,47 +265,12 @@ def ablation(results: Results, method: str, data: str, floor: float, entries: pd
     `entries` are the rows of `scores.summary` that they show.
     """
     cells = [cell for cell in results.finished if cell["method"] == method and cell["data"] == data]
-    whiskers = "; whiskers: ± sample standard deviation over seeds" if len(results.study["seeds"]) > 1 else ""
+    several = len(results.study["seeds"]) > 1
+    whiskers = f"; whiskers: ± sample standard deviation over seeds ({varied(results)})" if several else ""
     sentences = [
         f"{lead(results)}: variants of {method} on {results.title(data)}.",
         f"Bars: mean test accuracy over clients, each counting the same, over {seeds(results)}{whiskers}.",
         f"The axis starts at {floor:g} %, not at zero." if floor else "The axis starts at zero.",
-        scored_at(results, cells),
-        counted_rounds(results, cell_scores(results).merge(pd.DataFrame(cells, columns=CELL), on=CELL)),
     ]
-    return " ".join(sentences + lacking(results, entries))
-
-
-def partition(title: str, picture: str, metadata: Mapping[str, Any], found: Mapping[str, Any]) -> str:
-    """The caption of a picture of a partition; `found` are its statistics, `picture` says how to read the drawing."""
-    images, size = found["images"], found["size"]
-    kept = f", {images['validation']:,} of them for validation" if images["validation"] else ""
-    held = f"{size['min']:,} to {size['max']:,}" if size["min"] < size["max"] else f"{size['min']:,}"
-    total = images["train"] + images["validation"]
-    sentences = [
-        f"{title}: who holds what.",
-        picture,
-        f"A client holds {held} training images; there are {total:,} in all{kept}.",
-        tested_on(metadata, found),
-    ]
-    if found["jensen_shannon"]["mean"] is not None:
-        sentences.append(distances(found))
-    return " ".join(sentences)
-
-
-def tested_on(metadata: Mapping[str, Any], found: Mapping[str, Any]) -> str:
-    """Which test images the clients of a partition have."""
-    if not found["shared_test"]:
-        return f"Every client has its own test images, {found['images']['test']:,} in all."
-    weighted = ", each weighing its classes as in its own training images" if metadata["test"] == "weighted" else ""
-    return f"All clients share the official test set of {found['shared_test']:,} images{weighted}."
-
-
-def distances(found: Mapping[str, Any]) -> str:
-    """How different the clients of a partition are, in words that say what is measured."""
-    return (
-        "The Jensen–Shannon distance between the class distributions of two clients (base 2; 0: equal, 1: no common "
-        f"class) is {found['jensen_shannon']['mean']:.2f} on average over all pairs; the earth mover's distance of a "
-        f"client's class distribution to that of all training images (Σ|pᵢ − p|, 0 to 2) is "
-        f"{found['earth_mover']['mean']:.2f} on average."
-    )
+    scores = cell_scores(results).merge(pd.DataFrame(cells, columns=CELL), on=CELL)
+    return in_two(sentences + lacking(results, entries), [scored_at(results, cells), counted_rounds(results, scores)])

@@ -5,43 +5,66 @@ import pandas as pd
 from scipy.stats import ttest_rel
 
 LEVEL = 0.05
-"""Significance level of the test, after correction."""
+"""Significance level of the test, after correction; intervals cover what it leaves."""
+SEEDS = 5
+"""Fewest common seeds that can support a lead: with two or three, a small p-value rests on one or two degrees of
+freedom, that is on how alike a few numbers happen to be."""
+IMAGES = 3
+"""Test images a seed, of all clients together, that a lead must exceed: seeds may agree on a lead of one image, which
+is no reason to prefer a method."""
 ROUNDING = 1e-12
 """Accuracies that differ by less are equal."""
+AGAINST = ["difference", "low", "high", "p_value", "common", "images"]
+"""What `lead` says of the best method against another one."""
 
 
-def compare(scores: pd.DataFrame) -> pd.DataFrame:
+def compare(scores: pd.DataFrame, correct: pd.DataFrame) -> pd.DataFrame:
     """Rank the methods of one column and test the best one's lead.
 
-    `scores` is [method, seed], with NaN where a method has no score for a seed; every method has at least one. Returns,
-    by method, `rank` (1 is the highest mean over seeds; equal means share a rank), `p_value` (paired two-sided t-test
-    of the best against this method over their common seeds, Holm-corrected; NaN for the best itself and where fewer
-    than two seeds are common) and `supported` (True for the best alone, when it beats the second best at `LEVEL`).
+    `scores` is [method, seed], accuracies as fractions with NaN where a method has no score for a seed; every method
+    has at least one. `correct` has in the same places how many test images of all clients together are classified
+    right. Returns, by method, `rank` (1 is the highest mean over seeds; equal means share a rank), the columns of
+    `AGAINST` (`lead` of the best over this method, NaN for the best itself; its p-values Holm-corrected) and
+    `supported`: True for the best alone, when over the second best it has `SEEDS` common seeds, more than `IMAGES`
+    images a seed and a p-value below `LEVEL`.
     """
     means = scores.mean(axis=1)
     rank = (means / ROUNDING).round().rank(ascending=False, method="min").astype("Int64")
     first, *others = means.sort_values(ascending=False, kind="stable").index
-    p_values = holm(np.array([paired(scores.loc[first], scores.loc[other]) for other in others]))
-    supported = bool(others) and bool(p_values[0] < LEVEL)
-    return pd.DataFrame(
-        {
-            "rank": rank,
-            "p_value": pd.Series(p_values, index=others, dtype=float).reindex(scores.index),
-            "supported": (scores.index == first) & supported,
-        }
+    leads = [lead(scores.loc[first], scores.loc[other], correct.loc[first] - correct.loc[other]) for other in others]
+    against = pd.DataFrame(leads, index=others, columns=AGAINST, dtype=float)
+    against["p_value"] = holm(against["p_value"].to_numpy())
+    supported = bool(others) and is_supported(against.iloc[0])
+    return (
+        against.reindex(scores.index)
+        .assign(supported=(scores.index == first) & supported)
+        .assign(rank=rank)[["rank", *AGAINST, "supported"]]
     )
 
 
-def paired(a: pd.Series, b: pd.Series) -> float:
-    """Two-sided p-value of a paired t-test over the seeds that both have; NaN when fewer than two are common."""
-    difference = (a - b).dropna()
-    if len(difference) < 2:
-        return float("nan")
-    if np.ptp(difference) < ROUNDING:
+def lead(best: pd.Series, other: pd.Series, images: pd.Series) -> dict[str, float]:
+    """The lead of one method over another by seed, over the seeds that both have.
+
+    `difference` of mean accuracies with its interval from `low` to `high` at 1 − `LEVEL`, uncorrected, and `p_value`
+    of a paired two-sided t-test; `common` seeds; mean of `images`, by how many more are classified right. NaN where
+    fewer than two seeds are common, and no interval where the difference is the same on every seed.
+    """
+    differences = (best - other).dropna()
+    found = {"difference": differences.mean(), "common": len(differences), "images": images[differences.index].mean()}
+    if len(differences) < 2:
+        return found
+    if np.ptp(differences) < ROUNDING:
         # The same difference on every seed (mostly: the same scores) tells nothing about the noise between seeds; the
         # test's ratio is then 0/0, or a rounding error away from infinity. It must not pass for evidence.
-        return 1.0
-    return float(ttest_rel(a[difference.index], b[difference.index]).pvalue)
+        return found | {"p_value": 1.0}
+    test = ttest_rel(best[differences.index], other[differences.index])
+    interval = test.confidence_interval(1 - LEVEL)
+    return found | {"p_value": test.pvalue, "low": interval.low, "high": interval.high}
+
+
+def is_supported(against: pd.Series) -> bool:
+    """Whether the lead over the second best is more than noise."""
+    return bool(against["common"] >= SEEDS and against["images"] > IMAGES and against["p_value"] < LEVEL)
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Learning curves: accuracy against communication rounds."""
 
 from textwrap import fill
+from typing import Literal
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -20,21 +21,22 @@ CROWDED, LARGER = 10, 1.5
 """From more lines than this on, panels are larger by this factor."""
 LEGEND = (1.8, 0.19)
 """Width and height of a name in the legend in inches."""
+NARROW = 4.2
+"""Width of the figure for narrow screens in inches."""
 
 
-def curves(results: Results, data: str) -> tuple[Figure, str, str]:
+def curves(results: Results, data: str, narrow: bool = False) -> tuple[Figure, str, str]:
     """One panel per heterogeneity of `data`, one line per method; return the figure, its title and its caption.
 
+    With `narrow`, panels stand below each other, as on a phone, and the legend below them.
     A method of which a seed diverged, or none is finished, is left out of that panel (and named in the caption).
     Raises `UserError` when the study has no such data set.
     """
     panels = results.heterogeneities(data)
-    across = min(len(panels), PANELS_ACROSS)
+    across = 1 if narrow else min(len(panels), PANELS_ACROSS)
     down = -(-len(panels) // across)
-    width, height = (side * (LARGER if len(results.names) > CROWDED else 1) for side in PANEL)
-    height *= down
-    legend_columns = -(-len(results.names) // int(height / LEGEND[1]))
-    figure = Figure(figsize=(width * across + LEGEND[0] * legend_columns, height), layout="constrained")
+    size, legend_columns = measures(len(results.names), across, down, narrow)
+    figure = Figure(figsize=size, layout="constrained")
     axes = list(figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).flat)
     means = over_clients(client_series(results), [*CELL, "round"])
     table = summary(results)
@@ -53,8 +55,20 @@ def curves(results: Results, data: str) -> tuple[Figure, str, str]:
         for i, (label, name) in enumerate(results.names.items())
         if label in drawn
     ]
-    figure.legend(handles=handles, loc="outside right center", handlelength=2.8, ncols=legend_columns)
+    place: Literal["outside lower center", "outside right center"]
+    place = "outside lower center" if narrow else "outside right center"
+    figure.legend(handles=handles, loc=place, handlelength=2.8, ncols=legend_columns)
     return figure, f"Learning curves on {results.title(data)}", captions.curves(results, data, table)
+
+
+def measures(names: int, across: int, down: int, narrow: bool) -> tuple[tuple[float, float], int]:
+    """Width and height of the figure in inches, and the columns of its legend."""
+    width, height = (side * (LARGER if names > CROWDED else 1) for side in PANEL)
+    if narrow:
+        columns = int(NARROW / LEGEND[0])
+        return (NARROW, PANEL[1] * down + LEGEND[1] * -(-names // columns)), columns
+    columns = -(-names // int(height * down / LEGEND[1]))
+    return (width * across + LEGEND[0] * columns, height * down), columns
 
 
 def draw_panel(ax: Axes, means: pd.DataFrame, labels: list[str]) -> None:

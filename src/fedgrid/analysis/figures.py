@@ -9,14 +9,17 @@ from fedgrid.analysis.bubbles import bubbles
 from fedgrid.analysis.curves import curves
 from fedgrid.analysis.results import load
 from fedgrid.analysis.shares import shares
-from fedgrid.analysis.style import drawing, save
+from fedgrid.analysis.style import drawing, save, write_figure
 from fedgrid.command import run
 
 
 def draw_curves(source: Path, out_stem: Path, data: str) -> None:
-    """Draw the learning curves of data set `data`."""
+    """Draw the learning curves of data set `data`, and OUT_STEM.narrow.svg for narrow screens."""
+    results = load(source)
     with drawing():
-        figure, title, caption = curves(load(source), data)
+        figure, title, _ = curves(results, data, narrow=True)
+        write_figure(figure, Path(f"{out_stem}.narrow.svg"), title)
+        figure, title, caption = curves(results, data)
         save(figure, out_stem, title, caption)
 
 

@@ -1,31 +1,42 @@
-"""Write the report of a study: one HTML file that needs no other."""
+"""Write the report of a study: one HTML file that needs no other, with what was found first."""
 
-import json
 from argparse import ArgumentParser
 from base64 import b64encode
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from markupsafe import Markup
 
-from fedgrid.analysis import captions
+from fedgrid.analysis import captions, origin
+from fedgrid.analysis.findings import findings
 from fedgrid.analysis.layout import templates
-from fedgrid.analysis.results import WAITING, Results, load
+from fedgrid.analysis.results import WAITING, load
+from fedgrid.analysis.scores import cell_scores, summary
+from fedgrid.analysis.tables import PLAIN
+from fedgrid.analysis.tables import names as table_names
+from fedgrid.analysis.views import views
 from fedgrid.command import run
 from fedgrid.errors import UserError
 from fedgrid.files import write_text
 
+OF_PARTITIONS = ("partition-", "shares-")
+"""What the names of pictures of partitions begin with, which stand behind those of results."""
+ACCURACY = "accuracy"
+"""The table that stands first, and at every point of a round."""
+MOST_FINDINGS = 4
+"""Sentences that stand before the table; those on further columns are one click away."""
+
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure of the report: its title and caption, and the SVG as a data URI."""
+    """A figure of the report: title, caption, more to say, and the SVGs as data URIs, one for narrow screens if any."""
 
     title: str
     caption: str
+    more: str
     uri: str
+    narrow: str
 
 
 def report(results: Path, out_html: Path, tables: Path, figures: Sequence[Path], configfile: str) -> None:
@@ -35,23 +46,35 @@ def report(results: Path, out_html: Path, tables: Path, figures: Sequence[Path],
     figures those of `figures.py` with their captions (.txt) beside them; `UserError` when one is missing.
     """
     study = load(results)
+    table = summary(study)
+    shown = [entry for entry in study.study.get("show", PLAIN) if "table" in entry]
+    options = dict(zip(table_names(shown), shown, strict=True))
     page = (
         templates()
         .get_template("report.html.j2")
         .render(
             study=study.study,
             names=study.names,
+            column=study.column,
             words=study.words,
             title=study.title,
-            accuracy=Markup(read(tables / "accuracy.html")),
-            costs=Markup(read(tables / "costs.html")),
-            pictures=[picture(path) for path in figures],
+            findings=findings(study, table),
+            most=MOST_FINDINGS,
+            views=[replace(view, table=Markup(view.table)) for view in views(study, options[ACCURACY])]
+            if ACCURACY in options
+            else [],
+            protocol=captions.protocol(study, cell_scores(study), table),
+            tables={name: Markup(read(tables / f"{name}.html")) for name in options if name != ACCURACY},
+            pictures=[picture(path) for path in figures if not path.name.startswith(OF_PARTITIONS)],
+            partitions=[picture(path) for path in figures if path.name.startswith(OF_PARTITIONS)],
             failures=[cell for cell in study.cells if cell["status"] not in ("ok", *WAITING)],
             cells=len(study.cells),
             finished=len(study.finished),
             progress=captions.progress(study),
-            environments=environments(study),
-            configfile=configfile,
+            environments=origin.environments(study),
+            commit=origin.commit(study.study),
+            steps=origin.steps(study.study, configfile),
+            reservations=origin.reservations(study.study, configfile),
         )
     )
     write_text(out_html, page)
@@ -67,17 +90,14 @@ def read(path: Path) -> str:
 
 def picture(svg: Path) -> Picture:
     """A figure with the caption beside it. As an image of its own, its ids cannot clash with those of another one."""
-    title, caption = read(svg.with_suffix(".txt")).split("\n\n", 1)
-    return Picture(title, caption.strip(), "data:image/svg+xml;base64," + b64encode(read(svg).encode()).decode())
+    title, caption, *more = read(svg.with_suffix(".txt")).strip().split("\n\n")
+    narrow = svg.with_suffix(".narrow.svg")
+    return Picture(title, caption, " ".join(more), uri(svg), uri(narrow) if narrow.is_file() else "")
 
 
-def environments(results: Results) -> list[tuple[int, dict[str, Any]]]:
-    """The different versions and hardware that cells ran on, with their number of cells, most common first."""
-    found = Counter(json.dumps([cell["versions"], cell["hardware"]]) for cell in results.finished)
-    return [
-        (count, dict(zip(["versions", "hardware"], json.loads(environment), strict=True)))
-        for environment, count in found.most_common()
-    ]
+def uri(svg: Path) -> str:
+    """An image as part of the page."""
+    return "data:image/svg+xml;base64," + b64encode(read(svg).encode()).decode()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,6 +1,6 @@
 """The collected results of one study, as the other modules of this package read them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,18 @@ CELL = [*ROW, "seed"]
 """What names one cell: one entry and one seed."""
 WAITING = ("running", "queued", "missing")
 """Statuses of cells that may still get results by themselves, or by the next run."""
+PAPERS = "main"
+"""The study's `score` where each method is scored as its own paper does."""
+OWN_FILE = " (own file)"
+"""What stands behind the name of a method that is not the package's, which may have the same title."""
+UNSAID: dict[str, Any] = {
+    **dict.fromkeys(["partition_seed", "train_seed", "commit"]),
+    **dict.fromkeys(["source", "lacks", "yaml"], ""),
+    **{"scale": "full", "described": {}, "assumed": {}, "elsewhere": []},
+}
+"""What holds of a study that does not say otherwise."""
+UNSAID_OF_METHOD: dict[str, Any] = {"code": "", "file": None, "elsewhere": []}
+"""What holds of a method that does not say otherwise."""
 UNAVAILABLE = "unavailable"
 """Status of a cell that cannot be computed here: what it needs is not at hand."""
 ABSENT = ("failed", UNAVAILABLE, *WAITING)
@@ -39,11 +51,15 @@ class Results:
 
     @property
     def names(self) -> dict[str, str]:
-        """Label → the name to print, in study order: the method's title, or the label where that would be ambiguous."""
+        """Label → the name to print, in study order: the method's title, or the label where that would be ambiguous.
+
+        A method from a file of one's own says so behind it.
+        """
         methods = self.study["methods"]
         titles = [method["title"] for method in methods.values()]
         return {
-            label: method["title"] if label == method["method"] or titles.count(method["title"]) == 1 else label
+            label: (method["title"] if label == method["method"] or titles.count(method["title"]) == 1 else label)
+            + (OWN_FILE if method["file"] else "")
             for label, method in methods.items()
         }
 
@@ -58,6 +74,11 @@ class Results:
         found = dict.fromkeys((cell["data"], cell["heterogeneity"]) for cell in self.cells)
         order = list(dict.fromkeys(data for data, _ in found))
         return sorted(found, key=lambda column: order.index(column[0]))
+
+    def column(self, data: str, heterogeneity: str) -> str:
+        """The name of a column in a sentence: its heterogeneity, after the data set's title where there are several."""
+        several = len({name for name, _ in self.columns}) > 1
+        return f"{self.title(data)}, {self.words(heterogeneity)}" if several else self.words(heterogeneity)
 
     def heterogeneities(self, data: str) -> list[str]:
         """The heterogeneities with which data set `data` was run; `UserError` when it was not run at all."""
@@ -81,7 +102,12 @@ class Results:
         if cell["status"] in ABSENT:
             return None
         score = self.study["methods"][cell["label"]].get("score") or self.study["score"]
-        return cell["score"] if score == "main" else score
+        return cell["score"] if score == PAPERS else score
+
+    def rescored(self, score: str) -> "Results":
+        """The same results with every row scored at the point `score`, whatever study and row ask for."""
+        methods = {label: {**method, "score": score} for label, method in self.study["methods"].items()}
+        return replace(self, study={**self.study, "score": score, "methods": methods})
 
 
 def choose(name: str, known: list[str], kind: str) -> str:
@@ -96,4 +122,6 @@ def load(path: Path) -> Results:
     table, head = read_table(path)
     if not {"study", "cells"} <= head.keys():
         raise UserError(f"{path} holds no collected study.")
-    return Results(head["study"], head["cells"], table.to_pandas(), head.get("published", []))
+    study = UNSAID | head["study"]
+    study["methods"] = {label: UNSAID_OF_METHOD | method for label, method in study["methods"].items()}
+    return Results(study, head["cells"], table.to_pandas(), head.get("published", []))

@@ -4,7 +4,7 @@ import pandas as pd
 from pandas.core.groupby import DataFrameGroupBy
 
 from fedgrid.analysis import domains as of_domains
-from fedgrid.analysis.compare import ROUNDING, compare
+from fedgrid.analysis.compare import AGAINST, ROUNDING, compare
 from fedgrid.analysis.points import cell_frame, client_series, scored
 from fedgrid.analysis.results import ABSENT, CELL, COLUMN, ROW, UNAVAILABLE, WAITING, Results
 
@@ -23,8 +23,8 @@ NOTHING_YET = ("failed", UNAVAILABLE, "unfinished")
 def over_clients(series: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """Summarise clients within each group of `by`.
 
-    Gives `accuracy` (every client counts the same), `accuracy_weighted` (by test samples) and `std_clients`
-    (population standard deviation).
+    Gives `accuracy` (every client counts the same), `accuracy_weighted` (by test samples), `correct` (test samples of
+    all clients that are classified right) and `std_clients` (population standard deviation).
     """
     groups = series.assign(correct=series["accuracy"] * series["samples"]).groupby(by, sort=False)
     sums = groups[["correct", "samples"]].sum()
@@ -32,6 +32,7 @@ def over_clients(series: pd.DataFrame, by: list[str]) -> pd.DataFrame:
         {
             "accuracy": groups["accuracy"].mean(),
             "accuracy_weighted": sums["correct"] / sums["samples"],
+            "correct": sums["correct"],
             "std_clients": groups["accuracy"].std(ddof=0),
         }
     ).reset_index()
@@ -72,7 +73,7 @@ def after_the_start(series: pd.DataFrame) -> pd.DataFrame:
 
 
 def cell_scores(results: Results, domains: bool = False) -> pd.DataFrame:
-    """One row a cell: names, metric, status, reason, `round` (the last that counts), `over_clients`' three numbers.
+    """One row a cell: names, metric, status, reason, `round` (the last that counts), `over_clients`' numbers.
 
     With `domains`, one row for each `domain` of a cell's clients, and one for their mean (see `by_domain`).
 
@@ -108,7 +109,7 @@ def summary(results: Results, domains: bool = False) -> pd.DataFrame:
 
     Columns: `score` (the metric used), `status` (`overall`'s, or "missing": no cell, "unscored": no such metric),
     `seeds` and `seeds_failed` (counts), the means over the good seeds of `over_clients`' numbers, sample standard
-    deviations over seeds of both accuracies (NaN for one seed), and `compare`'s rank, p_value and supported. An entry
+    deviations over seeds of both accuracies (NaN for one seed), and `compare`'s columns. An entry
     of which any seed failed or is not finished is not ranked: the mean of the other seeds would flatter it.
     """
     scores = cell_scores(results, domains)
@@ -168,9 +169,9 @@ def compared(scores: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     """`compare` within each column, over the entries of `table` whose status is ok."""
     ranked = scores.merge(table[table["status"] == "ok"].reset_index()[ENTRY], on=ENTRY)
     parts = {
-        column: compare(part.pivot(index="label", columns="seed", values="accuracy"))
+        column: compare(*(part.pivot(index="label", columns="seed", values=name) for name in ("accuracy", "correct")))
         for column, part in ranked.groupby([*COLUMN, "domain"], sort=False)
     }
     if not parts:
-        return pd.DataFrame(index=table.index, columns=["rank", "p_value", "supported"])
+        return pd.DataFrame(index=table.index, columns=["rank", *AGAINST, "supported"])
     return pd.concat(parts, names=[*COLUMN, "domain"]).reorder_levels(ENTRY)

@@ -14,7 +14,7 @@ from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 from matplotlib.typing import ColorType
 
-from fedgrid.analysis import captions
+from fedgrid.analysis.holdings import holdings
 from fedgrid.analysis.style import COLOURS, TRAIN
 from fedgrid.partition.common.publish import opened
 from fedgrid.partition.common.statistics import statistics
@@ -59,7 +59,7 @@ def shares(partition: FilePath, title: str) -> tuple[Figure, str, str]:
     figure.axes[-2 if domains else 0].set_xlabel("Client")
     add_classes(figure, classes)
     reading = READING.format(domains=", the strip below has the shares of their domains" if domains else "")
-    return figure, title, captions.partition(title, reading, metadata, found)
+    return figure, title, holdings(title, reading, metadata, found)
 
 
 def colours_of_classes(classes: int) -> np.ndarray:

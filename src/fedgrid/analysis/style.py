@@ -50,7 +50,13 @@ def save(figure: Figure, stem: Path, title: str, caption: str) -> None:
     The SVG comes last: it is what the report asks for, so where it stands, the others do.
     """
     write_text(Path(f"{stem}.txt"), f"{title}\n\n{caption}\n")
-    for form, undated in (("pdf", "CreationDate"), ("svg", "Date")):
-        with replacing(Path(f"{stem}.{form}")) as temporary:
-            metadata = {undated: None, "Title": title}
-            figure.savefig(temporary, format=form, metadata=metadata, bbox_inches="tight", pad_inches=0.06)
+    for form in ("pdf", "svg"):
+        write_figure(figure, Path(f"{stem}.{form}"), title)
+
+
+def write_figure(figure: Figure, file: Path, title: str) -> None:
+    """Write a figure without the date, in the form that the file's name ends with."""
+    form = file.suffix[1:]
+    metadata = {"CreationDate" if form == "pdf" else "Date": None, "Title": title}
+    with replacing(file) as temporary:
+        figure.savefig(temporary, format=form, metadata=metadata, bbox_inches="tight", pad_inches=0.06)

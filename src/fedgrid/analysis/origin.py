@@ -1,0 +1,91 @@
+"""Where results come from: versions and hardware, code, commit, and how to make them again elsewhere."""
+
+import json
+from collections import Counter
+from pathlib import Path, PurePath
+from typing import Any
+
+from fedgrid.analysis.results import Results
+from fedgrid.analysis.words import counted, listing
+
+ENVIRONMENT = {
+    "fedgrid": ("versions", "fedgrid"),
+    "torch": ("versions", "torch"),
+    "numpy": ("versions", "numpy"),
+    "processor": ("hardware", "cpu"),
+    "device": ("hardware", "device"),
+}
+"What cells may have been computed with, and where their metadata say it."
+
+
+def differing(results: Results) -> list[str]:
+    """A sentence where the cells of a table were not all computed with the same versions on the same hardware."""
+    found = {
+        name: Counter(str(cell[part].get(key)) for cell in results.finished)
+        for name, (part, key) in ENVIRONMENT.items()
+    }
+    said = [
+        f"{name} ({', '.join(value + ': ' + counted(cells, 'cell') for value, cells in sorted(counts.items()))})"
+        for name, counts in found.items()
+        if len(counts) > 1
+    ]
+    return [f"The cells differ in {listing(said)}, which may change last digits."] if said else []
+
+
+def environments(results: Results) -> list[tuple[list[str], dict[str, Any]]]:
+    """The different versions and hardware that cells ran on, most common first, with the names of these cells."""
+    found: dict[str, list[str]] = {}
+    for cell in results.finished:
+        environment = json.dumps([cell["versions"], cell["hardware"]])
+        name = f"{results.names[cell['label']]}, {results.column(cell['data'], cell['heterogeneity'])}"
+        found.setdefault(environment, []).append(f"{name}, seed {cell['seed']}")
+    return [
+        (names, dict(zip(["versions", "hardware"], json.loads(environment), strict=True)))
+        for environment, names in sorted(found.items(), key=lambda item: -len(item[1]))
+    ]
+
+
+def commit(study: dict[str, Any]) -> str:
+    """Which code made the study, as far as version control knows."""
+    found = study["commit"]
+    if not found:
+        return "The commit is not known: the code did not lie in a clone of the repository."
+    clean = "with no change beside it" if found["clean"] else "with changes that are in no commit"
+    return f"Commit {found['id']}, {clean}."
+
+
+def steps(study: dict[str, Any], configfile: str) -> list[str]:
+    """The commands that make the study again in a clone of the repository, on any machine."""
+    checkout = [f"git checkout {study['commit']['id']}"] if study["commit"] else []
+    return [*checkout, f"snakemake --cores all --configfile {portable(configfile)}"]
+
+
+def reservations(study: dict[str, Any], configfile: str) -> list[str]:
+    """What the commands of `steps` need that a clone does not have."""
+    own = {row["title"]: row["file"] for row in study["methods"].values() if row["file"]}
+    said = []
+    if study["commit"] and not study["commit"]["clean"]:
+        said.append(
+            "The tree had changes that are in no commit, so this commit alone may give other numbers. Compare the "
+            "digests of the methods' code."
+        )
+    if not study["commit"]:
+        said.append("Take the version of fedgrid that stands below; which commit it was is not known.")
+    if is_elsewhere(configfile):
+        said.append(f"The study's file was not in the repository: save its text below as {portable(configfile)}.")
+    if own:
+        said.append(f"You also need {listing(f'{file} ({title})' for title, file in own.items())}.")
+    return said
+
+
+def is_elsewhere(configfile: str) -> bool:
+    """Whether a study's file lies outside the folder in which the workflow runs."""
+    path = Path(configfile)
+    return not path.resolve().is_relative_to(Path.cwd().resolve())
+
+
+def portable(configfile: str) -> str:
+    """The study's file as a path from the repository's root; its name alone where it lies elsewhere."""
+    if is_elsewhere(configfile):
+        return PurePath(configfile).name
+    return Path(configfile).resolve().relative_to(Path.cwd().resolve()).as_posix()

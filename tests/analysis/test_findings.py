@@ -1,0 +1,122 @@
+"""What the page says first, with known answers."""
+
+import pandas as pd
+import pytest
+from conftest import in_column
+
+from fedgrid.analysis import captions
+from fedgrid.analysis.findings import findings
+from fedgrid.analysis.results import Results
+from fedgrid.analysis.scores import summary
+from fedgrid.analysis.tables import main
+
+FIVE = [0.90, 0.91, 0.90, 0.89, 0.90]
+LOWER = [0.70, 0.69, 0.70, 0.70, 0.72]
+
+
+def said(study) -> str:
+    results = study.load()
+    (_, sentence), *_ = findings(results, summary(results))
+    return sentence
+
+
+def test_a_supported_lead(make_study):
+    study = in_column(make_study(seeds=list(range(5))), {"local": LOWER, "ditto": FIVE, "fedavg": [0.5] * 5})
+    assert said(study) == (
+        "ditto leads with 90.00 %, 19.80 points (95 % interval 17.96 to 21.64, 5 seeds, p = 7.5e-06; 7.9 test images "
+        "a seed more right) above local with 70.20 %. fedavg has 50.00 %."
+    )
+    main([str(study.results()), str(study.folder)])
+    assert "**90.00 ± 0.71**" in (study.folder / "accuracy.md").read_text()
+    assert r"\textbf{90.00 $\pm$ 0.71}" in (study.folder / "accuracy.tex").read_text()
+    assert "<strong>90.00 ± 0.71</strong>" in (study.folder / "accuracy.html").read_text()
+
+
+def test_three_seeds_support_no_lead_and_both_baselines_are_said(make_study):
+    study = in_column(make_study(), {"fedavg": [0.5] * 3, "local": [0.6] * 3, "a": FIVE[:3], "b": LOWER[:3]})
+    sentence = said(study)
+    assert sentence.startswith("No lead is supported: a is first with 90.33 %, 20.67 points (95 % interval ")
+    assert "above b with 69.67 %; a lead needs 5 seeds. local has 60.00 % and fedavg has 50.00 %." in sentence
+
+
+def test_a_lead_of_one_image_is_none(make_study):
+    study = make_study(seeds=list(range(5)))
+    in_column(study, {"a": FIVE}, samples=[50, 50])
+    in_column(study, {"b": [value - 0.01 - 0.001 * i for i, value in enumerate(FIVE)]}, samples=[50, 50])
+    assert "1.2 test images a seed more right) above b with 88.80 %; a lead needs more than 3 test images" in said(
+        study
+    )
+
+
+def test_a_lead_that_only_means_over_clients_have(make_study):
+    study = make_study(seeds=[0])
+    for label, clients in (("a", [1.0, 0.5]), ("b", [0.5, 0.9])):  # of 10 and 30 test images
+        study.method(label)
+        study.cell(label, "dir", 0, {1: clients})
+    assert "5.00 points (on 1 seed; 7 test images fewer right) above b with 70.00 %; a lead needs 5 seeds" in said(
+        study
+    )
+
+
+def test_equal_scores_share_the_place(make_study):
+    assert said(in_column(make_study(), {"a": [0.9, 0.8], "b": [0.8, 0.9]})).startswith(
+        "a and b share the first place with 85.00 %."
+    )
+
+
+def test_seeds_that_do_not_tell(make_study):
+    noisy = [0.9, 0.5, 0.9, 0.5, 0.9]
+    study = in_column(make_study(seeds=list(range(5))), {"a": noisy, "b": [0.6] * 5}, samples=[100, 300])
+    assert said(study).endswith("above b with 60.00 %; a lead needs p < 0.05.")
+
+
+def test_what_is_not_compared_is_said(toy):
+    results = toy.load()
+    named = dict(findings(results, summary(results)))
+    sentence = "FedAvg has 70.00 %; no other method has a score of every seed. Not compared: Ditto (diverged)."
+    assert named["homogeneous, 2 clients"] == sentence
+
+
+def test_columns_of_several_data_sets_are_named_by_both(toy):
+    toy.study["data"]["letters"] = "Letters"
+    toy.cell("local", "dir", 0, {2: [0.5, 0.5]}, data="letters")
+    results = toy.load()
+    assert findings(results, summary(results))[-1][0] == "Letters, Dirichlet β=0.1, 2 clients"
+
+
+def with_partitions(results: Results, place: str) -> Results:
+    for cell in results.cells:
+        cell["partition"] = place.format(**cell)
+    return results
+
+
+@pytest.mark.parametrize(
+    ("place", "study", "words"),
+    [
+        ("store/dirichlet-0a/seed={seed}.parquet", {}, "partition and training seed"),
+        ("store/dirichlet-0a/seed=4.parquet", {"partition_seed": 4}, "training seed only"),
+        ("store/dirichlet-0a/seed={seed}.parquet", {"train_seed": 1}, "partition only"),
+        ("store/file-0a/seed={seed}.parquet", {}, "training seed only"),  # one published file for all seeds
+        ("store/file-0a{seed}/seed={seed}.parquet", {}, "partition and training seed"),  # one for each
+    ],
+)
+def test_what_the_spread_is_about(make_study, place, study, words):
+    results = with_partitions(in_column(make_study(seeds=[0, 1], **study), {"a": [0.9, 0.8]}).load(), place)
+    assert captions.varied(results) == words
+    assert f"over seeds ({words})" in captions.over_seeds(results)
+
+
+def test_a_column_with_one_published_partition_beside_others(toy):
+    results = with_partitions(toy.load(), "store/{heterogeneity}-0a/seed={seed}.parquet")
+    for cell in results.cells:
+        cell["partition"] = cell["partition"].replace("hom-", "file-")
+    expected = "partition and training seed, but training seed only on homogeneous, 2 clients"
+    assert captions.varied(results) == expected
+
+
+def test_nothing_scored_is_said(make_study):
+    study = make_study(score="trained", seeds=[0])
+    study.method("m")
+    study.cell("m", "dir", 0, {1: [0.5, 0.7]})
+    assert said(study) == "No method has a score of every seed yet. Not compared: m (unscored)."
+    assert pd.isna(summary(study.load())["rank"]).all()
