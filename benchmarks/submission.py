@@ -25,7 +25,7 @@ seeds: {seeds}
 model: {{name: mlp, hidden: 16, features: 8}}
 training: {{rounds: 1}}
 methods: [local]
-compute: {{minutes: 5, memory: 700, pack: {pack}}}
+compute: {{mem_mb: 700, runtime: 5, pack: {pack}}}
 """
 QUICK = ["--slurm-init-seconds-before-status-checks=2", "--seconds-between-status-checks=2"]
 PROFILE = ["--workflow-profile", "profiles/slurm", "--slurm-status-command=squeue", *QUICK]

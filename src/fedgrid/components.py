@@ -38,14 +38,16 @@ def hp(
     choices: tuple[Any, ...] | None = None,
     pattern: str | None = None,
     form: str | None = None,
+    was: str | None = None,
 ) -> Any:
     """A setting with its default and limits: `low` ≤ value ≤ `high`, value > `above`, value in `choices`.
 
     `pattern` is a regular expression that the value, written as a text, has to match from its first letter to its last,
-    and `form` says the same to people.
+    and `form` says the same to people. `was` is the setting's name in earlier versions, which is answered with its own.
     """
     limits = {"low": low, "above": above, "high": high, "choices": choices, "pattern": pattern, "form": form}
-    return dataclasses.field(default=default, metadata={k: v for k, v in limits.items() if v is not None})
+    metadata = {key: value for key, value in (limits | {"was": was}).items() if value is not None}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 @typing.dataclass_transform(frozen_default=True)
@@ -118,7 +120,7 @@ def resolve(description: Mapping[str, Any], given: Mapping[str, Any], where: str
     parameters = {p["name"]: p for p in description["parameters"]}
     for name in given:
         if name not in parameters:
-            raise UserError(f"{where}: unknown setting '{name}'; {nearest(name, parameters)}")
+            raise _unknown(name, parameters, where)
     return {n: _checked(p, given[n], f"{where}.{n}") if n in given else p["default"] for n, p in parameters.items()}
 
 
@@ -129,8 +131,13 @@ def parse_setting(description: Mapping[str, Any], text: str, where: str) -> tupl
         raise UserError(f"{where}: '{text}' is not of the form name=value")
     known = {p["name"]: p for p in description["parameters"]}
     if name not in known:
-        raise UserError(f"{where}: unknown setting '{name}'; {nearest(name, known)}")
+        raise _unknown(name, known, where)
     return name, _from_text(known[name]["types"], value)
+
+
+def _unknown(name: str, parameters: Mapping[str, Mapping[str, Any]], where: str) -> UserError:
+    renamed = {p["was"]: p["name"] for p in parameters.values() if "was" in p}
+    return UserError(f"{where}: unknown setting '{name}'; {nearest(name, parameters, renamed)}")
 
 
 def _from_text(kinds: list[str], text: str) -> Any:

@@ -4,7 +4,7 @@ import difflib
 import errno
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TextIO
 
@@ -80,8 +80,13 @@ MOST_NAMES = 60
 "Names that a sentence may list."
 
 
-def nearest(word: object, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown `word`: the closest of the `known` names, or all where they are few."""
+def nearest(word: object, known: Iterable[str], renamed: Mapping[str, str] | None = None) -> str:
+    """The end of a sentence about an unknown `word`: the closest of the `known` names, or all where they are few.
+
+    `renamed` holds names of earlier versions, each with the one that took its place.
+    """
+    if renamed and str(word) in renamed:
+        return f"it is called '{renamed[str(word)]}' now"
     names = sorted(known)
     close = difflib.get_close_matches(str(word), names, n=1, cutoff=0.6)
     if close:

@@ -3,7 +3,7 @@
 from fedgrid.components import Component, hp
 
 ARTIFACTS = ("representations", "cooperation", "clusters")
-"What a study may `keep` beside a cell's results."
+"What a study may keep beside a cell's results, its `artifacts`."
 
 
 class Training(Component):
@@ -71,7 +71,7 @@ class Compute(Component):
     "Cells that compute on one GPU at a time."
     pack: int = hp(1, low=1)
     "Cells that share one job of a cluster."
-    memory: int = hp(2000, low=1)
+    mem_mb: int = hp(2000, low=1, was="memory")
     "MB that a scheduler reserves for a cell, before one like it was measured."
-    minutes: int = hp(60, low=1)
+    runtime: int = hp(60, low=1, was="minutes")
     "Minutes that a scheduler grants a cell, before one like it was measured."

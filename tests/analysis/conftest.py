@@ -27,7 +27,7 @@ class Study:
         self.study = {
             "name": "toy",
             "title": "Toy study",
-            "score": "main",
+            "score": "paper",
             "at": "last",
             "rounds": 2,
             "protocol": {"rounds": 2, "optimizer": {"name": "sgd", "lr": 0.1}},

@@ -27,8 +27,8 @@ STUDY = {
     "training": {"rounds": 1, "optimizer": "sgd", "batch_size": 8},
     "seeds": [0, 1],
     "partition_seed": 1,
-    "keep": ["clusters"],
-    "report": {"score": "main", "at": "last"},
+    "artifacts": ["clusters"],
+    "report": {"score": "paper", "at": "last"},
     "compute": {"threads": 1, "device": "cpu", "client_chunk": "auto"},
 }
 HOSTILE = {

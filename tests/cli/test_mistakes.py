@@ -35,9 +35,25 @@ STUDIES = {
     "hyperparameter of a wrong type": ({"methods": {"fedprox": {"mu": "big"}}}, ["methods.fedprox.mu", "float"]),
     "hyperparameter out of range": ({"methods": {"fedprox": {"mu": -1}}}, ["methods.fedprox.mu", "at least 0"]),
     "hyperparameter not finite": ({"methods": {"fedprox": {"mu": float("inf")}}}, ["methods.fedprox.mu", "finite"]),
-    "hyperparameter no choice": ({"methods": {"fedper": {"keep": "heads"}}}, ["methods.fedper.keep", "'head'"]),
+    "hyperparameter no choice": (
+        {"methods": {"fedper": {"local_part": "heads"}}},
+        ["methods.fedper.local_part", "'head'"],
+    ),
     "truth as a number": ({"methods": {"fedcosr": {"separate": 1}}}, ["methods.fedcosr.separate", "bool"]),
     "training of a method": ({"methods": {"fedavg": {"training": {"lrr": 1}}}}, ["methods.fedavg.training", "'lr'"]),
+    "a key of earlier versions": ({"keep": ["clusters"]}, ["study: unknown key 'keep'; it is called 'artifacts' now"]),
+    "a setting of earlier versions": (
+        {"methods": {"a": {"method": "fedper", "keep": "all"}}},
+        ["methods.a: unknown setting 'keep'; it is called 'local_part' now"],
+    ),
+    "a partition's setting of earlier versions": (
+        {"heterogeneity": [{"partition": "dirichlet", "keep": 0.1}]},
+        ["heterogeneity.0: unknown setting 'keep'; it is called 'keep_fraction' now"],
+    ),
+    "a request of earlier versions": (
+        {"compute": {"minutes": 5}},
+        ["compute: unknown setting 'minutes'", "'runtime' now"],
+    ),
     "unknown data": ({"data": "digitz"}, ["digitz", "did you mean 'digits'"]),
     "data of a wrong type": ({"data": 7}, ["data", "a text or a mapping or a list"]),
     "data not at hand": ({"data": "mnist", "download": False, "model": "cnn"}, ["mnist", "data_root", "download"]),
@@ -101,6 +117,10 @@ STUDIES = {
     "a name that is no folder": ({"name": "a/b"}, ["name", "a/b"]),
     "unknown score": ({"report": {"score": "best"}}, ["report.score", "best"]),
     "a score of earlier versions": ({"report": {"score": "personal"}}, ["report.score", "'personal'", "received"]),
+    "the score of the papers": (
+        {"report": {"score": "main"}},
+        ["report.score: 'main' is not", "it is called 'paper' now"],
+    ),
     "a score nearly right": ({"report": {"score": "receive"}}, ["report.score", "did you mean 'received'"]),
     "an unknown round": ({"report": {"at": "best"}}, ["report.at", "last, last5, validation"]),
     "a round chosen on images that nobody holds": (
@@ -129,6 +149,10 @@ COMMANDS = {
     "run with unknown data": (["run", "fedavg", "--data", "digts"], ["digts", "'digits'"]),
     "run with an unknown partition": (["run", "fedavg", "--partition", "pathologic"], ["pathologic"]),
     "run with an unknown hyperparameter": (["run", "fedprox", "--set", "nu=1"], ["nu", "known: mu"]),
+    "run with a hyperparameter of earlier versions": (
+        ["run", "fedccl", "--set", "global_=0"],
+        ["--set: unknown setting 'global_'; it is called 'global_weight' now"],
+    ),
     "run without an equals sign": (["run", "fedprox", "--set", "mu"], ["--set", "name=value"]),
     "run with a text for a number": (["run", "fedprox", "--set", "mu=big"], ["mu", "float", "big"]),
     "run with another kind's setting": (["run", "fedavg", "--partition", "pathological", "--beta", "1"], ["beta"]),

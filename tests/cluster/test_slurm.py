@@ -172,7 +172,7 @@ def overlaps(seen):
 
 def test_cells_without_enough_time_or_memory_are_reported_and_go_on_with_more(cluster, tmp_path):
     methods = "slow: {method: slow.py}\n  greedy: {method: greedy.py}\n  fedavg:"
-    there = Submitted(tmp_path, cluster, study(methods, compute="{minutes: 20, memory: 900}"))
+    there = Submitted(tmp_path, cluster, study(methods, compute="{mem_mb: 900, runtime: 20}"))
     there.method("slow", WAITING)
     there.method("greedy", GREEDY)
     run = there.started_there("--retries=0", "--until", "train")

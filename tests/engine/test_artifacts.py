@@ -97,4 +97,4 @@ def test_a_method_without_clusters_has_an_empty_table():
 
 def test_a_study_may_ask_for_all_of_them():
     schema = yaml.safe_load(Path(study.__file__).with_name("study.schema.yaml").read_text(encoding="utf-8"))
-    assert tuple(schema["properties"]["keep"]["items"]["enum"]) == ARTIFACTS
+    assert tuple(schema["properties"]["artifacts"]["items"]["enum"]) == ARTIFACTS

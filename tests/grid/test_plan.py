@@ -21,7 +21,7 @@ heterogeneity:
   - {partition: pathological, classes: 3, clients: 4, test: own}
 seeds: [3, 1]
 partition_seed: 7
-keep: [clusters]
+artifacts: [clusters]
 model: {name: mlp, hidden: 16, projection: 8}
 training: {rounds: 2, clip: 1}
 report: {score: trained, at: last5}

@@ -412,7 +412,8 @@ def test_fedccl_objective_is_the_sum_of_three():
     given = at(model, {"vectors": bank[0], "held": bank[1], "prototypes": means, "known": known})
     for local, global_ in ((1.0, 1.0), (0.0, 1.0), (1.0, 0.0), (0.3, 2.0), (0.0, 0.0)):
         for reduction, times in (("mean", 1), ("sum", 2)):
-            method = simulations.method("fedccl", temperature=0.5, local=local, global_=global_, reduction=reduction)
+            weights = {"local_weight": local, "global_weight": global_}
+            method = simulations.method("fedccl", temperature=0.5, reduction=reduction, **weights)
             value = method.loss(model.theta, Batch(SAMPLES, LABELS), given)
             near(value, math.log(2) + times * (local * 0.206450 + global_ * 0.075892), 2e-6)
 
@@ -495,7 +496,9 @@ def first_clusters(points):
 def test_fedccl_of_one_client_that_averages_has_two_equal_contrasts():
     simulation = simulations.simulation([simulations.draw([0, 1, 2] * 5)], dtype="float64")
     both = {"average_local": True, "average_global": True}
-    local, global_ = (final("fedccl", simulation, **both, local=a, global_=2 - a).server.theta for a in (2.0, 0.0))
+    local, global_ = (
+        final("fedccl", simulation, **both, local_weight=a, global_weight=2 - a).server.theta for a in (2.0, 0.0)
+    )
     for name, t in local.items():
         torch.testing.assert_close(t, global_[name], rtol=1e-10, atol=1e-10)
 
@@ -740,8 +743,8 @@ def test_all_representations(executor, norm):
         ("fedpcl", {}),
         ("fpl", {}),
         ("fedccl", {}),
-        ("fedccl", {"local": 0.0}),
-        ("fedccl", {"global_": 0.0}),
+        ("fedccl", {"local_weight": 0.0}),
+        ("fedccl", {"global_weight": 0.0}),
         ("fedssc", {"minimum": 3}),
         ("fedproc", {}),
     ],
@@ -757,7 +760,7 @@ def test_bytes_are_those_of_the_vectors_that_there_are(monkeypatch, name, settin
     ((_, _, ids, up), (_, _, _, down)) = (row for row in rows if row[0] == 3 and row[1].startswith("bytes"))
     counts, none, k = simulation.data.counts[ids], torch.zeros(1), simulation.model.width
     m, c = before.get("held", before.get("has", none)).sum(), before.get("known", none).sum()
-    given = m * settings.get("local", 1.0) + c * settings.get("global_", 1.0)
+    given = m * settings.get("local_weight", 1.0) + c * settings.get("global_weight", 1.0)
     near(down, [4.0 * float(given * k + (0 if name == "fedpcl" else theta))] * len(ids), 0)
     sent = (counts >= settings.get("minimum", 1)).sum(dim=1)
     if name == "fedccl":

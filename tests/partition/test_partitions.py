@@ -1,6 +1,7 @@
 """Properties of every partition: nothing lost, nothing doubled, what was asked for, the same for the same seed."""
 
 import json
+import math
 import subprocess
 import sys
 
@@ -65,7 +66,7 @@ common = {
     "fraction": st.sampled_from([1.0, 0.5]),
     "test": st.sampled_from(["own", "official", "weighted"]),
     "validation": st.sampled_from([0.0, 0.2]),
-    "keep": st.sampled_from([1.0, 0.3]),
+    "keep_fraction": st.sampled_from([1.0, 0.3]),
     "scarce": st.sampled_from([None, 1]),
 }
 
@@ -92,7 +93,9 @@ def test_properties(kind, data, everything, seed):
     assert own["index"].max() < dealt
     assert partition.validated(seed) or not (own["split"] == "validation").any()
     if partition.test != "own":
-        assert shared["index"].tolist() == list(range(everything.train, len(everything.labels)))
+        assert shared["index"].between(everything.train, len(everything.labels) - 1).all()
+        assert shared["index"].is_monotonic_increasing
+        assert len(shared) == math.ceil(partition.fraction * (len(everything.labels) - everything.train))
         assert (shared["split"] == "test").all() and not (own["split"] == "test").any()
     else:
         assert not len(shared)
@@ -105,7 +108,7 @@ def check_numbers(partition, own, dealt, everything):
     clients = partition.count(len(DOMAINS))
     client, split = own["client"].to_numpy(), own["split"].to_numpy()
     sizes = np.bincount(client, minlength=clients)
-    scarce = range(clients - (partition.scarce or clients), clients) if partition.keep < 1 else range(0)
+    scarce = range(clients - (partition.scarce or clients), clients) if partition.keep_fraction < 1 else range(0)
     if not scarce and type(partition).__name__ != "Domains":
         assert sizes.sum() == partition.used(dealt)
     if not scarce and hasattr(partition, "min_samples"):
@@ -257,7 +260,7 @@ def test_balance_keeps_sizes_comparable():
 
 def test_scarce_clients_keep_their_share_and_their_classes():
     whole = load("partition", "dirichlet")(clients=8, beta=0.5)
-    scarce = load("partition", "dirichlet")(clients=8, beta=0.5, keep=0.1, scarce=3)
+    scarce = load("partition", "dirichlet")(clients=8, beta=0.5, keep_fraction=0.1, scarce=3)
     before, after = (counts_of(p.split(balanced(), 0), 8, 10) for p in (whole, scarce))
     assert (after[:5] == before[:5]).all()
     assert (abs(after[5:].sum(axis=1) - 0.1 * before[5:].sum(axis=1)) <= 0.5).all()
@@ -281,7 +284,7 @@ def test_domains_balanced_are_alike_in_all_but_the_domain():
     [
         ("dirichlet", {"clients": 4000}, "4000 clients"),
         ("dirichlet", {"clients": 100, "min_samples": 40}, "need 4000 images, there are 3000; at most 30 each, or 75"),
-        ("dirichlet", {"clients": 4, "keep": 0.1, "scarce": 5}, "only 4 clients, not 5"),
+        ("dirichlet", {"clients": 4, "keep_fraction": 0.1, "scarce": 5}, "only 4 clients, not 5"),
         ("quantity", {"clients": 100, "min_samples": 40}, "need 4000"),
         ("pathological", {"classes": 11}, "only 10"),
         ("pathological", {"clients": 2, "classes": 2}, "4 of 10"),
@@ -312,6 +315,48 @@ def test_impossible_plans_fail_before_anything_is_built(kind, given_, words):
     info = DatasetInfo({"train": 1797, "test": 0}, (8, 8, 1), tuple("0123456789"))
     with pytest.raises(UserError, match=words):
         load("partition", kind)(**given_).plan(info, [0])
+
+
+@settings(max_examples=100, deadline=None)
+@given(everything=pools(), seed=st.integers(0, 5), fraction=st.floats(0.001, 1, exclude_min=True))
+def test_a_fraction_of_the_shared_test_images_is_the_same_for_every_kind(everything, seed, fraction):
+    given_ = {"clients": 1, "test": "official", "fraction": fraction}
+    partitions = load("partition", "homogeneous")(**given_), load("partition", "quantity")(min_samples=0, **given_)
+    rows = [partition.split(everything, seed).to_pandas() for partition in partitions]
+    first, other = (frame[frame["client"] == EVERYONE].reset_index(drop=True) for frame in rows)
+    assert first.equals(other)
+    assert bool(len(first)) == (everything.train < len(everything.labels))
+
+
+def test_a_fraction_of_the_shared_test_images_is_drawn_at_random():
+    def shared(seed):
+        frame = load("partition", "homogeneous")(clients=2, test="official", fraction=0.2).split(balanced(), seed)
+        frame = frame.to_pandas()
+        return frame[frame["client"] == EVERYONE]["index"].to_numpy()
+
+    assert len(shared(0)) == 300 and not (shared(0) == shared(1)).all()
+    halves = np.mean([(shared(seed) < 2250).mean() for seed in range(20)])  # of 6,000 draws
+    assert abs(halves - 0.5) < 4 * 0.5 / math.sqrt(6000)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_training_images_do_not_depend_on_how_many_test_images_there_are(kind):
+    partition = load("partition", kind)(**settings_of(kind), test="official", fraction=0.3)
+    longer = pool(np.arange(3300) % 10, 10, 1500, np.arange(3300) // 10 % 3)
+    first, other = (partition.split(one, 0).to_pandas() for one in (balanced(), longer))
+    assert first[first["client"] != EVERYONE].equals(other[other["client"] != EVERYONE])
+    assert (first["client"] == EVERYONE).sum() == 450 and (other["client"] == EVERYONE).sum() == 540
+
+
+def test_the_sentence_says_what_share_is_tested():
+    def said(**given_):
+        return load("partition", "dirichlet")(clients=4, **given_).sentence()
+
+    assert said(fraction=0.1) == "Dirichlet β=0.1, 4 clients, 0.1 of the images"
+    assert said(test="official") == "Dirichlet β=0.1, 4 clients, official test images"
+    both = "Dirichlet β=0.1, 4 clients, 0.1 of the images, 0.1 of the official test images"
+    assert said(fraction=0.1, test="official") == both
+    assert said(fraction=0.1, test="weighted") == f"{both} weighted by class"
 
 
 def test_a_client_with_one_image_trains_on_it():

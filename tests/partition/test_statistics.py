@@ -14,7 +14,8 @@ from fedgrid.errors import UserError
 from fedgrid.files import write_table
 from fedgrid.loading import load
 from fedgrid.partition.common.publish import checked, digest_of, publish
-from fedgrid.partition.common.statistics import statistics
+from fedgrid.partition.common.rows import EVERYONE
+from fedgrid.partition.common.statistics import domains_of_clients, statistics
 
 
 def rows(*given):
@@ -245,3 +246,29 @@ def test_a_published_partition_says_whether_it_holds_validation_images(small, tm
     write_table(tmp_path / "without.parquet", table, facts(table))
     for file, held in (("small", True), ("without", False)):
         assert load("partition", "file")(path=str(tmp_path / f"{file}.parquet")).validated(0) is held
+
+
+def test_a_client_has_the_domain_of_all_its_images():
+    table = rows(
+        (0, "train", 0, "red"),
+        (0, "test", 1, "red"),
+        (1, "train", 0, "red"),
+        (1, "test", 0, "blue"),
+        (2, "validation", 1, "blue"),
+        (4, "train", 1, "blue"),
+        (4, "train", 1, None),
+        (EVERYONE, "test", 0, "blue"),
+    )
+    assert domains_of_clients(table, 6) == ["red", None, "blue", None, None, None]
+    assert domains_of_clients(SMALL, 3) == [None, None, None]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["red", "green", None])), min_size=1, max_size=30))
+def test_domains_do_not_depend_on_how_a_table_is_cut_into_pieces(pairs):
+    table = rows(*((client, "train", 0, domain) for client, domain in pairs))
+    held = [{domain for client, domain in pairs if client == number} for number in range(4)]
+    expected = [next(iter(found)) if len(found) == 1 else None for found in held]
+    assert domains_of_clients(table, 4) == expected
+    pieces = [rows((client, "train", 0, domain)) for client, domain in pairs]  # each with a dictionary of its own
+    assert domains_of_clients(pa.concat_tables(pieces), 4) == expected

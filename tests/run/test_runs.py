@@ -59,13 +59,13 @@ def note(cell, **facts):
 def test_requests_come_from_measured_cells_of_the_method_and_data_set():
     study = prepared(planned())
     first, second, other = study.cells[0], study.cells[1], study.cells[2]
-    assert estimates.request([first], study.compute) == estimates.Request(60, 2000)
+    assert estimates.request([first], study.compute) == estimates.Request(2000, 60)
     trained(first, study)
     head = read_metadata(first.file)
     asked = estimates.request([second], study.compute)
-    assert asked.minutes == 2  # a second and a half and the start, in whole minutes
-    assert asked.memory == pytest.approx(1.3 * head["costs"]["peak_memory_bytes"] / 1e6 + 500, abs=1)
-    assert estimates.request([other], study.compute) == estimates.Request(60, 2000)
+    assert asked.runtime == 2  # a second and a half and the start, in whole minutes
+    assert asked.mem_mb == pytest.approx(1.3 * head["costs"]["peak_memory_bytes"] / 1e6 + 500, abs=1)
+    assert estimates.request([other], study.compute) == estimates.Request(2000, 60)
     longer = planned(training={"rounds": 2000})
     found = estimates.cost(longer.cells[0])
     assert found.longest == pytest.approx(1000 * head["costs"]["seconds"]["total"])
@@ -86,19 +86,19 @@ def test_a_damaged_cell_says_nothing_about_costs():
 
 
 def test_every_attempt_asks_for_twice_as_much():
-    asked = estimates.Request(minutes=3, memory=700)
+    asked = estimates.Request(mem_mb=700, runtime=3)
     assert [asked.for_attempt(attempt) for attempt in (1, 2, 3)] == [
-        estimates.Request(3, 700),
-        estimates.Request(6, 1400),
-        estimates.Request(12, 2800),
+        estimates.Request(700, 3),
+        estimates.Request(1400, 6),
+        estimates.Request(2800, 12),
     ]
 
 
 def test_a_pack_asks_for_the_time_of_all_and_the_memory_of_those_beside_each_other():
-    study = planned(compute={"minutes": 10, "memory": 1000})
+    study = planned(compute={"mem_mb": 1000, "runtime": 10})
     alone, four, two = (estimates.request(study.cells[:n], study.compute, m) for n, m in ((1, 1), (4, 1), (4, 2)))
-    assert (alone.minutes, four.minutes, two.minutes) == (10, 37, 19)
-    assert (alone.memory, four.memory, two.memory) == (1000, 1000, 1500)
+    assert (alone.runtime, four.runtime, two.runtime) == (10, 37, 19)
+    assert (alone.mem_mb, four.mem_mb, two.mem_mb) == (1000, 1000, 1500)
 
 
 # -- packs
@@ -352,7 +352,7 @@ def said(capsys, *arguments):
 
 
 def test_a_cell_of_which_a_kept_table_is_gone_is_not_finished():
-    study = prepared(planned(keep=["representations"]))
+    study = prepared(planned(artifacts=["representations"]))
     cell = study.cells[0]
     trained(cell, study)
     kept = cell.files[1]

@@ -161,7 +161,7 @@ def test_a_method_in_a_scratch_folder(checkout, tmp_path):
 
 def test_what_is_kept_is_made_once_and_changes_no_result(checkout):
     before = {cell: pq.read_table(cell) for cell in checkout.cells()}
-    checkout.edit("config/study.yaml", "seeds:", "keep: [representations, cooperation]\nseeds:")
+    checkout.edit("config/study.yaml", "seeds:", "artifacts: [representations, cooperation]\nseeds:")
     assert checkout.planned() == EVERY | ANALYSIS
     checkout.snakemake()
     assert checkout.planned() == {}
@@ -172,7 +172,7 @@ def test_what_is_kept_is_made_once_and_changes_no_result(checkout):
         assert cell.with_suffix(".cooperation.parquet").is_file()
     cell.with_suffix(".cooperation.parquet").unlink()
     assert checkout.planned() == {cell.parts[-4]: 1} | ANALYSIS
-    checkout.edit("config/study.yaml", "keep: [representations, cooperation]\n", "")
+    checkout.edit("config/study.yaml", "artifacts: [representations, cooperation]\n", "")
     assert checkout.planned() == {}
 
 

@@ -205,7 +205,7 @@ class Cell:
     """The only cell of a study, with its data set and its partition in a folder, and the plan of its run."""
 
     def __init__(self, folder):
-        changes = {"results": str(folder), "download": False, "keep": ["representations"]}
+        changes = {"results": str(folder), "download": False, "artifacts": ["representations"]}
         self.study = prepared(study_of(SMALL, compute={"checkpoint_every": 1e-6}, **changes))
         self.cell, self.plan = self.study.cells[0], plan_of(self.study)
 

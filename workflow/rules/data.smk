@@ -20,8 +20,8 @@ use rule data as features with:
     wildcard_constraints:
         kind="features",
     resources:
-        mem_mb=COMPUTE.memory,
-        runtime=COMPUTE.minutes,
+        mem_mb=COMPUTE.mem_mb,
+        runtime=COMPUTE.runtime,
         gpu=GPU,
 
 

@@ -8,14 +8,14 @@ rule train:
         multiext(
             f"{STORE}/cells/{{method}}/{{data}}/{{heterogeneity}}/s{{seed}}-{{key}}",
             ".parquet",
-            *[f".{kind}.parquet" for kind in STUDY.text["keep"]],
+            *[f".{kind}.parquet" for kind in STUDY.text["artifacts"]],
         ),
     log:
         f"{STORE}/logs/cells/{{method}}/{{data}}/{{heterogeneity}}/s{{seed}}-{{key}}.log",
     threads: COMPUTE.threads
     resources:
-        mem_mb=lambda w, attempt: RUN.request([cell_of(w)], attempt).memory,
-        runtime=lambda w, attempt: RUN.request([cell_of(w)], attempt).minutes,
+        mem_mb=lambda w, attempt: RUN.request([cell_of(w)], attempt).mem_mb,
+        runtime=lambda w, attempt: RUN.request([cell_of(w)], attempt).runtime,
         gpu=GPU,
     shell:
         'WARM=1 job {log:q} fedgrid.jobs.cell "$PLAN" {wildcards.key}'
@@ -30,8 +30,8 @@ rule pack:
         f"{STORE}/logs/packs/{{key}}.log",
     threads: COMPUTE.threads * COMPUTE.gpu_share
     resources:
-        mem_mb=lambda w, attempt: RUN.request(RUN.pack(w.key), attempt).memory,
-        runtime=lambda w, attempt: RUN.request(RUN.pack(w.key), attempt).minutes,
+        mem_mb=lambda w, attempt: RUN.request(RUN.pack(w.key), attempt).mem_mb,
+        runtime=lambda w, attempt: RUN.request(RUN.pack(w.key), attempt).runtime,
         gpu=GPU,
     shell:
         'job {log:q} fedgrid.jobs.pack "$PLAN" {wildcards.key} {output:q} --threads {threads}'

@@ -17,7 +17,7 @@ CELL = [*ROW, "seed"]
 """What names one cell: one entry and one seed."""
 WAITING = ("running", "queued", "missing")
 """Statuses of cells that may still get results by themselves, or by the next run."""
-PAPERS = "main"
+PAPERS = "paper"
 """The study's `score` where each method is scored as its own paper does."""
 OWN_FILE = " (own file)"
 """What stands behind the name of a method that is not the package's, which may have the same title."""

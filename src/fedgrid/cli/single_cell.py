@@ -25,7 +25,7 @@ EXAMPLES = """
   fedgrid run fedprox --set mu=0.1 --partition pathological --classes 2 --out prox.parquet
   fedgrid run path/to/mine.py --data mnist --fraction 0.1 --model cnn --model-set features=64
 """
-OF_CLUSTERS = ("gpu_share", "pack", "memory", "minutes")
+OF_CLUSTERS = ("gpu_share", "pack", "mem_mb", "runtime")
 COMPUTE = [parameter for parameter in describe(Compute)["parameters"] if parameter["name"] not in OF_CLUSTERS]
 
 
@@ -110,7 +110,7 @@ def _study(arguments: argparse.Namespace) -> dict[str, Any]:
         "model": {"name": arguments.model} | model_settings,
         "training": training,
         "seeds": [arguments.seed],
-        "keep": arguments.artifacts,
+        "artifacts": arguments.artifacts,
         "compute": compute,
     }
 

@@ -45,12 +45,12 @@ class Computed:
     method: Method
     simulation: Simulation
     outcome: Outcome
-    keep: Collection[str] = ()
+    wanted: Collection[str] = ()
     "Kinds of artifacts that are wanted."
 
     def artifacts(self) -> dict[str, pa.Table]:
         """Tables that are kept beside the results, by kind; see `fedgrid.engine.artifacts`."""
-        return artifacts.tables(self.keep, self.method, self.simulation, self.outcome.progress)
+        return artifacts.tables(self.wanted, self.method, self.simulation, self.outcome.progress)
 
 
 def compute(
@@ -58,17 +58,17 @@ def compute(
     settings: Compute,
     saving: Saving | None = None,
     tell: Tell | None = None,
-    keep: Collection[str] = (),
+    wanted: Collection[str] = (),
 ) -> Computed:
-    """All rounds of a cell, from its checkpoint where there is one; `keep` names the artifacts that are wanted."""
+    """All rounds of a cell, from its checkpoint where there is one; `wanted` names the artifacts to keep."""
     torch.set_num_threads(settings.threads)
     torch.backends.cudnn.deterministic = True
     tf32 = sources.spec["training"]["tf32"]
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
     method = cast(Method, load("methods", sources.method)(**sources.spec["method"]["settings"]))
     simulation = simulation_of(sources, settings)
-    outcome = federate(method, simulation, saving, tell, matrices="cooperation" in keep)
-    return Computed(method, simulation, outcome, keep)
+    outcome = federate(method, simulation, saving, tell, matrices="cooperation" in wanted)
+    return Computed(method, simulation, outcome, wanted)
 
 
 def simulation_of(sources: Sources, settings: Compute) -> Simulation:

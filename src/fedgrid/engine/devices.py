@@ -1,5 +1,7 @@
 """Which device computes, and what it is."""
 
+import time
+
 import torch
 
 from fedgrid.errors import UserError
@@ -22,3 +24,10 @@ def name_of(device: torch.device) -> str:
 def peak_memory(device: torch.device) -> int:
     """Most bytes of a GPU's own memory that this process has held; 0 for the processor."""
     return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else 0
+
+
+def now(device: torch.device) -> float:
+    """Seconds, once all that was started is done: a GPU's kernels run behind the program."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter()

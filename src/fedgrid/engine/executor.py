@@ -5,7 +5,6 @@ An executor walks over clients, epochs and batches; a *solver* says what happens
 pure function of one client's θ and batch, which the walker applies to one client or to a stack of them.
 """
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fedgrid.engine.devices import now
 from fedgrid.engine.optimizers import Optimizer
 from fedgrid.engine.solvers import CustomStep, Descent, Solver
 from fedgrid.engine.task import LocalTask, Loss, Measurement, Step
@@ -132,9 +132,10 @@ class Executor(ABC):
 
     @contextmanager
     def _timed(self, task: LocalTask) -> Iterator[None]:
-        start = _now(task)
+        device = task.data.labels.device
+        start = now(device)
         yield
-        self.seconds += _now(task) - start
+        self.seconds += now(device) - start
 
     @abstractmethod
     def _walk(self, task: LocalTask, solver: Solver) -> Trained:
@@ -152,13 +153,6 @@ def client_copy(stack: Any, position: int) -> Any:
         return t.clone(memory_format=torch.channels_last if t.dim() == 4 else torch.contiguous_format)
 
     return tree_map(own, row(stack, position))
-
-
-def _now(task: LocalTask) -> float:
-    """Seconds, once all that was started is done: a GPU's kernels run behind the program."""
-    if task.data.labels.is_cuda:
-        torch.cuda.synchronize(task.data.labels.device)
-    return time.perf_counter()
 
 
 def require_finite(task: LocalTask, finite: Tensor, what: str) -> None:

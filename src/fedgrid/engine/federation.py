@@ -1,6 +1,7 @@
 """What a method sees of the federation: the clients of one round, and what can be done with them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -11,28 +12,18 @@ from torch import Tensor
 
 from fedgrid.engine.augmentation import augmented
 from fedgrid.engine.context import Batch, LossContext
+from fedgrid.engine.devices import now
 from fedgrid.engine.executor import Trained
 from fedgrid.engine.optimizers import Optimizer, study_optimizer
 from fedgrid.engine.simulation import Simulation, dtype_of
 from fedgrid.engine.state import State
 from fedgrid.engine.task import LocalTask, Loss, Measurement, Step
+from fedgrid.engine.traffic import Traffic, bytes_of
 from fedgrid.models.base import Network
 from fedgrid.models.common.norm import variances
 from fedgrid.randomness import generator
 from fedgrid.settings import Training
-from fedgrid.tree import Tree, as_tree, leaves, tree_map, weighted_sum
-
-
-@dataclass
-class Traffic:
-    """Bytes that each client sent (`up`) and received (`down`), float64 [N]."""
-
-    up: Tensor
-    down: Tensor
-
-    @classmethod
-    def none(cls, clients: int, device: torch.device) -> "Traffic":
-        return cls(*torch.zeros(2, clients, dtype=torch.float64, device=device))
+from fedgrid.tree import Tree, as_tree, tree_map, weighted_sum
 
 
 @dataclass(frozen=True)
@@ -47,6 +38,8 @@ class Federation:
     traffic: Traffic = field(repr=False)
     state: State = field(repr=False)
     "The state of the round, as these clients see it: `at.server` and `at.client` in a loss, with what a call adds."
+    phases: dict[str, float] = field(default_factory=dict, repr=False)
+    "Seconds by name so far; see `phase`."
 
     @property
     def model(self) -> Network:
@@ -81,6 +74,16 @@ class Federation:
     def random(self, purpose: str) -> np.random.Generator:
         """The server's random draws of this round, a function of the purpose's name, the seed and the round."""
         return generator(f"method {purpose}", self.simulation.seed, self.round)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """What a ``with`` of this holds is timed under a name, of which the cell's costs have the sum over all rounds.
+
+        Its seconds stay part of the clients' or of the server's. A phase inside another counts in both.
+        """
+        start = now(self.simulation.device)
+        yield
+        self.phases[name] = self.phases.get(name, 0.0) + now(self.simulation.device) - start
 
     @property
     def counts(self) -> Tensor:
@@ -123,12 +126,12 @@ class Federation:
 
     def send(self, stack: Any, mask: Tensor | None = None) -> Any:
         """The server sends each client its row: counted and returned unchanged; `mask` [n, …] as in `broadcast`."""
-        self.traffic.down[self.ids] += _bytes(stack, mask)
+        self.traffic.down[self.ids] += bytes_of(stack, mask)
         return stack
 
     def upload(self, stack: Any, mask: Tensor | None = None) -> Any:
         """Every client sends its row to the server: counted and returned unchanged; `mask` [n, …] as in `broadcast`."""
-        self.traffic.up[self.ids] += _bytes(stack, mask)
+        self.traffic.up[self.ids] += bytes_of(stack, mask)
         return stack
 
     def train(
@@ -311,11 +314,3 @@ def _moments(both: Tree, batch: Batch, at: LossContext) -> tuple[Mapping[str, An
     found = at.model.moments(both.theta, batch.x)
     sums = {name: total + len(batch.y) * found[name] for name, total in both.sums.items()}
     return {"theta": both.theta, "sums": sums}, batch.x.new_zeros(())
-
-
-def _bytes(stack: Any, mask: Tensor | None) -> Tensor | float:
-    """Bytes of every row [n], or one number where nothing is masked; a masked entry stands for all behind it."""
-    if mask is None:
-        return float(sum(t[0].numel() * t.element_size() for t in leaves(stack)))
-    sent = mask.flatten(1).sum(dim=1).double()
-    return sum(sent * (t[0].numel() // mask[0].numel() * t.element_size()) for t in leaves(stack))

@@ -82,6 +82,8 @@ class Progress:
     rounds: int = 0
     matrices: list[tuple[int, str, Tensor]] | None = None
     "What `Method.cooperation` gave after each evaluated round: (round, name, [N, N]); None where nobody asked for it."
+    phases: dict[str, float] = field(default_factory=dict)
+    "Seconds of what the method measures by name, over all rounds so far; see `Federation.phase`."
 
 
 def save_checkpoint(file: Path, key: str, progress: Progress) -> None:
@@ -94,6 +96,7 @@ def save_checkpoint(file: Path, key: str, progress: Progress) -> None:
         "record": progress.record.tensors(),
         "seconds": progress.seconds,
         "matrices": progress.matrices,
+        "phases": progress.phases,
     }
     buffer = io.BytesIO()
     torch.save(content, buffer)
@@ -122,5 +125,5 @@ def load_checkpoint(file: Path, key: str, device: torch.device, matrices: bool =
         return None, f"the checkpoint {file} lacks the matrices of earlier rounds that are to be kept: starting over"
     state = State(content["server"], content["clients"])
     record, kept = Record.from_tensors(content["record"]), content["matrices"] if matrices else None
-    progress = Progress(state, record, content["seconds"], content["rounds"], kept)
+    progress = Progress(state, record, content["seconds"], content["rounds"], kept, content["phases"])
     return progress, f"continuing after round {progress.rounds} from {file}"

@@ -12,11 +12,12 @@ from torch import Tensor
 
 from fedgrid.engine.evaluation import evaluate, sizes
 from fedgrid.engine.executor import Diverged
-from fedgrid.engine.federation import Federation, Traffic
+from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import Method
 from fedgrid.engine.progress import Progress, Record, load_checkpoint, save_checkpoint
 from fedgrid.engine.simulation import Simulation
 from fedgrid.engine.state import State
+from fedgrid.engine.traffic import Traffic
 from fedgrid.errors import UserError
 from fedgrid.randomness import generator
 from fedgrid.tree import leaves
@@ -117,8 +118,8 @@ def _round(method: Method, simulation: Simulation, before: Progress) -> Progress
     """One round; `before` stays as it is, so that a round that is broken off leaves no trace."""
     ids, done = participants(simulation, before.rounds), before.rounds + 1
     traffic = Traffic.none(simulation.data.clients, simulation.device)
-    fed = Federation(simulation, ids, before.rounds, traffic, before.state.gather(ids))
-    seconds, record, matrices = dict(before.seconds), before.record.copy(), before.matrices
+    seconds, phases, record, matrices = dict(before.seconds), dict(before.phases), before.record.copy(), before.matrices
+    fed = Federation(simulation, ids, before.rounds, traffic, before.state.gather(ids), phases)
     on_clients = simulation.executor.seconds
     with _timed(seconds, "server"):
         after = method.round(fed, fed.state)
@@ -141,7 +142,7 @@ def _round(method: Method, simulation: Simulation, before: Progress) -> Progress
         if matrices is not None:
             found = method.cooperation(state).items()
             matrices = matrices + [(done, name, matrix.cpu()) for name, matrix in found]
-    return Progress(State(state.server, state.clients), record, seconds, done, matrices)
+    return Progress(State(state.server, state.clients), record, seconds, done, matrices, phases)
 
 
 def _recorder(record: Record, round_: int) -> Callable[[str, list[int], Tensor], None]:

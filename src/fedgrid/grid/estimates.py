@@ -32,14 +32,14 @@ class Cost:
 
 @dataclass(frozen=True)
 class Request:
-    """What a scheduler is asked for: minutes and MB."""
+    """What a scheduler is asked for: MB and minutes, by Snakemake's names."""
 
-    minutes: int
-    memory: int
+    mem_mb: int
+    runtime: int
 
     def for_attempt(self, attempt: int) -> "Request":
         """For the attempt of that number, counted from 1: twice as much each time."""
-        return Request(self.minutes * 2 ** (attempt - 1), self.memory * 2 ** (attempt - 1))
+        return Request(self.mem_mb * 2 ** (attempt - 1), self.runtime * 2 ** (attempt - 1))
 
 
 def cost(cell: Cell) -> Cost | None:
@@ -57,13 +57,13 @@ def cost(cell: Cell) -> Cost | None:
 def request(cells: Sequence[Cell], compute: Compute, beside: int = 1) -> Request:
     """What a job asks for that runs these cells, `beside` at a time.
 
-    Taken from measured costs, and for a cell without any from the study's `compute.minutes` and `compute.memory`.
+    Taken from measured costs, and for a cell without any from the study's `compute.mem_mb` and `compute.runtime`.
     """
     known = [cost(cell) for cell in cells]
-    seconds = [TIME_MARGIN * one.longest if one else 60 * compute.minutes - TIME_MORE for one in known]
-    memory = [MEMORY_MARGIN * one.memory if one else compute.memory - MEMORY_MORE for one in known]
+    seconds = [TIME_MARGIN * one.longest if one else 60 * compute.runtime - TIME_MORE for one in known]
+    memory = [MEMORY_MARGIN * one.memory if one else compute.mem_mb - MEMORY_MORE for one in known]
     work = max(max(seconds), sum(seconds) / beside)
-    return Request(math.ceil((work + TIME_MORE) / 60), math.ceil(max(memory) * min(beside, len(cells)) + MEMORY_MORE))
+    return Request(math.ceil(max(memory) * min(beside, len(cells)) + MEMORY_MORE), math.ceil((work + TIME_MORE) / 60))
 
 
 def facts(file: Path) -> dict[str, Any] | None:

@@ -73,7 +73,7 @@ def read(file: Path) -> Plan:
 def parsed(content: Mapping[str, Any]) -> Plan:
     """The inverse of `Plan.content`."""
     text, model = content["text"], Configured(**content["model"])
-    store, keep = Path(text["results"]) / "store", tuple(text.get("keep", ()))
+    store, artifacts = Path(text["results"]) / "store", tuple(text.get("artifacts", ()))
     rows = [MethodRow(**row | {"component": Configured(**row["component"])}) for row in content["rows"]]
     data = [_parsed_dataset(found, store) for found in content["data"]]
     partitions = [
@@ -81,7 +81,7 @@ def parsed(content: Mapping[str, Any]) -> Plan:
         for found in content["partitions"]
     ]
     cells = [
-        Cell(rows[row], partitions[place], model, seed, train_seed, code, key, keep)
+        Cell(rows[row], partitions[place], model, seed, train_seed, code, key, artifacts)
         for row, place, seed, train_seed, code, key in content["cells"]
     ]
     root = content["data_root"] and Path(content["data_root"])

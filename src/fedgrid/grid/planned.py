@@ -157,7 +157,7 @@ class Cell:
     code: str
     "Fingerprint of all code that can change its numbers."
     key: str
-    keep: tuple[str, ...] = ()
+    artifacts: tuple[str, ...] = ()
     "What the study keeps of it beside its results; no part of its identity."
 
     @property
@@ -184,7 +184,7 @@ class Cell:
 
     def kept_beside(self, results: Path) -> dict[str, Path]:
         """By kind, the files of what is kept beside `results`: ``x.clusters.parquet`` beside ``x.parquet``."""
-        return {kind: results.with_suffix(f".{kind}.parquet") for kind in self.keep}
+        return {kind: results.with_suffix(f".{kind}.parquet") for kind in self.artifacts}
 
     @property
     def done(self) -> bool:

@@ -105,8 +105,8 @@ def resolved(text: Mapping[str, Any]) -> Study:
         _check_at_hand(data, root, text["download"])
     cells.check_validation(text.get("report", {}), kinds, partition_seeds)
     grid = cells.grid(rows, [data for data, _ in datasets], heterogeneity, model, seeds)
-    keep = tuple(text.get("keep", ()))
-    return Study(text, training, compute, rows, model, [replace(cell, keep=keep) for cell in grid], root)
+    artifacts = tuple(text.get("artifacts", ()))
+    return Study(text, training, compute, rows, model, [replace(cell, artifacts=artifacts) for cell in grid], root)
 
 
 def data_root(text: Mapping[str, Any]) -> Path | None:

@@ -83,16 +83,17 @@ def _sentence(error: jsonschema.ValidationError) -> str:
         return _sentence(branch)
     key = ".".join(map(str, error.absolute_path))
     rule, found = cast(Any, error.validator_value), cast(Any, error.instance)
+    schema = cast(Mapping[str, Any], error.schema)
     if error.validator == "additionalProperties":
-        known = cast(Mapping[str, Any], error.schema)["properties"]
+        known = schema["properties"]
         unknown = next(name for name in found if name not in known)
         inside = f" in {key}" if key else ""
-        return f"unknown key '{unknown}'{inside}; {nearest(unknown, known)}"
+        return f"unknown key '{unknown}'{inside}; {nearest(unknown, known, schema.get('was'))}"
     if error.validator == "required":
         missing = next(name for name in rule if name not in found)
         return f"{key + ': ' if key else ''}the key '{missing}' is missing"
     if error.validator == "enum":
-        return f"{key}: '{found}' is not a choice; {nearest(found, rule)}"
+        return f"{key}: '{found}' is not a choice; {nearest(found, rule, schema.get('was'))}"
     if error.validator in ("oneOf", "type"):
         return f"{key}: expected {_expected(error)}, got {found!r}"
     if error.validator == "uniqueItems":
@@ -100,7 +101,7 @@ def _sentence(error: jsonschema.ValidationError) -> str:
     if error.validator in ("minItems", "minProperties", "minLength"):
         return f"{key}: must not be empty"
     if error.validator in ("pattern", "maxLength"):
-        about = cast(Mapping[str, Any], error.schema).get("description", f"at most {rule} letters")
+        about = schema.get("description", f"at most {rule} letters")
         return f"{key or 'a name'}: {str(found)[:40]!r} must be {about}"
     return f"{key}: {error.message}"
 

@@ -31,6 +31,7 @@ from fedgrid.jobs.gpus import acquire_gpu
 from fedgrid.jobs.reporting import ASKED_TO_END, MAXRSS_UNIT, TERMINATED, Report, Status, ending
 from fedgrid.loading import locate
 from fedgrid.models.base import Network
+from fedgrid.partition.common.statistics import domains_of_clients
 from fedgrid.settings import Compute
 
 OF_MEMORY = ("out of memory", "allocate memory")
@@ -46,9 +47,10 @@ def train(cell: Cell, out: Path, settings: Compute, saving: Saving, tell: Tell |
         counted = _checked_code(cell)
         for made in (cell.partition.data, cell.partition):
             made.check()
+        domains = _domains(cell.partition.file)
         sources = Sources(cell.spec, cell.row.component.reference, cell.partition.file, cell.partition.data.files)
         try:
-            computed = compute(sources, settings, saving, tell, cell.keep)
+            computed = compute(sources, settings, saving, tell, cell.artifacts)
         except SystemExit as error:  # with exit code 0 it would look like success
             raise UserError(f"{cell.row.title} ended its process inside a round (sys.exit)") from error
         if signal.getsignal(signal.SIGTERM) is _terminate:
@@ -56,7 +58,8 @@ def train(cell: Cell, out: Path, settings: Compute, saving: Saving, tell: Tell |
         _checked_code(cell)
         for kind, table in computed.artifacts().items():
             write_table(cell.kept_beside(out)[kind], table, {"kind": kind})
-        write_table(out, computed.outcome.progress.record.table(), _metadata(cell, settings, counted, computed))
+        metadata = _metadata(cell, settings, counted, computed) | {"domains": domains}
+        write_table(out, computed.outcome.progress.record.table(), metadata)
         with suppress(OSError):  # it is of no use any more, and does no harm
             saving.file.unlink(missing_ok=True)
         return computed.outcome
@@ -71,11 +74,20 @@ def _checked_code(cell: Cell) -> dict[str, str]:
     return counted
 
 
+def _domains(partition: Path) -> list[str | None]:
+    """For each client the one domain of its images, or None."""
+    table, about = read_table(partition, ["client", "domain"])
+    return domains_of_clients(table, about["clients"])
+
+
 def _metadata(cell: Cell, settings: Compute, counted: dict[str, str], computed: Computed) -> dict[str, Any]:
     simulation, outcome = computed.simulation, computed.outcome
     progress = outcome.progress
     # summed over all attempts of a cell that was interrupted; starting and loading are not part of it
-    costs: dict[str, Any] = {"seconds": progress.seconds | {"total": sum(progress.seconds.values())}}
+    seconds: dict[str, Any] = progress.seconds | {"total": sum(progress.seconds.values())}
+    if progress.phases:
+        seconds["phases"] = progress.phases
+    costs: dict[str, Any] = {"seconds": seconds}
     costs["peak_memory_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS_UNIT
     costs["peak_device_memory_bytes"] = devices.peak_memory(simulation.device)
     versions = {"python": platform.python_version(), "fedgrid": fedgrid.__version__}

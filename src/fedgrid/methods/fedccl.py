@@ -43,11 +43,14 @@ class FedCCL(FedAvg):
     shares = "θ and means of clusters"
     down = "|θ| + (M + C)·k"
     up = "|θ| + M_i·k"
-    identities = [Identity("fedavg", {"local": 0.0, "global_": 0.0}), Identity("fedavg", training={"rounds": 1})]
+    identities = [
+        Identity("fedavg", {"local_weight": 0.0, "global_weight": 0.0}),
+        Identity("fedavg", training={"rounds": 1}),
+    ]
 
-    local: float = hp(1.0, low=0)
+    local_weight: float = hp(1.0, low=0, was="local")
     "Weight a_L of the contrast with the local signals (Eq. 18); 0: global only."
-    global_: float = hp(1.0, low=0)
+    global_weight: float = hp(1.0, low=0, was="global_")
     "Weight a_G of the contrast with the global signals (Eq. 18); 0: local only."
     temperature: float = hp(0.07, above=0)
     "Temperature τ of both contrasts (paper)."
@@ -70,20 +73,20 @@ class FedCCL(FedAvg):
         z, given = at.model.features(theta, batch.x), at.server
         objective = cross_entropy(at.model.head(theta, z), batch.y)
         times = given.known[batch.y].sum() if self.reduction == "sum" else 1.0  # samples that are contrasted
-        if self.local:
+        if self.local_weight:
             own = bank_contrast(z, batch.y, given.vectors, given.held, self.temperature)
-            objective = objective + self.local * times * own
-        if self.global_:
+            objective = objective + self.local_weight * times * own
+        if self.global_weight:
             shared = mean_contrast(z, batch.y, given.prototypes, given.known, self.temperature)
-            objective = objective + self.global_ * times * shared
+            objective = objective + self.global_weight * times * shared
         return objective
 
     def round(self, fed: Federation, s: State) -> State:
-        if not self.local and not self.global_:
+        if not self.local_weight and not self.global_weight:
             return super().round(fed, s)
-        if self.local:
+        if self.local_weight:
             fed.broadcast(s.server.vectors, s.server.held)
-        if self.global_:
+        if self.global_weight:
             fed.broadcast(s.server.prototypes, s.server.known)
         after = super().round(fed, s)
         assert after.trained is not None

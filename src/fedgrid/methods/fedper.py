@@ -18,17 +18,17 @@ class FedPer(Method):
     shares = "φ"
     down = up = "|φ|"
     identities = [
-        Identity("fedavg", {"keep": "nothing"}),
-        Identity("local", {"keep": "all"}),
+        Identity("fedavg", {"local_part": "nothing"}),
+        Identity("local", {"local_part": "all"}),
         Identity("local", clients=1),
     ]
 
-    keep: str = hp("head", choices=("head", "nothing", "all"))
+    local_part: str = hp("head", choices=("head", "nothing", "all"), was="keep")
     "The part of θ that stays with the client."
 
     def shared(self, theta: Tree) -> Tree:
         """The part of θ (or of a stack of them) that travels."""
-        return {"head": theta.part("extractor"), "nothing": theta, "all": Tree()}[self.keep]
+        return {"head": theta.part("extractor"), "nothing": theta, "all": Tree()}[self.local_part]
 
     def setup(self, fed: Federation) -> State:
         theta = fed.initial()

@@ -67,12 +67,14 @@ class FedSaC(PFedGraph):
     def compared(self, fed: Federation, similar: Tensor, theta: Tree) -> dict[str, Tensor]:
         if not self.alpha:
             return super().compared(fed, similar, theta)
-        found = fed.measure(theta, feature_moments)
-        bases = directions(found.sums, found.squares, fed.counts.sum(dim=1), self.directions, self.centred)
-        bases = fed.upload(bases.type_as(theta["head.weight"]), bases.any(dim=2))
-        angles = {"principal": principal_angles, "greedy": greedy_angles}[self.angles](bases)
-        shared = overlap(bases, angles)
-        graph = self.mixing(fed.weights, similar, self.weight(fed.round, fed.training.rounds) * shared)
+        with fed.phase("subspaces"):
+            found = fed.measure(theta, feature_moments)
+            bases = directions(found.sums, found.squares, fed.counts.sum(dim=1), self.directions, self.centred)
+            bases = fed.upload(bases.type_as(theta["head.weight"]), bases.any(dim=2))
+            angles = {"principal": principal_angles, "greedy": greedy_angles}[self.angles](bases)
+            shared = overlap(bases, angles)
+        with fed.phase("optimisation"):
+            graph = self.mixing(fed.weights, similar, self.weight(fed.round, fed.training.rounds) * shared)
         return {"graph": graph, "similarity": similar, "complementarity": shared}
 
     def weight(self, round_: int, rounds: int) -> float:

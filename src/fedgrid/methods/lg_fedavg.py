@@ -23,8 +23,8 @@ class LGFedAvg(FedPer):
     shares = "π"
     down = up = "|π|"
 
-    keep: str = hp("extractor", choices=("extractor", "nothing", "all"))
+    local_part: str = hp("extractor", choices=("extractor", "nothing", "all"), was="keep")
     "The part of θ that stays with the client."
 
     def shared(self, theta: Tree) -> Tree:
-        return {"extractor": theta.part("head"), "nothing": theta, "all": Tree()}[self.keep]
+        return {"extractor": theta.part("head"), "nothing": theta, "all": Tree()}[self.local_part]

@@ -88,12 +88,15 @@ class PFedGraph(Method):
         if self.pull == "directions":
             fed.send(s.clients.target, s.clients.served[:, None])
         theta = fed.upload(fed.train(received, self.loss).theta)
-        found = self.compared(fed, self.similar(fed, received, theta), theta)
+        with fed.phase("similarity"):
+            similar = self.similar(fed, received, theta)
+        found = self.compared(fed, similar, theta)
         graph = found["graph"]
-        clients = {"theta": graph @ theta, "served": torch.ones_like(s.clients.served)}
-        if self.pull == "directions":
-            models = fed.parameters(theta)
-            clients["target"] = (graph / gram(models).diagonal().sqrt()) @ models
+        with fed.phase("mixture"):
+            clients = {"theta": graph @ theta, "served": torch.ones_like(s.clients.served)}
+            if self.pull == "directions":
+                models = fed.parameters(theta)
+                clients["target"] = (graph / gram(models).diagonal().sqrt()) @ models
         rows = {name: graph.new_zeros(fed.size, fed.total).index_copy(1, fed.ids, t) for name, t in found.items()}
         server = {name: s.server[name].index_copy(0, fed.ids, t) for name, t in rows.items()}
         return s.update(server=server, clients=clients, trained=theta)
@@ -113,7 +116,9 @@ class PFedGraph(Method):
 
     def compared(self, fed: Federation, similar: Tensor, theta: Tree) -> dict[str, Tensor]:
         """The round's `matrices` [n, n], from the similarities and the trained models."""
-        return {"graph": self.mixing(fed.weights, similar), "similarity": similar}
+        with fed.phase("optimisation"):
+            graph = self.mixing(fed.weights, similar)
+        return {"graph": graph, "similarity": similar}
 
     def mixing(self, shares: Tensor, similar: Tensor) -> Tensor:
         """W from p [n] and S [n, n]."""

@@ -80,8 +80,8 @@ class SampledPartition(Partition):
     validation: float = hp(0.0, low=0, high=0.9)
     "Share of a client's training images that are held out for validation (0.2 in FedSaC's code)."
     fraction: float = hp(1.0, above=0, high=1)
-    "Share of the images that is used at all, drawn at random: for quick studies."
-    keep: float = hp(1.0, above=0, high=1)
+    "Share of the images that is used at all, shared test images too, drawn at random: for quick studies."
+    keep_fraction: float = hp(1.0, above=0, high=1, was="keep")
     "Share of its images that a scarce client keeps, of each class alike (FedCoSR, Sec. V-A3: 0.1; 0.05 to 0.25)."
     scarce: int | None = hp(None, low=1)
     "How many clients, the last ones, are scarce (FedCoSR: 5 of 20); all where no number is given."
@@ -112,15 +112,16 @@ class SampledPartition(Partition):
 
     def sentence(self) -> str:
         parts = [self.words()]
-        if self.keep < 1:
+        if self.keep_fraction < 1:
             who = f"the last {self.scarce} clients keep" if self.scarce else "all clients keep"
-            parts.append(f"{who} {self.keep:.0%}")
-        if self.fraction < 1:
-            parts.append(f"{self.fraction:g} of the images")
+            parts.append(f"{who} {self.keep_fraction:.0%}")
+        share = f"{self.fraction:g} of the " if self.fraction < 1 else ""
+        if share:
+            parts.append(f"{share}images")
         if self.validation:
             parts.append(f"{self.validation:.0%} for validation")
         if self.test != "own":
-            parts.append("official test images" + " weighted by class" * (self.test == "weighted"))
+            parts.append(f"{share}official test images" + " weighted by class" * (self.test == "weighted"))
         return ", ".join(parts)
 
     def about(self, pool: Labels, seed: int) -> dict[str, Any]:
@@ -149,13 +150,21 @@ class SampledPartition(Partition):
         owner = self.owners(taken(pool, used), random)
         rows = []
         for client, index in enumerate(_of_each(owner, used, clients)):
-            if self.keep < 1 and client >= clients - (self.scarce or clients):
-                index = kept(index, pool.labels[index], self.keep, random)
+            if self.keep_fraction < 1 and client >= clients - (self.scarce or clients):
+                index = kept(index, pool.labels[index], self.keep_fraction, random)
             rows.append(self._client(client, index, random))
         if self.test != "own":
-            shared = np.arange(pool.train, len(pool.labels))
+            shared = self._shared(pool, seed)
             rows.append((np.full(len(shared), EVERYONE), shared, np.full(len(shared), SPLITS.index("test"))))
         return _table(pool, *(np.concatenate(column) for column in zip(*rows, strict=True)))
+
+    def _shared(self, pool: Labels, seed: int) -> np.ndarray:
+        """The test images that all clients share: the same for every kind of heterogeneity under a seed.
+
+        Their draws are their own, so that training images do not depend on them.
+        """
+        test = np.arange(pool.train, len(pool.labels))
+        return np.sort(generator("shared test images", seed).permutation(test)[: self.used(len(test))])
 
     def _client(self, client: int, index: np.ndarray, random: np.random.Generator) -> tuple[np.ndarray, ...]:
         """(client, index, split) [n_i] of one client's images."""

@@ -62,6 +62,20 @@ def class_counts(table: pa.Table, clients: int, classes: int) -> tuple[np.ndarra
     return both[0], both[1]
 
 
+def domains_of_clients(table: pa.Table, clients: int) -> list[str | None]:
+    """The one domain of each client's images [clients], in rows (client, domain); None where there are several or none.
+
+    Shared test rows do not count.
+    """
+    pairs = pa.table({"client": table["client"], "domain": table["domain"].cast(pa.string())})
+    found = pairs.group_by(["client", "domain"]).aggregate([])
+    held: list[set[str | None]] = [set() for _ in range(clients)]
+    for client, domain in zip(found["client"].to_pylist(), found["domain"].to_pylist(), strict=True):
+        if client != EVERYONE:
+            held[client].add(domain)
+    return [domains.pop() if len(domains) == 1 else None for domains in held]
+
+
 def _training(table: pa.Table) -> np.ndarray:
     return (numbers(table["client"]) != EVERYONE) & (split_numbers(table) != SPLITS.index("test"))
 
