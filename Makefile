@@ -5,7 +5,7 @@ CORES ?= all
 CONFIG ?= config/study.yaml
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: run test lint bench clean
+.PHONY: run test lint bench picture clean
 
 run: $(VENV)/.run
 	$(BIN)/snakemake --cores $(CORES) --configfile $(CONFIG)
@@ -23,6 +23,11 @@ lint: $(VENV)/.test
 bench: $(VENV)/.run
 	$(BIN)/python -m benchmarks.throughput
 	PYTHONPATH=tests:tests/workflow $(BIN)/python -m benchmarks.planning
+
+# the picture of README.md, of what this version of the code gives
+picture: $(VENV)/.run
+	$(BIN)/snakemake --cores $(CORES) --configfile config/study.yaml
+	$(BIN)/python -m fedgrid.analysis.picture results/digits/results.parquet docs/images/table
 
 clean:
 	rm -rf $(VENV)

@@ -124,6 +124,31 @@ def test_provenance(toy, inputs):
     assert page.count('<th scope="row">FedAvg</th>') == 1  # in the table of costs, which this test did not make anew
 
 
+def test_an_experiment_without_cells_has_a_page(toy, inputs):
+    toy.cells, toy.study["show"] = [], [{"table": "costs"}]
+    toy.study["lacks"] = "Modalities are not there."
+    page = page_of(toy, inputs)
+    assert "no cells." in page and "Modalities are not there." in page and 'id="accuracy"' not in page
+
+
+def test_a_study_shows_the_tables_that_it_asks_for(toy, inputs):
+    toy.study["show"] = [{"table": "rounds", "target": 60}, {"table": "accuracy"}, {"table": "accuracy", "std": True}]
+    for name in ("rounds", "accuracy-2"):
+        (toy.folder / f"tables/{name}.html").write_text(f"<p>the table {name}</p>")
+    page = page_of(toy, inputs)
+    assert "the table rounds" in page and "the table accuracy-2" in page and 'id="costs"' not in page
+    assert "Std. over clients (%)" not in page and "<td>85.75 ± 0.75</td>" in page
+
+
+def test_many_columns_are_one_click_away(toy, inputs):
+    for i in range(4):
+        toy.study["heterogeneity"][f"h{i}"] = f"level {i}"
+        toy.cell("local", f"h{i}", 0, {2: [0.5, 0.5]})
+    page = page_of(toy, inputs)
+    assert "<summary>The other 2 columns</summary>" in page
+    assert page.index("<dt>level 1</dt>") < page.index("The other 2 columns") < page.index("<dt>level 2</dt>")
+
+
 def test_settings_that_differ_between_columns_are_shown(toy, inputs):
     part = {"columns": [["digits", "hom"]], "protocol": {"rounds": 7}, "model": "cnn"}
     toy.study |= {"elsewhere": [part], "assumed": {"lr": "no paper says it"}, "lacks": "Modalities are not there."}

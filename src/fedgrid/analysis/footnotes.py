@@ -13,17 +13,23 @@ DASHES = ("missing", "unscored", *NOTHING_YET)
 
 
 class Footnotes:
-    """The footnotes of one table, whose rows may each have seeds that failed or seeds that are absent."""
+    """The footnotes of one table: what must be said of seeds that failed or are absent, by letter."""
 
     def __init__(self, results: Results, table: pd.DataFrame):
         """`table` has the columns of `ROW`, `status` and `seeds` (number of those that are good)."""
         self.by_entry = notes(results, table)
-        self.texts = list(dict.fromkeys(self.by_entry.values()))
+        self.texts: list[str] = []
 
     def letter(self, label: str, data: str, heterogeneity: str) -> str:
         """The letter to raise behind an entry, or nothing."""
         note = self.by_entry.get((label, data, heterogeneity))
-        return letter(self.texts.index(note)) if note else ""
+        return self.add(note) if note else ""
+
+    def add(self, note: str) -> str:
+        """The letter of a note, which is a new one where there is none like it."""
+        if note not in self.texts:
+            self.texts.append(note)
+        return letter(self.texts.index(note))
 
 
 def without_number(status: str, notes: str) -> Entry:

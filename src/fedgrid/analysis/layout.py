@@ -1,5 +1,6 @@
 """A table as text, apart from where it is printed: Markdown, LaTeX or HTML."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -41,14 +42,14 @@ class Grid:
         return [(letter(i), note) for i, note in enumerate(self.notes)]
 
 
-def levels(leaves: list[tuple[str, ...]]) -> list[list[tuple[str, int]]]:
+def levels(leaves: Sequence[tuple[str, ...]]) -> list[list[tuple[str, int]]]:
     """A header for columns that are named from the top, such as (data set, heterogeneity, number).
 
     Neighbours with the same names down to a level share its head, but for the last level. One that names none is left
     out.
     """
     found = []
-    for depth in range(len(leaves[0])):
+    for depth in range(len(leaves[0]) if leaves else 0):
         if not any(leaf[depth] for leaf in leaves):
             continue
         level: list[tuple[str, int]] = []
@@ -56,7 +57,7 @@ def levels(leaves: list[tuple[str, ...]]) -> list[list[tuple[str, int]]]:
             shared = i > 0 and depth < len(leaf) - 1 and leaf[: depth + 1] == leaves[i - 1][: depth + 1]
             level[-1:] = [(leaf[depth], level[-1][1] + 1)] if shared else [*level[-1:], (leaf[depth], 1)]
         found.append(level)
-    return found
+    return found or [[]]
 
 
 def letter(i: int) -> str:

@@ -19,9 +19,9 @@ PREFIX = {"test": "", "validation": "validation_"}
 
 def cell_frame(results: Results) -> pd.DataFrame:
     """One row a cell: its names, `metric` (what scores it), `status` and `reason`."""
-    cells = pd.DataFrame(results.cells, columns=[*CELL, "status", "reason"])
+    cells = pd.DataFrame(results.cells, columns=[*CELL, "status", "reason"]).astype({"seed": int})
     points = map(results.point, results.cells)
-    return cells.assign(metric=[point and f"accuracy_{point}" for point in points])
+    return cells.assign(metric=pd.Series([point and f"accuracy_{point}" for point in points], dtype=object))
 
 
 def client_series(results: Results) -> pd.DataFrame:

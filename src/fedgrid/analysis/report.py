@@ -2,16 +2,17 @@
 
 from argparse import ArgumentParser
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup
 
 from fedgrid.analysis import captions, origin
 from fedgrid.analysis.findings import findings
 from fedgrid.analysis.layout import templates
-from fedgrid.analysis.results import WAITING, load
+from fedgrid.analysis.results import WAITING, Results, load
 from fedgrid.analysis.scores import cell_scores, summary
 from fedgrid.analysis.tables import PLAIN
 from fedgrid.analysis.tables import names as table_names
@@ -46,7 +47,6 @@ def report(results: Path, out_html: Path, tables: Path, figures: Sequence[Path],
     figures those of `figures.py` with their captions (.txt) beside them; `UserError` when one is missing.
     """
     study = load(results)
-    table = summary(study)
     shown = [entry for entry in study.study.get("show", PLAIN) if "table" in entry]
     options = dict(zip(table_names(shown), shown, strict=True))
     page = (
@@ -58,12 +58,8 @@ def report(results: Path, out_html: Path, tables: Path, figures: Sequence[Path],
             column=study.column,
             words=study.words,
             title=study.title,
-            findings=findings(study, table),
+            **found(study, options.get(ACCURACY)),
             most=MOST_FINDINGS,
-            views=[replace(view, table=Markup(view.table)) for view in views(study, options[ACCURACY])]
-            if ACCURACY in options
-            else [],
-            protocol=captions.protocol(study, cell_scores(study), table),
             tables={name: Markup(read(tables / f"{name}.html")) for name in options if name != ACCURACY},
             pictures=[picture(path) for path in figures if not path.name.startswith(OF_PARTITIONS)],
             partitions=[picture(path) for path in figures if path.name.startswith(OF_PARTITIONS)],
@@ -78,6 +74,22 @@ def report(results: Path, out_html: Path, tables: Path, figures: Sequence[Path],
         )
     )
     write_text(out_html, page)
+
+
+def found(study: Results, options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What was found, how the numbers are made, and the accuracy table with `options`, if the study shows one.
+
+    Nothing of a study without any result.
+    """
+    if not study.finished:
+        return {"findings": [], "protocol": [], "views": []}
+    table = summary(study)
+    scored = views(study, options) if options else []
+    return {
+        "findings": findings(study, table),
+        "protocol": captions.protocol(study, cell_scores(study), table),
+        "views": [replace(view, table=Markup(view.table)) for view in scored],
+    }
 
 
 def read(path: Path) -> str:

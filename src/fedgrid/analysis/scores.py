@@ -1,6 +1,7 @@
 """From results to scores: over clients, then over rounds and seeds. All accuracies are fractions in [0, 1]."""
 
 import pandas as pd
+from pandas.core.groupby import DataFrameGroupBy
 
 from fedgrid.analysis import domains as of_domains
 from fedgrid.analysis.compare import AGAINST, ROUNDING, compare
@@ -112,28 +113,43 @@ def summary(results: Results, domains: bool = False) -> pd.DataFrame:
     of which any seed failed or is not finished is not ranked: the mean of the other seeds would flatter it.
     """
     scores = cell_scores(results, domains)
-    good = scores[(scores["status"] == "ok") & scores["accuracy"].notna()].groupby(ENTRY)
+    good = good_ones(scores, "accuracy")
+    table = standing(results, scores, "accuracy").assign(
+        accuracy=good["accuracy"].mean(),
+        accuracy_std_seeds=good["accuracy"].std(ddof=1),
+        accuracy_weighted=good["accuracy_weighted"].mean(),
+        accuracy_weighted_std_seeds=good["accuracy_weighted"].std(ddof=1),
+        std_clients=good["std_clients"].mean(),
+    )
+    return table.join(compared(scores, table)).fillna({"supported": False}).reset_index()
+
+
+def good_ones(scores: pd.DataFrame, value: str) -> DataFrameGroupBy:
+    """The cells that came to their end and have the `value`, by entry."""
+    return scores[(scores["status"] == "ok") & scores[value].notna()].groupby(ENTRY)
+
+
+def standing(results: Results, scores: pd.DataFrame, value: str) -> pd.DataFrame:
+    """`score`, `status`, `seeds` and `seeds_failed` as in `summary`, indexed by entry.
+
+    `scores` has one row per cell (and domain) with its names, metric and status, and the `value` that is to be printed.
+    """
     every = scores.groupby(ENTRY)
-    columns = of_domains.columns(results, domains)
+    columns = of_domains.columns(results, bool((scores["domain"] != of_domains.EVERY).any()))
     index = pd.MultiIndex.from_tuples([(label, *column) for label in results.names for column in columns], names=ENTRY)
     table = pd.DataFrame(
         {
             "score": every["metric"].first(),
             "status": every["status"].agg(overall),
-            "seeds": good.size(),
+            "seeds": good_ones(scores, value).size(),
             "seeds_failed": every["status"].agg(lambda status: (~status.isin(["ok", UNAVAILABLE, *WAITING])).sum()),
-            "accuracy": good["accuracy"].mean(),
-            "accuracy_std_seeds": good["accuracy"].std(ddof=1),
-            "accuracy_weighted": good["accuracy_weighted"].mean(),
-            "accuracy_weighted_std_seeds": good["accuracy_weighted"].std(ddof=1),
-            "std_clients": good["std_clients"].mean(),
         }
     ).reindex(index)
     counts = ["seeds", "seeds_failed"]
     table[counts] = table[counts].fillna(0).astype(int)
     table.loc[table["status"].isin(SCORED) & (table["seeds"] == 0), "status"] = "unscored"
     table["status"] = table["status"].fillna("missing")
-    return table.join(compared(scores, table)).fillna({"supported": False}).reset_index()
+    return table
 
 
 def overall(status: pd.Series) -> str:

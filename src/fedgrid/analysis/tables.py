@@ -9,9 +9,15 @@ from typing import Any
 import pandas as pd
 
 from fedgrid.analysis.accuracy import accuracy
+from fedgrid.analysis.agreement import agreement
 from fedgrid.analysis.costs import costs, costs_grid
 from fedgrid.analysis.layout import Grid, html, latex, markdown
+from fedgrid.analysis.phases import phases
+from fedgrid.analysis.protocol import settings
+from fedgrid.analysis.published import joined, printed
 from fedgrid.analysis.results import Results, choose, load
+from fedgrid.analysis.rounds import rounds
+from fedgrid.analysis.traffic import measured_bytes
 from fedgrid.command import run
 from fedgrid.files import write_text
 
@@ -27,7 +33,11 @@ def costs_table(results: Results, options: Mapping[str, Any]) -> Table:
 
 KINDS: dict[str, Callable[[Results, Mapping[str, Any]], Table]] = {
     "accuracy": accuracy,
+    "rounds": rounds,
+    "phases": phases,
+    "bytes": measured_bytes,
     "costs": costs_table,
+    "settings": settings,
 }
 """`table` of an entry of `show` → what makes it."""
 PLAIN = [{"table": "accuracy", "std": True, "ranks": True}, {"table": "costs"}]
@@ -48,11 +58,15 @@ def write_tables(results: Path, outdir: Path) -> None:
 
 
 def tables(results: Results) -> Iterator[tuple[str, Table]]:
-    """The tables that the study shows, in that order, by the name of their files."""
+    """The tables that the study shows, in that order, by the name of their files; last those of printed numbers."""
     shown = [entry for entry in results.study.get("show", PLAIN) if "table" in entry]
     for name, entry in zip(names(shown), shown, strict=True):
         choose(entry["table"], list(KINDS), "kind of table")
         yield name, KINDS[entry["table"]](results, entry)
+    if results.published:
+        table = joined(results)
+        yield "printed", printed(results, table)
+        yield "agreement", agreement(results, table)
 
 
 def names(shown: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -30,7 +30,7 @@ def twins(results: Results, scores: pd.DataFrame, table: pd.DataFrame) -> list[s
         for labels in alike.values():
             if len(labels) > 1:
                 groups.setdefault(tuple(labels), []).append(column)
-    return [sentence(results, labels, columns, rounds) for labels, columns in groups.items()]
+    return [said for labels, columns in groups.items() for said in sentences(results, labels, columns, rounds)]
 
 
 def fingerprints(frame: pd.DataFrame, columns: list[str]) -> dict[tuple[str, str, str], bytes]:
@@ -42,17 +42,32 @@ def fingerprints(frame: pd.DataFrame, columns: list[str]) -> dict[tuple[str, str
     }
 
 
-def sentence(
+def sentences(
     results: Results, labels: Sequence[str], columns: list[tuple[str, str]], rounds: dict[tuple[str, str, str], bytes]
-) -> str:
+) -> list[str]:
     """Which rows are equal, where, whether in every round, and why."""
     everywhere = len(columns) == len(results.columns)
     where = "" if everywhere else f" on {listing(results.column(*column) for column in columns)}"
-    alike = all(len({rounds[*column, label] for label in labels}) == 1 for column in columns)
-    names = listing(results.names[label] for label in labels)
-    if not alike:
-        return f"{names} have the same score{where}, though other rounds differ: an effect too small to show in it."
-    return f"{names} are equal{where}, for every client in every round: {reason(results, labels, columns)}."
+    by_rounds: dict[tuple[bytes, ...], list[str]] = {}
+    for label in labels:
+        by_rounds.setdefault(tuple(rounds[*column, label] for column in columns), []).append(label)
+    said = [
+        f"{named(results, alike)} are equal{where}, for every client in every round: {reason(results, alike, columns)}."
+        for alike in by_rounds.values()
+        if len(alike) > 1
+    ]
+    if len(by_rounds) > 1:
+        one_of_each = [alike[0] for alike in by_rounds.values()]
+        said.append(
+            f"{named(results, one_of_each)} have the same score{where}, though other rounds differ: an effect too "
+            "small to show in it."
+        )
+    return said
+
+
+def named(results: Results, labels: Sequence[str]) -> str:
+    """The names of rows in a sentence."""
+    return listing(results.names[label] for label in labels)
 
 
 def reason(results: Results, labels: Sequence[str], columns: list[tuple[str, str]]) -> str:

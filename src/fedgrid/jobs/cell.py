@@ -15,6 +15,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 import fedgrid
 from fedgrid.engine import devices
 from fedgrid.engine.compute import Computed, Sources, Tell, compute
@@ -28,6 +30,7 @@ from fedgrid.grid.planned import Cell
 from fedgrid.jobs.gpus import acquire_gpu
 from fedgrid.jobs.reporting import ASKED_TO_END, MAXRSS_UNIT, TERMINATED, Report, Status, ending
 from fedgrid.loading import locate
+from fedgrid.models.base import Network
 from fedgrid.partition.common.statistics import domains_of_clients
 from fedgrid.settings import Compute
 
@@ -100,12 +103,19 @@ def _metadata(cell: Cell, settings: Compute, counted: dict[str, str], computed: 
         "status": outcome.status,
         "reason": outcome.reason,
         "score": computed.method.score,
+        "sizes": _sizes(simulation.model),
         "rounds": progress.rounds,
         "costs": costs,
         "versions": versions,
         "hardware": hardware,
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def _sizes(network: Network) -> dict[str, int]:
+    """Parameters of both parts of a network, its features and its classes."""
+    parameters = {part: sum(map(Tensor.numel, module.parameters())) for part, module in network.modules.items()}
+    return {**parameters, "features": network.width, "classes": network.classes}
 
 
 def processor() -> str:

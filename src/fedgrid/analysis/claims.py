@@ -1,0 +1,176 @@
+"""What a paper claims of an experiment, held against our results."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from fedgrid.analysis import domains as of_domains
+from fedgrid.analysis.compare import ROUNDING
+from fedgrid.analysis.pivot import NAMES, Column, Pivot, pivot, points
+from fedgrid.analysis.points import named
+from fedgrid.analysis.results import COLUMN, Results
+from fedgrid.analysis.words import percent
+
+HOLDS, FAILS, UNTOLD = "holds", "does not hold", "cannot be told"
+BETTER = {"accuracy": ("accuracy", 1.0), "std_clients": ("std over clients, where low is good,", -1.0)}
+"""Metric → its words in a rule, and the sign of a difference that is an improvement."""
+SETTLED = ("ok", "diverged", "unscored", "missing")
+"""Statuses of entries that will stay as they are; "missing" is what was never planned."""
+CAUTION = "With one seed, less than one test image of one client adds to the mean over clients tells nothing."
+OPEN = float("nan")
+"""Margin of a column that cannot be told."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one claim: what it says, the verdict, the rule in words, and the numbers that decided."""
+
+    says: str
+    verdict: str
+    rule: str
+    numbers: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Margin:
+    """By how much a claim is true in one column, as a fraction, below zero where it is false; the column in words."""
+
+    value: float
+    said: str
+    smallest: float = 0.0
+
+
+def verdicts(results: Results) -> list[Verdict]:
+    """A verdict on each of the study's claims, over the columns of its accuracy table."""
+    shown = [entry for entry in results.study.get("show", []) if entry.get("table") == "accuracy"]
+    found = pivot(results, domains=any(entry.get("domains") for entry in shown))
+    return [verdict(results, found, claim) for claim in results.study.get("claims", [])]
+
+
+def verdict(results: Results, found: Pivot, claim: Mapping[str, Any]) -> Verdict:
+    """The verdict on one claim: one column against it decides, and one that cannot be told leaves the rest open."""
+    kind = next((name for name in RULES if name in claim), None)
+    if kind is None:
+        return Verdict(claim["says"], UNTOLD, "No rule can check this sentence.")
+    numbers = Numbers(results, found, claim.get("metric", "accuracy"))
+    asked = claim[kind] if isinstance(claim[kind], list) else [claim[kind]]
+    words, margins_of = RULES[kind]
+    rule = words.format(*asked, metric=numbers.words) + (f" {CAUTION}" if numbers.smallest else "")
+    absent = [name for name in asked if isinstance(name, str) and name not in numbers.labels]
+    if absent:
+        return Verdict(claim["says"], UNTOLD, rule, [f"There is no row {name} here." for name in absent])
+    margins = margins_of(numbers, *asked)
+    told = {column_says(margin) for margin in margins}
+    outcome = FAILS if FAILS in told else UNTOLD if UNTOLD in told or not told else HOLDS
+    return Verdict(claim["says"], outcome, rule, [margin.said for margin in margins])
+
+
+def column_says(margin: Margin) -> str:
+    """The verdict of one column."""
+    if np.isnan(margin.value) or abs(margin.value) < margin.smallest:
+        return UNTOLD
+    return HOLDS if margin.value > 0 else FAILS
+
+
+class Numbers:
+    """The values of one metric by row and column, and how far they are final."""
+
+    def __init__(self, results: Results, found: Pivot, metric: str):
+        self.words, self.sign = BETTER[metric]
+        self.results, self.columns = results, found.columns
+        self.labels = {name: label for label, name in found.rows.items()}
+        self.values = found.table[metric].where(found.table["status"] == "ok").to_dict()
+        self.status = found.table["status"].to_dict()
+        self.smallest = resolution(results) if len(results.study["seeds"]) == 1 else {}
+
+    def of(self, name: str, column: Column) -> float:
+        """The value of a row; NaN where not every seed came to its end."""
+        return self.values[self.labels[name], *column]
+
+    def lead(self, first: str, second: str, column: Column) -> float:
+        """By how much one row is better than another; 0 where rounding alone tells them apart."""
+        value = self.sign * (self.of(first, column) - self.of(second, column))
+        return 0.0 if abs(value) < ROUNDING else value
+
+    def margin(self, value: float, said: str, column: Column) -> Margin:
+        """The margin of a column, in words that begin with its name."""
+        data, heterogeneity, domain = column
+        parts = [self.results.title(data), self.results.words(heterogeneity), NAMES.get(domain, domain)]
+        return Margin(value, f"{', '.join(filter(None, parts))}: {said}", self.smallest.get(column, 0.0))
+
+    def pair(self, first: str, second: str, column: Column) -> Margin:
+        """How one row stands against another."""
+        a, b = self.of(first, column), self.of(second, column)
+        value = self.lead(first, second, column)
+        said = f"{first} {percent(a)}, {second} {percent(b)}, difference {points(a - b)}"
+        return self.margin(value, said, column)
+
+    def place(self, name: str, last: int, column: Column) -> Margin:
+        """How a row stands against the one that would take the place `last` from it; to share a place will do."""
+        own = self.of(name, column)
+        if np.isnan(own):
+            return self.margin(OPEN, f"{name} has no final number", column)
+        others = [other for other in self.labels if other != name and not np.isnan(self.of(other, column))]
+        others.sort(key=lambda other: self.lead(name, other, column))
+        final = all(self.status[label, *column] in SETTLED for label in self.labels.values())
+        if len(others) < last:
+            return self.margin(np.inf if final else OPEN, f"{name} {percent(own)}, {len(others)} others", column)
+        found = self.pair(name, others[last - 1], column)
+        if found.value < 0 or final:
+            return found
+        return Margin(OPEN, f"{found.said}, but not all rows are finished", found.smallest)
+
+
+def leads(numbers: Numbers, name: str) -> list[Margin]:
+    """The row against the best other one, in every column."""
+    return [numbers.place(name, 1, column) for column in numbers.columns]
+
+
+def above(numbers: Numbers, first: str, second: str) -> list[Margin]:
+    """The first row against the second, in every column."""
+    return [numbers.pair(first, second, column) for column in numbers.columns]
+
+
+def within(numbers: Numbers, name: str, last: int) -> list[Margin]:
+    """The row against the one behind which its rank would be too high, in every column; equal ones share a rank."""
+    found = [numbers.place(name, last, column) for column in numbers.columns]
+    return [Margin(ROUNDING if margin.value == 0 else margin.value, margin.said, margin.smallest) for margin in found]
+
+
+def grows(numbers: Numbers, first: str, second: str) -> list[Margin]:
+    """The difference of the two rows in each column against that in the column before."""
+    found = above(numbers, first, second)
+    steps = [
+        Margin(after.value - before.value, after.said, max(before.smallest, after.smallest))
+        for before, after in pairwise(found)
+    ]
+    steps = [Margin(0.0 if abs(step.value) < ROUNDING else step.value, step.said, step.smallest) for step in steps]
+    return [Margin(steps[0].value, f"{found[0].said}; {steps[0].said}", steps[0].smallest), *steps[1:]] if steps else []
+
+
+RULES: dict[str, tuple[str, Callable[..., list[Margin]]]] = {
+    "leads": ("{0} has the best {metric} of all rows in every column, alone.", leads),
+    "above": ("{0} has better {metric} than {1} in every column.", above),
+    "within": ("By {metric} the rank of {0} is at most {1} in every column.", within),
+    "grows": ("The lead of {0} over {1} in {metric} grows from each column to the next, as they stand.", grows),
+}
+"""Key of a claim → its rule in words, and the margins that decide."""
+
+
+def resolution(results: Results) -> dict[Column, float]:
+    """The smallest difference that test images can show, by column: one image of the client that has most of them."""
+    rows = results.rows
+    tested = named(rows[(rows["metric"] == "test_samples") & (rows["value"] > 0)])
+
+    def step(by: list[str], frame: Any) -> Any:
+        groups = frame.groupby(by)
+        return 1 / (groups["client"].nunique() * groups["value"].max())
+
+    found = {(*column, of_domains.EVERY): value for column, value in step(COLUMN, tested).items()}
+    parts = step([*COLUMN, "domain"], tested.merge(of_domains.clients(results)))
+    for column, of_column in parts.groupby(COLUMN):
+        found[*column, of_domains.AVERAGE] = of_column.min() / len(of_column)
+    return found | parts.to_dict()

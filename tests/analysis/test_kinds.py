@@ -1,0 +1,175 @@
+"""The tables beside accuracy, by hand."""
+
+import numpy as np
+import pytest
+
+from fedgrid.analysis import formula
+from fedgrid.analysis.layout import html, latex, markdown
+from fedgrid.analysis.phases import phases
+from fedgrid.analysis.protocol import settings
+from fedgrid.analysis.rounds import rounds
+from fedgrid.analysis.tables import KINDS, PLAIN, main, names
+from fedgrid.analysis.traffic import measured_bytes
+from fedgrid.errors import UserError
+
+
+def texts(grid):
+    return {name: [entry.text for entry in entries] for name, entries in grid.rows}
+
+
+def seconds(train, evaluate, **named):
+    return {"costs": {"seconds": {"train": train, "evaluate": evaluate, "total": 9.0, "phases": named}}, "rounds": 4}
+
+
+@pytest.fixture
+def curves(make_study):
+    """Three rows over three seeds; the target of 50 % is reached in rounds 2, 4 and never, always, never."""
+    study = make_study(seeds=[0, 1, 2])
+    for label in ("some", "all", "none", "global"):
+        study.method(label)
+    for seed, first in enumerate((2, 4, 9)):
+        study.cell("some", "dir", seed, {t: [0.4, 0.6 if t >= first else 0.5] for t in (0, 2, 4, 6)})
+        study.cell("all", "dir", seed, {t: [0.1 * t, 0.1 * t] for t in (0, 2, 5, 6)})
+        study.cell("none", "dir", seed, {t: [0.1, 0.1] for t in (0, 6)})
+    bad = {"status": "diverged", "reason": "a loss is not finite"}
+    for seed in range(3):
+        study.cell("global", "hom", seed, {2: [0.9]}, score="global", **(bad if seed == 1 else {}))
+    return study
+
+
+def test_rounds_to_a_target(curves):
+    table, grid = rounds(curves.load(), {"target": 50})
+    assert texts(grid) == {
+        "some": ["4 (2 to >6)", "–"],
+        "all": ["5", "–"],
+        "none": [">6", "–"],
+        "global": ["–", "diverged"],
+    }
+    assert grid.notes == ["seed 1 diverged: a loss is not finite."]
+    entries = table.set_index(["label", "heterogeneity"])
+    assert entries.loc[("some", "dir"), ["rounds", "low", "high", "last"]].tolist() == [4, 2, np.inf, 6]
+    assert entries.loc[("some", "hom"), "status"] == "missing"
+    assert "at least 50 %, over 3 seeds (0, 1, 2)" in grid.caption
+
+
+def test_rounds_of_another_metric(curves):
+    curves.cell("some", "hom", 0, {2: [0.1]}, also={"accuracy_global": {2: [0.3], 4: [0.9]}})
+    _, grid = rounds(curves.load(), {"target": 50, "metric": "accuracy_global"})
+    assert texts(grid)["some"] == ["–", "4"] and texts(grid)["all"] == ["–", "–"]
+    with pytest.raises(UserError, match="no metric 'accuracy_globl'; did you mean 'accuracy_global'"):
+        rounds(curves.load(), {"target": 50, "metric": "accuracy_globl"})
+
+
+def test_phases_of_a_round(make_study):
+    study = make_study(seeds=[0, 1, 2])
+    study.method("fedsac", title="FedSaC")
+    study.method("fedavg", title="FedAvg")
+    for seed in range(3):
+        study.cell("fedsac", "dir", seed, {1: [0.5]}, **seconds(8.0 + 4 * seed, 2.0, similarity=0.4, subspaces=1.0))
+        study.cell("fedavg", "dir", seed, {1: [0.5]}, **seconds(6.0, 2.0))
+    study.cell("fedavg", "hom", 0, {1: [0.5]}, **(seconds(6.0, 2.0) | {"status": "diverged"}))
+    table, grid = phases(study.load(), {"table": "phases", "names": {"similarity": "Similarity metric"}})
+    assert texts(grid) == {
+        "Local training": ["3.000", "1.500"],
+        "Similarity metric": ["0.100", "–"],
+        "Subspaces": ["0.250", "–"],
+        "Evaluation": ["0.500", "0.500"],
+    }
+    assert grid.header == [[("Digits", 2)], [("Dirichlet β=0.1, 2 clients", 2)], [("FedSaC", 1), ("FedAvg", 1)]]
+    assert table.set_index(["label", "phase"])["seconds"]["fedsac", "Local training"] == 3
+
+
+def test_bytes_beside_a_formula(make_study):
+    study = make_study(seeds=[0])
+    sizes = {"extractor": 1000, "head": 24, "features": 4, "classes": 10}
+    for label, title in (("fedavg", "FedAvg"), ("fedcosr", "FedCoSR"), ("local", "Local")):
+        study.method(label, title=title)
+        study.cell(label, "dir", 0, {1: [0.5, 0.5]}, sizes=sizes)
+    asked = {"formula": {"FedAvg": "2 * (phi + pi)", "FedCoSR": "2 * (phi + k * classes)", "Gone": "theta"}}
+    table, grid = measured_bytes(study.load(), asked)
+    assert texts(grid) == {
+        "FedAvg": ["1.0", "3.0", "4.0", "8.0", "2 * (phi + pi)"],
+        "FedCoSR": ["1.0", "3.0", "4.0", "8.1", "2 * (phi + k * classes)"],
+        "Local": ["1.0", "3.0", "4.0", "–", "–"],
+    }
+    assert table["parameters"].tolist()[:2] == [2048, 2080]
+
+
+def test_a_formula_needs_the_sizes_of_its_cell(make_study):
+    study = make_study(seeds=[0])
+    study.method("fedavg")
+    study.cell("fedavg", "dir", 0, {1: [0.5]})
+    _, grid = measured_bytes(study.load(), {"formula": {"fedavg": "theta"}})
+    assert texts(grid)["fedavg"] == ["1.0", "3.0", "4.0", "–", "theta"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("2*theta", 28), ("phi + pi / 2 - 1", 11), ("2 * (phi + omega)", 32), ("k * classes", 6)]
+)
+def test_formulas(text, value):
+    names = formula.sizes({"extractor": 10, "head": 4, "features": 2, "classes": 3})
+    assert formula.value(text, names) == value
+
+
+@pytest.mark.parametrize("text", ["2 *", "__import__('os')", "2 ** 9", "phi / 0", "'a'", "-phi", "phii"])
+def test_what_is_no_formula(text):
+    with pytest.raises(UserError, match="formula"):
+        formula.value(text, {"phi": 1})
+
+
+def test_settings_need_no_cells(make_study):
+    study = make_study(seeds=[0, 1])
+    study.method("fedcosr", title="FedCoSR", alpha=1, blend=None)
+    columns = [["digits", "hom"]]
+    study.study["methods"]["fedcosr"] |= {"score": "trained", "at": "last"}
+    study.study["methods"]["fedcosr"]["elsewhere"] = [{"columns": columns, "settings": {"alpha": 2}}]
+    study.study["elsewhere"] = [{"columns": columns, "protocol": {"rounds": 9}, "model": "cnn"}]
+    study.study["described"] = {"dir": "A sentence."}
+    _, grid = settings(study.load(), {})
+    said = [(of, *(entry.text for entry in entries)) for of, entries in grid.rows]
+    there = "Digits, homogeneous, 2 clients"
+    assert said == [
+        ("Protocol", "everywhere", "data", "Digits"),
+        ("Protocol", "everywhere", "heterogeneity", "A sentence."),
+        ("Protocol", "everywhere", "heterogeneity", "homogeneous, 2 clients"),
+        ("Protocol", "everywhere", "seeds", "0, 1"),
+        ("Protocol", "everywhere", "model", "mlp"),
+        ("Protocol", "everywhere", "rounds", "2"),
+        ("Protocol", "everywhere", "optimizer.name", "sgd"),
+        ("Protocol", "everywhere", "optimizer.lr", "0.1"),
+        ("Protocol", there, "model", "cnn"),
+        ("Protocol", there, "rounds", "9"),
+        ("FedCoSR", "everywhere", "alpha", "1"),
+        ("FedCoSR", "everywhere", "blend", "–"),
+        ("FedCoSR", "everywhere", "score", "trained"),
+        ("FedCoSR", there, "alpha", "2"),
+    ]
+    assert 'class="words"' in html(grid) and "{llll}" in latex(grid) and "| --- | --- | --- | --- |" in markdown(grid)
+
+
+def test_settings_that_hold_everywhere_do_not_say_so(make_study):
+    study = make_study()
+    study.method("m")
+    _, grid = settings(study.load(), {})
+    assert grid.header == [[("Setting", 1), ("Value", 1)]]
+
+
+def test_an_experiment_without_cells_has_all_its_tables(make_study):
+    study = make_study(show=[{"table": kind, "target": 50} for kind in KINDS])
+    study.method("m")
+    assert main([str(study.results()), str(study.folder / "tables")]) == 0
+    made = sorted(path.name for path in (study.folder / "tables").glob("*.md"))
+    assert made == sorted(f"{kind}.md" for kind in KINDS)
+
+
+def test_a_second_table_of_a_kind_has_a_number():
+    shown = [{"table": "accuracy"}, {"table": "rounds"}, {"table": "accuracy"}, {"table": "accuracy"}]
+    assert names(shown) == ["accuracy", "rounds", "accuracy-2", "accuracy-3"]
+    assert names(PLAIN) == ["accuracy", "costs"]
+
+
+def test_figures_are_no_tables_and_unknown_kinds_are_refused(make_study, capsys):
+    study = make_study(show=[{"figure": "curves"}, {"table": "accurracy"}])
+    study.method("m")
+    assert main([str(study.results()), str(study.folder)]) == 2
+    assert "no kind of table 'accurracy'; did you mean 'accuracy'" in capsys.readouterr().err

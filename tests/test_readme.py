@@ -1,0 +1,34 @@
+"""The picture of README.md belongs to the default study as this version of the code computes it."""
+
+import json
+import re
+from pathlib import Path
+
+import yaml
+from studies import study_of
+
+from fedgrid.analysis.picture import draw
+
+ROOT = Path(__file__).parents[1]
+STEM = ROOT / "docs/images/table"
+ANEW = "`make picture` draws it anew"
+
+
+def committed():
+    return json.loads(STEM.with_suffix(".json").read_text(encoding="utf-8"))
+
+
+def test_the_picture_is_that_of_its_texts():
+    assert STEM.with_suffix(".svg").read_text(encoding="utf-8") == draw(committed()), ANEW
+
+
+def test_its_numbers_are_of_the_cells_that_the_default_study_has_today():
+    default = yaml.safe_load((ROOT / "config/study.yaml").read_text(encoding="utf-8"))
+    keys = sorted(cell.key for cell in study_of(**default).cells)
+    assert committed()["keys"] == keys, f"code or settings of the default study have changed: {ANEW}"
+
+
+def test_readme_shows_it_and_no_other():
+    shown = re.findall(r"!\[[^]]*\]\(([^)]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert shown == ["docs/images/table.svg"]
+    assert {file.name for file in (ROOT / "docs/images").iterdir()} == {"table.svg", "table.json"}
