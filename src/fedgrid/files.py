@@ -9,6 +9,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -177,6 +178,11 @@ def _letters(chunk: pa.Array) -> Iterator[memoryview]:
 
 def _digest_of_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def slug(label: str) -> str:
+    """What of a label can stand in a file's name."""
+    return re.sub(r"[^\w.-]+", "-", label)[:100].strip("-.") or "x"
 
 
 def write_text(path: Path, text: str) -> None:

@@ -10,9 +10,8 @@ from studies import FOUR_CELLS, plan_of, prepared, study_of
 
 from fedgrid.analysis import collect
 from fedgrid.errors import UserError
-from fedgrid.files import read_table, write_table
+from fedgrid.files import read_table, slug, write_table
 from fedgrid.grid import manifest, plan
-from fedgrid.grid.planned import slug
 from fedgrid.grid.reading import read
 from fedgrid.jobs import cell as cell_job
 

@@ -6,7 +6,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from fedgrid.grid.planned import slug
+from fedgrid.files import slug
 
 KINDS = ("curves", "ablation", "partition", "shares")
 "Figures of a study that does not say which it wants."

@@ -25,13 +25,14 @@ def write(listed: dict[str, Any], absent: Mapping[str, Mapping[str, str]], folde
     results = folder / "results.parquet"
     collect.write(listed, results, absent)
     study = load(results)
-    write_tables(results, folder / "tables")
-    figures = folder / "figures"
-    figures.mkdir(exist_ok=True)
+    figures, tables = folder / "figures", folder / "tables"
+    for made in (figures, tables):
+        made.mkdir(exist_ok=True)
+    write_tables(results, tables)
     drawn = {name: one for name, one in drawings(listed, results).items() if drawable(one, study.finished)}
     for name, one in drawn.items():
         (OF_RESULTS | OF_PARTITION)[one.kind](one.source, figures / name, **one.options)
-    report(results, folder / "report.html", folder / "tables", [figures / f"{name}.svg" for name in drawn], configfile)
+    report(results, folder / "report.html", tables, [figures / f"{name}.svg" for name in drawn], configfile)
     return study
 
 

@@ -35,7 +35,8 @@ def found(results: Results) -> Iterator[tuple[str, str, str, str]]:
     for label, words in study["heterogeneity"].items():
         yield PROTOCOL, "", "heterogeneity", described.get(label) or words
     yield PROTOCOL, "", "seeds", text(study["seeds"])
-    yield PROTOCOL, "", "model", study["model"]
+    if study["model"]:
+        yield PROTOCOL, "", "model", study["model"]
     for name, value in flat(study["protocol"]):
         yield PROTOCOL, "", name, text(value)
     for other in study.get("elsewhere", []):

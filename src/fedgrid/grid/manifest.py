@@ -57,10 +57,11 @@ def content(study: Study, experiment: Experiment) -> dict[str, Any]:
             **{name: about.get(name, default) for name, default in ABOUT.items()},
             "name": "/".join(filter(None, [study.folder.name, experiment.id])),
             "title": about.get("title", experiment.id or study.name),
+            "paper": study.text.get("title", study.name) if experiment.id else "",
             **about["report"],
             **{name: about.get(name) for name in ("seeds", "partition_seed", "train_seed")},
             "rounds": max((cell.row.training["rounds"] for cell in cells), default=0),
-            **_split(common),
+            **_split({**common, "model": common.get("model", "")}),
             "elsewhere": [
                 {"columns": columns, **_split(settings)} for columns, settings in _differing(common, protocols)
             ],

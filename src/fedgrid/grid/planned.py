@@ -4,7 +4,6 @@ Plain values and paths, so that a plan can be written as a file and read back (`
 the study again.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -262,8 +261,3 @@ class Cell:
     def words(self) -> str:
         """The cell as a person names it."""
         return f"{self.row.label}, {self.partition.data.label}, {self.heterogeneity}, seed {self.seed}"
-
-
-def slug(label: str) -> str:
-    """What of a label can stand in a file's name."""
-    return re.sub(r"[^\w.-]+", "-", label)[:100].strip("-.") or "x"

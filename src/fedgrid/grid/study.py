@@ -10,11 +10,11 @@ from typing import Any
 from fedgrid.components import describe, resolve
 from fedgrid.data.common.images import DatasetInfo
 from fedgrid.errors import UserError
-from fedgrid.files import path_of
+from fedgrid.files import path_of, slug
 from fedgrid.grid import cells, overlay
 from fedgrid.grid.catalog import description
 from fedgrid.grid.experiments import Described, Text, chosen, described, under_all
-from fedgrid.grid.planned import Cell, Configured, Heterogeneity, MethodRow, PlannedDataset, Settings, slug
+from fedgrid.grid.planned import Cell, Configured, Heterogeneity, MethodRow, PlannedDataset, Settings
 from fedgrid.grid.planned_study import FULL, Experiment, Study, folder_of
 from fedgrid.grid.validation import checked, located
 from fedgrid.loading import names
