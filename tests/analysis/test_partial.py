@@ -1,25 +1,13 @@
 """The report of a study whose cells are not all finished."""
 
-from pathlib import Path
-
 import pandas as pd
 import pytest
-from fedgrid.grid.drawing import Drawing
 
-from fedgrid.analysis import collect, figures, partial, tables
+from fedgrid.analysis import experiment, partial, tables
 from fedgrid.analysis.curves import curves
-from fedgrid.analysis.report import main as report
 from fedgrid.analysis.results import load
 from fedgrid.analysis.scores import summary
-from fedgrid.errors import UserError
 
-NO_FILE = Path("none.parquet")
-CURVES = Drawing("curves", NO_FILE, {"data": "digits"})
-FIGURES = {
-    "curves-digits": CURVES,
-    "ablation-ditto-digits": Drawing("ablation", NO_FILE, {"method": "ditto", "data": "digits"}),
-    "partition-digits-dir": Drawing("partition", NO_FILE, {"title": "Toy"}),
-}
 KILLED = "was killed, by the system for lack of memory or by hand (it held 900 MB), in round 1 of 2"
 
 
@@ -44,10 +32,11 @@ SOME = {
 }
 
 
-def made(study, states, name="partial", drawn=FIGURES):
+def made(study, states, name="partial"):
     """The folder `name` with the partial report of a study without some cells."""
     listed = {"study": study.study, "cells": study.cells}
-    partial.write(listed, without(study, states), drawn, study.folder / name, "config/study.yaml")
+    with partial.made_anew(study.folder / name) as folder:
+        experiment.write(listed, without(study, states), folder, "config/study.yaml")
     return study.folder / name
 
 
@@ -68,14 +57,6 @@ def folder(common_ablated, beside):
 
 def content(folder):
     return {file.relative_to(folder): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
-
-
-def test_nothing_finished_is_one_sentence(common_ablated):
-    cells = common_ablated.cells
-    every = {(cell["label"], cell["heterogeneity"], cell["seed"]): "missing" for cell in cells}
-    with pytest.raises(UserError, match="no cell of toy is finished yet"):
-        made(common_ablated, every, "nothing")
-    assert not (common_ablated.folder / "nothing").exists()
 
 
 def test_entries_say_what_they_lack(folder):
@@ -135,9 +116,9 @@ def test_the_page_says_that_it_is_unfinished_and_why_cells_failed(folder):
 
 
 def test_a_page_without_failures_says_so(ablated):
-    page = (made(ablated, {("local", "dir", 0): "running"}, drawn={}) / "report.html").read_text()
+    page = (made(ablated, {("local", "dir", 0): "running"}) / "report.html").read_text()
     assert "17 of 18 cells are finished (1 diverged); 1 is running." in page
-    page = (made(ablated, {("ditto", "hom", 2): "queued"}, drawn={}) / "report.html").read_text()
+    page = (made(ablated, {("ditto", "hom", 2): "queued"}) / "report.html").read_text()
     assert "<p>None so far.</p>\n<p>17 of 18 cells are finished; 1 waits.</p>" in page
 
 
@@ -147,13 +128,7 @@ def test_only_diverged_cells_are_a_report_too(make_study):
     for seed in range(3):
         study.cell("m", "dir", seed, {0: [0.1, 0.1]}, status="diverged", reason="the loss is not finite")
     absent = without(study, {("m", "dir", 0): "missing"})
-    partial.write(
-        {"study": study.study, "cells": study.cells},
-        absent,
-        {"curves-digits": CURVES},
-        study.folder / "partial",
-        "x.yaml",
-    )
+    experiment.write({"study": study.study, "cells": study.cells}, absent, study.folder / "partial", "x.yaml")
     text = (study.folder / "partial/tables/accuracy.md").read_text()
     assert "seeds 1 and 2 diverged: the loss is not finite." in text
 
@@ -163,8 +138,7 @@ def test_a_data_set_without_any_finished_cell_has_no_curves(toy):
     for seed in range(3):
         toy.cell("local", "dir", seed, {2: [0.5, 0.5]}, data="letters")
     absent = {cell["key"]: {"status": "missing", "reason": ""} for cell in toy.cells if cell["data"] == "letters"}
-    drawn = {f"curves-{data}": Drawing("curves", NO_FILE, {"data": data}) for data in ("digits", "letters")}
-    partial.write({"study": toy.study, "cells": toy.cells}, absent, drawn, toy.folder / "partial", "x.yaml")
+    experiment.write({"study": toy.study, "cells": toy.cells}, absent, toy.folder / "partial", "x.yaml")
     assert {file.name for file in (toy.folder / "partial/figures").glob("*.pdf")} == {"curves-digits.pdf"}
     curves(load(toy.folder / "partial/results.parquet"), "letters")  # asked for all the same, it is empty
 
@@ -183,14 +157,10 @@ def test_files_beside_its_folder_are_left_alone(beside, folder):
 
 def test_with_all_cells_it_makes_what_the_workflow_makes(ablated):
     partly = content(made(ablated, {}))
-    folder, manifest = ablated.folder / "whole", ablated.folder / "manifest.json"
-    results = ablated.results()
-    collect.main([str(manifest), str(folder / "results.parquet")])
-    tables.main([str(results), str(folder / "tables")])
-    stem = str(folder / "figures/curves-digits")
-    figures.main(["curves", str(results), stem, "--data", "digits"])
-    variants = str(folder / "figures/ablation-ditto-digits")
-    figures.main(["ablation", str(results), variants, "--method", "ditto", "--data", "digits"])
-    drawn = ["--figures", f"{stem}.svg", f"{variants}.svg", "--configfile", "config/study.yaml"]
-    report([str(results), str(folder / "report.html"), "--tables", str(folder / "tables"), *drawn])
+    ablated.results()
+    folder = ablated.folder / "whole"
+    folder.mkdir()
+    (ablated.folder / "manifest.json").rename(folder / "manifest.json")
+    assert experiment.main([str(folder / "manifest.json"), "--configfile", "config/study.yaml"]) == 0
+    (folder / "manifest.json").unlink()
     assert content(folder) == partly

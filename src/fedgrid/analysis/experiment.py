@@ -29,7 +29,7 @@ def write(listed: dict[str, Any], absent: Mapping[str, Mapping[str, str]], folde
     for made in (figures, tables):
         made.mkdir(exist_ok=True)
     write_tables(results, tables)
-    drawn = {name: one for name, one in drawings(listed, results).items() if drawable(one, study.finished)}
+    drawn = {name: one for name, one in drawings(study, results).items() if drawable(one, study.finished)}
     for name, one in drawn.items():
         (OF_RESULTS | OF_PARTITION)[one.kind](one.source, figures / name, **one.options)
     report(results, folder / "report.html", tables, [figures / f"{name}.svg" for name in drawn], configfile)

@@ -23,7 +23,7 @@ TESTED = {
 "What accuracy is measured on, by a partition's setting `test`."
 UNAVAILABLE = "unavailable"
 "Status of a cell that cannot be trained here."
-ABOUT = {"title": "", "source": "", "lacks": "", "claims": [], "show": [], "assumed": {}}
+ABOUT = {"title": "", "source": "", "lacks": "", "claims": [], "assumed": {}}
 "What an experiment says of itself, each with what stands there where it does not."
 NAME = "manifest-*.json"
 Column = tuple[str, str]
@@ -57,6 +57,7 @@ def content(study: Study, experiment: Experiment) -> dict[str, Any]:
             **{name: about.get(name, default) for name, default in ABOUT.items()},
             "name": "/".join(filter(None, [study.folder.name, experiment.id])),
             "title": about.get("title", experiment.id or study.name),
+            **({"show": about["show"]} if "show" in about else {}),
             "paper": study.text.get("title", study.name) if experiment.id else "",
             **about["report"],
             **{name: about.get(name) for name in ("seeds", "partition_seed", "train_seed")},
