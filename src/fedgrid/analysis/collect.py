@@ -25,7 +25,7 @@ COLUMNS = {
 }
 FROM_MANIFEST = ["key", "label", "method", "data", "heterogeneity", "seed", "partition"]
 FROM_CELL = ["status", "reason", "score", "rounds", "costs", "versions", "hardware"]
-SINCE = ["domains", "sizes"]
+SINCE = ["domains", "sizes", "commit"]
 """What else a cell may say of itself; those that were computed by an earlier release do not."""
 
 

@@ -16,6 +16,7 @@ ENVIRONMENT = {
     "device": ("hardware", "device"),
 }
 "What cells may have been computed with, and where their metadata say it."
+CHANGED = "with changes that are in no commit"
 
 
 def differing(results: Results) -> list[str]:
@@ -45,37 +46,54 @@ def environments(results: Results) -> list[tuple[list[str], dict[str, Any]]]:
     ]
 
 
-def commit(study: dict[str, Any]) -> str:
-    """Which code made the study, as far as version control knows."""
-    found = study["commit"]
+def commits(results: Results) -> list[tuple[str, bool]]:
+    """The commits, each with whether its tree was clean, of the code that computed cells; the most common first."""
+    found = Counter((cell["commit"]["id"], cell["commit"]["clean"]) for cell in results.finished if cell.get("commit"))
+    return [commit for commit, _ in found.most_common()]
+
+
+def commit(results: Results) -> str:
+    """Which code made the cells, as far as version control knows."""
+    found = [f"{name}, {'with no change beside it' if clean else CHANGED}" for name, clean in commits(results)]
     if not found:
         return "The commit is not known: the code did not lie in a clone of the repository."
-    clean = "with no change beside it" if found["clean"] else "with changes that are in no commit"
-    return f"Commit {found['id']}, {clean}."
+    return f"Commit {found[0]}." if len(found) == 1 else f"Cells were computed at several commits: {'; '.join(found)}."
 
 
-def steps(study: dict[str, Any], configfile: str) -> list[str]:
+def steps(results: Results, configfile: str) -> list[str]:
     """The commands that make the study again in a clone of the repository, on any machine."""
-    checkout = [f"git checkout {study['commit']['id']}"] if study["commit"] else []
-    return [*checkout, f"snakemake --cores all --configfile {portable(configfile)}"]
+    checkout = [f"git checkout {name}" for name, _ in commits(results)[:1]]
+    _, _, only = results.study["name"].partition("/")
+    scale = results.study["scale"]
+    chosen = [f"scale={scale}"] * (scale != "full") + [f"only={only}"] * bool(only)
+    config = f" --config {' '.join(chosen)}" if chosen else ""
+    return [*checkout, f"snakemake --cores all --configfile {portable(configfile)}{config}"]
 
 
-def reservations(study: dict[str, Any], configfile: str) -> list[str]:
+def reservations(results: Results, configfile: str) -> list[str]:
     """What the commands of `steps` need that a clone does not have."""
-    own = {row["title"]: row["file"] for row in study["methods"].values() if row["file"]}
+    own = {row["title"]: row["file"] for row in results.study["methods"].values() if row["file"]}
     said = []
-    if study["commit"] and not study["commit"]["clean"]:
+    if not all(clean for _, clean in commits(results)):
         said.append(
             "The tree had changes that are in no commit, so this commit alone may give other numbers. Compare the "
             "digests of the methods' code."
         )
-    if not study["commit"]:
+    if not commits(results):
         said.append("Take the version of fedgrid that stands below; which commit it was is not known.")
     if is_elsewhere(configfile):
         said.append(f"The study's file was not in the repository: save its text below as {portable(configfile)}.")
     if own:
         said.append(f"You also need {listing(f'{file} ({title})' for title, file in own.items())}.")
     return said
+
+
+def written(configfile: str) -> str:
+    """The text of the study's file; empty where it is not there any more."""
+    try:
+        return Path(configfile).read_text(encoding="utf-8")
+    except OSError:
+        return ""
 
 
 def is_elsewhere(configfile: str) -> bool:

@@ -68,9 +68,10 @@ def report(results: Path, out_html: Path, tables: Path, figures: Sequence[Path],
             finished=len(study.finished),
             progress=captions.progress(study),
             environments=origin.environments(study),
-            commit=origin.commit(study.study),
-            steps=origin.steps(study.study, configfile),
-            reservations=origin.reservations(study.study, configfile),
+            commit=origin.commit(study),
+            steps=origin.steps(study, configfile),
+            reservations=origin.reservations(study, configfile),
+            text=origin.written(configfile),
         )
     )
     write_text(out_html, page)

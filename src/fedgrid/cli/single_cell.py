@@ -14,6 +14,7 @@ from fedgrid.components import describe, parse_setting
 from fedgrid.errors import Damaged, UserError, complain
 from fedgrid.files import check_writable, read_metadata, read_table
 from fedgrid.grid.catalog import description
+from fedgrid.grid.commit import commit
 from fedgrid.grid.plan import Plan
 from fedgrid.grid.planned import Cell
 from fedgrid.grid.planned_study import Study
@@ -178,7 +179,7 @@ def _train(study: Study, cell: Cell, out: Path) -> int:
     heed_signals()
     with Report(cell.row.title, cell.row.training["rounds"], sys.stderr) as report:
         try:
-            train(cell, out, study.compute, saving, report.tell)
+            train(cell, out, study.compute, saving, report.tell, commit())
         except Terminated:
             return TERMINATED
     return 0

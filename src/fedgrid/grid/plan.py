@@ -28,6 +28,8 @@ class Plan:
     "The study's file, as its user names it."
     packs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     "Keys of the cells that share a job of a cluster, by the pack's name."
+    commit: Mapping[str, Any] | None = None
+    "The commit of the code; see `fedgrid.grid.commit`."
 
     def content(self) -> dict[str, Any]:
         """The plan as plain values; `parsed` is its inverse."""
@@ -42,6 +44,7 @@ class Plan:
 
         return {
             "configfile": self.configfile,
+            "commit": self.commit,
             "packs": {name: list(keys) for name, keys in self.packs.items()},
             "text": study.text,
             "compute": asdict(study.compute),
@@ -112,7 +115,7 @@ def parsed(content: Mapping[str, Any]) -> Plan:
     root = content["data_root"] and Path(content["data_root"])
     study = Study(text, Compute(**content["compute"]), experiments, root)
     packs = {name: tuple(keys) for name, keys in content["packs"].items()}
-    return Plan(study, content["configfile"], packs)
+    return Plan(study, content["configfile"], packs, content["commit"])
 
 
 def _parsed_row(found: dict[str, Any]) -> MethodRow:

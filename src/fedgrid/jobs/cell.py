@@ -9,6 +9,7 @@ import resource
 import signal
 import socket
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -38,8 +39,15 @@ OF_MEMORY = ("out of memory", "allocate memory")
 "Words of errors that torch raises for lack of memory."
 
 
-def train(cell: Cell, out: Path, settings: Compute, saving: Saving, tell: Tell | None = None) -> Outcome:
-    """Trains a cell and writes its results to `out`; the checkpoint is removed at the end.
+def train(
+    cell: Cell,
+    out: Path,
+    settings: Compute,
+    saving: Saving,
+    tell: Tell | None = None,
+    commit: Mapping[str, Any] | None = None,
+) -> Outcome:
+    """Trains a cell and writes its results to `out`, which name the code's `commit`; the checkpoint is then removed.
 
     On a machine with GPUs it first takes a place on one of them, and waits for it; see `fedgrid.jobs.gpus`.
     """
@@ -58,7 +66,7 @@ def train(cell: Cell, out: Path, settings: Compute, saving: Saving, tell: Tell |
         _checked_code(cell)
         for kind, table in computed.artifacts().items():
             write_table(cell.kept_beside(out)[kind], table, {"kind": kind})
-        metadata = _metadata(cell, settings, counted, computed) | {"domains": domains}
+        metadata = _metadata(cell, settings, counted, computed) | {"domains": domains, "commit": commit}
         write_table(out, computed.outcome.progress.record.table(), metadata)
         with suppress(OSError):  # it is of no use any more, and does no harm
             saving.file.unlink(missing_ok=True)
@@ -167,8 +175,9 @@ def _of_memory(error: Exception) -> bool:
     return lacking or (isinstance(error, RuntimeError) and any(words in str(error) for words in OF_MEMORY))
 
 
-def run(cell: Cell, settings: Compute) -> int:
-    """Trains a cell as a process of the workflow; returns the exit code, and notes in its status how it ended."""
+def run(cell: Cell, found: plan.Plan) -> int:
+    """Trains a cell of a plan as a process of the workflow; returns the exit code, and notes how it ended."""
+    settings = found.study.compute
     rounds = cell.row.training["rounds"]
     status, report = Status(cell.status, rounds), Report("", rounds, sys.stdout)
 
@@ -184,7 +193,8 @@ def run(cell: Cell, settings: Compute) -> int:
             say("finished meanwhile, by a process of an earlier run", sys.stdout)
             return 0
         status.running()
-        outcome = train(cell, cell.file, settings, Saving(cell.checkpoint, cell.key, settings.checkpoint_every), tell)
+        saving = Saving(cell.checkpoint, cell.key, settings.checkpoint_every)
+        outcome = train(cell, cell.file, settings, saving, tell, found.commit)
     except (UserError, OSError) as error:
         error = error.removed() if isinstance(error, Damaged) else error
         status.failed(sentence(error))
@@ -207,10 +217,10 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("key", metavar="KEY", help="of the cell")
     arguments = parser.parse_args(argv)
     try:
-        study = plan.read(arguments.file).study
+        found = plan.read(arguments.file)
     except UserError as error:
         return complain(error)
-    return run(study.by_key[arguments.key], study.compute)
+    return run(found.study.by_key[arguments.key], found)
 
 
 if __name__ == "__main__":

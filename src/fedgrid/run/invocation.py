@@ -43,6 +43,7 @@ def invocation(config: Any, configfiles: Sequence[Path], tree: str, submits: boo
 
 def planned(config: Any, configfiles: Sequence[Path], submits: bool) -> plan.Plan:
     """The study of Snakemake's `config`, resolved; UserError for any mistake in it. Nothing is written."""
+    from fedgrid.grid.commit import commit
     from fedgrid.grid.reading import read  # nodes need none of these, nor the libraries that they import
     from fedgrid.grid.study import resolved
     from fedgrid.grid.validation import checked
@@ -51,7 +52,7 @@ def planned(config: Any, configfiles: Sequence[Path], submits: bool) -> plan.Pla
         read(file)  # Snakemake has read it before this line, with a loader in which a key may stand twice
     study = resolved(checked(config))
     named = str(configfiles[-1]) if configfiles else ""
-    return plan.Plan(study, named, packs.chosen(study) if submits else {})
+    return plan.Plan(study, named, packs.chosen(study) if submits else {}, commit())
 
 
 class Invocation:

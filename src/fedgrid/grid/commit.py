@@ -1,0 +1,28 @@
+"""Which commit the code is, as far as version control knows: said in every result, and part of no key."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import fedgrid
+
+PATIENCE = 10
+"Seconds that git may take."
+
+
+def commit() -> dict[str, Any] | None:
+    """`id` of the commit that the package lies in, and whether its tree is `clean`; None where it is in no clone."""
+    package = Path(fedgrid.__file__).parent
+    if not _git(package, "ls-files", "--", "__init__.py"):  # it may be installed inside of another repository
+        return None
+    found, changed = _git(package, "rev-parse", "HEAD"), _git(package, "status", "--porcelain", "--", str(package))
+    return {"id": found.strip(), "clean": changed == ""} if found else None
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    """What a command of git says; None where it fails, or there is no git."""
+    command = ["git", "-C", str(folder), *arguments]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
