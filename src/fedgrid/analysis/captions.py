@@ -119,7 +119,10 @@ def same_partition(results: Results, column: tuple[str, str]) -> bool:
     The name of a folder of the store begins with the kind of its partitions and ends with the key of what they are made
     from, so where that is one published file, their folder is one, too.
     """
-    files = {PurePath(cell["partition"]) for cell in results.cells if (cell["data"], cell["heterogeneity"]) == column}
+    cells = [cell for cell in results.cells if (cell["data"], cell["heterogeneity"]) == column]
+    if len({cell["seed"] for cell in cells}) < 2:
+        return False
+    files = {PurePath(cell["partition"]) for cell in cells}
     folders = {file.parent for file in files}
     return len(files) == 1 or (len(folders) == 1 and folders.pop().name.startswith("file-"))
 
