@@ -114,6 +114,12 @@ def test_a_column_with_one_published_partition_beside_others(toy):
     assert captions.varied(results) == expected
 
 
+def test_a_column_of_one_seed_says_nothing_of_what_varies(toy):
+    toy.study["data"]["letters"] = "Letters"
+    toy.cell("local", "dir", 0, {2: [0.5, 0.5]}, data="letters")
+    assert captions.varied(toy.load()) == "partition and training seed"
+
+
 def test_nothing_scored_is_said(make_study):
     study = make_study(score="trained", seeds=[0])
     study.method("m")

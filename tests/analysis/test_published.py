@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedgrid.analysis.agreement import agreement, between_papers, interval, tau
-from fedgrid.analysis.published import joined, printed
+from fedgrid.analysis.published import joined, printed, text
 from fedgrid.analysis.tables import main
 
 
@@ -175,6 +175,15 @@ def test_tau_of_ties_and_of_what_was_not_reached():
     assert tau([1, 2, 2, 4], [1, 2, 3, 4]) == pytest.approx(5 / (5 * 6) ** 0.5)
     assert tau([41, 61, 100], [10, 20, np.inf]) == 1
     assert tau([0.1 + 0.2, 0.3, 1], [1, 1, 2]) == pytest.approx(1)  # a difference in the last digit is a tie
+
+
+def test_numbers_as_text():
+    assert [text(-0.001, signed=True), text(-1.0), text(np.inf), text(np.inf, signed=True)] == [
+        "+0.00",
+        "−1.00",
+        "not reached",
+        "–",
+    ]
 
 
 def test_few_rows_have_wide_intervals():

@@ -87,6 +87,18 @@ def test_caption_of_the_points_of_a_round(make_study):
     )
 
 
+def test_caption_of_rows_with_a_rule_of_their_own(make_study):
+    study = make_study(seeds=[0])
+    for label, own in (("a", {}), ("b", {"at": "last5", "score": "trained"})):
+        study.method(label)
+        study.study["methods"][label] |= own
+        study.cell(label, "dir", 0, {1: [0.5]}, also={"accuracy_trained": {1: [0.5]}})
+    text = made(study, study.folder)["accuracy.md"]
+    assert "Scored as received: a; after local training: b." in text
+    assert "a: The score is that of the last evaluated round (round 1)" in text
+    assert "b: The score is each client's mean over the last 5 evaluated rounds" in text
+
+
 def test_caption_of_rounds_chosen_on_validation_images(make_study):
     study = make_study(seeds=[0, 1], at="validation")
     study.method("m")

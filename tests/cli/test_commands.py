@@ -87,6 +87,8 @@ def test_run_writes_the_four_columns_and_says_the_scores(said):
     facts = json.loads(table.schema.metadata[b"fedgrid"])
     assert facts["spec"]["method"] == {"name": "fedprox", "settings": {"mu": 0.0}}
     assert set(facts) >= {"key", "code", "status", "score", "rounds", "costs", "versions", "hardware", "finished"}
+    sizes = facts["sizes"]
+    assert sizes["head"] == (sizes["features"] + 1) * sizes["classes"] and sizes["extractor"] > 0
     assert "holds this cell already" in said("run", "fedprox", "--set", "mu=0", *SMALL, "--out", "f.parquet")
 
 

@@ -12,7 +12,7 @@ from fedgrid.analysis.findings import unmarked
 from fedgrid.analysis.origin import differing
 from fedgrid.analysis.points import POINTS
 from fedgrid.analysis.results import CELL, Results
-from fedgrid.analysis.scores import AVERAGED_ROUNDS, NOTHING_YET, SCORED, VALIDATION, cell_scores
+from fedgrid.analysis.scores import AVERAGED_ROUNDS, NOTHING_YET, SCORED, VALIDATION, cell_scores, rounds_asked
 from fedgrid.analysis.twins import twins
 from fedgrid.analysis.words import listing
 
@@ -65,12 +65,21 @@ def scored_at(results: Results, cells: Iterable[dict[str, Any]]) -> str:
 
 
 def counted_rounds(results: Results, scores: pd.DataFrame) -> str:
-    """Which round counts."""
+    """Which round counts, by method where the methods differ; `scores` are those of `scores.cell_scores`."""
+    rules = scores["label"].map(rounds_asked(results))
+    groups = {rule: part for rule, part in scores.groupby(rules, sort=False)}
+    if len(groups) < 2:
+        return counted_round(next(iter(groups), results.study["at"]), scores)
+    names = {rule: listing(results.names[label] for label in part["label"].unique()) for rule, part in groups.items()}
+    return " ".join(f"{names[rule]}: {counted_round(rule, part)}" for rule, part in groups.items())
+
+
+def counted_round(at: str, scores: pd.DataFrame) -> str:
+    """Which round counts where the rule is `at`."""
     rounds = scores.loc[scores["status"] == "ok", "round"].dropna().astype(int)
     if rounds.empty:
         return "No cell came to its end with a score."
     first, last = rounds.min(), rounds.max()
-    at = results.study["at"]
     if at == VALIDATION:
         found = f"round {first}" if first == last else f"rounds {first} to {last}"
         return (
@@ -110,7 +119,10 @@ def same_partition(results: Results, column: tuple[str, str]) -> bool:
     The name of a folder of the store begins with the kind of its partitions and ends with the key of what they are made
     from, so where that is one published file, their folder is one, too.
     """
-    files = {PurePath(cell["partition"]) for cell in results.cells if (cell["data"], cell["heterogeneity"]) == column}
+    cells = [cell for cell in results.cells if (cell["data"], cell["heterogeneity"]) == column]
+    if len({cell["seed"] for cell in cells}) < 2:
+        return False
+    files = {PurePath(cell["partition"]) for cell in cells}
     folders = {file.parent for file in files}
     return len(files) == 1 or (len(folders) == 1 and folders.pop().name.startswith("file-"))
 

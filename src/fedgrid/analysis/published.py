@@ -157,7 +157,7 @@ def text(value: float, signed: bool = False) -> str:
     """A number with two decimals; infinite is a number of rounds that was not reached."""
     if np.isinf(value):
         return DASH if signed else "not reached"
-    return f"{value:{'+' if signed else ''}.2f}".replace("-", "−")
+    return f"{round(value, 2) + 0.0:{'+' if signed else ''}.2f}".replace("-", "−")  # + 0.0: there is no −0.00
 
 
 def caption(results: Results, table: pd.DataFrame) -> str:

@@ -43,13 +43,18 @@ def counted_rounds(results: Results, series: pd.DataFrame) -> pd.DataFrame:
 
     `series` are the test accuracies of all cells.
     """
-    at = {label: row.get("at") or results.study["at"] for label, row in results.study["methods"].items()}
+    at = rounds_asked(results)
     parts = []
     for rule in dict.fromkeys(at.values()):
         found = scored(results, "validation") if rule == VALIDATION else series
         found = found[found["label"].map(at) == rule]
         parts.append(best_rounds(found) if rule == VALIDATION else last_rounds(found, AVERAGED_ROUNDS[rule]))
     return pd.concat(parts, ignore_index=True)
+
+
+def rounds_asked(results: Results) -> dict[str, str]:
+    """Label → the row's own `at`, or else the study's."""
+    return {label: row.get("at") or results.study["at"] for label, row in results.study["methods"].items()}
 
 
 def last_rounds(series: pd.DataFrame, n: int) -> pd.DataFrame:
