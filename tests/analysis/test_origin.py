@@ -2,52 +2,74 @@
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from fedgrid.analysis import origin
+from fedgrid.analysis.results import Results
 
 COMMIT = {"id": "0123abcd", "clean": True}
-STUDY = {"commit": COMMIT, "methods": {"fedavg": {"title": "FedAvg", "file": None}}}
+
+
+def made(commit, name="toy", scale="full", file=None, commits=()):
+    """Results of cells of some commits, one of them as `commit` has it."""
+    cells = [{"status": "ok", "commit": commit}, {"status": "missing"}]
+    cells += [{"status": "ok", "commit": other} for other in commits]
+    methods = {"fedavg": {"title": "FedAvg", "file": file}}
+    return Results({"name": name, "scale": scale, "methods": methods}, cells, pd.DataFrame())
 
 
 def test_a_clean_commit_needs_nothing_else():
-    assert origin.commit(STUDY) == "Commit 0123abcd, with no change beside it."
-    assert origin.steps(STUDY, "config/study.yaml") == [
+    results = made(COMMIT)
+    assert origin.commit(results) == "Commit 0123abcd, with no change beside it."
+    assert origin.steps(results, "config/study.yaml") == [
         "git checkout 0123abcd",
         "snakemake --cores all --configfile config/study.yaml",
     ]
-    assert origin.reservations(STUDY, "config/study.yaml") == []
+    assert origin.reservations(results, "config/study.yaml") == []
+
+
+def test_cells_of_several_commits():
+    other = {"id": "9999aaaa", "clean": True}
+    results = made(COMMIT, commits=[other, other])
+    assert origin.commit(results).startswith("Cells were computed at several commits: 9999aaaa, with no change")
+    assert origin.steps(results, "a.yaml")[0] == "git checkout 9999aaaa"
 
 
 def test_changes_that_are_in_no_commit_are_said():
-    study = STUDY | {"commit": COMMIT | {"clean": False}}
-    assert "with changes that are in no commit" in origin.commit(study)
-    (sentence,) = origin.reservations(study, "config/study.yaml")
+    results = made(COMMIT | {"clean": False})
+    assert "with changes that are in no commit" in origin.commit(results)
+    (sentence,) = origin.reservations(results, "config/study.yaml")
     assert sentence.startswith(
         "The tree had changes that are in no commit, so this commit alone may give other numbers"
     )
 
 
 def test_code_outside_a_clone_has_no_commit():
-    study = STUDY | {"commit": None}
-    assert origin.commit(study).startswith("The commit is not known")
-    assert origin.steps(study, "a.yaml") == ["snakemake --cores all --configfile a.yaml"]
-    assert "version of fedgrid" in origin.reservations(study, "a.yaml")[0]
+    results = made(None)
+    assert origin.commit(results).startswith("The commit is not known")
+    assert origin.steps(results, "a.yaml") == ["snakemake --cores all --configfile a.yaml"]
+    assert "version of fedgrid" in origin.reservations(results, "a.yaml")[0]
+
+
+def test_an_experiment_at_a_scale_is_asked_for_alone():
+    (last,) = origin.steps(made(None, "fedcosr-small/table2", "small"), "a.yaml")
+    assert last == "snakemake --cores all --configfile a.yaml --config scale=small only=table2"
 
 
 def test_a_file_of_ones_own_is_needed_too():
-    study = STUDY | {"methods": {"fedavg": {"title": "FedAvg", "file": "mine/fedavg.py"}}}
-    assert origin.reservations(study, "a.yaml") == ["You also need mine/fedavg.py (FedAvg)."]
+    results = made(COMMIT, file="mine/fedavg.py")
+    assert origin.reservations(results, "a.yaml") == ["You also need mine/fedavg.py (FedAvg)."]
 
 
 @pytest.mark.parametrize("inside", [True, False])
 def test_the_studys_file_is_said_as_another_machine_would(tmp_path, monkeypatch, inside):
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "config/my.yaml" if inside else tmp_path.parent / "elsewhere/my.yaml"
-    last = origin.steps(STUDY, str(file))[-1]
+    last = origin.steps(made(COMMIT), str(file))[-1]
     assert last.endswith("--configfile config/my.yaml" if inside else "--configfile my.yaml")
     assert str(Path.cwd()) not in last
-    said = origin.reservations(STUDY, str(file))
+    said = origin.reservations(made(COMMIT), str(file))
     assert said == ([] if inside else ["The study's file was not in the repository: save its text below as my.yaml."])
 
 

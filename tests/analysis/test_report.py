@@ -109,15 +109,16 @@ def test_a_narrow_screen_gets_a_picture_of_its_own(toy, inputs):
 
 
 def test_provenance(toy, inputs):
-    toy.study |= {"commit": {"id": "0123abcd", "clean": False}, "yaml": "name: toy # <mine>\n"}
     toy.study["methods"]["fedavg"] |= {"file": "mine/fedavg.py", "code": "00112233aabbccdd"}
-    page = page_of(toy, inputs)
+    toy.cell("local", "hom", 0, {2: [0.5, 0.5]}, commit={"id": "0123abcd", "clean": False})
+    (toy.folder / "mine.yaml").write_text("name: toy # <mine>\n")
+    page = page_of(toy, [*inputs[:-1], str(toy.folder / "mine.yaml")])
     for text in (
         "Commit 0123abcd, with changes that are in no commit.",
         "<pre>name: toy # &lt;mine&gt;\n</pre>",
         '<th scope="row">FedAvg (own file)</th><td>own file <code>mine/fedavg.py</code></td>',
         "<code>00112233aabbccdd</code>",
-        "<pre>git checkout 0123abcd\nsnakemake --cores all --configfile config/study.yaml</pre>",
+        "<pre>git checkout 0123abcd\nsnakemake --cores all --configfile mine.yaml</pre>",
         "You also need mine/fedavg.py (FedAvg).",
     ):
         assert text in page, text

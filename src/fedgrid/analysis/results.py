@@ -22,8 +22,8 @@ PAPERS = "paper"
 OWN_FILE = " (own file)"
 """What stands behind the name of a method that is not the package's, which may have the same title."""
 UNSAID: dict[str, Any] = {
-    **dict.fromkeys(["partition_seed", "train_seed", "commit"]),
-    **dict.fromkeys(["source", "lacks", "yaml"], ""),
+    **dict.fromkeys(["partition_seed", "train_seed"]),
+    **dict.fromkeys(["source", "lacks"], ""),
     **{"scale": "full", "described": {}, "assumed": {}, "elsewhere": []},
 }
 """What holds of a study that does not say otherwise."""
