@@ -117,6 +117,15 @@ class Study:
         given = {"row": row, "value": value, "metric": metric}
         self.published.append(dict.fromkeys(names, "") | place | given | coordinates)
 
+    def in_column(self, scores: dict[str, list], **names: Any) -> "Study":
+        """Add a row for each of `scores`, by label: of both clients by seed, 10 and 30 test samples each."""
+        for label, by_seed in scores.items():
+            if label not in self.study["methods"]:
+                self.method(label)
+            for seed, value in enumerate(by_seed):
+                self.cell(label, "dir", seed, {1: [value, value]}, **names)
+        return self
+
     def results(self) -> Path:
         """Write the manifest, collect it, and return the path of results.parquet."""
         manifest = self.folder / "manifest.json"
@@ -197,14 +206,4 @@ def with_variant(study: Study) -> Study:
     study.method("ditto w/o pull", method="ditto", title="Ditto", lam=0.0)
     for seed in range(3):
         study.cell("ditto w/o pull", "dir", seed, {2: [0.7, 0.72 + 0.01 * seed]})
-    return study
-
-
-def in_column(study: Study, scores: dict[str, list], **names: Any) -> Study:
-    """Add a row for each of `scores`, by label: of both clients by seed, 10 and 30 test samples each."""
-    for label, by_seed in scores.items():
-        if label not in study.study["methods"]:
-            study.method(label)
-        for seed, value in enumerate(by_seed):
-            study.cell(label, "dir", seed, {1: [value, value]}, **names)
     return study

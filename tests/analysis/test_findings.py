@@ -2,7 +2,6 @@
 
 import pandas as pd
 import pytest
-from conftest import in_column
 
 from fedgrid.analysis import captions
 from fedgrid.analysis.findings import findings
@@ -21,7 +20,7 @@ def said(study) -> str:
 
 
 def test_a_supported_lead(make_study):
-    study = in_column(make_study(seeds=list(range(5))), {"local": LOWER, "ditto": FIVE, "fedavg": [0.5] * 5})
+    study = make_study(seeds=list(range(5))).in_column({"local": LOWER, "ditto": FIVE, "fedavg": [0.5] * 5})
     assert said(study) == (
         "ditto leads with 90.00 %, 19.80 points (95 % interval 17.96 to 21.64, 5 seeds, p = 7.5e-06; 7.9 test images "
         "a seed more right) above local with 70.20 %. fedavg has 50.00 %."
@@ -33,7 +32,7 @@ def test_a_supported_lead(make_study):
 
 
 def test_three_seeds_support_no_lead_and_both_baselines_are_said(make_study):
-    study = in_column(make_study(), {"fedavg": [0.5] * 3, "local": [0.6] * 3, "a": FIVE[:3], "b": LOWER[:3]})
+    study = make_study().in_column({"fedavg": [0.5] * 3, "local": [0.6] * 3, "a": FIVE[:3], "b": LOWER[:3]})
     sentence = said(study)
     assert sentence.startswith("No lead is supported: a is first with 90.33 %, 20.67 points (95 % interval ")
     assert "above b with 69.67 %; a lead needs 5 seeds. local has 60.00 % and fedavg has 50.00 %." in sentence
@@ -41,8 +40,8 @@ def test_three_seeds_support_no_lead_and_both_baselines_are_said(make_study):
 
 def test_a_lead_of_one_image_is_none(make_study):
     study = make_study(seeds=list(range(5)))
-    in_column(study, {"a": FIVE}, samples=[50, 50])
-    in_column(study, {"b": [value - 0.01 - 0.001 * i for i, value in enumerate(FIVE)]}, samples=[50, 50])
+    study.in_column({"a": FIVE}, samples=[50, 50])
+    study.in_column({"b": [value - 0.01 - 0.001 * i for i, value in enumerate(FIVE)]}, samples=[50, 50])
     assert "1.2 test images a seed more right) above b with 88.80 %; a lead needs more than 3 test images" in said(
         study
     )
@@ -59,14 +58,14 @@ def test_a_lead_that_only_means_over_clients_have(make_study):
 
 
 def test_equal_scores_share_the_place(make_study):
-    assert said(in_column(make_study(), {"a": [0.9, 0.8], "b": [0.8, 0.9]})).startswith(
+    assert said(make_study().in_column({"a": [0.9, 0.8], "b": [0.8, 0.9]})).startswith(
         "a and b share the first place with 85.00 %."
     )
 
 
 def test_seeds_that_do_not_tell(make_study):
     noisy = [0.9, 0.5, 0.9, 0.5, 0.9]
-    study = in_column(make_study(seeds=list(range(5))), {"a": noisy, "b": [0.6] * 5}, samples=[100, 300])
+    study = make_study(seeds=list(range(5))).in_column({"a": noisy, "b": [0.6] * 5}, samples=[100, 300])
     assert said(study).endswith("above b with 60.00 %; a lead needs p < 0.05.")
 
 
@@ -101,7 +100,7 @@ def with_partitions(results: Results, place: str) -> Results:
     ],
 )
 def test_what_the_spread_is_about(make_study, place, study, words):
-    results = with_partitions(in_column(make_study(seeds=[0, 1], **study), {"a": [0.9, 0.8]}).load(), place)
+    results = with_partitions(make_study(seeds=[0, 1], **study).in_column({"a": [0.9, 0.8]}).load(), place)
     assert captions.varied(results) == words
     assert f"over seeds ({words})" in captions.over_seeds(results)
 

@@ -1,7 +1,6 @@
 """Rows with the same numbers are said to have them, and why."""
 
 import pytest
-from conftest import in_column
 
 from fedgrid.analysis.scores import cell_scores, summary
 from fedgrid.analysis.tables import main
@@ -19,7 +18,7 @@ def said(study) -> list[str]:
 def study(make_study):
     study = make_study()
     study.method("ditto", lam=1.0, epochs=1)
-    return in_column(study, {"ditto": SAME, "fedavg": [0.9, 0.8, 0.6]})
+    return study.in_column({"ditto": SAME, "fedavg": [0.9, 0.8, 0.6]})
 
 
 def test_different_rows_are_not_mentioned(study):
@@ -28,7 +27,7 @@ def test_different_rows_are_not_mentioned(study):
 
 def test_a_setting_without_effect_is_named(study):
     study.method("ditto weak", method="ditto", lam=0.5, epochs=1)
-    in_column(study, {"ditto weak": SAME})
+    study.in_column({"ditto weak": SAME})
     expected = (
         "ditto and ditto weak are equal, for every client in every round: they differ in lam (1.0, 0.5), which had no "
         "effect here."
@@ -46,14 +45,14 @@ def test_the_same_settings_are_the_same_cells(study):
 
 
 def test_other_methods_with_the_same_numbers(study):
-    in_column(study, {"local": SAME})
+    study.in_column({"local": SAME})
     (sentence,) = said(study)
     assert sentence.startswith("ditto and local are equal, for every client in every round: what tells these methods")
     assert sentence.endswith("apart had no effect here (ditto: lam = 1.0, epochs = 1).")
 
 
 def test_columns_in_which_rows_differ(study):
-    in_column(study, {"local": SAME})
+    study.in_column({"local": SAME})
     for label, value in (("ditto", 0.5), ("local", 0.6)):
         for seed in range(3):
             study.cell(label, "hom", seed, {1: [value, value]})
@@ -71,5 +70,5 @@ def test_an_equal_score_after_different_rounds_is_no_setting_without_effect(stud
 
 
 def test_means_alone_do_not_make_rows_equal(study):
-    in_column(study, {"local": SAME[::-1]})
+    study.in_column({"local": SAME[::-1]})
     assert said(study) == []
