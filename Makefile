@@ -1,14 +1,24 @@
 # make run: the default study from nothing.  make test: everything that CI checks.  make bench: speed, scale, memory.
+# make papers [SCALE=small] [WITH=download=false]: every table of the five papers.
 VENV ?= .venv
 BIN := $(VENV)/bin
 CORES ?= all
 CONFIG ?= config/study.yaml
+PAPERS ?= fedcosr fedcrl fedccl fedssc fedsac
+SCALE ?= full
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: run test lint bench picture clean
+.PHONY: run papers test lint bench picture clean
 
 run: $(VENV)/.run
 	$(BIN)/snakemake --cores $(CORES) --configfile $(CONFIG)
+
+# one after the other, for they share a store; one that fails does not keep the others from being made
+papers: $(VENV)/.run
+	@failed=; for paper in $(PAPERS); do \
+	  $(BIN)/snakemake --cores $(CORES) --keep-going --configfile config/papers/$$paper.yaml \
+	    --config scale=$(SCALE) $(WITH) || failed="$$failed $$paper"; \
+	done; [ -z "$$failed" ] || { echo "not finished:$$failed; the same command goes on" >&2; exit 1; }
 
 test: $(VENV)/.test lint
 	$(BIN)/pytest -n auto --dist loadscope

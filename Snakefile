@@ -36,5 +36,5 @@ rule all:
     input:
         # cells too: one that was deleted is trained again even though the tables still stand
         [file for name in RUN.experiments for file in [*RUN.targets(name), RUN.manifest(name)]],
-        [f"{RESULTS}/{name}/report.html" for name in RUN.experiments],
+        expand(rules.experiment.output, experiment=RUN.experiments),
         f"{STUDY.folder}/report.html",

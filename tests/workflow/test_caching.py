@@ -153,7 +153,7 @@ def test_a_method_in_a_scratch_folder(checkout, tmp_path):
     checkout.edit("config/study.yaml", "  local:\n", f"  local:\n  my own: {{method: {scratch}/mine.py}}\n")
     assert checkout.snakemake().count("(Rule: train)") == 2
     assert len([cell for cell in checkout.cells() if "mine" in cell.parts]) == 2
-    assert "| my own |" in (checkout.path / "results/tiny/tables/accuracy.md").read_text()
+    assert "| my own (own file) |" in (checkout.path / "results/tiny/tables/accuracy.md").read_text()
     (scratch / "mine.py").write_text((scratch / "mine.py").read_text().replace("2 *", "3 *"))
     assert checkout.planned() == {"mine": 2} | ANALYSIS
 
