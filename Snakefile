@@ -28,7 +28,6 @@ localrules:
     partition,
     manifest,
     experiment,
-    paper,
 
 
 rule all:

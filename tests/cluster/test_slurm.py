@@ -119,7 +119,7 @@ THREE = "local:\n  fedavg:\n  fedcosr:"
 def expected(tmp_path_factory):
     """The tables of a local run."""
     here = Checkout(tmp_path_factory.mktemp("here") / "tree", study(THREE))
-    here.snakemake("results/tiny/tables/accuracy.html")
+    here.snakemake("results/tiny/report.html")
     return tables(here)
 
 
@@ -134,7 +134,7 @@ def test_tables_equal_those_of_a_local_run(cluster, tmp_path, expected, compute)
     there = Submitted(tmp_path, cluster, study(THREE, compute=compute))
     counting = 'with open("resolved.txt", "a") as file:\n        print(os.environ.get("SLURM_JOB_ID"), file=file)\n    '
     there.edit("src/fedgrid/grid/study.py", "store, root = ", f"{counting}store, root = ")
-    there.snakemake_there("results/tiny/tables/accuracy.html")
+    there.snakemake_there("results/tiny/report.html")
     assert tables(there) == expected
     assert (tmp_path / "resolved.txt").read_text() == "None\n"  # once, where the run began, and on no node
     assert "3 done" in there.fedgrid("status")

@@ -22,9 +22,7 @@ from fedgrid.jobs import reporting, warm
 from fedgrid.run import states
 
 SMALL = re.sub(r"methods:\n(.*\n)*", "methods: [fedavg]\n", STUDY).replace("[0, 1]", "[0]")
-TABLES, CURVES = "results/tiny/tables/accuracy.html", "results/tiny/figures/curves-digits.svg"
-PARTITION = "results/tiny/figures/partition-digits-dirichlet-beta0.5-clients4.svg"
-"Targets of runs: to draw all figures, and the report, would take more time."
+REPORT = "results/tiny/report.html"
 FULL, CLOSED = "No space left on device|its disk was full", "Read-only file system"
 ENDS = {".svg": "</svg>", ".pdf": "%%EOF", ".html": ">", ".csv": "\n", ".md": "\n", ".tex": "\n", ".txt": "\n"}
 
@@ -66,7 +64,7 @@ def tables(results):
 @pytest.fixture(scope="module")
 def undisturbed(forker, tmp_path_factory):
     checkout = Forked(tmp_path_factory.mktemp("undisturbed") / "tree", SMALL)
-    checkout.snakemake(TABLES)
+    checkout.snakemake(REPORT)
     (checkout.cell,) = (str(cell.relative_to(checkout.path)) for cell in checkout.cells())
     return checkout
 
@@ -121,29 +119,30 @@ def on_disk(undisturbed, tmp_path, monkeypatch):
 
 def test_a_disk_that_is_full_at_every_step(undisturbed, on_disk):
     on_disk.disk.fill()
-    assert_one_sentence(on_disk.snakemake(TABLES, code=2), FULL)
+    assert_one_sentence(on_disk.snakemake(REPORT, code=2), FULL)
     made = ["store/data", "store/partitions"], ["store/cells"]
     for there in ([], *made):
         on_disk.disk.empty()
         on_disk.take(undisturbed, *there)
         on_disk.disk.fill(left=16_384)
-        assert_one_sentence(on_disk.snakemake(undisturbed.cell, TABLES, CURVES, code=1), FULL)
+        assert_one_sentence(on_disk.snakemake(undisturbed.cell, REPORT, code=1), FULL)
         assert_whole(on_disk.results)
     on_disk.disk.empty()
     on_disk.drop(*made[0], *made[1])
-    on_disk.snakemake(undisturbed.cell, TABLES)
+    on_disk.snakemake(undisturbed.cell, REPORT)
     assert tables(on_disk.results) == tables(undisturbed.path / "results")
 
 
 def test_read_only_results_can_be_looked_at(undisturbed, on_disk):
     on_disk.take(undisturbed, "store", "tiny")
+    (on_disk.results / "tiny/report.html").unlink()
     on_disk.disk.remount("ro")
     for command, words in ((["status"], "1 done"), (["plan"], "1 cached"), (["logs", "fedavg"], "round 2/2")):
         code, said = on_disk.fedgrid(*command)
         assert code == 0 and words in said, said
     code, said = on_disk.fedgrid("run", "fedper", "--rounds", "1")
     assert code == 2 and said.count("\n") == 1 and CLOSED in said
-    assert_one_sentence(on_disk.snakemake(PARTITION, code=2), CLOSED)
+    assert_one_sentence(on_disk.snakemake(REPORT, code=2), CLOSED)
     on_disk.disk.remount("rw")
     (on_disk.results.parent / undisturbed.cell).unlink()
     on_disk.snakemake(undisturbed.cell)
@@ -176,12 +175,14 @@ class Mortal(Forked):
 def test_jobs_of_a_run_that_die_while_they_write(undisturbed, tmp_path):
     checkout = Mortal(tmp_path / "tree", SMALL)
     checkout.pattern = "store/cells/|figures/.*svg$"
-    said = checkout.snakemake(undisturbed.cell, PARTITION, code=1)
-    assert "fedgrid: the process of this job was killed" in said and "Traceback" not in said
-    assert_whole(checkout.path / "results")
+    for _ in ("the cell", "a figure"):
+        said = checkout.snakemake(REPORT, code=1)
+        assert "fedgrid: the process of this job was killed" in said and "Traceback" not in said
+        assert_whole(checkout.path / "results")
     checkout.pattern = ""
-    checkout.snakemake(TABLES, PARTITION)
-    assert all((checkout.path / PARTITION).with_suffix(end).is_file() for end in (".svg", ".pdf", ".txt"))
+    checkout.snakemake(REPORT)
+    drawn = checkout.path / "results/tiny/figures/curves-digits"
+    assert all(drawn.with_suffix(end).is_file() for end in (".svg", ".pdf", ".txt"))
     assert tables(checkout.path / "results") == tables(undisturbed.path / "results")
 
 
@@ -189,7 +190,7 @@ def test_two_runs_at_once(undisturbed, tmp_path):
     checkout = Forked(tmp_path / "tree", SMALL)
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     start = {"cwd": checkout.path, "env": checkout.environment} | pipes
-    runs = [subprocess.Popen(checkout.command(TABLES), **start) for _ in range(2)]
+    runs = [subprocess.Popen(checkout.command(REPORT), **start) for _ in range(2)]
     said = {run.returncode: text for run, text in [(run, run.communicate()[0]) for run in runs]}
     assert said.keys() == {0, 2}, said
     assert said[2].count("fedgrid: another run is at work on results/store") == 1

@@ -34,8 +34,7 @@ class Slow(Plain):
             time.sleep(PAUSE)
         return super().round(fed, s)
 '''
-TABLE = "results/edited/tables/accuracy.csv"
-"The target of all runs: to draw figures, and the report, would take more time."
+TABLE, REPORT = "results/edited/tables/accuracy.csv", "results/edited/report.html"
 
 pytestmark = pytest.mark.usefixtures("forker")
 
@@ -50,7 +49,7 @@ class Held(Forked):
         (path / "hold").touch()
 
     def command(self, *arguments):
-        return super().command(TABLE, *arguments)
+        return super().command(REPORT, *arguments)
 
     def wait(self, cells=0):
         """Until a cell of the method is at work, and so many others are done."""

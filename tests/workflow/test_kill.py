@@ -17,7 +17,7 @@ from fedgrid.jobs import warm
 FEW = STUDY.replace("  local:\n  fedavg:\n", "").replace("  fedprox: {mu: 0.01}\n  fedper:\n", "  fedper:\n")
 LONGER = FEW.replace("{rounds: 2}", "{rounds: 300, batch_size: 512, eval_every: 10}")
 STUDIED = LONGER + "compute: {checkpoint_every: 0.2}\n"
-TABLE = "results/tiny/tables/accuracy.csv"
+TABLE, REPORT = "results/tiny/tables/accuracy.csv", "results/tiny/report.html"
 WAIT = """
 for look in $(seq 600); do
   [ -n "$WARM" ] && [ -n "$FEDGRID_WARM_SOCKET" ] && ! [ -e "$FEDGRID_WARM_SOCKET" ] || break
@@ -38,7 +38,7 @@ class Patient(Checkout):
 
 def test_sigkill_at_three_random_moments(tmp_path, forker):
     undisturbed = Forked(tmp_path / "undisturbed", STUDIED)
-    undisturbed.snakemake(TABLE)
+    undisturbed.snakemake(REPORT)
     killed, moments = Patient(tmp_path / "killed", STUDIED), random.Random(3)
     kill(killed, phase=begun, after=moments.uniform(0, 2), jobs_too=True)
     kill(killed, phase=cell_at_work, after=moments.uniform(0, 1), jobs_too=False)

@@ -27,13 +27,16 @@ rule experiment:
     log:
         f"{RESULTS}/{{experiment}}/logs/report.log",
     params:
-        manifest=lambda w, input: input.manifest,
+        manifest=lambda w: RUN.manifest(w.experiment).name,
         configfile=RUN.plan.configfile,
     shell:
         "job {log:q} fedgrid.analysis.experiment {input.manifest:q} --configfile {params.configfile:q}"
 
 
 if RUN.pages:
+
+    localrules:
+        paper,
 
     rule paper:
         input:

@@ -7,8 +7,6 @@ for number, (kinds, keys) in enumerate(RUN.kept.items()):
     rule:
         name:
             f"train_{number}" if number else "train"
-        wildcard_constraints:
-            key="|".join(keys),
         input:
             lambda w: unless_built(cell_of(w).done, *cell_of(w).needs),
         output:
@@ -19,6 +17,8 @@ for number, (kinds, keys) in enumerate(RUN.kept.items()):
             ),
         log:
             f"{STORE}/logs/cells/{{method}}/{{data}}/{{heterogeneity}}/s{{seed}}-{{key}}.log",
+        wildcard_constraints:
+            key="|".join(keys),
         threads: COMPUTE.threads
         resources:
             mem_mb=lambda w, attempt: RUN.request([cell_of(w)], attempt).mem_mb,
