@@ -178,7 +178,7 @@ def _lacking(studies: list[Study], found: Mapping[Id, Prospect]) -> list[str]:
     ]
     reasons = Counter(one.lacking for one in found.values() if one.lacking)
     said += [f"{number:,} cells lack data and are in no estimate: {why}" for why, number in reasons.items()]
-    return said + [""] if said else []
+    return [*said, ""] if said else []
 
 
 def _outlook(needs: Needs, took: float) -> str:

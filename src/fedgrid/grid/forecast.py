@@ -25,10 +25,10 @@ from fedgrid.partition.base import Expected, Partition
 POINTS = 2
 "Points of a round at which most methods are scored, each with a pass over all test images."
 METRICS = 12
-"Rows of a client and an evaluated round: accuracy and loss at two or three points, on validation images too, traffic."
+"Rows of a client and an evaluated round: accuracy and loss at three points, of validation images too, and traffic."
 BYTES_A_ROW, BYTES_A_FILE = 3.5, 10_000
-"""Size of results: measured on FedAvg, FedCoSR and Ditto with 20 to 50 clients and 20 to 60 rounds, a row has 3.0 to 3.7
-bytes once it is compressed, and metadata and sums 10 kB."""
+"""Size of results. Measured on FedAvg, FedCoSR and Ditto, 20 to 50 clients, 20 to 60 rounds: a row has 3.0 to 3.7 bytes
+once it is compressed, metadata and sums have 10 kB."""
 FEATURES = 192
 "Width of features that are not made yet: that of vit_tiny_patch16_224, and of the random backbone."
 Id = tuple[Path, str]
