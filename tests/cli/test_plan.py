@@ -237,6 +237,13 @@ def test_every_model_shape_and_batch_size_is_measured_once():
     assert len(asked) == len({trial.name for trial in asked}) == 4
 
 
+@pytest.mark.parametrize("clients, batch", [(4, 256), (40, 34)])
+def test_a_batch_is_measured_no_larger_than_clients_fill_or_is_of_use(clients, batch):
+    heterogeneity = [{"partition": "dirichlet", "clients": clients}]
+    cell = study_of(training={"rounds": 1, "batch_size": 10**9}, heterogeneity=heterogeneity).cells[0]
+    assert Loads().of(cell, None).trial.batch_size == pytest.approx(batch, abs=1)
+
+
 @pytest.mark.parametrize(
     "training, images",
     [
@@ -246,6 +253,7 @@ def test_every_model_shape_and_batch_size_is_measured_once():
         ({"participation": 0.01}, 100),
         ({"local_steps": 7, "batch_size": 3}, 4 * 7 * 3),
         ({"local_steps": 7, "batch_size": 3, "participation": 0.5}, 2 * 7 * 3),
+        ({"local_steps": 7, "batch_size": 10**9}, 4 * 7 * 100),
         ({"local_epochs": 0}, 0),
     ],
 )

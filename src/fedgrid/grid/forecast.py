@@ -29,6 +29,8 @@ METRICS = 12
 BYTES_A_ROW, BYTES_A_FILE = 3.5, 10_000
 """Size of results. Measured on FedAvg, FedCoSR and Ditto, 20 to 50 clients, 20 to 60 rounds: a row has 3.0 to 3.7 bytes
 once it is compressed, metadata and sums have 10 kB."""
+MOST = 256
+"Images of a batch that is measured; larger ones are hardly faster, and may not fit into memory."
 FEATURES = 192
 "Width of features that are not made yet: that of vit_tiny_patch16_224, and of the random backbone."
 Id = tuple[Path, str]
@@ -143,7 +145,7 @@ class Loads:
         images = self.images[place]
         evaluations = 1 + math.ceil(training["rounds"] / training["eval_every"])  # the first and the last model always
         return Load(
-            Trial(cell.model, info.shape, len(info.classes), training["batch_size"]),
+            Trial(cell.model, info.shape, len(info.classes), min(batch_of(cell, images), MOST)),
             training["rounds"] * trained_in_a_round(cell, images),
             evaluations * POINTS * (images.test + images.validation),
             evaluations * images.clients * METRICS,
@@ -157,10 +159,15 @@ def trained_in_a_round(cell: Cell, images: Expected) -> float:
     once = images.train * participants / images.clients
     if not once:
         return 0.0
-    batch = training["batch_size"] * participants / once  # as a share of all images
+    batch = batch_of(cell, images) * participants / once  # as a share of all images
     steps = training["local_steps"]
     epochs = training["local_epochs"] if steps is None else steps * batch
     return once * passes(cell.row.work, cell.row.component.settings, epochs, batch)
+
+
+def batch_of(cell: Cell, images: Expected) -> int:
+    """Images of a batch: no more than a client has."""
+    return min(cell.row.training["batch_size"], max(1, images.train // images.clients))
 
 
 def passes(work: str, settings: Mapping[str, object], epochs: float, batch: float) -> float:
