@@ -62,9 +62,10 @@ def test_plan_counts_the_cells_and_lists_them(study, said, untouched):
         text = said("plan", "--configfile", "study.yaml", "--cells").splitlines()
     assert " ".join(text[0].split()) == "local 1 cached 1 to run"
     assert " ".join(text[1].split()) == "fedavg 0 cached 2 to run"
-    assert text[-1] == "s: 4 cells, 1 cached, 3 to run"
+    assert text[-2] == "s: 4 cells, 1 cached, 3 to run"
+    assert text[-1].startswith("left: about ")
     first, *others = study.cells
-    assert text[2:-1] == [f"cached  {first.file}", *(f"to run  {cell.file}" for cell in others)]
+    assert text[2:-2] == [f"cached  {first.file}", *(f"to run  {cell.file}" for cell in others)]
 
 
 def test_status_says_how_every_cell_is_doing(study, said, untouched):

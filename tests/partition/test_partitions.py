@@ -125,6 +125,58 @@ def check_numbers(partition, own, dealt, everything):
         assert sizes.max() - sizes.min() <= 1
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=200, deadline=None)
+@given(data=st.data(), everything=pools(), seed=st.integers(0, 5))
+def test_numbers_of_images_are_expected_as_they_are_dealt_out(kind, data, everything, seed):
+    """But for rounding: of every client's number, which need not be an even share."""
+    partition = drawn(data, kind, everything.classes)
+    images = {"train": everything.train, "test": len(everything.labels) - everything.train}
+    classes = tuple(map(str, range(everything.classes)))
+    expected = partition.expected(DatasetInfo(images, (8, 8, 1), classes, everything.domain_names), seed)
+    try:
+        frame = partition.split(everything, seed).to_pandas()
+    except UserError:
+        assume(False)
+    clients = expected.clients
+    assert clients == partition.count(len(everything.domain_names))
+    shared, own = frame[frame["client"] == EVERYONE], frame[frame["client"] != EVERYONE]
+    train, validation, test = ((own["split"] == name).sum() for name in ("train", "validation", "test"))
+    if partition.test != "own":
+        assert expected.test == clients * len(shared)
+    if kind == "domains":  # how large the domains are stands in the labels: there may be fewer images
+        most = expected.train + expected.validation + clients * (1 + partition.min_samples)
+        assert partition.keep_fraction < 1 or train + validation <= most
+        return
+    if kind == "homogeneous":
+        assert expected[1:3] == (train, validation)
+    elif partition.keep_fraction == 1 or not partition.scarce:
+        assert abs(expected.train - train) <= clients and abs(expected.validation - validation) <= clients
+    if partition.test == "own" and (kind == "homogeneous" or partition.keep_fraction == 1):
+        assert abs(expected.test - test) <= (0 if kind == "homogeneous" else clients)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("test", ["own", "official", "weighted"])
+def test_what_is_expected_of_a_few_scarce_clients_is_so_on_average(kind, test):
+    settings_ = settings_of(kind) | {"test": test, "validation": 0.2, "keep_fraction": 0.1, "scarce": 3}
+    partition, everything = load("partition", kind)(**settings_), balanced()
+    info = DatasetInfo({"train": 1500, "test": 1500}, (8, 8, 1), tuple("0123456789"), DOMAINS)
+    splits = [partition.split(everything, seed)["split"].to_pylist() for seed in range(30)]
+    expected = partition.expected(info, 0)
+    for name in ("train", "validation"):
+        mean = sum(split.count(name) for split in splits) / len(splits)
+        assert getattr(expected, name) == pytest.approx(mean, rel=0.1)
+
+
+def test_balanced_domains_of_equal_size_are_expected_exactly():
+    info = DatasetInfo({"train": 1500, "test": 1500}, (8, 8, 1), tuple("0123456789"), DOMAINS)
+    for per_class in (None, 20):
+        partition = load("partition", "domains")(per_class=per_class)
+        split = partition.split(balanced(), 0)["split"].to_pylist()
+        assert partition.expected(info, 0)[1:] == tuple(map(split.count, ("train", "validation", "test")))
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=9), st.data())
 def test_levelling_is_what_moving_one_by_one_would_do(sizes, data):

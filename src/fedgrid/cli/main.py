@@ -11,6 +11,7 @@ from fedgrid.cli import (
     listing,
     partial_report,
     partitions,
+    planning,
     single_cell,
     status,
     studies,
@@ -19,6 +20,11 @@ from fedgrid.cli import (
 from fedgrid.cli.parsing import Parser
 from fedgrid.errors import UserError, complain
 
+COMMANDS = (
+    *(listing, planning, studies, status, explain, partial_report, single_cell, partitions),
+    *(template, documentation),
+)
+"The modules of the commands, in the order of the help."
 EXAMPLES = """examples:
   fedgrid methods                                  what there is, with hyperparameters and sources
   fedgrid plan                                     which cells of config/study.yaml are to be trained
@@ -35,7 +41,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = Parser(prog="fedgrid", description=fedgrid.__doc__, epilog=EXAMPLES, formatter_class=form)
     parser.add_argument("--version", action="version", version=f"fedgrid {fedgrid.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
-    for module in (listing, studies, status, explain, partial_report, single_cell, partitions, template, documentation):
+    for module in COMMANDS:
         module.add_commands(commands)
     try:
         arguments = parser.parse_args(argv)

@@ -1,4 +1,4 @@
-"""``fedgrid plan | prune``: what a study needs and what no study needs any more."""
+"""Which study a command is about; ``fedgrid prune``: what no study needs any more."""
 
 import argparse
 import re
@@ -27,11 +27,6 @@ OF_A_RUN = ("packs/*", "code/*")
 
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
-    text = "which cells of a study are cached and which are to run"
-    plan = with_examples(commands, "plan", text, "fedgrid plan\nfedgrid plan --configfile config/mnist.yaml --cells")
-    plan.add_argument("--cells", action="store_true", help="list every cell")
-    add_configfile(plan)
-    plan.set_defaults(call=_plan)
     text = "list the files of the store that no study needs, and delete them if asked"
     prune = with_examples(commands, "prune", text, "fedgrid prune\nfedgrid prune --configfile config/*.yaml --delete")
     prune.add_argument(
@@ -63,20 +58,6 @@ def read_study(file: Path, scale: str | None = None, only: str | None = None) ->
     """The study in a file, at a scale, with some of its experiments."""
     chosen = {name: value for name, value in (("scale", scale), ("only", only)) if value}
     return resolved(checked(read(file) | chosen if chosen else read(file)))
-
-
-def _plan(arguments: argparse.Namespace) -> int:
-    study = read_study(arguments.configfile)
-    cells = study.by_key
-    cached = {key for key, cell in cells.items() if cell.done}
-    width = max(len(row.label) for row in study.rows.values())
-    for row in study.rows.values():
-        keys = {cell.key for cell in study.cells if cell.row.label == row.label}
-        print(f"{row.label:{width}}  {len(keys & cached):4} cached  {len(keys - cached):4} to run")
-    if arguments.cells:
-        print("\n".join(f"{'cached' if key in cached else 'to run'}  {cell.file}" for key, cell in cells.items()))
-    print(f"{study.name}: {len(cells)} cells, {len(cached)} cached, {len(cells) - len(cached)} to run")
-    return 0
 
 
 def _prune(arguments: argparse.Namespace) -> int:

@@ -1,8 +1,9 @@
-"""What cells cost, measured on finished ones of the same method and data set: for requests and for the time left."""
+"""What cells cost, measured on finished ones like them: for requests and for the time left."""
 
 import functools
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -19,6 +20,12 @@ TIME_MARGIN, TIME_MORE = 1.5, 60
 "What is requested of a scheduler: so many times the longest measured time, and so many seconds for the start."
 MEMORY_MARGIN, MEMORY_MORE = 1.3, 500
 "The same for memory, in MB: in a cell's job two processes of Snakemake take some 150 MB each."
+OF_TRAINING = (
+    *("local_epochs", "local_steps", "batch_size", "participation", "optimizer", "augmentation", "eval_every"),
+    *("dtype", "tf32"),
+)
+OF_PARTITION = ("clients", "test", "fraction", "keep_fraction", "scarce")
+"Settings that are the same in cells that cost the same, beside method, model, data and, up to scale, rounds."
 
 
 @dataclass(frozen=True)
@@ -28,6 +35,8 @@ class Cost:
     seconds: float
     longest: float
     memory: float
+    size: float
+    "Median size of the results in bytes, scaled to its rounds."
 
 
 @dataclass(frozen=True)
@@ -43,15 +52,28 @@ class Request:
 
 
 def cost(cell: Cell) -> Cost | None:
-    """What finished cells of the same method and data set say, if possible of the same heterogeneity."""
-    rounds = cell.row.training["rounds"]
+    """What finished cells of the same method say that differ in seeds, rates and the like, if there are any.
+
+    If possible they are of the same heterogeneity, else of another one with as many clients and images.
+    """
+    rounds, wanted = cell.row.training["rounds"], _costly(cell.spec)
     for finished in (_newest(cell.file.parent), _newest(cell.file.parents[1], "*/")):
-        heads = [head for head in map(facts, finished) if head and head["rounds"]]
-        if heads:
-            seconds = [head["costs"]["seconds"]["total"] / head["rounds"] * rounds for head in heads]
-            memory = max(head["costs"]["peak_memory_bytes"] for head in heads) / 1e6
-            return Cost(median(seconds), max(seconds), memory)
+        known = ((file, head) for file in finished if (head := facts(file)) and head["rounds"])
+        alike = list(itertools.islice((one for one in known if _costly(one[1]["spec"]) == wanted), LOOKED_AT))
+        if alike:
+            shares = [rounds / head["rounds"] for _, head in alike]
+            seconds = [head["costs"]["seconds"]["total"] * n for (_, head), n in zip(alike, shares, strict=True)]
+            sizes = [file.stat().st_size * n for (file, _), n in zip(alike, shares, strict=True)]
+            memory = max(head["costs"]["peak_memory_bytes"] for _, head in alike) / 1e6
+            return Cost(median(seconds), max(seconds), memory, median(sizes))
     return None
+
+
+def _costly(spec: Mapping[str, Any]) -> list[Any]:
+    """What of a cell's specification its cost depends on, beside method and rounds."""
+    training, partition = spec["training"], spec["partition"]
+    settings = [training.get(name) for name in OF_TRAINING] + [partition["settings"].get(name) for name in OF_PARTITION]
+    return [spec["model"], partition["data"], *settings]
 
 
 def request(cells: Sequence[Cell], compute: Compute, beside: int = 1) -> Request:
@@ -80,7 +102,7 @@ def _facts(file: Path, mtime: int) -> dict[str, Any] | None:
 
 
 def _newest(folder: Path, below: str = "") -> tuple[Path, ...]:
-    """The newest finished cells in a folder; a folder that has not changed since is not listed again."""
+    """The finished cells in a folder, newest first; a folder that has not changed since is not listed again."""
     folders = [folder, *folder.glob(below)] if below else [folder]
     return _listed(folder, below, tuple(f.stat().st_mtime_ns for f in folders if f.is_dir()))
 
@@ -88,4 +110,4 @@ def _newest(folder: Path, below: str = "") -> tuple[Path, ...]:
 @functools.lru_cache(1024)
 def _listed(folder: Path, below: str, mtimes: tuple[int, ...]) -> tuple[Path, ...]:
     found = [f for f in folder.glob(f"{below}s*-*.parquet") if f.name.count(".") == 1]  # others are kept beside cells
-    return tuple(sorted(found, key=lambda f: f.stat().st_mtime_ns)[-LOOKED_AT:])
+    return tuple(sorted(found, key=lambda f: f.stat().st_mtime_ns, reverse=True))

@@ -105,14 +105,15 @@ class _Sources:
     """The modules of fedgrid and, for a method elsewhere, those of its folder or of the package that announces it."""
 
     def __init__(self, module: str, file: Path | None):
-        self.root: Path | None = None
+        self.ours = str(Path(fedgrid.__file__).parents[1])
+        self.root: str | None = None
         self.package: str | None = None
         self.alias: dict[str, str] = {}
         if file and module.startswith(OUTSIDE):
-            self.root, self.alias = file.parent, {module: file.stem}
+            self.root, self.alias = str(file.parent), {module: file.stem}
         elif file:
             depth = module.count(".") + (file.name == "__init__.py")
-            self.root, self.package = file.parents[depth], module.partition(".")[0]
+            self.root, self.package = str(file.parents[depth]), module.partition(".")[0]
 
     def data(self, name: str) -> list[Path]:
         """The files that the classes of a module outside this package say they read."""
@@ -128,7 +129,7 @@ class _Sources:
 
     def file(self, name: str) -> Path | None:
         if name == PACKAGE or name.startswith(PACKAGE + "."):
-            return _module_file(Path(fedgrid.__file__).parents[1], name)
+            return _module_file(self.ours, name)
         if name == self.package or name.startswith(f"{self.package}."):
             return _module_file(self.root, name)
         return _module_file(self.root, name) if self.root and name and not self.package else None
@@ -145,8 +146,9 @@ class _Sources:
 
 
 @functools.cache
-def _module_file(root: Path, name: str) -> Path | None:
-    path = root.joinpath(*name.split("."))
+def _module_file(root: str, name: str) -> Path | None:
+    """The file of a module below `root`; a text, for it is asked for a hundred thousand times, and a path is slow."""
+    path = Path(root, *name.split("."))
     return next((f for f in (path / "__init__.py", path.with_suffix(".py")) if f.is_file()), None)
 
 

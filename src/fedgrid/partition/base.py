@@ -9,7 +9,7 @@ client's (FedCCL, FedSSC). ``weighted``: the same, with each class counted by it
 import abc
 import math
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,16 @@ from fedgrid.randomness import generator
 
 UNUSED = -1
 "Owner of an image that no client gets."
+
+
+class Expected(NamedTuple):
+    """How many images a partition deals out, all clients together: what is known of it before it is built."""
+
+    clients: int
+    train: int
+    validation: int
+    test: int
+    "A test image that all clients share counts for each of them."
 
 
 class Partition(Component, abc.ABC):
@@ -43,6 +53,10 @@ class Partition(Component, abc.ABC):
     @abc.abstractmethod
     def plan(self, info: DatasetInfo, seeds: list[int]) -> None:
         """Raises UserError, before anything is built, where a data set of this form cannot be dealt out so."""
+
+    @abc.abstractmethod
+    def expected(self, info: DatasetInfo, seed: int) -> Expected:
+        """How many images of a data set of this form it deals out, for estimates: nearly, where labels decide."""
 
     @abc.abstractmethod
     def split(self, pool: Labels, seed: int) -> pa.Table:
@@ -110,6 +124,23 @@ class SampledPartition(Partition):
         """How many of so many images are used."""
         return math.ceil(self.fraction * images)
 
+    def dealt(self, info: DatasetInfo) -> int:
+        """How many images are dealt out to clients, those that all share left out."""
+        return self.used(info.images["train"] + (info.images["test"] if self.test == "own" else 0))
+
+    def sizes(self, images: int, info: DatasetInfo) -> list[int]:
+        """How many of so many images every client is expected to get: equally many."""
+        clients = self.count(len(info.domains))
+        return [images // clients + (client < images % clients) for client in range(clients)]
+
+    def expected(self, info: DatasetInfo, seed: int) -> Expected:
+        sizes = self.sizes(self.dealt(info), info)
+        sizes = [kept_of(n, self._keeps(client, len(sizes))) for client, n in enumerate(sizes)]
+        train, validation, test = (sum(part) for part in zip(*map(self._parts, sizes), strict=True))
+        if self.test != "own":
+            test = len(sizes) * self.used(info.images["test"])
+        return Expected(len(sizes), train, validation, test)
+
     def sentence(self) -> str:
         parts = [self.words()]
         if self.keep_fraction < 1:
@@ -138,8 +169,7 @@ class SampledPartition(Partition):
             raise UserError(
                 f"partition.test: '{self.test}' needs a published test part, which this data set has not; use own"
             )
-        dealt = info.images["train"] + (info.images["test"] if self.test == "own" else 0)
-        self.check(self.used(dealt), len(info.classes), len(info.domains))
+        self.check(self.dealt(info), len(info.classes), len(info.domains))
 
     def split(self, pool: Labels, seed: int) -> pa.Table:
         random = generator("partition", type(self).__name__, seed)
@@ -150,8 +180,8 @@ class SampledPartition(Partition):
         owner = self.owners(taken(pool, used), random)
         rows = []
         for client, index in enumerate(_of_each(owner, used, clients)):
-            if self.keep_fraction < 1 and client >= clients - (self.scarce or clients):
-                index = kept(index, pool.labels[index], self.keep_fraction, random)
+            if (share := self._keeps(client, clients)) < 1:
+                index = kept(index, pool.labels[index], share, random)
             rows.append(self._client(client, index, random))
         if self.test != "own":
             shared = self._shared(pool, seed)
@@ -168,14 +198,23 @@ class SampledPartition(Partition):
 
     def _client(self, client: int, index: np.ndarray, random: np.random.Generator) -> tuple[np.ndarray, ...]:
         """(client, index, split) [n_i] of one client's images."""
-        train = len(index)
-        if self.test == "own":  # a client with a single image trains on it: it cannot do anything else with it
-            train = max(min(len(index), 1), round(self.train_share * len(index)))
-        validation = min(round(self.validation * train), max(train - 1, 0))
+        train, validation, _ = self._parts(len(index))
         place = random.permutation(len(index))
-        split = np.where(place < train - validation, 0, np.where(place < train, 1, 2))
+        split = np.where(place < train, 0, np.where(place < train + validation, 1, 2))
         order = np.lexsort((index, split))
         return np.full(len(index), client), index[order], split[order]
+
+    def _parts(self, images: int) -> tuple[int, int, int]:
+        """How many of a client's images are for training, for validation and for testing."""
+        train = images
+        if self.test == "own":  # a client with a single image trains on it: it cannot do anything else with it
+            train = max(min(images, 1), round(self.train_share * images))
+        validation = min(round(self.validation * train), max(train - 1, 0))
+        return train - validation, validation, images - train
+
+    def _keeps(self, client: int, clients: int) -> float:
+        """The share of its images that a client keeps."""
+        return self.keep_fraction if client >= clients - (self.scarce or clients) else 1.0
 
 
 def taken(pool: Labels, index: np.ndarray) -> Labels:
@@ -190,11 +229,16 @@ def _of_each(owner: np.ndarray, index: np.ndarray, clients: int) -> list[np.ndar
     return np.split(index[order], np.searchsorted(owner[order], np.arange(clients)))[1:]
 
 
+def kept_of(images: int, share: float) -> int:
+    """How many of its images a client keeps that keeps a `share`: at least one."""
+    return max(min(images, 1), round(share * images))
+
+
 def kept(index: np.ndarray, labels: np.ndarray, share: float, random: np.random.Generator) -> np.ndarray:
     """A random `share` of images `index` [n] with `labels` [n], at least one, whose classes keep their shares."""
     if not len(index):
         return index
-    size = max(1, round(share * len(index)))
+    size = kept_of(len(index), share)
     mixed = random.permutation(len(index))
     by_class = mixed[np.argsort(labels[mixed], kind="stable")]
     # every n/size-th image of the list sorted by class: no class is off by more than one image

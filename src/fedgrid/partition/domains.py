@@ -8,6 +8,7 @@ images that the clients together had of it are divided among them, as far as the
 import numpy as np
 
 from fedgrid.components import hp
+from fedgrid.data.common.images import DatasetInfo
 from fedgrid.data.common.store import Labels
 from fedgrid.errors import UserError
 from fedgrid.partition.base import UNUSED, SampledPartition
@@ -42,6 +43,11 @@ class Domains(SampledPartition):
         super().check(images, classes, domains)
         if self.count(domains) % domains:
             raise UserError(f"partition.clients: {self.clients} is no multiple of the data set's {domains} domains")
+
+    def sizes(self, images: int, info: DatasetInfo) -> list[int]:
+        """As if all domains were equally large: how large they are stands in the labels, so these may be too many."""
+        most = self.per_class * len(info.classes) if self.per_class else images
+        return [min(size, most) for size in super().sizes(images, info)]
 
     def owners(self, pool: Labels, random: np.random.Generator) -> np.ndarray:
         clients, domains = self.count(len(pool.domain_names)), len(pool.domain_names)

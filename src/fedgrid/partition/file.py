@@ -8,6 +8,7 @@ images: the checksum of the data set is compared, and the rows with the file's o
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,8 +17,9 @@ from fedgrid.data.common.images import DatasetInfo
 from fedgrid.data.common.store import Labels
 from fedgrid.errors import UserError
 from fedgrid.files import path_of
-from fedgrid.partition.base import Partition
+from fedgrid.partition.base import Expected, Partition
 from fedgrid.partition.common.publish import checked, facts
+from fedgrid.partition.common.rows import EVERYONE, SPLITS, split_numbers
 
 
 def name_of(path: str) -> str:
@@ -60,6 +62,12 @@ class File(Partition):
                 raise UserError(
                     f"{self.place(seed)}: made for {len(classes)} classes, the data set has {len(info.classes)}"
                 )
+
+    def expected(self, info: DatasetInfo, seed: int) -> Expected:
+        table, metadata = checked(self.place(seed))
+        shared = pc.sum(pc.equal(table["client"], EVERYONE)).as_py() or 0
+        train, validation, test = np.bincount(split_numbers(table), minlength=len(SPLITS)).tolist()
+        return Expected(metadata["clients"], train, validation, test + (metadata["clients"] - 1) * shared)
 
     def about(self, pool: Labels, seed: int) -> dict[str, Any]:
         published = facts(self.place(seed))

@@ -1,0 +1,93 @@
+"""How many images a second one core of this machine trains and evaluates: a measurement of seconds, for estimates."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import cast
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from fedgrid.engine.client_data import ClientData
+from fedgrid.engine.compute import CLIENTS_WORTH_A_CALL, executor_for
+from fedgrid.engine.context import Batch, LossContext
+from fedgrid.engine.loop import Loop
+from fedgrid.engine.rounds import everyone
+from fedgrid.engine.simulation import Simulation
+from fedgrid.grid.forecast import Speed, Trial
+from fedgrid.loading import load
+from fedgrid.models.base import Model
+from fedgrid.settings import Compute, Training
+from fedgrid.tree import Tree
+
+SECONDS = 2.0
+"Of the processor, for all trials together."
+LEAST = 2
+"Batches that are measured at least, after one that warms up."
+
+
+def speeds(trials: Sequence[Trial]) -> list[Speed]:
+    """The speed of every trial, on one thread."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return [speed(trial, SECONDS / len(trials)) for trial in trials]
+    finally:
+        torch.set_num_threads(threads)
+
+
+def speed(trial: Trial, share: float) -> Speed:
+    """The speed of a trial, measured for about `share` seconds, or for `LEAST` batches."""
+    simulation = _simulation(trial)
+    fed, clients = everyone(simulation, 0), simulation.data.clients
+    theta = fed.replicate(fed.initial())
+
+    def train(batches: int) -> int:
+        fed.train(theta, _loss, steps=batches)
+        return clients * batches * trial.batch_size
+
+    def evaluate(batches: int) -> int:
+        for _ in range(batches):
+            fed.test(theta, _hits)
+        return clients * batches * simulation.data.large_batch
+
+    return Speed(_rate(train, share / 2), _rate(evaluate, share / 2))
+
+
+def _rate(work: Callable[[int], int], share: float) -> float:
+    """Images a second of `work`, which is told how many batches and says how many images these were."""
+    work(1)
+    images, spent = _timed(work, LEAST)
+    if spent < share / 2:
+        images, spent = _timed(work, int(LEAST * (share - spent) / spent))
+    return images / spent
+
+
+def _timed(work: Callable[[int], int], batches: int) -> tuple[int, float]:
+    start = time.process_time()  # not the clock: other processes may be at work, and cells have a core each
+    images = work(batches)
+    return images, max(time.process_time() - start, 1e-6)
+
+
+def _simulation(trial: Trial) -> Simulation:
+    """Black images; as many clients as the executor that `auto` chooses for such a model takes together."""
+    height, width, channels = trial.shape
+    model = cast(Model, load("models", trial.model.reference)(**trial.model.settings))
+    network, device = model.network(trial.shape, trial.classes), torch.device("cpu")
+    flops = network.flops(trial.shape) * trial.batch_size
+    executor = executor_for(Compute(), device, flops, CLIENTS_WORTH_A_CALL)
+    clients = 1 if isinstance(executor, Loop) else CLIENTS_WORTH_A_CALL
+    images = torch.zeros(64 + trial.batch_size, height, width, channels, dtype=torch.uint8).permute(0, 3, 1, 2)
+    train, test = torch.arange(trial.batch_size), torch.arange(64)
+    labels, constant = torch.zeros(len(images), dtype=torch.long), torch.ones(1, channels, 1, 1)
+    data = ClientData(images, labels, [train] * clients, [test] * clients, trial.classes, constant, constant)
+    training = Training(batch_size=trial.batch_size, lr=1e-6)
+    return Simulation(data, network, training, executor, 0, device)
+
+
+def _loss(theta: Tree, batch: Batch, at: LossContext) -> Tensor:
+    return cross_entropy(at.model(theta, batch.x), batch.y)
+
+
+def _hits(theta: Tree, batch: Batch, at: LossContext) -> dict[str, Tensor]:
+    return {"correct": (at.model(theta, batch.x).argmax(dim=1) == batch.y).sum()}

@@ -1,0 +1,323 @@
+"""``fedgrid plan``: cells counted once, hours from finished cells or from a calibration, memory and disk."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from studies import FOUR_CELLS, study_of
+
+from fedgrid.cli import planning
+from fedgrid.files import write_table
+from fedgrid.grid import estimates
+from fedgrid.grid.forecast import BYTES_A_FILE, BYTES_A_ROW, METRICS, Loads, Speed, Trial, prospects, trained_in_a_round
+from fedgrid.grid.formulas import worth
+from fedgrid.jobs import calibration
+from fedgrid.partition.base import Expected
+
+CORES = 4
+EXPERIMENTS = """
+name: {name}
+data: digits
+heterogeneity: [{{partition: dirichlet, beta: 0.5, clients: 4}}]
+seeds: [0, 1]
+model: {{name: mlp, hidden: 16, features: 8}}
+training: {{rounds: 2}}
+methods: {{local: , fedavg: }}
+scales: {{small: {{training: {{rounds: 1}}, seeds: [0]}}}}
+experiments: {experiments}
+"""
+ONE = EXPERIMENTS.format(name="one", experiments="{table1: {methods: [fedavg]}, table2: {}}")
+TWO = EXPERIMENTS.format(
+    name="two", experiments="{table3: {methods: [local]}, table4: {cells: [], lacks: It cannot be said yet.}}"
+)
+BOTH = ["--configfile", "one.yaml", "two.yaml"]
+
+
+@pytest.fixture(autouse=True)
+def asked(folder, monkeypatch):
+    """A machine of four cores that trains 10 and evaluates 100 images a second; the trials that were measured."""
+    asked = []
+
+    def speeds(trials):
+        asked.extend(trials)
+        return [Speed(10, 100) for _ in trials]
+
+    monkeypatch.setattr(planning, "measured", speeds)
+    monkeypatch.setattr("os.cpu_count", lambda: CORES)
+    (folder / "one.yaml").write_text(ONE)
+    (folder / "two.yaml").write_text(TWO)
+    return asked
+
+
+@pytest.fixture
+def planned(said):
+    """What the command says to machines."""
+    return lambda *arguments: json.loads(said("plan", *arguments, "--json"))
+
+
+def finish(cell, seconds=36.0, megabytes=300, rounds=2, rows=100):
+    """Results of a cell as its job writes them, with these costs."""
+    costs = {"seconds": {"total": seconds}, "peak_memory_bytes": megabytes * 1e6}
+    head = {"key": cell.key, "status": "ok", "rounds": rounds, "spec": cell.spec, "costs": costs}
+    write_table(cell.file, pa.table({"value": list(range(rows))}), head)
+    return cell.file.stat().st_size
+
+
+def left(*studies, **machine):
+    """Prospects, where nothing may be measured but by `speeds`."""
+    return prospects(studies, machine.get("speeds", lambda trials: pytest.fail("measured in vain")))
+
+
+# -- cells
+
+
+def test_cells_that_studies_and_experiments_share_count_once(planned):
+    found = planned(*BOTH)
+    one, two = found["studies"]
+    assert {e["id"]: e["cells"] for e in one["experiments"] + two["experiments"]} == {
+        "table1": 2,
+        "table2": 4,
+        "table3": 2,
+        "table4": 0,
+    }
+    assert (one["all"]["cells"], two["all"]["cells"], found["all"]["cells"]) == (4, 2, 4)
+    assert found["all"]["hours"] == pytest.approx(one["all"]["hours"]) == pytest.approx(2 * two["all"]["hours"])
+
+
+def test_a_cell_of_which_one_study_keeps_more_is_not_cached_yet(planned, folder):
+    (folder / "two.yaml").write_text(TWO + "artifacts: [representations]\n")
+    cells = study_of(ONE).cells
+    for cell in cells:
+        finish(cell)
+    one, two = planned(*BOTH)["studies"]
+    assert one["all"]["cached"] == 2 and two["all"]["cached"] == 0
+
+
+@pytest.mark.parametrize("results", ["results", "elsewhere"])
+def test_only_cells_of_one_store_are_shared(planned, folder, results):
+    (folder / "two.yaml").write_text(f"{TWO}results: {results}\n")
+    assert planned(*BOTH)["all"]["cells"] == (4 if results == "results" else 6)
+
+
+def test_a_scale_is_that_of_every_file(planned):
+    found = planned(*BOTH, "--scale", "small")
+    assert [(one["scale"], one["all"]["cells"]) for one in found["studies"]] == [("small", 2), ("small", 1)]
+    assert found["all"]["cells"] == 2
+
+
+def test_only_chooses_from_the_studies_that_have_it(planned, complaint):
+    found = planned(*BOTH, "--only", "table2, table3")
+    assert [[e["id"] for e in one["experiments"]] for one in found["studies"]] == [["table2"], ["table3"]]
+    assert [one["name"] for one in planned(*BOTH, "--only", "table3")["studies"]] == ["two"]
+    assert "did you mean 'table2'" in complaint("plan", *BOTH, "--only", "tabel2")
+
+
+def test_a_mistake_in_one_of_several_files_is_told_with_its_name(complaint, folder):
+    (folder / "two.yaml").write_text(TWO.replace("dirichlet", "dirichlt"))
+    assert complaint("plan", *BOTH).startswith("fedgrid: two.yaml: ")
+
+
+# -- what is printed
+
+
+def test_a_plain_study_has_a_line_for_each_row_and_its_hours(said):
+    finish(study_of().cells[0], seconds=7200)
+    lines = said("plan", "--configfile", "study.yaml").splitlines()
+    assert lines[:3] == [
+        "local      1 cached     1 to run",
+        "fedavg     0 cached     2 to run",
+        "s: 4 cells, 1 cached, 3 to run",
+    ]
+    assert len(lines) == 4 and lines[3].startswith("left: about 0.5") and "1 of these cells measured" in lines[3]
+
+
+def test_where_all_is_cached_nothing_is_left(said, asked):
+    for cell in study_of().cells:
+        finish(cell)
+    *_, last = said("plan", "--configfile", "study.yaml").splitlines()
+    assert last.startswith("left: 0 hours; largest cell about 0 MB, results about 0 MB") and not asked
+
+
+def test_a_line_for_each_experiment_and_a_total_for_each_study(said):
+    finish(study_of(ONE).cells[0])
+    lines = said("plan", *BOTH).splitlines()
+    table = [line for line in lines if line.startswith(("one", "two", " ", "all, ")) and "lacks" not in line]
+    assert len({len(line) for line in table}) == 1
+    assert [line.split()[:3] for line in table if line.startswith(("one", "two"))] == [
+        ["one/table1", "2", "1"],
+        ["one/table2", "4", "1"],
+        ["two/table3", "2", "0"],
+        ["two/table4", "0", "0"],
+    ]
+    assert sum("all, shared cells once" in line for line in table) == 2
+    assert "two/table4 lacks: It cannot be said yet." in lines
+    assert lines[-2] == "all: 4 cells, 1 cached, 3 to run"
+    assert lines[-1].startswith("left: about ") and f"{CORES} cores" in lines[-1]
+
+
+def test_cells_are_listed_once(said):
+    lines = said("plan", *BOTH, "--cells").splitlines()
+    listed = [line for line in lines if line.startswith(("cached", "to run"))]
+    assert len(listed) == len(set(listed)) == 4
+
+
+def test_data_that_cannot_be_had_are_told_and_in_no_estimate(said, planned, folder):
+    (folder / "two.yaml").write_text(TWO.replace("digits", "{name: cifar10, side: 8}") + "download: false\n")
+    text = said("plan", *BOTH)
+    assert "2 cells lack data and are in no estimate: 'cifar10' is not at hand" in text
+    two = planned(*BOTH)["studies"][1]
+    assert (two["all"]["without_data"], two["all"]["hours"], two["all"]["disk"]) == (2, 0, 0)
+    assert list(two["experiments"][0]["data"].values()) == [2]
+
+
+# -- seconds, memory, disk
+
+
+def test_finished_cells_replace_all_guesses(planned, asked):
+    study = study_of()
+    sizes = [finish(study.cells[number], seconds, 200 + seconds) for number, seconds in ((0, 36), (2, 72))]
+    found = planned("--configfile", "study.yaml")["all"]
+    assert found["hours"] == pytest.approx((36 + 72) / 3600 / CORES) and not asked
+    assert found["memory"] == pytest.approx(272)
+    assert found["disk"] == pytest.approx(sum(sizes) / 1e6)
+    assert found["measured"] == 2
+
+
+def test_what_is_measured_is_scaled_to_the_rounds():
+    finish(study_of().cells[0], seconds=10)
+    (one,) = left(study_of(methods=["local"], seeds=[5], training={"rounds": 20})).values()
+    assert one.seconds == pytest.approx(100)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"model": {"name": "mlp", "hidden": 512}},
+        {"training": {"rounds": 2, "local_epochs": 9}},
+        {"heterogeneity": [{"partition": "pathological", "clients": 40}]},
+        {"data": {"name": "digits", "side": 32}},
+    ],
+)
+def test_a_cell_that_costs_something_else_says_nothing(other):
+    finish(study_of().cells[0])
+    assert estimates.cost(study_of().cells[1])
+    assert estimates.cost(study_of(**other).cells[1]) is None
+
+
+def test_cells_of_another_heterogeneity_stand_in_for_cells_of_the_same():
+    finish(study_of().cells[0], seconds=5)
+    other = study_of(heterogeneity=[{"partition": "homogeneous", "clients": 4}])
+    assert estimates.cost(other.cells[1]).seconds == 5
+    finish(other.cells[0], seconds=6)
+    assert estimates.cost(other.cells[1]).seconds == 6
+
+
+def test_a_calibration_counts_images_where_nothing_is_measured(planned, asked):
+    found = planned("--configfile", "study.yaml")["all"]
+    load = Loads().of(study_of().cells[0], None)
+    train, test = 1348, 1797 - 1348  # three quarters of the images of digits
+    assert load.trained == pytest.approx(2 * train, abs=8)
+    assert load.evaluated == pytest.approx(3 * 2 * test, abs=24)  # before, between, after; at two points
+    assert found["hours"] == pytest.approx(4 * (load.trained / 10 + load.evaluated / 100) / 3600 / CORES)
+    assert found["memory"] == 2000
+    assert found["disk"] == pytest.approx(4 * (BYTES_A_FILE + BYTES_A_ROW * 3 * 4 * METRICS) / 1e6)
+    assert [(trial.model.name, trial.shape, trial.classes, trial.batch_size) for trial in asked] == [
+        ("mlp", (8, 8, 1), 10, 16)
+    ]
+
+
+def test_every_model_shape_and_batch_size_is_measured_once():
+    texts = [FOUR_CELLS, FOUR_CELLS, FOUR_CELLS.replace("rounds: 2", "rounds: 2, batch_size: 8")]
+    texts += [FOUR_CELLS.replace("hidden: 16", "hidden: 32"), FOUR_CELLS.replace("data: digits", "data: synthetic")]
+    asked = []
+    left(*map(study_of, texts), speeds=lambda trials: asked.extend(trials) or [Speed(1, 1) for _ in trials])
+    assert len(asked) == len({trial.name for trial in asked}) == 4
+
+
+@pytest.mark.parametrize("clients, batch", [(4, 256), (40, 34)])
+def test_a_batch_is_measured_no_larger_than_clients_fill_or_is_of_use(clients, batch):
+    heterogeneity = [{"partition": "dirichlet", "clients": clients}]
+    cell = study_of(training={"rounds": 1, "batch_size": 10**9}, heterogeneity=heterogeneity).cells[0]
+    assert Loads().of(cell, None).trial.batch_size == pytest.approx(batch, abs=1)
+
+
+@pytest.mark.parametrize(
+    "training, images",
+    [
+        ({}, 400),
+        ({"local_epochs": 5}, 2000),
+        ({"participation": 0.5}, 200),
+        ({"participation": 0.01}, 100),
+        ({"local_steps": 7, "batch_size": 3}, 4 * 7 * 3),
+        ({"local_steps": 7, "batch_size": 3, "participation": 0.5}, 2 * 7 * 3),
+        ({"local_steps": 7, "batch_size": 10**9}, 4 * 7 * 100),
+        ({"local_epochs": 0}, 0),
+    ],
+)
+def test_images_of_a_round(training, images):
+    cell = study_of(training={"rounds": 2} | training).cells[0]
+    assert trained_in_a_round(cell, Expected(4, 400, 0, 100)) == pytest.approx(images)
+
+
+@pytest.mark.parametrize(
+    "method, training, images",
+    [
+        ({"method": "ditto"}, {"local_epochs": 3}, 6 * 400),
+        ({"method": "pfedhn", "local_steps": 5}, {"batch_size": 10}, 4 * 5 * 10),
+        ({"method": "pfedhn", "local_steps": None}, {"local_steps": 6, "batch_size": 10}, 4 * 6 * 10),
+        ({"method": "fedala", "rand_percent": 50}, {"local_epochs": 2}, 2.5 * 400),
+        ({"method": "fedpac", "head_epochs": 1}, {"local_steps": 6, "batch_size": 10}, 400 + 4 * 6 * 10),
+    ],
+)
+def test_a_method_trains_as_its_formula_says(method, training, images):
+    cell = study_of(methods={"it": method}, training={"rounds": 2} | training).cells[0]
+    assert trained_in_a_round(cell, Expected(4, 400, 0, 100)) == pytest.approx(images)
+
+
+def test_without_images_nothing_is_trained_and_an_unreadable_formula_counts_as_epochs():
+    cell = study_of().cells[0]
+    assert trained_in_a_round(cell, Expected(4, 0, 0, 100)) == 0
+    odd = replace(cell, row=replace(cell.row, work="as much as it likes"))
+    assert trained_in_a_round(odd, Expected(4, 400, 0, 100)) == 400
+
+
+@pytest.mark.parametrize(
+    "formula, value",
+    [("E", 3), ("2E", 6), ("2·E", 6), ("a / 100 + E", 3.5), ("a batches", 25), ("|θ| + (E + 1)·k", 27), ("0", 0)],
+)
+def test_formulas_in_numbers(formula, value):
+    numbers = {"E": 3, "a": 50, "batches": 0.5, "|θ|": 7, "k": 5}
+    assert worth(formula, numbers) == pytest.approx(value)
+
+
+def test_a_calibration_measures_on_one_thread_and_leaves_the_threads_as_they_were(threads):
+    import torch
+
+    threads(2)
+    mlp = study_of().cells[0].model
+    cnn = replace(mlp, name="cnn", reference="cnn", settings={})
+    found = calibration.speeds([Trial(mlp, (8, 8, 1), 10, 16), Trial(cnn, (16, 16, 3), 10, 8)])
+    assert len(found) == 2 and all(speed.train > 0 and speed.evaluate > 0 for speed in found)
+    assert torch.get_num_threads() == 2
+
+
+def test_at_least_two_batches_are_measured_after_one_that_warms_up(monkeypatch):
+    clock = iter(range(100))
+    monkeypatch.setattr("time.process_time", lambda: next(clock))
+    done = []
+    assert calibration._rate(lambda batches: done.append(batches) or 10 * batches, share=0.5) == 20
+    assert done == [1, 2]
+
+
+def test_planning_does_not_import_torch(folder):
+    study_of()  # methods are described, which needs torch, and their descriptions kept
+    code = (
+        "import sys; from pathlib import Path; from fedgrid.cli.studies import read_study\n"
+        "from fedgrid.cli import planning; from fedgrid.grid.forecast import Speed, prospects\n"
+        "found = prospects([read_study(Path('study.yaml'))], lambda trials: [Speed(1, 1) for _ in trials])\n"
+        "assert len(found) == 4 and 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
