@@ -98,8 +98,10 @@ class PlannedDataset:
 
     @property
     def title(self) -> str:
-        """The name in tables and figures."""
-        own = self.component.title if self.label == self.name else self.label
+        """The name in tables and figures: a label of the study's own, else that of the data set, and of features."""
+        if self.label != self.name:
+            return self.label
+        own = self.component.title
         return f"{own} ({self.backbone['backbone']} features)" if self.backbone else own
 
     @property

@@ -1,0 +1,128 @@
+"""The files of the five papers: every experiment with its output, every printed number with its place in the plan."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from fedgrid.errors import UserError
+from fedgrid.grid import manifest
+from fedgrid.grid.cells import instance
+from fedgrid.grid.reading import read
+from fedgrid.grid.study import resolved
+from fedgrid.grid.validation import checked
+
+EXPERIMENTS = {"fedcosr": 11, "fedcrl": 9, "fedccl": 12, "fedssc": 5, "fedsac": 12}
+"By paper, its tables and figures, and the numbers that only its text has."
+OF_CELLS = ("accuracy", "std_clients", "rounds")
+"Metrics of a row and a column; others are differences and margins, which follow from them, or settings."
+NO_ROW = ("Averaged", "most methods")
+"Printed rows that are no method."
+
+
+@pytest.fixture(params=EXPERIMENTS)
+def paper(request, monkeypatch):
+    """A paper's name, its text and its study at full scale, on a machine without any data."""
+    monkeypatch.chdir(request.config.rootpath)
+    monkeypatch.delenv("FEDGRID_DATA", raising=False)
+    text = read(Path(f"config/papers/{request.param}.yaml"))
+    return request.param, text, resolved(checked(text))
+
+
+def listed(study):
+    return {one.id: manifest.content(study, one) for one in study.experiments}
+
+
+def printed(text):
+    with open(text["published"], encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def folded(name: str) -> str:
+    """A domain's name as papers and data sets both write it."""
+    return name.lower().replace("-", "")
+
+
+def test_every_experiment_is_there_and_has_an_output_a_caption_and_a_source(paper):
+    name, text, study = paper
+    assert len(study.experiments) == EXPERIMENTS[name] and len(text["experiments"]) == EXPERIMENTS[name]
+    for one in text["experiments"].values():
+        assert one.get("show") or one.get("lacks")
+        assert one["title"].endswith(".") and one["source"]
+
+
+def test_every_printed_number_has_its_place(paper):
+    _, text, study = paper
+    found, lost = listed(study), []
+    for row in printed(text):
+        content = found[row["experiment"]]
+        about = content["study"]
+        if about["lacks"] or row["metric"] not in OF_CELLS or row["row"] in NO_ROW:
+            continue
+        places = {
+            (
+                about["methods"][c["label"]]["title"],
+                about["data"][c["data"]],
+                about["heterogeneity"][c["heterogeneity"]],
+            )
+            for c in content["cells"]
+        }
+        if (row["row"], row["data"], row["heterogeneity"]) not in places:
+            lost.append(row)
+    assert lost == []
+
+
+def test_every_printed_domain_is_one_of_the_data_set(paper):
+    _, text, study = paper
+    domains = {one.title: {folded(name) for name in instance(_images(one).component).domains} for one in _data(study)}
+    for row in printed(text):
+        if row["domain"] not in ("", "avg") and row["data"] in domains:
+            assert folded(row["domain"]) in domains[row["data"]], row
+
+
+def _data(study):
+    return [cell.partition.data for cell in study.cells]
+
+
+def _images(data):
+    return data.images or data
+
+
+def test_a_claim_that_can_be_checked_names_rows_of_its_table(paper):
+    *_, study = paper
+    for name, content in listed(study).items():
+        titles = {row["title"] for row in content["study"]["methods"].values()}
+        for claim in content["study"]["claims"] if content["cells"] else []:
+            rows = [claim["leads"]] if "leads" in claim else [*claim.get("above", ()), *claim.get("grows", ())]
+            rows += claim.get("within", ())[:1]
+            assert set(rows) <= titles, (name, claim)
+
+
+def test_scale_small_keeps_every_experiment_its_rows_and_its_columns(paper):
+    _, text, study = paper
+    small = resolved(checked(text | {"scale": "small"}))
+    assert len(small.by_key) < len(study.by_key)
+    swept = 0
+    for one, other in zip(study.experiments, small.experiments, strict=True):
+        assert bool(one.cells) == bool(other.cells)
+        left_out = {cell.place[:3] for cell in one.cells} - {cell.place[:3] for cell in other.cells}
+        assert {cell.place[:3] for cell in other.cells} <= {cell.place[:3] for cell in one.cells}
+        swept += bool(left_out)
+    assert swept <= 6  # sweeps are thinned, tables are whole
+
+
+def test_papers_share_what_they_have_in_common(monkeypatch, request):
+    monkeypatch.chdir(request.config.rootpath)
+    cosr, crl = (
+        resolved(checked(read(Path(f"config/papers/{name}.yaml")) | {"only": "table2"}))
+        for name in ("fedcosr", "fedcrl")
+    )
+    baselines = {cell.key for cell in cosr.cells if cell.row.label != "fedcosr"}
+    assert len(baselines) == 15 * 6 * 5 and baselines < crl.by_key.keys()
+
+
+def test_a_paper_that_is_planned_where_its_numbers_are_not_says_so(tmp_path, monkeypatch, request):
+    text = read(request.config.rootpath / "config/papers/fedssc.yaml")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"published: config/papers/fedssc\.csv cannot be read"):
+        resolved(checked(text))
