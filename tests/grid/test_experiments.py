@@ -203,6 +203,13 @@ def test_a_mistake_is_one_sentence_with_its_place(case):
     assert "\n" not in str(error.value)
 
 
+def test_the_command_lines_texts_mean_what_they_say():
+    assert paper(download="false").by_key.keys() == paper().by_key.keys()
+    assert paper(download="false").downloads is None and paper(download="true").downloads
+    with pytest.raises(UserError, match="download: expected true or false, got 'maybe'"):
+        paper(download="maybe")
+
+
 @pytest.mark.parametrize(
     ("choice", "said"),
     [

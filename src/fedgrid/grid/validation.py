@@ -32,7 +32,7 @@ def checked(study: Any) -> dict[str, Any]:
     if not isinstance(study, Mapping):
         raise UserError("study: a study is a mapping of keys such as name, data, methods")
     _check_letters(study)
-    study = _with_whole_seeds(study)
+    study = _as_meant(study)
     errors = sorted(_validator().iter_errors(dict(study)), key=lambda e: (list(map(str, e.absolute_path)), e.message))
     if errors:
         raise UserError(f"study: {_sentence(errors[0])}")
@@ -85,13 +85,19 @@ def _check_letters(value: Any) -> None:
         raise UserError(f"study: {value[:40]!r} is no text that a file can hold")
 
 
-def _with_whole_seeds(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The study with seeds such as 1.0 as integers: a JSON schema takes them for whole numbers."""
+def _as_meant(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The study with seeds such as 1.0 as integers, and with texts of ``--config`` as what they mean.
+
+    A JSON schema takes 1.0 for a whole number; Snakemake's command line has ``download=false`` as a text.
+    """
     study = dict(given)
     for name in ("partition_seed", "train_seed"):
         study |= {name: _integer(study[name])} if name in study else {}
     if isinstance(study.get("seeds"), list):
         study["seeds"] = [_integer(seed) for seed in study["seeds"]]
+    words = {"true": True, "false": False}
+    if study.get("download") in words:
+        study["download"] = words[study["download"]]
     return study
 
 
