@@ -95,9 +95,9 @@ def _as_meant(given: Mapping[str, Any]) -> dict[str, Any]:
         study |= {name: _integer(study[name])} if name in study else {}
     if isinstance(study.get("seeds"), list):
         study["seeds"] = [_integer(seed) for seed in study["seeds"]]
-    words = {"true": True, "false": False}
-    if study.get("download") in words:
-        study["download"] = words[study["download"]]
+    for text, meant in (("true", True), ("false", False)):
+        if study.get("download") == text:
+            study["download"] = meant
     return study
 
 
