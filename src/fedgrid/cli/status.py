@@ -5,12 +5,14 @@ import re
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from fedgrid.cli.finding import the_cell
 from fedgrid.cli.parsing import with_examples
 from fedgrid.cli.studies import add_configfile, study_of
 from fedgrid.errors import UserError
+from fedgrid.grid.manifest import UNAVAILABLE
 from fedgrid.grid.planned import Cell
 from fedgrid.grid.planned_study import Study
 from fedgrid.run import states
@@ -50,23 +52,40 @@ def _status(arguments: argparse.Namespace) -> int:
 
 
 def _lines(study: Study, found: dict[str, states.State]) -> list[str]:
+    lines = list(_experiments(study, found) if "experiments" in study.text else _grid(study, found))
+    lines.append(_counts(found.values()))
+    lines += _times(study, found)
+    running = [cell for key, cell in study.by_key.items() if found[key].name == "running"]
+    lines += [f"▶ {cell.words}: {found[cell.key].remark}" for cell in running]
+    return lines + states.failures(study, found)
+
+
+def _counts(found: Iterable[states.State]) -> str:
+    counts = Counter(state.name for state in found)
+    return ", ".join(f"{MARKS[name]} {counts[name]} {name}" for name in MARKS if counts[name] or name != UNAVAILABLE)
+
+
+def _experiments(study: Study, found: dict[str, states.State]) -> Iterator[str]:
+    """A line for each experiment: how many of its cells are in which state."""
+    width = max(len(one.id) for one in study.experiments)
+    for one in study.experiments:
+        cells = [found[key] for key in dict.fromkeys(cell.key for cell in one.cells)]
+        yield f"{one.id:{width}}  {_counts(cells) if cells else 'no cells'}"
+
+
+def _grid(study: Study, found: dict[str, states.State]) -> Iterator[str]:
+    """Rows by columns, with one sign for each seed."""
     columns = list(dict.fromkeys(map(_column, study.cells)))
     heads = [" ".join(column) for column in columns]
     width = max(map(len, study.rows))
-    lines = ["  ".join([" " * width, *heads])]
+    yield "  ".join([" " * width, *heads])
     marks: dict[tuple[str, ...], str] = {}
     for cell in study.cells:
         place = (cell.row.label, *_column(cell))
         marks[place] = marks.get(place, "") + MARKS[found[cell.key].name]
     for label in study.rows:
         signs = [f"{marks[label, *column]:{len(head)}}" for column, head in zip(columns, heads, strict=True)]
-        lines.append("  ".join([f"{label:{width}}", *signs]))
-    counts = Counter(state.name for state in found.values())
-    lines.append(", ".join(f"{MARKS[name]} {counts[name]} {name}" for name in MARKS))
-    lines += _times(study, found)
-    running = [cell for key, cell in study.by_key.items() if found[key].name == "running"]
-    lines += [f"▶ {cell.words}: {found[cell.key].remark}" for cell in running]
-    return lines + states.failures(study, found)
+        yield "  ".join([f"{label:{width}}", *signs])
 
 
 def _column(cell: Cell) -> tuple[str, str]:

@@ -5,14 +5,14 @@ date when the file that they should be made from is not there, and a study that 
 one that was not.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import fedgrid
 from fedgrid.files import write_json
 from fedgrid.grid.identity import digest, fingerprint
-from fedgrid.grid.planned import Cell, MethodRow, Settings
+from fedgrid.grid.planned import Cell, MethodRow, PlannedPartition, Settings
 from fedgrid.grid.planned_study import Experiment, Study, first_by_name
 
 TESTED = {
@@ -68,7 +68,7 @@ def content(study: Study, experiment: Experiment) -> dict[str, Any]:
             ],
             "data": {one.data.label: one.data.title for one in partitions},
             "heterogeneity": {one.label: one.words for one in partitions},
-            "described": {one.label: one.sentence for one in partitions},
+            "described": _described(partitions),
             "tested": list({TESTED[one.tested]: None for one in partitions}),
             "methods": _rows(experiment),
             "scale": study.text["scale"],
@@ -77,6 +77,14 @@ def content(study: Study, experiment: Experiment) -> dict[str, Any]:
         "absent": {cell.key: {"status": UNAVAILABLE, "reason": cell.lacking} for cell in cells if cell.lacking},
         "cells": [_cell(cell) for cell in cells],
     }
+
+
+def _described(partitions: Iterable[PlannedPartition]) -> dict[str, str]:
+    """By label, the whole setting as a sentence; where it differs between data sets, all that it is."""
+    found: dict[str, dict[str, None]] = {}
+    for one in partitions:
+        found.setdefault(one.label, {})[one.sentence] = None
+    return {label: "; or ".join(sentences) for label, sentences in found.items()}
 
 
 def _column(cell: Cell) -> Column:
