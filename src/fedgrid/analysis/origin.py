@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path, PurePath
 from typing import Any
 
-from fedgrid.analysis.results import Results
+from fedgrid.analysis.results import FULL, Results
 from fedgrid.analysis.words import counted, listing
 
 ENVIRONMENT = {
@@ -55,9 +55,15 @@ def commit(study: dict[str, Any]) -> str:
 
 
 def steps(study: dict[str, Any], configfile: str) -> list[str]:
-    """The commands that make the study again in a clone of the repository, on any machine."""
+    """The commands that make the study again in a clone of the repository, on any machine.
+
+    The name of an experiment is that of its study's folder, a slash, and its own.
+    """
     checkout = [f"git checkout {study['commit']['id']}"] if study["commit"] else []
-    return [*checkout, f"snakemake --cores all --configfile {portable(configfile)}"]
+    _, _, experiment = study["name"].partition("/")
+    chosen = [f"scale={study['scale']}"] * (study["scale"] != FULL) + [f"only={experiment}"] * bool(experiment)
+    options = f" --config {' '.join(chosen)}" if chosen else ""
+    return [*checkout, f"snakemake --cores all --configfile {portable(configfile)}{options}"]
 
 
 def reservations(study: dict[str, Any], configfile: str) -> list[str]:

@@ -21,10 +21,12 @@ PAPERS = "paper"
 """The study's `score` where each method is scored as its own paper does."""
 OWN_FILE = " (own file)"
 """What stands behind the name of a method that is not the package's, which may have the same title."""
+FULL = "full"
+"""The scale at which a study is as it stands."""
 UNSAID: dict[str, Any] = {
     **dict.fromkeys(["partition_seed", "train_seed", "commit"]),
     **dict.fromkeys(["source", "lacks", "yaml"], ""),
-    **{"scale": "full", "described": {}, "assumed": {}, "elsewhere": []},
+    **{"scale": FULL, "described": {}, "assumed": {}, "elsewhere": []},
 }
 """What holds of a study that does not say otherwise."""
 UNSAID_OF_METHOD: dict[str, Any] = {"code": "", "file": None, "elsewhere": []}
