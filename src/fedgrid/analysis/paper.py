@@ -1,0 +1,90 @@
+"""Write the page of a paper: all of its experiments in one HTML file that needs no other, with the answer first.
+
+Run as ``python -m fedgrid.analysis.paper FOLDER… OUT.html --configfile YAML``.
+"""
+
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fedgrid.analysis import differences, origin, other_papers
+from fedgrid.analysis.answer import answer
+from fedgrid.analysis.layout import templates
+from fedgrid.analysis.overview import overview
+from fedgrid.analysis.pictures import within
+from fedgrid.analysis.results import FULL
+from fedgrid.analysis.section import Section, section
+from fedgrid.command import run
+from fedgrid.files import path_of, write_text
+from fedgrid.grid.reading import read
+
+ROOM = 2_000_000
+"""Bytes that the pictures of a page may take together; the others stand on the experiments' own pages."""
+
+
+def paper(folders: Sequence[Path], out_html: Path, configfile: str) -> None:
+    """Write the page of the experiments whose results lie in `folders`, in that order; some may not have been run.
+
+    `configfile` is the study's file, for what no result says: experiments that were not run, what the whole paper
+    assumes. Raises `UserError` where a result is damaged, or the tables of an experiment are not there.
+    """
+    text = read(Path(configfile)) if Path(configfile).is_file() else {}
+    described = text.get("experiments") or {}
+    found = [overview(folder, described.get(folder.name) or {}) for folder in folders]
+    papers = other_papers.others(path_of(text["published"], "published")) if "published" in text else {}
+    assumed = text.get("assumed") or {}
+    ran = {one.id: one.results for one in found if one.results}
+    same, different = differences.compared({name: results for name, results in ran.items() if results.cells})
+    study = whole([results.study for results in ran.values()])
+    page = (
+        templates()
+        .get_template("paper.html.j2")
+        .render(
+            title=study["paper"] or text.get("title") or out_html.parent.name,
+            name=out_html.parent.name,
+            scale=study["scale"],
+            answer=answer(found, papers),
+            sections=fitting([section(one, out_html, assumed, papers) for one in found]),
+            same=same,
+            different=different,
+            assumed=assumed,
+            environments=differences.environments(one.finished for one in found),
+            commit=origin.commit(study) if study["commit"] else "",
+            steps=origin.steps(study, configfile),
+            reservations=origin.reservations(study, configfile),
+            yaml=Path(configfile).read_text(encoding="utf-8") if text else "",
+        )
+    )
+    write_text(out_html, page)
+
+
+def whole(studies: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What the experiments say of their paper, as `origin` asks for it of a study."""
+    first = studies[0] if studies else {"scale": FULL, "commit": None, "paper": ""}
+    methods = {label: row for study in studies for label, row in study["methods"].items()}
+    return {"name": "", "methods": methods} | {name: first.get(name) for name in ("scale", "commit", "paper")}
+
+
+def fitting(sections: Sequence[Section]) -> list[Section]:
+    """The sections with as many images as there is room for on one page."""
+    left = iter(within([one for part in sections for one in (*part.pictures, *part.partitions)], ROOM))
+    return [
+        replace(part, pictures=[next(left) for _ in part.pictures], partitions=[next(left) for _ in part.partitions])
+        for part in sections
+    ]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Command line: FOLDER … OUT_HTML [--configfile YAML]."""
+    parser = ArgumentParser(prog="python -m fedgrid.analysis.paper", description="Write the page of a paper.")
+    parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER", help="of an experiment's results")
+    parser.add_argument("out_html", type=Path, help="report.html to write")
+    parser.add_argument("--configfile", default="STUDY.yaml", help="the study's file, as the reader would name it")
+    parser.set_defaults(action=paper)
+    return run(parser, argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
