@@ -46,15 +46,9 @@ def claims(found: Iterable[Overview]) -> str:
     more = f"; {counted(prose, 'more is prose', 'more are prose')}" if prose else ""
     if not told:
         return "No claim can be checked by a rule" + more + "."
-    return (
-        f"Of {counted(told.total(), 'claim')} that a rule can check, {told['holds']} {verb(told['holds'], 'hold')}, "
-        f"{told['fails']} {verb(told['fails'], 'do')} not, {told['open']} cannot be told{more}."
-    )
-
-
-def verb(number: int, word: str) -> str:
-    """A verb after a number."""
-    return {"hold": "holds", "do": "does"}[word] if number == 1 else word
+    words = {"holds": ("holds", "hold"), "fails": ("does not hold", "do not hold"), "open": ("cannot be told",) * 2}
+    parts = [counted(told[name], *said) for name, said in words.items() if told[name]]
+    return f"Of {counted(told.total(), 'claim')} that a rule can check, {listing(parts)}{more}."
 
 
 def orders(found: Iterable[Overview]) -> str:

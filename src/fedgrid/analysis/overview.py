@@ -74,7 +74,7 @@ def overview(folder: Path, text: Mapping[str, Any]) -> Overview:
     """The experiment whose results lie in `folder`; `text` is what its study says of it now."""
     if not (folder / "results.parquet").is_file():
         about = {name: text.get(name, "") for name in ("title", "source", "lacks")}
-        return Overview(folder.name, folder, about | {"title": about["title"] or folder.name})
+        return Overview(folder.name, folder, about | {"title": about["title"].removesuffix(".") or folder.name})
     results = load(folder / "results.parquet")
     records = {cell["key"]: cell["path"] for file in folder.glob(NAME) for cell in read_json(file)["cells"]}
     found = Overview(folder.name, folder, results.study, results, records, verdicts(results))

@@ -26,20 +26,19 @@ SIGNS = str.maketrans({"−": "-", ">": "", "+": "", "%": ""})
 def joined(results: Results) -> pd.DataFrame:
     """One row a printed number, in the paper's order: its coordinates as printed, and ours beside it.
 
+    Names of data sets and domains are joined whatever their case and hyphens.
+
     Columns beside those of the CSV file of printed numbers: `number` (corrected where there is a correction), `ours`,
     `ours_std_seeds`, `seeds`, `difference` (ours less printed) and `unjoined`: why there is no number of ours to set
     beside it, empty where there is or should be one. `data_key`, `heterogeneity_key` and `domain_key` are our names.
     """
     table = pd.DataFrame(results.published)
     table["number"] = [number(entry) for entry in results.published]
-    keys = {
-        "data": {title: label for label in results.study["data"] for title in (label, results.title(label))},
-        "heterogeneity": {
-            word: name for name, words in results.study["heterogeneity"].items() for word in (name, words)
-        },
-    }
-    for name, known_as in keys.items():
-        table[KEYS[name]] = table[name].map(known_as)
+    study = results.study
+    titles = {letters(title): label for label in study["data"] for title in (label, results.title(label))}
+    words = {word: label for label, words in study["heterogeneity"].items() for word in (label, words)}
+    table["data_key"] = table["data"].map(letters).map(titles)
+    table["heterogeneity_key"] = table["heterogeneity"].map(words)
     numbers = ours.over_seeds(ours.by_seed(results))
     known = Known(results, numbers)
     table["domain_key"] = [known.domain(entry) for entry in table.to_dict("records")]

@@ -124,6 +124,12 @@ def load(path: Path) -> Results:
     table, head = read_table(path)
     if not {"study", "cells"} <= head.keys():
         raise UserError(f"{path} holds no collected study.")
+    return whole(head, table.to_pandas())
+
+
+def whole(head: dict[str, Any], rows: pd.DataFrame) -> Results:
+    """Results of what a collected file says of its cells, and their rows."""
     study = UNSAID | head["study"]
+    study["title"] = study["title"].removesuffix(".")  # a sentence goes on behind it
     study["methods"] = {label: UNSAID_OF_METHOD | method for label, method in study["methods"].items()}
-    return Results(study, head["cells"], table.to_pandas(), head.get("published", []))
+    return Results(study, head["cells"], rows, head.get("published", []))
