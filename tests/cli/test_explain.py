@@ -126,7 +126,9 @@ def test_words_that_mean_no_cell_or_several(cell, complaint, words, complains):
 def test_a_finished_cell_has_its_files_its_score_and_what_it_was_made_with(cell, said):
     found = values(said("explain", "fedprox", "s0", *STUDY))
     assert found["file"] == str(cell.file) and found["log"].startswith(str(cell.log))
-    score = re.fullmatch(r"([\d.]+) % \(by the one global model, round 2\), std over clients ([\d.]+) %", found["score"])
+    score = re.fullmatch(
+        r"([\d.]+) % \(by the one global model, round 2\), std over clients ([\d.]+) %", found["score"]
+    )
     assert all(0 <= float(number) <= 100 for number in score.groups())
     assert f"fedgrid {fedgrid.__version__}" in found["made"]
 

@@ -42,7 +42,7 @@ def regenerated(found: Sequence[Overview]) -> str:
 def claims(found: Iterable[Overview]) -> str:
     """What became of the paper's claims."""
     told = fates(found)
-    prose = told.pop("prose", 0)
+    prose = told.pop("unchecked", 0)
     more = f"; {counted(prose, 'more is prose', 'more are prose')}" if prose else ""
     if not told:
         return "No claim can be checked by a rule" + more + "."

@@ -48,9 +48,11 @@ class Margin:
 
 def verdicts(results: Results) -> list[Verdict]:
     """A verdict on each of the study's claims, over the columns of its accuracy table."""
+    if not results.study.get("claims"):
+        return []
     shown = [entry for entry in results.study.get("show", []) if entry.get("table") == "accuracy"]
     found = pivot(results, domains=any(entry.get("domains") for entry in shown))
-    return [verdict(results, found, claim) for claim in results.study.get("claims", [])]
+    return [verdict(results, found, claim) for claim in results.study["claims"]]
 
 
 def verdict(results: Results, found: Pivot, claim: Mapping[str, Any]) -> Verdict:

@@ -76,9 +76,9 @@ def reservations(study: dict[str, Any], configfile: str) -> list[str]:
             "digests of the methods' code."
         )
     if not study["commit"]:
-        said.append("Take the version of fedgrid that stands below; which commit it was is not known.")
+        said.append("Take the version of fedgrid that stands above; which commit it was is not known.")
     if is_elsewhere(configfile):
-        said.append(f"The study's file was not in the repository: save its text below as {portable(configfile)}.")
+        said.append(f"The study's file was not in the repository: save its text as {portable(configfile)}.")
     if own:
         said.append(f"You also need {listing(f'{file} ({title})' for title, file in own.items())}.")
     return said

@@ -18,7 +18,7 @@ from fedgrid.files import read_json
 from fedgrid.grid.manifest import NAME
 
 NOT_RUN = "not run"
-VERDICTS = {HOLDS: "holds", FAILS: "fails", UNTOLD: "open", PROSE: "prose"}
+VERDICTS = {HOLDS: "holds", FAILS: "fails", UNTOLD: "open", PROSE: "unchecked"}
 """What may become of a claim → a word for it; a sentence that no rule can check is none of the others."""
 
 
