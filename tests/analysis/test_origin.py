@@ -7,7 +7,7 @@ import pytest
 from fedgrid.analysis import origin
 
 COMMIT = {"id": "0123abcd", "clean": True}
-STUDY = {"commit": COMMIT, "methods": {"fedavg": {"title": "FedAvg", "file": None}}}
+STUDY = {"name": "digits", "scale": "full", "commit": COMMIT, "methods": {"fedavg": {"title": "FedAvg", "file": None}}}
 
 
 def test_a_clean_commit_needs_nothing_else():
@@ -17,6 +17,11 @@ def test_a_clean_commit_needs_nothing_else():
         "snakemake --cores all --configfile config/study.yaml",
     ]
     assert origin.reservations(STUDY, "config/study.yaml") == []
+
+
+def test_an_experiment_is_made_again_alone_and_at_its_scale():
+    study = STUDY | {"name": "fedcosr-small/table2", "scale": "small"}
+    assert origin.steps(study, "a.yaml")[-1].endswith("--configfile a.yaml --config scale=small only=table2")
 
 
 def test_changes_that_are_in_no_commit_are_said():

@@ -1,38 +1,15 @@
 """What other papers print of the same columns, and how far their orders of rows agree with this paper's."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
 
 import pandas as pd
 
 from fedgrid.analysis.agreement import between_papers, text
 from fedgrid.analysis.layout import DASH, Entry, Grid
-from fedgrid.errors import UserError
-from fedgrid.grid.experiments import published
-from fedgrid.grid.reading import read
 
 Numbers = Sequence[Mapping[str, str]]
 THIS = ""
 """The name of this paper among the others."""
-
-
-def others(file: Path) -> dict[str, Numbers]:
-    """By name of the paper, the printed numbers beside the `file` of this paper's, in the same folder."""
-    found: dict[str, Numbers] = {}
-    for other in sorted(file.parent.glob("*.csv")):
-        with suppress(UserError):  # a table of something else
-            found |= {name_of(other): published(str(other))} if other != file else {}
-    return found
-
-
-def name_of(file: Path) -> str:
-    """The name of the paper of a file of printed numbers: its study's title up to the colon."""
-    try:
-        title = read(file.with_suffix(".yaml"))["title"]
-    except (UserError, KeyError, TypeError):  # no study of it is at hand
-        return file.stem
-    return str(title).partition(":")[0]
 
 
 def compared(printed: Numbers, papers: Mapping[str, Numbers]) -> pd.DataFrame:

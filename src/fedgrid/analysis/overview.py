@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,6 @@ from fedgrid.analysis.claims import FAILS, HOLDS, PROSE, UNTOLD, Verdict, verdic
 from fedgrid.analysis.published import joined
 from fedgrid.analysis.results import UNAVAILABLE, Results, load
 from fedgrid.analysis.words import counted
-from fedgrid.files import read_json
-from fedgrid.grid.manifest import NAME
 
 NOT_RUN = "not run"
 VERDICTS = {HOLDS: "holds", FAILS: "fails", UNTOLD: "open", PROSE: "unchecked"}
@@ -70,18 +68,14 @@ class Overview:
         return [f"{counted(number, 'cell')} {reason}." for reason, number in reasons.items()]
 
 
-def overview(folder: Path, text: Mapping[str, Any]) -> Overview:
+def overview(folder: Path, text: Mapping[str, Any], records: Mapping[str, str]) -> Overview:
     """The experiment whose results lie in `folder`; `text` is what its study says of it now."""
     if not (folder / "results.parquet").is_file():
         about = {name: text.get(name, "") for name in ("title", "source", "lacks")}
         return Overview(folder.name, folder, about | {"title": about["title"].removesuffix(".") or folder.name})
     results = load(folder / "results.parquet")
-    records = {cell["key"]: cell["path"] for file in folder.glob(NAME) for cell in read_json(file)["cells"]}
     found = Overview(folder.name, folder, results.study, results, records, verdicts(results))
-    if not results.published:
-        return found
-    numbers, _ = agreement(results, joined(results))
-    return Overview(folder.name, folder, results.study, results, records, found.verdicts, numbers)
+    return replace(found, agreement=agreement(results, joined(results))[0]) if results.published else found
 
 
 def fate(verdict: Verdict) -> str:

@@ -5,6 +5,7 @@ Run as ``python -m fedgrid.analysis.paper FOLDER… OUT.html --configfile YAML``
 
 from argparse import ArgumentParser
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,10 @@ from fedgrid.analysis.pictures import within
 from fedgrid.analysis.results import FULL
 from fedgrid.analysis.section import Section, section
 from fedgrid.command import run
-from fedgrid.files import path_of, write_text
+from fedgrid.errors import UserError
+from fedgrid.files import path_of, read_json, write_text
+from fedgrid.grid.experiments import published
+from fedgrid.grid.manifest import NAME
 from fedgrid.grid.reading import read
 
 ROOM = 2_000_000
@@ -32,8 +36,8 @@ def paper(folders: Sequence[Path], out_html: Path, configfile: str) -> None:
     """
     text = read(Path(configfile)) if Path(configfile).is_file() else {}
     described = text.get("experiments") or {}
-    found = [overview(folder, described.get(folder.name) or {}) for folder in folders]
-    papers = other_papers.others(path_of(text["published"], "published")) if "published" in text else {}
+    found = [overview(folder, described.get(folder.name) or {}, records(folder)) for folder in folders]
+    papers = others(path_of(text["published"], "published")) if "published" in text else {}
     assumed = text.get("assumed") or {}
     ran = {one.id: one.results for one in found if one.results}
     same, different = differences.compared({name: results for name, results in ran.items() if results.cells})
@@ -58,6 +62,29 @@ def paper(folders: Sequence[Path], out_html: Path, configfile: str) -> None:
         )
     )
     write_text(out_html, page)
+
+
+def others(file: Path) -> dict[str, other_papers.Numbers]:
+    """By name of the paper, the printed numbers beside the `file` of this paper's, in the same folder."""
+    found: dict[str, other_papers.Numbers] = {}
+    for other in sorted(file.parent.glob("*.csv")):
+        with suppress(UserError):  # a table of something else
+            found |= {name_of(other): published(str(other))} if other != file else {}
+    return found
+
+
+def name_of(file: Path) -> str:
+    """The name of the paper of a file of printed numbers: its study's title up to the colon."""
+    try:
+        title = read(file.with_suffix(".yaml"))["title"]
+    except (UserError, KeyError, TypeError):  # no study of it is at hand
+        return file.stem
+    return str(title).partition(":")[0]
+
+
+def records(folder: Path) -> dict[str, str]:
+    """The files of an experiment's cells by key."""
+    return {cell["key"]: cell["path"] for file in folder.glob(NAME) for cell in read_json(file)["cells"]}
 
 
 def whole(studies: Sequence[dict[str, Any]]) -> dict[str, Any]:
