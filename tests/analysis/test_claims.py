@@ -57,7 +57,7 @@ def test_verdicts(make_study, claim, verdict):
 
 def test_a_verdict_says_its_rule_and_its_numbers(make_study):
     found = told(study_of(make_study, ROWS), above=["A", "C"])
-    assert found.says == "so" and found.rule == "A has better accuracy than C in every column."
+    assert found.says == "so" and found.rule == "A has better accuracy than C in every column of both."
     assert found.numbers == [
         "Digits, dir: A 80.00, C 55.00, difference +25.00",
         "Digits, hom: A 80.00, C 40.00, difference +40.00",
@@ -137,3 +137,27 @@ def test_an_experiment_without_cells(make_study):
     study = make_study(seeds=[0])
     study.method("a", title="A")
     assert told(study, leads="A").verdict == UNTOLD
+
+
+def test_where_a_paper_prints_numbers_only_its_rows_compete(make_study):
+    """B, a variant of ours, is above A in the second column, of which the paper prints A and C."""
+    study = study_of(make_study, {"A": ([0.8], [0.8]), "B": ([0.7], [0.9]), "C": ([0.6], [0.7])}, samples=[10])
+    assert told(study, leads="A").verdict == FAILS
+    for row in ("A", "C", "Averaged"):
+        study.prints(row, "70", heterogeneity="hom")
+    found = told(study, leads="A")
+    assert found.verdict == HOLDS and "only the rows that it prints" in found.rule
+    assert found.numbers[0].endswith("B 70.00, difference +10.00")  # nothing is printed of the first column
+    assert told(study, within=["C", 2]).verdict == FAILS  # third of the first column, second of two in the second
+    assert told(study, leads="A", metric="std_clients").verdict == FAILS  # printed is accuracy alone; all are equal
+    assert "prints" not in told(study, above=["A", "C"]).rule
+
+
+def test_two_rows_are_compared_where_both_were_planned(make_study):
+    study = study_of(make_study, {"A": ([0.8], [0.8]), "B": ([0.7], None)}, samples=[10])
+    found = told(study, above=["A", "B"])
+    assert (found.verdict, len(found.numbers)) == (HOLDS, 1)
+    study.without("b", "hom", 0, "not at hand")
+    assert told(study, above=["A", "B"]).verdict == UNTOLD
+    nowhere = study_of(make_study, {"A": ([0.8], None), "B": (None, [0.7])}, samples=[10])
+    assert told(nowhere, above=["A", "B"]).verdict == UNTOLD

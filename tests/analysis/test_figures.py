@@ -83,8 +83,8 @@ def test_captions_of_a_partition(tmp_path, picture):
     assert "is 0.67 on average." in caption
     apart = [(0, "train", 0, None), (1, "train", 1, None), (-1, "test", 0, None), (-1, "test", 1, None)]
     for test, sentence in (
-        ("official", "All clients share the official test set of 2 images."),
-        ("weighted", "All clients share the official test set of 2 images, each weighing its classes as"),
+        ("official", "All clients share 2 official test images."),
+        ("weighted", "All clients share 2 official test images, each weighing its classes as"),
     ):
         _, _, caption = picture(write_partition(tmp_path / "shared.parquet", apart, test=test), "Toy")
         assert sentence in caption and "own test images" not in caption

@@ -114,6 +114,22 @@ def test_domains_and_differences_join(make_study):
     assert grid.header[3][-1] == ("Δ to FedAvg (points)", 3)
 
 
+def test_domains_join_whatever_their_case_and_hyphens_and_a_mean_joins_that_over_clients(make_study):
+    study = make_study(seeds=[0])
+    study.method("m", title="M")
+    study.cell("m", "dir", 0, {1: [0.2, 0.6]}, domains=["mnistm", "synth"])
+    study.cell("m", "hom", 0, {1: [0.3, 0.5]})
+    for domain, value in (("MNIST-M", "21"), ("Synth", "61"), ("avg", "41"), ("MNIST", "9")):
+        study.prints("M", value, domain=domain)
+    study.prints("M", "42", domain="avg", heterogeneity="hom")  # its clients have no domains
+    _, table, written, grid = table_of(study)
+    assert table["ours"].tolist()[:3] == pytest.approx([20, 60, 40])
+    assert table["unjoined"].tolist() == ["", "", "", "Digits has no domain 'MNIST' here", ""]
+    assert table["ours"][4] == pytest.approx(40)
+    assert [text for text, _ in grid.header[2]] == ["mnistm", "synth", "Avg.", ""]
+    assert written["domain"].tolist() == ["MNIST-M", "Synth", "avg", "MNIST", "avg"]
+
+
 def test_rounds_and_seconds_join_where_they_are_shown(make_study):
     shown = [{"table": "rounds", "target": 50}, {"table": "phases", "names": {"similarity": "Similarity Metric"}}]
     study = make_study(seeds=[0], show=shown)

@@ -1,11 +1,14 @@
 """``fedgrid explain``: what the key of a cell is made of."""
 
+import re
 import shutil
 
 import pyarrow.parquet as pq
 import pytest
+from papers import write_paper
 from studies import FOUR_CELLS, prepared, study_of
 
+import fedgrid
 from fedgrid.cli.main import main
 from fedgrid.files import read_metadata, write_table
 from fedgrid.grid.identity import NOT_COUNTED
@@ -111,10 +114,59 @@ def test_a_finished_cell_of_another_study_says_what_can_be_compared(cell, said, 
     "words, complains",
     [
         (["fedavg"], "explain: no cell of s fits 'fedavg'; fedgrid plan --cells lists them"),
-        (["fedprox"], "explain: 2 cells of s fit 'fedprox': say more, such as "),
+        (["s0"], "explain: 2 cells of s fit 's0': say more, such as "),
         (["0123456789abcdef"], "explain: no cell of s fits '0123456789abcdef'"),
         (["****"], "explain: no cell of s fits '****'"),
     ],
 )
 def test_words_that_mean_no_cell_or_several(cell, complaint, words, complains):
     assert complains in complaint("explain", *words, *STUDY)
+
+
+def test_a_finished_cell_has_its_files_its_score_and_what_it_was_made_with(cell, said):
+    found = values(said("explain", "fedprox", "s0", *STUDY))
+    assert found["file"] == str(cell.file) and found["log"].startswith(str(cell.log))
+    score = re.fullmatch(
+        r"([\d.]+) % \(by the one global model, round 2\), std over clients ([\d.]+) %", found["score"]
+    )
+    assert all(0 <= float(number) <= 100 for number in score.groups())
+    assert f"fedgrid {fedgrid.__version__}" in found["made"]
+
+
+def test_cells_that_differ_in_their_seeds_alone_are_answered_together(cell, said, study):
+    text = said("explain", "fedprox", *STUDY)
+    first, second, *_ = study.cells
+    assert text.startswith("fedprox, digits, dirichlet-beta0.5-clients4, seeds 0, 1: 1 of 2 trained\n")
+    assert re.findall("^key +(.*)$", text, re.M) == [first.key, second.key]
+    assert re.findall("^state +(.*)$", text, re.M) == ["trained", "to be trained"]
+    assert text.count("\nmethod ") == text.count("\nscore ") == text.count("\ncode ") == 1
+    assert f"What the key {first.key} is made of:\npartition  {first.partition.key}" in text
+
+
+@pytest.fixture
+def paper(folder, monkeypatch):
+    monkeypatch.delenv("FEDGRID_DATA", raising=False)
+    write_paper(folder)
+    return "--configfile", "paper.yaml"
+
+
+@pytest.mark.parametrize(
+    ("words", "shown", "cells"),
+    [
+        (["table1", "FedCoSR", "Digits", "Dirichlet 0.5"], "table1", 2),
+        (["fedcosr", "3 CLASSES"], "table1", 2),
+        (["Local", "digits", "Dirichlet 0.5", "s1"], "table1, letters", 1),
+        (["sweep", "mu 0.01", "Dirichlet 0.5, 0.8 kept"], "sweep", 2),
+    ],
+)
+def test_a_number_of_a_paper_leads_to_its_cells(paper, said, words, shown, cells):
+    text = said("explain", *words, *paper)
+    assert re.findall("^shown in +(.*)$", text, re.M) == [shown]
+    assert len(re.findall("^key ", text, re.M)) == cells
+
+
+def test_a_scale_has_cells_of_its_own_and_data_that_are_not_at_hand_are_said(paper, said, complaint):
+    text = said("explain", "letters", "EMNIST", "Local", *paper, "--scale", "small")
+    assert text.startswith("local, emnist, Dirichlet 0.5, seed 0: unavailable, 'emnist' is not at hand")
+    assert "6 cells of toy fit 'table1 Dirichlet 0.5'" in complaint("explain", "table1", "Dirichlet 0.5", *paper)
+    assert "no cell of toy fits 'later'" in complaint("explain", "later", *paper)

@@ -47,6 +47,7 @@ if RUN.pages:
             f"{STUDY.folder}/logs/report.log",
         params:
             pages=RUN.pages,
+            made_from=RUN.page,
             configfile=RUN.plan.configfile,
         shell:
             "job {log:q} fedgrid.analysis.paper {params.pages:q} {output:q} --configfile {params.configfile:q}"

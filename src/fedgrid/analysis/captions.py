@@ -186,9 +186,9 @@ def short_accuracy(results: Results, ranks: bool, bold: bool) -> str:
     """The caption of the accuracy table on the page, which says the protocol elsewhere; `bold`: whether anything is."""
     number = len(results.study["seeds"])
     spread = f"± over {number} seeds: {varied(results)}" if number > 1 else "One seed, so no ±"
-    marks = f"{', '.join(RANK_MARKS.values())}: first to third in a column; " if ranks else ""
+    marks = f"{', '.join(RANK_MARKS.values())}: first to third in a column; bold" if ranks else "Bold"
     meaning = "a lead that the seeds support" if bold else "nothing, for no lead is supported"
-    return f"{spread}. {marks}bold: {meaning}."
+    return f"{spread}. {marks}: {meaning}."
 
 
 def remarks(results: Results, scores: pd.DataFrame, table: pd.DataFrame) -> list[str]:

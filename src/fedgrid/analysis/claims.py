@@ -11,6 +11,7 @@ from fedgrid.analysis import domains as of_domains
 from fedgrid.analysis.compare import ROUNDING
 from fedgrid.analysis.pivot import NAMES, Column, Pivot, pivot, points
 from fedgrid.analysis.points import named
+from fedgrid.analysis.published import joined, place
 from fedgrid.analysis.results import COLUMN, Results
 from fedgrid.analysis.words import percent
 
@@ -19,7 +20,9 @@ BETTER = {"accuracy": ("accuracy", 1.0), "std_clients": ("std over clients, wher
 """Metric → its words in a rule, and the sign of a difference that is an improvement."""
 SETTLED = ("ok", "diverged", "unscored", "missing")
 """Statuses of entries that will stay as they are; "missing" is what was never planned."""
+PROSE = "No rule can check this sentence."
 CAUTION = "With one seed, less than one test image of one client adds to the mean over clients tells nothing."
+PRINTED = "Where the paper prints numbers, only the rows that it prints count."
 OPEN = float("nan")
 """Margin of a column that cannot be told."""
 
@@ -45,20 +48,23 @@ class Margin:
 
 def verdicts(results: Results) -> list[Verdict]:
     """A verdict on each of the study's claims, over the columns of its accuracy table."""
+    if not results.study.get("claims"):
+        return []
     shown = [entry for entry in results.study.get("show", []) if entry.get("table") == "accuracy"]
     found = pivot(results, domains=any(entry.get("domains") for entry in shown))
-    return [verdict(results, found, claim) for claim in results.study.get("claims", [])]
+    return [verdict(results, found, claim) for claim in results.study["claims"]]
 
 
 def verdict(results: Results, found: Pivot, claim: Mapping[str, Any]) -> Verdict:
     """The verdict on one claim: one column against it decides, and one that cannot be told leaves the rest open."""
     kind = next((name for name in RULES if name in claim), None)
     if kind is None:
-        return Verdict(claim["says"], UNTOLD, "No rule can check this sentence.")
+        return Verdict(claim["says"], UNTOLD, PROSE)
     numbers = Numbers(results, found, claim.get("metric", "accuracy"))
     asked = claim[kind] if isinstance(claim[kind], list) else [claim[kind]]
     words, margins_of = RULES[kind]
-    rule = words.format(*asked, metric=numbers.words) + (f" {CAUTION}" if numbers.smallest else "")
+    remarks = [*([PRINTED] * (numbers.printed != {} and kind in RANKED)), *([CAUTION] * bool(numbers.smallest))]
+    rule = " ".join([words.format(*asked, metric=numbers.words), *remarks])
     absent = [name for name in asked if isinstance(name, str) and name not in numbers.labels]
     if absent:
         return Verdict(claim["says"], UNTOLD, rule, [f"There is no row {name} here." for name in absent])
@@ -85,6 +91,7 @@ class Numbers:
         self.values = found.table[metric].where(found.table["status"] == "ok").to_dict()
         self.status = found.table["status"].to_dict()
         self.smallest = resolution(results) if len(results.study["seeds"]) == 1 else {}
+        self.printed = printed_rows(results, metric)
 
     def of(self, name: str, column: Column) -> float:
         """The value of a row; NaN where not every seed came to its end."""
@@ -108,14 +115,24 @@ class Numbers:
         said = f"{first} {percent(a)}, {second} {percent(b)}, difference {points(a - b)}"
         return self.margin(value, said, column)
 
+    def planned(self, column: Column, *names: str) -> bool:
+        """Whether all these rows have cells in a column."""
+        return all(self.status[self.labels[name], *column] != "missing" for name in names)
+
+    def rivals(self, name: str, column: Column) -> list[str]:
+        """The rows with which one competes in a column: those that the paper prints there, or else all."""
+        others = [other for other in self.labels if other != name]
+        return [other for other in others if other in self.printed.get(column, ())] or others
+
     def place(self, name: str, last: int, column: Column) -> Margin:
         """How a row stands against the one that would take the place `last` from it; to share a place will do."""
         own = self.of(name, column)
         if np.isnan(own):
             return self.margin(OPEN, f"{name} has no final number", column)
-        others = [other for other in self.labels if other != name and not np.isnan(self.of(other, column))]
+        rivals = self.rivals(name, column)
+        others = [other for other in rivals if not np.isnan(self.of(other, column))]
         others.sort(key=lambda other: self.lead(name, other, column))
-        final = all(self.status[label, *column] in SETTLED for label in self.labels.values())
+        final = all(self.status[self.labels[other], *column] in SETTLED for other in rivals)
         if len(others) < last:
             return self.margin(np.inf if final else OPEN, f"{name} {percent(own)}, {len(others)} others", column)
         found = self.pair(name, others[last - 1], column)
@@ -130,8 +147,8 @@ def leads(numbers: Numbers, name: str) -> list[Margin]:
 
 
 def above(numbers: Numbers, first: str, second: str) -> list[Margin]:
-    """The first row against the second, in every column."""
-    return [numbers.pair(first, second, column) for column in numbers.columns]
+    """The first row against the second, in every column that was planned for both."""
+    return [numbers.pair(first, second, column) for column in numbers.columns if numbers.planned(column, first, second)]
 
 
 def within(numbers: Numbers, name: str, last: int) -> list[Margin]:
@@ -153,11 +170,23 @@ def grows(numbers: Numbers, first: str, second: str) -> list[Margin]:
 
 RULES: dict[str, tuple[str, Callable[..., list[Margin]]]] = {
     "leads": ("{0} has the best {metric} of all rows in every column, alone.", leads),
-    "above": ("{0} has better {metric} than {1} in every column.", above),
+    "above": ("{0} has better {metric} than {1} in every column of both.", above),
     "within": ("By {metric} the rank of {0} is at most {1} in every column.", within),
     "grows": ("The lead of {0} over {1} in {metric} grows from each column to the next, as they stand.", grows),
 }
 """Key of a claim → its rule in words, and the margins that decide."""
+RANKED = ("leads", "within")
+"""Rules by which a row competes with all others."""
+
+
+def printed_rows(results: Results, metric: str) -> dict[Column, set[str]]:
+    """By column, the rows of which the paper prints this metric, as far as they and the column are ours too."""
+    found: dict[Column, set[str]] = {}
+    if results.published:
+        table = joined(results)
+        for entry in table[(table["unjoined"] == "") & (table["metric"] == metric)].to_dict("records"):
+            found.setdefault(place(entry)[:3], set()).add(entry["row"])
+    return found
 
 
 def resolution(results: Results) -> dict[Column, float]:

@@ -2,14 +2,14 @@
 
 import json
 from argparse import ArgumentParser
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fedgrid.analysis.results import CELL, ROW
+from fedgrid.analysis.results import CELL, ROW, Results, whole
 from fedgrid.command import run
 from fedgrid.errors import Damaged, UserError
 from fedgrid.files import read_json, read_metadata, read_table, replacing, seal
@@ -53,6 +53,15 @@ def write(listed: dict[str, Any], out: Path, absent: Mapping[str, Mapping[str, s
             if cell["key"] in absent:
                 continue
             writer.write_table(labelled(cell, schema))
+
+
+def in_memory(listed: dict[str, Any], keys: Iterable[str]) -> Results:
+    """The results of some cells of a study, read without a file of their own; `listed` as for `write`."""
+    wanted = [cell for cell in listed["cells"] if cell["key"] in set(keys)]
+    schema = pa.schema(list(COLUMNS.items()))
+    rows = pa.concat_tables([labelled(cell, schema) for cell in wanted])
+    cells = [described(cell, {}) for cell in wanted]
+    return whole({"study": listed["study"], "cells": cells}, rows.to_pandas())
 
 
 def read_manifest(path: Path) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def tested_on(metadata: Mapping[str, Any], found: Mapping[str, Any]) -> str:
     if not found["shared_test"]:
         return f"Every client has its own test images, {found['images']['test']:,} in all."
     weighted = ", each weighing its classes as in its own training images" if metadata["test"] == "weighted" else ""
-    return f"All clients share the official test set of {found['shared_test']:,} images{weighted}."
+    return f"All clients share {found['shared_test']:,} official test images{weighted}."
 
 
 def distances(found: Mapping[str, Any]) -> str:

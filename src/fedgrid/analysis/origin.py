@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path, PurePath
 from typing import Any
 
-from fedgrid.analysis.results import Results
+from fedgrid.analysis.results import FULL, Results
 from fedgrid.analysis.words import counted, listing
 
 ENVIRONMENT = {
@@ -65,7 +65,7 @@ def steps(results: Results, configfile: str) -> list[str]:
     checkout = [f"git checkout {name}" for name, _ in commits(results)[:1]]
     _, _, only = results.study["name"].partition("/")
     scale = results.study["scale"]
-    chosen = [f"scale={scale}"] * (scale != "full") + [f"only={only}"] * bool(only)
+    chosen = [f"scale={scale}"] * (scale != FULL) + [f"only={only}"] * bool(only)
     config = f" --config {' '.join(chosen)}" if chosen else ""
     return [*checkout, f"snakemake --cores all --configfile {portable(configfile)}{config}"]
 
@@ -80,9 +80,9 @@ def reservations(results: Results, configfile: str) -> list[str]:
             "digests of the methods' code."
         )
     if not commits(results):
-        said.append("Take the version of fedgrid that stands below; which commit it was is not known.")
+        said.append("Take the version of fedgrid that stands above; which commit it was is not known.")
     if is_elsewhere(configfile):
-        said.append(f"The study's file was not in the repository: save its text below as {portable(configfile)}.")
+        said.append(f"The study's file was not in the repository: save its text as {portable(configfile)}.")
     if own:
         said.append(f"You also need {listing(f'{file} ({title})' for title, file in own.items())}.")
     return said

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from fedgrid.analysis import captions, ours
-from fedgrid.analysis.domains import EVERY, columns
+from fedgrid.analysis.domains import AVERAGE, EVERY, columns
 from fedgrid.analysis.footnotes import Footnotes, without_number
 from fedgrid.analysis.layout import DASH, Entry, Grid, levels
 from fedgrid.analysis.ours import COORDINATES, DELTA, PLACE
@@ -17,7 +17,7 @@ from fedgrid.analysis.words import listing
 
 METRICS = {"accuracy": "Acc. (%)", "std_clients": "Std. over clients (%)", "rounds": "Rounds", "seconds": "Seconds"}
 """Metric → its words in a header."""
-KEYS = {name: f"{name}_key" for name in ("data", "heterogeneity")}
+KEYS = {name: f"{name}_key" for name in ("data", "heterogeneity", "domain")}
 """Coordinate → the column with our own name for it."""
 SIGNS = str.maketrans({"−": "-", ">": "", "+": "", "%": ""})
 """What may stand around a printed number."""
@@ -26,26 +26,26 @@ SIGNS = str.maketrans({"−": "-", ">": "", "+": "", "%": ""})
 def joined(results: Results) -> pd.DataFrame:
     """One row a printed number, in the paper's order: its coordinates as printed, and ours beside it.
 
+    Names of data sets and domains are joined whatever their case and hyphens.
+
     Columns beside those of the CSV file of printed numbers: `number` (corrected where there is a correction), `ours`,
     `ours_std_seeds`, `seeds`, `difference` (ours less printed) and `unjoined`: why there is no number of ours to set
-    beside it, empty where there is or should be one. `data_key` and `heterogeneity_key` are our names.
+    beside it, empty where there is or should be one. `data_key`, `heterogeneity_key` and `domain_key` are our names.
     """
     table = pd.DataFrame(results.published)
     table["number"] = [number(entry) for entry in results.published]
-    keys = {
-        "data": {title: label for label in results.study["data"] for title in (label, results.title(label))},
-        "heterogeneity": {
-            word: name for name, words in results.study["heterogeneity"].items() for word in (name, words)
-        },
-    }
-    for name, key in KEYS.items():
-        table[key] = table[name].map(keys[name])
+    study = results.study
+    titles = {letters(title): label for label in study["data"] for title in (label, results.title(label))}
+    words = {word: label for label, words in study["heterogeneity"].items() for word in (label, words)}
+    table["data_key"] = table["data"].map(letters).map(titles)
+    table["heterogeneity_key"] = table["heterogeneity"].map(words)
     numbers = ours.over_seeds(ours.by_seed(results))
+    known = Known(results, numbers)
+    table["domain_key"] = [known.domain(entry) for entry in table.to_dict("records")]
     place = table.drop(columns=list(KEYS)).rename(columns={key: name for name, key in KEYS.items()})
     found = numbers.reindex(pd.MultiIndex.from_frame(place[COORDINATES])).reset_index(drop=True)
     table = pd.concat([table, found], axis=1)
     table["difference"] = table["ours"] - table["number"]
-    known = Known(results, numbers)
     table["unjoined"] = [
         "" if not np.isnan(entry["ours"]) and not np.isnan(entry["number"]) else known.lacking(entry)
         for entry in table.to_dict("records")
@@ -75,14 +75,25 @@ class Known:
         self.timed = {row for row, *_, metric in numbers.index if metric == "seconds"}
         self.computed = {(cell["data"], cell["heterogeneity"]) for cell in results.finished}
 
+    def domain(self, entry: Mapping[str, Any]) -> str:
+        """Our name for a printed domain, whatever its case and hyphens; the printed one where we have none like it.
+
+        A mean over domains is that over all clients where these have no domains.
+        """
+        column = entry["data_key"], entry["heterogeneity_key"]
+        names = {letters(name): name for name in self.domains.get(column, ())}
+        if column in self.computed and AVERAGE not in names:
+            names[AVERAGE] = EVERY
+        return names.get(letters(entry["domain"]), entry["domain"])
+
     def lacking(self, entry: Mapping[str, Any]) -> str:
         """Which coordinate of a printed number there is not among ours; empty where all are, and only results lack."""
         if np.isnan(entry["number"]):
             return f"'{entry['value']}' is no number"
         if entry["metric"] not in self.metrics and not ours.compared_with(self.results, entry["metric"]):
             return f"{entry['metric'] or 'a number without a metric'} is not measured here"
-        for name, key in KEYS.items():
-            if not isinstance(entry[key], str):
+        for name in ("data", "heterogeneity"):
+            if not isinstance(entry[KEYS[name]], str):
                 return f"there is no {name} '{entry[name]}' here"
         column = entry["data_key"], entry["heterogeneity_key"]
         if column not in self.domains:
@@ -90,9 +101,14 @@ class Known:
         rows = self.timed if entry["metric"] == "seconds" else {*self.results.names.values(), AVERAGED}
         if entry["row"] not in rows:
             return f"there is no row '{entry['row']}' here"
-        if column in self.computed and entry["domain"] not in self.domains[column]:
+        if column in self.computed and entry["domain_key"] not in self.domains[column]:
             return f"{entry['data']} has no domain '{entry['domain']}' here"
         return ""
+
+
+def letters(name: str) -> str:
+    """A name without its case, spaces and hyphens."""
+    return "".join(filter(str.isalnum, name.casefold()))
 
 
 def printed(results: Results, table: pd.DataFrame) -> tuple[pd.DataFrame, Grid]:
@@ -124,7 +140,7 @@ def printed(results: Results, table: pd.DataFrame) -> tuple[pd.DataFrame, Grid]:
 
 def place(entry: Mapping[str, Any]) -> tuple[str, str, str, str]:
     """The column of a printed number, by our names."""
-    return entry["data_key"], entry["heterogeneity_key"], entry["domain"], entry["metric"]
+    return entry["data_key"], entry["heterogeneity_key"], entry["domain_key"], entry["metric"]
 
 
 def ordered(results: Results, table: pd.DataFrame) -> list[tuple[str, str, str, str]]:

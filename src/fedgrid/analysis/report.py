@@ -1,9 +1,8 @@
 """Write the report of a study: one HTML file that needs no other, with what was found first."""
 
 from argparse import ArgumentParser
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,13 @@ from markupsafe import Markup
 from fedgrid.analysis import captions, origin
 from fedgrid.analysis.findings import findings
 from fedgrid.analysis.layout import templates
+from fedgrid.analysis.pictures import picture, read
 from fedgrid.analysis.results import WAITING, Results, load
 from fedgrid.analysis.scores import cell_scores, summary
 from fedgrid.analysis.tables import PLAIN
 from fedgrid.analysis.tables import names as table_names
 from fedgrid.analysis.views import views
 from fedgrid.command import run
-from fedgrid.errors import UserError
 from fedgrid.files import write_text
 
 OF_PARTITIONS = ("partition-", "shares-")
@@ -27,17 +26,6 @@ ACCURACY = "accuracy"
 """The table that stands first, and at every point of a round."""
 MOST_FINDINGS = 4
 """Sentences that stand before the table; those on further columns are one click away."""
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A figure of the report: title, caption, more to say, and the SVGs as data URIs, one for narrow screens if any."""
-
-    title: str
-    caption: str
-    more: str
-    uri: str
-    narrow: str
 
 
 def report(results: Path, out_html: Path, tables: Path, figures: Sequence[Path], configfile: str) -> None:
@@ -91,26 +79,6 @@ def found(study: Results, options: Mapping[str, Any] | None) -> dict[str, Any]:
         "protocol": captions.protocol(study, cell_scores(study), table),
         "views": [replace(view, table=Markup(view.table)) for view in scored],
     }
-
-
-def read(path: Path) -> str:
-    """The text of a file that the report needs."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise UserError(f"the report needs {path}, which does not exist.") from None
-
-
-def picture(svg: Path) -> Picture:
-    """A figure with the caption beside it. As an image of its own, its ids cannot clash with those of another one."""
-    title, caption, *more = read(svg.with_suffix(".txt")).strip().split("\n\n")
-    narrow = svg.with_suffix(".narrow.svg")
-    return Picture(title, caption, " ".join(more), uri(svg), uri(narrow) if narrow.is_file() else "")
-
-
-def uri(svg: Path) -> str:
-    """An image as part of the page."""
-    return "data:image/svg+xml;base64," + b64encode(read(svg).encode()).decode()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

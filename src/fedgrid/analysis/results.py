@@ -21,10 +21,12 @@ PAPERS = "paper"
 """The study's `score` where each method is scored as its own paper does."""
 OWN_FILE = " (own file)"
 """What stands behind the name of a method that is not the package's, which may have the same title."""
+FULL = "full"
+"""The scale at which a study is as it stands."""
 UNSAID: dict[str, Any] = {
     **dict.fromkeys(["partition_seed", "train_seed"]),
     **dict.fromkeys(["source", "lacks"], ""),
-    **{"scale": "full", "described": {}, "assumed": {}, "elsewhere": []},
+    **{"scale": FULL, "described": {}, "assumed": {}, "elsewhere": []},
 }
 """What holds of a study that does not say otherwise."""
 UNSAID_OF_METHOD: dict[str, Any] = {"code": "", "file": None, "elsewhere": []}
@@ -122,6 +124,12 @@ def load(path: Path) -> Results:
     table, head = read_table(path)
     if not {"study", "cells"} <= head.keys():
         raise UserError(f"{path} holds no collected study.")
+    return whole(head, table.to_pandas())
+
+
+def whole(head: dict[str, Any], rows: pd.DataFrame) -> Results:
+    """Results of what a collected file says of its cells, and their rows."""
     study = UNSAID | head["study"]
+    study["title"] = study["title"].removesuffix(".")  # a sentence goes on behind it
     study["methods"] = {label: UNSAID_OF_METHOD | method for label, method in study["methods"].items()}
-    return Results(study, head["cells"], table.to_pandas(), head.get("published", []))
+    return Results(study, head["cells"], rows, head.get("published", []))

@@ -17,6 +17,11 @@ COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 DASHES = ["-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5))]
 TRAIN, TEST = COLOURS[4], COLOURS[1]
 GREY = "#666666"
+LARGEST = 200_000
+"""Bytes of a drawing above which a page takes an image of points."""
+RASTER, DPI = ".png", 144
+DATED = {"pdf": "CreationDate", "svg": "Date", "png": "Software"}
+"""Form of a file → what would differ from one day or machine to the next."""
 RC: dict[Any, Any] = {
     "font.family": "DejaVu Sans",  # shipped with matplotlib: the same letters on every machine
     "font.size": 9,
@@ -47,16 +52,18 @@ def line_style(i: int) -> dict[str, Any]:
 def save(figure: Figure, stem: Path, title: str, caption: str) -> None:
     """Write STEM.svg and STEM.pdf, and STEM.txt with the title on its first line and the caption below.
 
-    The SVG comes last: it is what the report asks for, so where it stands, the others do.
+    Of a drawing above `LARGEST`, an image of points too: pages take that.
     """
     write_text(Path(f"{stem}.txt"), f"{title}\n\n{caption}\n")
     for form in ("pdf", "svg"):
         write_figure(figure, Path(f"{stem}.{form}"), title)
+    if Path(f"{stem}.svg").stat().st_size > LARGEST:
+        write_figure(figure, Path(f"{stem}{RASTER}"), title)
 
 
 def write_figure(figure: Figure, file: Path, title: str) -> None:
     """Write a figure without the date, in the form that the file's name ends with."""
     form = file.suffix[1:]
-    metadata = {"CreationDate" if form == "pdf" else "Date": None, "Title": title}
+    metadata, dpi = {DATED[form]: None, "Title": title}, DPI if form == RASTER[1:] else "figure"
     with replacing(file) as temporary:
-        figure.savefig(temporary, format=form, metadata=metadata, bbox_inches="tight", pad_inches=0.06)
+        figure.savefig(temporary, format=form, metadata=metadata, bbox_inches="tight", pad_inches=0.06, dpi=dpi)

@@ -1,4 +1,4 @@
-"""``fedgrid explain``: what the key of a cell is made of."""
+"""``fedgrid explain``: from a number of a table to its cells, and what the key of a cell is made of."""
 
 import argparse
 import re
@@ -6,21 +6,29 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fedgrid.cli.finding import the_cell
+from fedgrid.cli.finding import alike, experiments_of
 from fedgrid.cli.parsing import with_examples
 from fedgrid.cli.studies import add_configfile, study_of
 from fedgrid.files import read_metadata
+from fedgrid.grid import manifest
 from fedgrid.grid.identity import NOT_COUNTED, modules_of_cell
 from fedgrid.grid.planned import Cell
-from fedgrid.grid.planned_study import Study
+from fedgrid.grid.planned_study import Experiment, Study
+from fedgrid.run import states
 
-EXAMPLES = "fedgrid explain 3fa1b2c4\nfedgrid explain fedcosr s0 --configfile config/mnist.yaml"
+EXAMPLES = """
+fedgrid explain 3fa1b2c4
+fedgrid explain fedcosr s0 --configfile config/mnist.yaml
+fedgrid explain --configfile config/papers/fedcosr.yaml table2 FedCoSR CIFAR-10 "Dirichlet 0.1"
+"""
 
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
-    text = "what the key of a cell is made of: settings, partition, data, and the code that can change its numbers"
+    text = "the cells behind a number of a table: settings, state, files, and the code that can change their numbers"
     explain = with_examples(commands, "explain", text, EXAMPLES)
-    explain.add_argument("words", nargs="+", metavar="WORD", help="of a cell: its key, method, data set, sSEED")
+    explain.add_argument(
+        "words", nargs="+", metavar="WORD", help="of a cell: its experiment, row, data set, heterogeneity, sSEED, key"
+    )
     add_configfile(explain)
     explain.set_defaults(call=_explain)
 
@@ -31,15 +39,33 @@ def _explain(arguments: argparse.Namespace) -> int:
     if kept:
         print("\n".join(_kept(kept, study)))
     else:
-        print("\n".join(_planned(the_cell(study, arguments.words, "explain"))))
+        print("\n".join(_planned(study, arguments.words)))
     return 0
 
 
-def _planned(cell: Cell) -> Iterator[str]:
+def _planned(study: Study, words: list[str]) -> Iterator[str]:
+    """The cells of one number, which differ in their seeds; what a key is made of is that of the first one."""
+    cells = alike(study, words, "explain")
+    found, (cell, *others) = states.read(study), cells
     partition, data = cell.partition, cell.partition.data
-    yield f"{cell.words}: {'trained' if cell.done else 'to be trained'}"
-    yield f"key        {cell.key}"
+    yield f"{cell.words}: {_state(found[cell.key])}" if not others else _summary(cells)
+    experiments = experiments_of(study, cells)
+    if any(experiments):
+        yield f"shown in   {', '.join(experiments)}"
     yield from _settings(cell.spec)
+    scores = _scores(study, cells, words)
+    for one in cells:
+        yield f"seed       {one.train_seed}"
+        if others:
+            yield f"state      {_state(found[one.key])}"
+        yield f"key        {one.key}"
+        yield f"file       {one.file}"
+        yield f"log        {one.log}{'' if one.log.is_file() else ', not there'}"
+        if one.key in scores:
+            yield f"score      {scores[one.key]}"
+            yield f"made with  {_versions(one)}"
+    if others:
+        yield f"What the key {cell.key} is made of:"
     digest = f", rows {read_metadata(partition.file)['digest'][:16]}" if partition.file.is_file() else ", not built yet"
     yield f"partition  {partition.key}, {partition.words}, seed {partition.seed}{digest}"
     checksum = f", images {read_metadata(data.files['train'])['checksum'][:16]}" if data.built else ", not built yet"
@@ -52,12 +78,46 @@ def _planned(cell: Cell) -> Iterator[str]:
     yield from (f"           {name}: {reason}" for name, reason in NOT_COUNTED.items())
 
 
+def _summary(cells: list[Cell]) -> str:
+    """The cells in one line."""
+    cell, done = cells[0], sum(cell.done for cell in cells)
+    seeds = ", ".join(str(cell.seed) for cell in cells)
+    named = f"{cell.row.label}, {cell.partition.data.label}, {cell.heterogeneity}"
+    return f"{named}, seeds {seeds}: {done} of {len(cells)} trained"
+
+
+def _state(state: states.State) -> str:
+    """How a cell is doing."""
+    name = {"done": "trained", "missing": "to be trained"}.get(state.name, state.name)
+    return f"{name}, {state.remark}" if state.remark else name
+
+
+def _scores(study: Study, cells: list[Cell], words: list[str]) -> dict[str, str]:
+    """By key of a finished cell, its score in the experiment that is named, else in the one that shows most of them."""
+    done = {cell.key for cell in cells if cell.done}
+    if not done:
+        return {}
+    from fedgrid.analysis.single import scores  # it imports pandas, which takes half a second
+
+    def shows(one: Experiment) -> tuple[bool, int]:
+        return one.id in words, len(done & {cell.key for cell in one.cells})
+
+    experiment = max(study.experiments, key=shows)
+    return scores(manifest.content(study, experiment), done)
+
+
+def _versions(cell: Cell) -> str:
+    """What a finished cell was computed with, and when."""
+    head = read_metadata(cell.file)
+    versions = ", ".join(f"{name} {version}" for name, version in head["versions"].items())
+    return f"{versions}; {head['hardware']['device']}; {head['finished']}"
+
+
 def _settings(spec: Mapping[str, Any]) -> Iterator[str]:
     for part in ("method", "model"):
         settings = ", ".join(f"{name}={value}" for name, value in spec[part]["settings"].items())
         yield f"{part:10} {spec[part]['name']}{f': {settings}' if settings else ''}"
     yield f"training   {', '.join(f'{name}={value}' for name, value in spec['training'].items())}"
-    yield f"seed       {spec['seed']}"
 
 
 def _of_other_code(study: Study, words: list[str]) -> Path | None:
@@ -76,6 +136,7 @@ def _kept(file: Path, study: Study) -> Iterator[str]:
     yield f"{file}: of another study, or of other code or data"
     yield f"key        {metadata['key']}"
     yield from _settings(metadata["spec"])
+    yield f"seed       {metadata['spec']['seed']}"
     yield f"code       {metadata['code']}, of {len(metadata['modules'])} modules; {_compared(metadata, study)}"
 
 

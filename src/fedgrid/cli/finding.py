@@ -1,5 +1,6 @@
-"""The one cell of a study that a few words mean."""
+"""The cells of a study that a few words mean."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from fedgrid.errors import UserError
@@ -9,18 +10,50 @@ from fedgrid.grid.planned_study import Study
 
 def the_cell(study: Study, words: list[str], command: str) -> Cell:
     """The one cell to which all the words belong; UserError where there is none, or more than one."""
-    fitting = [cell for cell in study.by_key.values() if all(_fits(word, cell) for word in words)]
-    if len(fitting) == 1:
-        return fitting[0]
-    text = " ".join(words)
-    if not fitting:
+    found = fitting(study, words, command)
+    if len(found) > 1:
+        raise _several(study, words, command, found)
+    return found[0]
+
+
+def alike(study: Study, words: list[str], command: str) -> list[Cell]:
+    """The cells to which all the words belong, where they differ in their seeds alone; else UserError."""
+    found = fitting(study, words, command)
+    first, *others = ({**cell.spec, "partition": cell.partition.key, "seed": None} for cell in found)
+    if any(other != first for other in others):
+        raise _several(study, words, command, found)
+    return found
+
+
+def fitting(study: Study, words: list[str], command: str) -> list[Cell]:
+    """The cells to which all the words belong, each once; UserError where there is none."""
+    found = {
+        cell.key: cell
+        for experiment in reversed(study.experiments)
+        for cell in reversed(experiment.cells)
+        if all(_fits(word, cell, experiment.id) for word in words)
+    }
+    if not found:
+        text = " ".join(words)
         raise UserError(f"{command}: no cell of {study.name} fits '{text}'; fedgrid plan --cells lists them")
-    examples = "; ".join(f"{cell.key[:8]} ({cell.words})" for cell in fitting[:3])
-    raise UserError(f"{command}: {len(fitting)} cells of {study.name} fit '{text}': say more, such as {examples}")
+    return list(reversed(found.values()))
 
 
-def _fits(word: str, cell: Cell) -> bool:
-    named = (cell.row.label, cell.row.component.name, cell.partition.data.label, cell.heterogeneity)
+def experiments_of(study: Study, cells: Iterable[Cell]) -> list[str]:
+    """The experiments that show any of these cells."""
+    keys = {cell.key for cell in cells}
+    return [one.id for one in study.experiments if any(cell.key in keys for cell in one.cells)]
+
+
+def _several(study: Study, words: list[str], command: str, found: list[Cell]) -> UserError:
+    text = " ".join(words)
+    examples = "; ".join(f"{cell.key[:8]} ({cell.words})" for cell in found[:3])
+    return UserError(f"{command}: {len(found)} cells of {study.name} fit '{text}': say more, such as {examples}")
+
+
+def _fits(word: str, cell: Cell, experiment: str) -> bool:
+    row, partition = cell.row, cell.partition
+    named = {experiment, row.label, row.title, row.component.name, partition.data.label, partition.data.title}
+    named |= {cell.heterogeneity, partition.words, f"s{cell.seed}", str(cell.seed)}
     key = len(word) >= 4 and cell.key.startswith(word)  # fewer digits may be a seed
-    files = (cell.file.name, cell.log.name)
-    return word in (*named, f"s{cell.seed}", str(cell.seed)) or key or Path(word).name in files
+    return word.casefold() in map(str.casefold, named) or key or Path(word).name in (cell.file.name, cell.log.name)

@@ -46,8 +46,8 @@ def canonical(value: Any) -> str:
 
 
 def digest(value: Any) -> str:
-    """16 hex digits of the SHA-256 of the canonical JSON of a plain value."""
-    return hashlib.sha256(canonical(value).encode()).hexdigest()[:16]
+    """16 hex digits of the SHA-256 of the canonical JSON of a plain value; texts of code may hold half a character."""
+    return hashlib.sha256(canonical(value).encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 def fingerprint(module: str, file: Path | None = None, also: Iterable[str] = ()) -> str:

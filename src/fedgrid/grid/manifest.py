@@ -161,8 +161,15 @@ def _cell(cell: Cell) -> Mapping[str, Any]:
     }
 
 
-def _analysis() -> dict[str, str]:
-    """Fingerprints of the code of tables and figures, and of their templates."""
+def page(study: Study) -> str:
+    """Digest of what the page of a paper is made from beside its experiments: code, and texts beside its study."""
+    said = {name: study.text.get(name) for name in ("title", "published", "assumed", "experiments")}
+    printed = sorted(Path(said["published"]).parent.glob("*.csv")) if said["published"] else []
+    return digest([said, [file.read_text(encoding="utf-8") for file in printed], _analysis("fedgrid.analysis.paper")])
+
+
+def _analysis(module: str = "fedgrid.analysis.experiment") -> dict[str, str]:
+    """Fingerprints of the code of tables and figures, or of another `module`, and of their templates."""
     templates = sorted((Path(fedgrid.__file__).parent / "analysis" / "templates").iterdir())
-    code = {"code": fingerprint("fedgrid.analysis.experiment")}
+    code = {"code": fingerprint(module)}
     return code | {file.name: digest(file.read_text(encoding="utf-8")) for file in templates if file.is_file()}

@@ -77,6 +77,11 @@ class Invocation:
         """Folders of all experiments that the study has, be they run now or not, in order; none of a plain study."""
         return [str(self.study.folder / name) for name in self.study.text.get("experiments", ())]
 
+    @property
+    def page(self) -> str:
+        """Digest of what the page of all experiments is made from beside their results."""
+        return manifest.page(self.study)
+
     @cache  # noqa: B019  there is one invocation a process
     def manifest(self, name: str) -> Path:
         """What tables and figures of an experiment are made from."""

@@ -1,0 +1,107 @@
+"""The answer of a paper's page, in three sentences: what was made again, how well it agrees, and what is missing."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from fedgrid.analysis import other_papers
+from fedgrid.analysis.agreement import text
+from fedgrid.analysis.figures import OF_PARTITION, OF_RESULTS
+from fedgrid.analysis.overview import Overview, agreed, fates
+from fedgrid.analysis.results import FULL, UNAVAILABLE
+from fedgrid.analysis.words import counted, listing
+
+
+def answer(found: Sequence[Overview], papers: Mapping[str, Any]) -> dict[str, str]:
+    """The three sentences by what they are about; `papers` are the printed numbers of other papers."""
+    return {
+        "Regenerated": regenerated(found),
+        "Agreement": " ".join([claims(found), orders(found), *beside(found, papers)]),
+        "Missing": missing(found),
+    }
+
+
+def regenerated(found: Sequence[Overview]) -> str:
+    """How many experiments and cells have results, at which scale, and with which seeds."""
+    begun = [one for one in found if one.finished]
+    cells = {cell["key"] for one in found for cell in one.cells}
+    finished = {cell["key"] for one in found for cell in one.finished}
+    if not begun:
+        return f"None of {counted(len(found), 'experiment')} has results yet."
+    studies = [one.results.study for one in begun if one.results]
+    scale = "at full scale" if studies[0]["scale"] == FULL else f"at the scale {studies[0]['scale']}"
+    seeds = sorted({seed for study in studies for seed in study["seeds"]})
+    without = sum(one.results is not None and not one.cells and not one.about["lacks"] for one in found)
+    rest = f" ({without} more {'needs' if without == 1 else 'need'} no cells)" if without else ""
+    return (
+        f"{len(begun)} of {counted(len(found), 'experiment')} {'has' if len(begun) == 1 else 'have'} results{rest}: "
+        f"{len(finished)} of {counted(len(cells), 'cell')}, {scale}, "
+        f"{'seed' if len(seeds) == 1 else 'seeds'} {listing(map(str, seeds))}."
+    )
+
+
+def claims(found: Iterable[Overview]) -> str:
+    """What became of the paper's claims."""
+    told = fates(found)
+    prose = told.pop("unchecked", 0)
+    more = f"; {counted(prose, 'more is prose', 'more are prose')}" if prose else ""
+    if not told:
+        return "No claim can be checked by a rule" + more + "."
+    words = {"holds": ("holds", "hold"), "fails": ("does not hold", "do not hold"), "open": ("cannot be told",) * 2}
+    parts = [counted(told[name], *said) for name, said in words.items() if told[name]]
+    return f"Of {counted(told.total(), 'claim')} that a rule can check, {listing(parts)}{more}."
+
+
+def orders(found: Iterable[Overview]) -> str:
+    """How far the orders of rows agree."""
+    ours, ceiling, columns = agreed(found)
+    if not columns:
+        return "No column of printed numbers has an order of ours beside it."
+    between = (
+        f"between two seeds of ours it is {text(ceiling)}"
+        if ceiling == ceiling
+        else "how far our own seeds agree is not known with one seed"
+    )
+    over = f"the median over {counted(columns, 'column')}" if columns > 1 else "on the one column"
+    return f"Orders of rows agree with the printed ones by a Kendall τ of {text(ours)}, {over}; {between}."
+
+
+def beside(found: Iterable[Overview], papers: Mapping[str, Any]) -> list[str]:
+    """How far other papers that print the same columns agree with this one."""
+    printed = [entry for one in found if one.results for entry in one.results.published]
+    table = other_papers.compared(printed, papers) if printed else other_papers.compared([], {})
+    return [
+        f"{name} prints {counted(len(part), 'of these columns', 'of these columns')} too, with a τ of "
+        f"{text(part['tau'].median())} to this paper."
+        for name, part in table.groupby("other", sort=False)
+    ]
+
+
+def missing(found: Sequence[Overview]) -> str:
+    """What of the paper is not there, and of which kind it is."""
+    parts = {
+        "not run": [one.id for one in found if one.results is None],
+        "cannot be said in a study yet": [one.id for one in found if one.about["lacks"]],
+        "kinds of figures that are not drawn yet": undrawn(found),
+    }
+    said = [f"{what}: {', '.join(names)}" for what, names in parts.items() if names]
+    counts = {
+        "need data that are not at hand": of_status(found, UNAVAILABLE),
+        "failed": of_status(found, "failed"),
+        "diverged": of_status(found, "diverged"),
+    }
+    said += [f"{counted(number, 'cell')} {what}" for what, number in counts.items() if number]
+    if not said:
+        return "Nothing."
+    return f"{said[0][0].upper()}{'; '.join(said)[1:]}."
+
+
+def undrawn(found: Iterable[Overview]) -> list[str]:
+    """Kinds of figures that an experiment shows and nothing draws."""
+    shown = (entry for one in found if one.results for entry in one.results.study.get("show", []))
+    asked = dict.fromkeys(entry["figure"] for entry in shown if "figure" in entry)
+    return [kind for kind in asked if kind not in OF_RESULTS | OF_PARTITION]
+
+
+def of_status(found: Iterable[Overview], status: str) -> int:
+    """How many cells have a status, each once."""
+    return len({cell["key"] for one in found for cell in one.cells if cell["status"] == status})

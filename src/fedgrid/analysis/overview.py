@@ -1,0 +1,99 @@
+"""One experiment of a paper in a few numbers: how far it is, what became of its claims, how far orders agree."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fedgrid.analysis import captions
+from fedgrid.analysis.agreement import agreement
+from fedgrid.analysis.claims import FAILS, HOLDS, PROSE, UNTOLD, Verdict, verdicts
+from fedgrid.analysis.published import joined
+from fedgrid.analysis.results import UNAVAILABLE, Results, load
+from fedgrid.analysis.words import counted
+
+NOT_RUN = "not run"
+VERDICTS = {HOLDS: "holds", FAILS: "fails", UNTOLD: "open", PROSE: "unchecked"}
+"""What may become of a claim → a word for it; a sentence that no rule can check is none of the others."""
+
+
+@dataclass(frozen=True)
+class Overview:
+    """An experiment: its name, its folder, and what it says of itself (title, source, lacks) even where it was not run.
+
+    `records` has the Parquet file of every cell by key, `agreement` the columns of `agreement.agreement`.
+    """
+
+    id: str
+    folder: Path
+    about: Mapping[str, Any]
+    results: Results | None = None
+    records: Mapping[str, str] = field(default_factory=dict)
+    verdicts: Sequence[Verdict] = ()
+    agreement: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=["tau", "between_seeds"]))
+
+    @property
+    def cells(self) -> list[dict[str, Any]]:
+        """Its cells; none where it was not run."""
+        return self.results.cells if self.results else []
+
+    @property
+    def finished(self) -> list[dict[str, Any]]:
+        """Its cells that have results."""
+        return self.results.finished if self.results else []
+
+    @property
+    def state(self) -> str:
+        """How far it is, in a few words."""
+        if self.results is None:
+            return NOT_RUN
+        if not self.cells:
+            return "cannot be run yet" if self.about["lacks"] else "needs no cells"
+        if len(self.finished) < len(self.cells):
+            return captions.progress(self.results).split("; ", 1)[1].rstrip(".")
+        diverged = sum(cell["status"] == "diverged" for cell in self.cells)
+        return f"complete, {diverged} diverged" if diverged else "complete"
+
+    @property
+    def absent(self) -> list[str]:
+        """Sentences on cells without results that have a reason, each with how many cells it concerns."""
+        reasons = Counter(
+            f"{cell['status']}: {cell['reason'].rstrip('.')}"
+            for cell in self.cells
+            if cell["status"] in (UNAVAILABLE, "failed", "diverged")
+        )
+        return [f"{counted(number, 'cell')} {reason}." for reason, number in reasons.items()]
+
+
+def overview(folder: Path, text: Mapping[str, Any], records: Mapping[str, str]) -> Overview:
+    """The experiment whose results lie in `folder`; `text` is what its study says of it now."""
+    if not (folder / "results.parquet").is_file():
+        about = {name: text.get(name, "") for name in ("title", "source", "lacks")}
+        return Overview(folder.name, folder, about | {"title": about["title"].removesuffix(".") or folder.name})
+    results = load(folder / "results.parquet")
+    found = Overview(folder.name, folder, results.study, results, records, verdicts(results))
+    return replace(found, agreement=agreement(results, joined(results))[0]) if results.published else found
+
+
+def fate(verdict: Verdict) -> str:
+    """What became of a claim, one of `VERDICTS`."""
+    return VERDICTS[PROSE if verdict.rule == PROSE else verdict.verdict]
+
+
+def fates(experiments: Iterable[Overview]) -> Counter[str]:
+    """How many claims came to what, by the words of `VERDICTS`."""
+    return Counter(fate(verdict) for one in experiments for verdict in one.verdicts)
+
+
+def agreed(experiments: Iterable[Overview]) -> tuple[float, float, int]:
+    """Medians over the columns that have a τ: of τ, of that between our own seeds, and the number of columns.
+
+    NaN where there is none.
+    """
+    tables = [one.agreement[["tau", "between_seeds"]].astype(float) for one in experiments]
+    columns = pd.concat([pd.DataFrame(columns=["tau", "between_seeds"], dtype=float), *tables])
+    columns = columns[columns["tau"].notna()]
+    return float(columns["tau"].median()), float(columns["between_seeds"].median()), len(columns)

@@ -1,0 +1,120 @@
+"""Write the page of a paper: all of its experiments in one HTML file that needs no other, with the answer first.
+
+Run as ``python -m fedgrid.analysis.paper FOLDER… OUT.html --configfile YAML``.
+"""
+
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+
+from fedgrid.analysis import differences, origin, other_papers
+from fedgrid.analysis.answer import answer
+from fedgrid.analysis.layout import templates
+from fedgrid.analysis.overview import overview
+from fedgrid.analysis.pictures import within
+from fedgrid.analysis.results import FULL, Results
+from fedgrid.analysis.section import Section, section
+from fedgrid.command import run
+from fedgrid.errors import UserError
+from fedgrid.files import path_of, read_json, write_text
+from fedgrid.grid.experiments import published
+from fedgrid.grid.manifest import NAME
+from fedgrid.grid.reading import read
+
+ROOM = 2_000_000
+"""Bytes that the pictures of a page may take together; the others stand on the experiments' own pages."""
+
+
+def paper(folders: Sequence[Path], out_html: Path, configfile: str) -> None:
+    """Write the page of the experiments whose results lie in `folders`, in that order; some may not have been run.
+
+    `configfile` is the study's file, for what no result says: experiments that were not run, what the whole paper
+    assumes. Raises `UserError` where a result is damaged, or the tables of an experiment are not there.
+    """
+    text = read(Path(configfile)) if Path(configfile).is_file() else {}
+    described = text.get("experiments") or {}
+    found = [overview(folder, described.get(folder.name) or {}, records(folder)) for folder in folders]
+    papers = others(path_of(text["published"], "published")) if "published" in text else {}
+    assumed = text.get("assumed") or {}
+    ran = {one.id: one.results for one in found if one.results}
+    same, different = differences.compared({name: results for name, results in ran.items() if results.cells})
+    all_of_them = whole(list(ran.values()))
+    study = all_of_them.study
+    page = (
+        templates()
+        .get_template("paper.html.j2")
+        .render(
+            title=study["paper"] or text.get("title") or out_html.parent.name,
+            name=out_html.parent.name,
+            scale=study["scale"],
+            answer=answer(found, papers),
+            sections=fitting([section(one, out_html, assumed, papers) for one in found]),
+            same=same,
+            different=different,
+            assumed=assumed,
+            environments=differences.environments(one.finished for one in found),
+            commit=origin.commit(all_of_them),
+            steps=origin.steps(all_of_them, configfile),
+            reservations=origin.reservations(all_of_them, configfile),
+            yaml=Path(configfile).read_text(encoding="utf-8") if text else "",
+        )
+    )
+    write_text(out_html, page)
+
+
+def others(file: Path) -> dict[str, other_papers.Numbers]:
+    """By name of the paper, the printed numbers beside the `file` of this paper's, in the same folder."""
+    found: dict[str, other_papers.Numbers] = {}
+    for other in sorted(file.parent.glob("*.csv")):
+        with suppress(UserError):  # a table of something else
+            found |= {name_of(other): published(str(other))} if other != file else {}
+    return found
+
+
+def name_of(file: Path) -> str:
+    """The name of the paper of a file of printed numbers: its study's title up to the colon."""
+    try:
+        title = read(file.with_suffix(".yaml"))["title"]
+    except (UserError, KeyError, TypeError):  # no study of it is at hand
+        return file.stem
+    return str(title).partition(":")[0]
+
+
+def records(folder: Path) -> dict[str, str]:
+    """The files of an experiment's cells by key."""
+    return {cell["key"]: cell["path"] for file in folder.glob(NAME) for cell in read_json(file)["cells"]}
+
+
+def whole(experiments: Sequence[Results]) -> Results:
+    """The cells of all experiments, and what they say of their paper, as `origin` asks for them."""
+    first = experiments[0].study if experiments else {"scale": FULL, "paper": ""}
+    methods = {label: row for one in experiments for label, row in one.study["methods"].items()}
+    study = {"name": "", "methods": methods} | {name: first.get(name) for name in ("scale", "paper")}
+    return Results(study, [cell for one in experiments for cell in one.cells], pd.DataFrame())
+
+
+def fitting(sections: Sequence[Section]) -> list[Section]:
+    """The sections with as many images as there is room for on one page."""
+    left = iter(within([one for part in sections for one in (*part.pictures, *part.partitions)], ROOM))
+    return [
+        replace(part, pictures=[next(left) for _ in part.pictures], partitions=[next(left) for _ in part.partitions])
+        for part in sections
+    ]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Command line: FOLDER … OUT_HTML [--configfile YAML]."""
+    parser = ArgumentParser(prog="python -m fedgrid.analysis.paper", description="Write the page of a paper.")
+    parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER", help="of an experiment's results")
+    parser.add_argument("out_html", type=Path, help="report.html to write")
+    parser.add_argument("--configfile", default="STUDY.yaml", help="the study's file, as the reader would name it")
+    parser.set_defaults(action=paper)
+    return run(parser, argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

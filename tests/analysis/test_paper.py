@@ -1,0 +1,213 @@
+"""The page of a paper, made from synthetic experiments."""
+
+import html
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from conftest import Study
+
+from fedgrid.analysis import pictures, style
+from fedgrid.analysis.experiment import from_manifest
+from fedgrid.analysis.paper import ROOM, main
+from fedgrid.analysis.pictures import Picture, within
+from fedgrid.files import write_json
+
+YAML = """
+title: A paper
+published: mine.csv
+assumed: {training.lr: "Not stated. Taken: 0.1."}
+experiments:
+  table1: {title: All methods.}
+  table2: {title: "Another <table>.", source: Table 2}
+  later: {title: Attacks., lacks: No attacks yet}
+"""
+HEADER = "experiment,row,data,heterogeneity,domain,metric,value,std,corrected,rank,note\n"
+NOT_AT_HAND = "'emnist' is not at hand; put it under data_root"
+
+
+def table1(folder):
+    """Three methods and two seeds on two data sets, of which one is not at hand."""
+    study = Study(
+        folder,
+        name="paper/table1",
+        paper="A paper",
+        title="All methods.",
+        source="Table I",
+        seeds=[0, 1],
+        data={"digits": "Digits", "emnist": "EMNIST"},
+        described={"dir": "Dirichlet β=0.1, 2 clients"},
+        show=[{"table": "accuracy", "ranks": True}, {"figure": "curves"}, {"figure": "tsne"}],
+        claims=[
+            {"says": "Ditto is above Local.", "above": ["Ditto", "Local"]},
+            {"says": "Local is above Ditto.", "above": ["Local", "Ditto"]},
+            {"says": "Ditto leads.", "leads": "Ditto"},
+            {"says": "Ditto is a joy."},
+        ],
+        assumed={"training.lr": "Not stated. Taken: 0.1.", "training.rounds": "Not stated here. Taken: 2."},
+    )
+    for n, label in enumerate(("local", "fedavg", "ditto")):
+        study.method(label, title=label.capitalize() if label != "fedavg" else "FedAvg")
+        for seed in (0, 1):
+            study.cell(label, "dir", seed, {0: [0.1, 0.1], 1: [0.2 + 0.2 * n, 0.3 + 0.2 * n + 0.01 * seed]})
+            if label == "fedavg":
+                study.without(label, "dir", seed, NOT_AT_HAND, data="emnist")
+    for row, value in (("Local", "20"), ("FedAvg", "70"), ("Ditto", "60"), ("MOON", "1")):
+        study.prints(row, value)
+    return study
+
+
+def later(folder):
+    study = Study(folder, name="paper/later", paper="A paper", title="Attacks.", lacks="No attacks yet", show=[])
+    study.method("local", title="Local")
+    return study
+
+
+def made(study):
+    """All that a run makes of one experiment."""
+    file = study.folder / "manifest-0.json"
+    study.folder.mkdir(parents=True, exist_ok=True)
+    write_json(file, {name: getattr(study, name) for name in ("study", "published", "absent", "cells")})
+    from_manifest(file, "paper.yaml")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The files of a paper, of which two experiments were run."""
+    folder = tmp_path_factory.mktemp("paper")
+    (folder / "paper.yaml").write_text(YAML)
+    (folder / "mine.csv").write_text(HEADER)
+    place = 'Digits,"Dirichlet β=0.1, 2 clients",,accuracy'
+    other = [f"t,{row},{place},{value},,,," for row, value in (("Local", "20"), ("FedAvg", "60"), ("Ditto", "70"))]
+    (folder / "theirs.csv").write_text(HEADER + "\n".join(other))
+    (folder / "theirs.yaml").write_text('title: "Theirs: another paper"')
+    (folder / "unrelated.csv").write_text("a,b\n1,2\n")
+    for one in (table1(folder / "paper/table1"), later(folder / "paper/later")):
+        made(one)
+    return folder
+
+
+def written(folder):
+    """The page, and what a reader sees of it."""
+    out = folder / "paper/report.html"
+    names = [str(folder / "paper" / name) for name in ("table1", "table2", "later")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert main([*names, str(out), "--configfile", "paper.yaml"]) == 0
+    page = out.read_text(encoding="utf-8")
+    body = page.partition("<body>")[2]
+    return page, " ".join(html.unescape(re.sub("<[^>]+>", " ", body)).split())
+
+
+@pytest.fixture(scope="module")
+def page(folder):
+    return written(folder)
+
+
+def section(page, name):
+    return re.search(rf'<section class="experiment" id="x-{name}">(.*?)</section>', page[0], re.S)[1]
+
+
+def test_the_answer_comes_first(page):
+    said = page[1]
+    assert said.startswith("A paper Study paper : 3 experiments Regenerated ")
+    for sentence in (
+        "1 of 3 experiments has results: 6 of 8 cells, at full scale, seeds 0 and 1.",
+        "Of 3 claims that a rule can check, 1 holds, 1 does not hold and 1 cannot be told; 1 more is prose.",
+        "by a Kendall τ of 0.33, on the one column; between two seeds of ours it is 1.00.",
+        "Theirs prints 1 of these columns too, with a τ of 0.33 to this paper.",
+        "Not run: table2; cannot be said in a study yet: later; kinds of figures that are not drawn yet: tsne; 2 cells "
+        "need data that are not at hand.",
+    ):
+        assert sentence in said and said.index(sentence) < said.index("Protocol"), sentence
+
+
+def test_every_experiment_has_one_line(page):
+    (index,) = re.findall(r'<table class="words index">(.*?)</table>', page[0], re.S)
+    rows = [re.sub("<[^>]+>", " ", row).split() for row in re.findall("<tr>(.*?)</tr>", index, re.S)[1:]]
+    assert [row[0] for row in rows] == ["table1", "table2", "later"]
+    first, second, third = (" ".join(row) for row in rows)
+    assert "All methods Table I ✓ 1 ✗ 1 ? 1 – 1 0.33 of 1.00 6 of 8 2 are not available" in first
+    assert second.endswith("– – – not run") and third.endswith("cannot be run yet")
+
+
+def test_an_experiment_shows_its_table_what_is_missing_and_what_became_of_claims(page):
+    found = section(page, "table1")
+    assert "<h2>All methods</h2>" in found and 'href="table1/report.html"' in found
+    assert "65.25 ± 0.35<sup>*</sup>" in found
+    assert f"2 cells unavailable: {NOT_AT_HAND}" in html.unescape(found)
+    assert found.count('<img src="data:image/svg+xml;base64,') == 1
+    assert "This kind of figure (tsne) is not drawn yet." in found
+    fates = re.findall(r'<li><span class="verdict (\w+)">[^<]*</span> ([^\n]*)', found)
+    assert [fate for fate, _ in fates] == ["holds", "fails", "open", "unchecked"]
+    assert "Digits, Dirichlet β=0.1, 2 clients: Ditto 65.25, Local 25.25, difference +40.00" in html.unescape(found)
+    assert "Printed numbers beside ours" in found and "there is no row &#39;MOON&#39; here" in found
+    assert re.search(r"<td>Theirs</td>\s*<td>3</td>\s*<td>1</td>", found)
+    assert "Not stated here." in found and "Not stated. Taken" not in found
+
+
+def test_what_was_not_run_and_what_cannot_be_is_said(page):
+    assert "Another &lt;table&gt;" in section(page, "table2") and '<a href="table2' not in page[0]
+    assert "not run" in section(page, "table2")
+    assert '<p class="lacks">No attacks yet</p>' in section(page, "later")
+
+
+def test_records_lead_to_the_files_of_cells(folder, page):
+    links = re.findall(r'<a href="([^"]+\.parquet)">(\d)</a>', section(page, "table1"))
+    assert [seed for _, seed in links] == ["0", "1"] * 3
+    assert all((folder / "paper" / link).is_file() and not Path(link).is_absolute() for link, _ in links)
+
+
+def test_protocol_assumptions_and_how_to_regenerate(page):
+    text, said = page
+    assert text.count("Not stated. Taken: 0.1.") == 2  # assumed of the whole paper, and in the study's own text
+    assert "snakemake --cores all --configfile paper.yaml" in said
+    assert "optimizer.lr" in said and "4 cells" not in said
+
+
+def test_the_page_is_small_and_asks_for_nothing(page):
+    text = page[0]
+    assert not re.search(r"https?://|<script|<link|@import|url\(", text) and len(text) < 3_000_000
+    ids = re.findall(r' id="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    assert {link[1:] for link in re.findall(r'href="(#[^"]+)"', text)} <= set(ids)
+
+
+def test_without_any_results_the_page_says_so(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "new", ignore=shutil.ignore_patterns("results.parquet"))
+    said = written(tmp_path / "new")[1]
+    assert "None of 3 experiments has results yet. Agreement No claim can be checked by a rule." in said
+    assert "Not run: table1, table2, later" in said
+
+
+def test_differences_between_experiments(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "new")
+    study = table1(tmp_path / "new/paper/table2")
+    study.study |= {
+        "name": "paper/table2",
+        "scale": "small",
+        "protocol": {"rounds": 5, "optimizer": {"name": "sgd", "lr": 0.1}},
+    }
+    study.study["elsewhere"] = [{"columns": [["emnist", "dir"]], "protocol": {"rounds": 7}, "model": None}]
+    made(study)
+    text, said = written(tmp_path / "new")
+    differing = re.search(r'<table class="words differing">(.*?)</table>', text, re.S)[1]
+    rows = re.findall(r"<td>([^<]*)</td><td>([^<]*)</td>", differing)
+    assert ("2", "table1") in rows and ("5", "table2") in rows
+    assert ("7", "table2 (EMNIST, Dirichlet β=0.1, 2 clients)") in rows and len(rows) == 3
+    assert "optimizer.lr" in said and "What is the same in all of them" in said
+
+
+def test_pages_take_points_in_place_of_a_large_drawing_and_leave_out_what_has_no_room(tmp_path, monkeypatch):
+    from matplotlib.figure import Figure
+
+    monkeypatch.setattr(style, "LARGEST", 100)
+    with style.drawing():
+        figure = Figure(figsize=(2, 1))
+        figure.subplots().plot([1, 2])
+        style.save(figure, tmp_path / "f", "A figure", "Its caption")
+    found = pictures.picture(tmp_path / "f.svg")
+    assert found.uri.startswith("data:image/png;base64,")
+    one = Picture("", "", "", "x" * (ROOM // 2), "")
+    assert [bool(kept.uri) for kept in within([one, one, one], ROOM)] == [True, True, False]

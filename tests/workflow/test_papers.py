@@ -1,0 +1,108 @@
+"""A paper through Snakemake: what is made of it, and what an edit makes anew."""
+
+import re
+
+import pytest
+from forked import Forked
+from papers import PAPER, PRINTED
+
+ONE = {"manifest": 1, "experiment": 1, "paper": 1}
+"What hangs on one experiment."
+FOLDER = "results/toy-small"
+COLUMNS = [
+    f"digits, {words}, {number}"
+    for words in ("Dirichlet 0.5", "3 classes")
+    for number in ("Acc. (%)", "Std. over clients (%)")
+]
+TABLE = f"""\
+| Method | {" | ".join(COLUMNS)} |
+| --- | ---: | ---: | ---: | ---: |
+| Local | N ± – A | N A | N ± – A | N A |
+| FedAvg | N ± – A | N A | N ± – A | N A |
+| FedCoSR | N ± – A | N A | N ± – A | N A |
+| Averaged | N | N | N | N |"""
+"The accuracy table with N for numbers and A for arrows; see `form`."
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, forker):
+    """A tree in which the paper was run, but for a data set that is not at hand."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("FEDGRID_DATA", raising=False)
+        checkout = Forked(tmp_path_factory.mktemp("finished") / "tree", f"{PAPER}scale: small\n")
+        (checkout.path / "paper.csv").write_text(PRINTED)
+        checkout.snakemake()
+        yield checkout
+
+
+@pytest.fixture
+def checkout(finished, tmp_path):
+    return finished.copied(tmp_path / "tree")
+
+
+def text(checkout, file):
+    return (checkout.path / FOLDER / file).read_text(encoding="utf-8")
+
+
+def test_everything_is_made_once(finished):
+    experiments = ("table1", "sweep", "letters", "settings", "later")
+    for name in experiments:
+        assert (finished.path / FOLDER / name / "results.parquet").is_file()
+        assert f'id="x-{name}"' in text(finished, "report.html")
+    assert "3 of 5 experiments have results (1 more needs no cells)" in text(finished, "report.html")
+    assert {cell.stem.split(".")[0].split("-")[0] for cell in finished.cells()} == {"s0"}
+    assert finished.planned() == {}
+
+
+def test_the_form_of_the_accuracy_table(finished):
+    caption, table, *notes = text(finished, "table1/tables/accuracy.md").split("\n\n")
+    assert caption.startswith("Accuracy in two settings: test accuracy on the clients' own test images, over one seed")
+    assert not notes
+    marks = re.findall("<sup>(.*?)</sup>", table)
+    assert len(marks) == 12 and set(marks) <= {r"\*", "†", "‡"}  # three rows are ranked in each of four columns
+    assert form(table).strip() == TABLE
+
+
+def form(table):
+    """A table without what depends on the processor: numbers, and which of them is the better one."""
+    return re.sub(" [↑↓]", " A", re.sub(r"\d+\.\d\d", "N", re.sub("<sup>.*?</sup>", "", table)))
+
+
+def test_a_data_set_that_is_not_at_hand_is_a_dash_with_its_reason(finished):
+    table = text(finished, "letters/tables/accuracy.md")
+    assert re.search(r"^\| Local \| [\d.]+ ± – \| –<sup>a</sup> \|$", table, re.M)
+    assert "<sup>a</sup> unavailable: 'emnist' is not at hand" in table
+    assert "2 cells need data that are not at hand" in text(finished, "report.html")
+
+
+@pytest.mark.parametrize(
+    ("method", "place", "experiments"),
+    [("fedcosr", "pathological", 1), ("fedavg", "dirichlet", 2)],  # the second one is shown by letters too
+)
+def test_a_deleted_cell_is_made_again_with_all_that_shows_it(checkout, method, place, experiments):
+    (cell,) = [cell for cell in checkout.cells() if method in cell.parts and cell.parent.name.startswith(place)]
+    cell.unlink()
+    expected = {method: 1, "manifest": experiments, "experiment": experiments, "paper": 1}
+    assert checkout.planned() == expected
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "expected"),
+    [
+        ("config/study.yaml", "Accuracy in two settings.", "Two settings.", ONE),
+        ("config/study.yaml", "FedCoSR leads.", "FedCoSR is best.", ONE),
+        ("paper.csv", "95.50", "96.50", ONE),
+        ("src/fedgrid/analysis/answer.py", '"Nothing."', '"No thing."', {"paper": 1}),
+        ("config/study.yaml", "Taken: 4.", "Taken: a few.", {"manifest": 5, "experiment": 5, "paper": 1}),
+    ],
+)
+def test_words_and_printed_numbers_train_nothing(checkout, file, old, new, expected):
+    checkout.edit(file, old, new)
+    assert checkout.planned() == expected
+
+
+def test_the_page_of_some_experiments_lists_the_others(checkout):
+    said = checkout.snakemake("--config", "only=sweep", "name=other")
+    assert said.count("(Rule: experiment)") == 1 and "(Rule: train" not in said
+    page = (checkout.path / "results/other-small/report.html").read_text(encoding="utf-8")
+    assert "Not run: table1, letters, settings, later" in page and 'href="sweep/report.html"' in page
