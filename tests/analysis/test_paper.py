@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import Study
+from toys import Study
 
 from fedgrid.analysis import pictures, style
 from fedgrid.analysis.experiment import from_manifest

@@ -1,0 +1,177 @@
+"""Small synthetic studies: cells with accuracies that a test knows by heart."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from fedgrid.analysis.collect import collect
+from fedgrid.analysis.results import Results, load
+from fedgrid.files import write_json, write_table
+
+SAMPLES = [10, 30]
+"""Test samples of the two clients of every synthetic cell."""
+
+
+class Study:
+    """Writes the cells and the manifest of one study into a folder."""
+
+    def __init__(self, folder: Path, **study: Any) -> None:
+        self.folder = folder
+        self.cells: list[dict] = []
+        self.published: list[dict[str, str]] = []
+        self.absent: dict[str, dict[str, str]] = {}
+        self.study = {
+            "name": "toy",
+            "title": "Toy study",
+            "score": "paper",
+            "at": "last",
+            "rounds": 2,
+            "protocol": {"rounds": 2, "optimizer": {"name": "sgd", "lr": 0.1}},
+            "data": {"digits": "Digits"},
+            "tested": ["the clients' own test images"],
+            "heterogeneity": {"dir": "Dirichlet β=0.1, 2 clients", "hom": "homogeneous, 2 clients"},
+            "model": "mlp",
+            "methods": {},
+            "seeds": [0, 1, 2],
+        } | study
+
+    def method(self, label: str, method: str | None = None, title: str | None = None, **settings: Any) -> None:
+        """Add a row to the study."""
+        named = {"method": method or label, "title": title or label}
+        self.study["methods"][label] = named | {"settings": settings, "work": "1 + E" if label == "ditto" else "E"}
+
+    def cell(
+        self,
+        label: str,
+        heterogeneity: str,
+        seed: int,
+        accuracy: dict[int, list],
+        *,
+        data: str = "digits",
+        score: str = "received",
+        samples: list[int] = SAMPLES,
+        also: dict[str, dict[int, list]] | None = None,
+        **head: Any,
+    ) -> None:
+        """Add a cell with the accuracies of the clients (None: no test data) by round, at the point `score`.
+
+        Beside them it may have those of other metrics, by name, as `also`.
+        """
+        rows = [(0, client, "test_samples", n) for client, n in enumerate(samples)]
+        for t, values in accuracy.items():
+            rows += [(t, client, f"accuracy_{score}", v) for client, v in enumerate(values) if v is not None]
+            rows += [
+                (t, client, f"bytes_{way}", n)
+                for client in range(len(values))
+                for way, n in (("up", 1024), ("down", 3072 if t else 10**9))
+            ]
+        for metric, by_round in (also or {}).items():
+            for t, values in by_round.items():
+                rows += [(t, client, metric, v) for client, v in enumerate(values) if v is not None]
+        key, path = self.plan(label, heterogeneity, seed, data)
+        defaults = {
+            "key": key,
+            "status": "ok",
+            "reason": "",
+            "score": score,
+            "rounds": 2,
+            "hardware": {"cpus": 2},
+            "versions": {"fedgrid": "0.1"},
+            "costs": {
+                "seconds": {"train": 1.0, "evaluate": 0.5, "total": 2.0 + seed},
+                "peak_memory_bytes": 2**20 * (1 + seed),
+            },
+        }
+        write_cell(path, rows, defaults | head)
+
+    def plan(self, label: str, heterogeneity: str, seed: int, data: str = "digits") -> tuple[str, Path]:
+        """Add a cell to the manifest; give its key and the path where its results belong."""
+        key = f"{len(self.cells):016x}"
+        path = self.folder / "cells" / f"{key}.parquet"
+        entry = {
+            "key": key,
+            "path": str(path),
+            "partition": str(self.folder / f"dirichlet-1/seed={seed}.parquet"),
+            "label": label,
+            "method": self.study["methods"][label]["method"],
+            "data": data,
+            "heterogeneity": heterogeneity,
+            "seed": seed,
+        }
+        self.cells.append(entry)
+        return key, path
+
+    def without(self, label: str, heterogeneity: str, seed: int, reason: str, data: str = "digits") -> None:
+        """Add a cell that cannot be computed here."""
+        key, _ = self.plan(label, heterogeneity, seed, data)
+        self.absent[key] = {"status": "unavailable", "reason": reason}
+
+    def prints(self, row: str, value: str, metric: str = "accuracy", **coordinates: str) -> None:
+        """Add a printed number, by default on digits, split "dir"."""
+        names = ["domain", "std", "corrected", "rank", "note"]
+        place = {"data": "Digits", "heterogeneity": self.study["heterogeneity"]["dir"]}
+        given = {"row": row, "value": value, "metric": metric}
+        self.published.append(dict.fromkeys(names, "") | place | given | coordinates)
+
+    def in_column(self, scores: dict[str, list], **names: Any) -> "Study":
+        """Add a row for each of `scores`, by label: of both clients by seed, 10 and 30 test samples each."""
+        for label, by_seed in scores.items():
+            if label not in self.study["methods"]:
+                self.method(label)
+            for seed, value in enumerate(by_seed):
+                self.cell(label, "dir", seed, {1: [value, value]}, **names)
+        return self
+
+    def results(self) -> Path:
+        """Write the manifest, collect it, and return the path of results.parquet."""
+        manifest = self.folder / "manifest.json"
+        write_json(manifest, {name: getattr(self, name) for name in ("study", "published", "absent", "cells")})
+        collect(manifest, self.folder / "results.parquet")
+        return self.folder / "results.parquet"
+
+    def load(self) -> Results:
+        """Collect and load."""
+        return load(self.results())
+
+
+def write_cell(path: Path, rows: list[tuple], head: dict) -> None:
+    """Write (round, client, metric, value) rows as the engine does."""
+    schema = pa.schema(
+        [
+            ("round", pa.int32()),
+            ("client", pa.int32()),
+            ("metric", pa.dictionary(pa.int8(), pa.string())),
+            ("value", pa.float64()),
+        ]
+    )
+    frame = pd.DataFrame(rows, columns=schema.names).astype({"metric": "category"})
+    write_table(path, pa.Table.from_pandas(frame, schema=schema, preserve_index=False), head)
+
+
+def toy_study(folder: Path) -> Study:
+    """Three methods, two heterogeneities, three seeds; on "dir" Ditto is far ahead, on "hom" nobody is.
+
+    FedAvg has only a global score; Local has no cell on "hom"; Ditto's seed 2 diverged there.
+    """
+    study = Study(folder)
+    study.method("local", title="Local")
+    study.method("fedavg", title="FedAvg")
+    study.method("ditto", title="Ditto", lam=0.75)
+    for seed in range(3):
+        study.cell("local", "dir", seed, {0: [0.1, 0.1], 2: [0.5, 0.6 + 0.01 * seed]})
+        study.cell("fedavg", "dir", seed, {0: [0.1, 0.1], 2: [0.4, 0.5 + 0.02 * seed]}, score="global")
+        study.cell("ditto", "dir", seed, {0: [0.1, 0.1], 2: [0.8, 0.9 + 0.015 * seed]})
+        study.cell("fedavg", "hom", seed, {0: [0.1, 0.1], 2: [0.7, 0.7]}, score="global")
+        bad = {"status": "diverged", "reason": "the loss of client 1 is not finite in round 1"} if seed == 2 else {}
+        study.cell("ditto", "hom", seed, {0: [0.1, 0.1], 2: [0.7, 0.7]}, **bad)
+    return study
+
+
+def with_variant(study: Study) -> Study:
+    """Add a second variant of Ditto."""
+    study.method("ditto w/o pull", method="ditto", title="Ditto", lam=0.0)
+    for seed in range(3):
+        study.cell("ditto w/o pull", "dir", seed, {2: [0.7, 0.72 + 0.01 * seed]})
+    return study
