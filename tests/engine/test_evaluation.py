@@ -168,3 +168,24 @@ def test_augmented_images_are_those_of_the_key_in_both_executors():
     for name, value in loop.clients.theta.items():
         assert_close(value, stacked.clients.theta[name], rtol=1e-9, atol=1e-12)
     assert any((value != plain.clients.theta[name]).any() for name, value in loop.clients.theta.items())
+
+
+@pytest.mark.parametrize("executor", [Loop, Stacked])
+def test_a_global_model_goes_through_shared_test_images_once(executor, monkeypatch):
+    train = [simulations.draw([0, 1, 2]), simulations.draw([2, 3], 40), simulations.draw([1, 8], 80)]
+    official = torch.tensor(simulations.draw([0, 0, 1, 2, 2, 2, 3, 5], 400))
+    tested = []
+    measure = executor._measure
+
+    def counted(self, task, measurement):
+        tested.append(sum(len(task.images[client]) for client in task.ids))
+        return measure(self, task, measurement)
+
+    monkeypatch.setattr(executor, "_measure", counted)
+    simulation = simulations.simulation(train, executor=executor(), rounds=1)
+    found = {}
+    for name, lists in {"shared": [official] * 3, "own": [official.clone() for _ in train]}.items():
+        tested.clear()
+        found[name] = scores(replace(simulation, data=replace(simulation.data, test=lists)), "accuracy_global")
+        assert tested.count(8 if name == "shared" else 24) >= 2  # before and after the round
+    assert found["shared"] == pytest.approx(found["own"])

@@ -147,7 +147,7 @@ def test_planning_never_imports_torch(tmp_path, monkeypatch):
     study = "{name: s, data: digits, heterogeneity: [{partition: dirichlet, clients: 4}], methods: [fedavg, fedcosr]}"
     (tmp_path / "s.yaml").write_text(study)
     code = (
-        "import sys; from fedgrid.cli.main import main; main(['plan', '--configfile', 's.yaml']);"
+        "import sys; from fedgrid.cli.main import main; main(['status', '--configfile', 's.yaml']);"
         "print([m for m in ('torch', 'snakemake', 'matplotlib') if m in sys.modules])"
     )
     for expected in ("['torch']", "[]"):  # the first time the methods are described, then their descriptions are kept
@@ -167,10 +167,14 @@ def test_no_file_is_long():
 
 
 def test_what_no_key_covers_does_no_arithmetic():
-    """The rooms that no key covers, and the modules that counted code imports all the same."""
+    """The rooms that no key covers, and the modules that counted code imports all the same.
+
+    `jobs.calibration` alone may: it has the engine compute on made-up images, and measures the seconds.
+    """
     package = Path(fedgrid.__file__).parent
     rooms = [file for room in ("cli", "grid", "jobs", "run") for file in (package / room).rglob("*.py")]
     named = [package.parent.joinpath(*name.split(".")).with_suffix(".py") for name in NOT_COUNTED]
+    rooms.remove(package / "jobs/calibration.py")
     for file in (*rooms, *named, package / "command.py"):
         tree = ast.parse(file.read_text(encoding="utf-8"))
         froms = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}

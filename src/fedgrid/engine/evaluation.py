@@ -13,7 +13,8 @@ from fedgrid.engine.executor import Diverged
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import Method
 from fedgrid.engine.simulation import Simulation
-from fedgrid.tree import Tree, leaves, rows
+from fedgrid.engine.task import Measurement
+from fedgrid.tree import Tree, leaves, rows, tree_map
 
 Record = Callable[[str, list[int], Tensor], None]
 "(metric, clients [n], values [n])."
@@ -40,7 +41,7 @@ def evaluate(
             return hits(method.predict(theta, batch.x, at), batch.y)
 
         if shared is not None:
-            sums = everyone.test(Tree(), shared_model, server={"scored": shared}, images=images)
+            sums = _of_one_model(everyone, shared, shared_model, images)
             for name in ["global", "received"] if received is None else ["global"]:
                 _record(everyone, images, sums, name, record)
         if received is not None:
@@ -54,6 +55,16 @@ def evaluate(
             else:
                 sums = participants.test(trained, own_model, images=images)
             _record(participants, images, sums, "trained", record)
+
+
+def _of_one_model(everyone: Federation, model: Tree, measurement: Measurement, images: str) -> Tree:
+    """The sums of a model that all clients have, as a stack; images that all share go through it once, for all."""
+    lists = getattr(everyone.simulation.data, images)
+    if any(index is not lists[0] for index in lists):
+        return everyone.test(Tree(), measurement, server={"scored": model}, images=images)
+    first = everyone.subset(everyone.ids == everyone.ids[0])
+    sums = first.test(Tree(), measurement, server={"scored": model}, images=images)
+    return tree_map(lambda t: t.expand(everyone.size, *t.shape[1:]), sums)
 
 
 def _same(method: Method, received: Tree, trained: Tree) -> bool:
