@@ -57,7 +57,7 @@ def content(study: Study, experiment: Experiment) -> dict[str, Any]:
             **{name: about.get(name, default) for name, default in ABOUT.items()},
             "name": "/".join(filter(None, [study.folder.name, experiment.id])),
             "title": about.get("title", experiment.id or study.name),
-            **({"show": about["show"]} if "show" in about else {}),
+            **_shown(experiment),
             "paper": study.text.get("title", study.name) if experiment.id else "",
             **about["report"],
             **{name: about.get(name) for name in ("seeds", "partition_seed", "train_seed")},
@@ -77,6 +77,13 @@ def content(study: Study, experiment: Experiment) -> dict[str, Any]:
         "absent": {cell.key: {"status": UNAVAILABLE, "reason": cell.lacking} for cell in cells if cell.lacking},
         "cells": [_cell(cell) for cell in cells],
     }
+
+
+def _shown(experiment: Experiment) -> dict[str, Any]:
+    """Its tables and figures, where it says them; nothing is shown of one without cells that does not."""
+    if "show" in experiment.about or not experiment.cells:
+        return {"show": experiment.about.get("show", [])}
+    return {}
 
 
 def _described(partitions: Iterable[PlannedPartition]) -> dict[str, str]:
