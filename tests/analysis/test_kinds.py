@@ -8,7 +8,7 @@ from fedgrid.analysis.layout import html, latex, markdown
 from fedgrid.analysis.phases import phases
 from fedgrid.analysis.protocol import settings
 from fedgrid.analysis.rounds import rounds
-from fedgrid.analysis.tables import KINDS, PLAIN, main, names
+from fedgrid.analysis.tables import KINDS, main, shown
 from fedgrid.analysis.traffic import measured_bytes
 from fedgrid.errors import UserError
 
@@ -154,18 +154,25 @@ def test_settings_that_hold_everywhere_do_not_say_so(make_study):
     assert grid.header == [[("Setting", 1), ("Value", 1)]]
 
 
-def test_an_experiment_without_cells_has_all_its_tables(make_study):
-    study = make_study(show=[{"table": kind, "target": 50} for kind in KINDS])
+def test_a_second_table_of_a_kind_has_a_number(make_study):
+    asked = [{"table": "accuracy"}, {"table": "rounds"}, {"table": "accuracy"}, {"table": "accuracy"}]
+    for show, names in (
+        ({"show": asked}, ["accuracy", "rounds", "accuracy-2", "accuracy-3"]),
+        ({}, ["accuracy", "costs"]),
+    ):
+        study = make_study(seeds=[0], **show)
+        study.method("m")
+        study.cell("m", "dir", 0, {1: [0.5]})
+        assert list(shown(study.load())) == names
+
+
+def test_an_experiment_without_cells_has_the_tables_that_need_none(make_study):
+    study = make_study(
+        tested=[], show=[{"table": "accuracy", "domains": True}, {"table": "settings"}, {"table": "bytes"}]
+    )
     study.method("m")
     assert main([str(study.results()), str(study.folder / "tables")]) == 0
-    made = sorted(path.name for path in (study.folder / "tables").glob("*.md"))
-    assert made == sorted(f"{kind}.md" for kind in KINDS)
-
-
-def test_a_second_table_of_a_kind_has_a_number():
-    shown = [{"table": "accuracy"}, {"table": "rounds"}, {"table": "accuracy"}, {"table": "accuracy"}]
-    assert names(shown) == ["accuracy", "rounds", "accuracy-2", "accuracy-3"]
-    assert names(PLAIN) == ["accuracy", "costs"]
+    assert {path.stem for path in (study.folder / "tables").iterdir()} == {"settings"}
 
 
 def test_figures_are_no_tables_and_unknown_kinds_are_refused(make_study, capsys):

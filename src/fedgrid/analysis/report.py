@@ -14,8 +14,7 @@ from fedgrid.analysis.layout import templates
 from fedgrid.analysis.pictures import picture, read
 from fedgrid.analysis.results import WAITING, Results, load
 from fedgrid.analysis.scores import cell_scores, summary
-from fedgrid.analysis.tables import PLAIN
-from fedgrid.analysis.tables import names as table_names
+from fedgrid.analysis.tables import shown
 from fedgrid.analysis.views import views
 from fedgrid.command import run
 from fedgrid.files import write_text
@@ -35,8 +34,7 @@ def report(results: Path, out_html: Path, tables: Path, figures: Sequence[Path],
     figures those of `figures.py` with their captions (.txt) beside them; `UserError` when one is missing.
     """
     study = load(results)
-    shown = [entry for entry in study.study.get("show", PLAIN) if "table" in entry]
-    options = dict(zip(table_names(shown), shown, strict=True))
+    options = shown(study)
     page = (
         templates()
         .get_template("report.html.j2")

@@ -17,7 +17,7 @@ from fedgrid.analysis.overview import Overview, agreed, fate, fates
 from fedgrid.analysis.pictures import Picture, picture, read
 from fedgrid.analysis.results import Results
 from fedgrid.analysis.scores import summary
-from fedgrid.analysis.tables import PLAIN, names
+from fedgrid.analysis.tables import shown
 from fedgrid.analysis.views import own_name, view
 
 ACCURACY = "accuracy"
@@ -83,12 +83,11 @@ def relative(path: Path, page: Path) -> str:
 
 
 def tables(results: Results, folder: Path) -> Iterator[Markup]:
-    """The tables that the experiment shows, but for one without any row; that of accuracies with a short caption."""
-    shown = [entry for entry in results.study.get("show", PLAIN) if "table" in entry]
-    for name, entry in zip(names(shown), shown, strict=True):
+    """The tables that the experiment shows, those of accuracies with a short caption."""
+    for name, entry in shown(results).items():
         if entry["table"] == ACCURACY and results.finished:
             yield Markup(view(own_name(results), results, summary(results), entry).table)
-        elif results.cells or results.study["methods"]:
+        else:
             yield Markup(read(folder / "tables" / f"{name}.html"))
 
 

@@ -40,6 +40,8 @@ KINDS: dict[str, Callable[[Results, Mapping[str, Any]], Table]] = {
     "settings": settings,
 }
 """`table` of an entry of `show` → what makes it."""
+WITHOUT_CELLS = ("settings",)
+"""Kinds of tables that are about the study itself."""
 PLAIN = [{"table": "accuracy", "std": True, "ranks": True}, {"table": "costs"}]
 """What a study shows that does not say."""
 
@@ -59,9 +61,7 @@ def write_tables(results: Path, outdir: Path) -> None:
 
 def tables(results: Results) -> Iterator[tuple[str, Table]]:
     """The tables that the study shows, in that order, by the name of their files; last those of printed numbers."""
-    shown = [entry for entry in results.study.get("show", PLAIN) if "table" in entry]
-    for name, entry in zip(names(shown), shown, strict=True):
-        choose(entry["table"], list(KINDS), "kind of table")
+    for name, entry in shown(results).items():
         yield name, KINDS[entry["table"]](results, entry)
     if results.published:
         table = joined(results)
@@ -69,14 +69,20 @@ def tables(results: Results) -> Iterator[tuple[str, Table]]:
         yield "agreement", agreement(results, table)
 
 
-def names(shown: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The names of the files of tables: their kinds, and a number behind the second of a kind and those after it."""
-    found: Counter[str] = Counter()
-    said = []
-    for entry in shown:
-        found[entry["table"]] += 1
-        said.append(entry["table"] + (f"-{found[entry['table']]}" if found[entry["table"]] > 1 else ""))
-    return said
+def shown(results: Results) -> dict[str, Mapping[str, Any]]:
+    """The tables that the study shows, by the name of their files; without cells, only those that need none.
+
+    Names are kinds, with a number behind the second of a kind and those after it. `UserError` for an unknown kind.
+    """
+    counts: Counter[str] = Counter()
+    found = {}
+    asked = [entry for entry in results.study.get("show", PLAIN) if "table" in entry]
+    for entry in asked:
+        kind = choose(entry["table"], list(KINDS), "kind of table")
+        if results.cells or kind in WITHOUT_CELLS:
+            counts[kind] += 1
+            found[kind + (f"-{counts[kind]}" if counts[kind] > 1 else "")] = entry
+    return found
 
 
 def csv(table: pd.DataFrame) -> str:
