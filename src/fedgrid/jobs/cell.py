@@ -16,8 +16,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 import fedgrid
 from fedgrid.engine import devices
 from fedgrid.engine.compute import Computed, Sources, Tell, compute
@@ -122,7 +120,7 @@ def _metadata(cell: Cell, settings: Compute, counted: dict[str, str], computed: 
 
 def _sizes(network: Network) -> dict[str, int]:
     """Parameters of both parts of a network, its features and its classes."""
-    parameters = {part: sum(map(Tensor.numel, module.parameters())) for part, module in network.modules.items()}
+    parameters = {part: sum(t.numel() for t in module.parameters()) for part, module in network.modules.items()}
     return {**parameters, "features": network.width, "classes": network.classes}
 
 
