@@ -8,7 +8,7 @@ from fedgrid.analysis.layout import html, latex, markdown
 from fedgrid.analysis.phases import phases
 from fedgrid.analysis.protocol import settings
 from fedgrid.analysis.rounds import rounds
-from fedgrid.analysis.tables import KINDS, main, shown
+from fedgrid.analysis.tables import main, shown
 from fedgrid.analysis.traffic import measured_bytes
 from fedgrid.errors import UserError
 
