@@ -14,7 +14,7 @@ run: $(VENV)/.run
 	$(BIN)/snakemake --cores $(CORES) --configfile $(CONFIG)
 
 # one after the other, for they share a store; one that fails does not keep the others from being made
-papers: $(VENV)/.run
+papers: $(VENV)/.papers
 	@failed=; for paper in $(PAPERS); do \
 	  $(BIN)/snakemake --cores $(CORES) --keep-going --configfile config/papers/$$paper.yaml \
 	    --config scale=$(SCALE) $(WITH) || failed="$$failed $$paper"; \
@@ -47,6 +47,10 @@ $(VENV)/.run: pyproject.toml constraints.txt
 	python3 -m venv $(VENV)
 	$(PIP) "$$(grep '^torch==' constraints.txt)"
 	$(PIP) --editable '.[workflow,download]'
+	touch $@
+
+$(VENV)/.papers: $(VENV)/.run
+	$(PIP) --editable '.[workflow,download,features]'
 	touch $@
 
 $(VENV)/.test: $(VENV)/.run
