@@ -144,6 +144,7 @@ COMMANDS = {
     "study that is not there": (["plan", "--configfile", "none.yaml"], ["none.yaml"]),
     "study that is no YAML": (["plan", "--configfile", "broken.yaml"], ["broken.yaml", "line 1"]),
     "study that is no mapping": (["plan", "--configfile", "list.yaml"], ["mapping"]),
+    "a scale of what is no mapping": (["plan", "--configfile", "list.yaml", "--scale", "small"], ["mapping"]),
     "status of a bad study": (["status", "--configfile", "list.yaml"], ["mapping"]),
     "run of an unknown method": (["run", "fedavgg"], ["fedavgg", "did you mean 'fedavg'"]),
     "run with unknown data": (["run", "fedavg", "--data", "digts"], ["digts", "'digits'"]),

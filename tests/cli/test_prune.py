@@ -127,13 +127,19 @@ def test_prune_deletes_the_plans_of_earlier_runs(study, said, folder):
     assert (folder / latest).is_file() and not (folder / earlier).exists()
 
 
-@pytest.mark.parametrize("needed_by", ["the latest run of another study", "the tables of the study", "a study named"])
+NEEDED_BY = ["the latest run of another study", "the tables of the study", "tables of a paper", "a study named"]
+
+
+@pytest.mark.parametrize("needed_by", NEEDED_BY)
 def test_prune_keeps_what_is_needed_by(study, said, folder, needed_by):
     options = []
     if needed_by == "the latest run of another study":
         plan_of(study_of(OTHER, name="other"))
     elif needed_by == "the tables of the study":  # of an earlier run, whose plan is not the latest any more
         finished = study_of(OTHER)
+        manifest.write(finished, manifest.file(finished, finished.experiments[0]))
+    elif needed_by == "tables of a paper":  # of an experiment, when another one was run alone since
+        finished = study_of(OTHER, name="paper", experiments={"a": None})
         manifest.write(finished, manifest.file(finished, finished.experiments[0]))
     else:
         (folder / "other.yaml").write_text(OTHER)

@@ -4,6 +4,7 @@ import argparse
 import re
 import shutil
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from fedgrid.cli.parsing import path, with_examples
@@ -56,8 +57,8 @@ def study_of(arguments: argparse.Namespace) -> Study:
 
 def read_study(file: Path, scale: str | None = None, only: str | None = None) -> Study:
     """The study in a file, at a scale, with some of its experiments."""
-    chosen = {name: value for name, value in (("scale", scale), ("only", only)) if value}
-    return resolved(checked(read(file) | chosen if chosen else read(file)))
+    text, chosen = read(file), {name: value for name, value in (("scale", scale), ("only", only)) if value}
+    return resolved(checked({**text, **chosen} if isinstance(text, Mapping) else text))
 
 
 def _prune(arguments: argparse.Namespace) -> int:
@@ -84,7 +85,8 @@ def _prune(arguments: argparse.Namespace) -> int:
 
 def _needed(arguments: argparse.Namespace) -> set[str]:
     """Keys that some study needs: those of its tables and of its latest run in this results folder, and those named."""
-    contents = [read_json(file) for file in arguments.results.glob(f"*/{manifest.NAME}")]
+    depths = ("*", "*/*")  # of plain studies, and of experiments
+    contents = [read_json(file) for depth in depths for file in arguments.results.glob(f"{depth}/{manifest.NAME}")]
     studies = [plan.read(file).study for file in _latest_plans(arguments.results / "store")]
     studies += [read_study(file) for file in arguments.configfile]
     drawn = {key for content in contents for cell in content["cells"] for key in cell["needs"]}
