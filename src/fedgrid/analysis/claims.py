@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -52,15 +53,16 @@ def verdicts(results: Results) -> list[Verdict]:
         return []
     shown = [entry for entry in results.study.get("show", []) if entry.get("table") == "accuracy"]
     found = pivot(results, domains=any(entry.get("domains") for entry in shown))
-    return [verdict(results, found, claim) for claim in results.study["claims"]]
+    numbers_of = cache(lambda metric: Numbers(results, found, metric))
+    return [verdict(numbers_of, claim) for claim in results.study["claims"]]
 
 
-def verdict(results: Results, found: Pivot, claim: Mapping[str, Any]) -> Verdict:
+def verdict(numbers_of: Callable[[str], "Numbers"], claim: Mapping[str, Any]) -> Verdict:
     """The verdict on one claim: one column against it decides, and one that cannot be told leaves the rest open."""
     kind = next((name for name in RULES if name in claim), None)
     if kind is None:
         return Verdict(claim["says"], UNTOLD, PROSE)
-    numbers = Numbers(results, found, claim.get("metric", "accuracy"))
+    numbers = numbers_of(claim.get("metric", "accuracy"))
     asked = claim[kind] if isinstance(claim[kind], list) else [claim[kind]]
     words, margins_of = RULES[kind]
     remarks = [*([PRINTED] * (numbers.printed != {} and kind in RANKED)), *([CAUTION] * bool(numbers.smallest))]

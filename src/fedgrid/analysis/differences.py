@@ -1,8 +1,9 @@
 """The protocol of a whole paper: what is the same in all of its experiments, and what differs between them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from fedgrid.analysis.origin import by_environment
 from fedgrid.analysis.protocol import flat, places, text
 from fedgrid.analysis.results import Results
 
@@ -53,15 +54,7 @@ def own(assumed: Mapping[str, str], of_all: Mapping[str, str]) -> dict[str, str]
     return {name: why for name, why in assumed.items() if of_all.get(name) != why}
 
 
-def environments(experiments: Iterable[Sequence[dict[str, Any]]]) -> list[tuple[int, dict[str, Any]]]:
-    """Versions and hardware of the finished cells of several experiments, each cell once, most common first."""
-    cells = {cell["key"]: cell for found in experiments for cell in found}
-    counts: list[tuple[int, dict[str, Any]]] = []
-    for cell in cells.values():
-        environment = {name: cell[name] for name in ("versions", "hardware")}
-        known = next((i for i, (_, other) in enumerate(counts) if other == environment), None)
-        if known is None:
-            counts.append((1, environment))
-        else:
-            counts[known] = (counts[known][0] + 1, environment)
-    return sorted(counts, key=lambda item: -item[0])
+def environments(results: Results) -> list[tuple[int, dict[str, Any]]]:
+    """Versions and hardware of the finished cells of all experiments, each cell once, most common first."""
+    cells = {cell["key"]: cell for cell in results.finished}
+    return [(len(alike), environment) for alike, environment in by_environment(cells.values())]

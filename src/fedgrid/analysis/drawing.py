@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
+from fedgrid.analysis.figures import OF_PARTITION, OF_RESULTS
 from fedgrid.analysis.results import Results
 from fedgrid.files import slug
 
-KINDS = ("curves", "ablation", "partition", "shares")
+KINDS = (*OF_RESULTS, *OF_PARTITION)
 "Figures of a study that does not say which it wants."
 
 

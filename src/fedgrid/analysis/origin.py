@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -35,15 +36,20 @@ def differing(results: Results) -> list[str]:
 
 def environments(results: Results) -> list[tuple[list[str], dict[str, Any]]]:
     """The different versions and hardware that cells ran on, most common first, with the names of these cells."""
-    found: dict[str, list[str]] = {}
-    for cell in results.finished:
-        environment = json.dumps([cell["versions"], cell["hardware"]])
-        name = f"{results.names[cell['label']]}, {results.column(cell['data'], cell['heterogeneity'])}"
-        found.setdefault(environment, []).append(f"{name}, seed {cell['seed']}")
-    return [
-        (names, dict(zip(["versions", "hardware"], json.loads(environment), strict=True)))
-        for environment, names in sorted(found.items(), key=lambda item: -len(item[1]))
-    ]
+
+    def name(cell: dict[str, Any]) -> str:
+        column = results.column(cell["data"], cell["heterogeneity"])
+        return f"{results.names[cell['label']]}, {column}, seed {cell['seed']}"
+
+    return [(list(map(name, cells)), environment) for cells, environment in by_environment(results.finished)]
+
+
+def by_environment(cells: Iterable[dict[str, Any]]) -> list[tuple[list[dict[str, Any]], dict[str, Any]]]:
+    """Cells by the versions and the hardware that they ran on, most common first."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for cell in cells:
+        found.setdefault(json.dumps({name: cell[name] for name in ("versions", "hardware")}), []).append(cell)
+    return [(alike, json.loads(text)) for text, alike in sorted(found.items(), key=lambda item: -len(item[1]))]
 
 
 def commits(results: Results) -> list[tuple[str, bool]]:

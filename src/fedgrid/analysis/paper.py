@@ -56,11 +56,11 @@ def paper(folders: Sequence[Path], out_html: Path, configfile: str) -> None:
             same=same,
             different=different,
             assumed=assumed,
-            environments=differences.environments(one.finished for one in found),
+            environments=differences.environments(all_of_them),
             commit=origin.commit(all_of_them),
             steps=origin.steps(all_of_them, configfile),
             reservations=origin.reservations(all_of_them, configfile),
-            yaml=Path(configfile).read_text(encoding="utf-8") if text else "",
+            yaml=origin.written(configfile),
         )
     )
     write_text(out_html, page)

@@ -9,6 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from fedgrid.analysis import captions, origin
+from fedgrid.analysis.figures import OF_PARTITION
 from fedgrid.analysis.findings import findings
 from fedgrid.analysis.layout import templates
 from fedgrid.analysis.pictures import picture, read
@@ -19,7 +20,7 @@ from fedgrid.analysis.views import views
 from fedgrid.command import run
 from fedgrid.files import write_text
 
-OF_PARTITIONS = ("partition-", "shares-")
+OF_PARTITIONS = tuple(f"{kind}-" for kind in OF_PARTITION)
 """What the names of pictures of partitions begin with, which stand behind those of results."""
 ACCURACY = "accuracy"
 """The table that stands first, and at every point of a round."""

@@ -147,19 +147,15 @@ def _rows(study: Study, found: Mapping[Id, Prospect]) -> list[str]:
 
 def _table(studies: list[Study], found: Mapping[Id, Prospect]) -> list[str]:
     """A line for each experiment and a total for each study, and below them what is lacking."""
-    width = max(len(TOTAL), *(len(_name(study, one)) for study in studies for one in study.experiments))
+    width = max(len(TOTAL), *(len(study.name_of(one)) for study in studies for one in study.experiments))
     lines = ["  ".join([" " * width, *HEADS])]
     for study in studies:
         for one in study.experiments:
-            lines.append(_line(f"{_name(study, one):{width}}", _needs(_of(one.cells, found).values())))
+            lines.append(_line(f"{study.name_of(one):{width}}", _needs(_of(one.cells, found).values())))
         if len(study.experiments) > 1:
             lines.append(_line(f"{TOTAL:>{width}}", _needs(_of(study.cells, found).values())))
         lines.append("")
     return lines + _lacking(studies, found)
-
-
-def _name(study: Study, experiment: Experiment) -> str:
-    return "/".join(filter(None, [study.folder.name, experiment.id]))
 
 
 def _line(name: str, needs: Needs) -> str:
@@ -171,7 +167,7 @@ def _line(name: str, needs: Needs) -> str:
 def _lacking(studies: list[Study], found: Mapping[Id, Prospect]) -> list[str]:
     """What experiments lack by their own account, and why data cannot be had, with the cells that need them."""
     said = [
-        f"{_name(study, one)} lacks: {one.about['lacks']}"
+        f"{study.name_of(one)} lacks: {one.about['lacks']}"
         for study in studies
         for one in study.experiments
         if one.about.get("lacks")

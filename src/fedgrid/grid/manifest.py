@@ -55,7 +55,7 @@ def content(study: Study, experiment: Experiment) -> dict[str, Any]:
     return {
         "study": {
             **{name: about.get(name, default) for name, default in ABOUT.items()},
-            "name": "/".join(filter(None, [study.folder.name, experiment.id])),
+            "name": study.name_of(experiment),
             "title": about.get("title", experiment.id or study.name),
             **_shown(experiment),
             "paper": study.text.get("title", study.name) if experiment.id else "",

@@ -214,6 +214,11 @@ class Cell:
         return all(file.is_file() for file in self.files)
 
     @property
+    def waiting(self) -> bool:
+        """Whether it is to be trained, and can be."""
+        return not self.done and not self.partition.data.lacking
+
+    @property
     def log(self) -> Path:
         """What its last attempt said."""
         return self.store / "logs" / self._folder / f"s{self.seed}-{self.key}.log"

@@ -51,6 +51,10 @@ class Study:
     def name(self) -> str:
         return self.text["name"]
 
+    def name_of(self, experiment: Experiment) -> str:
+        """Its folder among the results, such as ``digits`` or ``fedcosr-small/table2``."""
+        return experiment.folder.relative_to(self.results).as_posix()
+
     @cached_property
     def cells(self) -> list[Cell]:
         """The cells of all experiments; two of them, or two rows of one, may show the same one."""

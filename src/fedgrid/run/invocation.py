@@ -70,7 +70,7 @@ class Invocation:
     @cached_property
     def experiments(self) -> dict[str, Experiment]:
         """The study's experiments by the folder that each has among the results."""
-        return {str(one.folder.relative_to(self.study.results)): one for one in self.study.experiments}
+        return {self.study.name_of(one): one for one in self.study.experiments}
 
     @property
     def pages(self) -> list[str]:
@@ -149,7 +149,7 @@ class Invocation:
             os.environ[PLAN] = str(self.plan.write(self.file).resolve())
         except (UserError, OSError) as error:
             sys.exit(complain(error))
-        waiting = [cell for cell in self.study.by_key.values() if not cell.done and not cell.lacking]
+        waiting = [cell for cell in self.study.by_key.values() if cell.waiting]
         for line in remarks.before(self.study):
             print(f"fedgrid: {line}", file=sys.stderr)
         if waiting and not self.gpus_per_job and self.compute.device == "auto":

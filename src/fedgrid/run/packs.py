@@ -16,7 +16,7 @@ from fedgrid.grid.planned_study import Study
 def chosen(study: Study) -> dict[str, tuple[str, ...]]:
     """Keys of `compute.pack` unfinished cells each, by the name of their pack."""
     waiting, size = (
-        [cell.key for cell in study.by_key.values() if not cell.done and not cell.lacking],
+        [cell.key for cell in study.by_key.values() if cell.waiting],
         study.compute.pack,
     )
     packs = [tuple(waiting[first : first + size]) for first in range(0, len(waiting), size)] if size > 1 else []
