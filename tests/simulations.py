@@ -48,7 +48,7 @@ def simulation(train, test=None, seed=0, classes=10, executor=None, dropout=0.0,
     settings = Training(**{"rounds": 3, "batch_size": 4, "lr": 0.05} | training)
     dtype = dtype_of(settings)
     constants = (torch.full((1, 1, 1, 1), 16 * value, dtype=dtype) for value in (Digits.mean[0], Digits.std[0]))
-    images = ClientData(pixels(), torch.from_numpy(digits().labels), *lists, classes, *constants)
+    images = ClientData(pixels(), torch.from_numpy(digits().labels), *lists, classes, *constants, white=16.0)
     network = MLP(hidden=16, features=8, dropout=dropout, norm=norm).network((8, 8, 1), classes)
     return Simulation(images, network, settings, executor or Loop(), seed, torch.device("cpu"))
 
@@ -88,6 +88,7 @@ EDGES = {
     "momentum and decay": lambda: ragged(3, momentum=0.9, weight_decay=1e-4, lr=0.01, batch_size=8),
     "sparse evaluation": lambda: ragged(3, eval_every=2, batch_size=8),
     "a number of steps": lambda: ragged(3, local_steps=3),
+    "under attack": lambda: ragged(3, adversarial={"steps": 2}, evaluate=["clean", "fgsm", "pgd20"], batch_size=8),
 }
 
 

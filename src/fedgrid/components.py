@@ -23,8 +23,8 @@ from typing import Any, ClassVar, cast
 
 from fedgrid.errors import UserError, nearest
 
-KINDS = {"int", "float", "str", "bool", "None"}
-"Types of settings."
+KINDS = {"int", "float", "str", "bool", "None", "list", "mapping"}
+"Types of settings; a list is one of choices, a mapping one of the settings of another component."
 LARGEST = 2**31 - 1
 "Whole numbers are not larger than this: files and libraries keep many of them in 32 bits."
 
@@ -65,6 +65,11 @@ class Component:
         super().__init_subclass__(**kwargs)
         dataclasses.dataclass(frozen=True)(cls)
 
+    def __post_init__(self) -> None:
+        for name, kind in _nested(cast(Any, type(self))).items():  # which a specification holds as a mapping
+            if isinstance(given := getattr(self, name), Mapping):
+                object.__setattr__(self, name, kind(**given))
+
     @classmethod
     def facts(cls) -> dict[str, Any]:
         """What else the grid must know before it may plan: plain values, part of `describe`."""
@@ -86,10 +91,12 @@ def describe(cls: type[Component]) -> dict[str, Any]:
                 f"{cls.__name__}: the setting '{f.name}' has no default; write {f.name}: type = hp(default)"
             )
     parameters = [
-        {"name": f.name, "types": _type_names(hints[f.name]), "default": f.default, "doc": docs.get(f.name, "")}
+        {"name": f.name, "types": _type_names(hints[f.name]), "default": _plain(f.default), "doc": docs.get(f.name, "")}
         | dict(f.metadata)
         for f in dataclasses.fields(cls)
     ]
+    nested = {name: describe(kind)["parameters"] for name, kind in _nested(cast(Any, cls)).items()}
+    parameters = [p | ({"parameters": nested[p["name"]]} if p["name"] in nested else {}) for p in parameters]
     for parameter in parameters:
         _check_declared(cls.__name__, parameter)
     module_doc = inspect.getdoc(inspect.getmodule(cls)) or inspect.getdoc(cls) or ""
@@ -132,6 +139,8 @@ def parse_setting(description: Mapping[str, Any], text: str, where: str) -> tupl
     known = {p["name"]: p for p in description["parameters"]}
     if name not in known:
         raise _unknown(name, known, where)
+    if "parameters" in known[name] and "=" in value:
+        return name, dict(parse_setting(known[name], one, f"{where}.{name}") for one in value.split(","))
     return name, _from_text(known[name]["types"], value)
 
 
@@ -145,6 +154,8 @@ def _from_text(kinds: list[str], text: str) -> Any:
     words |= {"none": None} if "None" in kinds else {}
     if text.lower() in words:
         return words[text.lower()]
+    if "list" in kinds:
+        return [one.strip() for one in text.split(",")]
     for kind, convert in (("int", int), ("float", float)):
         if kind in kinds:
             try:
@@ -156,6 +167,10 @@ def _from_text(kinds: list[str], text: str) -> Any:
 
 def _checked(parameter: Mapping[str, Any], value: Any, where: str) -> Any:
     kinds = parameter["types"]
+    if isinstance(value, Mapping) and "mapping" in kinds:
+        return resolve(parameter, value, where)
+    if isinstance(value, list) and "list" in kinds:
+        return [_checked({**parameter, "types": ["str"]}, one, where) for one in value]
     if type(value) is int and abs(value) > LARGEST:
         raise UserError(f"{where}: must be between -{LARGEST} and {LARGEST}")
     if "float" in kinds and type(value) is int:
@@ -184,9 +199,35 @@ def _check_limits(parameter: Mapping[str, Any], value: Any, where: str) -> None:
         raise UserError(f"{where}: must be at most {parameter['high']}, got {value}")
 
 
+def _plain(default: Any) -> Any:
+    return list(default) if isinstance(default, tuple) else default
+
+
 def _type_names(hint: Any) -> list[str]:
+    return [_type_name(one) for one in _alternatives(hint)]
+
+
+def _type_name(hint: Any) -> str:
+    if _is_component(hint):
+        return "mapping"
+    if typing.get_origin(hint) is tuple:
+        return "list"
+    return "None" if hint is type(None) else hint.__name__
+
+
+def _alternatives(hint: Any) -> tuple[Any, ...]:
     union = typing.get_origin(hint) in (types.UnionType, typing.Union)
-    return ["None" if t is type(None) else t.__name__ for t in (typing.get_args(hint) if union else (hint,))]
+    return typing.get_args(hint) if union else (hint,)
+
+
+def _is_component(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Component)
+
+
+@functools.cache
+def _nested(cls: type[Component]) -> dict[str, type[Component]]:
+    """The components that stand in settings, by the setting's name."""
+    return {f.name: kind for f in dataclasses.fields(cls) for kind in _alternatives(f.type) if _is_component(kind)}
 
 
 @functools.cache  # it reads the source

@@ -6,6 +6,20 @@ ARTIFACTS = ("representations", "cooperation", "clusters")
 "What a study may keep beside a cell's results, its `artifacts`."
 
 
+class Adversarial(Component):
+    """Adversarial training: images that PGD has moved against a client's own model (Madry et al., ICLR 2018).
+
+    Lengths are in pixels with black at 0 and white at 1.
+    """
+
+    eps: float | None = hp(None, low=0, high=1)
+    "Largest change of a pixel, ε; none: 8/255 for colour images, 0.3 for grey ones."
+    step: float | None = hp(None, low=0, high=1)
+    "Length of a step; none: 2.5·ε/steps for colour images (2/255), 4/3·ε/steps for grey ones (0.04)."
+    steps: int = hp(10, low=0)
+    "Steps from a random start in the ε-ball; MNIST's usual 40 of 0.01 cost 3.7 times as much."
+
+
 class Training(Component):
     """Rounds, participation and the local solver."""
 
@@ -35,8 +49,14 @@ class Training(Component):
     "Share of the clients with data that take part in a round, drawn anew each round; at least one does."
     augmentation: str = hp("none", choices=("none", "crop-flip"))
     "Of training images: none, or moved by up to 4 pixels and mirrored at random, as FedSaC's code does on CIFAR."
+    adversarial: Adversarial | None = hp(None)
+    "Trains every method's loss on images moved by PGD; none: on clean ones."
     eval_every: int = hp(1, low=1)
     "Rounds between evaluations; the initial and the last model are always evaluated."
+    evaluate: tuple[str, ...] = hp(("clean",), choices=("clean", "fgsm", "pgd20"))
+    "What models are scored on: clean images always, and images under these attacks in the last five evaluated rounds."
+    eval_eps: float | None = hp(None, low=0, high=1)
+    "Largest change of a pixel under these attacks, as `eps` of `adversarial`."
     dtype: str = hp("float32", choices=("float32", "bfloat16-mixed", "float64"))
     "Numbers of the computation; mixed: networks run in bfloat16, parameters, losses and averages in float32."
     tf32: bool = hp(False)

@@ -41,6 +41,20 @@ STUDIES = {
     ),
     "truth as a number": ({"methods": {"fedcosr": {"separate": 1}}}, ["methods.fedcosr.separate", "bool"]),
     "training of a method": ({"methods": {"fedavg": {"training": {"lrr": 1}}}}, ["methods.fedavg.training", "'lr'"]),
+    "an adversary's unknown setting": (
+        {"training": {"adversarial": {"epsilon": 0.1}}},
+        ["training.adversarial: unknown setting 'epsilon'"],
+    ),
+    "an adversary out of range": (
+        {"methods": {"fedavg": {"training": {"adversarial": {"eps": 2}}}}},
+        ["methods.fedavg.training.adversarial.eps", "at most 1"],
+    ),
+    "an adversary that is no mapping": ({"training": {"adversarial": 0.1}}, ["training.adversarial", "mapping"]),
+    "an unknown attack": ({"training": {"evaluate": ["clean", "pgd"]}}, ["training.evaluate", "did you mean 'pgd20'"]),
+    "an attack on features": (
+        {"data": {"name": "digits", "features": "random"}, "training": {"evaluate": ["fgsm"]}},
+        ["evaluate: fgsm needs images", "'digits' is frozen features"],
+    ),
     "a key of earlier versions": ({"keep": ["clusters"]}, ["study: unknown key 'keep'; it is called 'artifacts' now"]),
     "a setting of earlier versions": (
         {"methods": {"a": {"method": "fedper", "keep": "all"}}},

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fedgrid.analysis import domains as of_domains
+from fedgrid.analysis.attacks import CLEAN, METRIC, WORDS, under
 from fedgrid.analysis.compare import ROUNDING
 from fedgrid.analysis.pivot import NAMES, Column, Pivot, pivot, points
 from fedgrid.analysis.points import named
@@ -17,7 +18,10 @@ from fedgrid.analysis.results import COLUMN, Results
 from fedgrid.analysis.words import percent
 
 HOLDS, FAILS, UNTOLD = "holds", "does not hold", "cannot be told"
-BETTER = {"accuracy": ("accuracy", 1.0), "std_clients": ("std over clients, where low is good,", -1.0)}
+BETTER = {
+    **{"accuracy": ("accuracy", 1.0), "std_clients": ("std over clients, where low is good,", -1.0)},
+    **{name + METRIC: (f"accuracy ({words})", 1.0) for name, words in WORDS.items()},
+}
 """Metric → its words in a rule, and the sign of a difference that is an improvement."""
 SETTLED = ("ok", "diverged", "unscored", "missing")
 """Statuses of entries that will stay as they are; "missing" is what was never planned."""
@@ -52,8 +56,13 @@ def verdicts(results: Results) -> list[Verdict]:
     if not results.study.get("claims"):
         return []
     shown = [entry for entry in results.study.get("show", []) if entry.get("table") == "accuracy"]
-    found = pivot(results, domains=any(entry.get("domains") for entry in shown))
-    numbers_of = cache(lambda metric: Numbers(results, found, metric))
+    domains = any(entry.get("domains") for entry in shown)
+
+    @cache
+    def numbers_of(metric: str) -> Numbers:
+        images = metric.removesuffix(METRIC) if metric.endswith(METRIC) else CLEAN
+        return Numbers(results, pivot(under(results, images), domains), metric)
+
     return [verdict(numbers_of, claim) for claim in results.study["claims"]]
 
 
@@ -90,7 +99,8 @@ class Numbers:
         self.words, self.sign = BETTER[metric]
         self.results, self.columns = results, found.columns
         self.labels = {name: label for label, name in found.rows.items()}
-        self.values = found.table[metric].where(found.table["status"] == "ok").to_dict()
+        values = found.table["accuracy" if metric.endswith(METRIC) else metric]
+        self.values = values.where(found.table["status"] == "ok").to_dict()
         self.status = found.table["status"].to_dict()
         self.smallest = resolution(results) if len(results.study["seeds"]) == 1 else {}
         self.printed = printed_rows(results, metric)

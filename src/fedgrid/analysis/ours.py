@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from fedgrid.analysis import phases, rounds
+from fedgrid.analysis.attacks import METRIC, evaluated, under
 from fedgrid.analysis.pivot import AVERAGED
 from fedgrid.analysis.results import CELL, ROW, Results
 from fedgrid.analysis.scores import SCORED, cell_scores, standing
@@ -27,8 +28,8 @@ def statuses(results: Results) -> pd.DataFrame:
 def by_seed(results: Results) -> pd.DataFrame:
     """One row per `COORDINATES` and seed with the `value`: percent, points, rounds or seconds; `row` is a printed name.
 
-    There are numbers of all clients, and where clients have domains of each domain and of their mean; rounds and
-    seconds where the study shows such a table.
+    There are numbers of all clients, and where clients have domains of each domain and of their mean; accuracies under
+    attack, rounds and seconds where the study shows such a table.
     """
     scores = pd.concat([cell_scores(results), cell_scores(results, domains=True)])
     scores = scores.drop_duplicates([*CELL, "domain"])
@@ -38,6 +39,9 @@ def by_seed(results: Results) -> pd.DataFrame:
         if label:
             found.append(scores.assign(metric=title, value=100 * difference(scores, label)))
     shown = {entry["table"]: entry for entry in reversed(results.study.get("show", [])) if "table" in entry}
+    for name in evaluated(results) if "attacks" in shown else []:
+        of_images = cell_scores(under(results, name))
+        found.append(of_images.assign(metric=name + METRIC, value=100 * of_images["accuracy"]))
     if "rounds" in shown:
         cells = rounds.first_rounds(results, shown["rounds"])
         found.append(cells.assign(metric="rounds", value=cells["rounds"]))

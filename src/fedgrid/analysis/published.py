@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from fedgrid.analysis import captions, ours
+from fedgrid.analysis.attacks import METRIC, WORDS
 from fedgrid.analysis.domains import AVERAGE, EVERY, columns
 from fedgrid.analysis.footnotes import Footnotes, without_number
 from fedgrid.analysis.layout import DASH, Entry, Grid, levels
@@ -15,7 +16,12 @@ from fedgrid.analysis.pivot import AVERAGED, NAMES
 from fedgrid.analysis.results import Results
 from fedgrid.analysis.words import listing
 
-METRICS = {"accuracy": "Acc. (%)", "std_clients": "Std. over clients (%)", "rounds": "Rounds", "seconds": "Seconds"}
+ON_IMAGES = {name + METRIC: f"{words} (%)" for name, words in WORDS.items()}
+"""Metric on clean images and under attack → its words."""
+METRICS = {
+    **{"accuracy": "Acc. (%)", "std_clients": "Std. over clients (%)", "rounds": "Rounds", "seconds": "Seconds"},
+    **ON_IMAGES,
+}
 """Metric → its words in a header."""
 KEYS = {name: f"{name}_key" for name in ("data", "heterogeneity", "domain")}
 """Coordinate → the column with our own name for it."""
@@ -72,6 +78,7 @@ class Known:
             self.domains[data, heterogeneity].add(domain)
         shown = {entry.get("table") for entry in results.study.get("show", [])}
         self.metrics = {"accuracy", "std_clients", *({"rounds"} & shown), *({"seconds"} if "phases" in shown else ())}
+        self.metrics |= set(ON_IMAGES) if "attacks" in shown else set()
         self.timed = {row for row, *_, metric in numbers.index if metric == "seconds"}
         self.computed = {(cell["data"], cell["heterogeneity"]) for cell in results.finished}
 

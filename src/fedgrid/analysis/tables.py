@@ -10,6 +10,7 @@ import pandas as pd
 
 from fedgrid.analysis.accuracy import accuracy
 from fedgrid.analysis.agreement import agreement
+from fedgrid.analysis.attacks import attacks
 from fedgrid.analysis.costs import costs, costs_grid
 from fedgrid.analysis.layout import Grid, html, latex, markdown
 from fedgrid.analysis.phases import phases
@@ -33,6 +34,7 @@ def costs_table(results: Results, options: Mapping[str, Any]) -> Table:
 
 KINDS: dict[str, Callable[[Results, Mapping[str, Any]], Table]] = {
     "accuracy": accuracy,
+    "attacks": attacks,
     "rounds": rounds,
     "phases": phases,
     "bytes": measured_bytes,

@@ -21,6 +21,15 @@ LARGE_BATCH = {"cpu": 64, "cuda": 1024}
 
 
 @dataclass(frozen=True)
+class Range:
+    """What a normalised pixel can be, by channel [channels, 1, 1]: black, white, and the distance between them."""
+
+    low: Tensor
+    high: Tensor
+    white: Tensor
+
+
+@dataclass(frozen=True)
 class ClientData:
     """Images [n, channels, height, width] of all clients (uint8, or float features), labels [n], and indices into them.
 
@@ -40,11 +49,18 @@ class ClientData:
     "Indices of images held out for validation, where the partition holds any out."
     weighted: bool = False
     "Whether a test image counts by the share of its class among the client's training images."
+    white: float = 255.0
+    "Value of a white pixel, where black is 0."
 
     @property
     def clients(self) -> int:
         """Number of clients, N."""
         return len(self.train)
+
+    @property
+    def colour(self) -> bool:
+        """Whether images have colours."""
+        return self.images.shape[1] > 1
 
     @property
     def large_batch(self) -> int:
@@ -64,6 +80,12 @@ class ClientData:
         shape = self.images.shape[1:]
         centre, spread = (t[0].expand(shape).permute(1, 2, 0).contiguous() for t in (self.centre, self.spread))
         return centre, spread
+
+    @cached_property
+    def pixels(self) -> Range:
+        """The normalised range of pixels; no normalised image lies outside, to the last bit."""
+        centre, spread = self.centre[0], self.spread[0]
+        return Range((0 - centre) / spread, (self.white - centre) / spread, self.white / spread)
 
     @cached_property
     def counts(self) -> Tensor:
@@ -103,5 +125,5 @@ def load(
     classes = len(pool.facts["classes"])
     held_out = lists("validation") if (split == "validation").any() else None
     constants = constant("mean"), constant("std")
-    weighted = metadata["test"] == "weighted"
-    return ClientData(pixels, labels, lists("train"), lists("test"), classes, *constants, held_out, weighted)
+    weighted, white = metadata["test"] == "weighted", pool.facts["scale"]
+    return ClientData(pixels, labels, lists("train"), lists("test"), classes, *constants, held_out, weighted, white)

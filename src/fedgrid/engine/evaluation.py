@@ -1,12 +1,13 @@
 """Scores of models on every client's own test images."""
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, one_hot
 
+from fedgrid.engine.attacks import Attack, attacked_in, of_evaluation
 from fedgrid.engine.client_data import ClientData
 from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.executor import Diverged
@@ -14,11 +15,47 @@ from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import Method
 from fedgrid.engine.simulation import Simulation
 from fedgrid.engine.task import Measurement
+from fedgrid.settings import Training
 from fedgrid.tree import Tree, leaves, rows, tree_map
 
 Record = Callable[[str, list[int], Tensor], None]
 "(metric, clients [n], values [n])."
-Hits = Callable[[Tensor, Tensor], dict[str, Tensor]]
+Scores = Callable[[Tree, Tensor, LossContext], Tensor]
+"(θ of a client, images [B, …], context) → class scores [B, C]."
+
+
+@dataclass(frozen=True)
+class View:
+    """Images as models are scored on them: a list of every client's, as they are or under an attack."""
+
+    images: str
+    "``test`` or ``validation``."
+    name: str
+    "With which the names of metrics begin, as in ``fgsm_accuracy_received``; empty for clean test images."
+    data: ClientData
+    attack: Attack | None = None
+
+    def measurement(self, scores: Scores) -> Measurement:
+        """What counts the hits of `scores` on a batch."""
+        by_class = self.data.classes if self.data.weighted and self.images == "test" else None
+
+        def hits(theta: Tree, batch: Batch, at: LossContext) -> dict[str, Tensor]:
+            x = batch.x
+            if self.attack:
+                x = self.attack(lambda moved: scores(theta, moved, at), batch, self.data.pixels)
+            return _hits(scores(theta, x, at), batch.y, by_class)
+
+        return hits
+
+
+def views(data: ClientData, training: Training, done: int) -> list[View]:
+    """What models are scored on after so many rounds."""
+    found = [View("test", "", data)]
+    if data.validation is not None:
+        found.append(View("validation", "validation", data))
+    if attacked_in(training, done):
+        found += [View("test", name, data, attack) for name, attack in of_evaluation(training, data.colour).items()]
+    return found
 
 
 def evaluate(
@@ -27,43 +64,38 @@ def evaluate(
     """Records accuracy and mean loss of all clients' models, and of those that the last round's participants `trained`.
 
     `everyone` holds the state after the round, `participants` that in which they trained. A client without training or
-    without test images has no rows. Scores on images held out for validation are recorded beside, as ``validation_…``.
+    without test images has no rows. Scores on images held out for validation are recorded beside, as ``validation_…``,
+    and scores under attack, as ``fgsm_…``: every model against images moved against itself.
     """
     s, data = everyone.state, everyone.simulation.data
     shared, received, adapted = method.global_model(s), method.received(everyone, s), method.adapted(everyone, s)
-    for images in ("test", "validation") if data.validation is not None else ("test",):
-        hits = partial(_hits, by_class=data.classes if data.weighted and images == "test" else None)
-
-        def shared_model(theta: Tree, batch: Batch, at: LossContext, hits: Hits = hits) -> dict[str, Tensor]:
-            return hits(at.model(at.server.scored, batch.x), batch.y)
-
-        def own_model(theta: Tree, batch: Batch, at: LossContext, hits: Hits = hits) -> dict[str, Tensor]:
-            return hits(method.predict(theta, batch.x, at), batch.y)
-
+    for view in views(data, everyone.training, everyone.round):
         if shared is not None:
-            sums = _of_one_model(everyone, shared, shared_model, images)
+            sums = _of_one_model(everyone, shared, view)
             for name in ["global", "received"] if received is None else ["global"]:
-                _record(everyone, images, sums, name, record)
+                _record(everyone, view, sums, name, record)
+        own = view.measurement(method.predict)
         if received is not None:
-            sums = everyone.test(received, own_model, images=images)
-            _record(everyone, images, sums, "received", record)
+            sums = everyone.test(received, own, images=view.images)
+            _record(everyone, view, sums, "received", record)
         if adapted is not None:
-            _record(everyone, images, everyone.test(adapted, own_model, images=images), "adapted", record)
+            _record(everyone, view, everyone.test(adapted, own, images=view.images), "adapted", record)
         if trained is not None and participants is not None:
             if received is not None and _same(method, rows(received, participants.ids), trained):
                 sums = rows(sums, participants.ids)
             else:
-                sums = participants.test(trained, own_model, images=images)
-            _record(participants, images, sums, "trained", record)
+                sums = participants.test(trained, own, images=view.images)
+            _record(participants, view, sums, "trained", record)
 
 
-def _of_one_model(everyone: Federation, model: Tree, measurement: Measurement, images: str) -> Tree:
+def _of_one_model(everyone: Federation, model: Tree, view: View) -> Tree:
     """The sums of a model that all clients have, as a stack; images that all share go through it once, for all."""
-    lists = getattr(everyone.simulation.data, images)
+    measurement = view.measurement(lambda theta, x, at: at.model(at.server.scored, x))
+    lists = getattr(everyone.simulation.data, view.images)
     if any(index is not lists[0] for index in lists):
-        return everyone.test(Tree(), measurement, server={"scored": model}, images=images)
+        return everyone.test(Tree(), measurement, server={"scored": model}, images=view.images)
     first = everyone.subset(everyone.ids == everyone.ids[0])
-    sums = first.test(Tree(), measurement, server={"scored": model}, images=images)
+    sums = first.test(Tree(), measurement, server={"scored": model}, images=view.images)
     return tree_map(lambda t: t.expand(everyone.size, *t.shape[1:]), sums)
 
 
@@ -83,9 +115,9 @@ def _hits(scores: Tensor, labels: Tensor, by_class: int | None) -> dict[str, Ten
     return {"correct": correct @ of_class, "loss": losses @ of_class}
 
 
-def _record(fed: Federation, images: str, sums: Tree, name: str, record: Record) -> None:
+def _record(fed: Federation, view: View, sums: Tree, name: str, record: Record) -> None:
     data, clients = fed.simulation.data, fed.ids.tolist()
-    lists = getattr(data, images)
+    lists = getattr(data, view.images)
     tested = [row for row, client in enumerate(clients) if len(data.train[client]) and len(lists[client])]
     ids = [clients[row] for row in tested]
     if not tested:
@@ -97,12 +129,12 @@ def _record(fed: Federation, images: str, sums: Tree, name: str, record: Record)
     ids = [client for client, scored in zip(ids, known.tolist(), strict=True) if scored]
     if not ids:
         return
-    prefix = "" if images == "test" else f"{images}_"
+    prefix = view.name and f"{view.name}_"
     for metric, total in (("accuracy", sums.correct), ("loss", sums.loss)):
         means = ((shares * total[tested].cpu().reshape(len(tested), -1)).sum(dim=1) / number)[known]
         if not means.isfinite().all():
             wrong = ids[int((~means.isfinite()).nonzero()[0])]
-            raise Diverged(fed.round - 1, f"the {images} loss of the {name} model of client {wrong}")
+            raise Diverged(fed.round - 1, f"the {view.name or view.images} loss of the {name} model of client {wrong}")
         record(f"{prefix}{metric}_{name}", ids, means)
 
 

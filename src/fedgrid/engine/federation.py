@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from fedgrid.engine import attacks
 from fedgrid.engine.augmentation import augmented
 from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.devices import now
@@ -159,7 +160,7 @@ class Federation:
         finite.
         """
         task = self._task(theta, server, clients, epochs, steps=steps, share=share, stream=stream)
-        trained = self.simulation.executor.train(task, self._augmented(loss), optimizer or self.optimizer, part)
+        trained = self.simulation.executor.train(task, self._altered(loss), optimizer or self.optimizer, part)
         return trained if part == "head" else replace(trained, theta=self._settled(trained.theta, trained.steps))
 
     def iterate(
@@ -174,6 +175,7 @@ class Federation:
         steps: int | None = None,
         share: float = 1.0,
         stream: str = "main",
+        model: attacks.ModelOf = attacks.model_itself,
     ) -> Trained:
         """Local training of the stack `theta` by a step of the method's own, without the study's optimiser.
 
@@ -181,9 +183,10 @@ class Federation:
         or gradients taken elsewhere (pFedMe). It takes its gradients with `torch.func.grad`, since it is called without
         autograd; its tree may nest. With several `batches` a step it is called with a list of consecutive ones, which
         may lie in two epochs (Per-FedAvg); what is left at the end is not used. The rest is as in `train`.
+        Adversarial training moves images against `model`, a function (θ, at) → parameters: θ, or its entry ``theta``.
         """
         task = self._task(theta, server, clients, epochs, steps=steps, share=share, stream=stream, together=batches)
-        trained = self.simulation.executor.iterate(task, self._augmented(step))
+        trained = self.simulation.executor.iterate(task, self._altered(step, model))
         return replace(trained, theta=self._settled(trained.theta, trained.steps))
 
     def measure(
@@ -253,17 +256,28 @@ class Federation:
         measured = ((images > 1) & (steps > 0)).unsqueeze(1)
         return theta | {name: torch.where(measured, settled[name], theta[name]) for name in names}
 
-    def _augmented(self, function: Callable[[Any, Any, LossContext], Any]) -> Callable[[Any, Any, LossContext], Any]:
-        """A loss or a step that sees augmented images, where the study wants them."""
-        if self.training.augmentation == "none":
+    def _altered(
+        self, function: Callable[[Any, Any, LossContext], Any], model: attacks.ModelOf = attacks.model_itself
+    ) -> Callable[[Any, Any, LossContext], Any]:
+        """A loss or a step that sees images as the study wants them in training: augmented, moved by an adversary."""
+        data, training = self.simulation.data, self.training
+        changes: list[Callable[[Any, Batch, LossContext, int], Batch]] = []
+        if training.augmentation != "none":
+            changes.append(lambda theta, batch, at, number: augmented(batch, at, number))
+        if training.adversarial is not None:
+            attack = attacks.of_training(training.adversarial, data.colour)
+            changes.append(partial(attacks.moved_in_training, attack, data.pixels, model))
+        if not changes:
             return function
 
-        def moved(theta: Any, given: Any, at: LossContext) -> Any:
+        def altered(theta: Any, given: Any, at: LossContext) -> Any:
             several = isinstance(given, list)
-            batches = [augmented(batch, at, number) for number, batch in enumerate(given if several else [given])]
+            batches = list(given) if several else [given]
+            for change in changes:
+                batches = [change(theta, batch, at, number) for number, batch in enumerate(batches)]
             return function(theta, batches if several else batches[0], at)
 
-        return moved
+        return altered
 
     def _measure(
         self,

@@ -38,6 +38,8 @@ RANDOM = "random"
 "The backbone that needs no weights."
 FEATURES = "fedgrid.engine.features"
 "The module that makes frozen features of images."
+CLEAN = "clean"
+"What models are scored on without an attack."
 ON_VALIDATION = ("validated", "validation")
 "Values of a study's `report` that need images held out for validation."
 Seeds = tuple[int, int, int]
@@ -118,6 +120,18 @@ def check_fit(
         raise UserError(f"model: '{model}' needs images of {smallest}×{smallest} at least, '{label}' has {side}")
     for kind in partitions:
         cast(Partition, instance(kind)).plan(info, list(seeds))
+
+
+def check_attacks(training: Mapping[str, Settings], data: Sequence[PlannedDataset]) -> None:
+    """Raises UserError where images are to be attacked, by rows' `training`, and a data set is frozen features."""
+    frozen = next((one.label for one in data if one.backbone), None)
+    for label, settings in training.items():
+        attacked = [name for name in settings["evaluate"] if name != CLEAN]
+        asking = "adversarial" if settings["adversarial"] else f"evaluate: {attacked[0]}" if attacked else ""
+        if asking and frozen:
+            raise UserError(
+                f"methods.{label}.training.{asking} needs images, and '{frozen}' is frozen features of them"
+            )
 
 
 def check_validation(asked: Mapping[str, str], partitions: Sequence[Configured], seeds: Sequence[int]) -> None:

@@ -18,7 +18,7 @@ from fedgrid.grid.cells import instance
 from fedgrid.grid.estimates import cost
 from fedgrid.grid.formulas import worth
 from fedgrid.grid.identity import canonical
-from fedgrid.grid.planned import Cell, Configured, PlannedDataset
+from fedgrid.grid.planned import Cell, Configured, PlannedDataset, Settings
 from fedgrid.grid.planned_study import Study
 from fedgrid.partition.base import Expected, Partition
 
@@ -26,6 +26,8 @@ POINTS = 2
 "Points of a round at which most methods are scored, each with a pass over all test images."
 METRICS = 12
 "Rows of a client and an evaluated round: accuracy and loss at three points, of validation images too, and traffic."
+ATTACKED, STEPS = 5, {"fgsm": 1, "pgd20": 20}
+"Evaluated rounds in which models are scored under attack too, and gradients that an attack takes at an image."
 BYTES_A_ROW, BYTES_A_FILE = 3.5, 10_000
 """Size of results. Measured on FedAvg, FedCoSR and Ditto, 20 to 50 clients, 20 to 60 rounds: a row has 3.0 to 3.7 bytes
 once it is compressed, metadata and sums have 10 kB."""
@@ -146,7 +148,8 @@ class Loads:
         evaluations = 1 + math.ceil(training["rounds"] / training["eval_every"])  # the first and the last model always
         return Load(
             Trial(cell.model, info.shape, len(info.classes), min(batch_of(cell, images), MOST)),
-            training["rounds"] * trained_in_a_round(cell, images),
+            training["rounds"] * trained_in_a_round(cell, images) * (1 + adversary_steps(training))
+            + min(evaluations - 1, ATTACKED) * POINTS * images.test * attack_steps(training),
             evaluations * POINTS * (images.test + images.validation),
             evaluations * images.clients * METRICS,
         )
@@ -163,6 +166,16 @@ def trained_in_a_round(cell: Cell, images: Expected) -> float:
     steps = training["local_steps"]
     epochs = training["local_epochs"] if steps is None else steps * batch
     return once * passes(cell.row.work, cell.row.component.settings, epochs, batch)
+
+
+def adversary_steps(training: Settings) -> int:
+    """Gradients at images for every one at parameters."""
+    return training["adversarial"]["steps"] if training["adversarial"] else 0
+
+
+def attack_steps(training: Settings) -> int:
+    """Gradients at every test image in an evaluation under attack."""
+    return sum(STEPS.get(name, 0) for name in training["evaluate"])
 
 
 def batch_of(cell: Cell, images: Expected) -> int:

@@ -97,9 +97,14 @@ class FedALA(FedAvg):
         start = Tree(weights=weights, last=next(iter(gap.values())).new_zeros(fed.size))
         own = {"own": self.upper(fed, s.clients.theta).rows(active), "gap": gap.rows(active)}
         some, share = fed.subset(active), self.rand_percent / 100
-        learned = some.iterate(start.rows(active), self.learn, clients=own, epochs=1, share=share, stream="ala")
+        here, learn, whole = start.rows(active), self.learn, self.whole
+        learned = some.iterate(here, learn, clients=own, epochs=1, share=share, stream="ala", model=whole)
         after = start.placed(active, learned.theta)
         return after.weights, after.last
+
+    def whole(self, carried: Tree, at: LossContext) -> Tree:
+        """θ̂ as it is while A is learnt."""
+        return at.server.theta | (at.client.own + at.client.gap * carried.weights)
 
     def learn(self, carried: Tree, batch: Batch, at: LossContext) -> tuple[dict[str, Tree | Tensor], Tensor]:
         """Eq. 5 on one batch."""

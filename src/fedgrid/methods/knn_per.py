@@ -17,7 +17,6 @@ FedAvg's local model.
 """
 
 import torch
-from torch.nn.functional import one_hot
 from torch.nn.utils.rnn import pad_sequence
 
 from fedgrid.methods import Batch, Federation, Identity, LossContext, State, Tensor, Tree, hp
@@ -78,9 +77,12 @@ class KNNPer(FedAvg):
         far = torch.cdist(z, theta["memory"]).square()
         far = torch.where(torch.arange(far.shape[1], device=z.device) < theta["stored"], far, torch.inf)
         near, which = far.topk(min(self.neighbours, far.shape[1]), largest=False)
+        there = which < theta["stored"]  # gradients are finite where nothing is stored, too
+        near = torch.where(there, near, 0.0)
         kernel = -near if self.votes == "softmax" else (near[:, :1] - near) / (z.shape[1] * self.scale)
-        weight = kernel.exp().nan_to_num(0.0)
-        votes = (weight.unsqueeze(-1) * one_hot(theta["labels"][which], classes)).sum(dim=1)
+        weight = torch.where(there, kernel.exp(), 0.0)
+        of_class = theta["labels"][which].unsqueeze(-1) == torch.arange(classes, device=z.device)
+        votes = (weight.unsqueeze(-1) * of_class).sum(dim=1)
         return votes.softmax(dim=1) if self.votes == "softmax" else votes / weight.sum(dim=1, keepdim=True).clamp(min=1)
 
     def mixed(self, logits: Tensor, votes: Tensor, lam: Tensor) -> Tensor:

@@ -87,7 +87,8 @@ class PFedMe(FedAvg):
 
     def round(self, fed: Federation, s: State) -> State:
         w = fed.broadcast(s.server.theta)
-        both = fed.iterate({"local": w, "personal": w}, self.step, server={"rate": self.rate(fed)}).theta
+        start, given = {"local": w, "personal": w}, {"rate": self.rate(fed)}
+        both = fed.iterate(start, self.step, server=given, model=lambda both, at: both.personal).theta
         average = fed.average(fed.upload(both.local))
         theta = (1 - self.beta) * s.server.theta + self.beta * average
         return s.update(server={"theta": theta}, clients={"personal": both.personal}, trained=both.personal)

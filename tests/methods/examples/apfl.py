@@ -51,7 +51,7 @@ class APFL(Method):
 
     def round(self, fed: Federation, s: State) -> State:
         start = {"local": fed.broadcast(s.server.theta), "personal": s.clients.personal, "alpha": s.clients.alpha}
-        end = fed.iterate(start, self.step, server={"lr": fed.optimizer.lr}).theta
+        end = fed.iterate(start, self.step, server={"lr": fed.optimizer.lr}, model=lambda all_, at: all_.personal).theta
         server, clients = {"theta": fed.average(fed.upload(end.local))}, {"personal": end.personal, "alpha": end.alpha}
         return s.update(server=server, clients=clients, trained=mixture(end.alpha, end.personal, end.local))
 

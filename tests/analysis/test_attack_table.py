@@ -1,0 +1,63 @@
+"""Accuracy under attack: its table, the printed numbers and the claims about it; by hand."""
+
+import pytest
+
+from fedgrid.analysis.attacks import attacks, evaluated, under
+from fedgrid.analysis.claims import FAILS, HOLDS, verdicts
+from fedgrid.analysis.published import joined
+from fedgrid.analysis.tables import tables
+
+
+@pytest.fixture
+def attacked(make_study):
+    """Two rows, two seeds; "Plain" is better on clean images and worse under attack, of which "Never" has none."""
+    study = make_study(seeds=[0, 1], heterogeneity={"dir": "dir"}, show=[{"table": "attacks", "ranks": True}])
+    scores = {"Plain": (0.9, 0.3), "Hardened": (0.8, 0.6), "Never": (0.5, None)}
+    for name, (clean, fgsm) in scores.items():
+        study.method(name.lower(), title=name)
+        for seed in (0, 1):
+            values = {2: [fgsm + seed / 10, fgsm]} if fgsm else {}
+            study.cell(
+                name.lower(),
+                "dir",
+                seed,
+                {1: [0.1, 0.1], 2: [clean, clean]},
+                also={"fgsm_accuracy_received": values, "fgsm_loss_received": values},
+            )
+    return study
+
+
+def test_a_column_for_every_attack(attacked):
+    numbers, grid = attacks(attacked.load(), {"ranks": True})
+    assert [text for text, _ in grid.header[-1]] == ["Clean", "FGSM"]
+    texts = {name: [entry.text for entry in entries] for name, entries in grid.rows}
+    assert texts == {
+        "Plain": ["90.00 ± 0.00", "32.50 ± 3.54"],
+        "Hardened": ["80.00 ± 0.00", "62.50 ± 3.54"],
+        "Never": ["50.00 ± 0.00", "–"],
+    }
+    marks = {name: [entry.raised for entry in entries] for name, entries in grid.rows}
+    assert marks == {"Plain": ["*", "†"], "Hardened": ["†", "*"], "Never": ["‡", ""]}
+    assert numbers.groupby("images")["accuracy"].max().to_dict() == pytest.approx({"clean": 0.9, "fgsm": 0.625})
+    assert "FGSM: one step" in grid.caption
+
+
+def test_a_study_may_show_it(attacked):
+    assert [name for name, _ in tables(attacked.load())] == ["attacks"]
+
+
+def test_without_attacks_there_are_clean_images_alone(common_toy):
+    results = common_toy.load()
+    assert evaluated(results) == ["clean"] and under(results, "clean") is results
+
+
+def test_printed_numbers_and_claims(attacked):
+    attacked.prints("Plain", "31.50", metric="fgsm_accuracy", heterogeneity="dir")
+    attacked.prints("Plain", "91.00", metric="clean_accuracy", heterogeneity="dir")
+    attacked.study["claims"] = [
+        {"says": "", "above": ["Hardened", "Plain"], "metric": metric} for metric in ("clean_accuracy", "fgsm_accuracy")
+    ]
+    results = attacked.load()
+    assert joined(results)["difference"].tolist() == pytest.approx([1.0, -1.0])
+    assert [one.verdict for one in verdicts(results)] == [FAILS, HOLDS]
+    assert verdicts(results)[1].rule == "Hardened has better accuracy (FGSM) than Plain in every column of both."
