@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from snakemake import api, spawn_jobs
+from snakemake.scheduling.job_scheduler import JobScheduler
 from snakemake.settings.types import ConfigSettings
 
 from fedgrid.run import adapter
@@ -47,3 +48,13 @@ def test_gpus_are_offered_unless_the_user_did(given, slots, offered):
     workflow = SimpleNamespace(global_resources=given, register_resource=found.__setitem__)
     adapter.offer_gpus(workflow, slots)
     assert found == offered
+
+
+def test_without_a_limit_no_look_at_the_ready_jobs_has_another_one_follow():
+    limited = "if self.job_rate_limiter is not None:\n" + " " * 24 + "# need to reevaluate"
+    assert limited in inspect.getsource(JobScheduler.schedule), "Snakemake looks at ready jobs again for another reason"
+    assert "if self.job_rate_limiter is None:" in inspect.getsource(JobScheduler.job_selector)
+    assert "self.scheduler = JobScheduler(" in inspect.getsource(Workflow), "the scheduler lies elsewhere"
+    workflow = SimpleNamespace(scheduler=SimpleNamespace(job_rate_limiter=3))
+    adapter.start_without_a_limit(workflow)
+    assert workflow.scheduler.job_rate_limiter is None

@@ -48,6 +48,8 @@ rule pack:
 onstart:
     RUN.begin()
     adapter.forget_configfiles(workflow)
+    if not RUN.submits:
+        adapter.start_without_a_limit(workflow)
 
 
 onsuccess:

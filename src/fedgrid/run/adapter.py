@@ -23,6 +23,15 @@ def offer_gpus(workflow: Any, slots: int) -> None:
         workflow.register_resource("gpu", slots)
 
 
+def start_without_a_limit(workflow: Any) -> None:
+    """Lets local jobs start as others end, without a limit a second, which their cores are anyway.
+
+    With Snakemake's limit every look at the ready jobs has another one follow a second later, and every job that ends
+    starts one more such series: after 300 jobs the scheduler takes a third of a core from the cells.
+    """
+    workflow.scheduler.job_rate_limiter = None
+
+
 def forget_configfiles(workflow: Any) -> None:
     """Keeps the study's files off the command lines of jobs on nodes.
 
