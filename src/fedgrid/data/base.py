@@ -60,6 +60,16 @@ class DataSet(Component, abc.ABC):
         """Names of the domains, where there are several."""
         return ()
 
+    @property
+    def modalities(self) -> tuple[str, ...]:
+        """Names of the modalities, where there are several: every image of the original is then a sample of each."""
+        return ()
+
+    @property
+    def by_hand(self) -> str:
+        """What has to be put where if neither a Parquet copy nor a download has it: '<files> into <folder>'."""
+        return ""
+
     @classmethod
     def facts(cls) -> dict[str, Any]:
         """Of the original, where there is one: what `fedgrid datasets` shows."""
@@ -90,7 +100,7 @@ class DataSet(Component, abc.ABC):
 
     def found(self, root: Path | None) -> bool:
         """Whether the images are at hand under `root`, without reading them all."""
-        return root is not None and (parquet.found(root / self.name) or self.original_found(root))
+        return root is not None and (self._copied(root) or self.original_found(root))
 
     def original_found(self, root: Path) -> bool:
         """Whether the authors' own files lie under `root`."""
@@ -98,8 +108,9 @@ class DataSet(Component, abc.ABC):
 
     def info(self, root: Path | None) -> DatasetInfo:
         """What `load` would give; a local Parquet copy may hold less than the original."""
-        found = DatasetInfo(self.images, self.shape, self.classes, self.domains)
-        if root and parquet.found(root / self.name):
+        samples = {part: self._samples(part) for part in self.images}
+        found = DatasetInfo(samples, self.shape, self.classes, self.domains, modalities=self.modalities)
+        if root and self._copied(root):
             found = parquet.info(root / self.name, self.published)
         return replace(found, shape=self.prepared_shape(found.shape))
 
@@ -109,23 +120,30 @@ class DataSet(Component, abc.ABC):
         Local files are looked for under `root`; a download, where `download` is given, is kept there. Raises UserError
         with what to put where.
         """
-        if root and parquet.found(root / self.name):
+        if root and self._copied(root):
             return parquet.read(root / self.name, self.published)
         for folder, fetch in ((root, False), (download, True)):
             found = self.original(folder, fetch) if folder else None
             if found is not None:
                 self._check_whole(found, folder)
                 return found
+        copies = f"train.parquet and test.parquet into <data_root>/{self.name}"
         also = f", or {self.wanted}" if self.wanted else ""
-        raise UserError(
-            f"data '{self.name}' is not at hand: put train.parquet and test.parquet into <data_root>/{self.name}"
-            f"{also}, or allow the download (download: true)"
-        )
+        mend = self.by_hand or f"{copies}{also}, or allow the download (download: true)"
+        raise UserError(f"data '{self.name}' is not at hand: put {mend}")
+
+    def _copied(self, root: Path) -> bool:
+        """Whether a Parquet copy that will do lies under `root`."""
+        return not self.by_hand and parquet.found(root / self.name)
+
+    def _samples(self, part: str) -> int:
+        """How many samples a part of the original has."""
+        return self.images[part] * (len(self.modalities) or 1)
 
     def _check_whole(self, found: RawDataset, folder: Path | None) -> None:
         """Raises UserError where the authors' files hold another number of images than the authors published."""
         for part in PARTS:
-            have, whole = len(found.parts[part].labels), self.images[part]
+            have, whole = len(found.parts[part].labels), self._samples(part)
             if have != whole:
                 wanted = f"; put {self.wanted} again" if self.wanted else ""
                 raise UserError(
@@ -172,6 +190,9 @@ def convert(
         "note": found.note,
         "checksum": checksum_of(parts),
     }
+    if (tokens := parts["train"].tokens) is not None:
+        facts["modalities"], facts["vocabulary"] = list(found.modalities), list(found.vocabulary)
+        facts["captions"] = list(tokens.shape[1:])
     check(facts["checksum"])
     write(outputs, parts, facts)
 
@@ -180,15 +201,16 @@ def _prepared(data: DataSet, images: Images) -> Images:
     pixels = pictures.resized(images.pixels, data.side) if data.side else images.pixels
     if data.colour and pixels.shape[3] == 1:
         pixels = np.repeat(pixels, 3, axis=3)
-    return Images(pixels, images.labels, images.domains, images.captions)
+    return replace(images, pixels=pixels)
 
 
 def _check(data: DataSet, found: RawDataset) -> None:
     """Raises UserError for labels and domains out of range, and for a copy of the original that is not the original."""
     for part in PARTS:
         images, where = found.parts[part], f"data '{data.name}': the {part} part"
-        if len(images.pixels) != len(images.labels):
-            raise UserError(f"{where} has {len(images.pixels)} images and {len(images.labels)} labels")
+        samples = len(images.pixels) + (0 if images.tokens is None else len(images.tokens))
+        if samples != len(images.labels):
+            raise UserError(f"{where} has {samples} images and {len(images.labels)} labels")
         _check_range(f"{where} has a label", images.labels, len(found.classes))
         if images.domains is not None:
             _check_range(f"{where} has a domain", images.domains, len(found.domains))

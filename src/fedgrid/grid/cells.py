@@ -64,7 +64,9 @@ def plan_dataset(store: Path, label: str, data: Configured, root: Path | None) -
 
 
 def plan_features(images: PlannedDataset, info: DatasetInfo, backbone: Settings) -> tuple[PlannedDataset, DatasetInfo]:
-    """Where the features of a data set are kept, and what they hold."""
+    """Where the features of a data set are kept, and what they hold; UserError where it is not of images alone."""
+    if info.modalities:
+        raise UserError(f"data.features: '{images.label}' is {_of(info.modalities)}, and features are made of images")
     weights = path_of(backbone["weights"], "features.weights")
     content = file_digest(weights) if weights.is_file() else ""
     key = digest([images.key, backbone, content, fingerprint(FEATURES)])
@@ -112,14 +114,21 @@ def grid(
 
 
 def check_fit(
-    label: str, info: DatasetInfo, partitions: Sequence[Configured], smallest: int, model: str, seeds: Sequence[int]
+    label: str, info: DatasetInfo, partitions: Sequence[Configured], model: str, facts: Settings, seeds: Sequence[int]
 ) -> None:
-    """Raises UserError where the data set cannot be dealt out so, or its images are too small for the model."""
+    """Raises UserError where the data set cannot be dealt out so, or does not suit the model with these `facts`."""
+    smallest, modalities = facts["smallest"], tuple(facts.get("modalities", ()))
+    if modalities != info.modalities:
+        raise UserError(f"model: '{model}' is for {_of(modalities)}, '{label}' is {_of(info.modalities)}")
     if min(info.shape[:2]) < smallest:
         side = "×".join(map(str, info.shape[:2]))
         raise UserError(f"model: '{model}' needs images of {smallest}×{smallest} at least, '{label}' has {side}")
     for kind in partitions:
         cast(Partition, instance(kind)).plan(info, list(seeds))
+
+
+def _of(modalities: Sequence[str]) -> str:
+    return f"data of the modalities {' and '.join(modalities)}" if modalities else "data of images alone"
 
 
 def check_attacks(training: Mapping[str, Settings], data: Sequence[PlannedDataset]) -> None:
@@ -148,9 +157,14 @@ def check_validation(asked: Mapping[str, str], partitions: Sequence[Configured],
 
 def lacking(data: PlannedDataset, root: Path | None, download: bool) -> str:
     """What a data set lacks that is neither built, nor at hand, nor to be downloaded, in a sentence; empty: nothing."""
-    if download or any(stage.built for stage in data.stages):
+    if any(stage.built for stage in data.stages):
         return ""
-    if not instance((data.images or data).component).found(root):
+    kind = cast(DataSet, instance((data.images or data).component))
+    if kind.by_hand and not kind.found(root):
+        return f"'{data.label}' is not at hand: put {kind.by_hand}"
+    if download:
+        return ""
+    if not kind.found(root):
         return (
             f"'{data.label}' is not at hand and download is false; put it under data_root "
             "(or FEDGRID_DATA) or allow the download"

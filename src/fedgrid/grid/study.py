@@ -89,7 +89,7 @@ def _cells(text: Text, root: Path | None, lenient: bool = False) -> list[Cell]:
     kinds, partition_seeds = [kind.component for kind in heterogeneity], [seed for _, seed, _ in seeds]
     cells.check_attacks({row.label: row.training for row in rows}, [data for data, _ in datasets])
     for data, info in datasets:
-        cells.check_fit(data.label, info, kinds, about_model["facts"]["smallest"], model.name, partition_seeds)
+        cells.check_fit(data.label, info, kinds, model.name, about_model["facts"], partition_seeds)
     _check_validation(text.get("report", {}), rows, kinds, partition_seeds)
     at_hand = [_at_hand(data, root, text["download"], lenient) for data, _ in datasets]
     grid = cells.grid(rows, at_hand, heterogeneity, model, seeds)

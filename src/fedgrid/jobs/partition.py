@@ -30,7 +30,7 @@ def build(partition: PlannedPartition) -> None:
         "data": facts["name"],
         "data_checksum": pool.checksum,
         "classes": facts["classes"],
-        "domains": facts["domains"],
+        "domains": facts["domains"] or list(pool.modalities),
         "digest": digest_of(table),
         "spec": partition.spec,
     }

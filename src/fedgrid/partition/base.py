@@ -4,12 +4,16 @@ Three policies say what clients are tested on. ``own``: the published parts are 
 anew (FedCoSR, FedCRL). ``official``: the published training part is dealt out, and the published test part is every
 client's (FedCCL, FedSSC). ``weighted``: the same, with each class counted by its share in the client's training images
 (FedSaC, pFedGraph).
+
+Where the data are of several modalities, each is dealt out by itself, to as many clients: the first ones have images of
+the first modality (FedSaC, Appendix B.3). A client is tested on its own modality, whose name is the client's domain.
 """
 
 import abc
 import math
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -86,7 +90,7 @@ class SampledPartition(Partition):
     """A kind of heterogeneity: every image gets an owner at random."""
 
     clients: int = hp(20, low=1)
-    "Number of clients, N."
+    "Number of clients, N: of data of several modalities a multiple of their number, equally many of each."
     test: str = hp("own", choices=("own", "official", "weighted"))
     "What clients are tested on: their share of the pooled images, the official test part, or that weighted by class."
     train_share: float = hp(0.75, above=0, high=1)
@@ -113,6 +117,10 @@ class SampledPartition(Partition):
         clients = self.count(domains)
         if images < clients:
             raise UserError(f"partition.clients: {clients} clients cannot share {images} images")
+
+    def check_scarce(self, domains: int) -> None:
+        """Raises UserError where more clients are to be scarce than there are."""
+        clients = self.count(domains)
         if self.scarce is not None and self.scarce > clients:
             raise UserError(f"partition.scarce: there are only {clients} clients, not {self.scarce}")
 
@@ -134,11 +142,13 @@ class SampledPartition(Partition):
         return [images // clients + (client < images % clients) for client in range(clients)]
 
     def expected(self, info: DatasetInfo, seed: int) -> Expected:
-        sizes = self.sizes(self.dealt(info), info)
+        one = info.of_one_modality()
+        each = self.of_one_modality(info.modalities)
+        sizes = each.sizes(each.dealt(one), one) * (len(info.modalities) or 1)
         sizes = [kept_of(n, self._keeps(client, len(sizes))) for client, n in enumerate(sizes)]
         train, validation, test = (sum(part) for part in zip(*map(self._parts, sizes), strict=True))
         if self.test != "own":
-            test = len(sizes) * self.used(info.images["test"])
+            test = len(sizes) * self.used(one.images["test"])
         return Expected(len(sizes), train, validation, test)
 
     def sentence(self) -> str:
@@ -169,17 +179,29 @@ class SampledPartition(Partition):
             raise UserError(
                 f"partition.test: '{self.test}' needs a published test part, which this data set has not; use own"
             )
-        self.check(self.dealt(info), len(info.classes), len(info.domains))
+        self.check_scarce(len(info.domains))
+        one = info.of_one_modality()
+        self.of_one_modality(info.modalities).check(self.dealt(one), len(info.classes), len(info.domains))
+
+    def of_one_modality(self, modalities: Sequence[str]) -> Self:
+        """The same for the clients of one of the modalities, among whom it deals out that modality's images by itself.
+
+        Without modalities it is the partition itself. Raises UserError where the clients cannot be shared evenly.
+        """
+        if not modalities:
+            return self
+        clients, others = divmod(self.count(0), len(modalities))
+        if others:
+            which = f"{len(modalities)} modalities, {' and '.join(modalities)}"
+            raise UserError(f"partition.clients: {self.clients} is no multiple of the data set's {which}")
+        return replace(self, clients=clients)
 
     def split(self, pool: Labels, seed: int) -> pa.Table:
         random = generator("partition", type(self).__name__, seed)
-        dealt = len(pool.labels) if self.test == "own" else pool.train
-        used = np.sort(random.permutation(dealt)[: self.used(dealt)])
         clients = self.count(len(pool.domain_names))
-        self.check(len(used), pool.classes, len(pool.domain_names))
-        owner = self.owners(taken(pool, used), random)
+        self.check_scarce(len(pool.domain_names))
         rows = []
-        for client, index in enumerate(_of_each(owner, used, clients)):
+        for client, index in enumerate(_of_each(*self._dealt(pool, random), clients)):
             if (share := self._keeps(client, clients)) < 1:
                 index = kept(index, pool.labels[index], share, random)
             rows.append(self._client(client, index, random))
@@ -188,13 +210,27 @@ class SampledPartition(Partition):
             rows.append((np.full(len(shared), EVERYONE), shared, np.full(len(shared), SPLITS.index("test"))))
         return _table(pool, *(np.concatenate(column) for column in zip(*rows, strict=True)))
 
+    def _dealt(self, pool: Labels, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Owners [n] of the images that are used, and which these are [n]: of one modality after the other."""
+        each, found = self.of_one_modality(pool.modalities), []
+        dealt = np.arange(len(pool.labels) if self.test == "own" else pool.train)
+        for number, members in enumerate(_by_modality(pool, dealt)):
+            used = np.sort(random.permutation(members)[: self.used(len(members))])
+            each.check(len(used), pool.classes, len(pool.domain_names))
+            owner = each.owners(taken(pool, used), random)
+            first = number * each.count(len(pool.domain_names))
+            found.append((np.where(owner == UNUSED, UNUSED, owner + first), used))
+        owners, images = (np.concatenate(column) for column in zip(*found, strict=True))
+        return owners, images
+
     def _shared(self, pool: Labels, seed: int) -> np.ndarray:
         """The test images that all clients share: the same for every kind of heterogeneity under a seed.
 
         Their draws are their own, so that training images do not depend on them.
         """
-        test = np.arange(pool.train, len(pool.labels))
-        return np.sort(generator("shared test images", seed).permutation(test)[: self.used(len(test))])
+        every = _by_modality(pool, np.arange(pool.train, len(pool.labels)))
+        drawn = [generator("shared test images", seed).permutation(test)[: self.used(len(test))] for test in every]
+        return np.sort(np.concatenate(drawn))
 
     def _client(self, client: int, index: np.ndarray, random: np.random.Generator) -> tuple[np.ndarray, ...]:
         """(client, index, split) [n_i] of one client's images."""
@@ -219,8 +255,15 @@ class SampledPartition(Partition):
 
 def taken(pool: Labels, index: np.ndarray) -> Labels:
     """Some images of a pool."""
-    domains = None if pool.domains is None else pool.domains[index]
-    return replace(pool, labels=pool.labels[index], domains=domains)
+    domains, modality = (None if of is None else of[index] for of in (pool.domains, pool.modality))
+    return replace(pool, labels=pool.labels[index], domains=domains, modality=modality)
+
+
+def _by_modality(pool: Labels, index: np.ndarray) -> list[np.ndarray]:
+    """The images `index` [n] of each modality; all in one where there are none."""
+    if pool.modality is None:
+        return [index]
+    return [index[pool.modality[index] == number] for number in range(len(pool.modalities))]
 
 
 def _of_each(owner: np.ndarray, index: np.ndarray, clients: int) -> list[np.ndarray]:
@@ -247,11 +290,13 @@ def kept(index: np.ndarray, labels: np.ndarray, share: float, random: np.random.
 
 
 def _table(pool: Labels, client: np.ndarray, index: np.ndarray, split: np.ndarray) -> pa.Table:
-    if pool.domains is None:
+    places, names = pool.domains, pool.domain_names
+    if pool.modality is not None:  # a client has images of one modality: it is the client's domain
+        places, names = pool.modality, pool.modalities
+    if places is None:
         domain = pa.nulls(len(index), pa.dictionary(pa.int16(), pa.string()))
     else:
-        places = column(pool.domains[index], pa.int16())
-        domain = pa.DictionaryArray.from_arrays(places, texts(pool.domain_names))
+        domain = pa.DictionaryArray.from_arrays(column(places[index], pa.int16()), texts(names))
     columns = {
         "client": column(client, pa.int32()),
         "split": pa.DictionaryArray.from_arrays(column(split, pa.int8()), texts(SPLITS)),

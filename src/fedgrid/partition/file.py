@@ -67,7 +67,8 @@ class File(Partition):
         table, metadata = checked(self.place(seed))
         shared = pc.sum(pc.equal(table["client"], EVERYONE)).as_py() or 0
         train, validation, test = np.bincount(split_numbers(table), minlength=len(SPLITS)).tolist()
-        return Expected(metadata["clients"], train, validation, test + (metadata["clients"] - 1) * shared)
+        testers = metadata["clients"] // (len(info.modalities) or 1)  # a client is tested on its own modality
+        return Expected(metadata["clients"], train, validation, test + (testers - 1) * shared)
 
     def about(self, pool: Labels, seed: int) -> dict[str, Any]:
         published = facts(self.place(seed))

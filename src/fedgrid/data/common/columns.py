@@ -31,3 +31,18 @@ def numbers(found: pa.Array | pa.ChunkedArray) -> np.ndarray:
     chunks = found.chunks if isinstance(found, pa.ChunkedArray) else [found]
     parts = [np.frombuffer(c.buffers()[1], kind)[c.offset :][: len(c)] for c in chunks if len(c)]
     return np.concatenate([np.empty(0, kind), *parts])
+
+
+def fixed_column(values: np.ndarray) -> pa.Array:
+    """Arrays [n, …] of numbers as a column of their bytes."""
+    flat = np.ascontiguousarray(values)
+    size = int(np.prod(flat.shape[1:])) * flat.itemsize
+    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(size), len(flat), [None, pa.py_buffer(flat)])
+
+
+def fixed(found: pa.ChunkedArray, kind: str, shape: Sequence[int]) -> np.ndarray:
+    """The arrays [n, *shape] of a column of their bytes, without its nulls."""
+    width = found.type.byte_width
+    chunks = [chunk.drop_null() if chunk.null_count else chunk for chunk in found.chunks]
+    parts = [np.frombuffer(c.buffers()[1], np.uint8)[c.offset * width :][: len(c) * width] for c in chunks]
+    return np.concatenate([np.empty(0, np.uint8), *parts]).view(kind).reshape(-1, *shape)

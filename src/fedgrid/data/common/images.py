@@ -1,22 +1,33 @@
 """Images with their labels, as the sources of a data set give them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 PARTS = ("train", "test")
+MODALITIES = ("visual", "textual")
+"Of pictures and their captions, as FedSaC (Yan et al., ICML 2024, Table 2) names them."
 
 
 @dataclass(frozen=True)
 class Images:
-    """Images [n, height, width, channels] (uint8, or float32 features), labels int64 [n], and what some sets add."""
+    """Images [n, height, width, channels] (uint8, or float32 features), labels int64 [n], and what some sets add.
+
+    Where there are modalities, `pixels` are those of the visual samples alone, in their order, and `tokens` those of
+    the textual ones; all else is of all samples.
+    """
 
     pixels: np.ndarray
     labels: np.ndarray
     domains: np.ndarray | None = None
     "Positions in the set's list of domains, int64 [n]."
     captions: list[str] | None = None
+    "The sentences of every image, one a line."
+    modality: np.ndarray | None = None
+    "Positions in `MODALITIES`, int64 [n]."
+    tokens: np.ndarray | None = None
+    "Of the textual samples, uint16 [n, captions, words]: see `fedgrid.data.common.captions`."
 
 
 @dataclass(frozen=True)
@@ -29,6 +40,10 @@ class RawDataset:
     domains: tuple[str, ...] = ()
     note: str = ""
     "What a reader of results must know where this is not the original, pixel by pixel: lossy, partial, resized."
+    modalities: tuple[str, ...] = ()
+    "`MODALITIES`, where the samples are of two modalities."
+    vocabulary: tuple[str, ...] = ()
+    "The words of the tokens, in the order of their numbers."
 
 
 @dataclass(frozen=True)
@@ -56,3 +71,10 @@ class DatasetInfo:
     domains: tuple[str, ...] = ()
     copy: str = ""
     "Identity of a local copy; empty for the original, whichever source it comes from."
+    modalities: tuple[str, ...] = ()
+    "As many images are of each, where there are any."
+
+    def of_one_modality(self) -> "DatasetInfo":
+        """The same of the images of one modality; without modalities, of all images."""
+        images = {part: count // (len(self.modalities) or 1) for part, count in self.images.items()}
+        return replace(self, images=images, modalities=())

@@ -2,16 +2,19 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from fedgrid.data.common.columns import numbers, positions
+from fedgrid.data.common.columns import fixed, fixed_column, numbers, positions
 from fedgrid.data.common.images import PARTS, Images
 from fedgrid.files import read_metadata, read_table, write_table
+
+TOKEN = "<u2"
+"How tokens lie in files."
 
 
 @dataclass(frozen=True)
@@ -36,41 +39,62 @@ class Labels:
     domain_names: tuple[str, ...] = ()
     checksum: str = ""
     "Of the data set whose labels these are."
+    modality: np.ndarray | None = None
+    "Positions in `modalities`, int64 [n]."
+    modalities: tuple[str, ...] = ()
 
 
 def write(outputs: Mapping[str, Path], parts: Mapping[str, Images], facts: Mapping[str, Any]) -> None:
     """Writes the prepared parts of a data set; see `read`."""
     for part in PARTS:
-        write_table(outputs[part], _table(parts[part], facts["domains"]), dict(facts) | {"part": part})
+        write_table(outputs[part], _table(parts[part], facts), dict(facts) | {"part": part})
 
 
 def read(files: Mapping[str, Path]) -> Pool:
     """The whole data set from the files that `write` wrote."""
-    facts, tables = _opened(files, ["image", "label"])
-    pixels = [_pixels(table["image"], facts) for table in tables]
-    labels = [numbers(table["label"]).astype(np.int64) for table in tables]
-    return Pool(Images(np.concatenate(pixels), np.concatenate(labels)), facts)
+    optional = ["modality", "tokens"] if modalities_of(read_metadata(files["train"])) else []
+    facts, tables = _opened(files, ["image", "label", *optional])
+    table = pa.concat_tables(tables)
+    labels = numbers(table["label"]).astype(np.int64)
+    images = Images(fixed(table["image"], facts["dtype"], facts["shape"]), labels)
+    if optional:
+        modality = positions(table["modality"].to_pylist(), facts["modalities"])
+        images = replace(images, modality=modality, tokens=fixed(table["tokens"], TOKEN, facts["captions"]))
+    return Pool(images, facts)
+
+
+def modalities_of(facts: Mapping[str, Any]) -> tuple[str, ...]:
+    """The modalities of a data set with these facts; those of most data sets do not speak of any."""
+    return tuple(facts.get("modalities", ()))
 
 
 def read_labels(files: Mapping[str, Path]) -> tuple[Labels, dict[str, Any]]:
     """Labels and domains of the whole data set, and its facts, without the images."""
-    columns = ["label", "domain"] if read_metadata(files["train"])["domains"] else ["label"]
-    facts, tables = _opened(files, columns)
+    said = read_metadata(files["train"])
+    names = {"domain": tuple(said["domains"]), "modality": modalities_of(said)}
+    facts, tables = _opened(files, ["label", *(column for column, known in names.items() if known)])
     table = pa.concat_tables(tables)
-    domains = positions(table["domain"].to_pylist(), facts["domains"]) if facts["domains"] else None
+    domains, modality = (positions(table[c].to_pylist(), known) if known else None for c, known in names.items())
     labels = numbers(table["label"]).astype(np.int64)
     counts = facts["images"]["train"], len(facts["classes"])
-    return Labels(labels, *counts, domains, tuple(facts["domains"]), facts["checksum"]), facts
+    return Labels(labels, *counts, domains, names["domain"], facts["checksum"], modality, names["modality"]), facts
 
 
 def checksum_of(parts: Mapping[str, Images]) -> str:
-    """SHA-256 over the parts, in order: all pixels, all labels (int64, little-endian), all domains if there are any."""
+    """SHA-256 over the parts, in order: all pixels, all labels (int64, little-endian), all domains if there are any.
+
+    Where there are modalities, these (int64) and the tokens (uint16) follow.
+    """
     total = hashlib.sha256()
     for part in PARTS:
         total.update(np.ascontiguousarray(parts[part].pixels).tobytes())
         total.update(parts[part].labels.astype("<i8").tobytes())
         if (domains := parts[part].domains) is not None:
             total.update(domains.astype("<i8").tobytes())
+        if (modality := parts[part].modality) is not None:
+            total.update(modality.astype("<i8").tobytes())
+        if (tokens := parts[part].tokens) is not None:
+            total.update(tokens.astype(TOKEN).tobytes())
     return total.hexdigest()
 
 
@@ -80,21 +104,23 @@ def _opened(files: Mapping[str, Path], columns: Sequence[str]) -> tuple[dict[str
     return opened[0][1], [table for table, _ in opened]
 
 
-def _table(images: Images, domains: list[str]) -> pa.Table:
-    flat = np.ascontiguousarray(images.pixels)
-    size = int(np.prod(flat.shape[1:])) * flat.itemsize
-    pixels = pa.FixedSizeBinaryArray.from_buffers(pa.binary(size), len(flat), [None, pa.py_buffer(flat)])
-    columns = {"image": pixels, "label": pa.array(images.labels, pa.int16())}
+def _table(images: Images, facts: Mapping[str, Any]) -> pa.Table:
+    columns = {"image": fixed_column(images.pixels), "label": pa.array(images.labels, pa.int16())}
+    if images.modality is not None and images.tokens is not None:  # a sample has pixels, or it has tokens
+        columns["image"] = _at(images.modality == 0, columns["image"])
+        columns["tokens"] = _at(images.modality == 1, fixed_column(images.tokens.astype(TOKEN)))
+        columns["modality"] = _named(images.modality, facts["modalities"])
     if images.domains is not None:
-        places = pa.array(images.domains, pa.int16())
-        columns["domain"] = pa.DictionaryArray.from_arrays(places, pa.array(domains, pa.string()))
+        columns["domain"] = _named(images.domains, facts["domains"])
     if images.captions is not None:
         columns["caption"] = pa.array(images.captions, pa.string())
     return pa.table(columns)
 
 
-def _pixels(column: pa.ChunkedArray, facts: Mapping[str, Any]) -> np.ndarray:
-    width = column.type.byte_width
-    chunks = [np.frombuffer(c.buffers()[1], np.uint8)[c.offset * width :][: len(c) * width] for c in column.chunks]
-    flat = np.concatenate([np.empty(0, np.uint8), *chunks])
-    return flat.view(facts["dtype"]).reshape(-1, *facts["shape"])
+def _named(places: np.ndarray, names: Sequence[str]) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array(places, pa.int16()), pa.array(names, pa.string()))
+
+
+def _at(rows: np.ndarray, values: pa.Array) -> pa.Array:
+    """The values in order at the `rows` [n] that are true, null at the others."""
+    return values.take(pa.array(np.cumsum(rows) - 1, mask=~rows))
