@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from fedgrid.components import hp
-from fedgrid.data.base import DataSet
-from fedgrid.data.common.images import DatasetInfo, Images, RawDataset
+from fedgrid.data.common.images import Images, RawDataset
+from fedgrid.data.families.drawn import DrawnDataSet
 from fedgrid.randomness import generator
 
 WAVES = 4
@@ -22,9 +22,8 @@ AT_ONCE = 1 << 24
 "Pixel values that are computed together; the memory needed beside the images is a few times as many floats."
 
 
-class Synthetic(DataSet):
+class Synthetic(DrawnDataSet):
     title = "synthetic"
-    source = "drawn by fedgrid"
     mean = (GREY,)
     std = (0.25,)
 
@@ -60,15 +59,6 @@ class Synthetic(DataSet):
     @property
     def domains(self) -> tuple[str, ...]:
         return tuple(f"domain {number}" for number in range(self.domain_count)) if self.domain_count > 1 else ()
-
-    def found(self, root: Path | None) -> bool:
-        return True
-
-    def info(self, root: Path | None) -> DatasetInfo:
-        return super().info(None)  # files under `root` do not know the settings
-
-    def load(self, root: Path | None, download: Path | None) -> RawDataset:
-        return self.original(Path(), download=False)
 
     def original(self, folder: Path, download: bool) -> RawDataset:
         parts = {part: self._part(part, count) for part, count in self.images.items()}
