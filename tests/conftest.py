@@ -9,6 +9,8 @@ import pytest
 import torch
 from warmed import listening
 
+from fedgrid.data.common.images import MODALITIES
+from fedgrid.grid import study
 from fedgrid.jobs import warm
 from fedgrid.jobs.reporting import ASKED_TO_END
 from fedgrid.loading import names
@@ -68,3 +70,14 @@ def worker():
         server = listening()
         yield
         server.stop()
+
+
+@pytest.fixture
+def two_modalities(monkeypatch):
+    """While a study is resolved, its model is one for pictures and captions."""
+
+    def described(kind, name, real=study.description):
+        found = real(kind, name)
+        return found if kind != "models" else found | {"facts": found["facts"] | {"modalities": list(MODALITIES)}}
+
+    monkeypatch.setattr(study, "description", described)

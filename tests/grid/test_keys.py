@@ -30,6 +30,7 @@ KINDS = {
     "data": NONE,
     **dict.fromkeys(("data.__init__", "data.base", "data.common", "data.digits"), EVERY),
     **dict.fromkeys(("data.sources.__init__", "data.sources.parquet", "data.sources.pictures"), EVERY),
+    "data.common.captions": NONE,
     "data.sources.torchvision_shim": {"features"},
     "partition": NONE,
     **dict.fromkeys(("partition.__init__", "partition.common.__init__", "partition.common.rows"), WITH_PARTITION),

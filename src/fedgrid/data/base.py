@@ -168,6 +168,7 @@ def convert(
 ) -> None:
     """Writes one Parquet file for every part, all or none: pixels, label, domain, caption; facts and `key` as metadata.
 
+    Where there are modalities, each row says its own, and has pixels or tokens.
     `check` is called with the checksum before anything is written, and may raise.
     """
     found = data.load(root, download)

@@ -1,0 +1,218 @@
+"""Pictures and captions as samples of two modalities: words and tokens, the files, drawn and downloaded data sets."""
+
+import io
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from fedgrid.data.attributes import ATTRIBUTES, COMBINATIONS, PHRASES, WORDS, Attributes
+from fedgrid.data.base import convert
+from fedgrid.data.common import store
+from fedgrid.data.common.captions import tokens, vocabulary, words
+from fedgrid.data.common.images import MODALITIES, PARTS
+from fedgrid.data.cub200 import Cub200
+from fedgrid.data.digits import Digits
+from fedgrid.errors import UserError
+from fedgrid.files import read_metadata, read_table
+
+SMALL = {"train_images": 12, "test_images": 5, "class_count": 4}
+
+
+def files(folder):
+    return {part: folder / f"{part}.parquet" for part in PARTS}
+
+
+def test_words_are_runs_of_letters_and_digits_in_lower_case():
+    assert words("It's a red-eyed Été bird, no. 2_b!") == ["it", "s", "a", "red", "eyed", "été", "bird", "no", "2", "b"]
+
+
+def test_the_vocabulary_is_ordered_by_number_and_then_by_alphabet():
+    captions = ["a red bird\na small red bird", "the bird is SMALL.\nonce", "a a"]
+    assert vocabulary(captions) == ("a", "bird", "red", "small")
+
+
+def test_tokens_of_a_known_vocabulary():
+    known = ("a", "bird", "red")
+    found = tokens(["a red bird sings here\na", "bird"], known, 3, 4)
+    assert found.dtype == np.uint16
+    first = [[2, 4, 3, 1], [2, 0, 0, 0], [2, 4, 3, 1]]  # the first sentence again, since there are two of three
+    assert found.tolist() == [first, [[3, 0, 0, 0]] * 3]
+
+
+def test_the_vocabulary_is_that_of_the_training_captions():
+    found = Attributes(train_images=1, test_images=40, class_count=2).load(None, None)
+    said = " ".join(Attributes(train_images=1, test_images=40, class_count=2)._part("train", 1).captions)
+    assert set(found.vocabulary) <= set(words(said))
+    assert (found.parts["test"].tokens == 1).any()
+
+
+def test_samples_come_back_as_they_are(tmp_path):
+    data = Attributes(**SMALL)
+    convert(data, None, None, files(tmp_path), "k")
+    found, pool = data.load(None, None), store.read(files(tmp_path))
+    train, test = (found.parts[part] for part in PARTS)
+    assert pool.images.pixels.shape == (17, 32, 32, 3) and pool.images.tokens.shape == (17, 10, 20)
+    assert (pool.images.pixels == np.concatenate([train.pixels, test.pixels])).all()
+    assert (pool.images.tokens == np.concatenate([train.tokens, test.tokens])).all()
+    assert pool.images.tokens.dtype == np.uint16
+    assert pool.images.modality.tolist() == [0] * 12 + [1] * 12 + [0] * 5 + [1] * 5
+    assert pool.images.labels.tolist() == [*train.labels, *test.labels]
+    assert (train.labels[:12] == train.labels[12:]).all()
+    assert pool.facts["modalities"] == list(MODALITIES) and pool.facts["vocabulary"] == list(found.vocabulary)
+    assert pool.facts["images"] == {"train": 24, "test": 10} == data.info(None).images
+    labels, _ = store.read_labels(files(tmp_path))
+    assert labels.modalities == data.info(None).modalities == MODALITIES
+    assert (labels.modality == pool.images.modality).all() and labels.train == 24 and labels.domains is None
+
+
+def test_a_sample_has_pixels_or_tokens_in_the_files(tmp_path):
+    convert(Attributes(**SMALL), None, None, files(tmp_path))
+    table, _ = read_table(files(tmp_path)["train"])
+    for name, there in (("image", "visual"), ("tokens", "textual")):
+        have = [value is not None for value in table[name].to_pylist()]
+        assert have == [modality == there for modality in table["modality"].to_pylist()]
+
+
+def test_a_test_part_may_be_empty(tmp_path):
+    convert(Attributes(train_images=4, test_images=0, class_count=2), None, None, files(tmp_path))
+    assert store.read(files(tmp_path)).images.tokens.shape == (4, 10, 20)
+
+
+def test_the_checksum_covers_tokens_and_modalities():
+    parts = Attributes(**SMALL).load(None, None).parts
+    before = store.checksum_of(parts)
+    for name in ("tokens", "modality"):
+        values = getattr(parts["test"], name)
+        values.flat[0] += 1
+        assert store.checksum_of(parts) != before
+        values.flat[0] -= 1
+    assert store.checksum_of(parts) == before
+
+
+def test_files_of_data_without_modalities_do_not_speak_of_any(tmp_path):
+    convert(Digits(), None, None, files(tmp_path), "k")
+    facts = read_metadata(files(tmp_path)["train"])
+    expected = "key name classes domains images shape dtype scale mean std source note checksum part"
+    assert set(facts) == set(expected.split()) and facts["checksum"] == Digits.checksum
+    assert pq.read_schema(files(tmp_path)["train"]).names == ["image", "label"]
+    pool, (labels, _) = store.read(files(tmp_path)), store.read_labels(files(tmp_path))
+    assert pool.images.modality is None and pool.images.tokens is None
+    assert labels.modality is None and labels.modalities == () == Digits().info(None).modalities
+
+
+def test_attributes_are_a_function_of_their_settings():
+    one, again, other = (Attributes(**SMALL, draw=draw).load(None, None).parts for draw in (0, 0, 1))
+    assert store.checksum_of(one) == store.checksum_of(again) != store.checksum_of(other)
+
+
+def test_more_pictures_than_are_drawn_together():
+    few, many = (Attributes(train_images=n, class_count=4, test_images=0).load(None, None) for n in (12, 600))
+    assert few.classes == many.classes and len(set(many.classes)) == 4
+    assert np.bincount(many.parts["train"].labels).tolist() == [300] * 4
+    assert len(np.unique(many.parts["train"].pixels, axis=0)) == 600
+
+
+def test_every_value_has_words_and_no_word_two_meanings():
+    assert len(COMBINATIONS) == np.prod([len(values) for values in WORDS.values()])
+    named = [word for values in WORDS.values() for synonyms in values.values() for word in synonyms]
+    assert len(set(named)) == len(named) and tuple(PHRASES) == ATTRIBUTES
+
+
+def test_without_noise_and_slips_a_sentence_that_names_all_attributes_tells_the_class():
+    data = Attributes(**SMALL, named=5, slips=0.0)
+    part = data._part("train", 12)
+    meaning = {w: value for values in WORDS.values() for value, synonyms in values.items() for w in synonyms}
+    for label, caption in zip(part.labels, part.captions, strict=True):
+        for sentence in caption.splitlines():
+            assert {meaning[w] for w in words(sentence) if w in meaning} == set(data.classes[label].split())
+
+
+def test_neither_modality_is_trivial_and_more_images_help():
+    from sklearn.linear_model import LogisticRegression
+
+    found = Attributes(train_images=600, test_images=200, class_count=10).load(None, None)
+    train, test = (found.parts[part] for part in PARTS)
+    size = len(found.vocabulary) + 2
+
+    def bags(rows):
+        return np.stack([np.bincount(row, minlength=size)[1:] for row in rows])
+
+    def fitted(inputs, labels, tested):
+        return LogisticRegression(C=0.1, max_iter=300).fit(inputs, labels).score(tested, test.labels[:200])
+
+    def of_pictures(count):
+        pixels = (part.pixels.reshape(len(part.pixels), -1) / 255 for part in (train, test))
+        return fitted(next(pixels)[:count], train.labels[:count], next(pixels))
+
+    def of_captions(count):
+        return fitted(bags(train.tokens[:count, 0]), train.labels[:count], bags(test.tokens[:, 0]))
+
+    for score in (of_pictures, of_captions):
+        assert 0.2 < score(50) + 0.05 < score(600) < 0.95
+
+
+def cub(root, captions=10):
+    """Three pictures of the original, with so many captions."""
+    rows = {"1": ("001.Black_footed_Albatross/a.jpg", 1, 1), "2": ("002.Laysan_Albatross/b.jpg", 2, 0)}
+    rows["3"] = ("200.Common_Yellowthroat/c.jpg", 200, 1)
+    here = root / "CUB_200_2011"
+    here.mkdir(parents=True)
+    for place, name in enumerate(("images.txt", "image_class_labels.txt", "train_test_split.txt")):
+        (here / name).write_text("".join(f"{i} {row[place]}\n" for i, row in rows.items()))
+    for number, (path, *_) in enumerate(rows.values()):
+        put(here / "images" / path, picture(number))
+        lines = [f"This bird number{number} is red.", "a bird,  a bird"] + ["wings"] * 8
+        put((root / "text_c10" / path).with_suffix(".txt"), "\n".join(lines[:captions]).encode())
+    return rows
+
+
+def put(file, content):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)
+
+
+def picture(number):
+    buffer = io.BytesIO()
+    Image.new("RGB", (9, 9), (60 * number, 0, 0)).save(buffer, "jpeg")
+    return buffer.getvalue()
+
+
+def test_captions_of_cub_are_textual_samples(tmp_path):
+    cub(tmp_path)
+    data = Cub200(side=8, captions=True, caption_words=4)
+    assert data.found(tmp_path)
+    found = data.original(tmp_path, download=False)
+    assert found.modalities == MODALITIES
+    assert found.vocabulary == ("wings", "bird", "a", "is", "red", "this")
+    train, test = (found.parts[part] for part in PARTS)
+    assert train.labels.tolist() == [0, 199, 0, 199] and test.labels.tolist() == [1, 1]
+    assert train.pixels.shape == (2, 8, 8, 3) and train.tokens.shape == (2, 10, 4)
+    number = {word: i + 2 for i, word in enumerate(found.vocabulary)} | {"number0": 1, "number1": 1}
+    assert train.tokens[0, 0].tolist() == [number[w] for w in ("this", "bird", "number0", "is")]
+    assert test.tokens[0, 1].tolist() == [number[w] for w in ("a", "bird", "a", "bird")]
+    assert data.info(None).images == {"train": 2 * 5_994, "test": 2 * 5_794}
+    assert Cub200().info(None).images == Cub200.images and Cub200().info(None).modalities == ()
+
+
+def test_a_picture_without_a_sentence_is_named(tmp_path):
+    rows = cub(tmp_path)
+    put((tmp_path / "text_c10" / rows["3"][0]).with_suffix(".txt"), b"\n \n")
+    with pytest.raises(UserError, match=r"c\.txt: there is no sentence in it"):
+        Cub200(captions=True).original(tmp_path, download=False)
+
+
+def test_captions_that_are_not_at_hand_are_asked_for(tmp_path):
+    cub(tmp_path)
+    (tmp_path / "text_c10").rename(tmp_path / "elsewhere")
+    put(tmp_path / "cub200" / "train.parquet", b"")
+    put(tmp_path / "cub200" / "test.parquet", b"")
+    data = Cub200(captions=True)
+    assert Cub200().found(tmp_path) and not data.found(tmp_path)
+    for download in (None, tmp_path / "downloads"):  # no download has captions
+        with pytest.raises(
+            UserError, match=r"not at hand: put the unpacked CUB_200_2011 and text_c10 .* into <data_root>"
+        ):
+            data.load(tmp_path, download)
+    assert not (tmp_path / "downloads").exists()
