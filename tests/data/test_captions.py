@@ -140,10 +140,10 @@ def test_neither_modality_is_trivial_and_more_images_help():
         return np.stack([np.bincount(row, minlength=size)[1:] for row in rows])
 
     def fitted(inputs, labels, tested):
-        return LogisticRegression(C=0.1, max_iter=300).fit(inputs, labels).score(tested, test.labels[:200])
+        return LogisticRegression(C=0.1, max_iter=1000).fit(inputs, labels).score(tested, test.labels[:200])
 
     def of_pictures(count):
-        pixels = (part.pixels.reshape(len(part.pixels), -1) / 255 for part in (train, test))
+        pixels = (part.pixels[:, ::2, ::2].reshape(len(part.pixels), -1) / 255 for part in (train, test))
         return fitted(next(pixels)[:count], train.labels[:count], next(pixels))
 
     def of_captions(count):
