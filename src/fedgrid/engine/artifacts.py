@@ -18,6 +18,7 @@ from torch import Tensor
 
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import Method
+from fedgrid.engine.modalities import apart, views
 from fedgrid.engine.progress import Progress
 from fedgrid.engine.rounds import everyone
 from fedgrid.engine.simulation import Simulation
@@ -28,23 +29,27 @@ VECTOR = pa.list_(pa.float32())
 
 def tables(kinds: Collection[str], method: Method, simulation: Simulation, progress: Progress) -> dict[str, pa.Table]:
     """The tables of these kinds of a cell after its last round."""
-    fed = everyone(simulation, progress.rounds, progress.state)
+    method, fed = apart(method, simulation), everyone(simulation, progress.rounds, progress.state)
     made = {
-        "representations": lambda: _representations(method, fed, progress.state),
+        "representations": lambda: _representations(method, fed),
         "cooperation": lambda: _cooperation(progress.matrices or []),
         "clusters": lambda: _clusters(method, progress.state),
     }
     return {kind: made[kind]() for kind in kinds}
 
 
-def _representations(method: Method, fed: Federation, s: State) -> pa.Table:
-    theta = method.used(fed, s)
-    assert theta is not None  # every method has a model that clients use
-    found = fed.representations(theta, images="test")
+def _representations(method: Method, fed: Federation) -> pa.Table:
+    found: dict[int, tuple[Tensor, Tensor]] = {}
+    for own, part, *_ in views(method, fed, None, None):
+        theta = own.used(part, part.state)
+        assert theta is not None  # every method has a model that clients use
+        number, pairs = part.simulation.data.number, part.representations(theta, images="test")
+        found |= {number(i): pair for i, pair in enumerate(pairs)}
+    found = dict(sorted(found.items()))
     columns = {
-        "client": pa.array([i for i, (_, y) in enumerate(found) for _ in y], pa.int32()),
-        "label": pa.array([label for _, y in found for label in y.tolist()], pa.int16()),
-        "representation": pa.array([vector for z, _ in found for vector in _rows(z)], VECTOR),
+        "client": pa.array([i for i, (_, y) in found.items() for _ in y], pa.int32()),
+        "label": pa.array([label for _, y in found.values() for label in y.tolist()], pa.int16()),
+        "representation": pa.array([vector for z, _ in found.values() for vector in _rows(z)], VECTOR),
     }
     return pa.table(columns)
 

@@ -1,4 +1,7 @@
-"""Augmentation of training images: the same function of a client's batch and key in both executors."""
+"""What is drawn of a training batch: how its images move, which caption of a text is read.
+
+Each is the same function of a client's batch and key in both executors.
+"""
 
 from dataclasses import replace
 
@@ -14,7 +17,16 @@ PADDING = 4
 
 def augmented(batch: Batch, at: LossContext, number: int) -> Batch:
     """A batch with its images moved and mirrored; `number` is its place among the batches of a step."""
+    if not batch.x.is_floating_point():  # tokens
+        return batch
     return replace(batch, x=cropped_and_flipped(batch.x, at, f"augmentation {number}" if number else "augmentation"))
+
+
+def captioned(batch: Batch, at: LossContext, number: int) -> Batch:
+    """A batch of texts with one of their captions each, x [B, words]; `number` as in `augmented`."""
+    chance = at.uniform(f"caption {number}", torch.empty_like(batch.y, dtype=torch.float32))
+    chosen = (chance * batch.x.shape[1]).floor().long()[:, None, None]
+    return replace(batch, x=batch.x.gather(1, chosen.expand(-1, 1, batch.x.shape[2]))[:, 0])
 
 
 def cropped_and_flipped(x: Tensor, at: LossContext, purpose: str) -> Tensor:

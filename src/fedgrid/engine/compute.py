@@ -78,10 +78,11 @@ def simulation_of(sources: Sources, settings: Compute) -> Simulation:
     images = client_data.load(sources.data, sources.partition, device, dtype_of(training))
     model = cast(Model, load("models", spec["model"]["name"])(**spec["model"]["settings"]))
     _, channels, height, width = images.images.shape
-    network = model.network((height, width, channels), images.classes)
+    network = model.network((height, width, channels), images.classes, images.vocabulary)
     if training.dtype == "bfloat16-mixed":
         network = network.in_bfloat16()
-    flops = network.flops((height, width, channels)) * training.batch_size
+    words = 1 if images.tokens is None else images.tokens.shape[2]
+    flops = network.flops((height, width, channels), words) * training.batch_size
     together = training.participation * batches_per_call(images.train, training.batch_size)
     executor = executor_for(settings, device, flops, together)
     return Simulation(images, network, training, executor, spec["seed"], device)

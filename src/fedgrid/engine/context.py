@@ -15,7 +15,10 @@ Objective = Tensor | tuple[Tensor, Mapping[str, tuple[Tensor, Tensor]]]
 
 @dataclass(frozen=True)
 class Batch:
-    """Images x [B, channels, height, width], normalised, and labels y [B] of one client."""
+    """Images x [B, channels, height, width], normalised, and labels y [B] of one client.
+
+    Of a client that holds texts, x are tokens [B, words], in passes without training [B, captions, words].
+    """
 
     x: Tensor
     y: Tensor

@@ -134,8 +134,9 @@ def _record(fed: Federation, view: View, sums: Tree, name: str, record: Record) 
         means = ((shares * total[tested].cpu().reshape(len(tested), -1)).sum(dim=1) / number)[known]
         if not means.isfinite().all():
             wrong = ids[int((~means.isfinite()).nonzero()[0])]
-            raise Diverged(fed.round - 1, f"the {view.name or view.images} loss of the {name} model of client {wrong}")
-        record(f"{prefix}{metric}_{name}", ids, means)
+            told = f"the {view.name or view.images} loss of the {name} model of client {data.number(wrong)}"
+            raise Diverged(fed.round - 1, told)
+        record(f"{prefix}{metric}_{name}", list(map(data.number, ids)), means)
 
 
 def _class_shares(counts: Tensor) -> Tensor:
@@ -148,9 +149,11 @@ def _class_shares(counts: Tensor) -> Tensor:
 
 
 def _images(data: ClientData, lists: list[Tensor], ids: list[int], by_class: bool) -> Tensor:
-    """Numbers of images [n, 1] of the clients, or by class [1, C] of the test set that they share; float64."""
+    """Numbers of images [n, 1] of the clients, or by class [n, C] of the test sets that those of a modality share."""
     if by_class:
-        return torch.bincount(data.labels[lists[ids[0]]].cpu(), minlength=data.classes).double().unsqueeze(0)
+        shared = {id(lists[client]): data.labels[lists[client]].cpu() for client in ids}
+        counts = {key: torch.bincount(labels, minlength=data.classes).double() for key, labels in shared.items()}
+        return torch.stack([counts[id(lists[client])] for client in ids])
     return torch.tensor([[len(lists[client])] for client in ids], dtype=torch.float64)
 
 

@@ -6,7 +6,7 @@ pure function of one client's θ and batch, which the walker applies to one clie
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ from fedgrid.engine.devices import now
 from fedgrid.engine.optimizers import Optimizer
 from fedgrid.engine.solvers import CustomStep, Descent, Solver
 from fedgrid.engine.task import LocalTask, Loss, Measurement, Step
-from fedgrid.tree import Tree, leaves, row, tree_map
+from fedgrid.tree import Tree, as_tree, leaves, row, tree_map
 
 
 class Diverged(Exception):
@@ -101,22 +101,26 @@ class Executor(ABC):
     def measure(self, task: LocalTask, measurement: Measurement) -> Tree:
         """Adds up a measurement over every client's images, as stacks [n, …]. See `Federation.measure`."""
         with self._timed(task):
-            return Tree(self._measure(task, measurement))
+            if not task.data.modality:
+                return Tree(self._measure(task, measurement))
+            parts = [(where, Tree(self._measure(own, measurement))) for where, own in task.of_one_modality()]
+            return joined(len(task.ids), parts)
 
     @torch.no_grad()
     def collect(self, task: LocalTask, function: Measurement) -> list[Tree]:
         """A value for every image, one client after the other: results differ in length. See `Federation.collect`."""
-        found = []
+        found: dict[int, Tree] = {}
         with self._timed(task):
-            for position in range(len(task.ids)):
-                parts = self._batchwise(task, position, function)
-                found.append(Tree({name: torch.cat([part[name] for part in parts]) for name in parts[0]}))
-        return found
+            for where, own in task.of_one_modality() or [(torch.arange(len(task.ids)), task)]:
+                for position, place in enumerate(where.tolist()):
+                    parts = self._batchwise(own, position, function)
+                    found[place] = Tree({name: torch.cat([part[name] for part in parts]) for name in parts[0]})
+        return [found[position] for position in range(len(task.ids))]
 
     @torch.no_grad()
     def _checked(self, task: LocalTask, solver: Solver) -> Trained:
         with self._timed(task):
-            trained = self._walk(task, solver)
+            trained = self._walked(task, solver)
             finite = trained.loss.isfinite() | (trained.steps == 0)
             require_finite(task, finite, "the training loss")
             for t in leaves(trained.theta):  # the last step itself may be the one that leaps
@@ -124,11 +128,18 @@ class Executor(ABC):
             require_finite(task, finite, "the model")
         return trained
 
+    def _walked(self, task: LocalTask, solver: Solver) -> Trained:
+        """All epochs of all clients, of one modality after the other."""
+        if not task.data.modality:
+            return self._walk(task, solver)
+        parts = [(where, as_tree(vars(self._walk(own, solver)))) for where, own in task.of_one_modality()]
+        return Trained(**joined(len(task.ids), parts))
+
     def _batchwise(self, task: LocalTask, position: int, function: Measurement) -> list[Mapping[str, Tensor]]:
         """What a function gives for each batch of one client's images; without any it is called once, with none."""
         at, theta = task.at(row(task.clients, position), None), client_copy(task.theta, position)
         batches = task.images[task.ids[position]].split(task.batch_size)
-        return [function(theta, task.data.batch(index), at) for index in batches]
+        return [function(theta, task.batch(index), at) for index in batches]
 
     @contextmanager
     def _timed(self, task: LocalTask) -> Iterator[None]:
@@ -146,6 +157,24 @@ class Executor(ABC):
         """All images of all clients."""
 
 
+def joined(clients: int, parts: Sequence[tuple[Tensor, Tree]]) -> Tree:
+    """One stack [clients, …] of stacks with the same entries, each for the positions [m] beside it.
+
+    A mean that was named where a client saw a batch is NaN where none did.
+    """
+    first = max((part for _, part in parts), key=lambda part: len(leaves(part)))
+    whole = tree_map(lambda t: t.new_full((clients, *t.shape[1:]), torch.nan if t.is_floating_point() else 0), first)
+    for where, part in parts:
+        whole = _with_rows(whole, where, part)
+    return whole
+
+
+def _with_rows(whole: Any, where: Tensor, part: Any) -> Any:
+    if not isinstance(whole, Mapping):
+        return whole.index_copy(0, where, part)
+    return Tree((name, _with_rows(t, where, part[name]) if name in part else t) for name, t in whole.items())
+
+
 def client_copy(stack: Any, position: int) -> Any:
     """One client's own copy of its row; convolutions are fastest with their channels last."""
 
@@ -157,4 +186,5 @@ def client_copy(stack: Any, position: int) -> Any:
 
 def require_finite(task: LocalTask, finite: Tensor, what: str) -> None:
     if not finite.all():
-        raise Diverged(task.round, f"{what} of client {task.ids[int((~finite).nonzero()[0])]}")
+        wrong = task.data.number(task.ids[int((~finite).nonzero()[0])])
+        raise Diverged(task.round, f"{what} of client {wrong}")

@@ -24,7 +24,7 @@ from fedgrid.models.base import Network
 from fedgrid.models.common.norm import variances
 from fedgrid.randomness import generator
 from fedgrid.settings import Training
-from fedgrid.tree import Tree, as_tree, tree_map, weighted_sum
+from fedgrid.tree import Tree, as_tree, rows, tree_map, weighted_sum
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,21 @@ class Federation:
         sizes = self.counts.sum(dim=1)
         return sizes / sizes.sum()
 
+    @cached_property
+    def modality(self) -> Tensor:
+        """The number of each client's modality [n]; 0 for all on plain data."""
+        return self.ids.new_tensor(self.simulation.data.modality or [0] * self.total)[self.ids]
+
+    @cached_property
+    def modalities(self) -> list[tuple[Network, Tensor]]:
+        """What is here of each modality: the network that its batches go through, the positions [m] of its clients.
+
+        One of all clients on plain data. A method that is run for each modality by itself sees plain data too.
+        """
+        names, found = self.simulation.data.modalities, self.modality
+        kinds = [(self.model.only(name), number) for number, name in enumerate(names)] or [(self.model, 0)]
+        return [(network, (found == number).nonzero().flatten()) for network, number in kinds if number in found]
+
     def initial(self) -> Tree:
         """The common initial model θ⁰."""
         kind = self.simulation.device, dtype_of(self.training)
@@ -127,12 +142,12 @@ class Federation:
 
     def send(self, stack: Any, mask: Tensor | None = None) -> Any:
         """The server sends each client its row: counted and returned unchanged; `mask` [n, …] as in `broadcast`."""
-        self.traffic.down[self.ids] += bytes_of(stack, mask)
+        self.traffic.down[self.ids] += self._bytes(stack, mask)
         return stack
 
     def upload(self, stack: Any, mask: Tensor | None = None) -> Any:
         """Every client sends its row to the server: counted and returned unchanged; `mask` [n, …] as in `broadcast`."""
-        self.traffic.up[self.ids] += bytes_of(stack, mask)
+        self.traffic.up[self.ids] += self._bytes(stack, mask)
         return stack
 
     def train(
@@ -232,6 +247,16 @@ class Federation:
             return {"z": at.model.features(own, batch.x), "y": batch.y}
 
         return [(found.z, found.y) for found in self.collect(theta, values, images=images)]
+
+    def _bytes(self, stack: Any, mask: Tensor | None) -> Tensor | float:
+        """Bytes of every row; what belongs to other modalities than the client's own does not travel."""
+        if not self.simulation.data.modality:
+            return bytes_of(stack, mask)
+        found = torch.zeros_like(self.ids, dtype=torch.float64)
+        for network, where in self.modalities:
+            own = rows(network.own(stack), where)
+            found[where] += bytes_of(own, None if mask is None else mask[where])
+        return found
 
     def _settled(self, theta: Any, steps: Tensor) -> Any:
         """A stack of parameters whose batch-norm statistics are those of each client's images under them.

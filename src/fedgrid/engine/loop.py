@@ -50,6 +50,6 @@ class Loop(Executor):
 
 def _to(task: LocalTask, private: Tree, keyed: list[tuple[int, Tensor]]) -> Apply:
     """Applies a function to one client's batch, or to the batches of a step."""
-    batches, at = [task.data.batch(index) for _, index in keyed], task.at(private, keyed[0][0])
-    given = batches if task.together > 1 else batches[0]
+    batches, at = [task.batch(index) for _, index in keyed], task.at(private, keyed[0][0])
+    given = task.given(batches, at)
     return lambda function, theta: function(theta, given, at)

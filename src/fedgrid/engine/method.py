@@ -74,6 +74,8 @@ class Method(Component, abc.ABC):
     """Settings that take the study's rate where they are none, for steps of plain SGD whatever the study's optimiser; a
     rate that is meant for Adam or for momentum would be far too small, so there they have to be given."""
     identities: ClassVar[Sequence[Identity]] = ()
+    multimodal: ClassVar[bool] = False
+    "Whether clients of several modalities share anything; else each modality is a federation of its own."
 
     @classmethod
     def facts(cls) -> dict[str, Any]:

@@ -37,10 +37,9 @@ class Record:
 
     def latest(self, metric: str) -> float | None:
         """Mean over clients of the last recorded values of a metric."""
-        for _, name, _, values in reversed(self.rows):
-            if name == metric:
-                return sum(values) / len(values)
-        return None
+        found = [(round_, values) for round_, name, _, values in self.rows if name == metric]
+        last = [value for round_, values in found if round_ == found[-1][0] for value in values]
+        return sum(last) / len(last) if last else None
 
     def table(self) -> pa.Table:
         """Columns round int32, client int32, metric (dictionary of strings), value float64."""

@@ -14,6 +14,7 @@ from fedgrid.engine.evaluation import evaluate, sizes
 from fedgrid.engine.executor import Diverged
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import Method
+from fedgrid.engine.modalities import apart, views
 from fedgrid.engine.progress import Progress, Record, load_checkpoint, save_checkpoint
 from fedgrid.engine.simulation import Simulation
 from fedgrid.engine.state import State
@@ -60,7 +61,7 @@ def federate(
 
     `matrices`: what `Method.cooperation` gives is kept after every evaluated round.
     """
-    report = tell or (lambda progress, remark: None)
+    report, method = tell or (lambda progress, remark: None), apart(method, simulation)
     clock = time.monotonic()
     progress, remark = load_checkpoint(saving.file, saving.key, simulation.device, matrices) if saving else (None, "")
     if progress is None:
@@ -111,7 +112,8 @@ def _record_start(method: Method, simulation: Simulation, progress: Progress) ->
     for metric, values in sizes(simulation).items():
         progress.record.add(0, metric, range(simulation.data.clients), values)
     with _timed(progress.seconds, "evaluate"):
-        evaluate(method, everyone(simulation, 0, progress.state), None, None, _recorder(progress.record, 0))
+        for view in views(method, everyone(simulation, 0, progress.state), None, None):
+            evaluate(*view, _recorder(progress.record, 0))
 
 
 def _round(method: Method, simulation: Simulation, before: Progress) -> Progress:
@@ -136,7 +138,8 @@ def _round(method: Method, simulation: Simulation, before: Progress) -> Progress
     if done % simulation.training.eval_every == 0 or done == simulation.training.rounds:
         with _timed(seconds, "evaluate"):
             try:
-                evaluate(method, everyone(simulation, done, state), fed, state.trained, _recorder(record, done))
+                for view in views(method, everyone(simulation, done, state), fed, state.trained):
+                    evaluate(*view, _recorder(record, done))
             except Diverged as error:
                 raise Diverged(before.rounds, f"{error.what}, in the evaluation,") from error
         if matrices is not None:

@@ -91,7 +91,7 @@ def _fitting(task: LocalTask) -> int:
     device = task.data.labels.device
     memory = torch.cuda.get_device_properties(device).total_memory // 2 if device.type == "cuda" else BUDGET
     parameters = sum(t[0].numel() * t.element_size() for t in leaves(task.theta))
-    images = task.batch_size * task.data.images[0].numel() * task.data.centre.element_size()
+    images = task.batch_size * task.data.sample_size * task.data.centre.element_size()
     return max(1, memory // (COPIES * parameters + ACTIVATIONS * images))
 
 
@@ -199,13 +199,13 @@ def _pieces(lists: list[Tensor], largest: int) -> Iterator[tuple[list[int], Tens
 
 def _to_each(task: LocalTask, index: list[Tensor], clients: Any, keys: Tensor | None) -> Apply:
     """Applies a function of one client to k of them: their θ, images of a step [k, B], `clients` and `keys` [k]."""
-    batches = [task.data.batch(images) for images in index]
+    batches = [task.batch(images) for images in index]
 
     def apply(function: Callable[[Any, Any, LossContext], Any], theta: Any) -> Any:
         def one(own: list[Tensor], private: list[Tensor], x: list[Tensor], y: list[Tensor], key: Tensor | None) -> Any:
-            given = [Batch(*pair) for pair in zip(x, y, strict=True)]
             at = task.at(rebuilt(clients, private), key)
-            return function(rebuilt(theta, own), given if task.together > 1 else given[0], at)
+            given = task.given([Batch(*pair) for pair in zip(x, y, strict=True)], at)
+            return function(rebuilt(theta, own), given, at)
 
         together = torch.vmap(one, in_dims=(0, 0, 0, 0, None if keys is None else 0))
         try:

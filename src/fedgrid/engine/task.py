@@ -2,17 +2,19 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
-from fedgrid.engine.client_data import ClientData
+from fedgrid.engine.augmentation import captioned
+from fedgrid.engine.client_data import TEXTUAL, ClientData
 from fedgrid.engine.context import Batch, LossContext, Objective
 from fedgrid.models.base import Network
 from fedgrid.randomness import generator
-from fedgrid.tree import Tree
+from fedgrid.tree import Tree, rows
 
 Loss = Callable[[Tree, Batch, LossContext], Objective]
 Step = Callable[[Tree, Any, LossContext], tuple[Mapping[str, Any], Objective]]
@@ -48,6 +50,28 @@ class LocalTask:
     "Part of a client's images that an epoch uses, drawn anew with their order; at least one image."
     stream: str = "main"
     "Name of the batch order: the same name in a round gives the same batches."
+
+    def batch(self, index: Tensor) -> Batch:
+        """The samples of `index` [B] or, of several clients, [k, B], of the modality that the network takes."""
+        return self.data.batch(index, self.model.modality)
+
+    def given(self, batches: list[Batch], at: LossContext) -> Any:
+        """What a function of one client gets of a step's batches; in training, one caption of each text."""
+        if at.key is not None and self.model.modality == TEXTUAL:
+            batches = [captioned(batch, at, number) for number, batch in enumerate(batches)]
+        return batches if self.together > 1 else batches[0]
+
+    def of_one_modality(self) -> list[tuple[Tensor, "LocalTask"]]:
+        """The clients of each modality that is here, who never share a call: their positions [m], their work."""
+        found = []
+        for number, name in enumerate(self.data.modalities):
+            those = [position for position, client in enumerate(self.ids) if self.data.modality[client] == number]
+            if those:
+                where = torch.tensor(those, device=self.data.labels.device)
+                stacks = {"theta": rows(self.theta, where), "clients": rows(self.clients, where)}
+                own = replace(self, model=self.model.only(name), ids=[self.ids[p] for p in those], **stacks)
+                found.append((where, own))
+        return found
 
     def epochs_of(self, client: int) -> int:
         """Epochs that a client begins."""

@@ -79,8 +79,8 @@ class CFL(Method):
         theta = fed.upload(fed.train(start, self.loss).theta)
         products = gram(fed.parameters(theta - start))
         largest = s.server.largest.clone()
-        if fed.round < len(largest):
-            largest[fed.round] = products.diagonal().max().sqrt()
+        if fed.round < len(largest) or not (largest >= 0).any():  # the clients of a modality may have sat out the first
+            largest[min(fed.round, len(largest) - 1)] = products.diagonal().max().sqrt()
         typical = largest[largest >= 0].quantile(0.5)
         cluster = self.split(fed, s.server.cluster, s.server.active, products, typical)
         models = self.averaged(fed, cluster, theta, s.server.models)

@@ -1,6 +1,7 @@
 """A model is a pure function of its parameters, in two named parts: extractor φ and head π.
 
-Parameters θ are a flat dictionary from names to tensors; a name starts with ``extractor.`` or ``head.``.
+Parameters θ are a flat dictionary from names to tensors; a name starts with ``extractor.`` or ``head.``. A model for
+data of several modalities has an extractor for each (``extractor.visual.``, ``extractor.textual.``) and one head.
 """
 
 import abc
@@ -22,6 +23,8 @@ from fedgrid.tree import Tree
 PARTS = ("extractor", "head")
 DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout)
 COUNTED = (nn.Linear, nn.Conv1d, nn.Conv2d)
+PADDING_AND_UNKNOWN = 2
+"Tokens that are no words: 0 fills up a text, 1 stands for a word that the vocabulary lacks."
 
 
 class Model(Component, abc.ABC):
@@ -36,17 +39,23 @@ class Model(Component, abc.ABC):
 
     smallest: ClassVar[int] = 1
     "Smallest height and width of an image that the extractor takes."
+    modalities: ClassVar[tuple[str, ...]] = ()
+    "What it has an extractor each for; empty: one extractor, for images."
 
     @classmethod
     def facts(cls) -> dict[str, Any]:
-        return {"smallest": cls.smallest}
+        return {"smallest": cls.smallest, "modalities": list(cls.modalities)}
 
     @abc.abstractmethod
     def extractor(self, shape: tuple[int, int, int]) -> nn.Module:
         """The module from images [B, channels, height, width] to z [B, features]; `shape` is (h, w, channels)."""
 
-    def network(self, shape: tuple[int, int, int], classes: int) -> "Network":
-        """The model for images of `shape` and a number of `classes`; UserError where the images are too small.
+    def extractors(self, shape: tuple[int, int, int], vocabulary: int) -> dict[str, nn.Module]:
+        """The extractors by the part of θ that each is; `vocabulary` is the number of different tokens of texts."""
+        return {"extractor": self.extractor(shape)}
+
+    def network(self, shape: tuple[int, int, int], classes: int, vocabulary: int = PADDING_AND_UNKNOWN) -> "Network":
+        """The model for images of `shape` (and texts) and a number of `classes`; UserError for images too small.
 
         Layers must be pure functions of their parameters: no running statistics of their own (`common.norm.BatchNorm`
         in place of torch's) and no dropout (the setting `dropout` draws from the client's and batch's generator).
@@ -54,17 +63,19 @@ class Model(Component, abc.ABC):
         if min(shape[:2]) < self.smallest:
             raise UserError(f"model: {type(self).__name__} needs images of at least {self.smallest}×{self.smallest}")
         with torch.device("meta"):  # parameters are drawn by `Network.initial`, never by the modules themselves
-            extractor, width = self.extractor(shape), self.projection or self.features
+            modules, width = self.extractors(shape, vocabulary), self.projection or self.features
             if self.projection:
-                projection = nn.Linear(self.features, self.features), nn.ReLU(), nn.Linear(self.features, width)
-                extractor = nn.Sequential(extractor, *projection)
-            modules = {"extractor": extractor, "head": nn.Linear(width, classes)}
-        for layer in extractor.modules():
+                modules = {name: nn.Sequential(extractor, *self._projection()) for name, extractor in modules.items()}
+            modules["head"] = nn.Linear(width, classes)
+        for layer in (layer for module in modules.values() for layer in module.modules()):
             stateful = list(layer.buffers(recurse=False)) and not isinstance(layer, BatchNorm)
             if stateful or isinstance(layer, DROPOUT):
                 what = f"{type(self).__name__} holds a {type(layer).__name__}"
                 raise UserError(f"model: {what}, a layer with state or randomness of its own; see Model.network")
         return Network(modules, width, classes, self.dropout)
+
+    def _projection(self) -> tuple[nn.Module, ...]:
+        return nn.Linear(self.features, self.features), nn.ReLU(), nn.Linear(self.features, self.projection or 0)
 
 
 class Network:
@@ -74,12 +85,30 @@ class Network:
     "What dropout's random numbers start from; None: not in training, nothing is dropped."
     mixed = False
     "Layers compute in bfloat16; parameters and what comes out stay as they are."
+    modality = ""
+    "The modality of the batches that it takes; empty: the only one, or (see `modalities`) none before `only`."
 
     def __init__(self, modules: Mapping[str, nn.Module], features: int, classes: int, dropout: float = 0.0):
         self.modules, self.width, self.classes, self.dropout = modules, features, classes, dropout
+        self.modalities = tuple(part.partition(".")[2] for part in modules if part.startswith("extractor."))
+        "What it has an extractor each for; empty: it is plain."
         found = [f"{part}.{name}" for part, module in modules.items() for name, _ in module.named_buffers()]
         self.statistics = tuple(name for name in found if is_statistic(name))
         "Names of the entries of θ that are statistics of images, not trained."
+
+    def only(self, modality: str) -> "Network":
+        """The network of clients of one modality: its extractor and the head, under the same names."""
+        part = f"extractor.{modality}"
+        modules = {name: self.modules[name] for name in (part, "head")}
+        statistics = tuple(name for name in self.statistics if name.startswith(part + "."))
+        return self._with(modules=modules, statistics=statistics, modality=modality)
+
+    def own(self, theta: Any) -> Any:
+        """θ, a stack or a tree of them, without the entries ``part.modality.…`` of other modalities than its own."""
+        if not isinstance(theta, Mapping):
+            return theta
+        others = {*self.modalities} - {self.modality}
+        return Tree((name, self.own(t)) for name, t in theta.items() if others.isdisjoint(name.split(".")[1:2]))
 
     def learning(self, key: int | Tensor) -> "Network":
         """The network as it is in training: dropout is a function of `key`, batch norm uses the batch's statistics."""
@@ -94,12 +123,12 @@ class Network:
         return self._with(mixed=True)
 
     def __call__(self, theta: Mapping[str, Tensor], x: Tensor) -> Tensor:
-        """Logits [B, C] of images x [B, channels, height, width]."""
+        """Logits [B, C] of images x [B, channels, height, width], or of texts [B, words]."""
         return self.head(theta, self.features(theta, x))
 
     def features(self, theta: Mapping[str, Tensor], x: Tensor) -> Tensor:
         """Representations z [B, k]."""
-        return self._call("extractor", theta, x)
+        return self._call(self._extractor, theta, x)
 
     def head(self, theta: Mapping[str, Tensor], z: Tensor) -> Tensor:
         """Logits [B, C] of representations z [B, k]."""
@@ -110,7 +139,7 @@ class Network:
 
     def moments(self, theta: Mapping[str, Tensor], x: Tensor) -> Tree:
         """First and second moments of what the batch-norm layers see of images x, under the names of `statistics`."""
-        layers = named_layers(self.modules["extractor"], "extractor")
+        layers = named_layers(self.modules[self._extractor], self._extractor)
         found = Tree()
         hooks = [layer.register_forward_pre_hook(noting(name, found)) for name, layer in layers.items()]
         self.features(theta, x)
@@ -119,8 +148,9 @@ class Network:
         return found
 
     def parameters(self, theta: Mapping[str, Tensor]) -> Tree:
-        """What is trained of θ (or of a stack): all but the statistics of batch norm."""
-        return Tree((name, t) for name, t in theta.items() if not is_statistic(name))
+        """What is trained of θ (or of a stack): no statistics of batch norm, no other modality's extractor."""
+        own = self.own(theta) if self.modality else theta
+        return Tree((name, t) for name, t in own.items() if not is_statistic(name))
 
     def initial(self, seed: int) -> Tree:
         """Parameters drawn as torch's layers do, U(−1/√fan_in, 1/√fan_in), from generators keyed by name and seed."""
@@ -132,20 +162,28 @@ class Network:
                     theta[full] = _drawn(full, tuple(empty.shape), layer.weight.shape, seed)
         return theta
 
-    def flops(self, shape: tuple[int, int, int]) -> int:
+    def flops(self, shape: tuple[int, int, int], words: int = 1) -> int:
         """Floating-point operations of linear layers and convolutions in a forward pass for one image of `shape`.
 
-        Two for each multiplication with a weight, as `torch.utils.flop_counter` counts (whose use costs a second).
+        Two for each multiplication with a weight, as `torch.utils.flop_counter` counts (whose use costs a second). Of
+        several modalities, whose texts have so many `words`, those of the one that costs most.
         """
+        if self.modalities and not self.modality:
+            return max(self.only(modality).flops(shape, words) for modality in self.modalities)
         height, width, channels = shape
         found: list[int] = []
         layers = [layer for module in self.modules.values() for layer in module.modules() if isinstance(layer, COUNTED)]
         hooks = [layer.register_forward_hook(lambda *a: found.append(_operations(*a))) for layer in layers]
+        text = torch.zeros(1, words, dtype=torch.long)
         with torch.no_grad():
-            self(self.initial(0), torch.zeros(1, channels, height, width))
+            self(self.initial(0), text if self.modality == "textual" else torch.zeros(1, channels, height, width))
         for hook in hooks:
             hook.remove()
         return sum(found)
+
+    @property
+    def _extractor(self) -> str:
+        return f"extractor.{self.modality}" if self.modality else "extractor"
 
     def _call(self, part: str, theta: Mapping[str, Tensor], x: Tensor) -> Tensor:
         own = {name[len(part) + 1 :]: value for name, value in theta.items() if name.startswith(part + ".")}
