@@ -24,7 +24,7 @@ from fedgrid.models.base import Network
 from fedgrid.models.common.norm import variances
 from fedgrid.randomness import generator
 from fedgrid.settings import Training
-from fedgrid.tree import Tree, as_tree, rows, tree_map, weighted_sum
+from fedgrid.tree import Tree, as_tree, placed, rows, tree_map, weighted_sum
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,18 @@ class Federation:
         return tree_map(lambda t: t.to(*kind), self.model.initial(self.simulation.seed))
 
     def parameters(self, theta: Tree) -> Tree:
-        """What is trained of θ (or of a stack): all but the statistics of batch norm."""
-        return self.model.parameters(theta)
+        """What is trained of θ (or of a stack): all but the statistics of batch norm.
+
+        In a stack of clients of several modalities, zeros are where a client's modality has nothing.
+        """
+        trained = self.model.parameters(theta)
+        if not self.simulation.data.modality:
+            return trained
+        own = tree_map(torch.zeros_like, trained)
+        for network, where in self.modalities:
+            theirs = network.own(rows(trained, where))
+            own |= placed({name: own[name] for name in theirs}, where, theirs)
+        return own
 
     def replicate(self, tree: Any) -> Any:
         """The same tree for every client, as a stack (no memory is used)."""

@@ -79,7 +79,7 @@ class PFedGraph(Method):
         if not self.lam:
             return value
         own, mixed = at.model.parameters(theta), self.pull == "mixture"
-        target = at.model.parameters(at.client.theta) if mixed else at.client.target
+        target = at.model.parameters(at.client.theta if mixed else at.client.target)
         size = (inner(own, own) * (inner(target, target) if mixed else 1.0)).clamp(min=1e-24).sqrt()
         return value - self.lam * at.client.served.type_as(size) * inner(own, target) / size
 
@@ -91,13 +91,13 @@ class PFedGraph(Method):
         with fed.phase("similarity"):
             similar = self.similar(fed, received, theta)
         found = self.compared(fed, similar, theta)
-        graph = found["graph"]
         with fed.phase("mixture"):
-            clients = {"theta": graph @ theta, "served": torch.ones_like(s.clients.served)}
+            clients = {"theta": self.mixed(found, theta), "served": torch.ones_like(s.clients.served)}
             if self.pull == "directions":
                 models = fed.parameters(theta)
-                clients["target"] = (graph / gram(models).diagonal().sqrt()) @ models
-        rows = {name: graph.new_zeros(fed.size, fed.total).index_copy(1, fed.ids, t) for name, t in found.items()}
+                lengths = gram(models).diagonal().sqrt()
+                clients["target"] = self.mixed({name: t / lengths for name, t in found.items()}, models)
+        rows = {name: t.new_zeros(fed.size, fed.total).index_copy(1, fed.ids, t) for name, t in found.items()}
         server = {name: s.server[name].index_copy(0, fed.ids, t) for name, t in rows.items()}
         return s.update(server=server, clients=clients, trained=theta)
 
@@ -124,8 +124,12 @@ class PFedGraph(Method):
         """W from p [n] and S [n, n]."""
         return minimum(self.alpha, -2 * self.alpha * shares - similar)
 
+    def mixed(self, graphs: dict[str, Tensor], theta: Tree) -> Tree:
+        """Σ_j W_ij θ_j, a stack."""
+        return graphs["graph"] @ theta
+
     def received(self, fed: Federation, s: State) -> Tree:
         return s.clients.theta
 
     def cooperation(self, s: State) -> dict[str, Tensor]:
-        return {name: s.server[name] for name in self.matrices}
+        return dict(s.server)
