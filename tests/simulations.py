@@ -104,12 +104,19 @@ def method(name, **settings):
 
 BRIEF = {"local_steps": 5}
 "Hyperparameters of methods that count the steps of their clients themselves, and cost time."
+THOROUGH = {"server_epochs": 50}
+"Hyperparameters of methods whose server trains at a small rate, of which a handful of images is too little."
 
 
-def brief(name):
+def brief(name, settings=BRIEF):
     """Those of a method, small."""
     own = {field.name for field in fields(load("methods", name))}
-    return {setting: value for setting, value in BRIEF.items() if setting in own}
+    return {setting: value for setting, value in settings.items() if setting in own}
+
+
+def thorough(name):
+    """Those of a method, large."""
+    return brief(name, THOROUGH)
 
 
 def run(name, where, **settings):

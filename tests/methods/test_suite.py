@@ -140,7 +140,7 @@ def models(method, simulation, kind):
 def test_it_learns(method_name):
     """One client with ten images: whatever a method does, the model that it uses gets better on them."""
     simulation = simulations.simulation([simulations.draw(range(10))], batch_size=10, rounds=75, lr=0.13, eval_every=75)
-    rows = simulations.run(method_name, simulation).progress.record.rows
+    rows = simulations.run(method_name, simulation, **simulations.thorough(method_name)).progress.record.rows
     used = "accuracy_adapted" if any(metric == "accuracy_adapted" for _, metric, *_ in rows) else "accuracy_received"
     first, *_, last = [values[0] for _, metric, _, values in rows if metric == used]
     assert last > first + 0.2

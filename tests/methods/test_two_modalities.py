@@ -1,6 +1,7 @@
 """Methods whose clients of two modalities share something: FedSaC's heads, FedIoT's classifier."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,12 +10,16 @@ import torch
 import two_modalities
 from simulations import assert_close_states, final
 from sklearn.metrics.pairwise import cosine_similarity
+from torch.nn.functional import cross_entropy
 from two_modalities import TEXTUAL, VISUAL, alone
 
 from fedgrid.data.common.images import MODALITIES
-from fedgrid.engine.rounds import everyone, federate
+from fedgrid.engine.rounds import everyone, federate, participants
 from fedgrid.engine.stacked import Stacked
+from fedgrid.methods.common.decoders import initial as decoders
+from fedgrid.methods.common.decoders import reconstruction
 from fedgrid.methods.common.simplex import project
+from fedgrid.tree import tree_map
 
 DOUBLES = {"dtype": torch.float64}
 FOUR = ((9, 14), (11, 6))
@@ -174,6 +179,7 @@ OPTIONS = [
     ("fedsac", {"similarity": "since_start", "layers": "linear"}),
     ("fedsac", {"similarity": "parameters", "angles": "greedy"}),
     ("fedsac", {"alpha": 0.0, "beta": 0.0, "lam": 0.0}),
+    ("fediot", {"labelled": 1.0, "channels": 3, "server_batch": 5}),
 ]
 
 
@@ -198,3 +204,130 @@ def test_fedsac_without_similarity_is_fedavg_within_modalities_and_of_heads():
             near(state.clients.theta[name][:2], t.expand(2, *t.shape), 1e-12)
         else:
             near(state.clients.theta[name], state.clients.theta[name][:1].expand(4, *t.shape), 1e-12)
+
+
+# FedIoT
+
+
+def autoencoders(state):
+    return state.server.theta.part("extractor") | state.server.decoders
+
+
+def test_errors_of_reconstructions():
+    """The worked example's mean square, without time to reverse; words by hand."""
+    picture = torch.tensor([1.0, 2.0, 4.0], **DOUBLES).reshape(1, 3, 1, 1)
+    said = {"decoder.first.weight": torch.zeros(3, 2), "decoder.first.bias": torch.tensor([3.5, 2.5, 0.5])}
+    near(reconstruction(tree_map(torch.Tensor.double, said), "", torch.ones(1, 2, **DOUBLES), picture), 6.25)
+    names = ("decoder.textual.first.weight", "decoder.textual.first.bias")
+    chances = torch.tensor([0.9, 0.5, 0.25, 0.8], **DOUBLES)  # of padding, an unknown word and two others
+    theta = dict(zip(names, (torch.zeros(4, 2, **DOUBLES), chances.logit()), strict=True))
+    error = -(np.log(0.5) + np.log(0.75) + np.log(0.8)) / 3  # the text has the last one, twice
+    near(reconstruction(theta, "textual", torch.ones(1, 2, **DOUBLES), torch.tensor([[3, 3, 0]])), error)
+
+
+@pytest.mark.parametrize(
+    ("shape", "planes"),
+    [
+        ((64, 64, 3), [256, 128, 64, 32, 3]),
+        ((28, 28, 1), [64, 32, 1]),
+        ((20, 44, 3), [64, 32, 3]),
+        ((8, 8, 1), [32, 1]),
+        ((1, 1, 192), [192]),
+    ],
+)
+def test_a_decoder_mirrors_an_extractor(shape, planes):
+    height, width, colours = shape
+    simulation = simulations.ragged(2)
+    pictures = torch.zeros(60, colours, height, width)
+    simulation = replace(simulation, data=replace(simulation.data, images=pictures))
+    theta = decoders(everyone(simulation, 0), 32)
+    assert [theta["decoder.first.weight"].shape[0] // rows_of(shape, planes), *planes[1:]] == planes
+    found = [t.shape for name, t in theta.items() if "block" in name and name.endswith("weight")]
+    assert found == [(before, after, 4, 4) for before, after in pairwise(planes)]
+    error = reconstruction(theta, "", torch.rand(2, 8), torch.rand(2, colours, height, width))
+    assert error.shape == () and error > 0
+
+
+def rows_of(shape, planes):
+    halved = 2 ** (len(planes) - 1)
+    return int(np.prod([-(-side // halved) for side in shape[:2]]))
+
+
+def test_a_round_of_fediot():
+    """Autoencoders are plain means over clients of unequal sizes; the classifier is that of torch's Adam."""
+    simulation, method = two_modalities.simulation(FOUR), simulations.method("fediot", labelled=0.4, server_batch=5)
+    fed = everyone(simulation, 0)
+    with torch.no_grad():
+        before = method.setup(fed)
+        _, after = simulations.one_round(method, simulation, 0, before)
+        trained = fed.train(fed.replicate(autoencoders(before)), method.loss).theta
+    for name, t in autoencoders(after).items():
+        own, other = trained[name].split(2) if "visual" in name else reversed(trained[name].split(2))
+        near(t, own.mean(dim=0), 1e-12)
+        assert all(torch.equal(untouched, autoencoders(before)[name]) for untouched in other)
+    head = torch.nn.Linear(simulation.model.width, 4).double()
+    head.load_state_dict({name: before.server.theta[f"head.{name}"] for name in ("weight", "bias")})
+    sample = list(fed.sample("labelled", 0.4))
+    z = torch.cat([network.features(after.server.theta, batch.x) for network, batch in sample])
+    y, adam = torch.cat([batch.y for _, batch in sample]), torch.optim.Adam(head.parameters(), lr=0.001)
+    for epoch in range(5):
+        for some in torch.from_numpy(fed.random(f"server {epoch}").permutation(len(y))).split(5):
+            adam.zero_grad()
+            cross_entropy(head(z[some]), y[some]).backward()
+            adam.step()
+    near(after.server.theta["head.weight"], head.weight.detach(), 1e-12)
+
+
+def test_labelled_images_are_some_of_each_class_the_same_in_every_round():
+    simulation = two_modalities.simulation(((40, 0), (30, 10)))
+    found = []
+    for fed in (everyone(simulation, 0), everyone(simulation, 5).subset(torch.tensor([True, False, False, False]))):
+        found.append([(network.modality, batch.x, batch.y) for network, batch in fed.sample("labelled", 0.2)])
+    for (kind, x, y), (same_kind, same_x, same_y) in zip(*found, strict=True):
+        assert kind == same_kind and torch.equal(x, same_x) and torch.equal(y, same_y)
+        own = simulation.data.only(MODALITIES.index(kind))
+        in_all = torch.bincount(simulation.data.labels[torch.cat(own.train)], minlength=4)
+        assert torch.bincount(y, minlength=4).tolist() == [max(1, int(0.2 * n + 1e-9)) for n in in_all]
+    other = list(everyone(simulation, 0).sample("else", 0.2))
+    assert not torch.equal(other[0][1].x, found[0][0][1])
+
+
+def test_labels_of_clients_say_nothing_to_fediots_encoders():
+    simulation = two_modalities.simulation(FOUR)
+    mixed = replaced(simulation, labels=simulation.data.labels.roll(1))
+    ours, other = (final("fediot", of) for of in (simulation, mixed))
+    assert all(torch.equal(t, autoencoders(other)[name]) for name, t in autoencoders(ours).items())
+    assert not torch.equal(ours.server.theta["head.weight"], other.server.theta["head.weight"])
+
+
+def test_fediot_without_a_servers_epochs_guesses():
+    simulation = two_modalities.simulation(FOUR)
+    state, start = final("fediot", simulation, server_epochs=0), simulation.model.initial(0)
+    assert all(torch.equal(state.server.theta[name], start[name].double()) for name in ("head.weight", "head.bias"))
+
+
+def test_one_client_has_the_servers_autoencoder():
+    simulation, method = two_modalities.simulation(((9,), ()), rounds=1), simulations.method("fediot")
+    fed = everyone(simulation, 0)
+    with torch.no_grad():
+        before = method.setup(fed)
+        own = fed.train(fed.replicate(autoencoders(before)), method.loss).theta
+    after = autoencoders(final("fediot", simulation))
+    assert all(torch.equal(t[0], after[name]) for name, t in own.items())
+
+
+def test_an_autoencoder_without_participants_stays_and_is_asked():
+    """The classifier goes on learning what it says."""
+    simulation = two_modalities.simulation(((9, 14), (11,)), participation=0.34, rounds=1)
+    (client,) = participants(simulation, 0).tolist()
+    method = simulations.method("fediot")
+    before, after = method.setup(everyone(simulation, 0)), final("fediot", simulation)
+    for name, t in autoencoders(after).items():
+        assert torch.equal(t, autoencoders(before)[name]) == (MODALITIES[simulation.data.modality[client]] not in name)
+
+
+def test_everyone_of_a_modality_is_scored_with_one_model():
+    simulation = two_modalities.simulation(FOUR, shared_tests=True)
+    found = values(simulations.run("fediot", simulation).progress)
+    for metric in ("accuracy_global", "loss_received"):
+        assert found[2, metric, 0] == found[2, metric, 1] and found[2, metric, 2] == found[2, metric, 3]

@@ -113,6 +113,11 @@ class ClientData:
         centre, spread = self._constants
         return Batch(pixels.sub_(centre).div_(spread).movedim(-1, -3), self.labels[index])
 
+    def by_class(self, index: Tensor) -> list[Tensor]:
+        """The samples of `index` [m] by class, in their order; nothing for a class that has none."""
+        labels = self.labels[index]
+        return [index[labels == label] for label in range(self.classes)]
+
     @cached_property
     def _constants(self) -> tuple[Tensor, Tensor]:
         """Centre and spread of every pixel [height, width, channels]: arithmetic on equal shapes is fastest."""

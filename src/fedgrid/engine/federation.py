@@ -1,5 +1,6 @@
 """What a method sees of the federation: the clients of one round, and what can be done with them."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -108,9 +109,27 @@ class Federation:
 
         One of all clients on plain data. A method that is run for each modality by itself sees plain data too.
         """
-        names, found = self.simulation.data.modalities, self.modality
-        kinds = [(self.model.only(name), number) for number, name in enumerate(names)] or [(self.model, 0)]
-        return [(network, (found == number).nonzero().flatten()) for network, number in kinds if number in found]
+        places = ((network, (self.modality == number).nonzero().flatten()) for number, network in self._networks())
+        return [(network, where) for network, where in places if len(where)]
+
+    def _networks(self) -> list[tuple[int, Network]]:
+        names = self.simulation.data.modalities
+        return [(number, self.model.only(name)) for number, name in enumerate(names)] or [(0, self.model)]
+
+    def sample(self, purpose: str, share: float) -> Iterator[tuple[Network, Batch]]:
+        """A share of all clients' training images of each class, at least one, drawn once for the whole cell.
+
+        They come in large batches, those of each modality with the network that they go through.
+        """
+        data = self.simulation.data
+        for number, network in self._networks():
+            own = data.only(number) if data.modality else data
+            index = torch.cat(own.train) if own.train else self.ids[:0]
+            draw = generator(f"sample {purpose}", self.simulation.seed, network.modality)
+            index = index[index.new_tensor(draw.permutation(len(index)))]
+            chosen = [of_class[: max(1, math.floor(share * len(of_class) + 1e-9))] for of_class in data.by_class(index)]
+            for some in torch.cat(chosen).split(data.large_batch) if len(index) else ():
+                yield network, data.batch(some, network.modality)
 
     def initial(self) -> Tree:
         """The common initial model θ⁰."""

@@ -74,6 +74,8 @@ def _simulation(trial: Trial) -> Simulation:
     height, width, channels = trial.shape
     model = cast(Model, load("models", trial.model.reference)(**trial.model.settings))
     network, device = model.network(trial.shape, trial.classes), torch.device("cpu")
+    if network.modalities:
+        network = network.only(network.modalities[0])  # of pictures, which texts do not outweigh
     flops = network.flops(trial.shape) * trial.batch_size
     executor = executor_for(Compute(), device, flops, CLIENTS_WORTH_A_CALL)
     clients = 1 if isinstance(executor, Loop) else CLIENTS_WORTH_A_CALL

@@ -1,8 +1,11 @@
 """Heads that the server trains."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
+from fedgrid.engine.optimizers import Optimizer
 from fedgrid.methods import Tree, cross_entropy
 from fedgrid.models.base import Network
 
@@ -12,4 +15,24 @@ def fit(network: Network, head: Tree, z: Tensor, labels: Tensor, *, lr: float, s
     for some, of in zip(z.split(size), labels.split(size), strict=True):
         slope = torch.func.grad(lambda h, x=some, y=of: cross_entropy(network.head(h, x), y))(head)
         head = head - lr * slope
+    return head
+
+
+def learned(
+    network: Network,
+    head: Tree,
+    z: Tensor,
+    labels: Tensor,
+    *,
+    optimizer: Optimizer,
+    epochs: Sequence[Tensor],
+    size: int,
+) -> Tree:
+    """Epochs of a fresh optimiser down the same loss, `size` representations at a time, each in its own order [m]."""
+    head, taken = head.map(torch.clone), torch.zeros((), device=z.device)
+    moments = optimizer.moments(head)
+    for some in (part for order in epochs for part in order.split(size)):
+        slope = torch.func.grad(lambda h, x=z[some], y=labels[some]: cross_entropy(network.head(h, x), y))(head)
+        taken += 1
+        optimizer.step(head, list(slope.values()), moments, taken)
     return head
