@@ -275,3 +275,12 @@ def test_dropout_is_of_the_head_that_all_share():
     theta, x = network.initial(0), torch.randint(2, 50, (4, 6))
     assert not torch.equal(network.learning(1)(theta, x), network.learning(2)(theta, x))
     assert torch.equal(network.learning(1).evaluating()(theta, x), network(theta, x))
+
+
+@pytest.mark.parametrize("name", ["fedavg", "fedsac", "fediot"])
+def test_texts_in_bfloat16(name):
+    simulation = two_modalities.simulation(dtype="bfloat16-mixed", executor=Stacked())
+    found = values(computed(name, replace(simulation, model=simulation.model.in_bfloat16())))
+    assert all(math.isfinite(value) for value in found.values())
+    textual = simulation.model.in_bfloat16().only("textual")
+    assert textual.features(textual.initial(0), torch.ones(2, 5, dtype=torch.long)).dtype == torch.float32

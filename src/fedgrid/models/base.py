@@ -191,8 +191,9 @@ class Network:
             self.modules[part].train(self.key is not None)
         if not self.mixed:
             return functional_call(self.modules[part], own, x, tie_weights=False)
+        kind = x.dtype if x.is_floating_point() else next(iter(own.values())).dtype  # tokens are whole numbers
         with torch.autocast(x.device.type, torch.bfloat16):
-            return functional_call(self.modules[part], own, x, tie_weights=False).to(x.dtype)
+            return functional_call(self.modules[part], own, x, tie_weights=False).to(kind)
 
     def _with(self, **changes: Any) -> "Network":
         other = copy(self)
