@@ -29,7 +29,7 @@ from fedgrid.grid.planned import Cell
 from fedgrid.jobs.gpus import acquire_gpu
 from fedgrid.jobs.reporting import ASKED_TO_END, MAXRSS_UNIT, TERMINATED, Report, Status, ending
 from fedgrid.loading import locate
-from fedgrid.models.base import Network
+from fedgrid.models.base import PARTS, Network
 from fedgrid.partition.common.statistics import domains_of_clients
 from fedgrid.settings import Compute
 
@@ -119,8 +119,10 @@ def _metadata(cell: Cell, settings: Compute, counted: dict[str, str], computed: 
 
 
 def _sizes(network: Network) -> dict[str, int]:
-    """Parameters of both parts of a network, its features and its classes."""
-    parameters = {part: sum(t.numel() for t in module.parameters()) for part, module in network.modules.items()}
+    """Parameters of both parts of a network (of all its extractors), its features and its classes."""
+    parameters = dict.fromkeys(PARTS, 0)
+    for part, module in network.modules.items():
+        parameters[part.partition(".")[0]] += sum(t.numel() for t in module.parameters())
     return {**parameters, "features": network.width, "classes": network.classes}
 
 
