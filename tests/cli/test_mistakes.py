@@ -53,7 +53,11 @@ STUDIES = {
     "an unknown attack": ({"training": {"evaluate": ["clean", "pgd"]}}, ["training.evaluate", "did you mean 'pgd20'"]),
     "an attack on features": (
         {"data": {"name": "digits", "features": "random"}, "training": {"evaluate": ["fgsm"]}},
-        ["evaluate: fgsm needs images", "'digits' is frozen features"],
+        ["evaluate: fgsm needs images alone", "'digits' is frozen features"],
+    ),
+    "an attack on captions": (
+        {"data": "attributes", "model": "image_text", "training": {"adversarial": {}}},
+        ["adversarial needs images alone", "'attributes' is data of the modalities visual and textual"],
     ),
     "a key of earlier versions": ({"keep": ["clusters"]}, ["study: unknown key 'keep'; it is called 'artifacts' now"]),
     "a setting of earlier versions": (

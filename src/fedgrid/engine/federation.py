@@ -192,6 +192,7 @@ class Federation:
         optimizer: Optimizer | None = None,
         part: str = "",
         stream: str = "main",
+        model: attacks.ModelOf = attacks.model_itself,
     ) -> Trained:
         """Local training of the stack `theta` (a flat tree of floats) by minimising `loss`, from a fresh optimiser.
 
@@ -200,11 +201,11 @@ class Federation:
         batches instead of epochs, and `share` on a part of each client's images; `part` trains only the parameters
         whose names start so (``head``). The loss may name running quantities in a second value, as (sum over samples,
         number of samples); `Trained.mean` holds their means over the last epoch.
-        Two trainings with the same `stream` in a round see the same batches. Raises `Diverged` for a loss that is not
-        finite.
+        Two trainings with the same `stream` in a round see the same batches. `model` is as in `iterate`. Raises
+        `Diverged` for a loss that is not finite.
         """
         task = self._task(theta, server, clients, epochs, steps=steps, share=share, stream=stream)
-        trained = self.simulation.executor.train(task, self._altered(loss), optimizer or self.optimizer, part)
+        trained = self.simulation.executor.train(task, self._altered(loss, model), optimizer or self.optimizer, part)
         return trained if part == "head" else replace(trained, theta=self._settled(trained.theta, trained.steps))
 
     def iterate(
@@ -311,7 +312,7 @@ class Federation:
         return theta | {name: torch.where(measured, settled[name], theta[name]) for name in names}
 
     def _altered(
-        self, function: Callable[[Any, Any, LossContext], Any], model: attacks.ModelOf = attacks.model_itself
+        self, function: Callable[[Any, Any, LossContext], Any], model: attacks.ModelOf
     ) -> Callable[[Any, Any, LossContext], Any]:
         """A loss or a step that sees images as the study wants them in training: augmented, moved by an adversary."""
         data, training = self.simulation.data, self.training

@@ -131,16 +131,15 @@ def _of(modalities: Sequence[str]) -> str:
     return f"data of the modalities {' and '.join(modalities)}" if modalities else "data of images alone"
 
 
-def check_attacks(training: Mapping[str, Settings], data: Sequence[PlannedDataset]) -> None:
-    """Raises UserError where images are to be attacked, by rows' `training`, and a data set is frozen features."""
-    frozen = next((one.label for one in data if one.backbone), None)
+def check_attacks(training: Mapping[str, Settings], data: Sequence[tuple[PlannedDataset, DatasetInfo]]) -> None:
+    """Raises UserError where images are to be attacked, by rows' `training`, and a data set holds other things too."""
+    others = {one.label: "frozen features" for one, _ in data if one.backbone}
+    others |= {one.label: _of(info.modalities) for one, info in data if info.modalities}
     for label, settings in training.items():
         attacked = [name for name in settings["evaluate"] if name != CLEAN]
         asking = "adversarial" if settings["adversarial"] else f"evaluate: {attacked[0]}" if attacked else ""
-        if asking and frozen:
-            raise UserError(
-                f"methods.{label}.training.{asking} needs images, and '{frozen}' is frozen features of them"
-            )
+        for name, what in others.items() if asking else ():
+            raise UserError(f"methods.{label}.training.{asking} needs images alone, and '{name}' is {what}")
 
 
 def check_validation(asked: Mapping[str, str], partitions: Sequence[Configured], seeds: Sequence[int]) -> None:

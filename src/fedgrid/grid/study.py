@@ -87,7 +87,7 @@ def _cells(text: Text, root: Path | None, lenient: bool = False) -> list[Cell]:
     datasets = [_dataset(entry, store, root) for entry in wanted]
     _check_labels("data", [data.label for data, _ in datasets])
     kinds, partition_seeds = [kind.component for kind in heterogeneity], [seed for _, seed, _ in seeds]
-    cells.check_attacks({row.label: row.training for row in rows}, [data for data, _ in datasets])
+    cells.check_attacks({row.label: row.training for row in rows}, datasets)
     for data, info in datasets:
         cells.check_fit(data.label, info, kinds, model.name, about_model["facts"], partition_seeds)
     _check_validation(text.get("report", {}), rows, kinds, partition_seeds)

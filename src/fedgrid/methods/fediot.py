@@ -57,9 +57,13 @@ class FedIoT(Method):
         z = at.model.features(theta, batch.x)
         return reconstruction(theta, at.model.modality, z, batch.x)
 
+    def with_classifier(self, theta: Tree, at: LossContext) -> Tree:
+        """f_m and g, against which an adversary moves pictures."""
+        return theta | at.server.theta.part("head")
+
     def round(self, fed: Federation, s: State) -> State:
         sent = s.server.theta.part("extractor") | s.server.decoders
-        trained = fed.upload(fed.train(fed.broadcast(sent), self.loss).theta)
+        trained = fed.upload(fed.train(fed.broadcast(sent), self.loss, model=self.with_classifier).theta)
         for network, where in fed.modalities:  # the others stay
             equal = torch.full_like(fed.weights[where], 1 / len(where))
             sent |= fed.average(network.own(trained.rows(where)), equal)
