@@ -25,6 +25,7 @@ def accuracy(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame
     """
     found = pivot(results, bool(options.get("domains")), options.get("delta"))
     notes = Footnotes(results, found.table.reset_index())
+    several = len(results.study["seeds"]) > 1
     entries = found.table.to_dict("index")
     means = found.averaged.to_dict("index")
     rows = [
@@ -39,6 +40,7 @@ def accuracy(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame
                     notes.letter(label, data, heterogeneity),
                     options,
                     domain,
+                    several,
                 )
             ],
         )
@@ -53,15 +55,16 @@ def accuracy(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame
 
 
 def of_entry(
-    entry: dict[str, Any], mean: dict[str, float], notes: str, options: Mapping[str, Any], domain: str
+    entry: dict[str, Any], mean: dict[str, float], notes: str, options: Mapping[str, Any], domain: str, several: bool
 ) -> list[Entry]:
-    """The printed values of one entry: accuracy, and std over clients where asked for."""
+    """The printed values of one entry: accuracy, with ± of `several` seeds, and std over clients where asked for."""
     if entry["status"] not in SCORED:
         return [without_number(entry["status"], notes), *[Entry()] * bool(options.get("std"))]
     arrows = bool(options.get("averaged") and options.get("arrows"))
     # among domains, papers print the difference for their mean alone
     delta = f" ({points(entry['delta'])})" if options.get("delta") and domain in (EVERY, AVERAGE) else ""
-    text = f"{percent(entry['accuracy'])} ± {percent(entry['accuracy_std_seeds'])}{delta}"
+    spread = f" ± {percent(entry['accuracy_std_seeds'])}" if several else ""
+    text = f"{percent(entry['accuracy'])}{spread}{delta}"
     shown = [("accuracy", text, "rank", notes)]
     if options.get("std"):
         shown.append(("std_clients", percent(entry["std_clients"]), "rank_std_clients", ""))

@@ -26,14 +26,14 @@ def attacks(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame,
     """One row an entry and attack, with `pivot`'s columns, and the table to print; the option is `ranks`."""
     found = {name: pivot(under(results, name)) for name in evaluated(results)}
     clean = found[CLEAN]
-    notes = Footnotes(results, clean.table.reset_index())
+    notes, several = Footnotes(results, clean.table.reset_index()), len(results.study["seeds"]) > 1
     columns = [(column, name) for column in clean.columns for name in found]
     entries = {name: part.table.to_dict("index") for name, part in found.items()}
     means = {name: part.averaged.to_dict("index") for name, part in found.items()}
 
     def printed(label: str, column: Column, name: str) -> list[Entry]:
         letter = notes.letter(label, *column[:2])
-        return of_entry(entries[name][label, *column], means[name][column], letter, options, column[2])
+        return of_entry(entries[name][label, *column], means[name][column], letter, options, column[2], several)
 
     rows = [
         (row, [entry for column in columns for entry in printed(label, *column)]) for label, row in clean.rows.items()
