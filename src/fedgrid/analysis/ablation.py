@@ -9,8 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from fedgrid.analysis import captions
-from fedgrid.analysis.results import Results, choose
-from fedgrid.analysis.scores import SCORED, summary
+from fedgrid.analysis.figure_captions import in_two, lacking
+from fedgrid.analysis.results import CELL, Results, choose
+from fedgrid.analysis.scores import SCORED, cell_scores, summary
 from fedgrid.analysis.style import COLOURS
 from fedgrid.errors import UserError
 
@@ -32,7 +33,6 @@ def ablation(results: Results, method: str, data: str) -> tuple[Figure, str, str
     table = summary(results)
     table = table[table["label"].isin(variants) & (table["data"] == data)].set_index(["heterogeneity", "label"])
     floor = axis_floor(table[table["status"].isin(SCORED)])
-    caption = captions.ablation(results, method, data, floor, table.reset_index())
     figure = Figure(figsize=(1.6 + 0.62 * len(variants) * len(groups), 3.0), layout="constrained")
     ax = figure.subplots()
     for i, label in enumerate(variants):
@@ -44,7 +44,8 @@ def ablation(results: Results, method: str, data: str) -> tuple[Figure, str, str
     ax.set_ylabel("Mean test accuracy (%)" + (f"\naxis starts at {floor:g} %" if floor else ""))
     ax.grid(axis="x", visible=False)
     figure.legend(loc="outside upper center", ncols=min(len(variants), 4))
-    return figure, f"Ablation of {methods[variants[0]]['title']} on {results.title(data)}", caption
+    title = f"Ablation of {methods[variants[0]]['title']} on {results.title(data)}"
+    return figure, title, caption(results, method, data, floor, table.reset_index())
 
 
 def axis_floor(entries: pd.DataFrame) -> float:
@@ -81,3 +82,22 @@ def draw_variant(ax: Axes, i: int, n: int, name: str, entries: pd.DataFrame, flo
             rotation=turn,
             fontsize=7.5,
         )
+
+
+def caption(results: Results, method: str, data: str, floor: float, entries: pd.DataFrame) -> str:
+    """What the bars are; `floor` is where the axis of accuracy starts, in percent.
+
+    `entries` are the rows of `scores.summary` that they show.
+    """
+    cells = [cell for cell in results.finished if cell["method"] == method and cell["data"] == data]
+    several = len(results.study["seeds"]) > 1
+    spread = f"± sample standard deviation over seeds ({captions.varied(results)})"
+    sentences = [
+        f"{captions.lead(results)}: variants of {method} on {results.title(data)}.",
+        f"Bars: mean test accuracy over clients, each counting the same, over {captions.seeds(results)}"
+        + (f"; whiskers: {spread}." if several else "."),
+        f"The axis starts at {floor:g} %, not at zero." if floor else "The axis starts at zero.",
+        *lacking(results, entries),
+    ]
+    scores = cell_scores(results).merge(pd.DataFrame(cells, columns=CELL), on=CELL)
+    return in_two(sentences, [captions.scored_at(results, cells), captions.counted_rounds(results, scores)])

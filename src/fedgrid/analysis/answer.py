@@ -5,7 +5,6 @@ from typing import Any
 
 from fedgrid.analysis import other_papers
 from fedgrid.analysis.agreement import text
-from fedgrid.analysis.figures import OF_PARTITION, OF_RESULTS
 from fedgrid.analysis.overview import Overview, agreed, fates
 from fedgrid.analysis.results import FULL, UNAVAILABLE
 from fedgrid.analysis.words import counted, listing
@@ -81,7 +80,6 @@ def missing(found: Sequence[Overview]) -> str:
     parts = {
         "not run": [one.id for one in found if one.results is None],
         "cannot be said in a study yet": [one.id for one in found if one.about["lacks"]],
-        "kinds of figures that are not drawn yet": undrawn(found),
     }
     said = [f"{what}: {', '.join(names)}" for what, names in parts.items() if names]
     counts = {
@@ -93,13 +91,6 @@ def missing(found: Sequence[Overview]) -> str:
     if not said:
         return "Nothing."
     return f"{said[0][0].upper()}{'; '.join(said)[1:]}."
-
-
-def undrawn(found: Iterable[Overview]) -> list[str]:
-    """Kinds of figures that an experiment shows and nothing draws."""
-    shown = (entry for one in found if one.results for entry in one.results.study.get("show", []))
-    asked = dict.fromkeys(entry["figure"] for entry in shown if "figure" in entry)
-    return [kind for kind in asked if kind not in OF_RESULTS | OF_PARTITION]
 
 
 def of_status(found: Iterable[Overview], status: str) -> int:

@@ -12,7 +12,7 @@ from fedgrid.analysis.findings import unmarked
 from fedgrid.analysis.origin import differing
 from fedgrid.analysis.points import POINTS
 from fedgrid.analysis.results import CELL, Results
-from fedgrid.analysis.scores import AVERAGED_ROUNDS, NOTHING_YET, SCORED, VALIDATION, cell_scores, rounds_asked
+from fedgrid.analysis.scores import AVERAGED_ROUNDS, VALIDATION, cell_scores, rounds_asked
 from fedgrid.analysis.twins import twins
 from fedgrid.analysis.words import listing
 
@@ -218,71 +218,3 @@ def costs_table(results: Results) -> str:
         "traffic. Passes a round: forward-backward passes over a client's images in a round, by formula, with E local "
         "epochs. Times compare only between cells of the same hardware."
     )
-
-
-def curves(results: Results, data: str, entries: pd.DataFrame) -> str:
-    """The caption of the learning curves; `entries` are the rows of `scores.summary` that they show."""
-    many = len(results.study["seeds"]) > 1
-    sentences = [
-        f"{lead(results)}: mean test accuracy over clients, each counting the same, against communication "
-        f"rounds on {results.title(data)}, unsmoothed.",
-        f"Lines: {'mean over ' if many else ''}{seeds(results)}"
-        + (f"; bands: from the lowest to the highest seed ({varied(results)})." if many else "."),
-    ]
-    panels = entries.groupby("heterogeneity", sort=False)
-    undrawn = [
-        f"{results.names[label]} ({results.words(heterogeneity)})"
-        for heterogeneity, panel in panels
-        for label in panel.loc[~panel["status"].isin([*SCORED, "missing", *NOTHING_YET]), "label"]
-    ]
-    if undrawn:
-        sentences.append(f"Not drawn, because a seed diverged or nothing was scored: {listing(undrawn)}.")
-    scored = scored_at(results, [cell for cell in results.finished if cell["data"] == data])
-    return in_two(sentences + lacking(results, entries), [scored])
-
-
-def in_two(short: list[str], protocol: list[str]) -> str:
-    """A figure's caption in two paragraphs; the page, which has the protocol elsewhere, shows the first one alone."""
-    return f"{' '.join(short)}\n\n{' '.join(protocol)}"
-
-
-def lacking(results: Results, entries: pd.DataFrame) -> list[str]:
-    """Sentences on the entries of which no seed is finished, and on those of which some are."""
-    planned = len(results.study["seeds"])
-    none = entries[entries["status"].isin(NOTHING_YET)].assign(counted="")
-    some = entries[entries["status"] == "partial"]
-    some = some.assign(counted=[f" ({seeds} of {planned})" for seeds in some["seeds"]])
-    return [
-        f"{what}: {by_panel(results, part)}."
-        for what, part in (("Not drawn, because no seed is finished", none), ("Drawn from fewer seeds", some))
-        if len(part)
-    ]
-
-
-def by_panel(results: Results, entries: pd.DataFrame) -> str:
-    """The names of entries, each with its text in the column `counted`, by heterogeneity."""
-    panels = {
-        words: entries[entries["heterogeneity"] == name] for name, words in results.study["heterogeneity"].items()
-    }
-    return "; ".join(
-        f"{words}: " + listing(f"{results.names[entry.label]}{entry.counted}" for entry in panel.itertuples())
-        for words, panel in panels.items()
-        if len(panel)
-    )
-
-
-def ablation(results: Results, method: str, data: str, floor: float, entries: pd.DataFrame) -> str:
-    """The caption of the ablation bars; `floor` is where the axis of accuracy starts, in percent.
-
-    `entries` are the rows of `scores.summary` that they show.
-    """
-    cells = [cell for cell in results.finished if cell["method"] == method and cell["data"] == data]
-    several = len(results.study["seeds"]) > 1
-    whiskers = f"; whiskers: ± sample standard deviation over seeds ({varied(results)})" if several else ""
-    sentences = [
-        f"{lead(results)}: variants of {method} on {results.title(data)}.",
-        f"Bars: mean test accuracy over clients, each counting the same, over {seeds(results)}{whiskers}.",
-        f"The axis starts at {floor:g} %, not at zero." if floor else "The axis starts at zero.",
-    ]
-    scores = cell_scores(results).merge(pd.DataFrame(cells, columns=CELL), on=CELL)
-    return in_two(sentences + lacking(results, entries), [scored_at(results, cells), counted_rounds(results, scores)])

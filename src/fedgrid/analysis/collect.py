@@ -74,7 +74,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 def described(cell: dict[str, Any], absent: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     """What results.parquet says about one cell of the manifest, after a check that the file is that very cell."""
-    names = {name: cell[name] for name in FROM_MANIFEST}
+    names = {name: cell[name] for name in FROM_MANIFEST} | {"kept": cell.get("kept", {})}
     if cell["key"] in absent:
         return {**names, **absent[cell["key"]]}
     head = read_metadata(Path(cell["path"]))

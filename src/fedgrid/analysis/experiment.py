@@ -10,17 +10,20 @@ from typing import Any
 
 from fedgrid.analysis import collect
 from fedgrid.analysis.drawing import Drawing, drawings
-from fedgrid.analysis.figures import OF_PARTITION, OF_RESULTS
+from fedgrid.analysis.figures import OF_PARTITION, OF_STUDY, draw
 from fedgrid.analysis.report import report
 from fedgrid.analysis.results import Results, load
+from fedgrid.analysis.style import Undrawn
 from fedgrid.analysis.tables import write_tables
 from fedgrid.command import run
+from fedgrid.files import write_text
 
 
 def write(listed: dict[str, Any], absent: Mapping[str, Mapping[str, str]], folder: Path, configfile: str) -> Results:
     """Make results.parquet, tables/, figures/ and report.html in `folder`; `listed` is the content of the manifest.
 
-    `absent` is as in `collect.write`; figures for which there is nothing yet are left out.
+    `absent` is as in `collect.write`; figures for which there is nothing yet are left out, and one
+    that has nothing to draw is a sentence (.txt) alone.
     """
     results = folder / "results.parquet"
     collect.write(listed, results, absent)
@@ -31,16 +34,21 @@ def write(listed: dict[str, Any], absent: Mapping[str, Mapping[str, str]], folde
     write_tables(results, tables)
     drawn = {name: one for name, one in drawings(study, results).items() if drawable(one, study.finished)}
     for name, one in drawn.items():
-        (OF_RESULTS | OF_PARTITION)[one.kind](one.source, figures / name, **one.options)
+        try:
+            draw(one.kind, one.source, figures / name, one.place, one.options)
+        except Undrawn as nothing:
+            write_text(figures / f"{name}.txt", f"{nothing}\n")
     report(results, folder / "report.html", tables, [figures / f"{name}.svg" for name in drawn], configfile)
     return study
 
 
 def drawable(figure: Drawing, finished: list[dict[str, Any]]) -> bool:
-    """Whether a figure has its partition, or any of the `finished` cells that its options name."""
+    """Whether a figure has its partition, or any of the `finished` cells that it is of."""
     if figure.kind in OF_PARTITION:
         return figure.source.is_file()
-    return any(all(cell[name] == value for name, value in figure.options.items()) for cell in finished)
+    if figure.kind in OF_STUDY:
+        return True
+    return any(all(cell[name] == value for name, value in figure.place.items()) for cell in finished)
 
 
 def from_manifest(file: Path, configfile: str) -> None:

@@ -1,5 +1,7 @@
 """The point of a round at which a cell is scored, and its clients' accuracies there, as fractions in [0, 1]."""
 
+from dataclasses import replace
+
 import pandas as pd
 
 from fedgrid.analysis.compare import ROUNDING
@@ -15,6 +17,8 @@ POINTS = {
 RECEIVED, TRAINED, VALIDATED = "accuracy_received", "accuracy_trained", "accuracy_validated"
 PREFIX = {"test": "", "validation": "validation_"}
 """Images → what the names of metrics on them begin with."""
+LOSS = "loss_"
+"""What the names of losses on test images begin with."""
 
 
 def cell_frame(results: Results) -> pd.DataFrame:
@@ -76,6 +80,13 @@ def held_by_idle(rows: pd.DataFrame) -> pd.DataFrame:
     client = [*CELL, "round", "client"]
     idle = ~pd.MultiIndex.from_frame(held[client]).isin(pd.MultiIndex.from_frame(trained[client]))
     return held[idle].assign(metric=TRAINED)
+
+
+def by_loss(results: Results) -> Results:
+    """The same results with losses on test images (cross entropy, nats) in place of the accuracies there."""
+    metric = results.rows["metric"].astype(str)
+    rows = results.rows.assign(metric=metric.str.replace(f"^{LOSS}", "accuracy_", regex=True))
+    return replace(results, rows=rows[~metric.str.startswith("accuracy_")])
 
 
 def named(rows: pd.DataFrame) -> pd.DataFrame:

@@ -32,10 +32,12 @@ def report(results: Path, out_html: Path, tables: Path, figures: Sequence[Path],
     """Write the study of `results` to `out_html`, with the tables in `tables` and the SVG `figures` in the given order.
 
     `configfile` is the study's file, for the sentence on how to regenerate. The tables are those of `tables.py`, the
-    figures those of `figures.py` with their captions (.txt) beside them; `UserError` when one is missing.
+    figures those of `figures.py` with their captions (.txt) beside them, of a figure without anything to draw the
+    reason alone; `UserError` when one is missing.
     """
     study = load(results)
     options = shown(study)
+    drawn = [path for path in figures if path.is_file()]
     page = (
         templates()
         .get_template("report.html.j2")
@@ -48,8 +50,9 @@ def report(results: Path, out_html: Path, tables: Path, figures: Sequence[Path],
             **found(study, options.get(ACCURACY)),
             most=MOST_FINDINGS,
             tables={name: Markup(read(tables / f"{name}.html")) for name in options if name != ACCURACY},
-            pictures=[picture(path) for path in figures if not path.name.startswith(OF_PARTITIONS)],
-            partitions=[picture(path) for path in figures if path.name.startswith(OF_PARTITIONS)],
+            pictures=[picture(path) for path in drawn if not path.name.startswith(OF_PARTITIONS)],
+            partitions=[picture(path) for path in drawn if path.name.startswith(OF_PARTITIONS)],
+            undrawn=[read(path.with_suffix(".txt")) for path in figures if path not in drawn],
             failures=[cell for cell in study.cells if cell["status"] not in ("ok", *WAITING)],
             cells=len(study.cells),
             finished=len(study.finished),

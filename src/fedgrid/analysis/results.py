@@ -26,7 +26,7 @@ FULL = "full"
 UNSAID: dict[str, Any] = {
     **dict.fromkeys(["partition_seed", "train_seed"]),
     **dict.fromkeys(["source", "lacks"], ""),
-    **{"scale": FULL, "described": {}, "assumed": {}, "elsewhere": []},
+    **{"scale": FULL, "described": {}, "partitions": {}, "assumed": {}, "elsewhere": []},
 }
 """What holds of a study that does not say otherwise."""
 UNSAID_OF_METHOD: dict[str, Any] = {"code": "", "file": None, "elsewhere": []}

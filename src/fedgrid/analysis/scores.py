@@ -86,10 +86,7 @@ def cell_scores(results: Results, domains: bool = False) -> pd.DataFrame:
     it is the test accuracy of the round that is best on validation images. The numbers are NaN where the cell does not
     have the metric that is asked for, or no validation images where they are.
     """
-    series = client_series(results)
-    counted = counted_rounds(results, series)
-    clients = series.merge(counted, on=[*CELL, "round"]).groupby([*CELL, "client"], as_index=False)
-    clients = clients[["accuracy", "samples"]].mean()
+    clients, counted = of_clients(results)
     scores = over_clients(clients, CELL).assign(domain=of_domains.EVERY)
     if domains:
         scores = pd.concat([scores, *by_domain(clients.merge(of_domains.clients(results)))], ignore_index=True)
@@ -97,6 +94,17 @@ def cell_scores(results: Results, domains: bool = False) -> pd.DataFrame:
     columns = pd.DataFrame(of_domains.columns(results, domains), columns=[*COLUMN, "domain"])
     cells = cell_frame(results).merge(columns, on=COLUMN).merge(last, on=CELL, how="left")
     return cells.merge(scores, on=[*CELL, "domain"], how="left")
+
+
+def of_clients(results: Results) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """One row a cell and client with its `accuracy` and test `samples`, and the rounds of the cells that this averages.
+
+    See `counted_rounds`.
+    """
+    series = client_series(results)
+    counted = counted_rounds(results, series)
+    clients = series.merge(counted, on=[*CELL, "round"]).groupby([*CELL, "client"], as_index=False)
+    return clients[["accuracy", "samples"]].mean(), counted
 
 
 def by_domain(clients: pd.DataFrame) -> list[pd.DataFrame]:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from fedgrid.analysis import other_papers
 from fedgrid.analysis.agreement import text
 from fedgrid.analysis.differences import own
-from fedgrid.analysis.figures import OF_PARTITION, OF_RESULTS
+from fedgrid.analysis.figures import OF_PARTITION
 from fedgrid.analysis.layout import html, levels
 from fedgrid.analysis.overview import Overview, agreed, fate, fates
 from fedgrid.analysis.pictures import Picture, picture, read
@@ -70,7 +70,7 @@ def section(found: Overview, page: Path, assumed: Mapping[str, str], papers: Map
         folded=folded(results, found.folder, papers),
         pictures=[one for kind, one in drawn if kind not in OF_PARTITION],
         partitions=[one for kind, one in drawn if kind in OF_PARTITION],
-        undrawn=[undrawn(kind) for kind in kinds(results) if not files(found.folder, kind)],
+        undrawn=[sentence for kind in kinds(results) for sentence in undrawn(found.folder, kind)],
         claims=[{"fate": fate(one), "verdict": one, "open": len(one.numbers) <= FEW} for one in found.verdicts],
         assumed=own(results.study["assumed"], assumed),
         records=records(found, page) if results.cells else {},
@@ -114,11 +114,12 @@ def files(folder: Path, kind: str) -> list[Path]:
     return sorted(file for file in folder.glob(f"figures/{kind}*.svg") if not file.stem.endswith(".narrow"))
 
 
-def undrawn(kind: str) -> str:
-    """Why there is no figure of a kind."""
-    if kind in OF_RESULTS | OF_PARTITION:
-        return f"There are no results from which this figure ({kind}) could be drawn."
-    return f"This kind of figure ({kind}) is not drawn yet."
+def undrawn(folder: Path, kind: str) -> list[str]:
+    """Why there are fewer figures of a kind than there might be."""
+    reasons = [read(text) for text in sorted(folder.glob(f"figures/{kind}*.txt")) if not text.with_suffix(".svg").is_file()]
+    if reasons or files(folder, kind):
+        return [f"Figure ({kind}): {reason.strip()}" for reason in reasons]
+    return [f"There are no results from which this figure ({kind}) could be drawn."]
 
 
 def records(found: Overview, page: Path) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+from fedgrid.errors import UserError
 from fedgrid.files import replacing, write_text
 
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"]
@@ -37,6 +38,10 @@ RC: dict[Any, Any] = {
     "svg.hashsalt": "fedgrid",
     "pdf.fonttype": 42,
 }
+
+
+class Undrawn(UserError):
+    """A figure for which there is nothing to draw; the message says why."""
 
 
 def drawing() -> AbstractContextManager[None]:

@@ -69,6 +69,7 @@ def content(study: Study, experiment: Experiment) -> dict[str, Any]:
             "data": {one.data.label: one.data.title for one in partitions},
             "heterogeneity": {one.label: one.words for one in partitions},
             "described": _described(partitions),
+            "partitions": _partitions(partitions),
             "tested": list({TESTED[one.tested]: None for one in partitions}),
             "methods": _rows(experiment),
             "scale": study.text["scale"],
@@ -92,6 +93,14 @@ def _described(partitions: Iterable[PlannedPartition]) -> dict[str, str]:
     for one in partitions:
         found.setdefault(one.label, {})[one.sentence] = None
     return {label: "; or ".join(sentences) for label, sentences in found.items()}
+
+
+def _partitions(partitions: Iterable[PlannedPartition]) -> dict[str, dict[str, dict[str, Any]]]:
+    """By data set and heterogeneity, the kind of the partition as ``partition`` and all its settings."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for one in partitions:
+        found.setdefault(one.data.label, {})[one.label] = {"partition": one.component.name, **one.component.settings}
+    return found
 
 
 def _column(cell: Cell) -> Column:
@@ -122,6 +131,7 @@ def _row(row: MethodRow) -> dict[str, Any]:
     return {
         "method": row.component.name,
         "title": row.title,
+        "name": row.component.title,
         "work": row.work,
         "score": row.score,
         "at": row.at,
@@ -160,6 +170,7 @@ def _cell(cell: Cell) -> Mapping[str, Any]:
         "needs": cell.keys,
         "path": str(cell.file),
         "partition": str(cell.partition.file),
+        "kept": {kind: str(file) for kind, file in cell.kept_beside(cell.file).items()},
         "label": cell.row.label,
         "method": cell.row.component.name,
         "data": cell.partition.data.label,

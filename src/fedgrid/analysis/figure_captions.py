@@ -1,0 +1,65 @@
+"""What figures say about themselves: sentences that several kinds of them share, generated from the study."""
+
+import pandas as pd
+
+from fedgrid.analysis.captions import scored_at, seeds, varied
+from fedgrid.analysis.results import Results
+from fedgrid.analysis.scores import NOTHING_YET, SCORED
+from fedgrid.analysis.words import listing
+
+
+def in_two(short: list[str], protocol: list[str]) -> str:
+    """A figure's caption in two paragraphs; the page, which has the protocol elsewhere, shows the first one alone."""
+    return f"{' '.join(short)}\n\n{' '.join(protocol)}"
+
+
+def scored_on(results: Results, data: str) -> str:
+    """At which point of a round the cells of data set `data` are scored."""
+    return scored_at(results, [cell for cell in results.finished if cell["data"] == data])
+
+
+def lines(results: Results) -> str:
+    """What lines and bands are."""
+    many = len(results.study["seeds"]) > 1
+    bands = f"; bands: from the lowest to the highest seed ({varied(results)})" if many else ""
+    return f"Lines: {'mean over ' if many else ''}{seeds(results)}{bands}."
+
+
+def left_out(results: Results, entries: pd.DataFrame) -> list[str]:
+    """Sentences on the entries without a line or bar, and on those of fewer seeds than planned.
+
+    `entries` are the rows of `scores.summary` that a figure shows.
+    """
+    bad = entries[~entries["status"].isin([*SCORED, "missing", *NOTHING_YET])]
+    names = [
+        f"{results.names[entry.label]} ({results.words(entry.heterogeneity)})"
+        for _, panel in bad.groupby("heterogeneity", sort=False)
+        for entry in panel.itertuples()
+    ]
+    said = [f"Not drawn, because a seed diverged or nothing was scored: {listing(names)}."] if names else []
+    return said + lacking(results, entries)
+
+
+def lacking(results: Results, entries: pd.DataFrame) -> list[str]:
+    """Sentences on the entries of which no seed is finished, and on those of which some are."""
+    planned = len(results.study["seeds"])
+    none = entries[entries["status"].isin(NOTHING_YET)].assign(counted="")
+    some = entries[entries["status"] == "partial"]
+    some = some.assign(counted=[f" ({seeds} of {planned})" for seeds in some["seeds"]])
+    return [
+        f"{what}: {by_panel(results, part)}."
+        for what, part in (("Not drawn, because no seed is finished", none), ("Drawn from fewer seeds", some))
+        if len(part)
+    ]
+
+
+def by_panel(results: Results, entries: pd.DataFrame) -> str:
+    """The names of entries, each with its text in the column `counted`, by heterogeneity."""
+    panels = {
+        words: entries[entries["heterogeneity"] == name] for name, words in results.study["heterogeneity"].items()
+    }
+    return "; ".join(
+        f"{words}: " + listing(f"{results.names[entry.label]}{entry.counted}" for entry in panel.itertuples())
+        for words, panel in panels.items()
+        if len(panel)
+    )

@@ -1,0 +1,164 @@
+"""Sweeps: accuracy over a setting that the study varies, of its heterogeneities or of a method."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
+
+from fedgrid.analysis import captions, figure_captions
+from fedgrid.analysis.curves import ACCURACY, entries_of
+from fedgrid.analysis.domains import AVERAGE, EVERY
+from fedgrid.analysis.lines import banded, panelled
+from fedgrid.analysis.published import joined
+from fedgrid.analysis.results import ROW, Results
+from fedgrid.analysis.scores import SCORED, cell_scores
+from fedgrid.analysis.style import line_style
+from fedgrid.analysis.varying import families, partitions, rows, told_apart, varied
+from fedgrid.analysis.words import listing
+
+DECADE = 10
+"""From this ratio of the largest to the smallest value on, the axis is logarithmic."""
+POINT = ["panel", "line", "x", "label", "heterogeneity"]
+"""Where an entry stands, and which one it is."""
+
+
+@dataclass(frozen=True)
+class Swept:
+    """Where every entry of a table stands in the figure."""
+
+    titles: dict[str, str]
+    "Panels."
+    names: dict[str, str]
+    "Lines."
+    points: pd.DataFrame
+    "Columns as in `POINT`."
+
+
+def sweep(
+    results: Results, data: str, over: str = "", names: Mapping[str, str] = {}, narrow: bool = False
+) -> tuple[Figure, str, str]:
+    """Accuracy on `data` over the setting `over`; return the figure, its title and its caption.
+
+    Where heterogeneities differ in it, there is a line a row, and a panel for each group of heterogeneities that differ
+    in it alone. Where rows of a method do, there is a line for each such group of rows and a level line for every other
+    row, and a panel a heterogeneity. Without `over`, the setting that takes most values is taken. `names` has a setting
+    in words. Hollow marks are what the paper prints. Raises as `varying.varied`, and `UserError` when the study has no
+    such data set.
+    """
+    first = results.heterogeneities(data)[0]
+    over, columns = varied(partitions(results, data), rows(results, data, first), over)
+    swept = (of_columns if columns else of_rows)(results, data, over)
+    values = sorted(set(swept.points["x"]))
+    drawn = accuracies(results, data).merge(swept.points, on=["label", "heterogeneity"], how="right")
+    drawn = drawn.assign(label=drawn["line"]).sort_values("x", kind="stable")
+    drawn = drawn[drawn.groupby(["panel", "line"])["mean"].transform("count") > 0]
+    word = names.get(over, over)
+    figure, axes = panelled(drawn, swept.titles, swept.names, word, ACCURACY.axis, narrow, marker="o", markersize=3.5)
+    for ax in axes:
+        place_ticks(ax, values)
+    marked = mark_printed(results, data, swept, dict(zip(swept.titles, axes, strict=True)))
+    title = f"Accuracy over {word} on {results.title(data)}"
+    return figure, title, caption(results, data, swept, word, marked)
+
+
+def of_columns(results: Results, data: str, over: str) -> Swept:
+    """Heterogeneities along x."""
+    parts = [part for part in families(partitions(results, data), over) if len(part.members) > 1]
+    titles = {str(panel): words for panel, words in enumerate(told_apart(parts))}
+    points = [
+        (str(panel), label, x, label, heterogeneity)
+        for panel, part in enumerate(parts)
+        for heterogeneity, x in part.members.items()
+        for label in results.names
+    ]
+    return Swept(titles, results.names, pd.DataFrame(points, columns=POINT))
+
+
+def of_rows(results: Results, data: str, over: str) -> Swept:
+    """Rows of one method along x; every other row is as high everywhere."""
+    panels = {heterogeneity: results.words(heterogeneity) for heterogeneity in results.heterogeneities(data)}
+    points = [(panel, *point, panel) for panel in panels for point in row_points(results, data, panel, over)]
+    lines = dict.fromkeys(line for _, line, *_ in points)
+    names = {line: results.names.get(line, line) for line in lines}
+    return Swept(panels, names, pd.DataFrame(points, columns=POINT))
+
+
+def row_points(results: Results, data: str, heterogeneity: str, over: str) -> Iterator[tuple[str, float, str]]:
+    """Line, x and label of every point of a panel of rows."""
+    there = rows(results, data, heterogeneity)
+    parts = [part for part in families(there, over) if len(part.members) > 1]
+    for part, words in zip(parts, told_apart(parts), strict=True):
+        line = ", ".join(filter(None, [title_of(results, next(iter(part.members))), words]))
+        yield from ((line, x, label) for label, x in part.members.items())
+    values = [x for part in parts for x in part.members.values()]
+    others = [label for label in there if not any(label in part.members for part in parts)]
+    for label in others if values else ():
+        yield from ((label, x, label) for x in (min(values), max(values)))
+
+
+def title_of(results: Results, label: str) -> str:
+    """The title of a row's method, whatever the row is called."""
+    row = results.study["methods"][label]
+    return str(row.get("name") or row["method"])
+
+
+def accuracies(results: Results, data: str) -> pd.DataFrame:
+    """`mean`, `low` and `high` over seeds in percent by label and heterogeneity, of entries that have a score."""
+    entries = entries_of(results, data)
+    scores = cell_scores(results)
+    scores = scores[(scores["status"] == "ok") & scores["accuracy"].notna()]
+    scores = scores.merge(entries.loc[entries["status"].isin(SCORED), ROW], on=ROW)
+    return banded(scores.assign(value=scores["accuracy"] * ACCURACY.scale), ROW).drop(columns="data")
+
+
+def place_ticks(ax: Axes, values: list[float]) -> None:
+    """A tick at every value; a logarithmic axis where they span a decade."""
+    if min(values) > 0 and max(values) / min(values) >= DECADE:
+        ax.set_xscale("log")
+    ax.xaxis.set_major_locator(FixedLocator(values))
+    ax.xaxis.set_major_formatter(FixedFormatter([f"{value:g}" for value in values]))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.margins(x=0.04)
+
+
+def mark_printed(results: Results, data: str, swept: Swept, axes: Mapping[str, Axes]) -> bool:
+    """Draw hollow marks where the paper prints an accuracy; returns whether there is any."""
+    if not results.published:
+        return False
+    printed = joined(results)
+    printed = printed[
+        (printed["metric"] == "accuracy")
+        & (printed["data_key"] == data)
+        & printed["domain_key"].isin([EVERY, AVERAGE])
+        & printed["number"].notna()
+    ]
+    labels = {name: label for label, name in results.names.items()}
+    printed = printed.assign(label=printed["row"].map(labels), heterogeneity=printed["heterogeneity_key"])
+    found = printed[["label", "heterogeneity", "number"]].merge(swept.points, on=["label", "heterogeneity"])
+    order = list(swept.names)
+    for entry in found.to_dict("records"):
+        colour = line_style(order.index(entry["line"]))["color"]
+        look = {"marker": "D", "markersize": 6, "markerfacecolor": "none", "markeredgecolor": colour}
+        axes[entry["panel"]].plot([entry["x"]], [entry["number"]], linestyle="none", **look)
+    return len(found) > 0
+
+
+def caption(results: Results, data: str, swept: Swept, word: str, marked: bool) -> str:
+    """What the lines are, which are not there, and what stands nowhere on the axis."""
+    entries = entries_of(results, data)
+    absent = [results.words(name) for name in results.heterogeneities(data)]
+    absent = [words for words in absent if words not in {results.words(n) for n in swept.points["heterogeneity"]}]
+    sentences = [
+        f"{captions.lead(results)}: mean test accuracy over clients, each counting the same, over {word} on "
+        f"{results.title(data)}.",
+        figure_captions.lines(results),
+        *(["Hollow marks: what the paper prints."] if marked else []),
+        *([f"Without a value of it, so not drawn: {listing(absent)}."] if absent else []),
+        *figure_captions.left_out(results, entries),
+    ]
+    scores = cell_scores(results)
+    protocol = captions.counted_rounds(results, scores[scores["data"] == data])
+    return figure_captions.in_two(sentences, [figure_captions.scored_on(results, data), protocol])
