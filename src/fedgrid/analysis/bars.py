@@ -11,6 +11,8 @@ from matplotlib.ticker import MaxNLocator
 
 from fedgrid.analysis import captions, figure_captions
 from fedgrid.analysis.curves import entries_of
+from fedgrid.analysis.domains import AVERAGE, EVERY
+from fedgrid.analysis.published import joined
 from fedgrid.analysis.results import ROW, Results
 from fedgrid.analysis.scores import SCORED, cell_scores, of_clients
 from fedgrid.analysis.style import COLOURS
@@ -38,6 +40,7 @@ def bars(results: Results, data: str) -> tuple[Figure, str, str]:
     width = float(np.clip(STEP * number, NARROWEST, WIDEST))
     size = (width * len(columns) + 0.8, HEIGHT * len(results.names) + 1.0)
     figure = Figure(figsize=size, layout="constrained")
+    paper = printed(results, data)
     grid = figure.subplots(len(results.names), len(columns), sharex=True, sharey=True, squeeze=False)
     for (label, name), across in zip(results.names.items(), grid, strict=True):
         for heterogeneity, ax in zip(columns, across, strict=True):
@@ -46,7 +49,8 @@ def bars(results: Results, data: str) -> tuple[Figure, str, str]:
             found = found if entry["status"] in SCORED else found.iloc[:0]
             draw_clients(ax, found, scarce(results, data, heterogeneity))
             spread = f": {percent(entry['accuracy'])} ± {percent(entry['std_clients'])}" if len(found) else ""
-            ax.set_title(name + spread, loc="left", fontsize="medium")
+            there = paper.get((name, heterogeneity))
+            ax.set_title(name + spread + (f" (printed: {there})" if there else ""), loc="left", fontsize="medium")
             if found.empty:
                 ax.text(0.5, 0.5, entry["status"], transform=ax.transAxes, ha="center", va="center")
     for heterogeneity, ax in zip(columns, grid[0], strict=True):
@@ -64,6 +68,20 @@ def bars(results: Results, data: str) -> tuple[Figure, str, str]:
     return figure, f"Accuracy of each client on {results.title(data)}", caption(results, data, marked)
 
 
+def printed(results: Results, data: str) -> dict[tuple[str, str], str]:
+    """By name of the row and heterogeneity, the mean and the standard deviation over clients that the paper prints."""
+    if not results.published:
+        return {}
+    table = joined(results)
+    table = table[(table["data_key"] == data) & table["domain_key"].isin([EVERY, AVERAGE])]
+    found: dict[tuple[str, str], str] = {}
+    for metric, sign in (("accuracy", ""), ("std_clients", "± ")):
+        for entry in table[table["metric"] == metric].to_dict("records"):
+            place = entry["row"], entry["heterogeneity_key"]
+            found[place] = " ".join(filter(None, [found.get(place, ""), sign + (entry["corrected"] or entry["value"])]))
+    return found
+
+
 def scarce(results: Results, data: str, heterogeneity: str) -> Sequence[int]:
     """The clients that keep only a part of their data, where others keep all."""
     settings = results.study["partitions"].get(data, {}).get(heterogeneity, {})
@@ -75,9 +93,9 @@ def scarce(results: Results, data: str, heterogeneity: str) -> Sequence[int]:
 def draw_clients(ax: Axes, clients: pd.DataFrame, marked: Sequence[int]) -> None:
     """Draw the mean over seeds of each client, its lowest and highest seed, and the mean over all as a line."""
     by_client = clients.groupby("client")["accuracy"].agg(["mean", "min", "max"]) * 100
-    for few, look in ((False, {"color": OTHERS}), (True, {"facecolor": SCARCE, "hatch": HATCH})):
+    for few, colour, hatch in ((False, OTHERS, None), (True, SCARCE, HATCH)):
         part = by_client[by_client.index.isin(list(marked)) == few]
-        ax.bar(part.index, part["mean"], 0.8, linewidth=0, **look)
+        ax.bar(part.index, part["mean"], 0.8, linewidth=0, facecolor=colour, hatch=hatch)
     seen = by_client[by_client["max"] > by_client["min"]]
     reach = [seen["mean"] - seen["min"], seen["max"] - seen["mean"]]
     ax.errorbar(seen.index, seen["mean"], reach, fmt="none", ecolor="#333333", elinewidth=0.8, capsize=1.5)

@@ -12,7 +12,7 @@ from fedgrid.analysis.findings import unmarked
 from fedgrid.analysis.origin import differing
 from fedgrid.analysis.points import POINTS
 from fedgrid.analysis.results import CELL, Results
-from fedgrid.analysis.scores import AVERAGED_ROUNDS, VALIDATION, cell_scores, rounds_asked
+from fedgrid.analysis.scores import AVERAGED_ROUNDS, VALIDATION, rounds_asked
 from fedgrid.analysis.twins import twins
 from fedgrid.analysis.words import listing
 

@@ -5,15 +5,13 @@ from matplotlib.figure import Figure
 
 from fedgrid.analysis import captions, figure_captions
 from fedgrid.analysis.curves import ACCURACY, entries_of, round_means
-from fedgrid.analysis.lines import banded, panelled
+from fedgrid.analysis.lines import banded, logarithmic, panelled, spans_decades
 from fedgrid.analysis.points import named
 from fedgrid.analysis.results import CELL, Results
 from fedgrid.analysis.words import listing
 
 WAYS = ["bytes_up", "bytes_down"]
 AXIS = "Sent and received so far (MiB per client)"
-DECADES = 10
-"""From this ratio of the largest to the smallest traffic of a whole run on, the axis is logarithmic."""
 
 
 def traffic(results: Results, data: str, narrow: bool = False) -> tuple[Figure, str, str]:
@@ -29,11 +27,9 @@ def traffic(results: Results, data: str, narrow: bool = False) -> tuple[Figure, 
     table = table.merge(means.groupby(place, as_index=False)["mib"].mean(), on=place)
     table = table.rename(columns={"heterogeneity": "panel", "mib": "x"})
     table = table[table["x"] > 0]
-    totals = table.groupby(["label", "panel"])["x"].max()
     figure, axes = panelled(table, panels, results.names, AXIS, ACCURACY.axis, narrow)
-    logarithmic = len(totals) > 0 and totals.max() / totals.min() >= DECADES
-    if logarithmic:
-        axes[0].set_xscale("log")
+    if spans_decades(table.groupby(["label", "panel"])["x"].max()):
+        logarithmic(axes[0], "x")
     silent = set(means["label"]) - set(table["label"])
     title = f"Accuracy against traffic on {results.title(data)}"
     return figure, title, caption(results, data, [name for label, name in results.names.items() if label in silent])

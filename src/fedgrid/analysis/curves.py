@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from fedgrid.analysis import captions, figure_captions
-from fedgrid.analysis.lines import banded, number_rounds, panelled
+from fedgrid.analysis.lines import banded, logarithmic, number_rounds, panelled, spans_decades
 from fedgrid.analysis.points import by_loss, client_series
 from fedgrid.analysis.results import CELL, ROW, Results
 from fedgrid.analysis.scores import SCORED, summary
@@ -22,10 +22,12 @@ class Measure:
     axis: str
     scale: float = 1.0
     "What a value is multiplied by."
+    decades: bool = False
+    "Whether the axis is logarithmic where values span decades."
 
 
 ACCURACY = Measure("Learning curves", "mean test accuracy", "Mean test accuracy (%)", 100)
-LOSS = Measure("Test loss", "mean test loss (cross entropy)", "Mean test loss (nats)")
+LOSS = Measure("Test loss", "mean test loss (cross entropy)", "Mean test loss (nats)", decades=True)
 
 
 def curves(results: Results, data: str, window: int = 1, narrow: bool = False) -> tuple[Figure, str, str]:
@@ -54,6 +56,8 @@ def over_rounds(
     table = table.rename(columns={"heterogeneity": "panel", "round": "x"})
     figure, axes = panelled(table, panels, results.names, "Communication round", measure.axis, narrow)
     number_rounds(axes)
+    if measure.decades and spans_decades(table["mean"]):
+        logarithmic(axes[0], "y")
     return figure, f"{measure.title} on {results.title(data)}", caption(results, data, measure, window)
 
 

@@ -6,7 +6,6 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fedgrid.analysis import captions
 from fedgrid.analysis.bubbles import DISC, area_of_an_image, draw_field, label_axes
 from fedgrid.analysis.results import Results
 from fedgrid.analysis.style import TRAIN, Undrawn
@@ -29,9 +28,7 @@ def distribution(results: Results) -> tuple[Figure, str, str]:
     """
     seed = results.study["seeds"][0]
     files = {
-        (cell["data"], cell["heterogeneity"]): Path(cell["partition"])
-        for cell in results.cells
-        if cell["seed"] == seed
+        (cell["data"], cell["heterogeneity"]): Path(cell["partition"]) for cell in results.cells if cell["seed"] == seed
     }
     there = [(column, files[column]) for column in results.columns if column in files and files[column].is_file()]
     if not there:
@@ -60,6 +57,7 @@ def draw(ax: Axes, file: Path) -> int:
     largest = max(int(counts.max()), 1)
     area = area_of_an_image(*steps, largest, counts.sum() / (FIELD[0] * FIELD[1]))
     draw_field(ax, counts, area, DISC, TRAIN)
+    ax.collections[-1].set_clip_on(False)  # a large bubble of the first or last client reaches over the edge
     label_axes(ax, about["clients"], about["classes"], *FIELD)
     return largest
 
@@ -68,7 +66,7 @@ def caption(results: Results, lost: list[tuple[str, str]]) -> str:
     """How to read the bubbles, and which partitions are not there."""
     absent = listing(f"{results.title(data)}, {results.words(name)}" for data, name in lost) if lost else ""
     sentences = [
-        f"{captions.lead(results)}: the area of a disc is a client's number of training images of a class, with those "
+        f"{results.study['title']}: the area of a disc is a client's number of training images of a class, with those "
         f"for validation, seed {results.study['seeds'][0]}.",
         "Every panel has its own scale; its largest bubble is given above it.",
         *([f"Not drawn, because the partition is not there: {absent}."] if absent else []),

@@ -58,7 +58,9 @@ def places(results: Results, kind: str) -> Iterator[tuple[list[str], Path | None
         for method, data in product(ablated, study["data"]):
             yield [method, slug(data)], None, {"method": method, "data": data}
     if kind in OF_PARTITION:
-        for cell in {(c["data"], c["heterogeneity"]): c for c in results.cells if c["seed"] == study["seeds"][0]}.values():
+        for cell in {
+            (c["data"], c["heterogeneity"]): c for c in results.cells if c["seed"] == study["seeds"][0]
+        }.values():
             data, heterogeneity = cell["data"], cell["heterogeneity"]
             said = study["described"].get(heterogeneity, results.words(heterogeneity))
             title = f"{results.title(data)}: {said}, seed {cell['seed']}"

@@ -35,11 +35,11 @@ OF_STUDY: dict[str, Kind] = {"distribution": distribution}
 OF_PARTITION: dict[str, Kind] = {"partition": bubbles, "shares": shares}
 """Kinds that are drawn from a partition's file, under a title."""
 KINDS = {**OF_DATA, **OF_METHOD, **OF_STUDY, **OF_PARTITION}
-PLACES = {
-    **dict.fromkeys(OF_DATA, ["data"]),
-    **dict.fromkeys(OF_METHOD, ["method", "data"]),
-    **dict.fromkeys(OF_STUDY, list[str]()),
-    **dict.fromkeys(OF_PARTITION, ["title"]),
+PLACES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(OF_DATA, ("data",)),
+    **dict.fromkeys(OF_METHOD, ("method", "data")),
+    **dict.fromkeys(OF_STUDY, ()),
+    **dict.fromkeys(OF_PARTITION, ("title",)),
 }
 """Kind → the names of what its figures are of."""
 

@@ -1,5 +1,6 @@
 """Who cooperates with whom: matrices between clients, as heat maps."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,13 +25,14 @@ LAST = "last"
 WORDS = {
     "graph": "cooperation weights",
     "similarity": "similarity of models",
-    "complementarity": "complementarity of features",
+    "complementarity": "overlap of features",
 }
 """Matrix → its words; another one is called as its method calls it."""
 DATA = "similarity of local data"
 SIGNED = (DATA, WORDS["similarity"])
 """Cosines, whose scale ends at 1."""
-ACROSS = 3
+FEWEST, MOST = 3, 6
+"""Panels side by side."""
 PANEL = (2.7, 2.4)
 """Width and height of a panel in inches."""
 SCALE = "cividis"
@@ -101,7 +103,7 @@ def matrices(table: pa.Table, rounds: Sequence[int | str]) -> Iterator[tuple[int
 
 def draw(panels: Sequence[Matrix]) -> Figure:
     """The panels row by row, each with the scale of its kind."""
-    across = min(len(panels), ACROSS)
+    across = min(len(panels), max(FEWEST, min(MOST, math.isqrt(len(panels)))))
     down = -(-len(panels) // across)
     figure = Figure(figsize=(PANEL[0] * across + 0.3, PANEL[1] * down + 0.2), layout="constrained")
     axes = list(figure.subplots(down, across, squeeze=False).flat)

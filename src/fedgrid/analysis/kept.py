@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from fedgrid.analysis.results import Results
 from fedgrid.analysis.style import Undrawn
-from fedgrid.files import read_table
 from fedgrid.analysis.words import listing
+from fedgrid.files import read_table
 
 Kept = list[tuple[dict[str, Any], pa.Table]]
 """Cells, each with a table that is kept of it."""
@@ -23,7 +23,7 @@ def of_first_seed(results: Results, data: str, kind: str) -> tuple[Kept, list[st
     results.heterogeneities(data)
     seed = results.study["seeds"][0]
     cells = [cell for cell in results.finished if cell["data"] == data and cell["seed"] == seed]
-    found = [(cell, Path(cell["kept"].get(kind, ""))) for cell in cells]
+    found = [(cell, Path((cell.get("kept") or {}).get(kind, ""))) for cell in cells]
     there = [(cell, read_table(file)[0]) for cell, file in found if file.is_file()]
     if not any(len(table) for _, table in there):
         raise Undrawn(f"Nothing is drawn, because no cell of seed {seed} has kept its {kind} (artifacts: [{kind}]).")

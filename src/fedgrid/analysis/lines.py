@@ -1,6 +1,6 @@
 """Panels of lines with bands: what curves, sweeps and everything else that is a line are drawn by."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from textwrap import fill
 from typing import Any, Literal
 
@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from fedgrid.analysis.style import line_style
 
@@ -19,6 +19,9 @@ CROWDED, LARGER = 10, 1.5
 """From more lines than this on, panels are larger by this factor."""
 LEGEND = (1.8, 0.19)
 """Width and height of a name in the legend in inches."""
+MARKED = {"marker": "o", "markersize": 3.5}
+DECADE = 10
+"""From this ratio of the largest to the smallest number on, an axis is logarithmic."""
 NARROW = 4.2
 """Width of the figure for narrow screens in inches."""
 
@@ -36,13 +39,13 @@ def panelled(
     x: str,
     y: str,
     narrow: bool = False,
-    **look: Any,
+    marked: Collection[str] = (),
 ) -> tuple[Figure, list[Axes]]:
     """A figure with one panel for each of `titles` and one line for each of `names`; and its panels in that order.
 
     `table` has the columns `panel`, `label`, `x`, `mean`, `low` and `high`, the points of a line in order; NaN breaks
-    it. `x` and `y` name the axes; `look` is more of a line's style. With `narrow`, panels stand below each other, as on
-    a phone, and the legend below them. A name's style depends on its place among all `names`, drawn or not.
+    it. `x` and `y` name the axes; the points of `marked` lines have marks. With `narrow`, panels stand below each
+    other, as on a phone, and the legend below them. A name's style depends on its place among all names.
     """
     across = 1 if narrow else min(len(titles), PANELS_ACROSS)
     down = -(-len(titles) // across)
@@ -50,7 +53,7 @@ def panelled(
     size, legend_columns = measures(len(drawn), across, down, narrow)
     figure = Figure(figsize=size, layout="constrained")
     axes = list(figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).flat)
-    styles = {label: line_style(i) | look for i, label in enumerate(names)}
+    styles = {label: line_style(i) | (MARKED if label in marked else {}) for i, label in enumerate(names)}
     for ax, (panel, title) in zip(axes, titles.items(), strict=False):
         draw_panel(ax, table[table["panel"] == panel], styles)
         ax.set_title(fill(title, 44))
@@ -85,6 +88,21 @@ def draw_panel(ax: Axes, table: pd.DataFrame, styles: Mapping[str, Mapping[str, 
         ax.plot(line["x"], line["mean"], lw=1.4, **style)
     ax.margins(x=0.01)
     ax.tick_params(labelbottom=True)  # also where the panel below is empty
+
+
+def spans_decades(values: Iterable[float]) -> bool:
+    """Whether numbers are told apart only on a logarithmic axis."""
+    known = [value for value in values if value == value]
+    return bool(known) and min(known) > 0 and max(known) / min(known) >= DECADE
+
+
+def logarithmic(ax: Axes, which: Literal["x", "y"]) -> None:
+    """Make the x or the y axis of all panels, which share it, logarithmic, with plain numbers at its ticks."""
+    ax.set(**{f"{which}scale": "log"})
+    axis = {"x": ax.xaxis, "y": ax.yaxis}[which]
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(NullLocator())
 
 
 def number_rounds(axes: list[Axes]) -> None:

@@ -116,7 +116,9 @@ def files(folder: Path, kind: str) -> list[Path]:
 
 def undrawn(folder: Path, kind: str) -> list[str]:
     """Why there are fewer figures of a kind than there might be."""
-    reasons = [read(text) for text in sorted(folder.glob(f"figures/{kind}*.txt")) if not text.with_suffix(".svg").is_file()]
+    reasons = [
+        read(text) for text in sorted(folder.glob(f"figures/{kind}*.txt")) if not text.with_suffix(".svg").is_file()
+    ]
     if reasons or files(folder, kind):
         return [f"Figure ({kind}): {reason.strip()}" for reason in reasons]
     return [f"There are no results from which this figure ({kind}) could be drawn."]

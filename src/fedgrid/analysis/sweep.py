@@ -1,5 +1,6 @@
 """Sweeps: accuracy over a setting that the study varies, of its heterogeneities or of a method."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -11,16 +12,14 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 from fedgrid.analysis import captions, figure_captions
 from fedgrid.analysis.curves import ACCURACY, entries_of
 from fedgrid.analysis.domains import AVERAGE, EVERY
-from fedgrid.analysis.lines import banded, panelled
+from fedgrid.analysis.lines import banded, panelled, spans_decades
 from fedgrid.analysis.published import joined
 from fedgrid.analysis.results import ROW, Results
 from fedgrid.analysis.scores import SCORED, cell_scores
 from fedgrid.analysis.style import line_style
-from fedgrid.analysis.varying import families, partitions, rows, told_apart, varied
+from fedgrid.analysis.varying import Family, families, partitions, rows, told_apart, varied
 from fedgrid.analysis.words import listing
 
-DECADE = 10
-"""From this ratio of the largest to the smallest value on, the axis is logarithmic."""
 POINT = ["panel", "line", "x", "label", "heterogeneity"]
 """Where an entry stands, and which one it is."""
 
@@ -56,18 +55,19 @@ def sweep(
     drawn = drawn.assign(label=drawn["line"]).sort_values("x", kind="stable")
     drawn = drawn[drawn.groupby(["panel", "line"])["mean"].transform("count") > 0]
     word = names.get(over, over)
-    figure, axes = panelled(drawn, swept.titles, swept.names, word, ACCURACY.axis, narrow, marker="o", markersize=3.5)
+    marked = [line for line in swept.names if columns or line not in results.names]
+    figure, axes = panelled(drawn, swept.titles, swept.names, word, ACCURACY.axis, narrow, marked)
     for ax in axes:
         place_ticks(ax, values)
-    marked = mark_printed(results, data, swept, dict(zip(swept.titles, axes, strict=True)))
+    printed = mark_printed(results, data, swept, dict(zip(swept.titles, axes, strict=True)))
     title = f"Accuracy over {word} on {results.title(data)}"
-    return figure, title, caption(results, data, swept, word, marked)
+    return figure, title, caption(results, data, swept, word, printed)
 
 
 def of_columns(results: Results, data: str, over: str) -> Swept:
     """Heterogeneities along x."""
     parts = [part for part in families(partitions(results, data), over) if len(part.members) > 1]
-    titles = {str(panel): words for panel, words in enumerate(told_apart(parts))}
+    titles = {str(panel): common(results, part) for panel, part in enumerate(parts)}
     points = [
         (str(panel), label, x, label, heterogeneity)
         for panel, part in enumerate(parts)
@@ -75,6 +75,16 @@ def of_columns(results: Results, data: str, over: str) -> Swept:
         for label in results.names
     ]
     return Swept(titles, results.names, pd.DataFrame(points, columns=POINT))
+
+
+def common(results: Results, part: Family) -> str:
+    """What the words of some heterogeneities have in common, with "…" for the value in which they differ."""
+    found = []
+    for name, value in part.members.items():
+        words = results.words(name)
+        places = re.finditer(rf"(?<![\d.]){re.escape(f'{value:g}')}(?![\d.])", words)
+        found.append({f"{words[: place.start()]}…{words[place.end() :]}" for place in places})
+    return min(set.intersection(*found), default=results.words(next(iter(part.members))))
 
 
 def of_rows(results: Results, data: str, over: str) -> Swept:
@@ -116,7 +126,7 @@ def accuracies(results: Results, data: str) -> pd.DataFrame:
 
 def place_ticks(ax: Axes, values: list[float]) -> None:
     """A tick at every value; a logarithmic axis where they span a decade."""
-    if min(values) > 0 and max(values) / min(values) >= DECADE:
+    if spans_decades(values):
         ax.set_xscale("log")
     ax.xaxis.set_major_locator(FixedLocator(values))
     ax.xaxis.set_major_formatter(FixedFormatter([f"{value:g}" for value in values]))
@@ -146,7 +156,7 @@ def mark_printed(results: Results, data: str, swept: Swept, axes: Mapping[str, A
     return len(found) > 0
 
 
-def caption(results: Results, data: str, swept: Swept, word: str, marked: bool) -> str:
+def caption(results: Results, data: str, swept: Swept, word: str, printed: bool) -> str:
     """What the lines are, which are not there, and what stands nowhere on the axis."""
     entries = entries_of(results, data)
     absent = [results.words(name) for name in results.heterogeneities(data)]
@@ -155,7 +165,7 @@ def caption(results: Results, data: str, swept: Swept, word: str, marked: bool) 
         f"{captions.lead(results)}: mean test accuracy over clients, each counting the same, over {word} on "
         f"{results.title(data)}.",
         figure_captions.lines(results),
-        *(["Hollow marks: what the paper prints."] if marked else []),
+        *(["Hollow marks: what the paper prints."] if printed else []),
         *([f"Without a value of it, so not drawn: {listing(absent)}."] if absent else []),
         *figure_captions.left_out(results, entries),
     ]

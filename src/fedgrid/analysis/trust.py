@@ -12,7 +12,7 @@ from fedgrid.analysis.style import Undrawn
 
 QUANTITY = "trust"
 """Under this name methods record it, of every client that takes part in a round."""
-AXIS = "τ, the weight of a client's own extractor"
+AXIS = "τ (weight of the own extractor)"
 MIDDLE = (0.1, 0.9)
 """Between these quantiles of the clients lies the band."""
 

@@ -92,12 +92,13 @@ def embedded(table: pa.Table, perplexity: float) -> np.ndarray:
 
 def draw(ax: Axes, places: np.ndarray, groups: np.ndarray, number: int) -> None:
     """Draw points [n, 2] in the looks of their `groups` [n], of which there are so many."""
+    x, y = places.T
     size = float(np.clip(4000 / max(len(places), 1), 2, 14))
     if number > MOST_NAMES:
-        ax.scatter(*places.T, s=size, c=groups, cmap=SCALE, vmin=0, vmax=number - 1, linewidths=0)
+        ax.scatter(x, y, s=size, c=groups, cmap=SCALE, vmin=0, vmax=number - 1, linewidths=0)
         return
     for group in np.unique(groups):
-        ax.scatter(*places[groups == group].T, s=size, linewidths=0, alpha=0.8, **look(int(group)))
+        ax.scatter(x[groups == group], y[groups == group], s=size, linewidths=0, alpha=0.8, **look(int(group)))
 
 
 def look(group: int) -> dict[str, Any]:
@@ -126,8 +127,8 @@ def classes(cell: Mapping[str, Any]) -> list[str]:
 def caption(results: Results, data: str, counts: str, perplexity: float) -> list[str]:
     """How the points are made; `counts` are the numbers of images that are drawn."""
     return [
-        f"{captions.lead(results)}: representations of the clients' test images on {results.title(data)} after the last "
-        f"round, each under the model that its client uses, seed {results.study['seeds'][0]}.",
+        f"{captions.lead(results)}: representations of the clients' test images on {results.title(data)} after "
+        f"the last round, each under the model that its client uses, seed {results.study['seeds'][0]}.",
         f"Drawn by scikit-learn's t-SNE from PCA (perplexity {perplexity:g}, random state {RANDOM_STATE}) of {counts} "
         "images, drawn at random from all clients and the same ones in all panels of a row.",
         "t-SNE has no units: every panel is centred, and its furthest point lies at distance 1.",

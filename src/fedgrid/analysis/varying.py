@@ -29,7 +29,7 @@ def partitions(results: Results, data: str) -> dict[str, Settings]:
 
 def rows(results: Results, data: str, heterogeneity: str) -> dict[str, Settings]:
     """The method and the settings of every row in one column, by label."""
-    found = {}
+    found: dict[str, Settings] = {}
     for label, row in results.study["methods"].items():
         there = [part["settings"] for part in row["elsewhere"] if [data, heterogeneity] in part["columns"]]
         found[label] = {"method": row["method"], **row["settings"], **(there[0] if there else {})}
@@ -75,7 +75,9 @@ def families(found: Mapping[str, Settings], over: str) -> list[Family]:
             others = {key: value for key, value in settings.items() if key != over}
             part = parts.setdefault(repr(sorted(others.items())), Family({}, others))
             part.members[name] = float(settings[over])
-    return [Family(dict(sorted(part.members.items(), key=lambda one: one[1])), part.settings) for part in parts.values()]
+    return [
+        Family(dict(sorted(part.members.items(), key=lambda one: one[1])), part.settings) for part in parts.values()
+    ]
 
 
 def told_apart(parts: Iterable[Family]) -> list[str]:
