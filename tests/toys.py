@@ -111,7 +111,7 @@ class Study:
     def prints(self, row: str, value: str, metric: str = "accuracy", **coordinates: str) -> None:
         """Add a printed number, by default on digits, split "dir"."""
         names = ["domain", "std", "corrected", "rank", "note"]
-        place = {"data": "Digits", "heterogeneity": self.study["heterogeneity"]["dir"]}
+        place = {"data": "Digits", "heterogeneity": self.study["heterogeneity"].get("dir", "")}
         given = {"row": row, "value": value, "metric": metric}
         self.published.append(dict.fromkeys(names, "") | place | given | coordinates)
 

@@ -14,7 +14,7 @@ from fedgrid.analysis.curves import entries_of
 from fedgrid.analysis.domains import AVERAGE, EVERY
 from fedgrid.analysis.published import joined
 from fedgrid.analysis.results import ROW, Results
-from fedgrid.analysis.scores import SCORED, cell_scores, of_clients
+from fedgrid.analysis.scores import SCORED, cell_scores, of_clients, summary
 from fedgrid.analysis.style import COLOURS
 from fedgrid.analysis.words import percent
 
@@ -33,43 +33,51 @@ def bars(results: Results, data: str) -> tuple[Figure, str, str]:
     when the study has no such data set.
     """
     columns = results.heterogeneities(data)
-    entries = entries_of(results, data).set_index(["label", "heterogeneity"])
-    clients, _ = of_clients(results)
+    clients = of_clients(results)[0]
     clients = clients[clients["data"] == data]
     number = int(clients["client"].max()) + 1 if len(clients) else 1
     width = float(np.clip(STEP * number, NARROWEST, WIDEST))
     size = (width * len(columns) + 0.8, HEIGHT * len(results.names) + 1.0)
     figure = Figure(figsize=size, layout="constrained")
-    paper = printed(results, data)
     grid = figure.subplots(len(results.names), len(columns), sharex=True, sharey=True, squeeze=False)
+    entries, paper = summary(results).set_index(ROW), printed(results, data)
     for (label, name), across in zip(results.names.items(), grid, strict=True):
         for heterogeneity, ax in zip(columns, across, strict=True):
-            entry = entries.loc[(label, heterogeneity)]
-            found = clients[(clients["label"] == label) & (clients["heterogeneity"] == heterogeneity)]
-            found = found if entry["status"] in SCORED else found.iloc[:0]
-            draw_clients(ax, found, scarce(results, data, heterogeneity))
-            spread = f": {percent(entry['accuracy'])} ± {percent(entry['std_clients'])}" if len(found) else ""
-            there = paper.get((name, heterogeneity))
-            ax.set_title(name + spread + (f" (printed: {there})" if there else ""), loc="left", fontsize="medium")
-            if found.empty:
-                ax.text(0.5, 0.5, entry["status"], transform=ax.transAxes, ha="center", va="center")
+            there = clients[(clients["label"] == label) & (clients["heterogeneity"] == heterogeneity)]
+            few = scarce(results, data, heterogeneity)
+            draw_panel(ax, name, entries.loc[label, data, heterogeneity], there, few)
+            add_to_title(ax, paper.get((name, heterogeneity), ""))
     for heterogeneity, ax in zip(columns, grid[0], strict=True):
-        ax.annotate(
-            results.words(heterogeneity), (0.5, 1), (0, 18), "axes fraction", "offset points", ha="center", va="bottom"
-        )
+        over = {"xytext": (0, 18), "textcoords": "offset points", "ha": "center", "va": "bottom"}
+        ax.annotate(results.words(heterogeneity), (0.5, 1), xycoords="axes fraction", **over)
     for ax in grid[-1]:
         ax.set(xlabel="Client", xlim=(-0.6, number - 0.4), ylim=(0, 105), yticks=[0, 50, 100])
         ax.xaxis.set_major_locator(MaxNLocator(20, integer=True, steps=[1, 2, 5, 10]))
     figure.supylabel("Test accuracy (%)", fontsize="medium")
-    marked = [heterogeneity for heterogeneity in columns if len(scarce(results, data, heterogeneity))]
+    marked = [heterogeneity for heterogeneity in columns if scarce(results, data, heterogeneity)]
     if marked:
         handles = [Patch(color=OTHERS, label="client"), Patch(facecolor=SCARCE, hatch=HATCH, label="scarce client")]
         figure.legend(handles=handles, loc="outside lower center", ncols=2)
     return figure, f"Accuracy of each client on {results.title(data)}", caption(results, data, marked)
 
 
+def draw_panel(ax: Axes, name: str, entry: pd.Series, clients: pd.DataFrame, few: Sequence[int]) -> None:
+    """Draw the clients of one entry, whose row of `scores.summary` this is, or the word why it has no score."""
+    ax.set_title(name, loc="left", fontsize="medium")
+    if entry["status"] not in SCORED:
+        ax.text(0.5, 0.5, entry["status"], transform=ax.transAxes, ha="center", va="center")
+        return
+    draw_clients(ax, clients, few)
+    add_to_title(ax, f": {percent(entry['accuracy'])} ± {percent(entry['std_clients'])}")
+
+
+def add_to_title(ax: Axes, words: str) -> None:
+    """Add to what stands above a panel."""
+    ax.set_title(ax.get_title(loc="left") + words, loc="left", fontsize="medium")
+
+
 def printed(results: Results, data: str) -> dict[tuple[str, str], str]:
-    """By name of the row and heterogeneity, the mean and the standard deviation over clients that the paper prints."""
+    """By name of the row and heterogeneity, the mean and standard deviation over clients that the paper prints."""
     if not results.published:
         return {}
     table = joined(results)
@@ -79,7 +87,7 @@ def printed(results: Results, data: str) -> dict[tuple[str, str], str]:
         for entry in table[table["metric"] == metric].to_dict("records"):
             place = entry["row"], entry["heterogeneity_key"]
             found[place] = " ".join(filter(None, [found.get(place, ""), sign + (entry["corrected"] or entry["value"])]))
-    return found
+    return {place: f" (printed: {words})" for place, words in found.items()}
 
 
 def scarce(results: Results, data: str, heterogeneity: str) -> Sequence[int]:
@@ -123,6 +131,8 @@ def caption(results: Results, data: str, marked: Sequence[str]) -> str:
 def scarce_sentence(results: Results, data: str, heterogeneity: str) -> str:
     """Which clients of a heterogeneity are scarce, and how much they keep."""
     few = scarce(results, data, heterogeneity)
+    who = f"clients {few[0]} to {few[-1]}" if len(few) > 1 else f"client {few[0]}"
     kept = results.study["partitions"][data][heterogeneity]["keep_fraction"]
     where = f" ({results.words(heterogeneity)})" if len(results.heterogeneities(data)) > 1 else ""
-    return f"Hatched: clients {few[0]} to {few[-1]}, counted from 0, which keep {kept:.0%} of their data{where}."
+    verb, whose = ("keep", "their") if len(few) > 1 else ("keeps", "its")
+    return f"Hatched: {who}, counted from 0, which {verb} {kept:.0%} of {whose} data{where}."

@@ -21,7 +21,7 @@ def traffic(results: Results, data: str, narrow: bool = False) -> tuple[Figure, 
     no line. Raises `UserError` when the study has no such data set.
     """
     panels = {heterogeneity: results.words(heterogeneity) for heterogeneity in results.heterogeneities(data)}
-    means = round_means(results, data).merge(sent(results), on=[*CELL, "round"])
+    means = round_means(results, data).merge(sent(results), on=[*CELL, "round"], how="left").fillna({"mib": 0.0})
     place = ["label", "heterogeneity", "round"]
     table = banded(means.assign(value=means["value"] * ACCURACY.scale), place)
     table = table.merge(means.groupby(place, as_index=False)["mib"].mean(), on=place)

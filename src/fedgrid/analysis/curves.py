@@ -8,9 +8,10 @@ from matplotlib.figure import Figure
 
 from fedgrid.analysis import captions, figure_captions
 from fedgrid.analysis.lines import banded, logarithmic, number_rounds, panelled, spans_decades
+from fedgrid.analysis.ours import statuses
 from fedgrid.analysis.points import by_loss, client_series
 from fedgrid.analysis.results import CELL, ROW, Results
-from fedgrid.analysis.scores import SCORED, summary
+from fedgrid.analysis.scores import SCORED
 
 
 @dataclass(frozen=True)
@@ -73,9 +74,9 @@ def round_means(results: Results, data: str, drawn: Results | None = None) -> pd
 
 
 def entries_of(results: Results, data: str) -> pd.DataFrame:
-    """The rows of `scores.summary` of data set `data`; `UserError` when it was not run."""
+    """The rows of `ours.statuses` of data set `data`; `UserError` when it was not run."""
     results.heterogeneities(data)
-    table = summary(results)
+    table = statuses(results).reset_index()
     return table[table["data"] == data]
 
 

@@ -28,7 +28,7 @@ def lines(results: Results) -> str:
 def left_out(results: Results, entries: pd.DataFrame) -> list[str]:
     """Sentences on the entries without a line or bar, and on those of fewer seeds than planned.
 
-    `entries` are the rows of `scores.summary` that a figure shows.
+    `entries` are the rows of `ours.statuses` that a figure shows.
     """
     bad = entries[~entries["status"].isin([*SCORED, "missing", *NOTHING_YET])]
     names = [

@@ -1,0 +1,80 @@
+"""What `show` makes of figures: names, options, and what has nothing to draw."""
+
+from inspect import signature
+
+import pytest
+
+from fedgrid.analysis.drawing import drawings
+from fedgrid.analysis.experiment import write
+from fedgrid.analysis.figures import KINDS, PLACES
+from fedgrid.errors import UserError
+from fedgrid.grid.validation import checked
+
+VALUES = {
+    "window": 5,
+    "over": "beta",
+    "names": {"beta": "β"},
+    "colour": "client",
+    "points": 100,
+    "perplexity": 5,
+    "rounds": [1, "last"],
+}
+"""A value of every option of a figure."""
+STUDY = {"name": "s", "data": "digits", "heterogeneity": [{"partition": "homogeneous"}], "methods": ["local"]}
+
+
+def refused(entry):
+    """What is wrong with an entry of `show`; empty where nothing is."""
+    try:
+        checked({**STUDY, "show": [entry]})
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_study_may_set_the_options_of_a_figure_and_no_others(kind):
+    parameters = list(signature(KINDS[kind]).parameters)[1:]
+    known = {name for name in parameters if name not in (*PLACES[kind], "narrow")}
+    assert known <= VALUES.keys()
+    for name, value in VALUES.items():
+        said = refused({"figure": kind, name: value})
+        assert said.startswith(f"study: unknown key '{name}' in show.0; ") if name not in known else said == ""
+
+
+def test_wrong_options_are_one_sentence():
+    assert "show.0.figure: 'curve' is not a choice; did you mean 'curves'?" in refused({"figure": "curve"})
+    assert "show.0.colour: 'label' is not a choice" in refused({"figure": "tsne", "colour": "label"})
+    assert "unknown key 'windw' in show.0; did you mean 'window'?" in refused({"figure": "loss", "windw": 3})
+    assert "show.0.window" in refused({"figure": "loss", "window": 0})
+    assert "show.0.rounds" in refused({"figure": "heatmap", "rounds": ["first"]})
+
+
+def test_a_second_figure_of_a_kind_has_a_number(common_toy):
+    results = common_toy.load()
+    results.study["show"] = [
+        {"figure": "curves"},
+        {"table": "costs"},
+        {"figure": "curves", "window": 3},
+        {"figure": "distribution"},
+    ]
+    found = drawings(results, common_toy.folder)
+    assert list(found) == ["curves-digits", "curves-digits-2", "distribution"]
+    assert found["curves-digits-2"].options == {"window": 3} and found["curves-digits-2"].place == {"data": "digits"}
+    results.study["show"] = [{"figure": "curve"}]
+    with pytest.raises(UserError, match="no kind of figure 'curve'; did you mean 'curves'"):
+        drawings(results, common_toy.folder)
+
+
+def test_a_study_that_does_not_say_has_curves_ablation_and_partitions(common_ablated):
+    kinds = [one.kind for one in drawings(common_ablated.load(), common_ablated.folder).values()]
+    assert list(dict.fromkeys(kinds)) == ["curves", "ablation", "partition", "shares"]
+
+
+def test_what_has_nothing_to_draw_says_why_on_the_page(toy):
+    toy.study["show"] = [{"figure": "trust"}, {"figure": "distribution"}]
+    listed = {"study": toy.study, "cells": toy.cells}
+    write(listed, {}, toy.folder, "toy.yaml")
+    assert sorted(file.name for file in (toy.folder / "figures").iterdir()) == ["distribution.txt", "trust-digits.txt"]
+    page = (toy.folder / "report.html").read_text()
+    assert "No method records a trust τ here." in page and "None of the partitions of seed 0 is there." in page
