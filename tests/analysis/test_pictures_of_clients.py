@@ -137,14 +137,17 @@ def test_matrices_of_the_rounds_that_are_asked_for(pictured):
     shown = {ax.get_title().replace("\n", " "): ax.images[0] for ax in figure.axes if ax.images}
     assert list(shown) == [
         "Similarity of local data",
-        "one: cooperation weights, round 4",
-        "one: similarity of models, round 4",
+        "one, round 4: cooperation weights",
+        "one, round 4: similarity of models",
     ]
     data, weights, alike = shown.values()
     assert data.get_array().tolist() == pytest.approx(np.array([[1, 0.5**0.5], [0.5**0.5, 1]]))
     assert weights.get_array().tolist() == [[7.5, 2.5], [5, 5]] and weights.get_clim() == (0, 7.5)
     assert alike.get_clim() == (-5, 1)  # a cosine ends at 1
-    assert title == "Cooperation on Digits" and "Zero everywhere, so not drawn: one: overlap of features" in caption
+    assert (
+        title == "Cooperation on Digits"
+        and "Zero everywhere, so not drawn: one, round 4: overlap of features" in caption
+    )
     assert "Without matrices between clients: two" in caption and "Diverged, so not drawn: three" in caption
     figure, _, _ = heatmap(results, "digits", rounds=[2, "last"])
     assert sum(bool(ax.images) for ax in figure.axes) == 5

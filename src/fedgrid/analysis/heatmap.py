@@ -1,6 +1,5 @@
 """Who cooperates with whom: matrices between clients, as heat maps."""
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,11 +27,9 @@ WORDS = {
     "complementarity": "overlap of features",
 }
 """Matrix → its words; another one is called as its method calls it."""
-DATA = "similarity of local data"
+DATA = "Similarity of local data"
 SIGNED = (DATA, WORDS["similarity"])
 """Cosines, whose scale ends at 1."""
-FEWEST, MOST = 3, 6
-"""Panels side by side."""
 PANEL = (2.7, 2.4)
 """Width and height of a panel in inches."""
 SCALE = "cividis"
@@ -55,30 +52,35 @@ def heatmap(results: Results, data: str, rounds: Sequence[int | str] = (LAST,)) 
     `UserError` when the study has no such data set, and `Undrawn` when no cell has kept cooperation, or not that of a
     round.
     """
-    there, sentences = kept.of_first_seed(results, data, KIND)
-    panels: list[Matrix] = []
-    for heterogeneity in results.heterogeneities(data):
-        cells = [(cell, table) for cell, table in there if cell["heterogeneity"] == heterogeneity and len(table)]
-        where = f", {results.words(heterogeneity)}" if len(results.heterogeneities(data)) > 1 else ""
-        for number, (cell, table) in enumerate(cells):
-            if number == 0:
-                panels.append(Matrix(DATA, f"{DATA.capitalize()}{where}", of_data(Path(cell["partition"]))))
-            for round_, name, values in matrices(table, rounds):
-                title = f"{results.names[cell['label']]}: {WORDS.get(name, name)}, round {round_}{where}"
-                panels.append(Matrix(WORDS.get(name, name), title, values))
-    draws = [panel for panel in panels if panel.values.any()]
-    figure = draw(draws)
-    unused = [panel.title for panel in panels if not panel.values.any()]
+    there, lost = kept.of_first_seed(results, data, KIND)
+    lines = list(lines_of(results, data, there, rounds))
+    unused = [panel.title for line in lines for panel in line if not panel.values.any()]
     without = [cell for cell, table in there if not len(table)]
     sentences = [
         f"{captions.lead(results)}: what clients (rows) take from others (columns) on {results.title(data)}, seed "
         f"{results.study['seeds'][0]}. Panels of one kind share a scale of colours.",
-        f"{DATA.capitalize()}: the cosine of the clients' numbers of training images by class.",
+        f"{DATA}: the cosine of the clients' numbers of training images by class.",
         *([f"Zero everywhere, so not drawn: {listing(unused)}."] if unused else []),
         *([f"Without matrices between clients: {kept.names(results, without)}."] if without else []),
-        *sentences,
+        *lost,
     ]
+    figure = draw([[panel for panel in line if panel.values.any()] for line in lines])
     return figure, f"Cooperation on {results.title(data)}", " ".join(sentences)
+
+
+def lines_of(results: Results, data: str, there: kept.Kept, rounds: Sequence[int | str]) -> Iterator[list[Matrix]]:
+    """For each heterogeneity the panel of its data, then the panels of each row and round."""
+    several = len(results.heterogeneities(data)) > 1
+    for heterogeneity in results.heterogeneities(data):
+        where = f", {results.words(heterogeneity)}" if several else ""
+        cells = [(cell, table) for cell, table in there if cell["heterogeneity"] == heterogeneity and len(table)]
+        if cells:
+            yield [Matrix(DATA, DATA + where, of_data(Path(cells[0][0]["partition"])))]
+        for cell, table in cells:
+            for round_, found in matrices(table, rounds):
+                said = {name: WORDS.get(name, name) for name in found}
+                head = f"{results.names[cell['label']]}{where}, round {round_}"
+                yield [Matrix(said[name], f"{head}: {said[name]}", values) for name, values in found.items()]
 
 
 def of_data(partition: Path) -> np.ndarray:
@@ -89,34 +91,38 @@ def of_data(partition: Path) -> np.ndarray:
     return np.asarray(unit @ unit.T)
 
 
-def matrices(table: pa.Table, rounds: Sequence[int | str]) -> Iterator[tuple[int, str, np.ndarray]]:
-    """Round, name and values [client, other] of the matrices of the `rounds` asked for; `Undrawn` for an unkept one."""
+def matrices(table: pa.Table, rounds: Sequence[int | str]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+    """Each of the `rounds` with its values [client, other] by the name of their matrix; `Undrawn` for an unkept one."""
     frame = table.to_pandas().astype({"matrix": "str"})
     known = [int(round_) for round_ in frame["round"].unique()]
     for asked in rounds:
         if asked != LAST and asked not in known:
             raise Undrawn(f"No matrices of round {asked} are kept; rounds: {', '.join(map(str, known))}.")
         round_ = known[-1] if asked == LAST else int(asked)
-        for name, part in frame[frame["round"] == round_].groupby("matrix", sort=False):
-            yield round_, str(name), part.pivot(index="client", columns="other", values="value").to_numpy()
+        parts = frame[frame["round"] == round_].groupby("matrix", sort=False)
+        yield (
+            round_,
+            {str(name): part.pivot(index="client", columns="other", values="value").to_numpy() for name, part in parts},
+        )
 
 
-def draw(panels: Sequence[Matrix]) -> Figure:
-    """The panels row by row, each with the scale of its kind."""
-    across = min(len(panels), max(FEWEST, min(MOST, math.isqrt(len(panels)))))
-    down = -(-len(panels) // across)
-    figure = Figure(figsize=(PANEL[0] * across + 0.3, PANEL[1] * down + 0.2), layout="constrained")
-    axes = list(figure.subplots(down, across, squeeze=False).flat)
-    for ax, panel in zip(axes, panels, strict=False):
-        image = ax.imshow(panel.values, cmap=SCALE, interpolation="nearest", **limits(panels, panel.kind))
-        figure.colorbar(image, ax=ax, ticks=MaxNLocator(4), shrink=0.8)
-        ax.set_title(fill(panel.title, 34), fontsize="medium")
-        ax.set(xlabel="Other client", ylabel="Client")
-        for axis in (ax.xaxis, ax.yaxis):
-            axis.set_major_locator(MaxNLocator(6, integer=True, steps=[1, 2, 5, 10]))
-        ax.grid(visible=False)
-    for ax in axes[len(panels) :]:
-        ax.remove()
+def draw(lines: Sequence[Sequence[Matrix]]) -> Figure:
+    """The panels line by line, each with the scale of its kind."""
+    lines = [line for line in lines if line]
+    panels = [panel for line in lines for panel in line]
+    across = max(map(len, lines))
+    figure = Figure(figsize=(PANEL[0] * across + 0.3, PANEL[1] * len(lines) + 0.2), layout="constrained")
+    for line, axes in zip(lines, figure.subplots(len(lines), across, squeeze=False), strict=True):
+        for panel, ax in zip(line, axes, strict=False):
+            image = ax.imshow(panel.values, cmap=SCALE, interpolation="nearest", **limits(panels, panel.kind))
+            figure.colorbar(image, ax=ax, ticks=MaxNLocator(4), shrink=0.8)
+            ax.set_title(fill(panel.title, 34), fontsize="medium")
+            ax.set(xlabel="Other client", ylabel="Client")
+            for axis in (ax.xaxis, ax.yaxis):
+                axis.set_major_locator(MaxNLocator(6, integer=True, steps=[1, 2, 5, 10]))
+            ax.grid(visible=False)
+        for ax in axes[len(line) :]:
+            ax.remove()
     return figure
 
 
