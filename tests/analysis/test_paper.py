@@ -1,15 +1,18 @@
 """The page of a paper, made from synthetic experiments."""
 
 import html
+import math
 import re
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from toys import Study
 
 from fedgrid.analysis import pictures, style
 from fedgrid.analysis.experiment import from_manifest
+from fedgrid.analysis.overview import Overview, agreed
 from fedgrid.analysis.paper import ROOM, main
 from fedgrid.analysis.pictures import Picture, within
 from fedgrid.files import write_json
@@ -210,3 +213,16 @@ def test_pages_take_points_in_place_of_a_large_drawing_and_leave_out_what_has_no
     assert found.uri.startswith("data:image/png;base64,")
     one = Picture("", "", "", "x" * (ROOM // 2), "")
     assert [bool(kept.uri) for kept in within([one, one, one], ROOM)] == [True, True, False]
+
+
+def test_a_column_of_many_rows_says_more_about_orders_than_one_of_two():
+    def found(name, rows, tau, between):
+        return Overview(
+            name, Path(name), {}, agreement=pd.DataFrame({"rows": rows, "tau": tau, "between_seeds": between})
+        )
+
+    nan = float("nan")
+    experiments = [found("a", [5, 2], [0.8, -1.0], [nan, nan]), found("b", [2, 1], [-1.0, nan], [1.0, nan])]
+    ours, between, columns = agreed(experiments)
+    assert (ours, between, columns) == (pytest.approx((10 * 0.8 - 1 - 1) / 12), 1.0, 3)
+    assert agreed([])[2] == 0 and all(map(math.isnan, agreed([])[:2]))

@@ -60,7 +60,8 @@ def orders(found: Iterable[Overview]) -> str:
         if ceiling == ceiling
         else "how far our own seeds agree is not known with one seed"
     )
-    over = f"the median over {counted(columns, 'column')}" if columns > 1 else "on the one column"
+    every = f"the mean over {counted(columns, 'column')}, each by its pairs of rows"
+    over = every if columns > 1 else "on the one column"
     return f"Orders of rows agree with the printed ones by a Kendall τ of {text(ours)}, {over}; {between}."
 
 

@@ -19,6 +19,9 @@ NOT_RUN = "not run"
 VERDICTS = {HOLDS: "holds", FAILS: "fails", UNTOLD: "open", PROSE: "unchecked"}
 """What may become of a claim → a word for it; a sentence that no rule can check is none of the others."""
 
+AGREED = ["rows", "tau", "between_seeds"]
+"""What counts of a column when agreement is summed up."""
+
 
 @dataclass(frozen=True)
 class Overview:
@@ -33,7 +36,7 @@ class Overview:
     results: Results | None = None
     records: Mapping[str, str] = field(default_factory=dict)
     verdicts: Sequence[Verdict] = ()
-    agreement: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=["tau", "between_seeds"]))
+    agreement: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=AGREED))
 
     @property
     def cells(self) -> list[dict[str, Any]]:
@@ -89,11 +92,17 @@ def fates(experiments: Iterable[Overview]) -> Counter[str]:
 
 
 def agreed(experiments: Iterable[Overview]) -> tuple[float, float, int]:
-    """Medians over the columns that have a τ: of τ, of that between our own seeds, and the number of columns.
+    """Means over the columns that have a τ: of τ, of that between our own seeds, and the number of columns.
 
-    NaN where there is none.
+    A column of n rows counts by its n·(n − 1)/2 pairs of them, for the τ of two rows is 1 or −1. NaN where there is
+    none.
     """
-    tables = [one.agreement[["tau", "between_seeds"]].astype(float) for one in experiments]
-    columns = pd.concat([pd.DataFrame(columns=["tau", "between_seeds"], dtype=float), *tables])
+    tables = [one.agreement[AGREED].astype(float) for one in experiments]
+    columns = pd.concat([pd.DataFrame(columns=AGREED, dtype=float), *tables])
     columns = columns[columns["tau"].notna()]
-    return float(columns["tau"].median()), float(columns["between_seeds"].median()), len(columns)
+    pairs = columns["rows"] * (columns["rows"] - 1) / 2
+    ours, between = (
+        float((pairs * values).sum() / pairs[values.notna()].sum()) if values.notna().any() else float("nan")
+        for values in (columns["tau"], columns["between_seeds"])
+    )
+    return ours, between, len(columns)

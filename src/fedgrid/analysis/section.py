@@ -46,7 +46,7 @@ class Section:
 
     @property
     def tau(self) -> str:
-        """The median over columns beside that between our seeds, where there is one."""
+        """The mean over columns beside that between our seeds, where there is one."""
         ours, ceiling, columns = agreed([self.overview])
         return f"{text(ours)} of {text(ceiling)}" if columns and ceiling == ceiling else text(ours)
 
