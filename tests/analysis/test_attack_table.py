@@ -39,7 +39,8 @@ def test_a_column_for_every_attack(attacked):
     marks = {name: [entry.raised for entry in entries] for name, entries in grid.rows}
     assert marks == {"Plain": ["*", "†"], "Hardened": ["†", "*"], "Never": ["‡", ""]}
     assert numbers.groupby("images")["accuracy"].max().to_dict() == pytest.approx({"clean": 0.9, "fgsm": 0.625})
-    assert "FGSM: one step" in grid.caption
+    assert "FGSM: one step" in grid.caption and "first, second and third" in grid.caption
+    assert "first, second and third" not in attacks(attacked.load(), {})[1].caption
 
 
 def test_a_study_may_show_it(attacked):

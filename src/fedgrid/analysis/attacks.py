@@ -42,7 +42,7 @@ def attacks(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame,
         (results.title(data), results.words(heterogeneity), WORDS[name]) for (data, heterogeneity, _), name in columns
     ]
     tidy = pd.concat([part.tidy(averaged=False).assign(images=name) for name, part in found.items()])
-    return tidy, Grid(caption(results, clean), "Method", levels(leaves), rows, notes.texts)
+    return tidy, Grid(caption(results, clean, bool(options.get("ranks"))), "Method", levels(leaves), rows, notes.texts)
 
 
 def evaluated(results: Results) -> list[str]:
@@ -61,11 +61,11 @@ def under(results: Results, name: str) -> Results:
     return replace(results, rows=rows)
 
 
-def caption(results: Results, found: Pivot) -> str:
+def caption(results: Results, found: Pivot, ranks: bool) -> str:
     """What the numbers are; `found` are those of clean images."""
     return " ".join(
         [
-            captions.accuracy_table(results, cell_scores(results), found.table.reset_index(), std=False),
+            captions.accuracy_table(results, cell_scores(results), found.table.reset_index(), False, ranks),
             "FGSM: one step of length ε against the model that is scored, by its own scores and the true label. "
             "PGD-20: 20 steps of ε/10 within ε. Bold compares the numbers of its own column.",
         ]
