@@ -95,9 +95,10 @@ def describe(cls: type[Component]) -> dict[str, Any]:
         | dict(f.metadata)
         for f in dataclasses.fields(cls)
     ]
-    nested = {name: describe(kind)["parameters"] for name, kind in _nested(cast(Any, cls)).items()}
-    parameters = [p | ({"parameters": nested[p["name"]]} if p["name"] in nested else {}) for p in parameters]
+    nested = _nested(cast(Any, cls))
     for parameter in parameters:
+        if parameter["name"] in nested:
+            parameter["parameters"] = describe(nested[parameter["name"]])["parameters"]
         _check_declared(cls.__name__, parameter)
     module_doc = inspect.getdoc(inspect.getmodule(cls)) or inspect.getdoc(cls) or ""
     return {

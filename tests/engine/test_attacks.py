@@ -10,11 +10,12 @@ from pytest import approx, mark
 from torch.nn.functional import cross_entropy
 from torch.testing import assert_close
 
-from fedgrid.engine.attacks import Attack, attacked_in, of_evaluation, of_training
+from fedgrid.engine.attacks import ATTACKED_ROUNDS, Attack, attacked_in, of_evaluation, of_training
 from fedgrid.engine.client_data import Range
 from fedgrid.engine.context import Batch
 from fedgrid.engine.loop import Loop
 from fedgrid.engine.stacked import Stacked
+from fedgrid.grid import forecast
 from fedgrid.models.cnn import CNN
 from fedgrid.settings import Adversarial, Training
 from fedgrid.tree import leaves
@@ -181,3 +182,10 @@ def test_an_attack_is_against_the_model_that_is_scored():
     last = {row[1]: sum(row[3]) / len(row[3]) for row in rows if row[0] == 8}
     assert last["pgd20_accuracy_trained"] < last["accuracy_trained"]
     assert last["pgd20_loss_trained"] >= last["loss_trained"]
+
+
+def test_estimates_count_the_rounds_and_the_steps_of_attacks():
+    """They may not import torch, so the numbers stand there again."""
+    found = of_evaluation(Training(evaluate=ATTACKS), colour=True)
+    assert {name: attack.steps for name, attack in found.items()} == forecast.STEPS
+    assert forecast.ATTACKED == ATTACKED_ROUNDS

@@ -51,6 +51,11 @@ def evaluated(results: Results) -> list[str]:
     return [CLEAN, *(name for name in WORDS if any(metric.startswith(f"{name}{METRIC}_") for metric in metrics))]
 
 
+def of_images(metric: str) -> tuple[str, str]:
+    """On what a metric is measured, and which one it is there: ``fgsm_accuracy`` is the accuracy under FGSM."""
+    return (metric.removesuffix(METRIC), METRIC[1:]) if metric.endswith(METRIC) else (CLEAN, metric)
+
+
 def under(results: Results, name: str) -> Results:
     """The same results as if the images under an attack were the test images; `CLEAN` gives them as they are."""
     if name == CLEAN:

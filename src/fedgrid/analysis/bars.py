@@ -11,8 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from fedgrid.analysis import captions, figure_captions
 from fedgrid.analysis.curves import entries_of
-from fedgrid.analysis.domains import AVERAGE, EVERY
-from fedgrid.analysis.published import joined
+from fedgrid.analysis.published import on_data
 from fedgrid.analysis.results import ROW, Results
 from fedgrid.analysis.scores import SCORED, cell_scores, of_clients, summary
 from fedgrid.analysis.style import COLOURS
@@ -80,8 +79,7 @@ def printed(results: Results, data: str) -> dict[tuple[str, str], str]:
     """By name of the row and heterogeneity, the mean and standard deviation over clients that the paper prints."""
     if not results.published:
         return {}
-    table = joined(results)
-    table = table[(table["data_key"] == data) & table["domain_key"].isin([EVERY, AVERAGE])]
+    table = on_data(results, data)
     found: dict[tuple[str, str], str] = {}
     for metric, sign in (("accuracy", ""), ("std_clients", "± ")):
         for entry in table[table["metric"] == metric].to_dict("records"):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fedgrid.analysis import domains as of_domains
-from fedgrid.analysis.attacks import CLEAN, METRIC, WORDS, under
+from fedgrid.analysis.attacks import METRIC, WORDS, of_images, under
 from fedgrid.analysis.compare import ROUNDING
 from fedgrid.analysis.pivot import NAMES, Column, Pivot, pivot, points
 from fedgrid.analysis.points import named
@@ -59,9 +59,12 @@ def verdicts(results: Results) -> list[Verdict]:
     domains = any(entry.get("domains") for entry in shown)
 
     @cache
+    def pivot_of(images: str) -> Pivot:
+        return pivot(under(results, images), domains)
+
+    @cache
     def numbers_of(metric: str) -> Numbers:
-        images = metric.removesuffix(METRIC) if metric.endswith(METRIC) else CLEAN
-        return Numbers(results, pivot(under(results, images), domains), metric)
+        return Numbers(results, pivot_of(of_images(metric)[0]), metric)
 
     return [verdict(numbers_of, claim) for claim in results.study["claims"]]
 
@@ -93,14 +96,13 @@ def column_says(margin: Margin) -> str:
 
 
 class Numbers:
-    """The values of one metric by row and column, and how far they are final."""
+    """The values of one metric by row and column, and how far they are final; `found` is on the metric's images."""
 
     def __init__(self, results: Results, found: Pivot, metric: str):
         self.words, self.sign = BETTER[metric]
         self.results, self.columns = results, found.columns
         self.labels = {name: label for label, name in found.rows.items()}
-        values = found.table["accuracy" if metric.endswith(METRIC) else metric]
-        self.values = values.where(found.table["status"] == "ok").to_dict()
+        self.values = found.table[of_images(metric)[1]].where(found.table["status"] == "ok").to_dict()
         self.status = found.table["status"].to_dict()
         self.smallest = resolution(results) if len(results.study["seeds"]) == 1 else {}
         self.printed = printed_rows(results, metric)

@@ -59,6 +59,12 @@ def joined(results: Results) -> pd.DataFrame:
     return table
 
 
+def on_data(results: Results, data: str) -> pd.DataFrame:
+    """The rows of `joined` on one data set that are of all clients, or of the mean over domains."""
+    table = joined(results)
+    return table[(table["data_key"] == data) & table["domain_key"].isin([EVERY, AVERAGE])]
+
+
 def number(entry: Mapping[str, str]) -> float:
     """The number that counts: the correction where there is one; NaN for a text that is no number."""
     try:

@@ -11,9 +11,8 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from fedgrid.analysis import captions, figure_captions
 from fedgrid.analysis.curves import ACCURACY, entries_of
-from fedgrid.analysis.domains import AVERAGE, EVERY
 from fedgrid.analysis.lines import banded, panelled, spans_decades
-from fedgrid.analysis.published import joined
+from fedgrid.analysis.published import on_data
 from fedgrid.analysis.results import ROW, Results
 from fedgrid.analysis.scores import SCORED, cell_scores
 from fedgrid.analysis.style import line_style
@@ -138,13 +137,8 @@ def mark_printed(results: Results, data: str, swept: Swept, axes: Mapping[str, A
     """Draw hollow marks where the paper prints an accuracy; returns whether there is any."""
     if not results.published:
         return False
-    printed = joined(results)
-    printed = printed[
-        (printed["metric"] == "accuracy")
-        & (printed["data_key"] == data)
-        & printed["domain_key"].isin([EVERY, AVERAGE])
-        & printed["number"].notna()
-    ]
+    printed = on_data(results, data)
+    printed = printed[(printed["metric"] == "accuracy") & printed["number"].notna()]
     labels = {name: label for label, name in results.names.items()}
     printed = printed.assign(label=printed["row"].map(labels), heterogeneity=printed["heterogeneity_key"])
     found = printed[["label", "heterogeneity", "number"]].merge(swept.points, on=["label", "heterogeneity"])
@@ -159,8 +153,8 @@ def mark_printed(results: Results, data: str, swept: Swept, axes: Mapping[str, A
 def caption(results: Results, data: str, swept: Swept, word: str, printed: bool) -> str:
     """What the lines are, which are not there, and what stands nowhere on the axis."""
     entries = entries_of(results, data)
-    absent = [results.words(name) for name in results.heterogeneities(data)]
-    absent = [words for words in absent if words not in {results.words(n) for n in swept.points["heterogeneity"]}]
+    there = set(swept.points["heterogeneity"])
+    absent = [results.words(name) for name in results.heterogeneities(data) if name not in there]
     sentences = [
         f"{captions.lead(results)}: mean test accuracy over clients, each counting the same, over {word} on "
         f"{results.title(data)}.",
