@@ -13,6 +13,7 @@ from fedgrid.analysis.figures import KINDS, PLACES, draw
 from fedgrid.analysis.heatmap import heatmap
 from fedgrid.analysis.results import load
 from fedgrid.analysis.style import Undrawn
+from fedgrid.analysis.sweep import sweep
 from fedgrid.analysis.tsne import embedded, tsne
 from fedgrid.errors import UserError
 from fedgrid.files import write_table
@@ -79,6 +80,33 @@ def pictured(make_study):
             keep(study, "cooperation", cooperation())
         study.cell(label, "dir", 1, {2: [0.7, 0.9]})
     return study
+
+
+@pytest.fixture
+def apart(make_study):
+    """Two rows that cooperate by themselves, and one that does not, in three columns that differ in β."""
+    study = make_study(seeds=[0, 1], heterogeneity={name: f"Dirichlet {name}" for name in ("1", "2", "4")})
+    study.study["partitions"] = {"digits": {name: {"beta": float(name)} for name in ("1", "2", "4")}}
+    for label in ("one", "two"):
+        study.method(label)
+        for number in (1, 2, 4):
+            study.cell(label, str(number), 0, {2: [0.5, 0.7]})
+            alike = [[1, number / 100], [-number / 50, 1]]
+            keep(study, "cooperation", cooperation(similarity=alike) if label == "one" else cooperation())
+    return study
+
+
+def test_a_matrix_between_clients_is_swept_by_its_mean_of_two_different_ones(apart):
+    figure, title, caption = sweep(apart.load(), "digits", over="beta", names={"beta": "β"}, matrix="similarity")
+    (ax,) = figure.axes
+    (line,) = [line for line in ax.lines if len(line.get_xdata())]
+    assert line.get_xdata().tolist() == [1, 2, 4]
+    assert line.get_ydata() == pytest.approx([-0.05, -0.1, -0.2])  # of round 4, the last
+    assert title == "Similarity of models over β on Digits" and figure.get_supylabel() == "Similarity of models"
+    assert "mean similarity of models of two different clients in the last round, over β on Digits, seed 0." in caption
+    assert caption.endswith("Without similarity of models: two.")
+    with pytest.raises(Undrawn, match="no cell has kept a matrix 'graph'"):
+        sweep(apart.load(), "digits", over="beta", matrix="graph")
 
 
 def test_nothing_is_drawn_of_a_cell_without_results(pictured):

@@ -50,6 +50,13 @@ def own_settings(kind, classes):
             "deal": st.sampled_from(["classes", "consecutive", "shards"]),
             "balance": st.booleans(),
         },
+        "disparity": {
+            "clients": st.just(2),
+            "classes": st.integers(1, classes),
+            "disparity": st.sampled_from([0.0, 0.25, 0.5, 1.0]),
+            "parts": st.sampled_from(["equal", "different", "mixed"]),
+            "larger": st.sampled_from([0.5, 0.8]),
+        },
         "homogeneous": {},
         "quantity": {"beta": st.sampled_from([1e-4, 0.5, 100.0]), "min_samples": least},
         "domains": {
@@ -109,7 +116,7 @@ def check_numbers(partition, own, dealt, everything):
     client, split = own["client"].to_numpy(), own["split"].to_numpy()
     sizes = np.bincount(client, minlength=clients)
     scarce = range(clients - (partition.scarce or clients), clients) if partition.keep_fraction < 1 else range(0)
-    if not scarce and type(partition).__name__ != "Domains":
+    if not scarce and type(partition).__name__ not in ("Disparity", "Domains"):
         assert sizes.sum() == partition.used(dealt)
     if not scarce and hasattr(partition, "min_samples"):
         assert sizes.min() >= partition.min_samples
@@ -147,6 +154,8 @@ def test_numbers_of_images_are_expected_as_they_are_dealt_out(kind, data, everyt
     if kind == "domains":  # how large the domains are stands in the labels: there may be fewer images
         most = expected.train + expected.validation + clients * (1 + partition.min_samples)
         assert partition.keep_fraction < 1 or train + validation <= most
+        return
+    if kind == "disparity":  # so does how large its classes are; a balanced data set is tested by itself
         return
     if kind == "homogeneous":
         assert expected[1:3] == (train, validation)
@@ -205,7 +214,7 @@ def balanced(images=3000, classes=10, domains=3):
 
 
 def settings_of(kind):
-    return {"clients": 6} if kind == "domains" else {"clients": 8}
+    return {"clients": {"disparity": 2, "domains": 6}.get(kind, 8)}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -221,6 +230,7 @@ def test_seeds_differ_and_global_generators_are_neither_read_nor_moved(kind):
 
 
 GOLDEN = {
+    "disparity": "208e25d32f50be2aba49703931162a1bfd19476138646ff705caf6c150e551d8",
     "dirichlet": "58c01e7c78d76be8b0c5b9bc62d5a68c16de6017be18891e8c0763b9f9dc7f70",
     "domains": "b97a8502922876ee1998a166bf43c34b8156daa82183e6bbd525504926fc4ed3",
     "homogeneous": "979dbc0887919cc4d11e50789b1b883beb05c62d91f8f4ad8d372d4633aeacbb",
@@ -303,6 +313,46 @@ def test_pairs_of_classes_as_in_the_code_of_fedsac():
     assert counts.max(axis=0).tolist() == [150] * 4 + [300] * 6
 
 
+def held_by_two(disparity, seed=0, **given_):
+    """The index of every image that each of the two clients trains on, and its numbers of images by class [2, 10]."""
+    partition = load("partition", "disparity")(clients=2, disparity=disparity, test="official", **given_)
+    table = partition.split(pool(np.arange(6000) % 10, 10, 5000), seed)
+    frame = table.to_pandas()
+    return [set(frame.loc[frame["client"] == i, "index"]) for i in (0, 1)], counts_of(table, 2, 10)
+
+
+@pytest.mark.parametrize(
+    "parts, first, second", [("equal", 1000, 1000), ("different", 1600, 400), ("mixed", 1000, 1000)]
+)
+def test_disparity_changes_what_is_shared_and_not_how_much_is_held(parts, first, second):
+    (start, _), _ = held_by_two(0, parts=parts)
+    for alone, disparity in enumerate((0, 0.25, 0.5, 0.75, 1)):
+        (mine, _), counts = held_by_two(disparity, parts=parts)
+        assert mine == start  # the first client stays as it is
+        assert counts.sum(axis=1).tolist() == [first, second]
+        held = counts > 0
+        assert held.sum(axis=1).tolist() == [4, 4] and (held[0] & held[1]).sum() == 4 - alone
+
+
+@pytest.mark.parametrize("parts", ["equal", "different", "mixed"])
+def test_two_clients_are_expected_to_hold_what_they_do(parts):
+    partition = load("partition", "disparity")(parts=parts, test="own", validation=0.2)
+    info = DatasetInfo({"train": 1500, "test": 1500}, (8, 8, 1), tuple("0123456789"), DOMAINS)
+    split = partition.split(balanced(), 0)["split"].to_pylist()
+    assert partition.expected(info, 0)[1:] == tuple(map(split.count, ("train", "validation", "test")))
+
+
+def test_mixed_sizes_take_turns():
+    _, counts = held_by_two(0, parts="mixed", larger=0.9)
+    assert sorted(counts[0]) == [0] * 6 + [50, 50, 450, 450]
+    assert (counts.sum(axis=0)[counts[0] > 0] == 500).all()
+
+
+def test_a_disparity_may_be_said_in_two_digits():
+    _, counts = held_by_two(0.33, classes=3)
+    assert (counts > 0).all(axis=0).sum() == 2
+
+
 def test_balance_keeps_sizes_comparable():
     def spread(balance):
         frame = load("partition", "dirichlet")(clients=10, balance=balance).split(balanced(), 0).to_pandas()
@@ -346,6 +396,9 @@ def test_domains_balanced_are_alike_in_all_but_the_domain():
         ("pathological", {"clients": 1000, "classes": 10, "deal": "consecutive"}, "which has only 300"),
         ("pathological", {"clients": 1000, "classes": 10}, "which has only 300"),
         ("pathological", {"clients": 1000, "classes": 10, "deal": "shards"}, "at least 10000 images"),
+        ("disparity", {"clients": 2, "disparity": 0.3}, "0.3 of 4 classes is no whole number; take 0.25 or 0.5"),
+        ("disparity", {"clients": 2, "classes": 6, "disparity": 1}, "need 12 classes, but the data set has only 10"),
+        ("disparity", {"clients": 2, "classes": 3, "disparity": 0, "parts": "mixed"}, "3 is odd"),
         ("domains", {"clients": 4}, "no multiple of the data set's 3 domains"),
         ("domains", {"min_samples": 1001}, "only 1000 images of domain"),
     ],

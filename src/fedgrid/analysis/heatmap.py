@@ -7,26 +7,16 @@ from textwrap import fill
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from fedgrid.analysis import captions, kept
+from fedgrid.analysis.cooperation import KIND, LAST, WORDS, matrices
 from fedgrid.analysis.results import Results
-from fedgrid.analysis.style import Undrawn
 from fedgrid.analysis.words import listing
 from fedgrid.partition.common.publish import opened
 from fedgrid.partition.common.statistics import class_counts
 
-KIND = "cooperation"
-LAST = "last"
-"""A round of the option `rounds`: the last one that is kept."""
-WORDS = {
-    "graph": "cooperation weights",
-    "similarity": "similarity of models",
-    "complementarity": "overlap of features",
-}
-"""Matrix → its words; another one is called as its method calls it."""
 DATA = "Similarity of local data"
 SIGNED = (DATA, WORDS["similarity"])
 """Cosines, whose scale ends at 1."""
@@ -89,21 +79,6 @@ def of_data(partition: Path) -> np.ndarray:
     counts = class_counts(table, about["clients"], len(about["classes"]))[0].astype(float)
     unit = counts / np.linalg.norm(counts, axis=1, keepdims=True).clip(1e-12)
     return np.asarray(unit @ unit.T)
-
-
-def matrices(table: pa.Table, rounds: Sequence[int | str]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
-    """Each of the `rounds` with its values [client, other] by the name of their matrix; `Undrawn` for an unkept one."""
-    frame = table.to_pandas().astype({"matrix": "str"})
-    known = [int(round_) for round_ in frame["round"].unique()]
-    for asked in rounds:
-        if asked != LAST and asked not in known:
-            raise Undrawn(f"No matrices of round {asked} are kept; rounds: {', '.join(map(str, known))}.")
-        round_ = known[-1] if asked == LAST else int(asked)
-        parts = frame[frame["round"] == round_].groupby("matrix", sort=False)
-        yield (
-            round_,
-            {str(name): part.pivot(index="client", columns="other", values="value").to_numpy() for name, part in parts},
-        )
 
 
 def draw(lines: Sequence[Sequence[Matrix]]) -> Figure:

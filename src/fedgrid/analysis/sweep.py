@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from fedgrid.analysis import captions, figure_captions
+from fedgrid.analysis.cooperation import WORDS, between_clients
 from fedgrid.analysis.curves import ACCURACY, entries_of
 from fedgrid.analysis.lines import banded, panelled, spans_decades
 from fedgrid.analysis.published import on_data
@@ -33,34 +34,58 @@ class Swept:
     "Lines."
     points: pd.DataFrame
     "Columns as in `POINT`."
+    marked: list[str]
+    "Lines whose points have marks."
 
 
 def sweep(
-    results: Results, data: str, over: str = "", names: Mapping[str, str] = {}, narrow: bool = False
+    results: Results,
+    data: str,
+    over: str = "",
+    names: Mapping[str, str] = {},
+    matrix: str = "",
+    narrow: bool = False,
 ) -> tuple[Figure, str, str]:
     """Accuracy on `data` over the setting `over`; return the figure, its title and its caption.
 
     Where heterogeneities differ in it, there is a line a row, and a panel for each group of heterogeneities that differ
     in it alone. Where rows of a method do, there is a line for each such group of rows and a level line for every other
     row, and a panel a heterogeneity. Without `over`, the setting that takes most values is taken. `names` has a setting
-    in words. Hollow marks are what the paper prints. Raises as `varying.varied`, and `UserError` when the study has no
-    such data set.
+    in words. Hollow marks are what the paper prints. With a `matrix` between clients that cells keep, its mean between
+    two clients is drawn in place of accuracy. Raises as `varying.varied`, and `UserError` when the study has no such
+    data set.
     """
-    first = results.heterogeneities(data)[0]
-    over, columns = varied(partitions(results, data), rows(results, data, first), over)
-    swept = (of_columns if columns else of_rows)(results, data, over)
-    values = sorted(set(swept.points["x"]))
-    drawn = accuracies(results, data).merge(swept.points, on=["label", "heterogeneity"], how="right")
-    drawn = drawn.assign(label=drawn["line"]).sort_values("x", kind="stable")
-    drawn = drawn[drawn.groupby(["panel", "line"])["mean"].transform("count") > 0]
+    over, swept = placed(results, data, over)
     word = names.get(over, over)
-    marked = [line for line in swept.names if columns or line not in results.names]
-    figure, axes = panelled(drawn, swept.titles, swept.names, word, ACCURACY.axis, narrow, marked)
-    for ax in axes:
-        place_ticks(ax, values)
-    printed = mark_printed(results, data, swept, dict(zip(swept.titles, axes, strict=True)))
+    if matrix:
+        measured, missing = between_clients(results, data, matrix)
+        what = WORDS.get(matrix, matrix).capitalize()
+        figure, _ = plot(swept, banded(measured, ROW).drop(columns="data"), word, what, narrow)
+        title = f"{what} over {word} on {results.title(data)}"
+        said = [between(results, data, what.lower(), word), *stray(results, data, swept), *missing]
+        return figure, title, " ".join(said)
+    figure, panels = plot(swept, accuracies(results, data), word, ACCURACY.axis, narrow)
+    printed = mark_printed(results, data, swept, panels)
     title = f"Accuracy over {word} on {results.title(data)}"
     return figure, title, caption(results, data, swept, word, printed)
+
+
+def placed(results: Results, data: str, over: str) -> tuple[str, Swept]:
+    """The setting that is swept, and where every entry stands."""
+    first = results.heterogeneities(data)[0]
+    over, columns = varied(partitions(results, data), rows(results, data, first), over)
+    return over, (of_columns if columns else of_rows)(results, data, over)
+
+
+def plot(swept: Swept, measured: pd.DataFrame, x: str, y: str, narrow: bool) -> tuple[Figure, dict[str, Axes]]:
+    """The figure of what is `measured`, as from `accuracies`, and its panels by name; `x` and `y` name the axes."""
+    drawn = measured.merge(swept.points, on=["label", "heterogeneity"], how="right")
+    drawn = drawn.assign(label=drawn["line"]).sort_values("x", kind="stable")
+    drawn = drawn[drawn.groupby(["panel", "line"])["mean"].transform("count") > 0]
+    figure, axes = panelled(drawn, swept.titles, swept.names, x, y, narrow, swept.marked)
+    for ax in axes:
+        place_ticks(ax, sorted(set(swept.points["x"])))
+    return figure, dict(zip(swept.titles, axes, strict=True))
 
 
 def of_columns(results: Results, data: str, over: str) -> Swept:
@@ -73,7 +98,7 @@ def of_columns(results: Results, data: str, over: str) -> Swept:
         for heterogeneity, x in part.members.items()
         for label in results.names
     ]
-    return Swept(titles, results.names, pd.DataFrame(points, columns=POINT))
+    return Swept(titles, results.names, pd.DataFrame(points, columns=POINT), list(results.names))
 
 
 def common(results: Results, part: Family) -> str:
@@ -92,7 +117,8 @@ def of_rows(results: Results, data: str, over: str) -> Swept:
     points = [(panel, *point, panel) for panel in panels for point in row_points(results, data, panel, over)]
     lines = dict.fromkeys(line for _, line, *_ in points)
     names = {line: results.names.get(line, line) for line in lines}
-    return Swept(panels, names, pd.DataFrame(points, columns=POINT))
+    own = [line for line in lines if line not in results.names]
+    return Swept(panels, names, pd.DataFrame(points, columns=POINT), own)
 
 
 def row_points(results: Results, data: str, heterogeneity: str, over: str) -> Iterator[tuple[str, float, str]]:
@@ -133,7 +159,7 @@ def place_ticks(ax: Axes, values: list[float]) -> None:
     ax.margins(x=0.04)
 
 
-def mark_printed(results: Results, data: str, swept: Swept, axes: Mapping[str, Axes]) -> bool:
+def mark_printed(results: Results, data: str, swept: Swept, panels: Mapping[str, Axes]) -> bool:
     """Draw hollow marks where the paper prints an accuracy; returns whether there is any."""
     if not results.published:
         return False
@@ -146,21 +172,32 @@ def mark_printed(results: Results, data: str, swept: Swept, axes: Mapping[str, A
     for entry in found.to_dict("records"):
         colour = line_style(order.index(entry["line"]))["color"]
         look = {"marker": "D", "markersize": 6, "markerfacecolor": "none", "markeredgecolor": colour}
-        axes[entry["panel"]].plot([entry["x"]], [entry["number"]], linestyle="none", **look)
+        panels[entry["panel"]].plot([entry["x"]], [entry["number"]], linestyle="none", **look)
     return len(found) > 0
+
+
+def between(results: Results, data: str, what: str, word: str) -> str:
+    """What is drawn of a matrix between clients."""
+    where = f"on {results.title(data)}, seed {results.study['seeds'][0]}"
+    return f"{captions.lead(results)}: mean {what} of two different clients in the last round, over {word} {where}."
+
+
+def stray(results: Results, data: str, swept: Swept) -> list[str]:
+    """A sentence on the heterogeneities that stand nowhere on the axis."""
+    there = set(swept.points["heterogeneity"])
+    absent = [results.words(name) for name in results.heterogeneities(data) if name not in there]
+    return [f"Without a value of it, so not drawn: {listing(absent)}."] if absent else []
 
 
 def caption(results: Results, data: str, swept: Swept, word: str, printed: bool) -> str:
     """What the lines are, which are not there, and what stands nowhere on the axis."""
     entries = entries_of(results, data)
-    there = set(swept.points["heterogeneity"])
-    absent = [results.words(name) for name in results.heterogeneities(data) if name not in there]
     sentences = [
         f"{captions.lead(results)}: mean test accuracy over clients, each counting the same, over {word} on "
         f"{results.title(data)}.",
         figure_captions.lines(results),
         *(["Hollow marks: what the paper prints."] if printed else []),
-        *([f"Without a value of it, so not drawn: {listing(absent)}."] if absent else []),
+        *stray(results, data, swept),
         *figure_captions.left_out(results, entries),
     ]
     scores = cell_scores(results)
