@@ -14,6 +14,7 @@ VALUES = {
     "window": 5,
     "over": "beta",
     "names": {"beta": "β"},
+    "matrix": "similarity",
     "colour": "client",
     "points": 100,
     "perplexity": 5,

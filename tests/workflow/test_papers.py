@@ -1,10 +1,16 @@
 """A paper through Snakemake: what is made of it, and what an edit makes anew."""
 
 import re
+import shutil
+import tarfile
+from pathlib import Path
 
+import pandas as pd
 import pytest
 from forked import Forked
 from papers import PAPER, PRINTED
+
+from benchmarks.papers import agreement, claims, keep
 
 ONE = {"manifest": 1, "experiment": 1, "paper": 1}
 "What hangs on one experiment."
@@ -99,6 +105,29 @@ def test_a_deleted_cell_is_made_again_with_all_that_shows_it(checkout, method, p
 def test_words_and_printed_numbers_train_nothing(checkout, file, old, new, expected):
     checkout.edit(file, old, new)
     assert checkout.planned() == expected
+
+
+def test_a_run_is_kept_and_its_cells_are_not_trained_elsewhere(checkout, monkeypatch):
+    monkeypatch.chdir(checkout.path)
+    out = checkout.path / "kept/small"
+    keep(Path("results"), out)
+    assert (out / "toy/table1/accuracy.csv").is_file() and (out / "toy/table1/curves-digits.svg").is_file()
+    listed = pd.read_csv(out / "cells.csv", dtype={"key": "str"})
+    cells = {cell.stem.split("-")[1]: cell.read_bytes() for cell in checkout.cells() if "clusters" not in cell.stem}
+    assert set(listed["key"]) == cells.keys()
+    shared = listed[(listed["method"] == "fedavg") & (listed["heterogeneity"] == "Dirichlet 0.5")]
+    assert shared["experiments"].tolist() == ["toy/letters toy/table1"]
+    assert claims(out).loc["toy"].sum() == 1 and agreement(out).loc["toy", "columns"] == 1
+    shutil.rmtree(checkout.path / "results")
+    with tarfile.open(out / "cells.tar.xz") as archive:
+        archive.extractall(checkout.path, filter="data")
+    assert {
+        cell.stem.split("-")[1]: cell.read_bytes() for cell in checkout.cells() if "clusters" not in cell.stem
+    } == cells
+    planned = checkout.planned()
+    assert not planned.keys() & set(listed["method"]) and planned["experiment"] == 5
+    checkout.snakemake()
+    assert "3 of 5 experiments have results" in text(checkout, "report.html")
 
 
 def test_the_page_of_some_experiments_lists_the_others(checkout):

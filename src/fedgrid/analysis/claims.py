@@ -1,20 +1,23 @@
 """What a paper claims of an experiment, held against our results."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from itertools import pairwise
+from math import hypot
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from fedgrid.analysis import domains as of_domains
+from fedgrid.analysis import captions
 from fedgrid.analysis.attacks import METRIC, WORDS, of_images, under
+from fedgrid.analysis.chance import SAID, Chance
 from fedgrid.analysis.compare import ROUNDING
+from fedgrid.analysis.layout import Entry, Grid
 from fedgrid.analysis.pivot import NAMES, Column, Pivot, pivot, points
-from fedgrid.analysis.points import named
 from fedgrid.analysis.published import joined, place
-from fedgrid.analysis.results import COLUMN, Results
+from fedgrid.analysis.results import Results
 from fedgrid.analysis.words import percent
 
 HOLDS, FAILS, UNTOLD = "holds", "does not hold", "cannot be told"
@@ -26,7 +29,6 @@ BETTER = {
 SETTLED = ("ok", "diverged", "unscored", "missing")
 """Statuses of entries that will stay as they are; "missing" is what was never planned."""
 PROSE = "No rule can check this sentence."
-CAUTION = "With one seed, less than one test image of one client adds to the mean over clients tells nothing."
 PRINTED = "Where the paper prints numbers, only the rows that it prints count."
 OPEN = float("nan")
 """Margin of a column that cannot be told."""
@@ -49,6 +51,7 @@ class Margin:
     value: float
     said: str
     smallest: float = 0.0
+    "What chance may make of it."
 
 
 def verdicts(results: Results) -> list[Verdict]:
@@ -64,9 +67,19 @@ def verdicts(results: Results) -> list[Verdict]:
 
     @cache
     def numbers_of(metric: str) -> Numbers:
-        return Numbers(results, pivot_of(of_images(metric)[0]), metric)
+        images, plain = of_images(metric)
+        return Numbers(results, pivot_of(images), metric, Chance(under(results, images), plain, domains))
 
     return [verdict(numbers_of, claim) for claim in results.study["claims"]]
+
+
+def claims(results: Results) -> tuple[pd.DataFrame, Grid]:
+    """One row a claim with its verdict, the rule and the numbers that decided, and the table to print."""
+    found = verdicts(results)
+    rows = [(one.says, [Entry(one.verdict), Entry("; ".join(one.numbers) or one.rule)]) for one in found]
+    caption = f"{captions.lead(results)}: what the paper claims. {SAID}"
+    grid = Grid(caption, "Claim", [[("Verdict", 1), ("Numbers", 1)]], rows, words=True)
+    return pd.DataFrame([asdict(one) | {"numbers": "; ".join(one.numbers)} for one in found]), grid
 
 
 def verdict(numbers_of: Callable[[str], "Numbers"], claim: Mapping[str, Any]) -> Verdict:
@@ -77,8 +90,8 @@ def verdict(numbers_of: Callable[[str], "Numbers"], claim: Mapping[str, Any]) ->
     numbers = numbers_of(claim.get("metric", "accuracy"))
     asked = claim[kind] if isinstance(claim[kind], list) else [claim[kind]]
     words, margins_of = RULES[kind]
-    remarks = [*([PRINTED] * (numbers.printed != {} and kind in RANKED)), *([CAUTION] * bool(numbers.smallest))]
-    rule = " ".join([words.format(*asked, metric=numbers.words), *remarks])
+    remarks = [PRINTED] if numbers.printed and kind in RANKED else []
+    rule = " ".join([words.format(*asked, metric=numbers.words), *remarks, SAID])
     absent = [name for name in asked if isinstance(name, str) and name not in numbers.labels]
     if absent:
         return Verdict(claim["says"], UNTOLD, rule, [f"There is no row {name} here." for name in absent])
@@ -96,15 +109,18 @@ def column_says(margin: Margin) -> str:
 
 
 class Numbers:
-    """The values of one metric by row and column, and how far they are final; `found` is on the metric's images."""
+    """The values of one metric by row and column, and how far they are final.
 
-    def __init__(self, results: Results, found: Pivot, metric: str):
+    `found` is on the metric's images, and so is `chance`.
+    """
+
+    def __init__(self, results: Results, found: Pivot, metric: str, chance: Chance):
         self.words, self.sign = BETTER[metric]
         self.results, self.columns = results, found.columns
         self.labels = {name: label for label, name in found.rows.items()}
         self.values = found.table[of_images(metric)[1]].where(found.table["status"] == "ok").to_dict()
         self.status = found.table["status"].to_dict()
-        self.smallest = resolution(results) if len(results.study["seeds"]) == 1 else {}
+        self.chance = chance
         self.printed = printed_rows(results, metric)
 
     def of(self, name: str, column: Column) -> float:
@@ -116,18 +132,20 @@ class Numbers:
         value = self.sign * (self.of(first, column) - self.of(second, column))
         return 0.0 if abs(value) < ROUNDING else value
 
-    def margin(self, value: float, said: str, column: Column) -> Margin:
+    def margin(self, value: float, said: str, column: Column, smallest: float = 0.0) -> Margin:
         """The margin of a column, in words that begin with its name."""
         data, heterogeneity, domain = column
         parts = [self.results.title(data), self.results.words(heterogeneity), NAMES.get(domain, domain)]
-        return Margin(value, f"{', '.join(filter(None, parts))}: {said}", self.smallest.get(column, 0.0))
+        return Margin(value, f"{', '.join(filter(None, parts))}: {said}", smallest)
 
     def pair(self, first: str, second: str, column: Column) -> Margin:
         """How one row stands against another."""
         a, b = self.of(first, column), self.of(second, column)
         value = self.lead(first, second, column)
-        said = f"{first} {percent(a)}, {second} {percent(b)}, difference {points(a - b)}"
-        return self.margin(value, said, column)
+        smallest = self.chance.smallest(self.labels[first], self.labels[second], column)
+        difference = f"{points(a - b)} ± {percent(smallest)}" if not np.isnan(value) else points(a - b)
+        said = f"{first} {percent(a)}, {second} {percent(b)}, difference {difference}"
+        return self.margin(value, said, column, smallest)
 
     def planned(self, column: Column, *names: str) -> bool:
         """Whether all these rows have cells in a column."""
@@ -166,19 +184,17 @@ def above(numbers: Numbers, first: str, second: str) -> list[Margin]:
 
 
 def within(numbers: Numbers, name: str, last: int) -> list[Margin]:
-    """The row against the one behind which its rank would be too high, in every column; equal ones share a rank."""
-    found = [numbers.place(name, last, column) for column in numbers.columns]
-    return [Margin(ROUNDING if margin.value == 0 else margin.value, margin.said, margin.smallest) for margin in found]
+    """The row against the one behind which its rank would be too high, in every column."""
+    return [numbers.place(name, last, column) for column in numbers.columns]
 
 
 def grows(numbers: Numbers, first: str, second: str) -> list[Margin]:
     """The difference of the two rows in each column against that in the column before."""
     found = above(numbers, first, second)
     steps = [
-        Margin(after.value - before.value, after.said, max(before.smallest, after.smallest))
+        Margin(after.value - before.value, after.said, hypot(before.smallest, after.smallest))
         for before, after in pairwise(found)
     ]
-    steps = [Margin(0.0 if abs(step.value) < ROUNDING else step.value, step.said, step.smallest) for step in steps]
     return [Margin(steps[0].value, f"{found[0].said}; {steps[0].said}", steps[0].smallest), *steps[1:]] if steps else []
 
 
@@ -201,19 +217,3 @@ def printed_rows(results: Results, metric: str) -> dict[Column, set[str]]:
         for entry in table[(table["unjoined"] == "") & (table["metric"] == metric)].to_dict("records"):
             found.setdefault(place(entry)[:3], set()).add(entry["row"])
     return found
-
-
-def resolution(results: Results) -> dict[Column, float]:
-    """The smallest difference that test images can show, by column: one image of the client that has most of them."""
-    rows = results.rows
-    tested = named(rows[(rows["metric"] == "test_samples") & (rows["value"] > 0)])
-
-    def step(by: list[str], frame: Any) -> Any:
-        groups = frame.groupby(by)
-        return 1 / (groups["client"].nunique() * groups["value"].max())
-
-    found = {(*column, of_domains.EVERY): value for column, value in step(COLUMN, tested).items()}
-    parts = step([*COLUMN, "domain"], tested.merge(of_domains.clients(results)))
-    for column, of_column in parts.groupby(COLUMN):
-        found[*column, of_domains.AVERAGE] = of_column.min() / len(of_column)
-    return found | parts.to_dict()

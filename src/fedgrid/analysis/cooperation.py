@@ -40,8 +40,8 @@ def matrices(table: pa.Table, rounds: Sequence[int | str]) -> Iterator[tuple[int
 def between_clients(results: Results, data: str, name: str) -> tuple[pd.DataFrame, list[str]]:
     """The mean value of one matrix between two different clients, in the last round that is kept of the first seed.
 
-    Columns as in `ROW` and `value`, a row a cell on `data`; and sentences that name the rows and cells without it. Raises
-    `UserError` when the study has no such data set, and `Undrawn` where no cell has kept such a matrix.
+    Columns as in `ROW` and `value`, a row a cell on `data`; and sentences that name the rows and cells without it.
+    Raises `UserError` when the study has no such data set, and `Undrawn` where no cell has kept such a matrix.
     """
     there, lost = kept.of_first_seed(results, data, KIND)
     values, without = [], {}

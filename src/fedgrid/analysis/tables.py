@@ -11,6 +11,7 @@ import pandas as pd
 from fedgrid.analysis.accuracy import accuracy
 from fedgrid.analysis.agreement import agreement
 from fedgrid.analysis.attacks import attacks
+from fedgrid.analysis.claims import claims
 from fedgrid.analysis.costs import costs, costs_grid
 from fedgrid.analysis.layout import Grid, html, latex, markdown
 from fedgrid.analysis.phases import phases
@@ -62,13 +63,15 @@ def write_tables(results: Path, outdir: Path) -> None:
 
 
 def tables(results: Results) -> Iterator[tuple[str, Table]]:
-    """The tables that the study shows, in that order, by the name of their files; last those of printed numbers."""
+    """The tables that the study shows, in that order, by the name of their files; last printed numbers and claims."""
     for name, entry in shown(results).items():
         yield name, KINDS[entry["table"]](results, entry)
     if results.published:
         table = joined(results)
         yield "printed", printed(results, table)
         yield "agreement", agreement(results, table)
+    if results.study.get("claims"):
+        yield "claims", claims(results)
 
 
 def shown(results: Results) -> dict[str, Mapping[str, Any]]:

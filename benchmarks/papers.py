@@ -1,0 +1,161 @@
+"""A run of the papers, kept for others to check: its tables, figures, pages and cells, and what they say in numbers.
+
+python -m benchmarks.papers keep results benchmarks/results/papers/small    copies what was made at a scale
+python -m benchmarks.papers claims benchmarks/results/papers/small          verdicts by paper
+python -m benchmarks.papers agreement benchmarks/results/papers/small       Kendall's τ by paper
+python -m benchmarks.papers rounds benchmarks/results/papers/small          last round against the best on test images
+"""
+
+import argparse
+import io
+import json
+import shutil
+import tarfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+
+from fedgrid.analysis.claims import PROSE
+from fedgrid.analysis.paper import records
+from fedgrid.analysis.results import load
+from fedgrid.analysis.style import RASTER
+
+LARGEST = 3_000_000
+"""Bytes that a page may have."""
+CELLS = ["key", "method", "data", "heterogeneity", "seed", "status", "seconds", "commit", "experiments"]
+"""Columns of the list of cells."""
+
+
+def keep(results: Path, out: Path) -> None:
+    """Copy the pages, tables and pictures of every paper in `results`, a scale's, to `out`; list and pack its cells."""
+    listed, files = [], set()
+    for page in sorted(results.glob(f"*-{out.name}/report.html")):
+        paper = out / page.parent.name.removesuffix(f"-{out.name}")
+        copied([page], paper)
+        for made in sorted(page.parent.glob("*/results.parquet")):
+            copied(kept(made.parent), paper / made.parent.name)
+            paths = records(made.parent)
+            for cell in load(made).finished:
+                listed.append(described(cell) | {"experiments": f"{paper.name}/{made.parent.name}"})
+                files |= {paths[cell["key"]], *(cell["kept"] or {}).values()}
+    cells = pd.DataFrame(listed, columns=CELLS)
+    cells = cells.groupby(CELLS[:1], sort=False).agg(dict.fromkeys(CELLS[1:-1], "first") | {"experiments": " ".join})
+    cells.reset_index().to_csv(out / "cells.csv", index=False, lineterminator="\n")
+    pack(sorted(map(Path, files)), out / "cells.tar.xz")
+
+
+def copied(files: Iterable[Path], folder: Path) -> None:
+    """Copy files into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in files:
+        if file.suffix == ".html" and file.stat().st_size > LARGEST:
+            raise SystemExit(f"{file} has more than {LARGEST:,} bytes")
+        shutil.copyfile(file, folder / file.name)
+
+
+def kept(folder: Path) -> Iterator[Path]:
+    """The tables of an experiment, and its pictures, as points where vectors would be large."""
+    for form in ("csv", "md"):
+        yield from folder.glob(f"tables/*.{form}")
+    for file in folder.glob("figures/*.txt"):
+        yield file
+        forms = [file.with_suffix(form) for form in (RASTER, ".svg")]
+        yield from [form for form in forms if form.is_file()][:1]
+
+
+def described(cell: dict) -> dict:
+    """A cell in the list."""
+    named = {name: cell[name] for name in CELLS if name in cell}
+    commit = (cell["commit"] or {"id": ""})["id"]  # none of a checkout that git does not know
+    return named | {"seconds": round(cell["costs"]["seconds"]["total"], 1), "commit": commit[:12]}
+
+
+def pack(files: Iterable[Path], archive: Path) -> None:
+    """Write files of the store to an archive, by their paths, the same bytes for the same files."""
+    with tarfile.open(archive, "w:xz", preset=9) as tar:
+        for file in files:
+            entry = tar.gettarinfo(file)
+            entry.mtime = entry.uid = entry.gid = 0
+            entry.uname = entry.gname = ""
+            with file.open("rb") as content:
+                tar.addfile(entry, content)
+
+
+def claims(run: Path) -> pd.DataFrame:
+    """How many claims of every paper came to what."""
+    table = read(run, "claims")
+    fate = table["verdict"].where(table["rule"] != PROSE, "no rule")
+    return table.assign(fate=fate).pivot_table(index="paper", columns="fate", aggfunc="size", fill_value=0)
+
+
+def agreement(run: Path) -> pd.DataFrame:
+    """Means of τ over the columns of every paper, each by its pairs of rows: to printed numbers, and between seeds."""
+    table = read(run, "agreement").astype({"rows": float, "tau": float, "between_seeds": float})
+    table = table[table["tau"].notna()]
+    pairs = table["rows"] * (table["rows"] - 1) / 2
+    found = pd.DataFrame({"columns": table.groupby("paper").size()})
+    for name in ("tau", "between_seeds"):
+        counted = pairs.where(table[name].notna())
+        found[name] = (pairs * table[name]).groupby(table["paper"]).sum() / counted.groupby(table["paper"]).sum()
+    return found.round(2)
+
+
+def rounds(run: Path) -> pd.DataFrame:
+    """By how many points the best evaluated round on test images is above the last one, over cells of a method.
+
+    What a paper gains that reports its best round: mean, median and largest difference of a cell.
+    """
+    listed = pd.read_csv(run / "cells.csv", dtype={"key": "str"}).set_index("key")
+    found = []
+    with tarfile.open(run / "cells.tar.xz") as archive:
+        for member in archive:
+            key, _, kind = Path(member.name).stem.partition("-")[2].partition(".")
+            if kind or listed["status"][key] != "ok":
+                continue  # kept beside a cell
+            table = pq.read_table(io.BytesIO(archive.extractfile(member).read()))
+            means = of_rounds(table.to_pandas(), json.loads(table.schema.metadata[b"fedgrid"])["score"])
+            if len(means) > 1:
+                found.append((listed["method"][key], 100 * (means.max() - means.iloc[-1])))
+    gains = pd.DataFrame(found, columns=["method", "gain"]).groupby("method")["gain"]
+    return gains.agg(["count", "mean", "median", "max"]).round(2)
+
+
+def of_rounds(rows: pd.DataFrame, score: str) -> pd.Series:
+    """Mean test accuracy over clients by round, from the first one trained."""
+    scored = rows[(rows["metric"] == f"accuracy_{score}") & (rows["round"] > 0)]
+    return scored.groupby("round")["value"].mean()
+
+
+def read(run: Path, name: str) -> pd.DataFrame:
+    """The tables of a name of all experiments, with the columns `paper` and `experiment`."""
+    parts = [
+        pd.read_csv(file).assign(paper=file.parts[-3], experiment=file.parts[-2])
+        for file in sorted(run.glob(f"*/*/{name}.csv"))
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+READ = {"claims": claims, "agreement": agreement, "rounds": rounds}
+"""Command → what it prints of a run that is kept."""
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.papers", description=__doc__.partition("\n")[0])
+    commands = parser.add_subparsers(required=True, dest="command")
+    keeping = commands.add_parser("keep")
+    keeping.add_argument("results", type=Path)
+    keeping.add_argument("out", type=Path, help="folder whose name is that of the scale")
+    for name in READ:
+        commands.add_parser(name).add_argument("run", type=Path)
+    asked = parser.parse_args()
+    if asked.command == "keep":
+        keep(asked.results, asked.out)
+    else:
+        print(READ[asked.command](asked.run).to_string())
+
+
+if __name__ == "__main__":
+    main()
