@@ -4,6 +4,7 @@ python -m benchmarks.papers keep results benchmarks/results/papers/small    copi
 python -m benchmarks.papers claims benchmarks/results/papers/small          verdicts by paper
 python -m benchmarks.papers agreement benchmarks/results/papers/small       Kendall's τ by paper
 python -m benchmarks.papers rounds benchmarks/results/papers/small          last round against the best on test images
+python -m benchmarks.papers between config/papers                           Kendall's τ between what two papers print
 """
 
 import argparse
@@ -17,10 +18,12 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 
+from fedgrid.analysis.agreement import between_papers
 from fedgrid.analysis.claims import PROSE
 from fedgrid.analysis.paper import records
 from fedgrid.analysis.results import load
 from fedgrid.analysis.style import RASTER
+from fedgrid.grid.experiments import published
 
 LARGEST = 3_000_000
 """Bytes that a page may have."""
@@ -128,6 +131,15 @@ def of_rounds(rows: pd.DataFrame, score: str) -> pd.Series:
     return scored.groupby("round")["value"].mean()
 
 
+def between(papers: Path) -> pd.DataFrame:
+    """What pairs of papers print of the same columns: rows that both have, equal numbers, mean τ by pairs of rows."""
+    table = between_papers({file.stem: published(str(file)) for file in sorted(papers.glob("*.csv"))})
+    pairs = table["rows"] * (table["rows"] - 1) / 2
+    table = table.assign(pairs=pairs, weighted=pairs * table["tau"], columns=1)
+    sums = table.groupby(["paper", "other"])[["columns", "rows", "equal", "pairs", "weighted"]].sum()
+    return sums.assign(tau=(sums["weighted"] / sums["pairs"]).round(2)).drop(columns=["pairs", "weighted"])
+
+
 def read(run: Path, name: str) -> pd.DataFrame:
     """The tables of a name of all experiments, with the columns `paper` and `experiment`."""
     parts = [
@@ -137,8 +149,8 @@ def read(run: Path, name: str) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-READ = {"claims": claims, "agreement": agreement, "rounds": rounds}
-"""Command → what it prints of a run that is kept."""
+READ = {"claims": claims, "agreement": agreement, "rounds": rounds, "between": between}
+"""Command → what it prints of a run that is kept, or of printed numbers."""
 
 
 def main() -> None:
@@ -149,12 +161,12 @@ def main() -> None:
     keeping.add_argument("results", type=Path)
     keeping.add_argument("out", type=Path, help="folder whose name is that of the scale")
     for name in READ:
-        commands.add_parser(name).add_argument("run", type=Path)
+        commands.add_parser(name).add_argument("folder", type=Path)
     asked = parser.parse_args()
     if asked.command == "keep":
         keep(asked.results, asked.out)
     else:
-        print(READ[asked.command](asked.run).to_string())
+        print(READ[asked.command](asked.folder).to_string())
 
 
 if __name__ == "__main__":
