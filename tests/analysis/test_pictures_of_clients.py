@@ -176,6 +176,7 @@ def test_matrices_of_the_rounds_that_are_asked_for(pictured):
         title == "Cooperation on Digits"
         and "Zero everywhere, so not drawn: one, round 4: overlap of features" in caption
     )
+    assert "Mean weight of a client's own model: one, round 4 6.25." in caption
     assert "Without matrices between clients: two" in caption and "Diverged, so not drawn: three" in caption
     figure, _, _ = heatmap(results, "digits", rounds=[2, "last"])
     assert sum(bool(ax.images) for ax in figure.axes) == 5

@@ -1,6 +1,6 @@
 """Who cooperates with whom: matrices between clients, as heat maps."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill
@@ -44,18 +44,26 @@ def heatmap(results: Results, data: str, rounds: Sequence[int | str] = (LAST,)) 
     """
     there, lost = kept.of_first_seed(results, data, KIND)
     lines = list(lines_of(results, data, there, rounds))
+    own = list(own_weights(lines))
     unused = [panel.title for line in lines for panel in line if not panel.values.any()]
     without = [cell for cell, table in there if not len(table)]
     sentences = [
         f"{captions.lead(results)}: what clients (rows) take from others (columns) on {results.title(data)}, seed "
         f"{results.study['seeds'][0]}. Panels of one kind share a scale of colours.",
         f"{DATA}: the cosine of the clients' numbers of training images by class.",
+        *([f"Mean weight of a client's own model: {listing(own)}."] if own else []),
         *([f"Zero everywhere, so not drawn: {listing(unused)}."] if unused else []),
         *([f"Without matrices between clients: {kept.names(results, without)}."] if without else []),
         *lost,
     ]
     figure = draw([[panel for panel in line if panel.values.any()] for line in lines])
     return figure, f"Cooperation on {results.title(data)}", " ".join(sentences)
+
+
+def own_weights(lines: Iterable[Sequence[Matrix]]) -> Iterator[str]:
+    """For each panel of cooperation weights what it is of, and the mean weight of a client's own model."""
+    for panel in (panel for line in lines for panel in line if panel.kind == WORDS["graph"]):
+        yield f"{panel.title.rpartition(':')[0]} {np.diagonal(panel.values).mean():.2f}"
 
 
 def lines_of(results: Results, data: str, there: kept.Kept, rounds: Sequence[int | str]) -> Iterator[list[Matrix]]:
