@@ -2,7 +2,7 @@
 
 Tensors of the class `Pretended` compute on the processor but say that they are on `DEVICE`. As on CUDA, an operator
 that is given tensors of both devices raises `Mixed`, and such a tensor has no ``.numpy()``. The exceptions are CUDA's
-too: a tensor on the processor may be a single number (0-dim), an index into a tensor on the device, or a side of a copy.
+too: what is on the processor may be a single number (0-dim), an index into a tensor on the device, or a side of a copy.
 
     with machine() as used:
         x = torch.ones(3, device=DEVICE)

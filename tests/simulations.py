@@ -61,6 +61,14 @@ def ragged(clients=5, **training):
     return simulation(train, test, **training)
 
 
+def moved(where, device):
+    """The same simulation on another device."""
+    data, lists = where.data, ("train", "test", "validation")
+    tensors = {name: getattr(data, name).to(device) for name in ("images", "labels", "centre", "spread")}
+    rows = {name: [index.to(device) for index in getattr(data, name)] for name in lists if getattr(data, name)}
+    return replace(where, data=replace(data, **tensors, **rows), device=device)
+
+
 @cache
 def by_label():
     """All images in the order of their labels, pairs of which are shuffled."""

@@ -1,0 +1,321 @@
+"""On a device: no tensor of the processor meets one of the device's, and the numbers are those of the processor.
+
+The device is a pretended one, see `pretended`. What a method copies to and fro and how many operators it starts is held
+by the table `device_counts.csv`, whose numbers may only fall. To write it anew, from the root of the repository::
+
+    PYTHONPATH=src:tests python tests/engine/test_pretended_device.py > tests/engine/device_counts.csv
+"""
+
+import csv
+import sys
+import warnings
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+import simulations
+import torch
+from pretended import DEVICE, Counts, Mixed, machine
+from simulations import assert_close_states
+
+from fedgrid.engine import artifacts, rounds
+from fedgrid.engine.loop import Loop
+from fedgrid.engine.rounds import Saving, federate
+from fedgrid.engine.stacked import Stacked
+from fedgrid.engine.state import State
+from fedgrid.engine.task import LocalTask
+from fedgrid.loading import names
+from fedgrid.methods.fedavg import FedAvg
+from fedgrid.settings import ARTIFACTS
+from fedgrid.tree import leaves, tree_map
+
+EXECUTORS = {"loop": Loop, "stacked": Stacked}
+TABLE = Path(__file__).with_name("device_counts.csv")
+TORCH = torch.__version__.partition("+")[0]
+each_executor = pytest.mark.parametrize("executor", EXECUTORS)
+
+
+def world(executor, **training):
+    """Two rounds of three unequal clients, on the processor."""
+    usual = {"rounds": 2, "batch_size": 8, "dtype": "float64", "executor": EXECUTORS[executor]()}
+    return simulations.ragged(3, **usual | training)
+
+
+def brief(name):
+    return simulations.method(name, **simulations.brief(name))
+
+
+def fetched(progress):
+    """The state, on the processor."""
+    state = progress.state
+    assert {t.device for t in leaves(state.server) + leaves(state.clients)} <= {DEVICE}
+    return State(*(tree_map(lambda t: t.cpu(), tree) for tree in (state.server, state.clients)))
+
+
+def assert_same(ours, theirs):
+    """The progress on the device is that on the processor, to rounding."""
+    assert ours.rounds == theirs.rounds
+    assert_close_states(fetched(ours), theirs.state)
+    for own, other in zip(ours.record.rows, theirs.record.rows, strict=True):
+        assert own[:3] == other[:3]
+        assert own[3] == pytest.approx(other[3], rel=1e-9)
+
+
+def compare(method, where):
+    """A method's rounds on both devices."""
+    with machine():
+        ours = federate(method, simulations.moved(where, DEVICE))
+        assert ours.status == "ok"
+        assert_same(ours.progress, federate(method, where).progress)
+
+
+# Every method, and what a study may ask of it
+
+
+@each_executor
+def test_the_numbers_are_those_of_the_processor(method_name, executor):
+    with machine():
+        assert_same(on_device(method_name, executor)[0], federate(brief(method_name), world(executor)).progress)
+
+
+def validated(executor):
+    """A world of which test images are held out for validation too."""
+    where = world(executor)
+    return replace(where, data=replace(where.data, validation=[index[:4] for index in where.data.test]))
+
+
+CASES = {
+    "partial participation": lambda executor: world(executor, participation=0.7, rounds=3),
+    "batch norm": lambda executor: world(executor, norm="batch"),
+    "adam": lambda executor: world(executor, optimizer="adam", lr=0.003),
+    "momentum, clipped": lambda executor: world(executor, momentum=0.9, clip=1.0),
+    "dropout": lambda executor: world(executor, dropout=0.3),
+    "augmentation": lambda executor: world(executor, augmentation="crop-flip"),
+    "validation images": validated,
+    "under attack": lambda executor: world(executor, rounds=1, adversarial={"steps": 1}, evaluate=["clean", "fgsm"]),
+}
+
+
+@each_executor
+@pytest.mark.parametrize("name", ["fedcosr", "fedrod", "perfedavg"])
+@pytest.mark.parametrize("case", CASES)
+def test_case(case, name, executor):
+    compare(brief(name), CASES[case](executor))
+
+
+@each_executor
+@pytest.mark.parametrize("name", ["fedavg", "fedproto", "knn_per"])
+def test_a_cell_goes_on_from_its_checkpoint(tmp_path, name, executor):
+    def kill(progress, remark):
+        if progress.rounds == 2:
+            raise simulations.Killed
+
+    where, saving = world(executor, rounds=3), Saving(tmp_path / "checkpoint", "key", every=0.0)
+    with machine():
+        with pytest.raises(simulations.Killed):
+            federate(brief(name), simulations.moved(where, DEVICE), saving, kill)
+        resumed = federate(brief(name), simulations.moved(where, DEVICE), saving).progress
+        assert_same(resumed, federate(brief(name), where).progress)
+
+
+@pytest.mark.parametrize("name", ["fedavg", "cfl", "fpl", "pfedgraph"])
+def test_artifacts(name):
+    def kept(where):
+        progress = federate(brief(name), where, matrices=True).progress
+        return artifacts.tables(ARTIFACTS, brief(name), where, progress)
+
+    where = world("loop")
+    with machine():
+        assert kept(simulations.moved(where, DEVICE)) == kept(where)
+
+
+# What is out of place is found
+
+
+class HostInRound(FedAvg):
+    """Averages with weights that lie on the processor."""
+
+    def round(self, fed, s):
+        after = super().round(fed, s)
+        weights = torch.ones(fed.size, fed.size, dtype=torch.float64)
+        return after.update(trained=weights @ after.trained)
+
+
+class HostInLoss(FedAvg):
+    """Weighs classes by numbers that lie on the processor."""
+
+    def loss(self, theta, batch, at):
+        return (at.model(theta, batch.x) * torch.ones(at.model.classes, dtype=torch.float64)).mean()
+
+
+class NumpyInRound(FedAvg):
+    """Looks at what was trained with numpy."""
+
+    def round(self, fed, s):
+        after = super().round(fed, s)
+        return after.update(quantities={"size": torch.from_numpy(after.trained["head.bias"].numpy()).sum(dim=1)})
+
+
+@each_executor
+@pytest.mark.parametrize(
+    ("method", "told"),
+    [(HostInRound, "mm of .* on the processor"), (HostInLoss, "mul of .* on the processor"), (NumpyInRound, "numpy")],
+)
+def test_a_method_that_forgets_the_device_is_caught(method, told, executor):
+    where = world(executor)
+    federate(method(), where)  # nobody notices on a processor
+    with machine(), pytest.raises(RuntimeError, match=told):
+        federate(method(), simulations.moved(where, DEVICE))
+
+
+@each_executor
+def test_an_engine_that_forgets_the_device_is_caught(monkeypatch, executor):
+    order = LocalTask.order
+    monkeypatch.setattr(LocalTask, "order", lambda task, client, epoch: order(task, client, epoch).cpu())
+    with machine(), pytest.raises(Mixed, match="index_select"):
+        federate(FedAvg(), simulations.moved(world(executor), DEVICE))
+
+
+# What it costs
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of a method on three clients, whose batches, where clients are stacked, share operators."""
+
+    round: int
+    "Transfers in a round, before its evaluation."
+    evaluation: int
+    "Transfers in the evaluation after it."
+    step: int
+    "Transfers that one more batch of every client causes."
+    operators: int
+    "Operators that one more batch of every client starts."
+
+
+def counted(method, executor):
+    """(progress, counts of the last round, of its evaluation) on the device."""
+    evaluate, evaluations, ends = rounds.evaluate, [], []
+
+    def noted(*given):
+        with used.counted() as counts:
+            evaluate(*given)
+        evaluations.append(counts)
+
+    with machine() as used, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rounds, "evaluate", noted)
+        where = simulations.moved(world(executor), DEVICE)
+        outcome = federate(method, where, tell=lambda *_: ends.append(replace(used.counts)))
+    assert outcome.status == "ok"
+    return outcome.progress, ends[-1] - ends[-2] - evaluations[-1], evaluations[-1]
+
+
+@cache
+def on_device(name, executor):
+    """The same of a method that is known by its name, for several tests."""
+    return counted(brief(name), executor)
+
+
+def steps_counted(name, executor, progress, steps):
+    """Counts of a round with so many steps of two images, each client's first ones."""
+    method = simulations.method(name, **simulations.brief(name, {"local_steps": steps}))
+    with machine() as used, torch.no_grad():
+        where = simulations.moved(world(executor, local_steps=steps, batch_size=2), DEVICE)
+        with used.counted() as counts:
+            simulations.one_round(method, where, progress.rounds, progress.state)
+    return counts
+
+
+def cost(name, executor):
+    progress, in_round, in_evaluation = on_device(name, executor)
+    two, three = (steps_counted(name, executor, progress, steps) for steps in (2, 3))
+    step = three - two
+    return Cost(in_round.transfers, in_evaluation.transfers, step.transfers, step.operators)
+
+
+def require_no_more(label, found, allowed):
+    """A cost may not rise; where it has fallen, a warning asks for a new table."""
+    mended = f"{label}: {found}, where {TABLE.name} has {allowed}"
+    if any(getattr(found, field.name) > getattr(allowed, field.name) for field in fields(Cost)):
+        raise AssertionError(f"{mended}; if that must be, write the table anew, see {Path(__file__).name}")
+    if found != allowed:
+        warnings.warn(f"{mended}: write the table anew, see {Path(__file__).name}", stacklevel=2)
+
+
+def short(name):
+    """A method's name, or that of its file."""
+    return Path(name).stem
+
+
+@cache
+def table():
+    """(version of torch, costs by method and executor)."""
+    first, *lines = TABLE.read_text(encoding="utf-8").splitlines()
+    found = {
+        (row.pop("method"), row.pop("executor")): Cost(**{key: int(value) for key, value in row.items()})
+        for row in csv.DictReader(lines)
+    }
+    return first.rpartition(" ")[2], found
+
+
+def needed():
+    version, costs = table()
+    if version != TORCH:
+        pytest.skip(f"the table of costs is of torch {version}, this is {TORCH}: it may use other operators")
+    return costs
+
+
+def examples():
+    return sorted(Path(__file__).parents[1].glob("methods/examples/*.py"))
+
+
+def test_the_table_has_every_method():
+    expected = {(short(name), executor) for name in [*names("methods"), *examples()] for executor in EXECUTORS}
+    assert set(table()[1]) == expected
+
+
+@each_executor
+def test_a_method_costs_no_more_than_it_did(method_name, executor):
+    allowed = needed().get((short(method_name), executor))
+    if allowed is None:
+        pytest.skip("a method of a file that the table does not know")
+    require_no_more(f"{short(method_name)}, {executor}", cost(method_name, executor), allowed)
+
+
+class Curious(FedAvg):
+    """Looks at the loss of every batch."""
+
+    def loss(self, theta, batch, at):
+        value = super().loss(theta, batch, at)
+        return value if value.item() < 1e9 else 0 * value
+
+
+def test_a_method_that_looks_at_its_loss_costs_more():
+    _, usual, _ = on_device("fedavg", "loop")
+    _, curious, _ = counted(Curious(), "loop")
+    assert curious - usual == Counts(sent=0, fetched=5, operators=0)  # the clients' batches: 1 + 2 + 2
+
+
+def test_a_cost_that_rises_is_an_error_and_one_that_falls_a_warning():
+    allowed = Cost(4, 4, 4, 4)
+    require_no_more("equal", allowed, allowed)
+    for field in fields(Cost):
+        with pytest.raises(AssertionError, match="write the table anew"):
+            require_no_more("more", replace(allowed, **{field.name: 5}), allowed)
+        with pytest.warns(UserWarning, match="write the table anew"):
+            require_no_more("less", replace(allowed, **{field.name: 3}), allowed)
+
+
+def written():
+    """The table, as it is now."""
+    torch.set_num_threads(1)
+    yield f"# counted with torch {TORCH}"
+    yield ",".join(["method", "executor", *(field.name for field in fields(Cost))])
+    for name in [*names("methods"), *map(str, examples())]:
+        for executor in EXECUTORS:
+            yield ",".join(map(str, [short(name), executor, *asdict(cost(name, executor)).values()]))
+
+
+if __name__ == "__main__":
+    sys.stdout.writelines(f"{line}\n" for line in written())
