@@ -110,7 +110,7 @@ class Machine(TorchDispatchMode):
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        given = [*tensors([args, kwargs.values()])]
+        given = [*tensors([*args, *kwargs.values()])]
         ours = [t for t in given if isinstance(t, Pretended)]
         wanted = kwargs.get("device")
         on_device = bool(ours) if wanted is None else wanted == DEVICE
@@ -166,7 +166,7 @@ def tensors(values: Any) -> Iterator[torch.Tensor]:
     for value in values:
         if isinstance(value, torch.Tensor):
             yield value
-        elif not isinstance(value, str) and hasattr(value, "__iter__"):
+        elif isinstance(value, list | tuple):
             yield from tensors(value)
 
 
