@@ -34,8 +34,17 @@ INDEXING = {"index", "index_put", "index_put_", "_index_put_impl_"}
 "Operators whose second argument is a list of indices."
 STRICT = {"cat", "stack"}
 "Operators that take not even a single number from the other device."
-WAITS = {"_local_scalar_dense", "_unique2", "bincount", "equal", "linalg_eigh", "masked_select", "nonzero"}
-"Operators for which the processor waits: they give it a number, or tensors whose size depends on values."
+WAITS = {
+    "_linalg_eigh",
+    "_linalg_svd",
+    "_local_scalar_dense",
+    "_unique2",
+    "bincount",
+    "equal",
+    "masked_select",
+    "nonzero",
+}
+"Operators for which the processor waits: for a number, for a size that depends on values, or whether they converged."
 FREE = {"_local_scalar_dense", "_unsafe_view", "_reshape_alias"}
 "Operators that compute nothing on the device, beside views and new memory (``empty``)."
 

@@ -31,6 +31,7 @@ COUNTS = {
     "the processor's copy": (lambda x: x.cpu(), Counts(fetched=1)),
     "numbers one by one": (lambda x: [float(value) for value in x[0]], Counts(fetched=3)),
     "a comparison": (lambda x: torch.equal(x, x), Counts(fetched=1, operators=1)),
+    "singular values": (lambda x: torch.linalg.svdvals(x), Counts(fetched=1, operators=1)),
     "places": (lambda x: x.nonzero(), Counts(fetched=1, operators=1)),
     "truth values as an index": (lambda x: x[x > 2], Counts(fetched=1, operators=2)),
     "one number where it is true": (lambda x: x.masked_fill_(x > 2, 0), Counts(operators=2)),
