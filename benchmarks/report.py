@@ -13,6 +13,7 @@ import jinja2
 import numpy as np
 import torch
 
+from benchmarks.markdown import spread
 from benchmarks.worker import DEFAULTS, SIZES
 from fedgrid.engine.compute import CLIENTS_WORTH_A_CALL, FLOPS_OF_OVERHEAD, executor_for
 from fedgrid.jobs.cell import processor
@@ -57,7 +58,7 @@ def _facts(rows: list[dict[str, Any]], device: str) -> dict[str, Any]:
         "mega": flops / 1e6,
         "sides": ", ".join(map(str, SIZES[device])),
         "throughput": list(_throughput(throughput, flops)),
-        "peaks": {n: _spread(_series(throughput, _peak, kind="peak", threads=n), 0) for n in threads},
+        "peaks": {n: spread(_series(throughput, _peak, kind="peak", threads=n), 0) for n in threads},
         "per_client": scale[0]["images"] // scale[0]["clients"],
         "fast": scale[0]["kind"],
         "scale": list(_scale(scale)),
@@ -80,12 +81,12 @@ def _throughput(rows: list[Row], flops: int) -> Iterator[dict[str, Any]]:
             yield {
                 "method": method,
                 "variant": variant,
-                "samples": _spread([TRAINED * row["images"] / _training(row) for row in chosen], 0),
-                "seconds": _spread(seconds, 2),
-                "plain1": _spread(_ratios(plain[1], seconds), 2),
-                "plain2": _spread(_ratios(plain[2], seconds), 2),
-                "training": _spread(_ratios([_training_rate(row, flops) for row in chosen], peaks), 2),
-                "round": _spread(_ratios([_round_rate(row, flops) for row in chosen], peaks), 2),
+                "samples": spread([TRAINED * row["images"] / _training(row) for row in chosen], 0),
+                "seconds": spread(seconds, 2),
+                "plain1": spread(_ratios(plain[1], seconds), 2),
+                "plain2": spread(_ratios(plain[2], seconds), 2),
+                "training": spread(_ratios([_training_rate(row, flops) for row in chosen], peaks), 2),
+                "round": spread(_ratios([_round_rate(row, flops) for row in chosen], peaks), 2),
                 "memory": _mebibytes(chosen),
             }
 
@@ -96,7 +97,7 @@ def _beside(rows: list[Row]) -> dict[str, str]:
     both = [[_round(row) for row in rows if row["how"] == "beside" and row["repeat"] == r] for r in range(len(alone))]
     slower = [max(pair) for pair in both]
     return {
-        name: _spread([2 * ratio for ratio in _ratios(other, slower)], 2)
+        name: spread([2 * ratio for ratio in _ratios(other, slower)], 2)
         for name, other in (("alone", alone), ("plain", plain))
     }
 
@@ -112,9 +113,9 @@ def _small(rows: list[Row]) -> Iterator[dict[str, Any]]:
             "model": f"{model} ({settings.strip('{}')})".replace("'", ""),
             "mega": flops / 1e6,
             "together": together,
-            "loop": _spread(loop, 3),
-            "stacked": _spread(stacked, 3),
-            "ratio": _spread(_ratios(loop, stacked), 2),
+            "loop": spread(loop, 3),
+            "stacked": spread(stacked, 3),
+            "ratio": spread(_ratios(loop, stacked), 2),
             "auto": type(executor_for(Compute(), cpu, flops, together)).__name__.lower(),
         }
 
@@ -125,7 +126,7 @@ def _scale(rows: list[Row]) -> Iterator[dict[str, Any]]:
         clients = sorted({row["clients"] for row in own})
         chosen = [[row for row in own if row["clients"] == n] for n in clients]
         for n, group in zip(clients, chosen, strict=True):
-            seconds = _spread([_round(row) for row in group], 2)
+            seconds = spread([_round(row) for row in group], 2)
             yield {"method": method, "clients": n, "seconds": seconds, "memory": _mebibytes(group)}
         time = _exponent(clients, [statistics.median(_round(row) for row in group) for group in chosen])
         space = _exponent(clients, [max(_memory(row) for row in group) for group in chosen])
@@ -180,9 +181,3 @@ def _series(rows: list[Row], value: Callable[[Row], float], **wanted: Any) -> li
 
 def _ratios(first: list[float], second: list[float]) -> list[float]:
     return [a / b for a, b in zip(first, second, strict=True)] if first else []
-
-
-def _spread(values: list[float], digits: int) -> str:
-    if not values:
-        return "–"
-    return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f}–{max(values):.{digits}f})"

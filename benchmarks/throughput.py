@@ -6,10 +6,6 @@ results go to ``benchmarks/results/<hardware>.md`` and ``.csv``.
 """
 
 import argparse
-import json
-import os
-import re
-import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,10 +13,10 @@ from typing import Any
 
 import torch
 
+from benchmarks.machine import hardware
+from benchmarks.processes import Worker
 from benchmarks.report import write
-from fedgrid.jobs.cell import processor
 
-ROOT = Path(__file__).parents[1]
 METHODS = ("fedavg", "fedcosr")
 CPU_VARIANTS = [
     {"kind": "plain", "threads": 1},
@@ -43,40 +39,6 @@ MLPS = [{"model": "mlp", "side": 8, "model_settings": {"hidden": k, "features": 
 CNNS = [{"model": "cnn", "side": 28, "model_settings": {"channels": k, "features": 64}} for k in CHANNELS]
 SMALL = [model | {"channels": 1} for model in MLPS + CNNS]
 """Models whose steps are small: where does a stack of clients pay on a processor?"""
-
-
-class Worker:
-    """A process that runs one round whenever it is asked to."""
-
-    def __init__(self, **job: Any):
-        self.job = job
-        threads = str(job.get("threads", 1))
-        environment = os.environ | {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
-        command = [sys.executable, "-m", "benchmarks.worker", json.dumps(job)]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        self.process = subprocess.Popen(command, cwd=ROOT, env=environment, **pipes)
-
-    def ask(self) -> None:
-        """Starts a round."""
-        self.process.stdin.write("go\n")
-        self.process.stdin.flush()
-
-    def answer(self) -> dict[str, Any]:
-        """Waits for the round."""
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"the worker {self.job} ended with code {self.process.wait()}")
-        return json.loads(line)
-
-    def round(self) -> dict[str, Any]:
-        """One round: seconds of its parts, memory."""
-        self.ask()
-        return self.answer()
-
-    def close(self) -> None:
-        """Ends the process."""
-        self.process.stdin.close()
-        self.process.wait()
 
 
 def measured(section: str, jobs: Iterable[dict[str, Any]], repeats: int, together: bool = True) -> list[dict[str, Any]]:
@@ -111,12 +73,6 @@ def side_by_side(images: int, repeats: int) -> list[dict[str, Any]]:
     for worker in [*cells, plain]:
         worker.close()
     return rows
-
-
-def hardware(device: str) -> str:
-    """The machine's name in files: its processor and cores, or its GPU."""
-    name = torch.cuda.get_device_name() if device == "cuda" else f"{processor()} {os.cpu_count()} cores"
-    return re.sub(r"[^a-z0-9]+", "-", re.sub(r"\(.*?\)", "", name.lower())).strip("-")
 
 
 def run(

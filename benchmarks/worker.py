@@ -21,11 +21,12 @@ from torch import Tensor
 from torch.utils.data import TensorDataset
 
 from benchmarks import plain
+from benchmarks.processes import first_line
 from fedgrid.data.common.store import Labels
 from fedgrid.engine.client_data import ClientData
 from fedgrid.engine.loop import Loop
 from fedgrid.engine.rounds import federate
-from fedgrid.engine.simulation import Simulation
+from fedgrid.engine.simulation import Simulation, dtype_of
 from fedgrid.engine.stacked import Stacked, batches_per_call
 from fedgrid.jobs.reporting import MAXRSS_UNIT
 from fedgrid.loading import load
@@ -47,8 +48,13 @@ DEFAULTS = {
     "device": "cpu",
     "dtype": "float32",
     "tf32": False,
+    "drawn": False,
 }
-"""A job, where it does not say otherwise: 6,000 images of all clients, training and test, by Dirichlet 0.1 or equal."""
+"""A job, where it does not say otherwise: 6,000 images of all clients, training and test, by Dirichlet 0.1 or equal.
+
+With `drawn` they are random ones, also where CIFAR-10 is at hand.
+"""
+EXECUTORS = {"loop": Loop, "stacked": Stacked}
 CLASSES = 10
 SIZES = {"cpu": (512, 1024, 2048), "cuda": (4096, 8192)}
 "Sides of the matrices whose product is timed."
@@ -58,7 +64,7 @@ def images(job: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
     """Pixels uint8 [n, side, side, channels] and labels [n]: CIFAR-10's where it is at hand, else random ones."""
     shape = (job["images"], job["side"], job["side"], job["channels"])
     file = Path(os.environ.get("FEDGRID_DATA", ".")) / "cifar10" / "train.parquet"
-    if shape[1:] != (32, 32, 3) or not file.is_file() or job["images"] > 50_000:
+    if job["drawn"] or shape[1:] != (32, 32, 3) or not file.is_file() or job["images"] > 50_000:
         random = np.random.default_rng(0)
         return random.integers(0, 256, shape, np.uint8), random.integers(0, CLASSES, shape[0])
     from PIL import Image
@@ -80,19 +86,32 @@ def dealt(job: dict[str, Any], labels: np.ndarray) -> tuple[list[Tensor], list[T
     return tuple([groups.get((i, part), nothing) for i in range(job["clients"])] for part in ("train", "test"))
 
 
-def fedgrid_rounds(job: dict[str, Any], pixels: np.ndarray, labels: np.ndarray, lists: Any) -> None:
-    """Rounds of fedgrid, each of which waits for its line."""
+def prepare(job: dict[str, Any]) -> None:
+    """Settings of torch, for fedgrid as in a cell."""
+    torch.set_num_threads(job["threads"])
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = job["tf32"]
+    torch.backends.cudnn.deterministic = job["kind"] in EXECUTORS
+
+
+def simulation(job: dict[str, Any], pixels: np.ndarray, labels: np.ndarray, lists: Any, rounds: int) -> Simulation:
+    """A cell of fedgrid with its images on the device."""
     device = torch.device(job["device"])
     train, test = ([index.to(device) for index in part] for part in lists)
-    constants = torch.full((2, 1, job["channels"], 1, 1), 128.0, device=device)
+    training = Training(rounds=rounds, batch_size=job["batch_size"], dtype=job["dtype"])
+    constants = torch.full((2, 1, job["channels"], 1, 1), 128.0, dtype=dtype_of(training), device=device)
     stored = torch.from_numpy(pixels).to(device).permute(0, 3, 1, 2)
     data = ClientData(stored, torch.from_numpy(labels).to(device), train, test, CLASSES, *constants)
     network = load("models", job["model"])(**job["model_settings"]).network(pixels.shape[1:], CLASSES)
     if job["dtype"] == "bfloat16-mixed":
         network = network.in_bfloat16()
-    training = Training(rounds=1_000_000, batch_size=job["batch_size"], dtype=job["dtype"])
-    executor = {"loop": Loop, "stacked": Stacked}[job["kind"]]()
-    facts = {"flops": network.flops(pixels.shape[1:]), "together": batches_per_call(train, job["batch_size"])}
+    return Simulation(data, network, training, EXECUTORS[job["kind"]](), 0, device)
+
+
+def fedgrid_rounds(job: dict[str, Any], pixels: np.ndarray, labels: np.ndarray, lists: Any) -> None:
+    """Rounds of fedgrid, each of which waits for its line."""
+    where = simulation(job, pixels, labels, lists, 1_000_000)
+    together = batches_per_call(where.data.train, job["batch_size"])
+    facts = {"flops": where.model.flops(pixels.shape[1:]), "together": together}
     before: dict[str, float] = {}
 
     def tell(progress: Any, remark: str) -> None:
@@ -102,7 +121,7 @@ def fedgrid_rounds(job: dict[str, Any], pixels: np.ndarray, labels: np.ndarray, 
         if progress.rounds:
             wait()
 
-    federate(load("methods", job["method"])(), Simulation(data, network, training, executor, 0, device), tell=tell)
+    federate(load("methods", job["method"])(), where, tell=tell)
 
 
 def plain_rounds(job: dict[str, Any], pixels: np.ndarray, labels: np.ndarray, lists: Any) -> Iterator[dict[str, float]]:
@@ -145,10 +164,9 @@ def answer(facts: dict[str, Any], job: dict[str, Any]) -> None:
     print(json.dumps(facts), flush=True)
 
 
-def main() -> None:
-    job = DEFAULTS | json.loads(sys.argv[1])
-    torch.set_num_threads(job["threads"])
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = job["tf32"]
+def work(job: dict[str, Any]) -> None:
+    """A round for every line, until there are no more."""
+    prepare(job)
     if job["kind"] == "peak":
         rounds = peak(job)
     else:
@@ -161,6 +179,14 @@ def main() -> None:
     while True:
         wait()
         answer(next(rounds), job)
+
+
+def main() -> None:
+    try:
+        work(DEFAULTS | json.loads(sys.argv[1]))
+    except Exception as error:
+        print(json.dumps({"error": first_line(error)}), flush=True)
+        raise
 
 
 if __name__ == "__main__":

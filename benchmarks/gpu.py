@@ -1,0 +1,199 @@
+"""One GPU, or the processor where there is none: are its numbers right, how fast is it, what do rounds ask of it?
+
+``python -m benchmarks.gpu`` or ``make bench-gpu``. It needs torch and what fedgrid trains with, nothing of the
+workflow. The parts follow each other as `PARTS` lists them, each with a share of the time that is left. Rows go to
+``benchmarks/results/<card>-bench-gpu.csv`` as they are measured, so that an interruption loses only what was in the
+making. The page beside it, of `benchmarks.gpu_page`, is written anew after every part.
+"""
+
+import argparse
+import csv
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TextIO
+
+import torch
+
+from benchmarks import gpu_page
+from benchmarks.machine import facts, hardware
+from benchmarks.processes import OVER, ROOT, Failed, answers, first_line, together
+from fedgrid.loading import names
+
+Row = dict[str, Any]
+COLUMNS = (
+    *("section", "name", "value", "method", "kind", "clients", "images", "repeat"),
+    *("train", "server", "evaluate", "memory", "device_memory"),
+    *("difference", "launches", "kernels", "to_device", "to_host", "on_device", "synchronisations", "busy", "seconds"),
+    *("cells", "rounds", "rate", "error"),
+)
+"Of the CSV; seconds, bytes, rounds a second."
+KINDS = ("loop", "stacked")
+WITHOUT_PLAIN = ("fedsac",)
+"Methods that benchmarks/plain.py does not have."
+PER_CLIENT = 40
+"Images of a client at least, on average: with fewer, Dirichlet 0.1 hardly gives everybody some."
+PATIENCE = 90.0
+"Seconds in which a process has to answer to a question, its start included."
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is measured."""
+
+    device: str
+    images: int
+    "Of all clients, however many these are, three quarters of them for training."
+    compared: tuple[str, ...]
+    methods: tuple[str, ...] = ("fedavg", "fedcosr", "fedsac")
+    kinds: tuple[str, ...] = ("plain", *KINDS)
+    repeats: int = 5
+    cells: tuple[int, ...] = (1, 2, 4)
+    window: float = 8.0
+    "Seconds for which cells run side by side, about."
+
+    def job(self, method: str, kind: str, clients: int = 20, share: float = 1.0) -> Row:
+        """A job as of `benchmarks.worker`, with a share of the images."""
+        images = max(round(share * self.images), PER_CLIENT * clients)
+        what = {"method": method, "kind": kind, "clients": clients, "images": images}
+        return what | {"device": self.device, "batch_size": 16, "drawn": True}
+
+
+Measure = Callable[[Plan, float], Iterator[Row]]
+"Measures a plan until a moment of `time.monotonic`."
+
+
+def correct(plan: Plan, deadline: float) -> Iterator[Row]:
+    """Every method and executor against the processor, see `benchmarks.agreement`."""
+    questions = [{"method": method, "kind": kind} for method in plan.compared for kind in KINDS]
+    yield from answers("benchmarks.agreement", {"device": plan.device}, questions, deadline, PATIENCE)
+
+
+def timed(plan: Plan, deadline: float, clients: int) -> Iterator[Row]:
+    """Seconds and memory of rounds; a method's variants take turns, and methods share the time."""
+    for number, method in enumerate(plan.methods):
+        kinds = [kind for kind in plan.kinds if kind != "plain" or method not in WITHOUT_PLAIN]
+        jobs = [plan.job(method, kind, clients) for kind in kinds]
+        now = time.monotonic()
+        yield from in_turn(jobs, plan.repeats, now + (deadline - now) / (len(plan.methods) - number))
+
+
+def in_turn(jobs: list[Row], repeats: int, deadline: float) -> Iterator[Row]:
+    """Rounds of every job, which take turns; a job that has no time for its first round, or fails, has an error."""
+    if time.monotonic() >= deadline:
+        yield from (job | {"error": OVER} for job in jobs)
+        return
+    with together(jobs) as workers:
+        running = list(workers)
+        for repeat in range(repeats):
+            for worker in list(running):
+                try:
+                    yield worker.job | {"repeat": repeat} | worker.round(deadline=deadline)
+                except (Failed, TimeoutError) as error:
+                    running.remove(worker)
+                    if not repeat or isinstance(error, Failed):
+                        yield worker.job | {"error": str(error)}
+
+
+def launches(plan: Plan, deadline: float) -> Iterator[Row]:
+    """What a round asks of a GPU, see `benchmarks.launches`; a processor is asked for nothing."""
+    if plan.device == "cuda":
+        questions = [{"method": method, "kind": kind} for method in plan.methods for kind in KINDS]
+        yield from answers("benchmarks.launches", plan.job(*questions[0].values()), questions, deadline, PATIENCE)
+
+
+def cells(plan: Plan, deadline: float) -> Iterator[Row]:
+    """Rounds a second of several processes with the same cell, with the executor that `auto` takes."""
+    job = plan.job("fedavg", "loop" if plan.device == "cpu" else "stacked", share=1 / 4)
+    with together([job] * max(plan.cells)) as workers:
+        alone = [seconds(worker.round(deadline=deadline)) for worker in workers][-1]
+        for count in plan.cells:
+            rounds = max(1, int(plan.window / alone / count))
+            start = time.monotonic()
+            for worker in workers[:count]:
+                for _ in range(rounds):
+                    worker.ask()
+            for worker in workers[:count]:
+                for _ in range(rounds):
+                    worker.answer(deadline)
+            rate = count * rounds / (time.monotonic() - start)
+            yield job | {"cells": count, "rounds": count * rounds, "rate": rate}
+
+
+def seconds(answer: Row) -> float:
+    """Of a whole round."""
+    return answer["train"] + answer.get("server", 0.0) + answer["evaluate"]
+
+
+PARTS: dict[str, tuple[float, Measure]] = {
+    "correct": (0.35, correct),
+    "seconds, 20 clients": (0.45, partial(timed, clients=20)),
+    "launches": (0.3, launches),
+    "cells": (0.35, cells),
+    "seconds, 100 clients": (0.5, partial(timed, clients=100)),
+    "seconds, 200 clients": (1.0, partial(timed, clients=200)),
+}
+"By the name of its rows: the share of the time left that a part may take, and the part."
+
+
+class Table:
+    """The CSV, in which a row is as soon as it was measured."""
+
+    def __init__(self, file: TextIO):
+        self.file, self.writer = file, csv.DictWriter(file, COLUMNS, extrasaction="ignore", lineterminator="\n")
+        self.writer.writeheader()
+
+    def keep(self, row: Row) -> None:
+        """Writes a row, which is then on its way to the disk."""
+        self.writer.writerow(row)
+        self.file.flush()
+
+
+def run(plan: Plan, budget: float, file: Path, parts: dict[str, tuple[float, Measure]]) -> Path:
+    """All parts in `budget` seconds; the page. What a part raises is a row of it."""
+    end = time.monotonic() + budget
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("w", newline="", encoding="utf-8") as opened:
+        table = Table(opened)
+        for name, value in facts(plan.device).items():
+            table.keep({"section": "machine", "name": name, "value": value})
+        for name, (share, measure) in parts.items():
+            left = end - time.monotonic()
+            print(f"{name}: at most {max(0.0, share * left):.0f} s", file=sys.stderr, flush=True)
+            try:
+                if left <= 0:
+                    raise TimeoutError(OVER)
+                for row in measure(plan, time.monotonic() + share * left):
+                    table.keep(row | {"section": name})
+            except (Failed, TimeoutError) as error:
+                table.keep({"section": name, "error": str(error)})
+            except Exception as error:
+                table.keep({"section": name, "error": first_line(error)})
+            page = gpu_page.write(file)
+    return page
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__.partition("\n")[0])
+    default = "cuda" if torch.cuda.is_available() else "cpu"
+    parser.add_argument("--device", choices=("cpu", "cuda"), default=default, help="(default: a GPU, if there is one)")
+    parser.add_argument("--seconds", type=float, default=540, help="for everything (default: 540)")
+    parser.add_argument("--quick", action="store_true", help="little of each part, to see that it works")
+    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results", help="folder of page and table")
+    asked = parser.parse_args(argv)
+    examples = sorted((ROOT / "tests" / "methods" / "examples").glob("*.py"))
+    plan = Plan(asked.device, 8000 if asked.device == "cuda" else 2000, (*names("methods"), *map(str, examples)))
+    parts = PARTS
+    if asked.quick:
+        plan = Plan(asked.device, 160, ("fedavg",), ("fedavg",), ("loop",), repeats=1, cells=(1,), window=0.1)
+        parts = {name: PARTS[name] for name in ("correct", "seconds, 20 clients", "launches", "cells")}
+    print(run(plan, asked.seconds, asked.out / f"{hardware(asked.device)}-bench-gpu.csv", parts))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
