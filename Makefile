@@ -1,4 +1,5 @@
 # make run: the default study from nothing.  make test: everything that CI checks.  make bench: speed, scale, memory.
+# make bench-gpu [SECONDS=540]: what one GPU does, or the processor. With the python3 at hand where there is no .venv.
 # make papers [SCALE=small] [WITH=download=false]: every table of the five papers.
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -6,9 +7,10 @@ CORES ?= all
 CONFIG ?= config/study.yaml
 PAPERS ?= fedcosr fedcrl fedccl fedssc fedsac
 SCALE ?= full
+SECONDS ?= 540
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: run papers test lint bench picture clean
+.PHONY: run papers test lint bench bench-gpu picture clean
 
 run: $(VENV)/.run
 	$(BIN)/snakemake --cores $(CORES) --configfile $(CONFIG)
@@ -33,6 +35,10 @@ lint: $(VENV)/.test
 bench: $(VENV)/.run
 	$(BIN)/python -m benchmarks.throughput
 	PYTHONPATH=tests:tests/workflow $(BIN)/python -m benchmarks.planning
+
+# a machine lent for minutes has torch, and no time for an environment
+bench-gpu:
+	PYTHONPATH=src $(or $(wildcard $(BIN)/python),python3) -m benchmarks.gpu --seconds $(SECONDS)
 
 # the picture of README.md, of what this version of the code gives
 picture: $(VENV)/.run

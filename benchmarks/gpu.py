@@ -8,6 +8,7 @@ making. The page beside it, of `benchmarks.gpu_page`, is written anew after ever
 
 import argparse
 import csv
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -101,8 +102,8 @@ def in_turn(jobs: list[Row], repeats: int, deadline: float) -> Iterator[Row]:
 def launches(plan: Plan, deadline: float) -> Iterator[Row]:
     """What a round asks of a GPU, see `benchmarks.launches`; a processor is asked for nothing."""
     if plan.device == "cuda":
-        questions = [{"method": method, "kind": kind} for method in plan.methods for kind in KINDS]
-        yield from answers("benchmarks.launches", plan.job(*questions[0].values()), questions, deadline, PATIENCE)
+        jobs = [plan.job(method, kind, share=1 / 4) for method in plan.methods for kind in KINDS]
+        yield from answers("benchmarks.launches", {}, jobs, deadline, PATIENCE)
 
 
 def cells(plan: Plan, deadline: float) -> Iterator[Row]:
@@ -161,23 +162,23 @@ def run(plan: Plan, budget: float, file: Path, parts: dict[str, tuple[float, Mea
         for name, value in facts(plan.device).items():
             table.keep({"section": "machine", "name": name, "value": value})
         for name, (share, measure) in parts.items():
-            left = end - time.monotonic()
-            print(f"{name}: at most {max(0.0, share * left):.0f} s", file=sys.stderr, flush=True)
+            left = max(0.0, end - time.monotonic())
+            print(f"{name}: at most {share * left:.0f} s", file=sys.stderr, flush=True)
             try:
-                if left <= 0:
-                    raise TimeoutError(OVER)
-                for row in measure(plan, time.monotonic() + share * left):
+                for row in measure(plan, time.monotonic() + share * left) if left else [{"error": OVER}]:
                     table.keep(row | {"section": name})
             except (Failed, TimeoutError) as error:
                 table.keep({"section": name, "error": str(error)})
             except Exception as error:
                 table.keep({"section": name, "error": first_line(error)})
-            page = gpu_page.write(file)
+            finally:
+                page = gpu_page.write(file)
     return page
 
 
 def main(argv: list[str] | None = None) -> int:
     """Command line."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("asked to end"))  # after the page, and without its processes
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__.partition("\n")[0])
     default = "cuda" if torch.cuda.is_available() else "cpu"
     parser.add_argument("--device", choices=("cpu", "cuda"), default=default, help="(default: a GPU, if there is one)")

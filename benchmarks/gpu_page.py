@@ -43,9 +43,9 @@ def correct(rows: list[Row]) -> Iterator[str]:
     found = [row for row in rows if row["difference"]]
     wrong = [row for row in found if not float(row["difference"]) <= TOLERANCE]
     yield (
-        f"{len(found) - len(wrong)} of {len(rows)} agree to {TOLERANCE:g} of a tensor's largest number: a method with an "
-        "executor, for two rounds of four clients in float64, in all that it keeps and all that is recorded. What they "
-        "are compared with is the processor's loop."
+        f"{len(found) - len(wrong)} of {len(rows)} agree to {TOLERANCE:g} of a tensor's largest number: a method with "
+        "an executor, for two rounds of four clients in float64, in all that it keeps and all that is recorded. What "
+        "they are compared with is the processor's loop."
     )
     if found:
         worst = max(found, key=lambda row: float(row["difference"]))
@@ -59,9 +59,9 @@ def timed(rows: list[Row]) -> Iterator[str]:
     yield "## Seconds a round"
     yield (
         "Two-block CNN on 32×32×3, batch 16, drawn images by Dirichlet 0.1, three quarters of them for training. The "
-        "median of repeats, in brackets the smallest and the largest, after a round that warms up; the evaluation of two "
-        "models is included. *Plain* is `benchmarks/plain.py`, which sends every batch; it knows no FedSaC. *Memory* is "
-        "the most that a process has held: of a GPU's own, or of the machine's where there is none."
+        "median of repeats, in brackets the smallest and the largest, after a round that warms up; the evaluation of "
+        "two models is included. *Plain* is `benchmarks/plain.py`, which sends every batch; it knows no FedSaC. "
+        "*Memory* is the most that a process has held: of a GPU's own, or of the machine's where there is none."
     )
     found = grouped([row for row in rows if row["train"]])
     lines = []
@@ -82,17 +82,25 @@ def launches(rows: list[Row], gpu: bool) -> Iterator[str]:
         yield "No GPU: nothing is launched, and nothing is transferred."
         return
     yield (
-        "Counted by torch's profiler in one round of 20 clients, evaluation included. *Busy* are seconds of kernels, "
+        "Counted by torch's profiler in one round, evaluation included. *Busy* are seconds of kernels, "
         "*seconds* those of the round before, which was not profiled; of the synchronisations, one or two are the "
         "profiler's own."
     )
-    header = ("method", "variant", *(name.replace("_", " ") for name in COUNTED), "busy", "seconds", "share busy")
+    header = (
+        "method",
+        "variant",
+        "images",
+        *(name.replace("_", " ") for name in COUNTED),
+        "busy",
+        "seconds",
+        "share busy",
+    )
     lines = []
     for row in rows:
         if row["kernels"]:
             busy, whole = float(row["busy"]), float(row["seconds"])
             times = (f"{busy:.3f}", f"{whole:.3f}", f"{busy / whole:.2f}")
-            lines.append((*what(row), *(row[name] for name in COUNTED), *times))
+            lines.append((*what(row), row["images"], *(row[name] for name in COUNTED), *times))
     yield table(header, lines)
     yield from failures(rows)
 
