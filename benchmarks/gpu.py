@@ -187,7 +187,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results", help="folder of page and table")
     asked = parser.parse_args(argv)
     examples = sorted((ROOT / "tests" / "methods" / "examples").glob("*.py"))
-    plan = Plan(asked.device, 8000 if asked.device == "cuda" else 2000, (*names("methods"), *map(str, examples)))
+    plan = Plan(asked.device, 8000 if asked.device == "cuda" else 800, (*names("methods"), *map(str, examples)))
     parts = PARTS
     if asked.quick:
         plan = Plan(asked.device, 160, ("fedavg",), ("fedavg",), ("loop",), repeats=1, cells=(1,), window=0.1)

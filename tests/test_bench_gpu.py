@@ -1,0 +1,300 @@
+"""The measurement of one GPU works where there is none: nothing in it is tried for the first time on a card."""
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+from pretended import DEVICE, machine
+
+from benchmarks import agreement, gpu, gpu_page, launches, worker
+from benchmarks.processes import OVER, ROOT, Failed, answers
+
+NOT_ON_THE_MACHINE = ("snakemake", "pydantic", "jsonschema", "jinja2", "cvxpy")
+PLAN = gpu.Plan("cpu", 100, ("fedavg",))
+
+
+def rows_of(file):
+    with file.open(newline="", encoding="utf-8") as opened:
+        return list(csv.DictReader(opened))
+
+
+def test_a_quick_run_needs_nothing_of_the_workflow(tmp_path):
+    """It and all its processes find none of the modules that a lent machine lacks."""
+    block = f"import sys\nfor name in {NOT_ON_THE_MACHINE}:\n    sys.modules[name] = None\n"
+    (tmp_path / "sitecustomize.py").write_text(block)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT / "src")])}
+    command = [sys.executable, "-m", "benchmarks.gpu", "--device=cpu", "--quick", "--out", str(tmp_path)]
+    said = subprocess.check_output(command, cwd=ROOT, env=environment, text=True)
+    page = tmp_path / said.strip()
+    text, rows = page.read_text(encoding="utf-8"), rows_of(page.with_suffix(".csv"))
+    assert not [row["error"] for row in rows if row["error"]]
+    by_section = {name: [row for row in rows if row["section"] == name] for name in gpu.PARTS}
+    assert [(row["method"], row["kind"]) for row in by_section["correct"]] == [
+        ("fedavg", "loop"),
+        ("fedavg", "stacked"),
+    ]
+    (timed,), (cell,) = by_section["seconds, 20 clients"], by_section["cells"]
+    assert float(timed["train"]) > 0 and int(timed["memory"]) > 2**20
+    assert float(cell["rate"]) > 0
+    assert "no GPU" in text and "2 of 2 agree" in text and "| 20 | 800 | fedavg | loop |" in text
+    assert "No GPU: nothing is launched" in text
+
+
+# No part ends the run
+
+
+def test_a_part_that_fails_is_a_row(tmp_path):
+    def failing(plan, deadline):
+        yield {"method": "fedavg", "kind": "loop", "difference": 0.0}
+        raise ValueError("the first line\nand the second")
+
+    def silent(plan, deadline):
+        raise Failed("CUDA error: gone")
+
+    parts = {"correct": (0.5, failing), "launches": (0.5, silent), "cells": (0.5, lambda *_: iter([{"rate": 2.0}]))}
+    page = gpu.run(PLAN, 60, tmp_path / "here.csv", parts)
+    _, *rows = [row for row in rows_of(tmp_path / "here.csv") if row["section"] != "machine" or row["name"] == "card"]
+    assert [(row["section"], row["error"]) for row in rows] == [
+        ("correct", ""),
+        ("correct", "ValueError: the first line"),
+        ("launches", "CUDA error: gone"),
+        ("cells", ""),
+    ]
+    assert "| all | correct | ValueError: the first line |" in page.read_text(encoding="utf-8")
+
+
+def test_without_time_everything_is_left_out(tmp_path, capsys):
+    assert gpu.main(["--device=cpu", "--seconds=0", f"--out={tmp_path}"]) == 0
+    page = tmp_path / capsys.readouterr().out.strip()
+    found = {row["section"]: row["error"] for row in rows_of(page.with_suffix(".csv")) if row["section"] != "machine"}
+    assert found == dict.fromkeys(gpu.PARTS, OVER)
+    assert page.read_text(encoding="utf-8").count(OVER) == len(gpu.PARTS) - 1  # nothing is launched on a processor
+
+
+def test_an_interruption_leaves_a_page(tmp_path):
+    def interrupted(plan, deadline):
+        yield {"method": "fedavg", "kind": "loop", "difference": 0.5}
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        gpu.run(PLAN, 60, tmp_path / "here.csv", {"correct": (0.5, interrupted)})
+    assert "| fedavg | loop | differs by 5.0e-01 |" in (tmp_path / "here.md").read_text(encoding="utf-8")
+
+
+SERVER = """
+import os
+import time
+from benchmarks.processes import serve
+
+def answer(do):
+    if do == "end":
+        os._exit(3)
+    if do == "sleep":
+        time.sleep(60)
+    if do in ("fail", "CUDA"):
+        raise RuntimeError(do + " happened\\nsecond line")
+    return {"process": os.getpid()}
+
+serve(answer)
+"""
+
+
+def asked(questions, seconds, patience):
+    """What is said to each question."""
+    found = answers("server", {}, [{"do": do} for do in questions], time.monotonic() + seconds, patience)
+    return [answer.get("process", answer.get("error")) for answer in found]
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    (tmp_path / "server.py").write_text(SERVER)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+
+@pytest.mark.usefixtures("server")
+def test_no_question_hides_the_answer_to_another():
+    first, failed, second, ended, third, lost, fourth = asked(["", "fail", "", "end", "", "CUDA", ""], 60, 30)
+    assert failed == "RuntimeError: fail happened" and lost == "RuntimeError: CUDA happened"
+    assert "ended with code 3" in ended
+    assert first == second and len({second, third, fourth}) == 3
+
+
+@pytest.mark.usefixtures("server")
+def test_a_process_that_hangs_is_replaced_while_there_is_time():
+    assert asked(["sleep"], 60, 1) == [OVER]
+    assert asked(["sleep", ""], 1, 60) == [OVER, OVER]
+
+
+class Fake:
+    """A worker whose rounds take a second; the `failing` one fails."""
+
+    def __init__(self, job, failing=None):
+        self.job, self.failing, self.rounds = job, failing, 0
+
+    def ask(self):
+        pass
+
+    def answer(self, deadline):
+        self.rounds += 1
+        if self.failing == self.rounds:
+            raise Failed("no more")
+        return {"train": 0.5, "server": 0.25, "evaluate": 0.25, "memory": 2**20}
+
+    def round(self, deadline):
+        return self.answer(deadline)
+
+
+@pytest.fixture
+def fakes(monkeypatch):
+    """Fakes in place of workers: of the plain ones, the second round fails."""
+    made = []
+
+    @contextmanager
+    def together(jobs):
+        new = [Fake(job, 2 if job["kind"] == "plain" else None) for job in jobs]
+        made.extend(new)
+        yield new
+
+    monkeypatch.setattr(gpu, "together", together)
+    return made
+
+
+@pytest.mark.usefixtures("fakes")
+def test_variants_take_turns_and_one_that_fails_leaves_the_others():
+    plan = replace(PLAN, methods=("fedavg", "fedsac"), repeats=3)
+    rows = list(gpu.timed(plan, time.monotonic() + 60, clients=20))
+    of_fedavg = [(row["kind"], row.get("repeat"), row.get("error")) for row in rows if row["method"] == "fedavg"]
+    assert of_fedavg == [
+        *((kind, 0, None) for kind in ("plain", "loop", "stacked")),
+        ("plain", None, "no more"),
+        *((kind, repeat, None) for repeat in (1, 2) for kind in ("loop", "stacked")),
+    ]
+    assert {row["kind"] for row in rows if row["method"] == "fedsac"} == {"loop", "stacked"}
+
+
+def test_as_many_cells_at_a_time_as_asked_for(fakes):
+    rows = list(gpu.cells(replace(PLAN, window=6.0), time.monotonic() + 60))
+    assert [(row["cells"], row["rounds"]) for row in rows] == [(1, 6), (2, 6), (4, 4)]
+    assert [fake.rounds for fake in fakes] == [1 + 6 + 3 + 1, 1 + 3 + 1, 1 + 1, 1 + 1]
+
+
+def test_what_a_gpu_is_asked_for_is_a_job_that_can_be_counted(monkeypatch):
+    monkeypatch.setattr(gpu, "answers", lambda module, job, questions, *_: iter(questions))
+    jobs = list(gpu.launches(replace(PLAN, device="cuda"), 0.0))
+    assert len(jobs) == 2 * len(PLAN.methods)
+    small = {"device": "cpu", "clients": 2, "images": 40}
+    found = launches.of_a_round(jobs[-1] | small)
+    assert found["seconds"] > 0 and found["kernels"] == found["launches"] == 0  # of a processor
+
+
+# On the pretended device
+
+
+@pytest.mark.parametrize("kind", gpu.KINDS)
+@pytest.mark.parametrize("method", ["fedavg", "fedcosr"])
+def test_the_comparison_on_a_device(method, kind):
+    with machine() as used:
+        found = agreement.compared(method, kind, str(DEVICE))
+    assert found["difference"] <= gpu_page.TOLERANCE
+    assert used.counts.operators  # it was on the device
+
+
+FORGETFUL = """
+import torch
+from fedgrid.methods.fedavg import FedAvg
+
+
+class Forgetful(FedAvg):
+    def round(self, fed, s):
+        after = super().round(fed, s)
+        return after.update(trained=torch.eye(fed.size) @ after.trained)
+"""
+
+
+def test_the_comparison_goes_on_after_a_method_that_forgets_the_device(tmp_path, monkeypatch, capsys):
+    (tmp_path / "forgetful.py").write_text(FORGETFUL)
+    questions = [{"method": method, "kind": "loop"} for method in (str(tmp_path / "forgetful.py"), "fedavg")]
+    monkeypatch.setattr("sys.argv", ["agreement", json.dumps({"device": str(DEVICE)})])
+    monkeypatch.setattr("sys.stdin", io.StringIO("".join(json.dumps(question) + "\n" for question in questions)))
+    with machine():
+        agreement.main()
+    wrong, right = map(json.loads, capsys.readouterr().out.splitlines())
+    assert wrong["error"].startswith("Mixed: mm of tensors on the device")
+    assert right["difference"] <= gpu_page.TOLERANCE
+
+
+def test_a_difference_is_seen():
+    ours, theirs = (agreement.progress("fedavg", kind, "cpu") for kind in gpu.KINDS)
+    assert agreement.difference(ours, theirs) <= gpu_page.TOLERANCE
+    ours.state.server["theta"]["head.bias"][0] += 1
+    assert agreement.difference(ours, theirs) > 0.1
+    ours.state.server["theta"]["head.bias"][0] = float("nan")
+    assert agreement.difference(ours, theirs) == float("inf")
+
+
+@pytest.mark.parametrize("kind", ["plain", *gpu.KINDS])
+def test_a_round_on_a_device(kind, monkeypatch, capsys):
+    job = {"kind": kind, "method": "fedcosr", "images": 40, "clients": 2, "device": str(DEVICE), "drawn": True}
+    monkeypatch.setattr("sys.argv", ["worker", json.dumps(job)])
+    monkeypatch.setattr("sys.stdin", io.StringIO("go\n"))
+    with machine() as used, pytest.raises(SystemExit):
+        worker.main()
+    assert json.loads(capsys.readouterr().out)["train"] > 0
+    assert used.counts.operators
+
+
+# What a card's page says
+
+
+TRACE = [
+    {"cat": "cuda_runtime", "name": "cudaLaunchKernel", "dur": 5},
+    {"cat": "cuda_runtime", "name": "cudaLaunchKernelExC", "dur": 5},
+    {"cat": "cuda_driver", "name": "cuLaunchKernelEx", "dur": 5},
+    {"cat": "cuda_runtime", "name": "cudaMemcpyAsync", "dur": 5},
+    {"cat": "cuda_runtime", "name": "cudaStreamSynchronize", "dur": 5},
+    *[{"cat": "kernel", "name": "gemm", "dur": 100_000}] * 3,
+    {"cat": "gpu_memcpy", "name": "Memcpy HtoD (Pageable -> Device)", "dur": 5},
+    {"cat": "gpu_memcpy", "name": "Memcpy DtoH (Device -> Pinned)", "dur": 5},
+    {"cat": "gpu_memcpy", "name": "Memcpy DtoH (Device -> Pageable)", "dur": 5},
+    {"cat": "gpu_memcpy", "name": "Memcpy DtoD (Device -> Device)", "dur": 5},
+    {"ph": "M", "args": {"name": "python"}},
+]
+
+
+def test_the_page_of_a_card(tmp_path, monkeypatch):
+    counts = launches.counted(TRACE)
+    expected = {"launches": 3, "kernels": 3, "synchronisations": 1, "to_device": 1, "to_host": 2, "on_device": 1}
+    assert counts == expected | {"busy": pytest.approx(0.3)}
+    monkeypatch.setattr(gpu, "facts", lambda device: {"card": "NVIDIA X, 80 GiB", "driver": "580"})
+    world = {"method": "fedavg", "clients": 20, "images": 8000}
+    cosr = {"method": "fedcosr", "kind": "loop"}
+    timed = [
+        world | {"kind": kind, "train": seconds, "evaluate": 0.5, "memory": 1, "device_memory": 2**30}
+        for kind, seconds in (("plain", 2.5), ("stacked", 0.5), ("stacked", 1.5))
+    ]
+    rows = {
+        "correct": [cosr | {"difference": 1e-12}, cosr | {"difference": 1e-3}, cosr | {"error": "a | b"}],
+        "seconds, 20 clients": timed,
+        "launches": [world | {"kind": "loop", "seconds": 0.6} | counts],
+        "cells": [{"cells": n, "kind": "stacked", "images": 2000, "rounds": 8, "rate": 4.0 + n} for n in (1, 2)],
+    }
+    parts = {name: (0.5, lambda *_, found=found: iter(found)) for name, found in rows.items()}
+    text = gpu.run(replace(PLAN, device="cuda"), 60, tmp_path / "card.csv", parts).read_text(encoding="utf-8")
+    for line in (
+        "# One card: NVIDIA X, 80 GiB",
+        "1 of 3 agree to 1e-09",
+        "| fedcosr | loop | differs by 1.0e-03 |",
+        "| fedcosr | loop | a / b |",
+        "| 20 | 8000 | fedavg | stacked | 1.500 (1.000–2.000) | 2 | 2.00 | 1024 |",
+        "| fedavg | loop, 20 clients | 8000 | 3 | 3 | 1 | 2 | 1 | 1 | 0.300 | 0.600 | 0.50 |",
+        "| 2 | stacked | 2000 | 8 | 6.00 | 1.20 |",
+    ):
+        assert line in text
+    assert "no GPU" not in text.replace("where there is none", "")
