@@ -186,7 +186,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="little of each part, to see that it works")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results", help="folder of page and table")
     asked = parser.parse_args(argv)
-    examples = sorted((ROOT / "tests" / "methods" / "examples").glob("*.py"))
+    if asked.device == "cuda" and default == "cpu":
+        parser.error("torch sees no GPU here")
+    examples = sorted(file.relative_to(ROOT) for file in ROOT.glob("tests/methods/examples/*.py"))
     plan = Plan(asked.device, 8000 if asked.device == "cuda" else 800, (*names("methods"), *map(str, examples)))
     parts = PARTS
     if asked.quick:

@@ -68,14 +68,19 @@ class Worker:
 
     def close(self) -> None:
         """Ends the process, which finishes what it does."""
-        with suppress(BrokenPipeError):
-            self.process.stdin.close()
+        self._hang_up()
         self.process.wait()
 
     def kill(self) -> None:
         """Ends the process at once."""
         self.process.kill()
-        self.close()
+        self._hang_up()
+        with suppress(subprocess.TimeoutExpired):  # a driver may hold on to it, which is no reason to wait for ever
+            self.process.wait(timeout=10)
+
+    def _hang_up(self) -> None:
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()
 
 
 @contextmanager

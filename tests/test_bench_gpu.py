@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -78,14 +79,25 @@ def test_without_time_everything_is_left_out(tmp_path, capsys):
     assert page.read_text(encoding="utf-8").count(OVER) == len(gpu.PARTS) - 1  # nothing is launched on a processor
 
 
-def test_an_interruption_leaves_a_page(tmp_path):
+@pytest.mark.parametrize(("number", "end"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
+def test_an_interruption_leaves_a_page(tmp_path, monkeypatch, number, end):
     def interrupted(plan, deadline):
         yield {"method": "fedavg", "kind": "loop", "difference": 0.5}
-        raise KeyboardInterrupt
+        os.kill(os.getpid(), number)
+        time.sleep(60)
 
-    with pytest.raises(KeyboardInterrupt):
-        gpu.run(PLAN, 60, tmp_path / "here.csv", {"correct": (0.5, interrupted)})
-    assert "| fedavg | loop | differs by 5.0e-01 |" in (tmp_path / "here.md").read_text(encoding="utf-8")
+    monkeypatch.setattr(gpu, "PARTS", {"correct": (0.5, interrupted), "cells": (0.5, interrupted)})
+    with pytest.raises(end):
+        gpu.main(["--device=cpu", f"--out={tmp_path}"])
+    (page,) = tmp_path.glob("*-bench-gpu.md")
+    assert "| fedavg | loop | differs by 5.0e-01 |" in page.read_text(encoding="utf-8")
+
+
+def test_a_gpu_that_is_not_there(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(gpu.torch.cuda, "is_available", lambda: False)
+    with pytest.raises(SystemExit):
+        gpu.main(["--device=cuda", f"--out={tmp_path}"])
+    assert "torch sees no GPU here" in capsys.readouterr().err
 
 
 SERVER = """
