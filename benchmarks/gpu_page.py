@@ -28,9 +28,8 @@ def paragraphs(rows: list[Row]) -> Iterator[str]:
     machine = {row["name"]: row["value"] for row in of(rows, "machine")}
     gpu = machine["card"] != "no GPU"
     yield f"# One card: {machine['card'] if gpu else 'no GPU, but ' + machine['processor']}"
-    yield "Written by `make bench-gpu` " + (
-        "." if gpu else "where there is **no GPU**: all numbers are the processor's."
-    )
+    without = "" if gpu else " where there is **no GPU**: all numbers are the processor's"
+    yield f"Written by `make bench-gpu`{without}."
     yield table(("what", "version or name"), machine.items())
     yield from correct(of(rows, "correct"))
     yield from timed([row for row in rows if row["section"].startswith("seconds")])

@@ -27,6 +27,8 @@ from fedgrid.grid.experiments import published
 
 LARGEST = 3_000_000
 """Bytes that a page may have."""
+HEAVY = ("representations",)
+"""Artifacts that are not packed: numbers that do not compress, more of them than of all results."""
 CELLS = ["key", "method", "data", "heterogeneity", "seed", "status", "seconds", "commit", "experiments"]
 """Columns of the list of cells."""
 
@@ -42,7 +44,7 @@ def keep(results: Path, out: Path) -> None:
             paths = records(made.parent)
             for cell in load(made).finished:
                 listed.append(described(cell) | {"experiments": f"{paper.name}/{made.parent.name}"})
-                files |= {paths[cell["key"]], *(cell["kept"] or {}).values()}
+                files |= {paths[cell["key"]], *(file for kind, file in cell["kept"].items() if kind not in HEAVY)}
     cells = pd.DataFrame(listed, columns=CELLS)
     cells = cells.groupby(CELLS[:1], sort=False).agg(dict.fromkeys(CELLS[1:-1], "first") | {"experiments": " ".join})
     cells.reset_index().to_csv(out / "cells.csv", index=False, lineterminator="\n")
