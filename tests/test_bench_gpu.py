@@ -79,12 +79,23 @@ def test_without_time_everything_is_left_out(tmp_path, capsys):
     assert page.read_text(encoding="utf-8").count(OVER) == len(gpu.PARTS) - 1  # nothing is launched on a processor
 
 
+@pytest.fixture
+def interruptible():
+    """As a shell's foreground has it: SIGINT is ignored where tests run in the background."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(("number", "end"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
 def test_an_interruption_leaves_a_page(tmp_path, monkeypatch, number, end):
     def interrupted(plan, deadline):
         yield {"method": "fedavg", "kind": "loop", "difference": 0.5}
         os.kill(os.getpid(), number)
-        time.sleep(60)
+        time.sleep(5)
 
     monkeypatch.setattr(gpu, "PARTS", {"correct": (0.5, interrupted), "cells": (0.5, interrupted)})
     with pytest.raises(end):
