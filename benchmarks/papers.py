@@ -8,21 +8,20 @@ python -m benchmarks.papers between config/papers                           Kend
 """
 
 import argparse
-import io
-import json
 import shutil
 import tarfile
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pandas as pd
-import pyarrow.parquet as pq
 
-from fedgrid.analysis.agreement import between_papers
+from fedgrid.analysis.agreement import between_papers, by_pairs
 from fedgrid.analysis.claims import PROSE
 from fedgrid.analysis.paper import records
 from fedgrid.analysis.results import load
 from fedgrid.analysis.style import RASTER
+from fedgrid.files import read_table
 from fedgrid.grid.experiments import published
 
 LARGEST = 3_000_000
@@ -97,14 +96,10 @@ def claims(run: Path) -> pd.DataFrame:
 
 def agreement(run: Path) -> pd.DataFrame:
     """Means of τ over the columns of every paper, each by its pairs of rows: to printed numbers, and between seeds."""
-    table = read(run, "agreement").astype({"rows": float, "tau": float, "between_seeds": float})
-    table = table[table["tau"].notna()]
-    pairs = table["rows"] * (table["rows"] - 1) / 2
-    found = pd.DataFrame({"columns": table.groupby("paper").size()})
-    for name in ("tau", "between_seeds"):
-        counted = pairs.where(table[name].notna())
-        found[name] = (pairs * table[name]).groupby(table["paper"]).sum() / counted.groupby(table["paper"]).sum()
-    return found.round(2)
+    table = read(run, "agreement")
+    papers = table[table["tau"].notna()].groupby("paper")
+    means = {name: [by_pairs(part, name) for _, part in papers] for name in ("tau", "between_seeds")}
+    return pd.DataFrame({"columns": papers.size()}).assign(**means).round(2)
 
 
 def rounds(run: Path) -> pd.DataFrame:
@@ -114,13 +109,14 @@ def rounds(run: Path) -> pd.DataFrame:
     """
     listed = pd.read_csv(run / "cells.csv", dtype={"key": "str"}).set_index("key")
     found = []
-    with tarfile.open(run / "cells.tar.xz") as archive:
-        for member in archive:
-            key, _, kind = Path(member.name).stem.partition("-")[2].partition(".")
+    with tempfile.TemporaryDirectory() as folder, tarfile.open(run / "cells.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+        for file in sorted(Path(folder).rglob("*.parquet")):
+            key, _, kind = file.stem.partition("-")[2].partition(".")
             if kind or listed["status"][key] != "ok":
                 continue  # kept beside a cell
-            table = pq.read_table(io.BytesIO(archive.extractfile(member).read()))
-            means = of_rounds(table.to_pandas(), json.loads(table.schema.metadata[b"fedgrid"])["score"])
+            table, head = read_table(file)
+            means = of_rounds(table.to_pandas(), head["score"])
             if len(means) > 1:
                 found.append((listed["method"][key], 100 * (means.max() - means.iloc[-1])))
     gains = pd.DataFrame(found, columns=["method", "gain"]).groupby("method")["gain"]
@@ -136,10 +132,9 @@ def of_rounds(rows: pd.DataFrame, score: str) -> pd.Series:
 def between(papers: Path) -> pd.DataFrame:
     """What pairs of papers print of the same columns: rows that both have, equal numbers, mean τ by pairs of rows."""
     table = between_papers({file.stem: published(str(file)) for file in sorted(papers.glob("*.csv"))})
-    pairs = table["rows"] * (table["rows"] - 1) / 2
-    table = table.assign(pairs=pairs, weighted=pairs * table["tau"], columns=1)
-    sums = table.groupby(["paper", "other"])[["columns", "rows", "equal", "pairs", "weighted"]].sum()
-    return sums.assign(tau=(sums["weighted"] / sums["pairs"]).round(2)).drop(columns=["pairs", "weighted"])
+    papers = table.assign(columns=1).groupby(["paper", "other"])
+    taus = [by_pairs(part, "tau") for _, part in papers]
+    return papers[["columns", "rows", "equal"]].sum().assign(tau=taus).round(2)
 
 
 def read(run: Path, name: str) -> pd.DataFrame:

@@ -79,9 +79,9 @@ def test_without_time_everything_is_left_out(tmp_path, capsys):
     assert page.read_text(encoding="utf-8").count(OVER) == len(gpu.PARTS) - 1  # nothing is launched on a processor
 
 
-@pytest.fixture
-def interruptible():
-    """As a shell's foreground has it: SIGINT is ignored where tests run in the background."""
+@pytest.fixture(autouse=True)
+def signals():
+    """As a shell's foreground has them, since SIGINT is ignored in the background; after a test they are as before."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
@@ -89,7 +89,6 @@ def interruptible():
         signal.signal(number, handler)
 
 
-@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(("number", "end"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
 def test_an_interruption_leaves_a_page(tmp_path, monkeypatch, number, end):
     def interrupted(plan, deadline):

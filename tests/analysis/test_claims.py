@@ -131,7 +131,7 @@ def test_a_lead_must_be_larger_than_what_test_images_may_do(make_study, lead, ve
 
 
 def smallest(study, of=("a", "b"), column=("digits", "dir", ""), domains=False, metric="accuracy"):
-    return Chance(study.load(), metric, domains).smallest(*of, column)
+    return Chance(study.load(), domains).smallest(*of, column, metric)
 
 
 def test_clients_and_seeds_with_images_of_their_own_average_chance_away(make_study):

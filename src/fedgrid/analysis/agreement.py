@@ -76,6 +76,16 @@ def between_seeds(scores: pd.DataFrame) -> float:
     return float(np.mean(known)) if known else float("nan")
 
 
+def by_pairs(columns: pd.DataFrame, value: str) -> float:
+    """The mean of a `value` over columns that have it, each by the n·(n − 1)/2 pairs of its n `rows`; NaN for none.
+
+    The τ of two rows is 1 or −1, and so counts little.
+    """
+    known = columns[columns[value].notna()].astype({"rows": float, value: float})
+    pairs = known["rows"] * (known["rows"] - 1) / 2
+    return float((pairs * known[value]).sum() / pairs.sum()) if len(known) else float("nan")
+
+
 def name_of(results: Results, entry: Mapping[str, str]) -> str:
     """The name of a column of printed numbers."""
     domain = NAMES.get(entry["domain"], entry["domain"])

@@ -20,21 +20,22 @@ SAID = (
 
 
 class Chance:
-    """What chance may do to one `metric` of a study, which is of `accuracy` or of `std_clients`."""
+    """What chance may do to the `accuracy` and the `std_clients` of a study's rows."""
 
-    def __init__(self, results: Results, metric: str, domains: bool):
+    def __init__(self, results: Results, domains: bool):
         self.variance = of_images(results, domains)
         scores = cell_scores(results, domains)
-        self.scores = scores[scores["status"] == "ok"].set_index([*ENTRY, "seed"])[metric].sort_index()
+        self.scores = scores[scores["status"] == "ok"].set_index([*ENTRY, "seed"]).sort_index()
 
-    def smallest(self, first: str, second: str, column: Column) -> float:
-        """The smallest difference between two rows, by label, that counts in a column, as a fraction."""
+    def smallest(self, first: str, second: str, column: Column, metric: str) -> float:
+        """The smallest difference of a metric between two rows, by label, that counts in a column, as a fraction."""
         images = sum(self.variance.get((label, *column), 0.0) for label in (first, second))
-        return ERRORS * sqrt(max(images, self.of_seeds(first, second, column)))
+        return ERRORS * sqrt(max(images, self.of_seeds(first, second, column, metric)))
 
-    def of_seeds(self, first: str, second: str, column: Column) -> float:
+    def of_seeds(self, first: str, second: str, column: Column, metric: str) -> float:
         """The variance of the mean difference over the seeds that both have; 0 for one seed, which says nothing."""
-        there = [self.scores.loc[(label, *column)] for label in (first, second) if (label, *column) in self.variance]
+        scores = self.scores[metric]
+        there = [scores.loc[(label, *column)] for label in (first, second) if (label, *column) in self.variance]
         differences = (there[0] - there[1]).dropna() if len(there) == 2 else []
         return float(np.var(differences, ddof=1)) / len(differences) if len(differences) > 1 else 0.0
 

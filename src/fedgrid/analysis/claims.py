@@ -62,13 +62,13 @@ def verdicts(results: Results) -> list[Verdict]:
     domains = any(entry.get("domains") for entry in shown)
 
     @cache
-    def pivot_of(images: str) -> Pivot:
-        return pivot(under(results, images), domains)
+    def measured_on(images: str) -> tuple[Pivot, Chance]:
+        seen = under(results, images)
+        return pivot(seen, domains), Chance(seen, domains)
 
     @cache
     def numbers_of(metric: str) -> Numbers:
-        images, plain = of_images(metric)
-        return Numbers(results, pivot_of(images), metric, Chance(under(results, images), plain, domains))
+        return Numbers(results, metric, *measured_on(of_images(metric)[0]))
 
     return [verdict(numbers_of, claim) for claim in results.study["claims"]]
 
@@ -114,11 +114,12 @@ class Numbers:
     `found` is on the metric's images, and so is `chance`.
     """
 
-    def __init__(self, results: Results, found: Pivot, metric: str, chance: Chance):
+    def __init__(self, results: Results, metric: str, found: Pivot, chance: Chance):
         self.words, self.sign = BETTER[metric]
         self.results, self.columns = results, found.columns
         self.labels = {name: label for label, name in found.rows.items()}
-        self.values = found.table[of_images(metric)[1]].where(found.table["status"] == "ok").to_dict()
+        self.metric = of_images(metric)[1]
+        self.values = found.table[self.metric].where(found.table["status"] == "ok").to_dict()
         self.status = found.table["status"].to_dict()
         self.chance = chance
         self.printed = printed_rows(results, metric)
@@ -142,7 +143,7 @@ class Numbers:
         """How one row stands against another."""
         a, b = self.of(first, column), self.of(second, column)
         value = self.lead(first, second, column)
-        smallest = self.chance.smallest(self.labels[first], self.labels[second], column)
+        smallest = self.chance.smallest(self.labels[first], self.labels[second], column, self.metric)
         difference = f"{points(a - b)} ± {percent(smallest)}" if not np.isnan(value) else points(a - b)
         said = f"{first} {percent(a)}, {second} {percent(b)}, difference {difference}"
         return self.margin(value, said, column, smallest)

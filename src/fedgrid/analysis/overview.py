@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from fedgrid.analysis import captions
-from fedgrid.analysis.agreement import agreement
+from fedgrid.analysis.agreement import agreement, by_pairs
 from fedgrid.analysis.claims import FAILS, HOLDS, PROSE, UNTOLD, Verdict, verdicts
 from fedgrid.analysis.published import joined
 from fedgrid.analysis.results import UNAVAILABLE, Results, load
@@ -94,15 +94,9 @@ def fates(experiments: Iterable[Overview]) -> Counter[str]:
 def agreed(experiments: Iterable[Overview]) -> tuple[float, float, int]:
     """Means over the columns that have a τ: of τ, of that between our own seeds, and the number of columns.
 
-    A column of n rows counts by its n·(n − 1)/2 pairs of them, for the τ of two rows is 1 or −1. NaN where there is
-    none.
+    Columns count as in `by_pairs`; NaN where there is none.
     """
     tables = [one.agreement[AGREED].astype(float) for one in experiments]
     columns = pd.concat([pd.DataFrame(columns=AGREED, dtype=float), *tables])
     columns = columns[columns["tau"].notna()]
-    pairs = columns["rows"] * (columns["rows"] - 1) / 2
-    ours, between = (
-        float((pairs * values).sum() / pairs[values.notna()].sum()) if values.notna().any() else float("nan")
-        for values in (columns["tau"], columns["between_seeds"])
-    )
-    return ours, between, len(columns)
+    return by_pairs(columns, "tau"), by_pairs(columns, "between_seeds"), len(columns)
