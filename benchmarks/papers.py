@@ -1,7 +1,8 @@
 """A run of the papers, kept for others to check: its tables, figures, pages and cells, and what they say in numbers.
 
 python -m benchmarks.papers keep results benchmarks/results/papers/small    copies what was made at a scale
-python -m benchmarks.papers claims benchmarks/results/papers/small          verdicts by paper
+python -m benchmarks.papers claims benchmarks/results/papers/small          how many verdicts of each kind, by paper
+python -m benchmarks.papers verdicts benchmarks/results/papers/small        claims that a rule can check, with numbers
 python -m benchmarks.papers agreement benchmarks/results/papers/small       Kendall's τ by paper
 python -m benchmarks.papers rounds benchmarks/results/papers/small          last round against the best on test images
 python -m benchmarks.papers between config/papers                           Kendall's τ between what two papers print
@@ -94,6 +95,13 @@ def claims(run: Path) -> pd.DataFrame:
     return table.assign(fate=fate).pivot_table(index="paper", columns="fate", aggfunc="size", fill_value=0)
 
 
+def verdicts(run: Path) -> pd.DataFrame:
+    """The verdict on every claim that a rule can check, and the numbers that decided."""
+    table = read(run, "claims")
+    checked = table[table["rule"] != PROSE]
+    return checked.set_index(["paper", "experiment"])[["verdict", "says", "numbers"]].fillna("")
+
+
 def agreement(run: Path) -> pd.DataFrame:
     """Means of τ over the columns of every paper, each by its pairs of rows: to printed numbers, and between seeds."""
     table = read(run, "agreement")
@@ -146,7 +154,7 @@ def read(run: Path, name: str) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-READ = {"claims": claims, "agreement": agreement, "rounds": rounds, "between": between}
+READ = {"claims": claims, "verdicts": verdicts, "agreement": agreement, "rounds": rounds, "between": between}
 """Command → what it prints of a run that is kept, or of printed numbers."""
 
 
