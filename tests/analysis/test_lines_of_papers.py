@@ -5,6 +5,7 @@ import pytest
 
 from fedgrid.analysis.communication import traffic
 from fedgrid.analysis.curves import curves, loss
+from fedgrid.analysis.lines import THICK
 from fedgrid.analysis.style import Undrawn
 from fedgrid.analysis.sweep import sweep
 from fedgrid.analysis.trust import trust
@@ -63,6 +64,16 @@ def test_bands_reach_from_the_lowest_to_the_highest_seed(learning):
     (band,) = figure.axes[0].collections
     corners = {tuple(point) for point in band.get_paths()[0].vertices.round(6).tolist()}
     assert {(0, 10), (0, 20), (6, 90), (6, 100)} <= corners
+
+
+def test_the_row_that_is_claimed_to_lead_is_thick(learning):
+    results = learning.load()
+    results.study["claims"] = [{"says": "good is best.", "leads": "good"}, {"says": "bad is bad."}]
+    figure, _, caption = curves(results, "digits")
+    (line,) = (line for line in figure.axes[0].lines if len(line.get_xdata()) > 1)
+    assert line.get_linewidth() == THICK["lw"] and "; thick: good." in caption
+    results.study["claims"] = results.study["claims"][1:]
+    assert "thick" not in curves(results, "digits")[2]
 
 
 def test_losses_are_drawn_as_they_are_on_an_axis_that_fits(learning):

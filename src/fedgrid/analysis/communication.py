@@ -27,7 +27,8 @@ def traffic(results: Results, data: str, narrow: bool = False) -> tuple[Figure, 
     table = table.merge(means.groupby(place, as_index=False)["mib"].mean(), on=place)
     table = table.rename(columns={"heterogeneity": "panel", "mib": "x"})
     table = table[table["x"] > 0]
-    figure, axes = panelled(table, panels, results.names, AXIS, ACCURACY.axis, narrow)
+    thick = figure_captions.claimed(results)
+    figure, axes = panelled(table, panels, results.names, AXIS, ACCURACY.axis, narrow, thick=thick)
     if spans_decades(table.groupby(["label", "panel"])["x"].max()):
         logarithmic(axes[0], "x")
     silent = set(means["label"]) - set(table["label"])

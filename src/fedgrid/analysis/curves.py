@@ -55,7 +55,8 @@ def over_rounds(
     values = smoothed(means, window) if window > 1 else means
     table = banded(values.assign(value=values["value"] * measure.scale), ["label", "heterogeneity", "round"])
     table = table.rename(columns={"heterogeneity": "panel", "round": "x"})
-    figure, axes = panelled(table, panels, results.names, "Communication round", measure.axis, narrow)
+    thick = figure_captions.claimed(results)
+    figure, axes = panelled(table, panels, results.names, "Communication round", measure.axis, narrow, thick=thick)
     number_rounds(axes)
     if measure.decades and spans_decades(table["mean"]):
         logarithmic(axes[0], "y")

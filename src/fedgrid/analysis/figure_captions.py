@@ -22,7 +22,14 @@ def lines(results: Results) -> str:
     """What lines and bands are."""
     many = len(results.study["seeds"]) > 1
     bands = f"; bands: from the lowest to the highest seed ({varied(results)})" if many else ""
-    return f"Lines: {'mean over ' if many else ''}{seeds(results)}{bands}."
+    thick = f"; thick: {listing(results.names[label] for label in found)}" if (found := claimed(results)) else ""
+    return f"Lines: {'mean over ' if many else ''}{seeds(results)}{bands}{thick}."
+
+
+def claimed(results: Results) -> list[str]:
+    """The rows that the paper claims to lead."""
+    leads = {claim.get("leads") for claim in results.study.get("claims", [])}
+    return [label for label, name in results.names.items() if name in leads]
 
 
 def left_out(results: Results, entries: pd.DataFrame) -> list[str]:

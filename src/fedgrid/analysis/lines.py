@@ -19,6 +19,7 @@ CROWDED, LARGER = 10, 1.5
 """From more lines than this on, panels are larger by this factor."""
 LEGEND = (1.8, 0.19)
 """Width and height of a name in the legend in inches."""
+THIN, THICK = {"lw": 1.4, "zorder": 2}, {"lw": 2.8, "zorder": 3}
 MARKED = {"marker": "o", "markersize": 3.5}
 DECADE = 10
 """From this ratio of the largest to the smallest number on, an axis is logarithmic."""
@@ -40,12 +41,14 @@ def panelled(
     y: str,
     narrow: bool = False,
     marked: Collection[str] = (),
+    thick: Collection[str] = (),
 ) -> tuple[Figure, list[Axes]]:
     """A figure with one panel for each of `titles` and one line for each of `names`; and its panels in that order.
 
     `table` has the columns `panel`, `label`, `x`, `mean`, `low` and `high`, the points of a line in order; NaN breaks
-    it. `x` and `y` name the axes; the points of `marked` lines have marks. With `narrow`, panels stand below each
-    other, as on a phone, and the legend below them. A name's style depends on its place among all names.
+    it. `x` and `y` name the axes; the points of `marked` lines have marks, and `thick` ones lie on top. With `narrow`,
+    panels stand below each other, as on a phone, and the legend below them. A name's style depends on its place among
+    all names.
     """
     across = 1 if narrow else min(len(titles), PANELS_ACROSS)
     down = -(-len(titles) // across)
@@ -53,7 +56,10 @@ def panelled(
     size, legend_columns = measures(len(drawn), across, down, narrow)
     figure = Figure(figsize=size, layout="constrained")
     axes = list(figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).flat)
-    styles = {label: line_style(i) | (MARKED if label in marked else {}) for i, label in enumerate(names)}
+    styles = {
+        label: line_style(i) | (MARKED if label in marked else {}) | (THICK if label in thick else THIN)
+        for i, label in enumerate(names)
+    }
     for ax, (panel, title) in zip(axes, titles.items(), strict=False):
         draw_panel(ax, table[table["panel"] == panel], styles)
         ax.set_title(fill(title, 44))
@@ -61,7 +67,7 @@ def panelled(
     for ax in axes[len(titles) :]:
         ax.remove()
     figure.supylabel(y, fontsize="medium")
-    handles = [Line2D([], [], lw=1.8, label=names[label], **styles[label]) for label in names if label in drawn]
+    handles = [Line2D([], [], label=names[label], **styles[label]) for label in names if label in drawn]
     place: Literal["outside lower center", "outside right center"]
     place = "outside lower center" if narrow else "outside right center"
     figure.legend(handles=handles, loc=place, handlelength=2.8, ncols=legend_columns)
@@ -85,7 +91,7 @@ def draw_panel(ax: Axes, table: pd.DataFrame, styles: Mapping[str, Mapping[str, 
         if line.empty:
             continue
         ax.fill_between(line["x"], line["low"], line["high"], color=style["color"], alpha=0.13, lw=0)
-        ax.plot(line["x"], line["mean"], lw=1.4, **style)
+        ax.plot(line["x"], line["mean"], **style)
     ax.margins(x=0.01)
     ax.tick_params(labelbottom=True)  # also where the panel below is empty
 

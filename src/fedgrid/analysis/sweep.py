@@ -60,11 +60,11 @@ def sweep(
     if matrix:
         measured, missing = between_clients(results, data, matrix)
         what = WORDS.get(matrix, matrix).capitalize()
-        figure, _ = plot(swept, banded(measured, ROW).drop(columns="data"), word, what, narrow)
+        figure, _ = plot(results, swept, banded(measured, ROW).drop(columns="data"), word, what, narrow)
         title = f"{what} over {word} on {results.title(data)}"
         said = [between(results, data, what.lower(), word), *stray(results, data, swept), *missing]
         return figure, title, " ".join(said)
-    figure, panels = plot(swept, accuracies(results, data), word, ACCURACY.axis, narrow)
+    figure, panels = plot(results, swept, accuracies(results, data), word, ACCURACY.axis, narrow)
     printed = mark_printed(results, data, swept, panels)
     title = f"Accuracy over {word} on {results.title(data)}"
     return figure, title, caption(results, data, swept, word, printed)
@@ -77,12 +77,15 @@ def placed(results: Results, data: str, over: str) -> tuple[str, Swept]:
     return over, (of_columns if columns else of_rows)(results, data, over)
 
 
-def plot(swept: Swept, measured: pd.DataFrame, x: str, y: str, narrow: bool) -> tuple[Figure, dict[str, Axes]]:
+def plot(
+    results: Results, swept: Swept, measured: pd.DataFrame, x: str, y: str, narrow: bool
+) -> tuple[Figure, dict[str, Axes]]:
     """The figure of what is `measured`, as from `accuracies`, and its panels by name; `x` and `y` name the axes."""
     drawn = measured.merge(swept.points, on=["label", "heterogeneity"], how="right")
     drawn = drawn.assign(label=drawn["line"]).sort_values("x", kind="stable")
     drawn = drawn[drawn.groupby(["panel", "line"])["mean"].transform("count") > 0]
-    figure, axes = panelled(drawn, swept.titles, swept.names, x, y, narrow, swept.marked)
+    thick = figure_captions.claimed(results)
+    figure, axes = panelled(drawn, swept.titles, swept.names, x, y, narrow, swept.marked, thick)
     for ax in axes:
         place_ticks(ax, sorted(set(swept.points["x"])))
     return figure, dict(zip(swept.titles, axes, strict=True))
