@@ -72,8 +72,18 @@ def test_the_row_that_is_claimed_to_lead_is_thick(learning):
     figure, _, caption = curves(results, "digits")
     (line,) = (line for line in figure.axes[0].lines if len(line.get_xdata()) > 1)
     assert line.get_linewidth() == THICK["lw"] and "; thick: good." in caption
-    results.study["claims"] = results.study["claims"][1:]
-    assert "thick" not in curves(results, "digits")[2]
+    for claims in (results.study["claims"][1:], [{"says": "late is best.", "leads": "late"}]):
+        results.study["claims"] = claims
+        assert "thick" not in curves(results, "digits")[2]  # nobody is claimed to lead, or who is has no line
+
+
+def test_a_claimed_row_that_is_a_point_of_a_line_is_not_said_to_be_thick(tuned):
+    results = tuned.load()
+    results.study["claims"] = [{"says": "One is best.", "leads": name} for name in results.names.values()]
+    figure, _, caption = sweep(results, "digits", "alpha")
+    widths = {line.get_label(): line.get_linewidth() for line in figure.legends[0].get_lines()}
+    said = caption.partition("; thick: ")[2].partition(".")[0]
+    assert [name for name, width in widths.items() if width == THICK["lw"]] == [said]
 
 
 def test_losses_are_drawn_as_they_are_on_an_axis_that_fits(learning):

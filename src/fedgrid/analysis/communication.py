@@ -51,11 +51,13 @@ def sent(results: Results) -> pd.DataFrame:
 
 def caption(results: Results, data: str, silent: list[str]) -> str:
     """What the lines are, and which are not there."""
+    entries = entries_of(results, data)
+    drawn = {label for label in figure_captions.with_scores(entries) if results.names[label] not in silent}
     sentences = [
         f"{captions.lead(results)}: mean test accuracy over clients, each counting the same, against the bytes that a "
         f"client has sent and received by then (as measured, mean over all clients) on {results.title(data)}.",
-        figure_captions.lines(results),
+        figure_captions.lines(results, drawn),
         *([f"Without traffic, so not drawn: {listing(silent)}."] if silent else []),
-        *figure_captions.left_out(results, entries_of(results, data)),
+        *figure_captions.left_out(results, entries),
     ]
     return figure_captions.in_two(sentences, [figure_captions.scored_on(results, data)])

@@ -94,11 +94,12 @@ def smoothed(means: pd.DataFrame, window: int) -> pd.DataFrame:
 
 def caption(results: Results, data: str, measure: Measure, window: int) -> str:
     """What the lines are, and which are not there."""
+    entries = entries_of(results, data)
     smooth = f"each point the mean over the evaluated rounds among the last {window}" if window > 1 else "unsmoothed"
     sentences = [
         f"{captions.lead(results)}: {measure.words} over clients, each counting the same, against communication "
         f"rounds on {results.title(data)}, {smooth}.",
-        figure_captions.lines(results),
-        *figure_captions.left_out(results, entries_of(results, data)),
+        figure_captions.lines(results, figure_captions.with_scores(entries)),
+        *figure_captions.left_out(results, entries),
     ]
     return figure_captions.in_two(sentences, [figure_captions.scored_on(results, data)])

@@ -1,5 +1,7 @@
 """What figures say about themselves: sentences that several kinds of them share, generated from the study."""
 
+from collections.abc import Collection
+
 import pandas as pd
 
 from fedgrid.analysis.captions import scored_at, seeds, varied
@@ -18,12 +20,18 @@ def scored_on(results: Results, data: str) -> str:
     return scored_at(results, [cell for cell in results.finished if cell["data"] == data])
 
 
-def lines(results: Results) -> str:
-    """What lines and bands are."""
+def lines(results: Results, drawn: Collection[str]) -> str:
+    """What lines and bands are, where the rows `drawn` have one."""
     many = len(results.study["seeds"]) > 1
     bands = f"; bands: from the lowest to the highest seed ({varied(results)})" if many else ""
-    thick = f"; thick: {listing(results.names[label] for label in found)}" if (found := claimed(results)) else ""
-    return f"Lines: {'mean over ' if many else ''}{seeds(results)}{bands}{thick}."
+    thick = [results.names[label] for label in claimed(results) if label in drawn]
+    named = f"; thick: {listing(thick)}" if thick else ""
+    return f"Lines: {'mean over ' if many else ''}{seeds(results)}{bands}{named}."
+
+
+def with_scores(entries: pd.DataFrame) -> set[str]:
+    """The rows of which some of the `entries`, rows of `ours.statuses`, has a score."""
+    return set(entries.loc[entries["status"].isin(SCORED), "label"])
 
 
 def claimed(results: Results) -> list[str]:

@@ -20,6 +20,7 @@ CROWDED, LARGER = 10, 1.5
 LEGEND = (1.8, 0.19)
 """Width and height of a name in the legend in inches."""
 THIN, THICK = {"lw": 1.4, "zorder": 2}, {"lw": 2.8, "zorder": 3}
+"""Of most lines, and of those that are to be found among many."""
 MARKED = {"marker": "o", "markersize": 3.5}
 DECADE = 10
 """From this ratio of the largest to the smallest number on, an axis is logarithmic."""

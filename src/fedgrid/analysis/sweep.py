@@ -198,7 +198,7 @@ def caption(results: Results, data: str, swept: Swept, word: str, printed: bool)
     sentences = [
         f"{captions.lead(results)}: mean test accuracy over clients, each counting the same, over {word} on "
         f"{results.title(data)}.",
-        figure_captions.lines(results),
+        figure_captions.lines(results, figure_captions.with_scores(entries) & set(swept.names)),
         *(["Hollow marks: what the paper prints."] if printed else []),
         *stray(results, data, swept),
         *figure_captions.left_out(results, entries),
