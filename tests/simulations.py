@@ -10,9 +10,10 @@ from fedgrid.data.digits import Digits
 from fedgrid.engine.client_data import ClientData
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.loop import Loop
-from fedgrid.engine.rounds import everyone, federate, participants
+from fedgrid.engine.rounds import federate
 from fedgrid.engine.simulation import Simulation, dtype_of
 from fedgrid.engine.traffic import Traffic
+from fedgrid.engine.turns import everyone, participants
 from fedgrid.loading import load
 from fedgrid.models.mlp import MLP
 from fedgrid.settings import Training

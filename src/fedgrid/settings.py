@@ -53,6 +53,8 @@ class Training(Component):
     "Trains every method's loss on images moved by PGD; none: on clean ones."
     eval_every: int = hp(1, low=1)
     "Rounds between evaluations; the initial and the last model are always evaluated."
+    eval_sample: int | None = hp(None, low=1)
+    "Clients, the same ones throughout, whose models are scored in the rounds between evaluations too; none: nobody's."
     evaluate: tuple[str, ...] = hp(("clean",), choices=("clean", "fgsm", "pgd20"))
     "What models are scored on: clean images always, and images under these attacks in the last five evaluated rounds."
     eval_eps: float | None = hp(None, low=0, high=1)

@@ -9,7 +9,8 @@ import torch
 import yaml
 
 from fedgrid.engine import artifacts
-from fedgrid.engine.rounds import everyone, federate
+from fedgrid.engine.rounds import federate
+from fedgrid.engine.turns import everyone
 from fedgrid.grid import study
 from fedgrid.settings import ARTIFACTS
 

@@ -12,8 +12,9 @@ from torch.testing import assert_close
 from fedgrid.engine.client_data import load
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.loop import Loop
-from fedgrid.engine.rounds import everyone, federate
+from fedgrid.engine.rounds import federate
 from fedgrid.engine.stacked import Stacked
+from fedgrid.engine.turns import everyone
 
 
 def scores(simulation, metric):

@@ -16,9 +16,10 @@ from fedgrid.engine.compute import CLIENTS_WORTH_A_CALL, FLOPS_OF_OVERHEAD, exec
 from fedgrid.engine.loop import Loop
 from fedgrid.engine.losses import cross_entropy
 from fedgrid.engine.optimizers import Optimizer
-from fedgrid.engine.rounds import everyone, federate
+from fedgrid.engine.rounds import federate
 from fedgrid.engine.stacked import Stacked, batches_per_call
 from fedgrid.engine.task import LocalTask
+from fedgrid.engine.turns import everyone
 from fedgrid.errors import UserError
 from fedgrid.methods.common.prototypes import class_sums
 from fedgrid.methods.fedavg import FedAvg

@@ -19,8 +19,9 @@ from fedgrid.engine.augmentation import captioned
 from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.modalities import parts
 from fedgrid.engine.progress import load_checkpoint
-from fedgrid.engine.rounds import Saving, everyone, federate, participants
+from fedgrid.engine.rounds import Saving, federate
 from fedgrid.engine.stacked import Stacked
+from fedgrid.engine.turns import everyone, participants
 from fedgrid.files import write_table
 from fedgrid.loading import load
 from fedgrid.tree import Tree, rows

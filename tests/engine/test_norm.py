@@ -8,8 +8,9 @@ import torch
 from torch import nn
 
 from fedgrid.engine.loop import Loop
-from fedgrid.engine.rounds import everyone, federate
+from fedgrid.engine.rounds import federate
 from fedgrid.engine.stacked import Stacked
+from fedgrid.engine.turns import everyone
 from fedgrid.errors import UserError
 from fedgrid.loading import load
 from fedgrid.models.cnn import CNN

@@ -12,7 +12,8 @@ from simulations import assert_equal_states
 from fedgrid.engine import federation
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.progress import load_checkpoint
-from fedgrid.engine.rounds import Saving, Terminated, everyone, federate
+from fedgrid.engine.rounds import Saving, Terminated, federate
+from fedgrid.engine.turns import everyone
 from fedgrid.methods.pfedgraph import PFedGraph
 
 GRAPH = {"similarity", "optimisation", "mixture"}

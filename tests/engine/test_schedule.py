@@ -5,9 +5,9 @@ import simulations
 import torch
 
 from fedgrid.engine.loop import Loop
-from fedgrid.engine.rounds import everyone
 from fedgrid.engine.stacked import Stacked
 from fedgrid.engine.task import LocalTask
+from fedgrid.engine.turns import everyone
 from fedgrid.tree import leaves
 
 EXECUTORS = pytest.mark.parametrize("executor", [Loop, Stacked])

@@ -13,9 +13,10 @@ from torch import nn
 
 from fedgrid.engine.client_data import ClientData
 from fedgrid.engine.loop import Loop
-from fedgrid.engine.rounds import everyone, federate, participants
+from fedgrid.engine.rounds import federate
 from fedgrid.engine.simulation import Simulation
 from fedgrid.engine.task import LocalTask
+from fedgrid.engine.turns import everyone, participants
 from fedgrid.models.base import Model
 from fedgrid.settings import Training
 from fedgrid.tree import leaves

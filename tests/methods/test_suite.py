@@ -16,8 +16,9 @@ from fedgrid.engine.executor import TrainingStats
 from fedgrid.engine.loop import Loop
 from fedgrid.engine.method import SCORES
 from fedgrid.engine.progress import load_checkpoint
-from fedgrid.engine.rounds import Saving, everyone, federate
+from fedgrid.engine.rounds import Saving, federate
 from fedgrid.engine.solvers import Descent
+from fedgrid.engine.turns import everyone
 from fedgrid.grid.formulas import worth
 from fedgrid.loading import load, locate
 from fedgrid.tree import leaves

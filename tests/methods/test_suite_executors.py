@@ -9,8 +9,8 @@ from simulations import assert_close_states, assert_equal_states
 
 from fedgrid.engine.context import LossContext
 from fedgrid.engine.loop import Loop
-from fedgrid.engine.rounds import everyone
 from fedgrid.engine.stacked import Stacked
+from fedgrid.engine.turns import everyone
 from fedgrid.tree import Tree, row
 
 

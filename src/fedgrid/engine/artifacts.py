@@ -20,20 +20,21 @@ from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import Method
 from fedgrid.engine.modalities import apart, views
 from fedgrid.engine.progress import Progress
-from fedgrid.engine.rounds import everyone
 from fedgrid.engine.simulation import Simulation
 from fedgrid.engine.state import State
+from fedgrid.engine.turns import everyone
 
 VECTOR = pa.list_(pa.float32())
 
 
 def tables(kinds: Collection[str], method: Method, simulation: Simulation, progress: Progress) -> dict[str, pa.Table]:
     """The tables of these kinds of a cell after its last round."""
-    method, fed = apart(method, simulation), everyone(simulation, progress.rounds, progress.state)
+    method, state = apart(method, simulation), progress.state
+    fed = everyone(simulation, progress.rounds, state)
     made = {
         "representations": lambda: _representations(method, fed),
         "cooperation": lambda: _cooperation(progress.matrices or []),
-        "clusters": lambda: _clusters(method, progress.state),
+        "clusters": lambda: _clusters(method, state),
     }
     return {kind: made[kind]() for kind in kinds}
 

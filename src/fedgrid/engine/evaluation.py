@@ -1,6 +1,6 @@
 """Scores of models on every client's own test images."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -18,8 +18,6 @@ from fedgrid.engine.task import Measurement
 from fedgrid.settings import Training
 from fedgrid.tree import Tree, leaves, rows, tree_map
 
-Record = Callable[[str, list[int], Tensor], None]
-"(metric, clients [n], values [n])."
 Scores = Callable[[Tree, Tensor, LossContext], Tensor]
 "(θ of a client, images [B, …], context) → class scores [B, C]."
 
@@ -58,45 +56,82 @@ def views(data: ClientData, training: Training, done: int) -> list[View]:
     return found
 
 
-def evaluate(
-    method: Method, everyone: Federation, participants: Federation | None, trained: Tree | None, record: Record
-) -> None:
-    """Records accuracy and mean loss of all clients' models, and of those that the last round's participants `trained`.
+class RoundScores:
+    """The scores of a round as they come in, part by part of the clients."""
 
-    `everyone` holds the state after the round, `participants` that in which they trained. A client without training or
-    without test images has no rows. Scores on images held out for validation are recorded beside, as ``validation_…``,
-    and scores under attack, as ``fgsm_…``: every model against images moved against itself.
+    def __init__(self) -> None:
+        self.parts: dict[tuple[str, str], list[tuple[list[int], Tensor]]] = {}
+        self.shared: dict[tuple[str, str], Tree] = {}
+        "Sums of a model that all clients have, on images that all have, by modality and view."
+
+    def add(self, modality: str, metric: str, clients: list[int], values: Tensor) -> None:
+        """Adds the scores of some clients."""
+        self.parts.setdefault((modality, metric), []).append((clients, values))
+
+    def found(self) -> Iterator[tuple[str, list[int], Tensor]]:
+        """(metric, clients, values), those of each modality by themselves."""
+        for (_, metric), parts in self.parts.items():
+            yield metric, [client for clients, _ in parts for client in clients], torch.cat([v for _, v in parts])
+
+
+def evaluate(
+    method: Method, everyone: Federation, participants: Federation | None, trained: Tree | None, scores: RoundScores
+) -> None:
+    """Adds accuracy and mean loss of all clients' models, and of those that the last round's participants `trained`.
+
+    `everyone` holds the state after the round, `participants` that in which they trained; `everyone` may be a part of
+    all clients, and then only the participants among them count. A client without training or without test images has
+    no rows. Scores on images held out for validation are recorded beside, as ``validation_…``, and scores under attack,
+    as ``fgsm_…``: every model against images moved against itself.
     """
     s, data = everyone.state, everyone.simulation.data
     shared, received, adapted = method.global_model(s), method.received(everyone, s), method.adapted(everyone, s)
+    participants, trained = _among(everyone, participants, trained)
     for view in views(data, everyone.training, everyone.round):
         if shared is not None:
-            sums = _of_one_model(everyone, shared, view)
+            sums = _of_one_model(everyone, shared, view, scores)
             for name in ["global", "received"] if received is None else ["global"]:
-                _record(everyone, view, sums, name, record)
+                _record(everyone, view, sums, name, scores)
         own = view.measurement(method.predict)
         if received is not None:
             sums = everyone.test(received, own, images=view.images)
-            _record(everyone, view, sums, "received", record)
+            _record(everyone, view, sums, "received", scores)
         if adapted is not None:
-            _record(everyone, view, everyone.test(adapted, own, images=view.images), "adapted", record)
+            _record(everyone, view, everyone.test(adapted, own, images=view.images), "adapted", scores)
         if trained is not None and participants is not None:
-            if received is not None and _same(method, rows(received, participants.ids), trained):
-                sums = rows(sums, participants.ids)
+            where = torch.searchsorted(everyone.ids, participants.ids)
+            if received is not None and _same(method, rows(received, where), trained):
+                sums = rows(sums, where)
             else:
                 sums = participants.test(trained, own, images=view.images)
-            _record(participants, view, sums, "trained", record)
+            _record(participants, view, sums, "trained", scores)
 
 
-def _of_one_model(everyone: Federation, model: Tree, view: View) -> Tree:
+def _among(
+    everyone: Federation, participants: Federation | None, trained: Tree | None
+) -> tuple[Federation | None, Tree | None]:
+    """The participants that are in `everyone`, and their models."""
+    if participants is None or trained is None:
+        return None, None
+    some = set(everyone.numbers)
+    chosen = [position for position, client in enumerate(participants.numbers) if client in some]
+    if len(chosen) == participants.size:
+        return participants, trained
+    where = participants.ids.new_tensor(chosen)
+    return (participants.subset(where), rows(trained, where)) if chosen else (None, None)
+
+
+def _of_one_model(everyone: Federation, model: Tree, view: View, scores: RoundScores) -> Tree:
     """The sums of a model that all clients have, as a stack; images that all share go through it once, for all."""
     measurement = view.measurement(lambda theta, x, at: at.model(at.server.scored, x))
     lists = getattr(everyone.simulation.data, view.images)
     if any(index is not lists[0] for index in lists):
         return everyone.test(Tree(), measurement, server={"scored": model}, images=view.images)
-    first = everyone.subset(everyone.ids == everyone.ids[0])
-    sums = first.test(Tree(), measurement, server={"scored": model}, images=view.images)
-    return tree_map(lambda t: t.expand(everyone.size, *t.shape[1:]), sums)
+    kind = everyone.model.modality, f"{view.images} {view.name}"
+    if kind not in scores.shared:
+        first = everyone.subset(everyone.ids.new_zeros(1))
+        scores.shared[kind] = first.test(Tree(), measurement, server={"scored": model}, images=view.images)
+    return tree_map(lambda t: t.expand(everyone.size, *t.shape[1:]), scores.shared[kind])
 
 
 def _same(method: Method, received: Tree, trained: Tree) -> bool:
@@ -115,8 +150,8 @@ def _hits(scores: Tensor, labels: Tensor, by_class: int | None) -> dict[str, Ten
     return {"correct": correct @ of_class, "loss": losses @ of_class}
 
 
-def _record(fed: Federation, view: View, sums: Tree, name: str, record: Record) -> None:
-    data, clients = fed.simulation.data, fed.ids.tolist()
+def _record(fed: Federation, view: View, sums: Tree, name: str, scores: RoundScores) -> None:
+    data, clients = fed.simulation.data, fed.numbers
     lists = getattr(data, view.images)
     tested = [row for row, client in enumerate(clients) if len(data.train[client]) and len(lists[client])]
     ids = [clients[row] for row in tested]
@@ -136,7 +171,7 @@ def _record(fed: Federation, view: View, sums: Tree, name: str, record: Record) 
             wrong = ids[int((~means.isfinite()).nonzero()[0])]
             told = f"the {view.name or view.images} loss of the {name} model of client {data.number(wrong)}"
             raise Diverged(fed.round - 1, told)
-        record(f"{prefix}{metric}_{name}", list(map(data.number, ids)), means)
+        scores.add(fed.model.modality, f"{prefix}{metric}_{name}", list(map(data.number, ids)), means)
 
 
 def _class_shares(counts: Tensor) -> Tensor:

@@ -158,8 +158,14 @@ class Federation:
         """Σ_i p_i·stack[i], weighted by the clients' training images (FedAvg), or by other weights [n]."""
         return weighted_sum(stack, self.weights if weights is None else weights)
 
+    @cached_property
+    def numbers(self) -> list[int]:
+        """Client numbers, as numbers."""
+        found: list[int] = self.ids.tolist()
+        return found
+
     def subset(self, chosen: Tensor) -> "Federation":
-        """Those of these clients that `chosen` (bool [n]) says; a stack of theirs is ``stack[chosen]``."""
+        """Those of these clients that `chosen` says, bool [n] or positions; a stack of theirs is ``stack[chosen]``."""
         return replace(self, ids=self.ids[chosen], state=self.state.gather(chosen))
 
     def broadcast(self, tree: Any, mask: Tensor | None = None) -> Any:
@@ -368,7 +374,7 @@ class Federation:
             batch_size=simulation.training.batch_size,
             seed=simulation.seed,
             round=self.round,
-            ids=self.ids.tolist(),
+            ids=self.numbers,
             theta=as_tree(theta),
             server=self.state.server | as_tree(server or {}),
             clients=self.state.clients | as_tree(clients or {}),

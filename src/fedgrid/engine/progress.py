@@ -12,9 +12,10 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
+from fedgrid.engine.population import Population
+from fedgrid.engine.slots import Lost
 from fedgrid.engine.state import State
 from fedgrid.files import replacing
-from fedgrid.tree import plain
 
 DIGEST_SIZE = 32
 "Bytes of the hash with which a checkpoint begins."
@@ -75,7 +76,7 @@ class Record:
 class Progress:
     """A cell after `rounds` rounds; `seconds` are what each part of the work has cost so far."""
 
-    state: State
+    population: Population
     record: Record
     seconds: dict[str, float]
     rounds: int = 0
@@ -84,14 +85,18 @@ class Progress:
     phases: dict[str, float] = field(default_factory=dict)
     "Seconds of what the method measures by name, over all rounds so far; see `Federation.phase`."
 
+    @property
+    def state(self) -> State:
+        """The state of all clients."""
+        return self.population.everyone()
+
 
 def save_checkpoint(file: Path, key: str, progress: Progress) -> None:
     """Writes a checkpoint of the cell `key` in one step: plain tensors, numbers and strings, no pickled code."""
     content = {
         "key": key,
         "rounds": progress.rounds,
-        "server": plain(progress.state.server),
-        "clients": plain(progress.state.clients),
+        "population": progress.population.saved(),
         "record": progress.record.tensors(),
         "seconds": progress.seconds,
         "matrices": progress.matrices,
@@ -101,6 +106,18 @@ def save_checkpoint(file: Path, key: str, progress: Progress) -> None:
     torch.save(content, buffer)
     with replacing(file) as temporary:
         temporary.write_bytes(_digest(buffer.getvalue()) + buffer.getvalue())
+    progress.population.reserve()
+
+
+def rows_of(checkpoint: Path) -> Path:
+    """Where the rows of clients lie that have no room in memory: beside the checkpoint that names them."""
+    return checkpoint.with_name(checkpoint.name + ".rows")
+
+
+def remove_checkpoint(file: Path) -> None:
+    """Removes a checkpoint, if there is one, with what lies beside it."""
+    for part in (file, rows_of(file)):
+        part.unlink(missing_ok=True)
 
 
 def _digest(content: bytes) -> bytes:
@@ -122,7 +139,10 @@ def load_checkpoint(file: Path, key: str, device: torch.device, matrices: bool =
         return None, f"the checkpoint {file} is of another cell or of other code ({found}, not {key}): starting over"
     if matrices and content["matrices"] is None:
         return None, f"the checkpoint {file} lacks the matrices of earlier rounds that are to be kept: starting over"
-    state = State(content["server"], content["clients"])
+    try:
+        population = Population.loaded(content["population"], rows_of(file), device)
+    except Lost as error:
+        return None, f"the checkpoint {file} has lost states of clients ({error}): starting over"
     record, kept = Record.from_tensors(content["record"]), content["matrices"] if matrices else None
-    progress = Progress(state, record, content["seconds"], content["rounds"], kept, content["phases"])
+    progress = Progress(population, record, content["seconds"], content["rounds"], kept, content["phases"])
     return progress, f"continuing after round {progress.rounds} from {file}"

@@ -12,8 +12,8 @@ from fedgrid.engine.client_data import ClientData
 from fedgrid.engine.compute import CLIENTS_WORTH_A_CALL, executor_for
 from fedgrid.engine.context import Batch, LossContext
 from fedgrid.engine.loop import Loop
-from fedgrid.engine.rounds import everyone
 from fedgrid.engine.simulation import Simulation
+from fedgrid.engine.turns import everyone
 from fedgrid.grid.forecast import Speed, Trial
 from fedgrid.loading import load
 from fedgrid.models.base import Model

@@ -19,7 +19,7 @@ from typing import Any
 import fedgrid
 from fedgrid.engine import devices
 from fedgrid.engine.compute import Computed, Sources, Tell, compute
-from fedgrid.engine.progress import Progress
+from fedgrid.engine.progress import Progress, remove_checkpoint
 from fedgrid.engine.rounds import Outcome, Saving, Terminated
 from fedgrid.errors import Damaged, UserError, complain, say, sentence
 from fedgrid.files import read_table, write_table
@@ -67,7 +67,7 @@ def train(
         metadata = _metadata(cell, settings, counted, computed) | {"domains": domains, "commit": commit}
         write_table(out, computed.outcome.progress.record.table(), metadata)
         with suppress(OSError):  # it is of no use any more, and does no harm
-            saving.file.unlink(missing_ok=True)
+            remove_checkpoint(saving.file)
         return computed.outcome
 
 
@@ -188,7 +188,7 @@ def run(cell: Cell, found: plan.Plan) -> int:
     heed_signals()
     try:
         if _finished(cell):  # by a process that outlived an earlier run, since this one was planned
-            cell.checkpoint.unlink(missing_ok=True)
+            remove_checkpoint(cell.checkpoint)
             status.done()
             say("finished meanwhile, by a process of an earlier run", sys.stdout)
             return 0

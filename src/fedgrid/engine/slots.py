@@ -1,0 +1,183 @@
+"""Where clients' rows are kept between rounds: in memory, or in a file where they are too many for it.
+
+A *slot* holds one client's row of every tensor. New rows go to slots that nobody names any more. So the state before a
+round, and the one that a checkpoint names, stay as they are until another has taken their place.
+"""
+
+import fcntl
+import hashlib
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fedgrid.errors import UserError, reason
+from fedgrid.tree import Tree, as_tree, leaves, plain, rows, tree_map
+
+CHECKSUM = 16
+"Bytes of the hash of a row."
+AT_ONCE = 2**28
+"Bytes that are moved between memory and file together."
+
+
+class Lost(Exception):
+    """The file does not hold what was written to it."""
+
+
+class Slots(ABC):
+    """Rows by the number of their slot."""
+
+    reserved: np.ndarray
+    "Slots that a checkpoint names."
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Number of slots, used or not."""
+
+    @abstractmethod
+    def read(self, slots: np.ndarray) -> Tree:
+        """The rows of slots [n], as a stack on the device."""
+
+    @abstractmethod
+    def write(self, slots: np.ndarray, stack: Tree) -> None:
+        """Puts the n rows of a stack into slots [n]; slots behind the last one are new."""
+
+    @abstractmethod
+    def saved(self, slots: np.ndarray) -> dict[str, Any]:
+        """What a checkpoint has to hold so that the rows of these slots are found again."""
+
+    def free(self, used: np.ndarray, number: int) -> np.ndarray:
+        """The first slots [number] that are neither in `used` nor reserved."""
+        taken = np.zeros(len(self) + number, dtype=bool)
+        taken[used] = taken[self.reserved] = True
+        return np.flatnonzero(~taken)[:number]
+
+
+class InMemory(Slots):
+    """Rows in stacks on the device, of which a checkpoint holds a copy."""
+
+    reserved = np.empty(0, dtype=np.int64)
+
+    def __init__(self, stack: Tree):
+        self.stack = stack
+
+    def __len__(self) -> int:
+        return max(map(len, leaves(self.stack)), default=0)
+
+    def read(self, slots: np.ndarray) -> Tree:
+        if not len(self) or np.array_equal(slots, np.arange(len(self))):
+            return self.stack
+        return rows(self.stack, self._sent(slots))
+
+    def write(self, slots: np.ndarray, stack: Tree) -> None:
+        missing, where = int(slots.max()) + 1 - len(self), self._sent(slots)
+        if missing > 0:
+            more = max(missing, len(self))  # doubled, so that growing by and by costs little
+            self.stack = tree_map(lambda t: torch.cat([t, t.new_empty(more, *t.shape[1:])]), self.stack)
+        tree_map(lambda t, new: t.index_put_((where,), new), self.stack, stack)
+
+    def saved(self, slots: np.ndarray) -> dict[str, Any]:
+        return {"rows": plain(self.read(slots))}
+
+    def _sent(self, slots: np.ndarray) -> Tensor:
+        return torch.from_numpy(slots).to(leaves(self.stack)[0].device)
+
+
+class InFile(Slots):
+    """Rows in a file, which one process has to itself; `form` is a stack [1, …] of the same names, types and shapes.
+
+    The file is read and written, not mapped: pages of a mapping count as memory of the process. A checkpoint holds a
+    checksum of every row, which tells after a crash of the machine whether all of them had reached the disk.
+    """
+
+    def __init__(self, file: Path, form: Tree):
+        self.file, self.form, self.reserved = file, form, np.empty(0, dtype=np.int64)
+        self.sizes = [t[0].numel() * t.element_size() for t in leaves(form)]
+        self.size = sum(self.sizes)
+        self.checksums = np.zeros((0, CHECKSUM), np.uint8)
+        self.descriptor = _locked(file)
+
+    def __del__(self) -> None:
+        if "descriptor" in vars(self):
+            os.close(self.descriptor)
+
+    @classmethod
+    def found(cls, file: Path, saved: dict[str, Any], slots: np.ndarray, device: torch.device) -> "InFile":
+        """The rows that a checkpoint names; raises Lost where the file does not hold them."""
+        if not file.is_file():
+            raise Lost(f"{file} is missing")
+        own = cls(file, tree_map(lambda t: t.to(device), as_tree(saved["form"])))
+        own.checksums = np.zeros((int(slots.max()) + 1, CHECKSUM), np.uint8)
+        own.checksums[slots] = saved["checksums"].cpu().numpy()
+        own.reserved = slots
+        for _, some in own._pieces(slots):
+            if not np.array_equal([_checksum(content) for content in own._bytes(some)], own.checksums[some]):
+                raise Lost(f"{file} is damaged")
+        return own
+
+    def __len__(self) -> int:
+        return len(self.checksums)
+
+    def read(self, slots: np.ndarray) -> Tree:
+        stack = tree_map(lambda t: t.new_empty(len(slots), *t.shape[1:]), self.form)
+        for place, some in self._pieces(slots):
+            parts = torch.from_numpy(self._bytes(some)).split(self.sizes, dim=1)
+            for t, part in zip(leaves(stack), parts, strict=True):
+                own = part.clone(memory_format=torch.contiguous_format).view(t.dtype)
+                t[place] = own.reshape(len(some), *t.shape[1:]).to(t.device)
+        return stack
+
+    def write(self, slots: np.ndarray, stack: Tree) -> None:
+        missing = int(slots.max()) + 1 - len(self)
+        if missing > 0:
+            self.checksums = np.concatenate([self.checksums, np.zeros((missing, CHECKSUM), np.uint8)])
+        for place, some in self._pieces(slots):
+            own = [t[place].cpu().contiguous().reshape(len(some), -1) for t in leaves(stack)]
+            for slot, content in zip(some.tolist(), torch.cat([t.view(torch.uint8) for t in own], dim=1), strict=True):
+                self._put(slot, content.numpy())
+
+    def saved(self, slots: np.ndarray) -> dict[str, Any]:
+        return {"form": plain(self.form), "checksums": torch.from_numpy(self.checksums[slots])}
+
+    def _put(self, slot: int, content: np.ndarray) -> None:
+        try:
+            written = os.pwrite(self.descriptor, content.data, slot * self.size)
+        except OSError as error:
+            raise UserError(f"{self.file}: cannot be written ({reason(error)})") from error
+        if written < self.size:
+            raise UserError(f"{self.file}: cannot be written (no room is left)")
+        self.checksums[slot] = _checksum(content)
+
+    def _bytes(self, slots: np.ndarray) -> np.ndarray:
+        """The rows of slots [n], uint8 [n, bytes]; zeros behind the end of the file."""
+        found = np.zeros((len(slots), self.size), np.uint8)
+        for content, slot in zip(found, slots.tolist(), strict=True):
+            os.preadv(self.descriptor, [content.data], slot * self.size)
+        return found
+
+    def _pieces(self, slots: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+        """The slots in pieces that are moved together, with their places in a stack."""
+        step = max(1, AT_ONCE // self.size)
+        for start in range(0, len(slots), step):
+            yield slice(start, start + step), slots[start : start + step]
+
+
+def _locked(file: Path) -> int:
+    """The file, open for this process alone; it is made where there is none."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise UserError(f"{file}: in use by another process, which trains the same cell") from None
+    return descriptor
+
+
+def _checksum(content: np.ndarray) -> np.ndarray:
+    return np.frombuffer(hashlib.blake2b(content.data, digest_size=CHECKSUM).digest(), np.uint8)
