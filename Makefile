@@ -34,6 +34,7 @@ lint: $(VENV)/.test
 
 bench: $(VENV)/.run
 	$(BIN)/python -m benchmarks.throughput
+	$(BIN)/python -m benchmarks.population
 	PYTHONPATH=tests:tests/workflow $(BIN)/python -m benchmarks.planning
 
 # a machine lent for minutes has torch, and no time for an environment

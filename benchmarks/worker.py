@@ -4,6 +4,7 @@
 executors of fedgrid, `plain` (benchmarks/plain.py) and `peak`, the fastest float32 matrix product of this machine.
 """
 
+import hashlib
 import io
 import json
 import os
@@ -25,13 +26,15 @@ from benchmarks.processes import first_line
 from fedgrid.data.common.store import Labels
 from fedgrid.engine.client_data import ClientData
 from fedgrid.engine.loop import Loop
-from fedgrid.engine.rounds import federate
+from fedgrid.engine.progress import Progress
+from fedgrid.engine.rounds import Saving, federate
 from fedgrid.engine.simulation import Simulation, dtype_of
 from fedgrid.engine.stacked import Stacked, batches_per_call
 from fedgrid.jobs.reporting import MAXRSS_UNIT
 from fedgrid.loading import load
 from fedgrid.partition.dirichlet import Dirichlet
 from fedgrid.settings import Training
+from fedgrid.tree import leaves
 
 DEFAULTS = {
     "kind": "loop",
@@ -49,10 +52,15 @@ DEFAULTS = {
     "dtype": "float32",
     "tf32": False,
     "drawn": False,
+    "participation": 1.0,
+    "eval_sample": None,
+    "checkpoint": None,
+    "checkpoint_every": 60.0,
 }
 """A job, where it does not say otherwise: 6,000 images of all clients, training and test, by Dirichlet 0.1 or equal.
 
-With `drawn` they are random ones, also where CIFAR-10 is at hand.
+With `drawn` they are random ones, also where CIFAR-10 is at hand. With `eval_sample` so many clients' models are scored
+in a round, else all. A job goes on from its `checkpoint`, a path, and writes it.
 """
 EXECUTORS = {"loop": Loop, "stacked": Stacked}
 CLASSES = 10
@@ -97,7 +105,14 @@ def simulation(job: dict[str, Any], pixels: np.ndarray, labels: np.ndarray, list
     """A cell of fedgrid with its images on the device."""
     device = torch.device(job["device"])
     train, test = ([index.to(device) for index in part] for part in lists)
-    training = Training(rounds=rounds, batch_size=job["batch_size"], dtype=job["dtype"])
+    training = Training(
+        rounds=rounds,
+        batch_size=job["batch_size"],
+        dtype=job["dtype"],
+        participation=job["participation"],
+        eval_every=rounds if job["eval_sample"] else 1,
+        eval_sample=job["eval_sample"],
+    )
     constants = torch.full((2, 1, job["channels"], 1, 1), 128.0, dtype=dtype_of(training), device=device)
     stored = torch.from_numpy(pixels).to(device).permute(0, 3, 1, 2)
     data = ClientData(stored, torch.from_numpy(labels).to(device), train, test, CLASSES, *constants)
@@ -108,20 +123,33 @@ def simulation(job: dict[str, Any], pixels: np.ndarray, labels: np.ndarray, list
 
 
 def fedgrid_rounds(job: dict[str, Any], pixels: np.ndarray, labels: np.ndarray, lists: Any) -> None:
-    """Rounds of fedgrid, each of which waits for its line."""
+    """Rounds of fedgrid, each of which waits for its line; to ``digest`` it answers with that of the cell so far."""
     where = simulation(job, pixels, labels, lists, 1_000_000)
     together = batches_per_call(where.data.train, job["batch_size"])
     facts = {"flops": where.model.flops(pixels.shape[1:]), "together": together}
     before: dict[str, float] = {}
 
-    def tell(progress: Any, remark: str) -> None:
-        if progress.rounds > 1:  # the first one warms up
-            answer({name: seconds - before[name] for name, seconds in progress.seconds.items()} | facts, job)
+    def tell(progress: Progress, remark: str) -> None:
+        if before and progress.rounds > 1:  # the first one warms up
+            own = {name: seconds - before[name] for name, seconds in progress.seconds.items()}
+            answer(own | facts | {"rounds": progress.rounds}, job)
         before.update(progress.seconds)
-        if progress.rounds:
-            wait()
+        while progress.rounds and wait() == "digest":
+            answer({"digest": digest(progress)}, job)
 
-    federate(load("methods", job["method"])(), where, tell=tell)
+    saving = Saving(Path(job["checkpoint"]), "benchmark", job["checkpoint_every"]) if job["checkpoint"] else None
+    federate(load("methods", job["method"])(), where, saving, tell)
+
+
+def digest(progress: Progress) -> str:
+    """Of every bit of the records and of the state; a row that clients share is read once."""
+    _, first, own = np.unique(progress.population.place, return_index=True, return_inverse=True)
+    found = hashlib.blake2b(repr([progress.record.rows, first[own].tolist()]).encode())
+    for client in sorted(first.tolist()):
+        state = progress.population.gather(np.array([client]))
+        for t in [*leaves(state.server), *leaves(state.clients)]:
+            found.update(t.cpu().contiguous().numpy().tobytes())
+    return found.hexdigest()
 
 
 def plain_rounds(job: dict[str, Any], pixels: np.ndarray, labels: np.ndarray, lists: Any) -> Iterator[dict[str, float]]:
@@ -150,10 +178,11 @@ def peak(job: dict[str, Any]) -> Iterator[dict[str, float]]:
         yield {"peak": max(rates)}
 
 
-def wait() -> None:
-    """Returns at the next line; ends the process with its input."""
-    if not sys.stdin.readline():
+def wait() -> Any:
+    """What the next line asks; ends the process with its input."""
+    if not (line := sys.stdin.readline()):
         sys.exit()
+    return json.loads(line)
 
 
 def answer(facts: dict[str, Any], job: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from benchmarks import worker
+from benchmarks import population, worker
 from benchmarks.report import write
 from benchmarks.throughput import CPU_VARIANTS, METHODS, SMALL, Worker
 
@@ -20,7 +20,7 @@ def test_a_round_of_every_kind(kind, method, monkeypatch, capsys):
     """What the worker's process does: a round for the one line that it reads."""
     job = {"kind": kind, "method": method, "images": 60, "clients": 3}
     monkeypatch.setattr("sys.argv", ["worker", json.dumps(job)])
-    monkeypatch.setattr("sys.stdin", io.StringIO("go\n"))
+    monkeypatch.setattr("sys.stdin", io.StringIO('"go"\n'))
     with pytest.raises(SystemExit) as end:
         worker.main()
     assert not end.value.code
@@ -62,3 +62,13 @@ def test_the_page(tmp_path):
     assert "2.00 (2.00–2.00) × the images a second of one" in text and "4.00 (4.00–4.00) × those of the plain" in text
     assert "| mlp (hidden: 64, features: 64) |" in text and "N^0.00" in text
     assert (tmp_path / "results" / "here.csv").read_text().count("\n") == 1 + len(rows)
+
+
+def test_many_clients_are_measured_and_killed(tmp_path):
+    sizes = ["--clients", "12", "--participants", "3", "--repeats", "1", "--kills", "1"]
+    assert population.main([*sizes, "--methods", "fedcosr", "--out", str(tmp_path)]) == 0
+    (page,) = tmp_path.glob("*-population.md")
+    text = page.read_text(encoding="utf-8")
+    assert "| fedcosr |" in text
+    assert "was killed 1 times in 4 rounds. Every\nbit of the records and of the state is the same as" in text
+    assert len(page.with_suffix(".csv").read_text(encoding="utf-8").splitlines()) == 3
