@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from fedgrid.analysis.communication import traffic
-from fedgrid.analysis.curves import curves, loss
+from fedgrid.analysis.curves import curves, loss, round_means
 from fedgrid.analysis.lines import THICK
+from fedgrid.analysis.points import by_loss
 from fedgrid.analysis.style import Undrawn
 from fedgrid.analysis.sweep import sweep
 from fedgrid.analysis.trust import trust
@@ -205,3 +206,22 @@ def test_what_cannot_be_swept(tuned, over, error, message):
 def test_a_study_that_varies_nothing_has_no_sweep(common_toy):
     with pytest.raises(Undrawn, match="No two heterogeneities or rows differ in one setting alone"):
         sweep(common_toy.load(), "digits")
+
+
+def test_a_sample_fills_the_rounds_between_evaluations(make_study):
+    study = make_study(seeds=[0], heterogeneity={"hom": "homogeneous, 3 clients"})
+    study.method("ditto")
+    between = {"sample_accuracy_received": {1: [0.4, None, 0.6]}, "sample_loss_received": {1: [1.0, None, 2.0]}}
+    losses = {"loss_received": {0: [3.0, 3.0, 3.0], 2: [1.0, 1.0, 1.0]}}
+    everyone = {0: [0.1, 0.1, 0.1], 2: [0.7, 0.8, 0.9]}
+    study.cell("ditto", "hom", 0, everyone, samples=[10, 10, 10], also=between | losses)
+    results = study.load()
+    for drawn, expected in ((None, [0.1, 0.5, 0.8]), (by_loss(results), [3.0, 1.5, 1.0])):
+        means = round_means(results, "digits", drawn)
+        assert dict(zip(means["round"], means["value"], strict=True)) == pytest.approx(dict(enumerate(expected)))
+    said = "Between evaluations of all clients: mean over 2 of them, the same ones throughout."
+    assert all(said in figure(results, "digits")[2] for figure in (curves, loss, traffic))
+
+
+def test_a_study_without_a_sample_says_nothing_of_it(common_toy):
+    assert "Between evaluations" not in curves(common_toy.load(), "digits")[2]

@@ -56,6 +56,7 @@ def caption(results: Results, data: str, silent: list[str]) -> str:
     sentences = [
         f"{captions.lead(results)}: mean test accuracy over clients, each counting the same, against the bytes that a "
         f"client has sent and received by then (as measured, mean over all clients) on {results.title(data)}.",
+        *figure_captions.sampled(results, data),
         figure_captions.lines(results, drawn),
         *([f"Without traffic, so not drawn: {listing(silent)}."] if silent else []),
         *figure_captions.left_out(results, entries),

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from fedgrid.analysis import captions, figure_captions
 from fedgrid.analysis.lines import banded, logarithmic, number_rounds, panelled, spans_decades
 from fedgrid.analysis.ours import statuses
-from fedgrid.analysis.points import by_loss, client_series
+from fedgrid.analysis.points import by_loss, client_series, has_sample, of_sample
 from fedgrid.analysis.results import CELL, ROW, Results
 from fedgrid.analysis.scores import SCORED
 
@@ -66,9 +66,12 @@ def over_rounds(
 def round_means(results: Results, data: str, drawn: Results | None = None) -> pd.DataFrame:
     """One row per cell of `data` and evaluated round with the mean over clients as `value`, rounds in order.
 
-    The numbers are those of `drawn`, by default of `results`, whose accuracies decide which entries have a line.
+    Between evaluations of all clients the mean is that of the sample that is scored there. The numbers are those of
+    `drawn`, by default of `results`, whose accuracies decide which entries have a line.
     """
-    series = client_series(drawn or results)
+    drawn = drawn or results
+    parts = [drawn, of_sample(drawn)] if has_sample(drawn) else [drawn]
+    series = pd.concat(map(client_series, parts))
     means = series[series["data"] == data].groupby([*CELL, "round"])["accuracy"].mean().rename("value").reset_index()
     entries = entries_of(results, data)
     return means.merge(entries.loc[entries["status"].isin(SCORED), ROW], on=ROW)
@@ -99,6 +102,7 @@ def caption(results: Results, data: str, measure: Measure, window: int) -> str:
     sentences = [
         f"{captions.lead(results)}: {measure.words} over clients, each counting the same, against communication "
         f"rounds on {results.title(data)}, {smooth}.",
+        *figure_captions.sampled(results, data),
         figure_captions.lines(results, figure_captions.with_scores(entries)),
         *figure_captions.left_out(results, entries),
     ]

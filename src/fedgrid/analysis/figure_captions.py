@@ -1,11 +1,13 @@
 """What figures say about themselves: sentences that several kinds of them share, generated from the study."""
 
 from collections.abc import Collection
+from dataclasses import replace
 
 import pandas as pd
 
 from fedgrid.analysis.captions import scored_at, seeds, varied
-from fedgrid.analysis.results import Results
+from fedgrid.analysis.points import POINTS, accuracies, has_sample, of_sample
+from fedgrid.analysis.results import CELL, Results
 from fedgrid.analysis.scores import NOTHING_YET, SCORED
 from fedgrid.analysis.words import listing
 
@@ -18,6 +20,17 @@ def in_two(short: list[str], protocol: list[str]) -> str:
 def scored_on(results: Results, data: str) -> str:
     """At which point of a round the cells of data set `data` are scored."""
     return scored_at(results, [cell for cell in results.finished if cell["data"] == data])
+
+
+def sampled(results: Results, data: str) -> list[str]:
+    """Whose models are scored between evaluations of all clients, where some are."""
+    own = replace(results, rows=results.rows[results.rows["data"] == data])
+    if not has_sample(own):
+        return []
+    rows = accuracies(of_sample(own), [f"accuracy_{point}" for point in POINTS], "test")
+    sizes = rows.groupby(CELL)["client"].nunique()
+    number = " to ".join(map(str, sorted({sizes.min(), sizes.max()})))
+    return [f"Between evaluations of all clients: mean over {number} of them, the same ones throughout."]
 
 
 def lines(results: Results, drawn: Collection[str]) -> str:

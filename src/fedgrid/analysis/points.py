@@ -19,6 +19,8 @@ PREFIX = {"test": "", "validation": "validation_"}
 """Images → what the names of metrics on them begin with."""
 LOSS = "loss_"
 """What the names of losses on test images begin with."""
+SAMPLE = "sample_"
+"""What the names of metrics begin with that some clients have between evaluations of all."""
 
 
 def cell_frame(results: Results) -> pd.DataFrame:
@@ -85,8 +87,20 @@ def held_by_idle(rows: pd.DataFrame) -> pd.DataFrame:
 def by_loss(results: Results) -> Results:
     """The same results with losses on test images (cross entropy, nats) in place of the accuracies there."""
     metric = results.rows["metric"].astype(str)
-    rows = results.rows.assign(metric=metric.str.replace(f"^{LOSS}", "accuracy_", regex=True))
-    return replace(results, rows=rows[~metric.str.startswith("accuracy_")])
+    rows = results.rows.assign(metric=metric.str.replace(f"^({SAMPLE})?{LOSS}", r"\1accuracy_", regex=True))
+    return replace(results, rows=rows[~metric.str.match(f"({SAMPLE})?accuracy_")])
+
+
+def has_sample(results: Results) -> bool:
+    """Whether some clients' models are scored between evaluations of all; see the setting `eval_sample`."""
+    return bool(results.rows["metric"].astype(str).str.startswith(SAMPLE).any())
+
+
+def of_sample(results: Results) -> Results:
+    """The same results with the scores between evaluations, which some clients have, in place of all others."""
+    metric = results.rows["metric"].astype(str)
+    kept = metric.str.startswith(SAMPLE) | (metric == "test_samples")
+    return replace(results, rows=results.rows.assign(metric=metric.str.removeprefix(SAMPLE))[kept])
 
 
 def named(rows: pd.DataFrame) -> pd.DataFrame:

@@ -22,7 +22,7 @@ MEMORY_MARGIN, MEMORY_MORE = 1.3, 500
 "The same for memory, in MB: in a cell's job two processes of Snakemake take some 150 MB each."
 OF_TRAINING = (
     *("local_epochs", "local_steps", "batch_size", "participation", "optimizer", "augmentation", "eval_every"),
-    *("dtype", "tf32", "adversarial", "evaluate"),
+    *("eval_sample", "dtype", "tf32", "adversarial", "evaluate"),
 )
 OF_PARTITION = ("clients", "test", "fraction", "keep_fraction", "scarce")
 "Settings that are the same in cells that cost the same, beside method, model, data and, up to scale, rounds."

@@ -145,7 +145,9 @@ class Loads:
         if place not in self.images:
             self.images[place] = cast(Partition, instance(partition.component)).expected(info, partition.seed)
         images = self.images[place]
-        evaluations = 1 + math.ceil(training["rounds"] / training["eval_every"])  # the first and the last model always
+        of_all = 1 + math.ceil(training["rounds"] / training["eval_every"])  # the first and the last model always
+        share = min(1.0, (training["eval_sample"] or 0) / images.clients)
+        evaluations = of_all + share * (training["rounds"] + 1 - of_all)
         return Load(
             Trial(cell.model, info.shape, len(info.classes), min(batch_of(cell, images), MOST)),
             training["rounds"] * trained_in_a_round(cell, images) * (1 + adversary_steps(training))
