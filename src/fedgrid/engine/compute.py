@@ -11,12 +11,13 @@ import torch
 from fedgrid.engine import artifacts, client_data
 from fedgrid.engine.devices import chosen
 from fedgrid.engine.executor import Executor
+from fedgrid.engine.grouping import batches_per_call
 from fedgrid.engine.loop import Loop
 from fedgrid.engine.method import Method
 from fedgrid.engine.progress import Progress
 from fedgrid.engine.rounds import Outcome, Saving, federate
 from fedgrid.engine.simulation import Simulation, dtype_of
-from fedgrid.engine.stacked import Stacked, batches_per_call
+from fedgrid.engine.stacked import Stacked
 from fedgrid.loading import load
 from fedgrid.models.base import Model
 from fedgrid.settings import Compute, Training

@@ -1,8 +1,11 @@
-"""Which device computes, and what it is."""
+"""Which device computes, what it is, and what is copied to and from it: every copy makes a GPU wait."""
 
 import time
+from collections.abc import Sequence
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from fedgrid.errors import UserError
 
@@ -31,3 +34,19 @@ def now(device: torch.device) -> float:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return time.perf_counter()
+
+
+def flat(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """The numbers of all arrays, one after the other."""
+    return np.concatenate([np.zeros(0, dtype=np.int64), *(array.ravel() for array in arrays)])
+
+
+def sent(arrays: Sequence[np.ndarray], device: torch.device) -> list[Tensor]:
+    """Arrays of whole numbers on the device, in one copy."""
+    parts = torch.from_numpy(flat(arrays)).to(device).split([array.size for array in arrays])
+    return [part.view(array.shape) for part, array in zip(parts, arrays, strict=True)]
+
+
+def fetched(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Tensors of one shape on the processor, as float64, in one copy."""
+    return list(torch.stack([t.double() for t in tensors]).cpu())

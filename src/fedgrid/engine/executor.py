@@ -57,8 +57,7 @@ class TrainingStats:
 
     def count(self, rows: Any) -> Tensor:
         """One more step; the steps taken with it."""
-        self.steps[rows] += 1
-        return self.steps[rows]
+        return _increased(self.steps, rows, 1)
 
     def add(self, rows: Any, entry: Mapping[str, Any], samples: int) -> None:
         """Adds a batch of `samples` images for each of the clients."""
@@ -71,7 +70,13 @@ class TrainingStats:
     def _add(self, name: tuple[str, ...], rows: Any, value: Tensor | int) -> None:
         if name not in self.totals:
             self.totals[name] = torch.zeros(len(self.steps), dtype=torch.float64, device=self.steps.device)
-        self.totals[name][rows] += value
+        _increased(self.totals[name], rows, value)
+
+    def place(self, positions: Tensor, own: "TrainingStats") -> None:
+        """Takes over the stats of some of the clients."""
+        self.steps[positions] = own.steps
+        for name, total in own.totals.items():
+            self.totals.setdefault(name, torch.zeros_like(self.steps, dtype=total.dtype))[positions] = total
 
     def close(self, theta: Tree) -> Trained:
         """The stats of the last epoch beside the trained parameters."""
@@ -81,6 +86,15 @@ class TrainingStats:
         names = sorted(key[1] for key in self.totals if key[0] == "sums")
         mean = {name: (self.totals["sums", name] / self.totals["samples", name]).to(kind) for name in names}
         return Trained(theta, loss.to(kind), Tree(mean), self.steps)
+
+
+def _increased(numbers: Tensor, rows: Any, by: Tensor | int) -> Tensor:
+    """Some of the numbers after something was added to them, in place."""
+    chosen = numbers[rows]
+    chosen += by
+    if isinstance(rows, Tensor):  # which chooses copies, not views
+        numbers[rows] = chosen
+    return chosen
 
 
 class Executor(ABC):
@@ -121,11 +135,7 @@ class Executor(ABC):
     def _checked(self, task: LocalTask, solver: Solver) -> Trained:
         with self._timed(task):
             trained = self._walked(task, solver)
-            finite = trained.loss.isfinite() | (trained.steps == 0)
-            require_finite(task, finite, "the training loss")
-            for t in leaves(trained.theta):  # the last step itself may be the one that leaps
-                finite = finite & t.reshape(len(t), -1).sum(dim=1).isfinite()  # a sum is a quarter of the work
-            require_finite(task, finite, "the model")
+            _require_finite(task, trained)
         return trained
 
     def _walked(self, task: LocalTask, solver: Solver) -> Trained:
@@ -184,7 +194,15 @@ def client_copy(stack: Any, position: int) -> Any:
     return tree_map(own, row(stack, position))
 
 
-def require_finite(task: LocalTask, finite: Tensor, what: str) -> None:
-    if not finite.all():
-        wrong = task.data.number(task.ids[int((~finite).nonzero()[0])])
-        raise Diverged(task.round, f"{what} of client {wrong}")
+def _require_finite(task: LocalTask, trained: Trained) -> None:
+    """Raises Diverged for the first client whose loss, or else whose model, is not finite."""
+    losses = trained.loss.isfinite() | (trained.steps == 0)
+    models = torch.ones_like(losses)
+    for t in leaves(trained.theta):  # the last step itself may be the one that leaps
+        models = models & t.reshape(len(t), -1).sum(dim=1).isfinite()  # a sum is a quarter of the work
+    if (losses & models).all():  # the only wait, unless something is wrong
+        return
+    for finite, what in ((losses, "the training loss"), (models, "the model")):
+        if not finite.all():
+            wrong = task.data.number(task.ids[int((~finite).nonzero()[0])])
+            raise Diverged(task.round, f"{what} of client {wrong}")

@@ -1,21 +1,20 @@
 """The executor that trains all clients together: one call of a function for a whole stack of them.
 
-Clients of unequal size need no masks. In an epoch, full batches come first: clients are sorted by their number, so that
-at step s those that still have one are the first k_s rows. Then come the last, smaller batches, all those of one size
-together. A client's own batches keep their order, and nothing that a client does depends on another.
+Which of them share a call is said in `fedgrid.engine.grouping`.
 """
 
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from fedgrid.engine.context import Batch, LossContext
+from fedgrid.engine.devices import sent
 from fedgrid.engine.executor import Executor, Trained, TrainingStats
+from fedgrid.engine.grouping import groups
 from fedgrid.engine.solvers import Solver
 from fedgrid.engine.task import Apply, LocalTask, Measurement
 from fedgrid.errors import UserError
@@ -27,17 +26,6 @@ BUDGET = 2**30
 "Bytes for the clients that are trained together on a processor, where more gain nothing; a GPU gives half of its own."
 COPIES, ACTIVATIONS = 6, 64
 "Memory of a client in training: copies of its parameters, and numbers kept for every number of a batch of images."
-
-
-@dataclass(frozen=True)
-class Group:
-    """Clients that are at a batch of the same size, or at a step of several batches of the same sizes."""
-
-    rows: slice | Tensor
-    index: list[Tensor]
-    "Images of each client's batch [k, B], for every batch of the step."
-    keys: Tensor
-    "Where the random numbers of each client's step start [k]."
 
 
 class Stacked(Executor):
@@ -97,19 +85,17 @@ def _fitting(task: LocalTask) -> int:
 
 def _train(task: LocalTask, positions: list[int], solver: Solver, result: Any, stats: TrainingStats) -> None:
     """All epochs of some clients, whose rows of `result` and `stats` are written."""
-    order = sorted(positions, key=lambda p: -(len(task.images[task.ids[p]]) // task.batch_size))
-    where = stats.steps.new_tensor(order)
-    theta, clients = rows(task.theta, where), rows(task.clients, where)
+    where, plan = groups(task, positions)
+    theta, clients, own = rows(task.theta, where), rows(task.clients, where), TrainingStats(len(where), where.device)
     memory = solver.memory(theta)
-    stats.steps[where] = 0  # an attempt that ran out of memory may have counted
-    stats.open(where)
-    ids = [task.ids[p] for p in order]
-    for group in _single(task, ids, stats, where) if task.together == 1 else _several(task, ids, where):
-        at, places = group.rows, where[group.rows]
+    for group in plan:
+        at = group.rows
+        if group.opened is not None:
+            own.open(group.opened)
         here, kept = rows(theta, at), rows(memory, at)
         apply = _to_each(task, group.index, rows(clients, at), group.keys)
-        after, entry = solver.advance(apply, here, kept, stats.count(places))
-        stats.add(places, entry, sum(index.shape[1] for index in group.index))
+        after, entry = solver.advance(apply, here, kept, own.count(at))
+        own.add(at, entry, sum(index.shape[1] for index in group.index))
         if after is not here:  # a step may hand on what it was given, under another name
             _put(theta, at, tree_map(torch.clone, after))
         elif isinstance(at, Tensor):
@@ -117,71 +103,28 @@ def _train(task: LocalTask, positions: list[int], solver: Solver, result: Any, s
         if isinstance(at, Tensor):
             _put(memory, at, kept)
     _put(result, where, theta)
-
-
-def _single(task: LocalTask, ids: list[int], stats: TrainingStats, where: Tensor) -> Iterator[Group]:
-    """Steps of one batch each, all epochs; `stats` are opened anew for every one."""
-    for epoch in range(max(map(task.epochs_of, ids))):
-        orders = [task.order(client, epoch) for client in ids]
-        stats.open(where[[row for row, images in enumerate(orders) if len(images)]])
-        yield from _groups(orders, task.batch_size, where.new_tensor([task.key(client, epoch) for client in ids]))
-
-
-def _groups(orders: list[Tensor], size: int, keys: Tensor) -> Iterator[Group]:
-    """The batches of one epoch; clients sorted by their number of full ones are views of the stack, others copies."""
-    full = [len(order) // size for order in orders]
-    padded = pad_sequence(orders, batch_first=True)
-    for step in range(max(full)):
-        still = [row for row, number in enumerate(full) if number > step]
-        at = slice(len(still)) if still[-1] < len(still) else padded.new_tensor(still)
-        yield Group(at, [padded[at, step * size : (step + 1) * size]], keys[at] + step)
-    for rest in sorted({len(order) % size for order in orders} - {0}):
-        those = [row for row, order in enumerate(orders) if len(order) % size == rest]
-        at, index = padded.new_tensor(those), torch.stack([orders[row][-rest:] for row in those])
-        yield Group(at, [index], keys[at] + padded.new_tensor([full[row] for row in those]))
-
-
-def _several(task: LocalTask, ids: list[int], where: Tensor) -> Iterator[Group]:
-    """Steps of several consecutive batches each, which may lie in two epochs; what is left at the end is not used."""
-    together = task.together
-    found = [[keyed for epoch in range(task.epochs_of(i)) for keyed in task.batches(i, epoch)] for i in ids]
-    for start in range(0, max(map(len, found)), together):
-        alike: dict[tuple[int, ...], list[int]] = {}
-        for row, batches in enumerate(found):
-            if start + together <= len(batches):
-                sizes = tuple(len(index) for _, index in batches[start : start + together])
-                alike.setdefault(sizes, []).append(row)
-        for those in alike.values():
-            index = [torch.stack([found[row][start + place][1] for row in those]) for place in range(together)]
-            keys = where.new_tensor([found[row][start][0] for row in those])
-            yield Group(where.new_tensor(those), index, keys)
-
-
-def batches_per_call(images: list[Tensor], size: int) -> float:
-    """How many clients' batches of `size` a call serves on average, when clients with these images train together."""
-    full = max(len(index) // size for index in images)
-    calls = full + len({len(index) % size for index in images} - {0})
-    return sum(-(-len(index) // size) for index in images) / max(1, calls)
+    stats.place(where, own)
 
 
 def _measure(
     task: LocalTask, positions: list[int], measurement: Measurement, largest: int, found: dict[str, Tensor]
 ) -> None:
-    """Sums over all images of some clients, whose rows of `found` are written; `largest` images of each in a call."""
-    images = [task.images[task.ids[p]] for p in positions]
+    """Sums over all images of consecutive clients, whose rows of `found` are written; `largest` of each in a call."""
     totals: dict[str, Tensor] = {}
-    for those, index in _pieces(images, largest):
-        where = index.new_tensor([positions[row] for row in those])
+    pieces = list(_pieces([task.images[task.ids[p]] for p in positions], largest))
+    chosen = sent([np.array(those) for those, _ in pieces], task.data.labels.device)
+    for those, (_, index) in zip(chosen, pieces, strict=True):
+        where = those + positions[0]
         apply = _to_each(task, [index], rows(task.clients, where), None)
         for name, value in apply(lambda *a: dict(measurement(*a)), rows(task.theta, where)).items():
             value = value + 0  # a truth value becomes a number
             if name not in totals:
                 totals[name] = value.new_zeros(len(positions), *value.shape[1:])
-            totals[name].index_add_(0, index.new_tensor(those), value)
+            totals[name].index_add_(0, those, value)
     for name, total in totals.items():
         if name not in found:
             found[name] = total.new_zeros(len(task.ids), *total.shape[1:])
-        found[name][positions] = total
+        found[name][positions[0] : positions[-1] + 1] = total
 
 
 def _pieces(lists: list[Tensor], largest: int) -> Iterator[tuple[list[int], Tensor]]:

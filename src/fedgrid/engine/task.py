@@ -1,8 +1,10 @@
 """One piece of local work: which clients go through which of their images, from which parameters, in which order."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -79,19 +81,34 @@ class LocalTask:
             return self.epochs
         return -(-self.steps // self._batches(client))
 
-    def order(self, client: int, epoch: int) -> Tensor:
-        """The indices of the images that a client sees in one epoch, in their order."""
-        index, used = self.images[client], self._used(client)
+    def order(self, client: int, epoch: int) -> np.ndarray:
+        """Which of its images a client sees in one epoch, by their numbers among them, in their order."""
+        used = self._used(client)
         if self.steps is not None:
             left = self.steps - epoch * self._batches(client)
             used = min(used, max(0, left) * self.batch_size)
-        return index[index.new_tensor(self._random("batches", client, epoch).permutation(len(index))[:used])]
+        return self._random("batches", client, epoch).permutation(len(self.images[client]))[:used]
 
-    def batches(self, client: int, epoch: int) -> Iterator[tuple[int, Tensor]]:
-        """The batches of one epoch, the last of which may be smaller: where random numbers in it start, and images."""
-        order, key = self.order(client, epoch), self.key(client, epoch)
-        for number, index in enumerate(order.split(self.batch_size) if len(order) else ()):
-            yield key + number, index
+    @cached_property
+    def pool(self) -> Tensor:
+        """Indices of the images of all clients here, one client's after the other's."""
+        return torch.cat([self.images[client] for client in self.ids] or [torch.empty(0, dtype=torch.long)])
+
+    def places(self, client: int, epoch: int) -> np.ndarray:
+        """The same images as `order` gives, as places in `pool`."""
+        return self._starts[client] + self.order(client, epoch)
+
+    def images_at(self, places: Tensor, like: Iterable[np.ndarray]) -> Iterator[Tensor]:
+        """Indices of the images at these places of `pool`, which are on the device: tensors in the shapes of `like`."""
+        shapes = [array.shape for array in like]
+        parts = self.pool.index_select(0, places).split(list(map(math.prod, shapes)))
+        return (part.view(shape) for part, shape in zip(parts, shapes, strict=True))
+
+    def batches(self, client: int, epoch: int) -> Iterator[tuple[int, np.ndarray]]:
+        """The batches of one epoch, the last of which may be smaller: where its random numbers start, and `places`."""
+        places, key = self.places(client, epoch), self.key(client, epoch)
+        for number, start in enumerate(range(0, len(places), self.batch_size)):
+            yield key + number, places[start : start + self.batch_size]
 
     def key(self, client: int, epoch: int) -> int:
         """Where the random numbers inside the batches of one epoch start."""
@@ -100,6 +117,12 @@ class LocalTask:
     def at(self, client: Tree, key: int | Tensor | None) -> LossContext:
         """What a function of one client may look at; without a key, nothing is random and nothing is dropped."""
         return LossContext(self.model if key is None else self.model.learning(key), self.server, client, key)
+
+    @cached_property
+    def _starts(self) -> dict[int, int]:
+        """Where each client's images begin in `pool`."""
+        sizes = (len(self.images[client]) for client in self.ids)
+        return dict(zip(self.ids, accumulate(sizes, initial=0), strict=False))
 
     def _batches(self, client: int) -> int:
         return -(-self._used(client) // self.batch_size)
