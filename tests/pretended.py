@@ -132,7 +132,7 @@ class Machine(TorchDispatchMode):
             with no_dispatch():
                 args[0].data = Pretended(args[0].host)
         if function._schema.is_mutable:
-            return args[0]
+            return args[0] if function._schema.returns else None  # nothing, where a list of tensors changes in place
         return wrapped(result) if on_device else result
 
     def note(self, function: Any, args: Any, ours: list, theirs: list, on_device: bool) -> None:

@@ -104,12 +104,19 @@ def row(stack: Any, index: int) -> Any:
 
 def rows(stack: Any, chosen: Tensor | slice) -> Any:
     """Some clients' parts: a copy for positions or truth values, a view for a slice."""
-    return tree_map(lambda t: t[chosen], stack)
+    at = chosen if isinstance(chosen, slice) else positions(chosen)
+    return tree_map(lambda t: t[at], stack)
 
 
 def placed(stack: Any, chosen: Tensor, new: Any) -> Any:
     """A stack whose chosen rows, positions or truth values, are those of `new`."""
-    return tree_map(lambda t, value: t.index_put((chosen,), value), stack, new)
+    at = positions(chosen)
+    return tree_map(lambda t, value: t.index_put((at,), value), stack, new)
+
+
+def positions(chosen: Tensor) -> Tensor:
+    """Positions [m] as they are, or those of the truth values [n] that hold, for whose number a GPU is waited for."""
+    return chosen.nonzero().flatten() if chosen.dtype == torch.bool else chosen
 
 
 def leaves(tree: Any) -> list[Tensor]:
@@ -121,6 +128,12 @@ def rebuilt(tree: Any, tensors: Sequence[Tensor]) -> Any:
     """The inverse of `leaves`: nested mappings as in `tree`, with other tensors."""
     remaining = iter(tensors)
     return tree_map(lambda _: next(remaining), tree)
+
+
+def all_finite(tree: Any) -> bool:
+    """Whether every float is a finite number; a GPU is waited for once."""
+    flags = [t.isfinite().all() for t in leaves(tree) if t.is_floating_point()]
+    return not flags or bool(torch.stack(flags).all())
 
 
 def weighted_sum(stack: Any, weights: Tensor) -> Any:

@@ -134,8 +134,21 @@ class ClientData:
     @cached_property
     def counts(self) -> Tensor:
         """Number of training images of every client and class, float64 [N, C]."""
-        rows = [torch.bincount(self.labels[index], minlength=self.classes) for index in self.train]
-        return torch.stack(rows).double()
+        return self._counted(self.train)
+
+    @cached_property
+    def counts_on_host(self) -> Tensor:
+        """The same on the processor."""
+        return self.counts.cpu()
+
+    @cached_property
+    def test_counts(self) -> Tensor:
+        """Number of test images of every client and class, float64 [N, C], on the processor."""
+        return self._counted(self.test).cpu()
+
+    def _counted(self, lists: list[Tensor]) -> Tensor:
+        found = {id(index): torch.bincount(self.labels[index], minlength=self.classes) for index in lists}
+        return torch.stack([found[id(index)] for index in lists]).double()
 
 
 def load(

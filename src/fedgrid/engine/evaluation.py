@@ -10,6 +10,7 @@ from torch.nn.functional import cross_entropy, one_hot
 from fedgrid.engine.attacks import Attack, attacked_in, of_evaluation
 from fedgrid.engine.client_data import ClientData
 from fedgrid.engine.context import Batch, LossContext
+from fedgrid.engine.devices import fetched
 from fedgrid.engine.executor import Diverged
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import Method
@@ -136,8 +137,10 @@ def _of_one_model(everyone: Federation, model: Tree, view: View, scores: RoundSc
 
 def _same(method: Method, received: Tree, trained: Tree) -> bool:
     """Whether clients go on from what they trained, so that one score is both; not if the state speaks in `predict`."""
-    plain = type(method).predict is Method.predict and received.keys() == trained.keys()
-    return plain and all(map(torch.equal, leaves(received), leaves(trained)))
+    if type(method).predict is not Method.predict or received.keys() != trained.keys():
+        return False
+    pairs = list(zip(leaves(received), leaves(trained), strict=True))
+    return all(a.shape == b.shape for a, b in pairs) and bool(torch.stack([(a == b).all() for a, b in pairs]).all())
 
 
 def _hits(scores: Tensor, labels: Tensor, by_class: int | None) -> dict[str, Tensor]:
@@ -158,15 +161,15 @@ def _record(fed: Federation, view: View, sums: Tree, name: str, scores: RoundSco
     if not tested:
         return
     by_class = sums.correct.dim() > 1
-    shares = _class_shares(data.counts[ids].cpu()) if by_class else torch.ones(len(ids), 1, dtype=torch.float64)
+    shares = _class_shares(data.counts_on_host[ids]) if by_class else torch.ones(len(ids), 1, dtype=torch.float64)
     number = (shares * _images(data, lists, ids, by_class)).sum(dim=1)
     known = number > 0  # a client of whose classes none is tested has no score
     ids = [client for client, scored in zip(ids, known.tolist(), strict=True) if scored]
     if not ids:
         return
     prefix = view.name and f"{view.name}_"
-    for metric, total in (("accuracy", sums.correct), ("loss", sums.loss)):
-        means = ((shares * total[tested].cpu().reshape(len(tested), -1)).sum(dim=1) / number)[known]
+    for metric, total in zip(("accuracy", "loss"), fetched([sums.correct, sums.loss]), strict=True):
+        means = ((shares * total[tested].reshape(len(tested), -1)).sum(dim=1) / number)[known]
         if not means.isfinite().all():
             wrong = ids[int((~means.isfinite()).nonzero()[0])]
             told = f"the {view.name or view.images} loss of the {name} model of client {data.number(wrong)}"
@@ -186,9 +189,7 @@ def _class_shares(counts: Tensor) -> Tensor:
 def _images(data: ClientData, lists: list[Tensor], ids: list[int], by_class: bool) -> Tensor:
     """Numbers of images [n, 1] of the clients, or by class [n, C] of the test sets that those of a modality share."""
     if by_class:
-        shared = {id(lists[client]): data.labels[lists[client]].cpu() for client in ids}
-        counts = {key: torch.bincount(labels, minlength=data.classes).double() for key, labels in shared.items()}
-        return torch.stack([counts[id(lists[client])] for client in ids])
+        return data.test_counts[ids]
     return torch.tensor([[len(lists[client])] for client in ids], dtype=torch.float64)
 
 

@@ -14,10 +14,10 @@ from torch import Tensor
 from fedgrid.engine import attacks
 from fedgrid.engine.augmentation import augmented
 from fedgrid.engine.context import Batch, LossContext
-from fedgrid.engine.devices import now
+from fedgrid.engine.devices import now, sent
 from fedgrid.engine.executor import Trained
 from fedgrid.engine.optimizers import Optimizer, study_optimizer
-from fedgrid.engine.simulation import Simulation, dtype_of
+from fedgrid.engine.simulation import Simulation
 from fedgrid.engine.state import State
 from fedgrid.engine.task import LocalTask, Loss, Measurement, Step
 from fedgrid.engine.traffic import Traffic, bytes_of
@@ -47,6 +47,11 @@ class Federation:
     def model(self) -> Network:
         """The network; its `width` is k, its `classes` is C."""
         return self.simulation.model
+
+    @cached_property
+    def numbers(self) -> list[int]:
+        """The same client numbers on the processor, for which a GPU is waited for once."""
+        return self.ids.tolist()
 
     @property
     def size(self) -> int:
@@ -101,7 +106,8 @@ class Federation:
     @cached_property
     def modality(self) -> Tensor:
         """The number of each client's modality [n]; 0 for all on plain data."""
-        return self.ids.new_tensor(self.simulation.data.modality or [0] * self.total)[self.ids]
+        known = self.simulation.data.modality
+        return self.ids.new_tensor([known[i] for i in self.numbers]) if known else torch.zeros_like(self.ids)
 
     @cached_property
     def modalities(self) -> list[tuple[Network, Tensor]]:
@@ -109,8 +115,13 @@ class Federation:
 
         One of all clients on plain data. A method that is run for each modality by itself sees plain data too.
         """
-        places = ((network, (self.modality == number).nonzero().flatten()) for number, network in self._networks())
-        return [(network, where) for network, where in places if len(where)]
+        if not self.simulation.data.modality:
+            return [(self.model, torch.arange(self.size, device=self.ids.device))] if self.size else []
+        own = [self.simulation.data.modality[client] for client in self.numbers]
+        networks = [(network, np.flatnonzero(np.equal(own, number))) for number, network in self._networks()]
+        networks = [(network, places) for network, places in networks if len(places)]
+        where = sent([places for _, places in networks], self.ids.device)
+        return [(network, places) for (network, _), places in zip(networks, where, strict=True)]
 
     def _networks(self) -> list[tuple[int, Network]]:
         names = self.simulation.data.modalities
@@ -133,8 +144,7 @@ class Federation:
 
     def initial(self) -> Tree:
         """The common initial model θ⁰."""
-        kind = self.simulation.device, dtype_of(self.training)
-        return tree_map(lambda t: t.to(*kind), self.model.initial(self.simulation.seed))
+        return Tree(self.simulation.initial)
 
     def parameters(self, theta: Tree) -> Tree:
         """What is trained of θ (or of a stack): all but the statistics of batch norm.

@@ -78,12 +78,12 @@ def of_one_epoch(orders: Sequence[np.ndarray], size: int, keys: np.ndarray) -> I
     full = np.array([len(order) // size for order in orders])
     for step in range(full.max()):
         still = np.flatnonzero(full > step)
-        index = np.stack([orders[row][step * size : (step + 1) * size] for row in still])
+        index = np.stack([orders[row][step * size : (step + 1) * size] for row in still.tolist()])
         yield Planned(still, [index], keys[still] + step, NOBODY)
     left = np.array([len(order) % size for order in orders])
     for rest in np.unique(left[left > 0]):
         those = np.flatnonzero(left == rest)
-        index = np.stack([orders[row][-rest:] for row in those])
+        index = np.stack([orders[row][-rest:] for row in those.tolist()])
         yield Planned(those, [index], keys[those] + full[those], NOBODY)
 
 

@@ -58,7 +58,8 @@ def _epochs(task: LocalTask) -> list[Epochs]:
     """What every client goes through; all of it is sent to the device in one copy."""
     plan = [[list(task.batches(client, epoch)) for epoch in range(task.epochs_of(client))] for client in task.ids]
     places = [own for epochs in plan for batches in epochs for _, own in batches]
-    images = task.images_at(*sent([flat(places)], task.data.labels.device), places)
+    (index,) = sent([flat(places)], task.data.labels.device)
+    images = task.images_at(index, places)
     return [[[(key, next(images)) for key, _ in batches] for batches in epochs] for epochs in plan]
 
 

@@ -1,6 +1,7 @@
 """The local optimisers, as steps on tensors: the same lines serve one client and a stack of clients.
 
-Update rules and the order of their operations are those of `torch.optim.SGD` and `torch.optim.Adam`.
+Update rules and the order of their operations are those of `torch.optim.SGD` and `torch.optim.Adam`. As there, an
+operation on all parameters is one call, which starts one kernel on a GPU and gives the bits of one call for each.
 """
 
 import math
@@ -45,26 +46,35 @@ class Optimizer:
 
         `taken` counts the steps with this one. A parameter that the loss does not use (no slope) stays as it is.
         """
-        used = {key: g for key, g in zip(trained, slopes, strict=True) if g is not None}
-        if used and self.clip is not None:
+        names = [key for key, g in zip(trained, slopes, strict=True) if g is not None]
+        if not names:
+            return
+        used, parameters = [g for g in slopes if g is not None], [trained[key] for key in names]
+        if self.clip is not None:
             used = _clipped(used, self.clip, taken.dim())
-        for key, slope in used.items():
-            if self.weight_decay:
-                slope = slope.add(trained[key], alpha=self.weight_decay)
-            own = {name: moment[key] for name, moment in moments.items()}
-            if self.kind == "adam":
-                self._adam(trained[key], slope, own["first"], own["second"], taken)
-            else:
-                direction = own["first"].mul_(self.momentum).add_(slope) if own else slope
-                trained[key].add_(direction, alpha=-self.lr)
+        if self.weight_decay:
+            used = list(torch._foreach_add(used, parameters, alpha=self.weight_decay))
+        own = {name: [moment[key] for key in names] for name, moment in moments.items()}
+        if self.kind == "adam":
+            self._adam(parameters, used, own["first"], own["second"], taken)
+            return
+        if own:
+            torch._foreach_mul_(own["first"], self.momentum)
+            torch._foreach_add_(own["first"], used)
+        torch._foreach_add_(parameters, own.get("first", used), alpha=-self.lr)
 
-    def _adam(self, parameter: Tensor, slope: Tensor, first: Tensor, second: Tensor, taken: Tensor) -> None:
-        first.lerp_(slope, 1 - BETA1)
-        second.mul_(BETA2).addcmul_(slope, slope, value=1 - BETA2)
-        count = taken.to(parameter.dtype).reshape(_per_client(taken.dim(), parameter))
-        size = self.lr / (1 - BETA1**count)
-        scale = (second.sqrt() / (1 - BETA2**count).sqrt()).add_(EPSILON)
-        parameter.sub_(size * first / scale)
+    def _adam(
+        self, parameters: list[Tensor], slopes: list[Tensor], first: list[Tensor], second: list[Tensor], taken: Tensor
+    ) -> None:
+        torch._foreach_lerp_(first, slopes, 1 - BETA1)
+        torch._foreach_mul_(second, BETA2)
+        torch._foreach_addcmul_(second, slopes, slopes, value=1 - BETA2)
+        count = taken.to(parameters[0].dtype)
+        size, root = self.lr / (1 - BETA1**count), (1 - BETA2**count).sqrt()
+        for parameter, one, two in zip(parameters, first, torch._foreach_sqrt(second), strict=True):
+            shape = _per_client(taken.dim(), parameter)
+            scale = (two / root.reshape(shape)).add_(EPSILON)
+            parameter.sub_(size.reshape(shape) * one / scale)
 
 
 def study_optimizer(training: Training, round_: int) -> Optimizer:
@@ -82,11 +92,11 @@ def study_optimizer(training: Training, round_: int) -> Optimizer:
     return Optimizer(training.lr * factor, training.optimizer, training.momentum, training.weight_decay, training.clip)
 
 
-def _clipped(slopes: Mapping[str, Tensor], largest: float, axes: int) -> dict[str, Tensor]:
+def _clipped(slopes: Sequence[Tensor], largest: float, axes: int) -> list[Tensor]:
     """Every client's slopes, scaled down where their common norm is above `largest`; 1 axis of clients, or 0."""
-    squares = [slope.square().reshape(*slope.shape[:axes], -1).sum(dim=-1) for slope in slopes.values()]
+    squares = [slope.square().reshape(*slope.shape[:axes], -1).sum(dim=-1) for slope in slopes]
     factor = (largest / (torch.stack(squares).sum(dim=0).sqrt() + 1e-6)).clamp(max=1)
-    return {key: slope * factor.reshape(_per_client(axes, slope)) for key, slope in slopes.items()}
+    return [slope * factor.reshape(_per_client(axes, slope)) for slope in slopes]
 
 
 def _per_client(axes: int, like: Tensor) -> list[int]:

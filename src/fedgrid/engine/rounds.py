@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from fedgrid.engine.devices import fetched
 from fedgrid.engine.evaluation import RoundScores, evaluate, sizes
 from fedgrid.engine.executor import Diverged
 from fedgrid.engine.federation import Federation
@@ -18,7 +19,7 @@ from fedgrid.engine.progress import Progress, Record, load_checkpoint, rows_of, 
 from fedgrid.engine.simulation import Simulation
 from fedgrid.engine.traffic import Traffic
 from fedgrid.engine.turns import drawn, due, everyone, in_parts, on_device, scored
-from fedgrid.tree import Tree, leaves
+from fedgrid.tree import Tree, all_finite
 
 PARTS = ("train", "server", "evaluate")
 "What the seconds of a cell are split into: work of clients in a round, the rest of the round, evaluation."
@@ -106,14 +107,13 @@ def _round(method: Method, simulation: Simulation, before: Progress) -> Progress
         fed = Federation(simulation, ids, before.rounds, traffic, before.population.gather(clients), phases)
         after = method.round(fed, fed.state)
         population = before.population.scatter(clients, fed.state, after)
-        if not all(t.isfinite().all() for t in leaves(after.server) if t.is_floating_point()):
+        if not all_finite(after.server):
             raise Diverged(before.rounds, "the server's state")
     on_clients = simulation.executor.seconds - on_clients
     seconds["server"] -= on_clients
     seconds["train"] += on_clients
-    record.add(done, "bytes_up", clients.tolist(), traffic.up[ids])
-    record.add(done, "bytes_down", clients.tolist(), traffic.down[ids])
-    for name, values in after.quantities.items():
+    told = {"bytes_up": traffic.up[ids], "bytes_down": traffic.down[ids]} | after.quantities
+    for name, values in zip(told, fetched(list(told.values())), strict=True):
         record.add(done, name, clients.tolist(), values)
     with _timed(seconds, "evaluate"):
         try:

@@ -1,6 +1,7 @@
 """What stays the same for a whole cell."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 
@@ -8,6 +9,7 @@ from fedgrid.engine.client_data import ClientData
 from fedgrid.engine.executor import Executor
 from fedgrid.models.base import Network
 from fedgrid.settings import Training
+from fedgrid.tree import Tree, tree_map
 
 
 def dtype_of(training: Training) -> torch.dtype:
@@ -25,3 +27,8 @@ class Simulation:
     executor: Executor
     seed: int
     device: torch.device
+
+    @cached_property
+    def initial(self) -> Tree:
+        """The common initial model θ⁰, in the type of the computation; nobody changes it in place."""
+        return tree_map(lambda t: t.to(self.device, dtype_of(self.training)), self.model.initial(self.seed))
