@@ -6,6 +6,7 @@ import random
 import re
 from functools import cache
 
+import numpy as np
 import pytest
 import simulations
 import torch
@@ -13,11 +14,12 @@ from simulations import ROUNDING, assert_close, assert_close_states, assert_equa
 
 from fedgrid.engine import stacked
 from fedgrid.engine.compute import CLIENTS_WORTH_A_CALL, FLOPS_OF_OVERHEAD, executor_for
+from fedgrid.engine.grouping import batches_per_call, of_one_epoch
 from fedgrid.engine.loop import Loop
 from fedgrid.engine.losses import cross_entropy
 from fedgrid.engine.optimizers import Optimizer
 from fedgrid.engine.rounds import federate
-from fedgrid.engine.stacked import Stacked, batches_per_call
+from fedgrid.engine.stacked import Stacked
 from fedgrid.engine.task import LocalTask
 from fedgrid.engine.turns import everyone
 from fedgrid.errors import UserError
@@ -409,14 +411,14 @@ def test_a_training_for_the_evaluation_that_diverges_is_called_so(executor):
 def sizes_of_calls(images, size):
     """Clients served by each call of the stacked executor in an epoch in which all of them train together."""
     orders = sorted(images, key=lambda index: -(len(index) // size))
-    return [len(group.keys) for group in stacked._groups(orders, size, torch.zeros(len(orders), dtype=torch.long))]
+    return [len(group.keys) for group in of_one_epoch(orders, size, np.zeros(len(orders), dtype=np.int64))]
 
 
 def uneven(seed):
     """(images of some clients, batch size); some have none, some a batch's multiple."""
     draw = random.Random(seed)
     lengths = [draw.choice([0, 1, 4, 8, draw.randrange(30)]) for _ in range(draw.randrange(1, 9))]
-    return [torch.arange(100 * i, 100 * i + length) for i, length in enumerate(lengths)], draw.choice([1, 3, 4, 50])
+    return [np.arange(100 * i, 100 * i + length) for i, length in enumerate(lengths)], draw.choice([1, 3, 4, 50])
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -424,14 +426,12 @@ def test_every_client_gets_its_batches_in_order(seed):
     images, size = uneven(seed)
     orders = sorted(images, key=lambda index: -(len(index) // size))
     got = {row: [] for row in range(len(orders))}
-    keys = 1000 * torch.arange(len(orders))
-    for group in stacked._groups(orders, size, keys):
-        rows = torch.arange(len(orders))[group.rows].tolist()
-        for row_, index, key in zip(rows, group.index[0].tolist(), group.keys.tolist(), strict=True):
+    for group in of_one_epoch(orders, size, 1000 * np.arange(len(orders))):
+        for row_, index, key in zip(group.rows.tolist(), group.index[0].tolist(), group.keys.tolist(), strict=True):
             assert key == 1000 * row_ + len(got[row_])
             got[row_].append(index)
     for row_, order in enumerate(orders):
-        assert got[row_] == [batch.tolist() for batch in order.split(size) if len(batch)]
+        assert got[row_] == [order[start : start + size].tolist() for start in range(0, len(order), size)]
 
 
 @pytest.mark.parametrize("seed", range(20))

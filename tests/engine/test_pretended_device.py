@@ -173,8 +173,8 @@ def test_a_method_that_forgets_the_device_is_caught(method, told, executor):
 
 @each_executor
 def test_an_engine_that_forgets_the_device_is_caught(monkeypatch, executor):
-    order = LocalTask.order
-    monkeypatch.setattr(LocalTask, "order", lambda task, client, epoch: order(task, client, epoch).cpu())
+    images_at = LocalTask.images_at
+    monkeypatch.setattr(LocalTask, "images_at", lambda *given: (index.cpu() for index in images_at(*given)))
     with machine(), pytest.raises(Mixed, match="index_select"):
         federate(FedAvg(), simulations.moved(world(executor), DEVICE))
 

@@ -390,7 +390,7 @@ def test_fedccl_local_contrast():
 
 
 def test_fedccl_global_contrast():
-    found = [clustered(signals) for signals in SIGNALS]
+    found = clustered(SIGNALS)
     near(found[0], [[0.991447, 0.098356], [0.104274, 0.992099]])
     near(found[1], [[-0.984808, 0.0]])
     means, known = centres(*padded(found))
@@ -409,7 +409,7 @@ def test_fedccl_global_contrast():
 
 def test_fedccl_objective_is_the_sum_of_three():
     model, bank = Plane(), padded(SIGNALS)
-    means, known = centres(*padded([clustered(signals) for signals in SIGNALS]))
+    means, known = centres(*padded(clustered(SIGNALS)))
     given = at(model, {"vectors": bank[0], "held": bank[1], "prototypes": means, "known": known})
     for local, global_ in ((1.0, 1.0), (0.0, 1.0), (1.0, 0.0), (0.3, 2.0), (0.0, 0.0)):
         for reduction, times in (("mean", 1), ("sum", 2)):
@@ -423,8 +423,8 @@ def test_fedccl_signals_of_five_points():
     points = torch.tensor(
         [[1, 0], [1.992389, 0.174311], [0.978148, 0.207912], [0.520945, 2.954423], [0.034899, 0.999391]]
     )
-    near(clustered(points), [[1.323512, 0.127408], [0.277922, 1.976907]])
-    near(clustered(points, keep_one=True), [[0.905276, 0.867207]])
+    near(clustered([points])[0], [[1.323512, 0.127408], [0.277922, 1.976907]])
+    near(clustered([points], keep_one=True)[0], [[0.905276, 0.867207]])
 
 
 def test_fedccl_of_few_images_a_class_is_the_averaged_one():
@@ -458,7 +458,7 @@ def test_fedccl_global_signals_are_means_of_clusters_or_of_all(average_global):
     six = [simulations.draw([0, 0, 0, 0, 0, 0, 0, 1], start=30 * i) for i in range(6)]
     server = final("fedccl", simulations.simulation(six, dtype="float64"), average_global=average_global).server
     of_all = centres(server.vectors, server.held)
-    of_clusters = centres(*padded([clustered(group) for group in listed(server.vectors, server.held)]))
+    of_clusters = centres(*padded(clustered(listed(server.vectors, server.held))))
     assert not torch.allclose(of_all[0][0], of_clusters[0][0])
     near(server.prototypes, (of_all if average_global else of_clusters)[0], 1e-12)
     assert torch.equal(server.known, of_all[1])
@@ -466,16 +466,16 @@ def test_fedccl_global_signals_are_means_of_clusters_or_of_all(average_global):
 
 def test_fedccl_with_early_exit():
     points = directions(0, 4, 20, 25, 100, 106, 130, 133)
-    assert len(clustered(points, **simulations.method("fedccl").how)) == 2
-    assert len(clustered(points, **simulations.method("fedccl", early_exit=True).how)) == 4
+    assert len(clustered([points], **simulations.method("fedccl").how)[0]) == 2
+    assert len(clustered([points], **simulations.method("fedccl", early_exit=True).how)[0]) == 4
 
 
 def test_fedccl_that_stops_at_once_has_finchs_first_clusters():
     points = directions(0, 4, 20, 25, 100, 106, 130, 133)
     method = simulations.method("fedccl", stop="first")
-    near(clustered(points, **method.how), points.unflatten(0, (4, 2)).mean(dim=1), 1e-12)
+    near(clustered([points], **method.how)[0], points.unflatten(0, (4, 2)).mean(dim=1), 1e-12)
     for number in (1, 2, 3):
-        near(clustered(points[::3][:number], **method.how), points[::3][:number].mean(dim=0, keepdim=True), 1e-12)
+        near(clustered([points[::3][:number]], **method.how)[0], points[::3][:number].mean(dim=0, keepdim=True), 1e-12)
     simulation = simulations.simulation(
         [simulations.draw([i, i + 1] * 24, start=10 * i) for i in range(2)], dtype="float64", rounds=1
     )

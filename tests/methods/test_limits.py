@@ -167,7 +167,7 @@ def test_fedpac_never_cuts_all_weights():
 
 
 def test_a_combination_that_is_no_number_ends_the_cell_as_diverged(monkeypatch):
-    spoiled = torch.full((3,), torch.nan, dtype=torch.float64)
+    spoiled = torch.full((3, 3), torch.nan, dtype=torch.float64)
     monkeypatch.setattr("fedgrid.methods.fedpac.minimum_on_simplex", lambda *a: spoiled)
     outcome = federate(simulations.method("fedpac"), simulations.ragged(clients=3, rounds=1))
     assert outcome.status == "diverged"
@@ -197,4 +197,4 @@ def batches(simulation, client):
     task = LocalTask(
         simulation.data, simulation.data.train, simulation.model, 4, simulation.seed, 0, [client], {}, {}, {}
     )
-    return task.order(client, 0).split(4)
+    return simulation.data.train[client][task.order(client, 0)].split(4)

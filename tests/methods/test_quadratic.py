@@ -121,7 +121,8 @@ class Clients:
             simulation.data, simulation.data.train, simulation.model, size, simulation.seed, t, [i], {}, {}, {}, **order
         )
         epochs = range(simulation.training.local_epochs if epochs is None else epochs)
-        return [b.numpy() for e in epochs for b in task.order(i, e).split(size)]
+        index = simulation.data.train[i]
+        return [b.numpy() for e in epochs for b in index[task.order(i, e)].split(size)]
 
     def drawn(self, t):
         """S_t."""

@@ -54,7 +54,7 @@ class Clients:
             simulation.data, simulation.data.train, simulation.model, size, 0, t, [i], {}, {}, {}, stream=stream
         )
         epochs = range(simulation.training.local_epochs if epochs is None else epochs)
-        return [b for e in epochs for b in task.order(i, e).split(size)]
+        return [b for e in epochs for b in simulation.data.train[i][task.order(i, e)].split(size)]
 
     def z(self, theta, b):
         """Representations and labels of some images."""

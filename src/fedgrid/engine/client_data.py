@@ -1,5 +1,6 @@
 """A cell's images (and texts) on the device once; a client is two lists of indices."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,6 +14,7 @@ from fedgrid.data.common.columns import numbers
 from fedgrid.data.common.images import MODALITIES, Images
 from fedgrid.data.common.store import read
 from fedgrid.engine.context import Batch
+from fedgrid.engine.devices import sent
 from fedgrid.errors import Damaged
 from fedgrid.files import read_table
 from fedgrid.models.base import PADDING_AND_UNKNOWN
@@ -113,10 +115,14 @@ class ClientData:
         centre, spread = self._constants
         return Batch(pixels.sub_(centre).div_(spread).movedim(-1, -3), self.labels[index])
 
-    def by_class(self, index: Tensor) -> list[Tensor]:
-        """The samples of `index` [m] by class, in their order; nothing for a class that has none."""
-        labels = self.labels[index]
-        return [index[labels == label] for label in range(self.classes)]
+    def sample(self, share: float, draw: np.random.Generator) -> Tensor:
+        """A random share of all clients' training images of each class, at least one: indices, class after class."""
+        index = torch.cat([*self.train, torch.empty(0, dtype=torch.long, device=self.labels.device)])
+        order, labels = draw.permutation(len(index)), self.labels[index].cpu().numpy()
+        of_classes = [order[labels[order] == label] for label in range(self.classes)]
+        few = [places[: max(1, math.floor(share * len(places) + 1e-9))] for places in of_classes]
+        (chosen,) = sent([np.concatenate(few)], self.labels.device)
+        return index[chosen]
 
     @cached_property
     def _constants(self) -> tuple[Tensor, Tensor]:

@@ -1,6 +1,5 @@
 """What a method sees of the federation: the clients of one round, and what can be done with them."""
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -135,11 +134,8 @@ class Federation:
         data = self.simulation.data
         for number, network in self._networks():
             own = data.only(number) if data.modality else data
-            index = torch.cat(own.train) if own.train else self.ids[:0]
-            draw = generator(f"sample {purpose}", self.simulation.seed, network.modality)
-            index = index[index.new_tensor(draw.permutation(len(index)))]
-            chosen = [of_class[: max(1, math.floor(share * len(of_class) + 1e-9))] for of_class in data.by_class(index)]
-            for some in torch.cat(chosen).split(data.large_batch) if len(index) else ():
+            index = own.sample(share, generator(f"sample {purpose}", self.simulation.seed, network.modality))
+            for some in index.split(data.large_batch) if len(index) else ():
                 yield network, data.batch(some, network.modality)
 
     def initial(self) -> Tree:
@@ -167,12 +163,6 @@ class Federation:
     def average(self, stack: Any, weights: Tensor | None = None) -> Any:
         """Σ_i p_i·stack[i], weighted by the clients' training images (FedAvg), or by other weights [n]."""
         return weighted_sum(stack, self.weights if weights is None else weights)
-
-    @cached_property
-    def numbers(self) -> list[int]:
-        """Client numbers, as numbers."""
-        found: list[int] = self.ids.tolist()
-        return found
 
     def subset(self, chosen: Tensor) -> "Federation":
         """Those of these clients that `chosen` says, bool [n] or positions; a stack of theirs is ``stack[chosen]``."""

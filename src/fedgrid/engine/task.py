@@ -92,7 +92,8 @@ class LocalTask:
     @cached_property
     def pool(self) -> Tensor:
         """Indices of the images of all clients here, one client's after the other's."""
-        return torch.cat([self.images[client] for client in self.ids] or [torch.empty(0, dtype=torch.long)])
+        nothing = torch.empty(0, dtype=torch.long, device=self.data.labels.device)
+        return torch.cat([nothing, *(self.images[client] for client in self.ids)])
 
     def places(self, client: int, epoch: int) -> np.ndarray:
         """The same images as `order` gives, as places in `pool`."""

@@ -85,21 +85,21 @@ class FedALA(FedAvg):
     def settled(self, fed: Federation, s: State, gap: Tree, active: Tensor) -> Tree:
         """A of this round: after one pass, or the first time after as many as it takes."""
         weights, losses = s.clients.weights, list[Tensor]()
-        while active.any() and len(losses) < self.max_passes:
-            weights, last = self.one_pass(fed, s, gap, weights, active)
+        while len(losses) < self.max_passes and len(those := active.nonzero().flatten()):
+            weights, last = self.one_pass(fed, s, gap, weights, those)
             losses.append(last)
             quiet = torch.stack(losses[-WINDOW:]).std(dim=0, unbiased=False) < self.threshold
             active = active & ~s.clients.started & ~(quiet & (len(losses) > WINDOW))
         return weights
 
-    def one_pass(self, fed: Federation, s: State, gap: Tree, weights: Tree, active: Tensor) -> tuple[Tree, Tensor]:
-        """A after Eq. 5 on a part of the `active` clients' images, and their last losses [n]."""
+    def one_pass(self, fed: Federation, s: State, gap: Tree, weights: Tree, those: Tensor) -> tuple[Tree, Tensor]:
+        """A after Eq. 5 on a part of the images of those clients (positions), and their last losses [n]."""
         start = Tree(weights=weights, last=next(iter(gap.values())).new_zeros(fed.size))
-        own = {"own": self.upper(fed, s.clients.theta).rows(active), "gap": gap.rows(active)}
-        some, share = fed.subset(active), self.rand_percent / 100
-        here, learn, whole = start.rows(active), self.learn, self.whole
+        own = {"own": self.upper(fed, s.clients.theta).rows(those), "gap": gap.rows(those)}
+        some, share = fed.subset(those), self.rand_percent / 100
+        here, learn, whole = start.rows(those), self.learn, self.whole
         learned = some.iterate(here, learn, clients=own, epochs=1, share=share, stream="ala", model=whole)
-        after = start.placed(active, learned.theta)
+        after = start.placed(those, learned.theta)
         return after.weights, after.last
 
     def whole(self, carried: Tree, at: LossContext) -> Tree:
@@ -117,6 +117,7 @@ class FedALA(FedAvg):
         return self.merged(fed, s, s.clients.weights)
 
     def adapted(self, fed: Federation, s: State) -> Tree:
-        if not s.clients.started.any():
-            return self.merged(fed, s, s.clients.weights)
-        return self.merged(fed, s, self.one_pass(fed, s, self.gap(fed, s), s.clients.weights, s.clients.started)[0])
+        weights, those = s.clients.weights, s.clients.started.nonzero().flatten()
+        if len(those):
+            weights, _ = self.one_pass(fed, s, self.gap(fed, s), weights, those)
+        return self.merged(fed, s, weights)

@@ -22,6 +22,7 @@ after training; its curves on one common test set fit the global one.
 from fedgrid.methods import Batch, Federation, Identity, LossContext, State, Tensor, Tree, cross_entropy, hp
 from fedgrid.methods.common.banks import (
     bank_contrast,
+    by_class,
     centres,
     clustered,
     empty,
@@ -94,7 +95,7 @@ class FedCCL(FedAvg):
         fed.upload(vectors, held)
         fresh = listed(vectors.transpose(0, 1).flatten(1, 2), held.transpose(0, 1).flatten(1, 2))
         bank = renewed(listed(s.server.vectors, s.server.held), fresh)
-        merged = bank if self.average_global else [clustered(signals, **self.how) for signals in bank]
+        merged = bank if self.average_global else clustered(bank, **self.how)
         (vectors, held), (prototypes, known) = padded(bank), centres(*padded(merged))
         new = {"vectors": vectors, "held": held, "prototypes": prototypes, "known": known}
         return after.update(server=new)
@@ -103,8 +104,7 @@ class FedCCL(FedAvg):
         """Local signals [n, C, L, k] and which there are [n, C, L] (Eq. 7 or 10)."""
         if self.average_local:
             return local_means(fed, theta).unsqueeze(2), (fed.counts > 0).unsqueeze(2)
-        classes = range(fed.model.classes)
-        groups = [clustered(z[labels == c], **self.how) for z, labels in fed.representations(theta) for c in classes]
+        groups = clustered(by_class(fed, theta), **self.how)
         return tuple(t.unflatten(0, (fed.size, -1)) for t in padded(groups))
 
     @property

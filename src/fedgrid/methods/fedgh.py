@@ -18,6 +18,7 @@ Readings
 
 from fedgrid.methods import Federation, Method, State, Tree, hp
 from fedgrid.methods.common.heads import fit
+from fedgrid.methods.common.orders import orders
 from fedgrid.methods.common.prototypes import local_means
 
 
@@ -46,10 +47,10 @@ class FedGH(Method):
         theta = fed.train(s.clients.theta | fed.broadcast(s.server.head), self.loss).theta
         present = fed.counts > 0
         means, head = fed.upload(local_means(fed, theta), present), s.server.head
-        for number in range(self.server_passes):
-            order = fed.random(f"server {number}").permutation(int(present.sum()))
-            pairs = means[present][order], present.nonzero()[order, 1]
-            head = fit(fed.model, head, *pairs, lr=self.server_lr, size=self.server_batch)
+        client, label = present.nonzero().unbind(dim=1)
+        z = means[client, label]
+        for order in orders(fed, {f"server {number}": len(z) for number in range(self.server_passes)}):
+            head = fit(fed.model, head, z[order], label[order], lr=self.server_lr, size=self.server_batch)
         return s.update(server={"head": head}, clients={"theta": theta}, trained=theta)
 
     def received(self, fed: Federation, s: State) -> Tree:

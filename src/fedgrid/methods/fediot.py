@@ -26,6 +26,7 @@ from fedgrid.engine.optimizers import Optimizer
 from fedgrid.methods import Batch, Federation, LossContext, Method, State, Tensor, Tree, hp
 from fedgrid.methods.common.decoders import initial, reconstruction
 from fedgrid.methods.common.heads import learned
+from fedgrid.methods.common.orders import orders
 
 
 class FedIoT(Method):
@@ -76,7 +77,7 @@ class FedIoT(Method):
         sample = list(fed.sample("labelled", self.labelled))
         z = torch.cat([network.features(theta, batch.x) for network, batch in sample])
         y = torch.cat([batch.y for _, batch in sample])
-        epochs = [y.new_tensor(fed.random(f"server {t}").permutation(len(y))) for t in range(self.server_epochs)]
+        epochs = orders(fed, {f"server {t}": len(y) for t in range(self.server_epochs)})
         adam = Optimizer(self.server_lr, "adam")
         return learned(fed.model, theta.part("head"), z, y, optimizer=adam, epochs=epochs, size=self.server_batch)
 

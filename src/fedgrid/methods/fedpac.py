@@ -94,8 +94,8 @@ class FedPAC(Method):
         h = (found.sums / images.reshape(-1, 1, 1)).flatten(1)
         v = ((found.squares / images - h.square().sum(dim=1)) / images).clamp(min=0)
         fed.upload(v.type_as(found.sums)), fed.upload(found.sums, fed.counts > 0)
-        rows = [v.diag() + (own - h) @ (own - h).T for own in h]
-        alpha = torch.stack([minimum_on_simplex(programme, self.solver) for programme in rows])
+        programmes = torch.stack([v.diag() + (own - h) @ (own - h).T for own in h])
+        alpha = minimum_on_simplex(programmes, self.solver)
         small = (alpha < self.cutoff) & (alpha < alpha.amax(dim=1, keepdim=True))
         alpha = torch.where(small, 0.0, alpha)
         return alpha / alpha.sum(dim=1, keepdim=True)

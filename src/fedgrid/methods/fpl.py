@@ -61,7 +61,7 @@ class FPL(FedAvg):
         assert after.trained is not None
         present = fed.counts > 0
         means = fed.upload(local_means(fed, after.trained), present)
-        fresh = [clustered(points) for points in listed(means.transpose(0, 1), present.T)]
+        fresh = clustered(listed(means.transpose(0, 1), present.T))
         vectors, held = padded(renewed(listed(s.server.vectors, s.server.held), fresh))
         return after.update(server={"vectors": vectors, "held": held})
 

@@ -20,6 +20,7 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from fedgrid.methods import Batch, Federation, Identity, LossContext, State, Tensor, Tree, hp
+from fedgrid.methods.common.orders import orders
 from fedgrid.methods.fedavg import FedAvg
 
 GRID = tuple(tenth / 10 for tenth in range(11))
@@ -60,15 +61,14 @@ class KNNPer(FedAvg):
         if self.lam is not None or held_out is None:
             return fixed
         hits = fed.test(theta, self.validated, images="validation").hits
-        asked = fed.ids.new_tensor([len(held_out[i]) for i in fed.ids.tolist()]) > 0
+        asked = fed.ids.new_tensor([len(held_out[i]) for i in fed.numbers]) > 0
         return torch.where(asked, fixed.new_tensor(GRID)[hits.argmax(dim=1)], fixed)
 
     def store(self, fed: Federation, s: State) -> dict[str, Tensor]:
         """Features and labels of the clients' training images in random order, padded to the largest store."""
-        kept = []
-        for i, (z, y) in zip(fed.ids.tolist(), fed.representations(fed.replicate(s.server.theta)), strict=True):
-            rows = fed.random(f"memory {i}").permutation(len(y))[: self.capacity]
-            kept.append((z[rows], y[rows]))
+        found = fed.representations(fed.replicate(s.server.theta))
+        drawn = orders(fed, {f"memory {i}": len(y) for i, (_, y) in zip(fed.numbers, found, strict=True)})
+        kept = [tuple(t[rows[: self.capacity]] for t in pair) for pair, rows in zip(found, drawn, strict=True)]
         memory, labels = (pad_sequence(list(part), batch_first=True) for part in zip(*kept, strict=True))
         return {"memory": memory, "labels": labels, "stored": fed.ids.new_tensor([len(y) for _, y in kept])}
 

@@ -33,6 +33,7 @@ import math
 import torch
 
 from fedgrid.methods import Federation, Method, State, Tensor, Tree, hp, leaves
+from fedgrid.methods.common.orders import orders
 
 
 class PFedHN(Method):
@@ -101,7 +102,7 @@ class PFedHN(Method):
         names = self.made(fed)
         delta = fed.upload(Tree((name, start[name] - theta[name]) for name in names))
         means = fed.average(fed.upload({name: theta[name] for name in s.server.statistics}))
-        order = fed.ids.new_tensor(fed.random("order").permutation(fed.size))
+        (order,) = orders(fed, {"order": fed.size})
         phi, speed = self.learned(s.server.phi, s.server.speed, fed.ids, delta, order)
         clients = {"head": theta.part("head")} if self.own_head else {}
         server = {"phi": phi, "speed": speed, "statistics": means}

@@ -7,6 +7,7 @@ now; a class without any is held nowhere and acts nowhere. On the server it is t
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize, one_hot
@@ -21,16 +22,17 @@ EPS = 1e-8
 
 def padded(groups: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """Tensors [m, k] of any m as one [G, R, k], with a mask [G, R] of what is no padding; R ≥ 1."""
-    sizes = groups[0].new_tensor([len(group) for group in groups], dtype=torch.long)
-    vectors = groups[0].new_zeros(len(groups), max(1, int(sizes.max())), groups[0].shape[1])
+    lengths = [len(group) for group in groups]
+    vectors = groups[0].new_zeros(len(groups), max(1, *lengths), groups[0].shape[1])
     for place, group in zip(vectors, groups, strict=True):
         place[: len(group)] = group
+    sizes = vectors.new_tensor(lengths, dtype=torch.long)
     return vectors, torch.arange(vectors.shape[1], device=sizes.device) < sizes.unsqueeze(1)
 
 
 def listed(vectors: Tensor, held: Tensor) -> list[Tensor]:
     """The inverse of `padded`."""
-    return [rows[mask] for rows, mask in zip(vectors, held, strict=True)]
+    return list(vectors[held].split(held.sum(dim=1).tolist()))
 
 
 def empty(theta: Tree) -> dict[str, Tensor]:
@@ -49,9 +51,12 @@ def grouped(points: Tensor, **how: bool) -> Tensor:
     return points.new_tensor(partitions(points.cpu().numpy(), **how)[-1], dtype=torch.long)
 
 
-def clustered(points: Tensor, **how: bool) -> Tensor:
-    """The means [L, k] of those clusters."""
-    return points.new_tensor(cluster_means(points.cpu().numpy(), grouped(points, **how).cpu().numpy()))
+def clustered(groups: Sequence[Tensor], **how: bool) -> list[Tensor]:
+    """The means [L, k] of those clusters, for each group of points [m, k]; all groups travel in one copy each way."""
+    together = torch.cat(list(groups)).cpu().numpy()
+    apart = np.split(together, np.cumsum([len(points) for points in groups])[:-1])
+    means = [cluster_means(points, partitions(points, **how)[-1]) for points in apart]
+    return list(groups[0].new_tensor(np.concatenate(means)).split([len(own) for own in means]))
 
 
 def vectors_of(bank: list[Tensor], clusters: Callable[[Tensor], Tensor]) -> dict[str, Tensor]:
@@ -96,6 +101,13 @@ def bank_contrast(z: Tensor, labels: Tensor, vectors: Tensor, held: Tensor, temp
     cosines = normalize(z, dim=1, eps=EPS) @ normalize(vectors.flatten(0, 1), dim=1, eps=EPS).T
     of_class = one_hot(labels, len(held)).bool().unsqueeze(2).expand(-1, -1, held.shape[1]).flatten(1)
     return average(*against(cosines / temperature, of_class, held.flatten()))
+
+
+def by_class(fed: Federation, theta: Tree) -> list[Tensor]:
+    """Representations [m, k] under the models `theta`: those of each class, of one client after the other."""
+    sizes = fed.counts.long().tolist()
+    pairs = zip(fed.representations(theta), sizes, strict=True)
+    return [points for (z, labels), own in pairs for points in z[labels.argsort(stable=True)].split(own)]
 
 
 def unit_means(fed: Federation, theta: Tree) -> Tensor:

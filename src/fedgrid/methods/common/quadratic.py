@@ -10,19 +10,25 @@ RIDGE = 1e-10
 
 
 def minimum_on_simplex(programme: Tensor, solver: str = "exact") -> Tensor:
-    """The w ≥ 0 [n] with Σ w = 1 that minimises wᵀPw, for a positive semidefinite P [n, n]; float64.
+    """The w ≥ 0 […, n] with Σ w = 1 that minimises wᵀPw, for every positive semidefinite P […, n, n]; float64.
 
     Where several w are equally good (P = 0, say), one with small entries comes back; NaN for a P that is not finite.
     """
-    matrix = programme.double().cpu().numpy()
+    matrices = programme.double().cpu().numpy()
+    found = [_minimum(matrix, solver) for matrix in matrices.reshape(-1, *matrices.shape[-2:])]
+    return programme.new_tensor(np.stack(found).reshape(matrices.shape[:-1]), dtype=torch.float64)
+
+
+def _minimum(matrix: np.ndarray, solver: str) -> np.ndarray:
+    """The w of one programme."""
     if not np.isfinite(matrix).all():
-        return torch.full_like(programme[0], torch.nan, dtype=torch.float64)
+        return np.full(len(matrix), np.nan)
     scale = matrix.diagonal().max()
     if scale <= 0:
-        return torch.full_like(programme[0], 1 / len(matrix), dtype=torch.float64)
+        return np.full(len(matrix), 1 / len(matrix))
     regular = matrix / scale + RIDGE * np.eye(len(matrix))
     w = {"exact": _by_active_set, "cvxpy": _by_cvxpy}[solver](regular)
-    return programme.new_tensor(w / w.sum(), dtype=torch.float64)
+    return w / w.sum()
 
 
 def _by_active_set(matrix: np.ndarray) -> np.ndarray:
