@@ -9,13 +9,12 @@ from torch import Tensor
 
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.population import Population
-from fedgrid.engine.simulation import Simulation, dtype_of
+from fedgrid.engine.simulation import Simulation
 from fedgrid.engine.state import State
 from fedgrid.engine.traffic import Traffic
 from fedgrid.errors import UserError
 from fedgrid.randomness import generator
 from fedgrid.settings import Training
-from fedgrid.tree import leaves
 
 MODELS_TOGETHER = {"cpu": 2**28, "cuda": 2**32}
 "Bytes of the models that are scored at a time."
@@ -65,8 +64,7 @@ def between(simulation: Simulation, round_: int, clients: np.ndarray, state: Sta
 
 def in_parts(simulation: Simulation, round_: int, clients: np.ndarray, population: Population) -> Iterator[Federation]:
     """Clients [n] between rounds, so many at a time as have room for their models."""
-    network, dtype = simulation.model, dtype_of(simulation.training)
-    size = dtype.itemsize * sum(t.numel() for t in leaves(network.initial(simulation.seed)))
+    size = sum(t.numel() * t.element_size() for t in simulation.initial.values())
     together = max(1, MODELS_TOGETHER.get(simulation.device.type, 2**28) // size)
     for start in range(0, len(clients), together):
         some = clients[start : start + together]
