@@ -48,6 +48,8 @@ COUNTS = {
     "a number of the processor": (lambda x: x * torch.tensor(2.0), Counts(operators=1)),
     "the processor's own": (lambda x: (torch.ones(3) + 1).tolist(), Counts()),
     "for each row": (lambda x: torch.vmap(lambda row: row.sum() * 2)(x), Counts(operators=2)),
+    "for each of a list": (lambda x: torch._foreach_sqrt([x, x]), Counts(operators=1)),
+    "for each of a list, in place": (lambda x: torch._foreach_add_([x[0], x[1]], 1.0), Counts(operators=1)),
 }
 
 

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 import simulations
 import torch
@@ -20,6 +21,8 @@ from pretended import DEVICE, Counts, Mixed, machine
 from simulations import assert_close_states
 
 from fedgrid.engine import artifacts, rounds
+from fedgrid.engine.devices import fetched as fetched_together
+from fedgrid.engine.devices import sent
 from fedgrid.engine.loop import Loop
 from fedgrid.engine.rounds import Saving, federate
 from fedgrid.engine.stacked import Stacked
@@ -283,6 +286,16 @@ def test_a_method_costs_no_more_than_it_did(method_name, executor):
     if allowed is None:
         pytest.skip("a method of a file that the table does not know")
     require_no_more(f"{short(method_name)}, {executor}", cost(method_name, executor), allowed)
+
+
+def test_arrays_are_sent_in_one_copy_and_tensors_fetched_in_one():
+    arrays = [np.array([[1, 2], [3, 4]]), np.zeros(0, dtype=np.int64), np.array([1 << 62])]
+    with machine() as used, used.counted() as counts:
+        parts = sent(arrays, DEVICE)
+        one, two = fetched_together([parts[0][0] > 1, parts[0][1]])
+    assert (counts.sent, counts.fetched) == (1, 1)
+    assert one.tolist() == [0.0, 1.0] and two.tolist() == [3.0, 4.0] and one.dtype == torch.float64
+    assert all(np.array_equal(part.host, array) for part, array in zip(parts, arrays, strict=True))
 
 
 class Curious(FedAvg):

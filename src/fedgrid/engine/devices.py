@@ -1,4 +1,4 @@
-"""Which device computes, what it is, and what is copied to and from it: every copy makes a GPU wait."""
+"""Which device computes, what it is, and what is copied to it and from it in one copy, since each makes a GPU wait."""
 
 import time
 from collections.abc import Sequence

@@ -5,7 +5,7 @@ at step s those that still have one are the first k_s rows. Then come the last, 
 together. A client's own batches keep their order, and nothing that a client does depends on another.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -102,7 +102,7 @@ def _several(task: LocalTask, clients: Sequence[int]) -> Iterator[Planned]:
             yield Planned(np.array(those), index, np.array([found[row][start][0] for row in those]), NOBODY)
 
 
-def batches_per_call(images: list[Tensor], size: int) -> float:
+def batches_per_call(images: Sequence[Sized], size: int) -> float:
     """How many clients' batches of `size` a call serves on average, when clients with these images train together."""
     full = max(len(index) // size for index in images)
     calls = full + len({len(index) % size for index in images} - {0})
