@@ -22,8 +22,10 @@ papers: $(VENV)/.papers
 	    --config scale=$(SCALE) $(WITH) || failed="$$failed $$paper"; \
 	done; [ -z "$$failed" ] || { echo "not finished:$$failed; the same command goes on" >&2; exit 1; }
 
+# one worker more than cores, for those that wait for a scheduler; threads that wait for others must not spin, for they
+# take the cores from them
 test: $(VENV)/.test lint
-	$(BIN)/pytest -n auto --dist loadscope
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest -n $$(($$(nproc) + 1)) --dist loadscope
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
