@@ -265,7 +265,7 @@ def test_a_difference_is_seen():
 def test_a_round_on_a_device(kind, monkeypatch, capsys):
     job = {"kind": kind, "method": "fedcosr", "images": 40, "clients": 2, "device": str(DEVICE), "drawn": True}
     monkeypatch.setattr("sys.argv", ["worker", json.dumps(job)])
-    monkeypatch.setattr("sys.stdin", io.StringIO("go\n"))
+    monkeypatch.setattr("sys.stdin", io.StringIO('"go"\n'))
     with machine() as used, pytest.raises(SystemExit):
         worker.main()
     assert json.loads(capsys.readouterr().out)["train"] > 0

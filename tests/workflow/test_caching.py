@@ -38,7 +38,13 @@ CASES = {
         {"fedavg": 2, "fedprox": 2} | ANALYSIS,
     ),
     "the engine": (
-        [("src/fedgrid/engine/executor.py", "self.steps[rows] += 1", "self.steps[rows] += int(True)")],
+        [
+            (
+                "src/fedgrid/engine/executor.py",
+                "_increased(self.steps, rows, 1)",
+                "_increased(self.steps, rows, int(True))",
+            )
+        ],
         EVERY | ANALYSIS,
     ),
     "analysis": ([("src/fedgrid/analysis/style.py", '"font.size": 9', '"font.size": 8')], ANALYSIS),

@@ -35,7 +35,9 @@ def participants(simulation: Simulation, round_: int) -> Tensor:
 
 
 def on_device(clients: np.ndarray, simulation: Simulation) -> Tensor:
-    """Numbers of clients [n] where the cell is computed."""
+    """Ascending numbers of clients [n] where the cell is computed; consecutive ones are made there, not sent."""
+    if len(clients) and clients[-1] - clients[0] == len(clients) - 1:
+        return torch.arange(clients[0], clients[-1] + 1, device=simulation.device)
     return torch.from_numpy(clients).to(simulation.device)
 
 
