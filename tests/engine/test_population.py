@@ -95,7 +95,7 @@ def test_a_round_touches_the_rows_of_its_participants_alone(filed, tmp_path, mon
     rounds = list(pairwise(ends[1:-1]))  # the last round's models of all clients are scored
     assert len(rounds) == 3
     for (read_before, written_before, named), (read_after, written_after, _) in rounds:
-        assert read_after - read_before == 2  # of five clients take part
+        assert 1 <= read_after - read_before <= 2  # of five clients take part, who may share a row
         assert written_after - written_before == 2
         assert not named & set(written[written_before:written_after])
 
@@ -177,6 +177,7 @@ def test_clients_share_a_row_until_they_take_part():
     start = clients(torch.full((1000, 3), torch.nan))
     own = Population.of(start, 1000, None)
     assert len(own.slots) == 1
+    assert own.everyone().clients.model.w.untyped_storage().nbytes() == 3 * 4
     some = np.array([3, 7, 999])
     after = own.gather(some).update(clients={"model": {"w": torch.ones(3, 3)}})
     own = own.scatter(some, own.gather(some), after)

@@ -44,8 +44,12 @@ class Population:
         return cls(state.server, slots, place)
 
     def gather(self, clients: np.ndarray) -> State:
-        """The state as clients [n] see it."""
-        return State(self.server, self.slots.read(self.place[clients]))
+        """The state as clients [n] see it; a row that they all share is read once, and takes no memory for each."""
+        slots = self.place[clients]
+        if len(slots) > 1 and (slots == slots[0]).all():
+            shared = self.slots.read(slots[:1])
+            return State(self.server, tree_map(lambda t: t.expand(len(slots), *t.shape[1:]), shared))
+        return State(self.server, self.slots.read(slots))
 
     def everyone(self) -> State:
         """The state of all clients."""

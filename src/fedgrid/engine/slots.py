@@ -21,7 +21,7 @@ from fedgrid.tree import Tree, as_tree, leaves, plain, rows, tree_map
 
 CHECKSUM = 16
 "Bytes of the hash of a row."
-AT_ONCE = 2**28
+AT_ONCE = 2**24
 "Bytes that are moved between memory and file together."
 
 

@@ -16,7 +16,7 @@ from fedgrid.errors import UserError
 from fedgrid.randomness import generator
 from fedgrid.settings import Training
 
-MODELS_TOGETHER = {"cpu": 2**28, "cuda": 2**32}
+MODELS_TOGETHER = {"cpu": 2**26, "cuda": 2**32}
 "Bytes of the models that are scored at a time."
 SAMPLE = "sample_"
 "With which the names of the metrics of a sample of clients begin."
@@ -67,7 +67,7 @@ def between(simulation: Simulation, round_: int, clients: np.ndarray, state: Sta
 def in_parts(simulation: Simulation, round_: int, clients: np.ndarray, population: Population) -> Iterator[Federation]:
     """Clients [n] between rounds, so many at a time as have room for their models."""
     size = sum(t.numel() * t.element_size() for t in simulation.initial.values())
-    together = max(1, MODELS_TOGETHER.get(simulation.device.type, 2**28) // size)
+    together = max(1, MODELS_TOGETHER.get(simulation.device.type, 2**26) // size)
     for start in range(0, len(clients), together):
         some = clients[start : start + together]
         yield between(simulation, round_, some, population.gather(some))
