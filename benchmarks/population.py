@@ -20,10 +20,10 @@ import pandas as pd
 from benchmarks.machine import facts, hardware
 from benchmarks.markdown import spread, table
 from benchmarks.processes import Worker, together
+from fedgrid.engine.rounds import PARTS
 
 IMAGES = 32
 "Of a client, three quarters of them for training."
-PARTS = ("train", "server", "evaluate")
 Row = dict[str, Any]
 
 

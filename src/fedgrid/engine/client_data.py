@@ -72,6 +72,11 @@ class ClientData:
         """Number of clients, N."""
         return len(self.train)
 
+    @cached_property
+    def with_images(self) -> np.ndarray:
+        """Ascending numbers of the clients that have training images, who alone can take part."""
+        return np.flatnonzero([len(index) > 0 for index in self.train])
+
     @property
     def colour(self) -> bool:
         """Whether images have colours."""

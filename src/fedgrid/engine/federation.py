@@ -65,7 +65,7 @@ class Federation:
     @property
     def clients_with_data(self) -> int:
         """Number of clients of the federation that have training images, so that they can take part."""
-        return sum(len(index) > 0 for index in self.simulation.data.train)
+        return len(self.simulation.data.with_images)
 
     @property
     def training(self) -> Training:

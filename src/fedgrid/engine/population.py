@@ -57,8 +57,7 @@ class Population:
 
     def scatter(self, clients: np.ndarray, before: State, after: State) -> "Population":
         """All clients after a round of some, who saw the state `before` and leave `after`."""
-        if set(after.clients) != set(before.clients):
-            raise ValueError("a round may not add or drop entries of `clients`: set them up before the first round")
+        before.require_same_entries(after)
         if isinstance(self.slots, InMemory) and (len(clients) == len(self.place) or not leaves(after.clients)):
             return Population(after.server, InMemory(after.clients), np.arange(len(self.place)))
         place, new = self.place.copy(), self.slots.free(self.place, len(clients))

@@ -45,10 +45,14 @@ class State:
         """The state as some of the clients see it: positions [n], or truth values."""
         return State(self.server, rows(self.clients, clients))
 
-    def scatter(self, clients: Tensor, after: "State") -> "State":
-        """The state of all clients after a round of some, whose new rows are put in their places."""
+    def require_same_entries(self, after: "State") -> None:
+        """Raises ValueError where a round has added or dropped entries of `clients`."""
         if set(after.clients) != set(self.clients):
             raise ValueError("a round may not add or drop entries of `clients`: set them up before the first round")
+
+    def scatter(self, clients: Tensor, after: "State") -> "State":
+        """The state of all clients after a round of some, whose new rows are put in their places."""
+        self.require_same_entries(after)
         if all(len(clients) == len(t) for t in leaves(self.clients)):
             merged = after.clients
         else:

@@ -23,8 +23,10 @@ SAMPLE = "sample_"
 
 
 def drawn(simulation: Simulation, round_: int) -> np.ndarray:
-    """Ascending numbers [n] of the clients that take part in a round; one without training images never does."""
-    able = with_images(simulation)
+    """Ascending numbers [n] of the clients that take part in a round; UserError where none has training images."""
+    able = simulation.data.with_images
+    if not len(able):
+        raise UserError("partition: no client has a training image")
     count = max(1, math.floor(simulation.training.participation * len(able) + 1e-9))  # 0.29 of 100 are 29, not 28.99…
     return np.sort(able[generator("participation", simulation.seed, round_).permutation(len(able))[:count]])
 
@@ -39,14 +41,6 @@ def on_device(clients: np.ndarray, simulation: Simulation) -> Tensor:
     if len(clients) and clients[-1] - clients[0] == len(clients) - 1:
         return torch.arange(clients[0], clients[-1] + 1, device=simulation.device)
     return torch.from_numpy(clients).to(simulation.device)
-
-
-def with_images(simulation: Simulation) -> np.ndarray:
-    """Numbers of the clients that have training images; UserError where none has."""
-    able = np.flatnonzero([len(index) > 0 for index in simulation.data.train])
-    if not len(able):
-        raise UserError("partition: no client has a training image")
-    return able
 
 
 def everyone(simulation: Simulation, round_: int, state: State | None = None) -> Federation:
@@ -81,7 +75,7 @@ def scored(simulation: Simulation, done: int) -> tuple[np.ndarray, str]:
     """
     if due(simulation.training, done):
         return np.arange(simulation.data.clients), ""
-    able, size = with_images(simulation), simulation.training.eval_sample or 0
+    able, size = simulation.data.with_images, simulation.training.eval_sample or 0
     return np.sort(generator("evaluation sample", simulation.seed).permutation(able)[:size]), SAMPLE
 
 
