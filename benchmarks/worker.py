@@ -47,6 +47,7 @@ DEFAULTS = {
     "clients": 20,
     "images": 6000,
     "equal": False,
+    "learning": None,
     "batch_size": 16,
     "threads": 1,
     "device": "cpu",
@@ -60,8 +61,9 @@ DEFAULTS = {
 }
 """A job, where it does not say otherwise: 6,000 images of all clients, training and test, by Dirichlet 0.1 or equal.
 
-With `drawn` they are random ones, also where CIFAR-10 is at hand. With `eval_sample` so many clients' models are scored
-in a round, else all. A job goes on from its `checkpoint`, a path, and writes it.
+With `learning` only so many clients of equal ones have training images. With `drawn` images are random, also where
+CIFAR-10 is at hand. With `eval_sample` so many clients' models are scored in a round, else all. A job goes on from its
+`checkpoint`, a path, and writes it.
 """
 EXECUTORS = {"loop": Loop, "stacked": Stacked}
 CLASSES = 10
@@ -87,8 +89,10 @@ def dealt(job: dict[str, Any], labels: np.ndarray) -> tuple[list[Tensor], list[T
     """Indices of each client's training and test images."""
     if job["equal"]:
         parts = np.array_split(np.arange(len(labels)), job["clients"])
-        cut = round(0.75 * len(parts[0]))
-        return [torch.from_numpy(p[:cut]) for p in parts], [torch.from_numpy(p[cut:]) for p in parts]
+        learning = job["clients"] if job["learning"] is None else job["learning"]
+        cuts = [round(0.75 * len(parts[0])) * (client < learning) for client in range(job["clients"])]
+        pairs = [np.split(part, [cut]) for part, cut in zip(parts, cuts, strict=True)]
+        return tuple([torch.from_numpy(pair[split]) for pair in pairs] for split in (0, 1))
     table = Dirichlet(clients=job["clients"], beta=0.1).split(Labels(labels, len(labels), CLASSES), 0).to_pandas()
     groups = {key: torch.tensor(rows["index"].to_list()) for key, rows in table.groupby(["client", "split"])}
     nothing = torch.zeros(0, dtype=torch.long)

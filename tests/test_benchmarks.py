@@ -3,6 +3,7 @@
 import io
 import json
 
+import numpy as np
 import pytest
 
 from benchmarks import population, worker
@@ -70,5 +71,12 @@ def test_many_clients_are_measured_and_killed(tmp_path):
     (page,) = tmp_path.glob("*-population.md")
     text = page.read_text(encoding="utf-8")
     assert "| fedcosr |" in text
-    assert "was killed 1 times in 4 rounds. Every\nbit of the records and of the state is the same as" in text
-    assert len(page.with_suffix(".csv").read_text(encoding="utf-8").splitlines()) == 3
+    assert "| fedcosr | 1 | 4 | yes |" in text
+    assert len(page.with_suffix(".csv").read_text(encoding="utf-8").splitlines()) == 4
+
+
+def test_idle_clients_have_test_images_alone():
+    job = worker.DEFAULTS | {"equal": True, "clients": 5, "learning": 2}
+    train, test = worker.dealt(job, np.zeros(20, dtype=np.int64))
+    assert [len(index) for index in train] == [3, 3, 0, 0, 0]
+    assert [len(index) for index in test] == [1, 1, 4, 4, 4]
