@@ -210,6 +210,15 @@ def test_entries_stay_the_same():
         own.scatter(np.arange(2), before, before.update(clients={"new": torch.zeros(2)}))
 
 
+def test_consecutive_rows_are_views_and_saved_without_the_others():
+    own = InMemory(as_tree({"w": torch.arange(12.0).reshape(6, 2)}))
+    some = own.read(np.array([1, 2, 3])).w
+    assert some.data_ptr() == own.stack.w[1].data_ptr() and some.tolist() == [[2, 3], [4, 5], [6, 7]]
+    assert own.read(np.array([3, 1])).w.tolist() == [[6, 7], [2, 3]]
+    saved = own.saved(np.array([1, 2, 3]))["rows"]["w"]
+    assert torch.equal(saved, some) and saved.untyped_storage().nbytes() == 3 * 2 * 4
+
+
 def test_free_slots_are_neither_used_nor_reserved():
     stack = InMemory(as_tree({"w": torch.zeros(6, 1)}))
     stack.reserved = np.array([4])

@@ -47,6 +47,15 @@ def sent(arrays: Sequence[np.ndarray], device: torch.device) -> list[Tensor]:
     return [part.view(array.shape) for part, array in zip(parts, arrays, strict=True)]
 
 
+def selection(numbers: np.ndarray, device: torch.device) -> Tensor | slice:
+    """What chooses the rows `numbers` [n] of a stack: a slice where they follow each other, since it copies nothing."""
+    if not len(numbers):
+        return slice(0)
+    if (np.diff(numbers) == 1).all():
+        return slice(int(numbers[0]), int(numbers[-1]) + 1)
+    return torch.from_numpy(numbers).to(device)
+
+
 def fetched(tensors: Sequence[Tensor]) -> list[Tensor]:
     """Tensors of one shape on the processor, as float64, in one copy."""
     return list(torch.stack([t.double() for t in tensors]).cpu())

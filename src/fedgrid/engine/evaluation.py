@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, one_hot
@@ -10,7 +11,7 @@ from torch.nn.functional import cross_entropy, one_hot
 from fedgrid.engine.attacks import Attack, attacked_in, of_evaluation
 from fedgrid.engine.client_data import ClientData
 from fedgrid.engine.context import Batch, LossContext
-from fedgrid.engine.devices import fetched
+from fedgrid.engine.devices import fetched, selection
 from fedgrid.engine.executor import Diverged
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import Method
@@ -88,6 +89,7 @@ def evaluate(
     s, data = everyone.state, everyone.simulation.data
     shared, received, adapted = method.global_model(s), method.received(everyone, s), method.adapted(everyone, s)
     participants, trained = _among(everyone, participants, trained)
+    unchanged = _unchanged(method, everyone, participants, received, trained)
     for view in views(data, everyone.training, everyone.round):
         if shared is not None:
             sums = _of_one_model(everyone, shared, view, scores)
@@ -100,9 +102,8 @@ def evaluate(
         if adapted is not None:
             _record(everyone, view, everyone.test(adapted, own, images=view.images), "adapted", scores)
         if trained is not None and participants is not None:
-            where = torch.searchsorted(everyone.ids, participants.ids)
-            if received is not None and _same(method, rows(received, where), trained):
-                sums = rows(sums, where)
+            if unchanged is not None:
+                sums = rows(sums, unchanged)
             else:
                 sums = participants.test(trained, own, images=view.images)
             _record(participants, view, sums, "trained", scores)
@@ -115,11 +116,11 @@ def _among(
     if participants is None or trained is None:
         return None, None
     some = set(everyone.numbers)
-    chosen = [position for position, client in enumerate(participants.numbers) if client in some]
+    chosen = np.flatnonzero([client in some for client in participants.numbers])
     if len(chosen) == participants.size:
         return participants, trained
-    where = participants.ids.new_tensor(chosen)
-    return (participants.subset(where), rows(trained, where)) if chosen else (None, None)
+    where = selection(chosen, participants.ids.device)
+    return (participants.subset(where), rows(trained, where)) if len(chosen) else (None, None)
 
 
 def _of_one_model(everyone: Federation, model: Tree, view: View, scores: RoundScores) -> Tree:
@@ -135,12 +136,25 @@ def _of_one_model(everyone: Federation, model: Tree, view: View, scores: RoundSc
     return tree_map(lambda t: t.expand(everyone.size, *t.shape[1:]), scores.shared[kind])
 
 
-def _same(method: Method, received: Tree, trained: Tree) -> bool:
-    """Whether clients go on from what they trained, so that one score is both; not if the state speaks in `predict`."""
-    if type(method).predict is not Method.predict or received.keys() != trained.keys():
+def _unchanged(
+    method: Method, everyone: Federation, participants: Federation | None, received: Tree | None, trained: Tree | None
+) -> Tensor | slice | None:
+    """Positions of the participants, where they go on from what they trained, so that one score is both; else None.
+
+    It is never both where the state speaks in `predict`.
+    """
+    if participants is None or trained is None or received is None or type(method).predict is not Method.predict:
+        return None
+    where = selection(np.searchsorted(everyone.numbers, participants.numbers), everyone.ids.device)
+    return where if _same(rows(received, where), trained) else None
+
+
+def _same(a: Tree, b: Tree) -> bool:
+    """Whether two stacks have the same names, shapes and numbers."""
+    if a.keys() != b.keys():
         return False
-    pairs = list(zip(leaves(received), leaves(trained), strict=True))
-    return all(a.shape == b.shape for a, b in pairs) and bool(torch.stack([(a == b).all() for a, b in pairs]).all())
+    pairs = list(zip(leaves(a), leaves(b), strict=True))
+    return all(x.shape == y.shape for x, y in pairs) and bool(torch.stack([(x == y).all() for x, y in pairs]).all())
 
 
 def _hits(scores: Tensor, labels: Tensor, by_class: int | None) -> dict[str, Tensor]:

@@ -164,8 +164,11 @@ class Federation:
         """Σ_i p_i·stack[i], weighted by the clients' training images (FedAvg), or by other weights [n]."""
         return weighted_sum(stack, self.weights if weights is None else weights)
 
-    def subset(self, chosen: Tensor) -> "Federation":
-        """Those of these clients that `chosen` says, bool [n] or positions; a stack of theirs is ``stack[chosen]``."""
+    def subset(self, chosen: Tensor | slice) -> "Federation":
+        """Those of these clients that `chosen` says: bool [n], positions or a slice.
+
+        A stack of theirs is ``stack[chosen]``.
+        """
         return replace(self, ids=self.ids[chosen], state=self.state.gather(chosen))
 
     def broadcast(self, tree: Any, mask: Tensor | None = None) -> Any:

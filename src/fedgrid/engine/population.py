@@ -68,8 +68,7 @@ class Population:
     def saved(self) -> dict[str, Any]:
         """What a checkpoint holds; rows in a file stay there."""
         named, number = np.unique(self.place, return_inverse=True)
-        numbers = {"slots": torch.from_numpy(named), "place": torch.from_numpy(number)}
-        return {"server": plain(self.server)} | numbers | self.slots.saved(named)
+        return {"server": plain(self.server), "place": torch.from_numpy(number)} | self.slots.saved(named)
 
     def reserve(self) -> None:
         """Keeps the rows from being written over, since a checkpoint names them now."""
@@ -79,14 +78,11 @@ class Population:
     @classmethod
     def loaded(cls, content: dict[str, Any], file: Path, device: torch.device) -> "Population":
         """The inverse of `saved`, with the rows in `file` where they were kept there; raises Lost."""
-        server, place, named = (as_tree(content["server"]), *_on_host(content["place"], content["slots"]))
+        server, place = as_tree(content["server"]), content["place"].cpu().numpy()
         if "rows" in content:
             return cls(server, InMemory(as_tree(content["rows"])), place)
-        return cls(server, InFile.found(file, content, named, device), named[place])
-
-
-def _on_host(*tensors: Tensor) -> tuple[np.ndarray, ...]:
-    return tuple(t.cpu().numpy() for t in tensors)
+        slots = InFile.found(file, content, device)
+        return cls(server, slots, slots.reserved[place])
 
 
 def row_size(stack: Tree) -> int:

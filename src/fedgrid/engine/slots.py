@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fedgrid.engine.devices import selection
 from fedgrid.errors import UserError, reason
 from fedgrid.tree import Tree, as_tree, leaves, plain, rows, tree_map
 
@@ -70,22 +71,29 @@ class InMemory(Slots):
         return max(map(len, leaves(self.stack)), default=0)
 
     def read(self, slots: np.ndarray) -> Tree:
-        if not len(self) or np.array_equal(slots, np.arange(len(self))):
-            return self.stack
-        return rows(self.stack, self._sent(slots))
+        return rows(self.stack, selection(slots, self._device))
 
     def write(self, slots: np.ndarray, stack: Tree) -> None:
-        missing, where = int(slots.max()) + 1 - len(self), self._sent(slots)
+        missing, where = int(slots.max()) + 1 - len(self), torch.from_numpy(slots).to(self._device)
         if missing > 0:
             more = max(missing, len(self))  # doubled, so that growing by and by costs little
             self.stack = tree_map(lambda t: torch.cat([t, t.new_empty(more, *t.shape[1:])]), self.stack)
-        tree_map(lambda t, new: t.index_put_((where,), new), self.stack, stack)
+        tree_map(lambda t, new: t.index_put_((where,), _apart(new, t)), self.stack, stack)
 
     def saved(self, slots: np.ndarray) -> dict[str, Any]:
-        return {"rows": plain(self.read(slots))}
+        own = self.read(slots)
+        if len(slots) < len(self):  # a view would be saved with all rows
+            own = tree_map(torch.clone, own)
+        return {"rows": plain(own)}
 
-    def _sent(self, slots: np.ndarray) -> Tensor:
-        return torch.from_numpy(slots).to(leaves(self.stack)[0].device)
+    @property
+    def _device(self) -> torch.device:
+        return next((t.device for t in leaves(self.stack)), torch.device("cpu"))
+
+
+def _apart(t: Tensor, other: Tensor) -> Tensor:
+    """A tensor that is no view of another: what a round leaves as it was may be one of the stack that is written."""
+    return t.clone() if t.untyped_storage().data_ptr() == other.untyped_storage().data_ptr() else t
 
 
 class InFile(Slots):
@@ -107,11 +115,11 @@ class InFile(Slots):
             os.close(self.descriptor)
 
     @classmethod
-    def found(cls, file: Path, saved: dict[str, Any], slots: np.ndarray, device: torch.device) -> "InFile":
+    def found(cls, file: Path, saved: dict[str, Any], device: torch.device) -> "InFile":
         """The rows that a checkpoint names; raises Lost where the file does not hold them."""
         if not file.is_file():
             raise Lost(f"{file} is missing")
-        own = cls(file, tree_map(lambda t: t.to(device), as_tree(saved["form"])))
+        own, slots = cls(file, tree_map(lambda t: t.to(device), as_tree(saved["form"]))), saved["slots"].cpu().numpy()
         own.checksums = np.zeros((int(slots.max()) + 1, CHECKSUM), np.uint8)
         own.checksums[slots] = saved["checksums"].cpu().numpy()
         own.reserved = slots
@@ -142,7 +150,8 @@ class InFile(Slots):
                 self._put(slot, content.numpy())
 
     def saved(self, slots: np.ndarray) -> dict[str, Any]:
-        return {"form": plain(self.form), "checksums": torch.from_numpy(self.checksums[slots])}
+        named = {"slots": torch.from_numpy(slots), "checksums": torch.from_numpy(self.checksums[slots])}
+        return {"form": plain(self.form)} | named
 
     def _put(self, slot: int, content: np.ndarray) -> None:
         try:

@@ -41,8 +41,8 @@ class State:
         kept = self.trained if trained is None else trained
         return State(self.server | server, self.clients | clients, kept, self.quantities | dict(quantities))
 
-    def gather(self, clients: Tensor) -> "State":
-        """The state as some of the clients see it: positions [n], or truth values."""
+    def gather(self, clients: Tensor | slice) -> "State":
+        """The state as some of the clients see it: positions [n], truth values or a slice."""
         return State(self.server, rows(self.clients, clients))
 
     def require_same_entries(self, after: "State") -> None:
