@@ -5,12 +5,12 @@ round, and the one that a checkpoint names, stay as they are until another has t
 """
 
 import fcntl
-import hashlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import torch
@@ -20,8 +20,6 @@ from fedgrid.engine.devices import selection
 from fedgrid.errors import UserError, reason
 from fedgrid.tree import Tree, as_tree, leaves, plain, rows, tree_map
 
-CHECKSUM = 16
-"Bytes of the hash of a row."
 AT_ONCE = 2**24
 "Bytes that are moved between memory and file together."
 
@@ -78,7 +76,7 @@ class InMemory(Slots):
         if missing > 0:
             more = max(missing, len(self))  # doubled, so that growing by and by costs little
             self.stack = tree_map(lambda t: torch.cat([t, t.new_empty(more, *t.shape[1:])]), self.stack)
-        tree_map(lambda t, new: t.index_put_((where,), _apart(new, t)), self.stack, stack)
+        tree_map(lambda t, new: t.index_put_((where,), _owned(new)), self.stack, stack)
 
     def saved(self, slots: np.ndarray) -> dict[str, Any]:
         own = self.read(slots)
@@ -91,9 +89,9 @@ class InMemory(Slots):
         return next((t.device for t in leaves(self.stack)), torch.device("cpu"))
 
 
-def _apart(t: Tensor, other: Tensor) -> Tensor:
-    """A tensor that is no view of another: what a round leaves as it was may be one of the stack that is written."""
-    return t.clone() if t.untyped_storage().data_ptr() == other.untyped_storage().data_ptr() else t
+def _owned(t: Tensor) -> Tensor:
+    """A tensor that is no view: what a round leaves as it was may be one of the very stack that is written."""
+    return t.clone() if t._is_view() else t
 
 
 class InFile(Slots):
@@ -107,7 +105,7 @@ class InFile(Slots):
         self.file, self.form, self.reserved = file, form, np.empty(0, dtype=np.int64)
         self.sizes = [t[0].numel() * t.element_size() for t in leaves(form)]
         self.size = sum(self.sizes)
-        self.checksums = np.zeros((0, CHECKSUM), np.uint8)
+        self.checksums = np.zeros(0, np.int64)
         self.descriptor = _locked(file)
 
     def __del__(self) -> None:
@@ -120,11 +118,11 @@ class InFile(Slots):
         if not file.is_file():
             raise Lost(f"{file} is missing")
         own, slots = cls(file, tree_map(lambda t: t.to(device), as_tree(saved["form"]))), saved["slots"].cpu().numpy()
-        own.checksums = np.zeros((int(slots.max()) + 1, CHECKSUM), np.uint8)
+        own.checksums = np.zeros(int(slots.max()) + 1, np.int64)
         own.checksums[slots] = saved["checksums"].cpu().numpy()
         own.reserved = slots
         for _, some in own._pieces(slots):
-            if not np.array_equal([_checksum(content) for content in own._bytes(some)], own.checksums[some]):
+            if [crc32(content.data) for content in own._bytes(some)] != own.checksums[some].tolist():
                 raise Lost(f"{file} is damaged")
         return own
 
@@ -136,17 +134,16 @@ class InFile(Slots):
         for place, some in self._pieces(slots):
             parts = torch.from_numpy(self._bytes(some)).split(self.sizes, dim=1)
             for t, part in zip(leaves(stack), parts, strict=True):
-                own = part.clone(memory_format=torch.contiguous_format).view(t.dtype)
-                t[place] = own.reshape(len(some), *t.shape[1:]).to(t.device)
+                _as_bytes(t[place]).copy_(part)
         return stack
 
     def write(self, slots: np.ndarray, stack: Tree) -> None:
         missing = int(slots.max()) + 1 - len(self)
         if missing > 0:
-            self.checksums = np.concatenate([self.checksums, np.zeros((missing, CHECKSUM), np.uint8)])
+            self.checksums = np.concatenate([self.checksums, np.zeros(missing, np.int64)])
         for place, some in self._pieces(slots):
-            own = [t[place].cpu().contiguous().reshape(len(some), -1) for t in leaves(stack)]
-            for slot, content in zip(some.tolist(), torch.cat([t.view(torch.uint8) for t in own], dim=1), strict=True):
+            own = torch.cat([_as_bytes(t[place].cpu().contiguous()) for t in leaves(stack)], dim=1)
+            for slot, content in zip(some.tolist(), own, strict=True):
                 self._put(slot, content.numpy())
 
     def saved(self, slots: np.ndarray) -> dict[str, Any]:
@@ -160,7 +157,7 @@ class InFile(Slots):
             raise UserError(f"{self.file}: cannot be written ({reason(error)})") from error
         if written < self.size:
             raise UserError(f"{self.file}: cannot be written (no room is left)")
-        self.checksums[slot] = _checksum(content)
+        self.checksums[slot] = crc32(content.data)
 
     def _bytes(self, slots: np.ndarray) -> np.ndarray:
         """The rows of slots [n], uint8 [n, bytes]; zeros behind the end of the file."""
@@ -188,5 +185,6 @@ def _locked(file: Path) -> int:
     return descriptor
 
 
-def _checksum(content: np.ndarray) -> np.ndarray:
-    return np.frombuffer(hashlib.blake2b(content.data, digest_size=CHECKSUM).digest(), np.uint8)
+def _as_bytes(t: Tensor) -> Tensor:
+    """The same memory as bytes, uint8 [n, bytes of a row]."""
+    return t.reshape(len(t), -1).view(torch.uint8)
