@@ -32,10 +32,11 @@ def copy_of(top):
     return Folder(path=str(top)).info(None).copy
 
 
-def aged(top):
-    """As if nothing had been touched for a minute, so that digests are remembered."""
-    for file in top.rglob("*.bmp"):
-        os.utime(file, (time.time() - 60, time.time() - 60))
+@pytest.fixture
+def later(monkeypatch):
+    """Lets a minute pass, so that digests are remembered."""
+    clock = time.time
+    return lambda: monkeypatch.setattr(digests.time, "time", lambda: clock() + 60)
 
 
 def test_other_pictures_of_the_same_names_and_sizes_count(top):
@@ -45,9 +46,21 @@ def test_other_pictures_of_the_same_names_and_sizes_count(top):
     assert copy_of(top) != before
 
 
-def test_exchanged_classes_count(top):
+def test_other_pictures_with_the_times_of_the_first_count(top, later):
+    """As two archives have them whose members have one time of modification (``tar --mtime``)."""
+    for file in top.rglob("*.bmp"):
+        os.utime(file, (1_600_000_000, 1_600_000_000))
+    later()
     before = copy_of(top)
-    aged(top)
+    for file in top.rglob("*.bmp"):
+        Image.new("L", (8, 8), 200).save(file)
+        os.utime(file, (1_600_000_000, 1_600_000_000))
+    assert copy_of(top) != before
+
+
+def test_exchanged_classes_count(top, later):
+    before = copy_of(top)
+    later()
     assert copy_of(top) == before
     (top / "cat").rename(top / "x")
     (top / "dog").rename(top / "cat")
@@ -65,28 +78,30 @@ def test_a_picture_that_is_put_back_counts_as_before(top):
     assert copy_of(top) == before
 
 
-def test_unchanged_pictures_are_read_once(top, monkeypatch):
+def test_unchanged_pictures_are_read_once(top, monkeypatch, later):
     read = []
     content = digests._digest
     monkeypatch.setattr(digests, "_digest", lambda file: read.append(file.name) or content(file))
-    aged(top)
+    later()
     before = copy_of(top)
     assert len(read) == 16
     assert copy_of(top) == before and len(read) == 16
     (top / "cat" / "3.bmp").touch()
     assert copy_of(top) == before and read[16:] == ["3.bmp"]
+    with digests.reading_again():
+        assert copy_of(top) == before and len(read) == 17 + 16
 
 
-def test_files_of_one_folder_that_are_asked_for_singly_are_read_once(top, monkeypatch):
-    aged(top)
+def test_files_of_one_folder_that_are_asked_for_singly_are_read_once(top, monkeypatch, later):
+    later()
     files = sorted(top.rglob("*.bmp"))
     before = [digests.digest(file) for file in files]
     monkeypatch.setattr(digests, "_digest", lambda file: pytest.fail(f"{file} is read again"))
     assert [digests.digest(file) for file in files] == before
 
 
-def test_a_damaged_cache_changes_nothing(top):
-    aged(top)
+def test_a_damaged_cache_changes_nothing(top, later):
+    later()
     before = copy_of(top)
     (cache,) = (top.parent / "cache").rglob("digests/*.json")
     cache.write_text(cache.read_text().replace("a", "b"))
@@ -103,6 +118,38 @@ def test_what_is_edited_after_the_plan_is_not_built(top, capsys):
     assert dataset.main([str(plan), data.key]) == 2
     assert "edited since the run was planned" in capsys.readouterr().err
     assert not data.built
+
+
+def test_what_is_built_is_read_again_whatever_the_cache_believes(top, later, monkeypatch, capsys):
+    """Where even ctime does not tell, as on file systems that do not keep it, one key never means two data sets."""
+    later()
+    study = study_of(
+        FOUR_CELLS.replace("data: digits", "data: {name: mine, channels: 1}").replace("clients: 4", "clients: 1")
+    )
+    (data,) = study.datasets.values()
+    plan = plan_of(study)
+    states = {file: file.stat() for file in top.rglob("*.bmp")}
+    for file in states:
+        Image.new("L", (8, 8), 200).save(file)
+    monkeypatch.setattr(digests, "_stat", lambda file: states[file.resolve()])
+    assert copy_of(top) == data.copy
+    assert dataset.main([str(plan), data.key]) == 2
+    assert "edited since the run was planned" in capsys.readouterr().err
+    assert not data.built
+
+
+def test_weights_that_are_edited_after_the_plan_make_no_features(top, capsys):
+    weights = top.parent / "vit.pth"
+    weights.write_bytes(b"1")
+    features = f"{{backbone: vit_tiny_patch16_224, weights: {weights}}}"
+    entry = f"data: {{name: mine, channels: 1, features: {features}}}"
+    study = study_of(FOUR_CELLS.replace("data: digits", entry).replace("clients: 4", "clients: 1"))
+    images, data = study.cells[0].partition.data.stages
+    plan = plan_of(study)
+    weights.write_bytes(b"2")
+    assert dataset.main([str(plan), images.key]) == 0
+    assert dataset.main([str(plan), data.key]) == 2
+    assert "edited since the run was planned" in capsys.readouterr().err
 
 
 def test_an_unpack_that_is_not_whole_is_refused(tmp_path):

@@ -67,21 +67,31 @@ def plan_features(images: PlannedDataset, info: DatasetInfo, backbone: Settings)
     """Where the features of a data set are kept, and what they hold; UserError where it is not of images alone."""
     if info.modalities:
         raise UserError(f"data.features: '{images.label}' is {_of(info.modalities)}, and features are made of images")
+    key = key_of_features(images, backbone)
+    return replace(images, key=key, images=images, backbone=backbone), replace(info, shape=(1, 1, 1))
+
+
+def key_of_features(images: PlannedDataset, backbone: Settings) -> str:
+    """The key of what a backbone makes of a data set, with its weights as they are now."""
     weights = path_of(backbone["weights"], "features.weights")
     content = file_digest(weights) if weights.is_file() else ""
-    key = digest([images.key, backbone, content, fingerprint(FEATURES)])
-    return replace(images, key=key, images=images, backbone=backbone), replace(info, shape=(1, 1, 1))
+    return digest([images.key, backbone, content, fingerprint(FEATURES)])
 
 
 def plan_partition(kind: Heterogeneity, code: str, data: PlannedDataset, seed: int) -> PlannedPartition:
     """Where a partition is kept; `code` is the fingerprint of its code."""
     partition = cast(Partition, instance(kind.component))
-    key = digest([partition.identity(seed) or kind.component.spec, data.key, code])
+    key = key_of_partition(partition, kind.component, code, data, seed)
     sentence = partition.sentence()
     words = kind.label if kind.named else sentence
     return PlannedPartition(
         kind.component, data, seed, key, kind.label, kind.place, words, sentence, partition.tested(seed)
     )
+
+
+def key_of_partition(partition: Partition, kind: Configured, code: str, data: PlannedDataset, seed: int) -> str:
+    """The key of a partition; that of a published one covers what its file holds now."""
+    return digest([partition.identity(seed) or kind.spec, data.key, code])
 
 
 def plan_cell(

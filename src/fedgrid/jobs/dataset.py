@@ -10,33 +10,48 @@ from pathlib import Path
 
 from fedgrid.command import run
 from fedgrid.data.base import DataSet, convert
+from fedgrid.data.sources.digests import reading_again
 from fedgrid.errors import UserError
 from fedgrid.files import read_json, write_json
 from fedgrid.grid import plan
-from fedgrid.grid.cells import instance
+from fedgrid.grid.cells import instance, key_of_features
 from fedgrid.grid.planned import PlannedDataset
 from fedgrid.grid.planned_study import Study
 
 
 def build(data: PlannedDataset, study: Study) -> None:
-    """Writes the files of a data set; of features, those of their images have to be there."""
-    if not data.images:
-        kind: DataSet = instance(data.component)
+    """Writes the files of a data set; of features, those of their images have to be there.
 
-        def check(checksum: str) -> None:
-            if kind.info(study.data_root).copy != data.copy:
-                raise UserError(f"data '{data.label}': edited since the run was planned; run the same command again")
-            _check_first_sight(data, checksum)
-
-        convert(kind, study.data_root, study.downloads, data.files, data.key, check)
+    Raises UserError where the user's files are not those of the plan; they are read again for that.
+    """
+    if data.images:
+        _build_features(data, data.images, study)
         return
-    data.images.check()
+    kind: DataSet = instance(data.component)
+
+    def check(checksum: str) -> None:
+        with reading_again():
+            _check_unchanged(data, kind.info(study.data_root).copy == data.copy)
+        _check_first_sight(data, checksum)
+
+    convert(kind, study.data_root, study.downloads, data.files, data.key, check)
+
+
+def _build_features(data: PlannedDataset, images: PlannedDataset, study: Study) -> None:
+    images.check()
     assert data.backbone is not None
+    with reading_again():
+        _check_unchanged(data, key_of_features(images, data.backbone) == data.key)
     if not study.downloads:
         os.environ["HF_HUB_OFFLINE"] = "1"  # weights then come from where an earlier download left them, or not at all
     from fedgrid.engine import features  # torch takes seconds to import
 
-    features.build(data.images.files, data.files, data.backbone, study.compute.device, study.compute.threads, data.key)
+    features.build(images.files, data.files, data.backbone, study.compute.device, study.compute.threads, data.key)
+
+
+def _check_unchanged(data: PlannedDataset, unchanged: bool) -> None:
+    if not unchanged:
+        raise UserError(f"data '{data.label}': edited since the run was planned; run the same command again")
 
 
 def _check_first_sight(data: PlannedDataset, checksum: str) -> None:

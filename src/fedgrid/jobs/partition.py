@@ -9,9 +9,10 @@ from pathlib import Path
 
 from fedgrid.command import run
 from fedgrid.data.common.store import read_labels
+from fedgrid.errors import UserError
 from fedgrid.files import as_json, write_table, write_text
 from fedgrid.grid import plan
-from fedgrid.grid.cells import instance
+from fedgrid.grid.cells import code_of, instance, key_of_partition
 from fedgrid.grid.planned import PlannedPartition
 from fedgrid.partition.base import Partition
 from fedgrid.partition.common.rows import digest_of
@@ -19,11 +20,19 @@ from fedgrid.partition.common.statistics import statistics
 
 
 def build(partition: PlannedPartition) -> None:
-    """Writes a partition and, beside it, its statistics; the files of its data set have to be there."""
+    """Writes a partition and, beside it, its statistics; the files of its data set have to be there.
+
+    Raises UserError where a published partition or the code is not that of the plan.
+    """
     kind: Partition = instance(partition.component)
     partition.data.check()
     pool, facts = read_labels(partition.data.files)
     table = kind.split(pool, partition.seed)
+    component, data, seed = partition.component, partition.data, partition.seed
+    if key_of_partition(kind, component, code_of(component), data, seed) != partition.key:
+        raise UserError(
+            f"heterogeneity '{partition.label}': edited since the run was planned; run the same command again"
+        )
     about = kind.about(pool, partition.seed) | {
         "key": partition.key,
         "seed": partition.seed,

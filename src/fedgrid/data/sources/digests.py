@@ -1,7 +1,9 @@
 """What files hold, as digests; a file that has not changed since is not read again.
 
-What is known stands in the user's cache, one JSON file for each folder or file that is asked for: by path, size, time
-of the last change, inode and digest. It is not in the store, where a dry run leaves no trace.
+What is known stands in the user's cache, one JSON file for each folder or file that is asked for: by path, the size,
+the times, the inode and the digest. The time of modification alone proves nothing, since archives and copies set it;
+the time of the inode's last change (ctime) is the system's own. The cache is not in the store, where a dry run leaves
+no trace, and a job that builds something reads every file again (`reading_again`).
 """
 
 import hashlib
@@ -9,6 +11,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ from fedgrid.files import cache, read_json, write_json
 
 SETTLED = 2.0
 "Seconds after which a change of a file shows in its time for certain; of a younger file nothing is remembered."
+_REMEMBERING = ContextVar("remembering", default=True)
 
 
 def digests(files: Iterable[Path], top: Path) -> dict[str, str]:
@@ -29,26 +33,40 @@ def digest(file: Path) -> str:
     return _looked_up([file], file.parent, file)[file.name]
 
 
+@contextmanager
+def reading_again() -> Iterator[None]:
+    """Within it, every digest is that of the bytes as they are now, whatever is remembered."""
+    token = _REMEMBERING.set(False)
+    try:
+        yield
+    finally:
+        _REMEMBERING.reset(token)
+
+
 def _looked_up(files: Iterable[Path], top: Path, asked: Path) -> dict[str, str]:
     """As `digests`; what is known of them is kept under the name of what was `asked` for."""
-    place = cache("digests") / f"{hashlib.sha256(os.fsencode(asked.resolve())).hexdigest()[:16]}.json"
-    known, now = _known(place), time.time()
-    found: dict[str, list[Any]] = {}
+    memory = cache("digests") / f"{hashlib.sha256(os.fsencode(asked.resolve())).hexdigest()[:16]}.json"
+    remembered, now = _remembered(memory), time.time()
+    entries: dict[str, list[Any]] = {}
     for file in sorted({*files}):
         name, stat = file.relative_to(top).as_posix(), _stat(file)
-        state = [stat.st_size, stat.st_mtime_ns, stat.st_ino]
-        kept = known.get(name)
-        content = kept[1] if kept and kept[0] == state else _digest(file)
-        found[name] = [state if now - stat.st_mtime > SETTLED else None, content]
-    if found != known:
+        state = [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]
+        earlier_state, content = remembered.get(name, (None, ""))
+        if earlier_state != state:
+            content = _digest(file)
+        entries[name] = [state if now - max(stat.st_mtime, stat.st_ctime) > SETTLED else None, content]
+    if entries != remembered:
         with suppress(UserError):  # it only saves time
-            write_json(place, found)
-    return {name: content for name, (_, content) in found.items()}
+            write_json(memory, entries)
+    return {name: content for name, (_, content) in entries.items()}
 
 
-def _known(place: Path) -> dict[str, Any]:
+def _remembered(memory: Path) -> dict[str, Any]:
+    """By name, the state in which a file was last seen and its digest; nothing where all is to be read again."""
+    if not _REMEMBERING.get():
+        return {}
     try:
-        return read_json(place)
+        return read_json(memory)
     except UserError:
         return {}
 
