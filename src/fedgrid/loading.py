@@ -11,9 +11,10 @@ import importlib.util
 import os
 import pkgutil
 import sys
+from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, ExtensionFileLoader, FileFinder, SourceFileLoader
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 
 import fedgrid
 from fedgrid.components import Component
@@ -79,12 +80,21 @@ def load(kind: str, reference: str) -> type[Component]:
     return own[0]
 
 
+class _FromSource(SourceFileLoader):
+    """Compiles a file as it is now: bytecode of an earlier version is taken for current where size and time agree."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
 def _import_file(module: str, file: Path) -> ModuleType:
     folder = str(file.parent.resolve())
     if folder not in sys.path:
         sys.path.insert(0, folder)  # a method outside the package may keep its mathematics in a file beside it
-    spec = importlib.util.spec_from_file_location(module, file)
-    assert spec is not None and spec.loader is not None  # the file's name ends in .py
+        extensions = ExtensionFileLoader, EXTENSION_SUFFIXES
+        sys.path_importer_cache[folder] = FileFinder(folder, extensions, (_FromSource, SOURCE_SUFFIXES))
+    spec = importlib.util.spec_from_file_location(module, file, loader=_FromSource(module, str(file)))
+    assert spec is not None and spec.loader is not None
     loaded = importlib.util.module_from_spec(spec)
     sys.modules[module] = loaded
     spec.loader.exec_module(loaded)

@@ -1,11 +1,15 @@
 """Code that a key cannot see is refused by name; data that a method names are covered."""
 
+import os
+import sys
+
 import pytest
 from studies import FOUR_CELLS, study_of
 
 from fedgrid.errors import UserError
 from fedgrid.grid import identity
-from fedgrid.grid.identity import files, fingerprint, uncovered
+from fedgrid.grid.identity import check_files, files, fingerprint, uncovered
+from fedgrid.loading import load
 
 HEAD = "from fedgrid.methods.fedavg import FedAvg\n"
 CLASS = "\n\nclass Mine(FedAvg):\n    files = ('prior.txt',)\n"
@@ -22,7 +26,8 @@ def mine(tmp_path, monkeypatch):
 
 
 def found(file):
-    return uncovered("fedgrid_outside_mine", file)
+    """What no key covers, each without the advice that follows it."""
+    return [flaw.partition(";")[0] for flaw in uncovered("fedgrid_outside_mine", file)]
 
 
 def test_a_module_that_lies_elsewhere_is_refused(mine, tmp_path):
@@ -73,6 +78,72 @@ def test_methods_of_torch_and_models_are_not_meant(mine):
         HEAD + "import re\nimport torch\n\npattern = re.compile('a')\n\n\ndef f(model):\n    model.eval()\n" + CLASS
     )
     assert found(mine) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "files = ('prior.txt',)",
+        "files = ['prior.txt']",
+        "files: ClassVar[tuple[str, ...]] = ('prior.txt',)",
+        "files = names = ('prior.txt',)",
+    ],
+)
+def test_files_count_in_every_form_that_is_written_out(mine, line):
+    mine.write_text(f"from typing import ClassVar\n{HEAD}\nclass Mine(FedAvg):\n    {line}\n")
+    before = fingerprint("fedgrid_outside_mine", mine)
+    assert uncovered("fedgrid_outside_mine", mine) == []
+    check_files(type("Mine", (), {"files": ("prior.txt",)}), "fedgrid_outside_mine", mine)
+    mine.with_name("prior.txt").write_text("2")
+    assert fingerprint("fedgrid_outside_mine", mine) != before
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "files = FILES",
+        "files = ('prior.txt')",
+        "files = tuple(['prior.txt'])",
+        "files = (f'prior.txt',)",
+        "files = ('/etc/hosts',)",
+        "files = ('../prior.txt',)",
+        "files = (1,)",
+    ],
+)
+def test_files_that_cannot_be_read_from_the_source_are_refused(mine, line):
+    mine.write_text(f"{HEAD}FILES = ('prior.txt',)\nclass Mine(FedAvg):\n    {line}\n")
+    (flaw,) = uncovered("fedgrid_outside_mine", mine)
+    assert flaw == f"{mine}, line 4: {identity.WRITTEN_OUT}"
+
+
+@pytest.mark.parametrize(
+    "line", ["Mine.files = ('prior.txt',)", "setattr(Mine, 'files', 'prior.txt')", "Mine.files += ('prior.txt',)"]
+)
+def test_so_are_files_that_only_the_loaded_class_names(mine, line):
+    mine.write_text(f"{HEAD}\nclass Mine(FedAvg):\n    pass\n\n{line}\n")
+    with pytest.raises(UserError, match=r"Mine\.files is .*prior\.txt.* when it runs; write the names"):
+        check_files(load("methods", str(mine)), "fedgrid_outside_mine", mine)
+
+
+@pytest.mark.parametrize(
+    ("line", "flaw"), [("Mine.files = ('prior.txt',)", "write the names"), ("open('methods/prior.txt')", "opens")]
+)
+def test_planning_says_so(mine, line, flaw):
+    mine.write_text(f"{HEAD}\nclass Mine(FedAvg):\n    pass\n\n{line}\n")
+    with pytest.raises(UserError, match=flaw):
+        study_of(FOUR_CELLS.replace("[local, fedavg]", "{mine: {method: methods/mine.py}}"))
+
+
+def test_bytecode_of_an_earlier_version_is_not_run(mine):
+    """As two archives have them whose members have one time of modification (``tar --mtime``)."""
+    helper = mine.with_name("helper_of_mine.py")
+    for number in (1, 2):
+        mine.write_text(f"from helper_of_mine import K\n{HEAD}\nclass Mine(FedAvg):\n    numbers = ({number}, K)\n")
+        helper.write_text(f"K = {number}\n")
+        for file in (mine, helper):
+            os.utime(file, (1_600_000_000, 1_600_000_000))
+        sys.modules.pop("helper_of_mine", None)
+        assert load("methods", str(mine)).numbers == (number, number)
 
 
 def test_the_data_that_a_method_names_count(mine):

@@ -15,7 +15,8 @@ from typing import Any
 from fedgrid.components import describe
 from fedgrid.errors import UserError, complain
 from fedgrid.files import cache, read_json, write_json
-from fedgrid.grid.identity import fingerprint, uncovered
+from fedgrid.grid.audit import Watch
+from fedgrid.grid.identity import check_files, fingerprint, uncovered
 from fedgrid.loading import load, locate
 
 PATIENCE = 120
@@ -44,17 +45,14 @@ def _code(reference: str, module: str, file: Path | None) -> str:
     """Fingerprint of a component; UserError for a file that is no Python, or that uses what a key cannot cover."""
     try:
         code = fingerprint(module, file, also=["fedgrid.components"])
-        hidden = uncovered(module, file) if file else []
+        flaws = uncovered(module, file) if file else []
     except SyntaxError as error:
         where = f"{error.filename}, line {error.lineno}"
         raise UserError(f"method '{reference}' cannot be read: {error.msg} ({where})") from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise UserError(f"method '{reference}' cannot be read: {error}") from error
-    if hidden:
-        raise UserError(
-            f"method '{reference}': {hidden[0]}; no key covers what that brings in: put it beside the method, or "
-            "install it, and import it with an import statement"
-        )
+    if flaws:
+        raise UserError(f"method '{reference}': {flaws[0]}")
     return code
 
 
@@ -83,9 +81,19 @@ def _described_apart(kind: str, reference: str) -> dict[str, Any]:
     return json.loads(found)
 
 
+def _described_here(kind: str, reference: str) -> dict[str, Any]:
+    _, module, file = locate(kind, reference)
+    assert file is not None  # the package's own components are described where they are asked for
+    with Watch(module, file):
+        component = load(kind, reference)
+    check_files(component, module, file)
+    return describe(component)
+
+
 if __name__ == "__main__":
     try:
+        described = _described_here(*sys.argv[1:3])
         with open(int(sys.argv[3]), "w", encoding="utf-8") as answer:
-            json.dump(describe(load(*sys.argv[1:3])), answer)
+            json.dump(described, answer)
     except UserError as error:
         sys.exit(complain(error))

@@ -8,6 +8,7 @@ import functools
 import hashlib
 import importlib.util
 import json
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,11 +18,16 @@ from typing import Any
 
 import fedgrid
 from fedgrid.data.sources.digests import digest as digest_of_file
+from fedgrid.errors import UserError
 from fedgrid.loading import OUTSIDE
 
 PACKAGE = "fedgrid"
 RUNNING = {"importlib", "runpy", "pkgutil", "__import__", "exec", "eval", "compile", "sys.path"}
 "With these, code runs that no import statement names."
+ADVICE = (
+    "no key covers what that brings in: put it beside the method, or install it, and import it with an import statement"
+)
+WRITTEN_OUT = "write the names of files in the method's folder out in its class, as in files = ('prior.txt',)"
 HARMLESS = ("importlib.metadata", "importlib.resources")
 ENTRY = "fedgrid.engine.compute"
 "The module with which the computation of every cell begins."
@@ -90,15 +96,29 @@ def files(module: str, file: Path) -> list[Path]:
 
 
 def uncovered(module: str, file: Path) -> list[str]:
-    """What the code of a method outside the package uses that no key can cover: where it stands, and what it is."""
+    """What the source of a method outside the package uses that no key can cover: where it is, what, and what to do.
+
+    What only shows when the code runs is seen by `fedgrid.jobs.coverage`.
+    """
     sources = _Sources(module, file)
-    own = [name for name in sorted(sources.closure([module])) if not name.startswith(PACKAGE)]
-    found = [f"{sources.file(name)}, line {line}: {what}" for name in own for line, what in sources.node(name).hidden]
-    for name in own:
+    names = [name for name in sorted(sources.closure([module])) if not name.startswith(PACKAGE)]
+    flaws = [f"{sources.file(name)}, line {line}: {what}" for name in names for line, what in sources.node(name).flaws]
+    for name in names:
         tops = {imported.partition(".")[0] for imported in sources.node(name).imported} - {""}
         unknown = sorted(top for top in tops if not sources.file(top) and not _is_installed(top))
-        found += [f"{sources.file(name)}: the module {top} is neither beside it nor installed" for top in unknown]
-    return found
+        flaws += [
+            f"{sources.file(name)}: the module {top} is neither beside it nor installed; {ADVICE}" for top in unknown
+        ]
+    return flaws
+
+
+def check_files(method: type, module: str, file: Path) -> None:
+    """Raises UserError where a loaded class reads other `files` than its source writes out."""
+    sources = _Sources(module, file)
+    written = {name for one in sources.closure([module]) if sources.data(one) for name in sources.node(one).data}
+    files = getattr(method, "files", ())
+    if isinstance(files, str) or not {*files} <= written:
+        raise UserError(f"{file}: {method.__name__}.files is {files!r} when it runs; {WRITTEN_OUT}")
 
 
 class _Sources:
@@ -160,8 +180,8 @@ class _Node:
     "Of its code."
     imported: frozenset[str]
     "Names that it may import, its parent packages included."
-    hidden: tuple[tuple[int, str], ...]
-    "Line and name of what runs code that no import statement names."
+    flaws: tuple[tuple[int, str], ...]
+    "Line and description of what no key can cover."
     data: tuple[str, ...]
     "Files that its classes read, relative to its folder."
 
@@ -170,12 +190,16 @@ class _Node:
 def _read(file: Path, mtime: int, name: str) -> _Node:
     tree = ast.parse(file.read_bytes(), filename=str(file))
     imported = {".".join(name.split(".")[:i]) for i in range(1, name.count(".") + 1)}
-    hidden, data = [], []
+    flaws: list[tuple[int, str]] = []
+    data: list[str] = []
     for node in ast.walk(tree):
         imported.update(_imported(node, name, file.name == "__init__.py"))
-        hidden += [(node.lineno, what) for what in _hidden(node) if isinstance(node, ast.stmt | ast.expr)]
-        data += _data(node)
-    return _Node(digest(_plain(tree)), frozenset(imported), tuple(hidden), tuple(data))
+        flaws += [(node.lineno, f"{what}; {ADVICE}") for what in _hidden(node) if isinstance(node, ast.stmt | ast.expr)]
+        for line, value in _files_of(node):
+            names = _texts(value)
+            data += names or []
+            flaws += [] if names is not None else [(line, WRITTEN_OUT)]
+    return _Node(digest(_plain(tree)), frozenset(imported), tuple(flaws), tuple(data))
 
 
 def _hidden(node: ast.AST) -> Iterable[str]:
@@ -190,13 +214,32 @@ def _hidden(node: ast.AST) -> Iterable[str]:
     return sorted({name for name in names if name in RUNNING})
 
 
-def _data(node: ast.AST) -> list[str]:
-    """The texts in ``files = (…)`` of a class."""
+def _files_of(node: ast.AST) -> list[tuple[int, ast.expr]]:
+    """Line and value of what the body of a class assigns to ``files``."""
     if not isinstance(node, ast.ClassDef):
         return []
-    assigned = [s for s in node.body if isinstance(s, ast.Assign)]
-    given = [s for s in assigned if [getattr(target, "id", "") for target in s.targets] == ["files"]]
-    return [c.value for s in given for c in ast.walk(s) if isinstance(c, ast.Constant) and isinstance(c.value, str)]
+    assignments: list[tuple[int, list[ast.expr], ast.expr]] = []
+    for statement in node.body:
+        if isinstance(statement, ast.Assign):
+            assignments.append((statement.lineno, statement.targets, statement.value))
+        elif isinstance(statement, ast.AnnAssign) and statement.value:
+            assignments.append((statement.lineno, [statement.target], statement.value))
+    return [(line, value) for line, targets, value in assignments if "files" in [getattr(t, "id", "") for t in targets]]
+
+
+def _texts(value: ast.expr) -> list[str] | None:
+    """The paths below the method's folder in a tuple or list that is written out; None for any other expression."""
+    try:
+        paths = ast.literal_eval(value)
+    except ValueError:
+        return None
+    if not isinstance(paths, tuple | list) or not all(isinstance(path, str) for path in paths):
+        return None
+    return list(paths) if all(map(_is_below, paths)) else None
+
+
+def _is_below(path: str) -> bool:
+    return bool(path) and not os.path.isabs(path) and ".." not in Path(path).parts
 
 
 @functools.cache

@@ -10,21 +10,24 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import fedgrid
+from fedgrid.data.sources.digests import reading_again
 from fedgrid.engine import devices
 from fedgrid.engine.compute import Computed, Sources, Tell, compute
+from fedgrid.engine.method import Method
 from fedgrid.engine.progress import Progress, remove_checkpoint
 from fedgrid.engine.rounds import Outcome, Saving, Terminated
 from fedgrid.errors import Damaged, UserError, complain, say, sentence
 from fedgrid.files import read_table, write_table
 from fedgrid.grid import plan
-from fedgrid.grid.identity import digest, modules_of_cell
+from fedgrid.grid.audit import Watch
+from fedgrid.grid.identity import check_files, digest, modules_of_cell
 from fedgrid.grid.planned import Cell
 from fedgrid.jobs.gpus import acquire_gpu
 from fedgrid.jobs.reporting import ASKED_TO_END, MAXRSS_UNIT, TERMINATED, Report, Status, ending
@@ -50,18 +53,19 @@ def train(
     On a machine with GPUs it first takes a place on one of them, and waits for it; see `fedgrid.jobs.gpus`.
     """
     with acquire_gpu(settings.device, settings.gpu_share):
-        counted = _checked_code(cell)
+        counted, watch = _checked_code(cell), _watch(cell)
         for made in (cell.partition.data, cell.partition):
             made.check()
         domains = _domains(cell.partition.file)
         sources = Sources(cell.spec, cell.row.component.reference, cell.partition.file, cell.partition.data.files)
         try:
-            computed = compute(sources, settings, saving, tell, cell.artifacts)
+            with watch as watched:
+                computed = compute(sources, settings, saving, _checking(watched, tell), cell.artifacts)
         except SystemExit as error:  # with exit code 0 it would look like success
             raise UserError(f"{cell.row.title} ended its process inside a round (sys.exit)") from error
         if signal.getsignal(signal.SIGTERM) is _terminate:
             _ignore()  # what is left takes less time than doing a round again
-        _checked_code(cell)
+        _checked_code(cell, type(computed.method))
         for kind, table in computed.artifacts().items():
             write_table(cell.kept_beside(out)[kind], table, {"kind": kind})
         metadata = _metadata(cell, settings, counted, computed) | {"domains": domains, "commit": commit}
@@ -71,12 +75,34 @@ def train(
         return computed.outcome
 
 
-def _checked_code(cell: Cell) -> dict[str, str]:
-    """The modules that the key covers; UserError where one is other than it was planned."""
+def _watch(cell: Cell) -> AbstractContextManager[Watch | None]:
+    """Watches a method outside the package, so that what its key does not cover is refused before it has results."""
+    _, module, file = locate("methods", cell.row.component.reference)
+    return Watch(module, file) if file else nullcontext()
+
+
+def _checking(watch: Watch | None, tell: Tell | None) -> Tell | None:
+    """As `tell`, after a look at what the method has done so far."""
+    if watch is None:
+        return tell
+
+    def checked(progress: Progress, remark: str) -> None:
+        watch.check()
+        if tell:
+            tell(progress, remark)
+
+    return checked
+
+
+def _checked_code(cell: Cell, method: type[Method] | None = None) -> dict[str, str]:
+    """The modules that the key covers; UserError where one, or what the class `method` reads, is not as planned."""
     _, module, file = locate("methods", cell.row.component.reference)  # in the code that the run keeps, if it does
-    counted = modules_of_cell(module, str(file) if file else None, cell.model.module)
+    with reading_again():
+        counted = modules_of_cell(module, str(file) if file else None, cell.model.module)
     if digest(counted) != cell.code:
         raise UserError("the code was edited since this cell was planned: run the same command again")
+    if method and file:
+        check_files(method, module, file)
     return counted
 
 
