@@ -8,7 +8,7 @@ import pytest
 from fedgrid.analysis.collect import collect, main
 from fedgrid.analysis.results import load
 from fedgrid.errors import Damaged, UserError
-from fedgrid.files import read_metadata, write_json
+from fedgrid.files import read_metadata, read_table, write_json, write_table
 
 
 def test_rows_carry_their_cells_names_in_manifest_order(toy):
@@ -50,6 +50,29 @@ def test_wrong_key_is_refused_and_leaves_the_old_file(toy):
     with pytest.raises(UserError, match="manifest means ffffffffffffffff"):
         toy.results()
     assert path.read_bytes() == before
+
+
+def images_of(toy, number, checksum):
+    """Has a cell say of which images it is."""
+    path = Path(toy.cells[number]["path"])
+    rows, metadata = read_table(path)
+    write_table(path, rows, metadata | {"images": checksum})
+
+
+def test_cells_of_different_images_are_not_mixed(toy):
+    for cell in toy.cells:
+        cell["images"] = str(toy.folder / "data" / "train.parquet")
+    for number, checksum in enumerate(("first", "first", "other")):
+        images_of(toy, number, checksum)
+    paths = [cell["path"] for cell in toy.cells]
+    with pytest.raises(UserError, match=f"{paths[2]} was trained on another copy of the data set than other cells"):
+        toy.results()
+    write_table(toy.folder / "data" / "train.parquet", pa.table({"label": [0]}), {"checksum": "other"})
+    with pytest.raises(UserError, match=f"{paths[0]} and 1 more were trained on another copy .* that of "):
+        toy.results()
+    for number in range(2):
+        images_of(toy, number, "other")
+    toy.results()
 
 
 def test_missing_cell_file_is_one_sentence_and_exit_code_2(toy, capsys):

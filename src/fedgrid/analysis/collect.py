@@ -2,6 +2,7 @@
 
 import json
 from argparse import ArgumentParser
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ COLUMNS = {
 }
 FROM_MANIFEST = ["key", "label", "method", "data", "heterogeneity", "seed", "partition"]
 FROM_CELL = ["status", "reason", "score", "rounds", "costs", "versions", "hardware"]
-SINCE = ["domains", "sizes", "commit"]
+SINCE = ["domains", "sizes", "commit", "images"]
 """What else a cell may say of itself; those that were computed by an earlier release do not."""
 
 
@@ -40,10 +41,12 @@ def write(listed: dict[str, Any], out: Path, absent: Mapping[str, Mapping[str, s
     The rows are those of the cells with the columns label, data, heterogeneity and seed in front; the schema's metadata
     carry the study, what its paper prints, and one entry a cell. The same inputs give the same bytes. Cells whose keys
     are in `absent`, the manifest's or this one, have no rows, and as status and reason what stands there. Raises
-    `UserError` when another cell is missing or is not the one that is meant.
+    `UserError` when another cell is missing or is not the one that is meant, and when cells of one data set were
+    trained on different images.
     """
     absent = {**listed.get("absent", {}), **absent}
     cells = [described(cell, absent) for cell in listed["cells"]]
+    check_images(listed["cells"], cells)
     published = listed.get("published", [])
     head = json.dumps({"study": listed["study"], "published": published, "cells": cells}, ensure_ascii=False)
     schema = pa.schema(list(COLUMNS.items()), metadata=seal(head))
@@ -81,6 +84,29 @@ def described(cell: dict[str, Any], absent: Mapping[str, Mapping[str, str]]) -> 
     if head.get("key") != cell["key"]:
         raise Damaged(Path(cell["path"]), f"it holds the cell {head.get('key')}, but the manifest means {cell['key']}")
     return names | {name: head[name] for name in FROM_CELL} | {name: head.get(name) for name in SINCE}
+
+
+def check_images(listed: Sequence[Mapping[str, Any]], cells: Sequence[Mapping[str, Any]]) -> None:
+    """Raises `UserError` where cells were trained on other images than the store's, or than other cells' of their data.
+
+    One key may stand for several copies of a data set whose authors published no checksum.
+    """
+    trained_on: dict[str, list[tuple[str, str]]] = {}
+    for known, cell in zip(listed, cells, strict=True):
+        if cell.get("images"):
+            trained_on.setdefault(known["images"], []).append((cell["images"], known["path"]))
+    for file, trained in trained_on.items():
+        checksums = Counter(checksum for checksum, _ in trained)
+        built = Path(file).is_file()
+        meant = read_metadata(Path(file))["checksum"] if built else checksums.most_common(1)[0][0]
+        others = [path for checksum, path in trained if checksum != meant]
+        if others:
+            which = f"{others[0]} and {len(others) - 1:,} more were" if others[1:] else f"{others[0]} was"
+            than = f"that of {Path(file).parent}" if built else "other cells"
+            raise UserError(
+                f"{which} trained on another copy of the data set than {than}: delete these results and run the same "
+                "command again"
+            )
 
 
 def labelled(cell: dict[str, Any], schema: pa.Schema) -> pa.Table:

@@ -17,6 +17,7 @@ from fedgrid.grid.forecast import Id, Prospect, Speed, Trial, id_of, prospects
 from fedgrid.grid.planned import Cell
 from fedgrid.grid.planned_study import Experiment, Study
 from fedgrid.grid.reading import read
+from fedgrid.jobs import originals
 
 EXAMPLES = """
 fedgrid plan
@@ -73,6 +74,8 @@ def measured(trials: list[Trial]) -> list[Speed]:
 def _plan(arguments: argparse.Namespace) -> int:
     began = time.perf_counter()
     studies = _studies(arguments)
+    for study in studies:
+        originals.say_notices(study)
     found = prospects(studies, measured)
     took = time.perf_counter() - began
     if arguments.json:

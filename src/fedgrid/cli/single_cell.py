@@ -19,6 +19,7 @@ from fedgrid.grid.plan import Plan
 from fedgrid.grid.planned import Cell
 from fedgrid.grid.planned_study import Study
 from fedgrid.grid.study import PUBLISHED, resolved
+from fedgrid.jobs import originals
 from fedgrid.loading import names
 from fedgrid.settings import ARTIFACTS, Compute, Training
 
@@ -76,6 +77,7 @@ def _run(arguments: argparse.Namespace) -> int:
 def _computed(arguments: argparse.Namespace) -> int:
     study = resolved(_study(arguments))
     cell = study.cells[0]
+    originals.say_notices(study)
     out = arguments.out or cell.file
     if not _finished(out, cell):
         if not arguments.out:
@@ -149,9 +151,12 @@ def _typed(
 def _finished(out: Path, cell: Cell) -> bool:
     if not out.exists():
         return False
-    found = read_metadata(out)["key"]
-    if found != cell.key:
-        raise UserError(f"--out: {out} holds another cell ({found}, not {cell.key}); delete it or name another file")
+    metadata = read_metadata(out)
+    if metadata["key"] != cell.key:
+        which = f"{metadata['key']}, not {cell.key}"
+        raise UserError(f"--out: {out} holds another cell ({which}); delete it or name another file")
+    if cell.is_of_other_images(metadata):
+        raise UserError(f"{out} was trained on other images than those in the store; delete it, and run this again")
     if not all(file.is_file() for file in cell.kept_beside(out).values()):
         return False
     print(f"{out} holds this cell already")

@@ -170,6 +170,7 @@ def _cell(cell: Cell) -> Mapping[str, Any]:
         "needs": cell.keys,
         "path": str(cell.file),
         "partition": str(cell.partition.file),
+        "images": str(cell.partition.data.images_file),
         "kept": {kind: str(file) for kind, file in cell.kept_beside(cell.file).items()},
         "label": cell.row.label,
         "method": cell.row.component.name,

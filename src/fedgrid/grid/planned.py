@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fedgrid.data.common.images import PARTS
-from fedgrid.files import check_identity
+from fedgrid.files import check_identity, read_metadata
 
 Settings = Mapping[str, Any]
 
@@ -85,6 +85,16 @@ class PlannedDataset:
     @property
     def built(self) -> bool:
         return all(file.is_file() for file in self.files.values())
+
+    @property
+    def images_file(self) -> Path:
+        """The file whose metadata have the checksum of its images; of features, that of what they are made of."""
+        return self.stages[0].files["train"]
+
+    @property
+    def images_checksum(self) -> str | None:
+        """Of the images that the store holds; None where they are not built."""
+        return read_metadata(self.images_file)["checksum"] if self.images_file.is_file() else None
 
     def check(self) -> None:
         """Raises `Damaged` where a file of it is absent, or another one than its name says."""
@@ -258,6 +268,11 @@ class Cell:
     def place(self) -> tuple[str, str, str, int]:
         """What names it in a table: row, data, heterogeneity, seed."""
         return self.row.label, self.partition.data.label, self.heterogeneity, self.seed
+
+    def is_of_other_images(self, metadata: Mapping[str, Any]) -> bool:
+        """Whether results with these metadata are of other images than the store holds, as far as both are known."""
+        built, trained_on = self.partition.data.images_checksum, metadata.get("images")
+        return None not in (built, trained_on) and built != trained_on
 
     @property
     def lacking(self) -> str:

@@ -69,6 +69,7 @@ def train(
         for kind, table in computed.artifacts().items():
             write_table(cell.kept_beside(out)[kind], table, {"kind": kind})
         metadata = _metadata(cell, settings, counted, computed) | {"domains": domains, "commit": commit}
+        metadata["images"] = cell.partition.data.images_checksum
         write_table(out, computed.outcome.progress.record.table(), metadata)
         with suppress(OSError):  # it is of no use any more, and does no harm
             remove_checkpoint(saving.file)
@@ -190,7 +191,7 @@ def _finished(cell: Cell) -> bool:
         return False
     try:
         (_, metadata), *_ = map(read_table, cell.files)
-        return metadata["key"] == cell.key
+        return metadata["key"] == cell.key and not cell.is_of_other_images(metadata)
     except Damaged:
         return False
 

@@ -12,11 +12,11 @@ from fedgrid.command import run
 from fedgrid.data.base import DataSet, convert
 from fedgrid.data.sources.digests import reading_again
 from fedgrid.errors import UserError
-from fedgrid.files import read_json, write_json
 from fedgrid.grid import plan
 from fedgrid.grid.cells import instance, key_of_features
 from fedgrid.grid.planned import PlannedDataset
 from fedgrid.grid.planned_study import Study
+from fedgrid.jobs.originals import check_first_sight, recorded_files
 
 
 def build(data: PlannedDataset, study: Study) -> None:
@@ -28,13 +28,14 @@ def build(data: PlannedDataset, study: Study) -> None:
         _build_features(data, data.images, study)
         return
     kind: DataSet = instance(data.component)
+    with recorded_files([study.data_root, study.downloads]) as files:
 
-    def check(checksum: str) -> None:
-        with reading_again():
-            _check_unchanged(data, kind.info(study.data_root).copy == data.copy)
-        _check_first_sight(data, checksum)
+        def check(checksum: str) -> None:
+            with reading_again():
+                _check_unchanged(data, kind.info(study.data_root).copy == data.copy)
+            check_first_sight(data, checksum, files)
 
-    convert(kind, study.data_root, study.downloads, data.files, data.key, check)
+        convert(kind, study.data_root, study.downloads, data.files, data.key, check)
 
 
 def _build_features(data: PlannedDataset, images: PlannedDataset, study: Study) -> None:
@@ -52,20 +53,6 @@ def _build_features(data: PlannedDataset, images: PlannedDataset, study: Study) 
 def _check_unchanged(data: PlannedDataset, unchanged: bool) -> None:
     if not unchanged:
         raise UserError(f"data '{data.label}': edited since the run was planned; run the same command again")
-
-
-def _check_first_sight(data: PlannedDataset, checksum: str) -> None:
-    """Notes which images this store first had under the data set's key; UserError where these are others.
-
-    Authors' files have no published checksum in general, and cells that are kept were trained on the first ones.
-    """
-    if not data.first_sight.exists():
-        write_json(data.first_sight, {"checksum": checksum})
-    elif read_json(data.first_sight)["checksum"] != checksum:
-        raise UserError(
-            f"data '{data.label}': its files hold other images than those that this store began with; put the "
-            f"first ones back, or delete {data.first_sight} and the cells that were trained on them"
-        )
 
 
 def from_plan(file: Path, key: str) -> None:

@@ -14,7 +14,7 @@ from fedgrid.files import check_writable
 from fedgrid.grid import estimates, manifest, plan
 from fedgrid.grid.planned import Cell
 from fedgrid.grid.planned_study import Experiment
-from fedgrid.jobs import gpus, warm
+from fedgrid.jobs import gpus, originals, warm
 from fedgrid.loading import CODE
 from fedgrid.run import cluster, packs, remarks, states
 from fedgrid.run.lock import StoreLock
@@ -36,6 +36,7 @@ def invocation(config: Any, configfiles: Sequence[Path], tree: str, submits: boo
             file = Path(os.environ[PLAN])
             return Invocation(plan.read(file), file, Path(tree), submits)
         found = planned(config, configfiles, submits)
+        originals.say_notices(found.study)
         return Invocation(found, found.file, Path(tree), submits)
     except (UserError, OSError) as error:
         sys.exit(complain(error))

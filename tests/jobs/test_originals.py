@@ -1,0 +1,86 @@
+"""Authors' files without a published checksum: one key may stand for several copies, and no result mixes them."""
+
+import shutil
+
+import pytest
+from PIL import Image
+from studies import FOUR_CELLS, plan_of, prepared, study_of
+
+from fedgrid.cli.main import main
+from fedgrid.data.office10 import OfficeTen
+from fedgrid.engine.rounds import Saving
+from fedgrid.files import read_json, read_metadata
+from fedgrid.jobs import dataset, originals
+from fedgrid.jobs.cell import train
+
+DATA = "data: {name: office10, side: 8}"
+
+
+@pytest.fixture
+def copies(tmp_path, monkeypatch):
+    """Folders `first` and `other` for FEDGRID_DATA: in the other one, two classes of a domain are exchanged."""
+    monkeypatch.setattr(OfficeTen, "images", {"train": 160, "test": 80})
+    monkeypatch.chdir(tmp_path)
+    for number, domain in enumerate(OfficeTen.domains):
+        for label, name in enumerate(OfficeTen.classes):
+            folder = tmp_path / "first" / "office10" / domain / name
+            folder.mkdir(parents=True)
+            for picture in range(6):
+                Image.new("RGB", (9, 9), (10 * label, number, picture)).save(folder / f"{picture}.jpg")
+    shutil.copytree(tmp_path / "first", tmp_path / "other")
+    amazon = tmp_path / "other" / "office10" / "amazon"
+    for old, new in (("mug", "x"), ("bike", "mug"), ("x", "bike")):
+        (amazon / old).rename(amazon / new)
+    return tmp_path
+
+
+def study_with(copies, root, results):
+    text = FOUR_CELLS.replace("data: digits", DATA)
+    return study_of(text, data_root=str(copies / root), results=str(copies / results), seeds=[0])
+
+
+def trained(study, cell):
+    train(cell, cell.file, study.compute, Saving(cell.checkpoint, cell.key, every=1e9))
+
+
+def test_a_store_says_which_files_it_was_built_from_when_others_are_offered(copies, capsys):
+    study = prepared(study_with(copies, "first", "r"))
+    (data,) = study.datasets.values()
+    noted = read_json(data.first_sight)
+    assert len(noted["files"]) == 240 and noted["checksum"] == data.images_checksum
+    assert list(originals.notices([data], copies / "first")) == []
+    (notice,) = originals.notices([data], copies / "other")
+    assert "(12 of 240 differ, such as office10/amazon/bike/0.jpg)" in notice
+    originals.say_notices(study_with(copies, "other", "r"))
+    assert capsys.readouterr().err == f"fedgrid: {notice}\n"
+
+
+def test_the_same_store_never_builds_other_images_under_one_key(copies, capsys):
+    first = prepared(study_with(copies, "first", "r"))
+    (data,) = first.datasets.values()
+    for file in data.files.values():
+        file.unlink()
+    assert dataset.main([str(plan_of(study_with(copies, "other", "r"))), data.key]) == 2
+    assert "other images than those that this store began with" in capsys.readouterr().err
+
+
+def test_a_cell_says_of_which_images_it_is_and_is_not_reused_on_others(copies, capsys):
+    first, other = (prepared(study_with(copies, root, f"r-{root}")) for root in ("first", "other"))
+    one, twin = first.cells[0], other.cells[0]
+    assert one.key == twin.key and one.partition.data.images_checksum != twin.partition.data.images_checksum
+    trained(first, one)
+    metadata = read_metadata(one.file)
+    assert metadata["images"] == one.partition.data.images_checksum
+    assert not one.is_of_other_images(metadata) and twin.is_of_other_images(metadata)
+    twin.file.parent.mkdir(parents=True)
+    shutil.copy(one.file, twin.file)
+    command = ["run", "local", "--data", "office10", "--data-set", "side=8", "--data-root", str(copies / "other")]
+    command += ["--results", str(copies / "r-run"), "--rounds", "1", "--clients", "4"]
+    assert main(command) == 0
+    (result,) = (copies / "r-run").rglob("cells/**/*.parquet")
+    assert main([part.replace("other", "first").replace("r-run", "r-again") for part in command]) == 0
+    (again,) = (copies / "r-again").rglob("cells/**/*.parquet")
+    shutil.copy(again, result)
+    capsys.readouterr()
+    assert main(command) == 2
+    assert "was trained on other images than those in the store" in capsys.readouterr().err
