@@ -188,6 +188,12 @@ MISTAKES = {
         r"experiments\.a\.heterogeneity: the same partition, or the same label, stands there twice",
     ),
     "no such id": (lambda text: text["experiments"].update({"a b": {}}), r"'a b' must be letters"),
+    "a table of rounds to nothing": (sub(show=[{"table": "rounds"}]), r"show\.0: the key 'target' is missing"),
+    "an option of another table": (
+        sub(show=[{"table": "costs", "target": 50}]),
+        r"unknown key 'target' in .*show\.0; known: table",
+    ),
+    "neither a table nor a figure": (sub(show=[{"std": True}]), r"show\.0: the key 'table' is missing"),
     "a kind of table": (sub(show=[{"table": "acuracy"}]), r"show\.0\.table: 'acuracy' is not a choice; did you mean"),
     "a claim without words": (sub(claims=[{"leads": "FedAvg"}]), r"claims\.0: the key 'says' is missing"),
     "assumed without a reason": (lambda text: text["assumed"].update(seeds=1), r"assumed\.seeds: expected a text"),
