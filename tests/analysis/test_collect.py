@@ -36,6 +36,10 @@ def test_metadata_join_manifest_and_cell(toy):
     assert cell["partition"].endswith("seed=2.parquet")
 
 
+def test_results_name_the_manifest_that_they_were_made_from(toy):
+    assert read_metadata(toy.results())["manifest"] == "manifest.json"
+
+
 def test_same_inputs_give_same_bytes_and_no_leftovers(toy):
     path = toy.results()
     first = path.read_bytes()

@@ -39,17 +39,17 @@ def write(listed: dict[str, Any], out: Path, absent: Mapping[str, Mapping[str, s
     """Write all cells of a study, `listed` as in its manifest, to `out` (Parquet), in that order.
 
     The rows are those of the cells with the columns label, data, heterogeneity and seed in front; the schema's metadata
-    carry the study, what its paper prints, and one entry a cell. The same inputs give the same bytes. Cells whose keys
-    are in `absent`, the manifest's or this one, have no rows, and as status and reason what stands there. Raises
-    `UserError` when another cell is missing or is not the one that is meant, and when cells of one data set were
-    trained on different images.
+    carry the manifest's name, the study, what its paper prints, and one entry a cell. The same inputs give the same
+    bytes. Cells whose keys are in `absent`, the manifest's or this one, have no rows, and as status and reason what
+    stands there. Raises `UserError` when another cell is missing or is not the one that is meant, and when cells of
+    one data set were trained on different images.
     """
     absent = {**listed.get("absent", {}), **absent}
     cells = [described(cell, absent) for cell in listed["cells"]]
     check_images(listed["cells"], cells)
     published = listed.get("published", [])
-    head = json.dumps({"study": listed["study"], "published": published, "cells": cells}, ensure_ascii=False)
-    schema = pa.schema(list(COLUMNS.items()), metadata=seal(head))
+    head = {"manifest": listed.get("manifest"), "study": listed["study"], "published": published, "cells": cells}
+    schema = pa.schema(list(COLUMNS.items()), metadata=seal(json.dumps(head, ensure_ascii=False)))
     options = {"compression": "zstd", "write_page_checksum": True}
     with replacing(out) as temporary, pq.ParquetWriter(temporary, schema, **options) as writer:
         for cell in listed["cells"]:
@@ -68,11 +68,14 @@ def in_memory(listed: dict[str, Any], keys: Iterable[str]) -> Results:
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """Read a study's manifest, whose list of cells may be empty; `UserError` when there is none."""
+    """Read a study's manifest, whose list of cells may be empty; `UserError` when there is none.
+
+    Under `manifest` it has the file's name, by which results.parquet is known to be up to date.
+    """
     manifest = read_json(path)
     if not {"study", "cells"} <= manifest.keys():
         raise UserError(f"the manifest {path} lists no cells.")
-    return manifest
+    return {"manifest": path.name, **manifest}
 
 
 def described(cell: dict[str, Any], absent: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:

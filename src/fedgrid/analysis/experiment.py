@@ -25,7 +25,8 @@ def write(listed: dict[str, Any], absent: Mapping[str, Mapping[str, str]], folde
     `absent` is as in `collect.write`; figures for which there is nothing yet are left out, and one
     that has nothing to draw is a sentence (.txt) alone.
     """
-    results = folder / "results.parquet"
+    results, page = folder / "results.parquet", folder / "report.html"
+    page.unlink(missing_ok=True)  # it is made last: what stands beside a page is complete
     collect.write(listed, results, absent)
     study = load(results)
     figures, tables = folder / "figures", folder / "tables"
@@ -38,7 +39,7 @@ def write(listed: dict[str, Any], absent: Mapping[str, Mapping[str, str]], folde
             draw(one.kind, one.source, figures / name, one.place, one.options)
         except Undrawn as nothing:
             write_text(figures / f"{name}.txt", f"{nothing}\n")
-    report(results, folder / "report.html", tables, [figures / f"{name}.svg" for name in drawn], configfile)
+    report(results, page, tables, [figures / f"{name}.svg" for name in drawn], configfile)
     return study
 
 

@@ -1,8 +1,8 @@
 """What an experiment's tables and figures are made from: its cells and how they are to be read, as one JSON file.
 
-The file's name covers its content and the code that draws, and only one is kept beside the tables. So tables are out of
-date when the file that they should be made from is not there, and a study that is edited and edited back is told from
-one that was not.
+The file's name covers its content and the code that draws. Only one is kept beside the tables, and results.parquet
+names the one that it was made from. So tables are out of date when that is not the manifest that the study asks for
+now, and a study that is edited and edited back is told from one that was not.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import fedgrid
-from fedgrid.files import write_json
+from fedgrid.files import read_metadata, write_json
 from fedgrid.grid.identity import digest, fingerprint
 from fedgrid.grid.planned import Cell, MethodRow, PlannedPartition, Settings
 from fedgrid.grid.planned_study import Experiment, Study, first_by_name
@@ -26,6 +26,8 @@ UNAVAILABLE = "unavailable"
 ABOUT = {"title": "", "source": "", "lacks": "", "claims": [], "assumed": {}}
 "What an experiment says of itself, each with what stands there where it does not."
 NAME = "manifest-*.json"
+CURRENT, OUT_OF_DATE, NOT_MADE = "up to date", "out of date", "not made"
+"What `tables_state` says."
 Column = tuple[str, str]
 "Data set and heterogeneity, by label."
 
@@ -33,6 +35,24 @@ Column = tuple[str, str]
 def file(study: Study, experiment: Experiment) -> Path:
     """Where the manifest of an experiment is kept once all its cells are there."""
     return experiment.folder / NAME.replace("*", digest([content(study, experiment), _analysis()]))
+
+
+def files(study: Study) -> dict[str, Path]:
+    """The manifests of its experiments, as in `file`, by their names among the results and in their order."""
+    return {study.name_of(experiment): file(study, experiment) for experiment in study.experiments}
+
+
+def tables_state(path: Path) -> str:
+    """Whether the results, tables and page in the folder of a manifest are those that it asks for.
+
+    `NOT_MADE` where there are no results. `CURRENT` where results.parquet was made from this very manifest and the
+    page, which is made last, is there too; else `OUT_OF_DATE`. Raises `Damaged` where results.parquet is.
+    """
+    results = path.with_name("results.parquet")
+    if not results.is_file():
+        return NOT_MADE
+    complete = path.is_file() and path.with_name("report.html").is_file()
+    return CURRENT if complete and read_metadata(results).get("manifest") == path.name else OUT_OF_DATE
 
 
 def write(study: Study, path: Path) -> None:
