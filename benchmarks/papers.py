@@ -22,7 +22,7 @@ from fedgrid.analysis.claims import PROSE
 from fedgrid.analysis.paper import records
 from fedgrid.analysis.results import load
 from fedgrid.analysis.style import RASTER
-from fedgrid.files import read_table
+from fedgrid.files import read_metadata, read_table
 from fedgrid.grid.experiments import published
 
 LARGEST = 3_000_000
@@ -41,7 +41,7 @@ def keep(results: Path, out: Path) -> None:
         copied([page], paper)
         for made in sorted(page.parent.glob("*/results.parquet")):
             copied(kept(made.parent), paper / made.parent.name)
-            paths = records(made.parent)
+            paths = records(made.with_name(read_metadata(made)["manifest"]))
             for cell in load(made).finished:
                 listed.append(described(cell) | {"experiments": f"{paper.name}/{made.parent.name}"})
                 files |= {paths[cell["key"]], *(file for kind, file in cell["kept"].items() if kind not in HEAVY)}

@@ -15,7 +15,7 @@ from fedgrid.analysis.experiment import from_manifest
 from fedgrid.analysis.overview import Overview, agreed
 from fedgrid.analysis.paper import ROOM, main
 from fedgrid.analysis.pictures import Picture, within
-from fedgrid.files import write_json
+from fedgrid.files import read_table, write_json, write_table
 
 YAML = """
 title: A paper
@@ -94,7 +94,7 @@ def folder(tmp_path_factory):
 def written(folder):
     """The page, and what a reader sees of it."""
     out = folder / "paper/report.html"
-    names = [str(folder / "paper" / name) for name in ("table1", "table2", "later")]
+    names = [str(folder / "paper" / name / "manifest-0.json") for name in ("table1", "table2", "later")]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         assert main([*names, str(out), "--configfile", "paper.yaml"]) == 0
@@ -181,6 +181,64 @@ def test_without_any_results_the_page_says_so(folder, tmp_path):
     said = written(tmp_path / "new")[1]
     assert "None of 3 experiments has results yet. Agreement No claim can be checked by a rule." in said
     assert "Not run: table1, table2, later" in said
+
+
+def another_manifest_is_wanted(folder):
+    (folder / "manifest-0.json").rename(folder / "manifest-1.json")
+
+
+def the_manifest_was_replaced(folder):
+    """As by a run that was killed before it made the tables anew."""
+    another_manifest_is_wanted(folder)
+    shutil.copyfile(folder / "manifest-1.json", folder / "manifest-0.json")
+    from_manifest(folder / "manifest-1.json", "paper.yaml")
+
+
+def the_page_was_not_reached(folder):
+    (folder / "report.html").unlink()
+
+
+def results_are_of_an_earlier_release(folder):
+    table, head = read_table(folder / "results.parquet")
+    write_table(folder / "results.parquet", table, {name: head[name] for name in ("study", "cells", "published")})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        another_manifest_is_wanted,
+        the_manifest_was_replaced,
+        the_page_was_not_reached,
+        results_are_of_an_earlier_release,
+    ],
+)
+def test_results_of_another_manifest_are_not_shown(folder, tmp_path, change):
+    shutil.copytree(folder, tmp_path / "new")
+    change(tmp_path / "new/paper/table1")
+    page = written(tmp_path / "new")
+    said = page[1]
+    assert (
+        "None of 3 experiments has results yet; 1 is out of date. Agreement No claim can be checked by a rule." in said
+    )
+    assert "No column of printed numbers has an order of ours beside it." in said
+    assert "Out of date: table1; not run: table2; cannot be said in a study yet: later." in said
+    assert "No experiment has cells with results that are up to date." in said
+    shown = section(page, "table1")
+    assert "<h2>All methods</h2>" in shown and "<code>table1</code> · out of date" in shown
+    command = "snakemake --cores all --configfile paper.yaml --config only=table1"
+    assert f"Its results are out of date and are not shown; <code>{command}</code> makes them anew." in shown
+    assert not re.search("<table|<img|<details|Ditto|its own page", shown)
+
+
+def test_out_of_date_results_enter_no_sum(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "new")
+    study = table1(tmp_path / "new/paper/table2")
+    study.study |= {"name": "paper/table2", "scale": "small", "protocol": {"rounds": 9}}
+    made(study)
+    another_manifest_is_wanted(tmp_path / "new/paper/table2")
+    said = written(tmp_path / "new")[1]
+    assert "1 of 3 experiments has results: 6 of 8 cells, at full scale, seeds 0 and 1; 1 is out of date." in said
+    assert "Of 3 claims that a rule can check" in said and "What differs between experiments" not in said
 
 
 def test_differences_between_experiments(folder, tmp_path):

@@ -13,6 +13,10 @@ from fedgrid.errors import UserError
 from fedgrid.grid import manifest, plan
 from fedgrid.grid.study import resolved
 from fedgrid.grid.validation import checked
+from fedgrid.run.invocation import planned
+
+NAMES = [f"toy/{name}" for name in ("table1", "sweep", "letters", "settings", "later")]
+"Of the paper's experiments among the results."
 
 
 @pytest.fixture(autouse=True)
@@ -82,6 +86,20 @@ def test_only_chooses_experiments_and_no_key():
     assert [e.id for e in one.experiments] == ["sweep"] and [e.id for e in two.experiments] == ["table1", "letters"]
     assert [e.id for e in paper(only="sweep, table1").experiments] == ["table1", "sweep"]
     assert one.by_key.items() <= study.by_key.items()
+
+
+def test_a_run_of_some_experiments_knows_what_all_are_made_from():
+    wanted = {name: manifest.file(paper(), one) for name, one in zip(NAMES, paper().experiments, strict=True)}
+    found = planned(yaml.safe_load(PAPER) | {"only": "sweep"}, [], submits=False)
+    assert [one.id for one in found.study.experiments] == ["sweep"]
+    assert found.manifests == wanted and list(found.manifests) == NAMES
+    assert plan.read(found.write()).manifests == wanted
+
+    def edited(text):
+        text["experiments"]["table1"]["claims"][0]["says"] = "FedCoSR is best."
+
+    changed = manifest.files(paper(edited))
+    assert [name for name in NAMES if changed[name] != wanted[name]] == ["toy/table1"]
 
 
 def test_what_another_experiment_keeps_of_a_cell_is_kept_at_once():

@@ -107,6 +107,33 @@ def test_words_and_printed_numbers_train_nothing(checkout, file, old, new, expec
     assert checkout.planned() == expected
 
 
+def test_the_page_shows_nothing_of_an_experiment_that_was_edited_and_not_run(checkout):
+    checkout.edit("config/study.yaml", "FedCoSR leads.", "FedCoSR is best.")
+    checkout.edit(
+        "config/study.yaml", "[local, fedavg, fedcosr]\n", "[local, fedavg, fedcosr]\n    training: {lr: 0.02}\n"
+    )
+    checkout.edit("paper.csv", "95.50", "96.50")
+    said = checkout.snakemake("--config", "only=sweep")
+    assert "(Rule: paper)" in said and "(Rule: experiment)" not in said
+    page = text(checkout, "report.html")
+    assert "2 of 5 experiments have results (1 more needs no cells): " in page and "seed 0; 1 is out of date." in page
+    assert "No claim can be checked by a rule." in page and "No column of printed numbers has an order" in page
+    assert "FedCoSR leads." not in page
+    shown = section(page, "table1")
+    assert "Its results are out of date and are not shown" in shown
+    assert "--config scale=small only=table1</code> makes them anew" in shown
+    assert not re.search(r"\d\d\.\d\d|<table|<img|its own page", shown)
+    checkout.snakemake()
+    page = text(checkout, "report.html")
+    assert "3 of 5 experiments have results (1 more needs no cells): " in page
+    shown = section(page, "table1")
+    assert "FedCoSR is best." in shown and "96.50" in shown and "out of date" not in shown
+
+
+def section(page, name):
+    return re.search(rf'<section class="experiment" id="x-{name}">(.*?)</section>', page, re.S)[1]
+
+
 def test_a_run_is_kept_and_its_cells_are_not_trained_elsewhere(checkout, monkeypatch):
     monkeypatch.chdir(checkout.path)
     out = checkout.path / "kept/small"

@@ -33,7 +33,7 @@ rule experiment:
         "job {log:q} fedgrid.analysis.experiment {input.manifest:q} --configfile {params.configfile:q}"
 
 
-if RUN.pages:
+if "experiments" in STUDY.text:
 
     localrules:
         paper,
@@ -46,8 +46,8 @@ if RUN.pages:
         log:
             f"{STUDY.folder}/logs/report.log",
         params:
-            pages=RUN.pages,
+            manifests=RUN.manifests,
             made_from=RUN.page,
             configfile=RUN.plan.configfile,
         shell:
-            "job {log:q} fedgrid.analysis.paper {params.pages:q} {output:q} --configfile {params.configfile:q}"
+            "job {log:q} fedgrid.analysis.paper {params.manifests:q} {output:q} --configfile {params.configfile:q}"

@@ -5,7 +5,7 @@ from typing import Any
 
 from fedgrid.analysis import other_papers
 from fedgrid.analysis.agreement import text
-from fedgrid.analysis.overview import Overview, agreed, fates
+from fedgrid.analysis.overview import NOT_RUN, OUT_OF_DATE, Overview, agreed, fates
 from fedgrid.analysis.results import FULL, UNAVAILABLE
 from fedgrid.analysis.words import counted, listing
 
@@ -20,12 +20,14 @@ def answer(found: Sequence[Overview], papers: Mapping[str, Any]) -> dict[str, st
 
 
 def regenerated(found: Sequence[Overview]) -> str:
-    """How many experiments and cells have results, at which scale, and with which seeds."""
+    """How many experiments and cells have results, at which scale, with which seeds, and what is out of date."""
     begun = [one for one in found if one.finished]
     cells = {cell["key"] for one in found for cell in one.cells}
     finished = {cell["key"] for one in found for cell in one.finished}
+    outdated = sum(one.out_of_date for one in found)
+    stale = f"; {outdated} {'is' if outdated == 1 else 'are'} {OUT_OF_DATE}" if outdated else ""
     if not begun:
-        return f"None of {counted(len(found), 'experiment')} has results yet."
+        return f"None of {counted(len(found), 'experiment')} has results yet{stale}."
     studies = [one.results.study for one in begun if one.results]
     scale = "at full scale" if studies[0]["scale"] == FULL else f"at the scale {studies[0]['scale']}"
     seeds = sorted({seed for study in studies for seed in study["seeds"]})
@@ -34,7 +36,7 @@ def regenerated(found: Sequence[Overview]) -> str:
     return (
         f"{len(begun)} of {counted(len(found), 'experiment')} {'has' if len(begun) == 1 else 'have'} results{rest}: "
         f"{len(finished)} of {counted(len(cells), 'cell')}, {scale}, "
-        f"{'seed' if len(seeds) == 1 else 'seeds'} {listing(map(str, seeds))}."
+        f"{'seed' if len(seeds) == 1 else 'seeds'} {listing(map(str, seeds))}{stale}."
     )
 
 
@@ -79,7 +81,8 @@ def beside(found: Iterable[Overview], papers: Mapping[str, Any]) -> list[str]:
 def missing(found: Sequence[Overview]) -> str:
     """What of the paper is not there, and of which kind it is."""
     parts = {
-        "not run": [one.id for one in found if one.results is None],
+        OUT_OF_DATE: [one.id for one in found if one.out_of_date],
+        NOT_RUN: [one.id for one in found if one.state == NOT_RUN],
         "cannot be said in a study yet": [one.id for one in found if one.about["lacks"]],
     }
     said = [f"{what}: {', '.join(names)}" for what, names in parts.items() if names]

@@ -70,10 +70,14 @@ def steps(results: Results, configfile: str) -> list[str]:
     """The commands that make the study again in a clone of the repository, on any machine."""
     checkout = [f"git checkout {name}" for name, _ in commits(results)[:1]]
     _, _, only = results.study["name"].partition("/")
-    scale = results.study["scale"]
+    return [*checkout, command(configfile, results.study["scale"], only)]
+
+
+def command(configfile: str, scale: str, only: str) -> str:
+    """The command that makes a study at a scale, or that experiment of it alone where `only` is not empty."""
     chosen = [f"scale={scale}"] * (scale != FULL) + [f"only={only}"] * bool(only)
     config = f" --config {' '.join(chosen)}" if chosen else ""
-    return [*checkout, f"snakemake --cores all --configfile {portable(configfile)}{config}"]
+    return f"snakemake --cores all --configfile {portable(configfile)}{config}"
 
 
 def reservations(results: Results, configfile: str) -> list[str]:

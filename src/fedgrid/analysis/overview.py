@@ -15,7 +15,7 @@ from fedgrid.analysis.published import joined
 from fedgrid.analysis.results import UNAVAILABLE, Results, load
 from fedgrid.analysis.words import counted
 
-NOT_RUN = "not run"
+NOT_RUN, OUT_OF_DATE = "not run", "out of date"
 VERDICTS = {HOLDS: "holds", FAILS: "fails", UNTOLD: "open", PROSE: "unchecked"}
 """What may become of a claim → a word for it; a sentence that no rule can check is none of the others."""
 
@@ -25,9 +25,10 @@ AGREED = ["rows", "tau", "between_seeds"]
 
 @dataclass(frozen=True)
 class Overview:
-    """An experiment: its name, its folder, and what it says of itself (title, source, lacks) even where it was not run.
+    """An experiment: its name, its folder, and what it says of itself (title, source, lacks) even without results.
 
-    `records` has the Parquet file of every cell by key, `agreement` the columns of `agreement.agreement`.
+    `results` are None where it was not run, or where what was made of it is `out_of_date`. `records` has the Parquet
+    file of every cell by key, `agreement` the columns of `agreement.agreement`.
     """
 
     id: str
@@ -37,10 +38,11 @@ class Overview:
     records: Mapping[str, str] = field(default_factory=dict)
     verdicts: Sequence[Verdict] = ()
     agreement: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=AGREED))
+    out_of_date: bool = False
 
     @property
     def cells(self) -> list[dict[str, Any]]:
-        """Its cells; none where it was not run."""
+        """Its cells; none where it has no results that can be shown."""
         return self.results.cells if self.results else []
 
     @property
@@ -52,7 +54,7 @@ class Overview:
     def state(self) -> str:
         """How far it is, in a few words."""
         if self.results is None:
-            return NOT_RUN
+            return OUT_OF_DATE if self.out_of_date else NOT_RUN
         if not self.cells:
             return "cannot be run yet" if self.about["lacks"] else "needs no cells"
         if len(self.finished) < len(self.cells):
@@ -71,14 +73,18 @@ class Overview:
         return [f"{counted(number, 'cell')} {reason}." for reason, number in reasons.items()]
 
 
-def overview(folder: Path, text: Mapping[str, Any], records: Mapping[str, str]) -> Overview:
-    """The experiment whose results lie in `folder`; `text` is what its study says of it now."""
-    if not (folder / "results.parquet").is_file():
-        about = {name: text.get(name, "") for name in ("title", "source", "lacks")}
-        return Overview(folder.name, folder, about | {"title": about["title"].removesuffix(".") or folder.name})
+def overview(folder: Path, records: Mapping[str, str]) -> Overview:
+    """The experiment whose results lie in `folder`."""
     results = load(folder / "results.parquet")
     found = Overview(folder.name, folder, results.study, results, records, verdicts(results))
     return replace(found, agreement=agreement(results, joined(results))[0]) if results.published else found
+
+
+def without_results(folder: Path, text: Mapping[str, Any], out_of_date: bool) -> Overview:
+    """An experiment that has no results to show; `text` is what its study says of it now."""
+    about = {name: text.get(name, "") for name in ("title", "source", "lacks")}
+    about |= {"title": about["title"].removesuffix(".") or folder.name}
+    return Overview(folder.name, folder, about, out_of_date=out_of_date)
 
 
 def fate(verdict: Verdict) -> str:

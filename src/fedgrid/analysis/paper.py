@@ -1,20 +1,22 @@
 """Write the page of a paper: all of its experiments in one HTML file that needs no other, with the answer first.
 
-Run as ``python -m fedgrid.analysis.paper FOLDER… OUT.html --configfile YAML``.
+Run as ``python -m fedgrid.analysis.paper MANIFEST… OUT.html --configfile YAML``.
 """
 
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from fedgrid.analysis import differences, origin, other_papers
 from fedgrid.analysis.answer import answer
 from fedgrid.analysis.layout import templates
-from fedgrid.analysis.overview import overview
+from fedgrid.analysis.overview import Overview, overview, without_results
 from fedgrid.analysis.pictures import within
 from fedgrid.analysis.results import FULL, Results
 from fedgrid.analysis.section import Section, section
@@ -22,22 +24,23 @@ from fedgrid.command import run
 from fedgrid.errors import UserError
 from fedgrid.files import path_of, read_json, write_text
 from fedgrid.grid.experiments import published
-from fedgrid.grid.manifest import NAME
+from fedgrid.grid.manifest import CURRENT, OUT_OF_DATE, tables_state
 from fedgrid.grid.reading import read
 
 ROOM = 2_000_000
 """Bytes that the pictures of a page may take together; the others stand on the experiments' own pages."""
 
 
-def paper(folders: Sequence[Path], out_html: Path, configfile: str) -> None:
-    """Write the page of the experiments whose results lie in `folders`, in that order; some may not have been run.
+def paper(manifests: Sequence[Path], out_html: Path, configfile: str) -> None:
+    """Write the page of the experiments that the study wants made from `manifests` now, in that order.
 
-    `configfile` is the study's file, for what no result says: experiments that were not run, what the whole paper
-    assumes. Raises `UserError` where a result is damaged, or the tables of an experiment are not there.
+    An experiment that was not run, or whose results were made from another manifest, is said to be so and adds nothing
+    else to the page. `configfile` is the study's file, for what no result says: the titles of these experiments, what
+    the whole paper assumes. Raises `UserError` where a result is damaged, or the tables of an experiment are not there.
     """
     text = read(Path(configfile)) if Path(configfile).is_file() else {}
     described = text.get("experiments") or {}
-    found = [overview(folder, described.get(folder.name) or {}, records(folder)) for folder in folders]
+    found = [experiment(manifest, described.get(manifest.parent.name) or {}) for manifest in manifests]
     papers = others(path_of(text["published"], "published")) if "published" in text else {}
     assumed = text.get("assumed") or {}
     ran = {one.id: one.results for one in found if one.results}
@@ -53,6 +56,7 @@ def paper(folders: Sequence[Path], out_html: Path, configfile: str) -> None:
             scale=study["scale"],
             answer=answer(found, papers),
             sections=fitting([section(one, out_html, assumed, papers) for one in found]),
+            command=partial(origin.command, configfile, study["scale"]),
             same=same,
             different=different,
             assumed=assumed,
@@ -64,6 +68,19 @@ def paper(folders: Sequence[Path], out_html: Path, configfile: str) -> None:
         )
     )
     write_text(out_html, page)
+
+
+def experiment(manifest: Path, text: Mapping[str, Any]) -> Overview:
+    """The experiment that the study wants made from `manifest` now, without results that were made from another one."""
+    state = tables_state(manifest)
+    if state == CURRENT:
+        return overview(manifest.parent, records(manifest))
+    return without_results(manifest.parent, text, out_of_date=state == OUT_OF_DATE)
+
+
+def records(manifest: Path) -> dict[str, str]:
+    """The files of an experiment's cells by key."""
+    return {cell["key"]: cell["path"] for cell in read_json(manifest)["cells"]}
 
 
 def others(file: Path) -> dict[str, other_papers.Numbers]:
@@ -84,11 +101,6 @@ def name_of(file: Path) -> str:
     return str(title).partition(":")[0]
 
 
-def records(folder: Path) -> dict[str, str]:
-    """The files of an experiment's cells by key."""
-    return {cell["key"]: cell["path"] for file in folder.glob(NAME) for cell in read_json(file)["cells"]}
-
-
 def whole(experiments: Sequence[Results]) -> Results:
     """The cells of all experiments, and what they say of their paper, as `origin` asks for them."""
     first = experiments[0].study if experiments else {"scale": FULL, "paper": ""}
@@ -107,9 +119,11 @@ def fitting(sections: Sequence[Section]) -> list[Section]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Command line: FOLDER … OUT_HTML [--configfile YAML]."""
+    """Command line: MANIFEST … OUT_HTML [--configfile YAML]."""
     parser = ArgumentParser(prog="python -m fedgrid.analysis.paper", description="Write the page of a paper.")
-    parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER", help="of an experiment's results")
+    parser.add_argument(
+        "manifests", type=Path, nargs="+", metavar="MANIFEST", help="that an experiment's results are to be made from"
+    )
     parser.add_argument("out_html", type=Path, help="report.html to write")
     parser.add_argument("--configfile", default="STUDY.yaml", help="the study's file, as the reader would name it")
     parser.set_defaults(action=paper)

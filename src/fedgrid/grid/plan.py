@@ -30,6 +30,8 @@ class Plan:
     "Keys of the cells that share a job of a cluster, by the pack's name."
     commit: Mapping[str, Any] | None = None
     "The commit of the code; see `fedgrid.grid.commit`."
+    manifests: Mapping[str, Path] = field(default_factory=dict)
+    "By an experiment's name among the results, what its tables are made from; of those that `only` leaves out too."
 
     def content(self) -> dict[str, Any]:
         """The plan as plain values; `parsed` is its inverse."""
@@ -46,6 +48,7 @@ class Plan:
             "configfile": self.configfile,
             "commit": self.commit,
             "packs": {name: list(keys) for name, keys in self.packs.items()},
+            "manifests": {name: str(file) for name, file in self.manifests.items()},
             "text": study.text,
             "compute": asdict(study.compute),
             "data_root": study.data_root and str(study.data_root),
@@ -115,7 +118,8 @@ def parsed(content: Mapping[str, Any]) -> Plan:
     root = content["data_root"] and Path(content["data_root"])
     study = Study(text, Compute(**content["compute"]), experiments, root)
     packs = {name: tuple(keys) for name, keys in content["packs"].items()}
-    return Plan(study, content["configfile"], packs, content["commit"])
+    manifests = {name: Path(file) for name, file in content["manifests"].items()}
+    return Plan(study, content["configfile"], packs, content["commit"], manifests)
 
 
 def _parsed_row(found: dict[str, Any]) -> MethodRow:

@@ -34,6 +34,11 @@ PUBLISHED = "file:"
 
 
 def resolved(text: Text) -> Study:
+    """The study with those of its experiments that its `only` asks for; as `with_all_experiments` otherwise."""
+    return selected(with_all_experiments(text))
+
+
+def with_all_experiments(text: Text) -> Study:
     """Every cell of a study whose form was `validation.checked`; UserError, with the key, for any mistake.
 
     Writes nothing: a study may be looked at while a run is going, and where nothing can be written.
@@ -43,13 +48,14 @@ def resolved(text: Text) -> Study:
     root, folder = data_root(text), folder_of(text)
     found = [_experiment(one, text, folder, root) for one in described(text)]
     kept = _artifacts(found)
-    wanted = chosen(text, [one.id for one in found])
-    experiments = [
-        replace(one, cells=[replace(cell, artifacts=kept[cell.key]) for cell in one.cells])
-        for one in found
-        if one.id in wanted
-    ]
+    experiments = [replace(one, cells=[replace(cell, artifacts=kept[cell.key]) for cell in one.cells]) for one in found]
     return Study(text, compute, experiments, root)
+
+
+def selected(study: Study) -> Study:
+    """The study with those of its experiments that its `only` asks for; UserError where there is no such experiment."""
+    wanted = chosen(study.text, [one.id for one in study.experiments])
+    return replace(study, experiments=[one for one in study.experiments if one.id in wanted])
 
 
 def _artifacts(experiments: Iterable[Experiment]) -> dict[str, tuple[str, ...]]:

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -46,14 +46,15 @@ def planned(config: Any, configfiles: Sequence[Path], submits: bool) -> plan.Pla
     """The study of Snakemake's `config`, resolved; UserError for any mistake in it. Nothing is written."""
     from fedgrid.grid.commit import commit
     from fedgrid.grid.reading import read  # nodes need none of these, nor the libraries that they import
-    from fedgrid.grid.study import resolved
+    from fedgrid.grid.study import selected, with_all_experiments
     from fedgrid.grid.validation import checked
 
     for file in configfiles:
         read(file)  # Snakemake has read it before this line, with a loader in which a key may stand twice
-    study = resolved(checked(config))
+    everything = with_all_experiments(checked(config))
+    study, manifests = selected(everything), manifest.files(everything)
     named = str(configfiles[-1]) if configfiles else ""
-    return plan.Plan(study, named, packs.chosen(study) if submits else {}, commit())
+    return plan.Plan(study, named, packs.chosen(study) if submits else {}, commit(), manifests)
 
 
 class Invocation:
@@ -74,19 +75,18 @@ class Invocation:
         return {self.study.name_of(one): one for one in self.study.experiments}
 
     @property
-    def pages(self) -> list[str]:
-        """Folders of all experiments that the study has, be they run now or not, in order; none of a plain study."""
-        return [str(self.study.folder / name) for name in self.study.text.get("experiments", ())]
+    def manifests(self) -> list[str]:
+        """What tables and figures of every experiment are made from, whether `only` asks for it or not, in order."""
+        return [str(file) for file in self.plan.manifests.values()]
 
     @property
     def page(self) -> str:
         """Digest of what the page of all experiments is made from beside their results."""
         return manifest.page(self.study)
 
-    @cache  # noqa: B019  there is one invocation a process
     def manifest(self, name: str) -> Path:
         """What tables and figures of an experiment are made from."""
-        return manifest.file(self.study, self.experiments[name])
+        return self.plan.manifests[name]
 
     @cached_property
     def packed(self) -> dict[str, Path]:
