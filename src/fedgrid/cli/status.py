@@ -12,7 +12,8 @@ from fedgrid.cli.finding import the_cell
 from fedgrid.cli.parsing import with_examples
 from fedgrid.cli.studies import add_configfile, study_of
 from fedgrid.errors import UserError
-from fedgrid.grid.manifest import UNAVAILABLE
+from fedgrid.grid import manifest
+from fedgrid.grid.manifest import OUT_OF_DATE, UNAVAILABLE
 from fedgrid.grid.planned import Cell
 from fedgrid.grid.planned_study import Study
 from fedgrid.run import states
@@ -42,18 +43,24 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
 
 def _status(arguments: argparse.Namespace) -> int:
     study = study_of(arguments)
+    manifests = manifest.files(study)
     while True:
         found = states.read(study)
-        text = "\n".join(_lines(study, found))
+        remarks = {name: _remark_on_tables(file) for name, file in manifests.items()}
+        text = "\n".join(_lines(study, found, remarks))
         print(f"{HOME if arguments.watch and sys.stdout.isatty() else ''}{text}", flush=True)
         if not arguments.watch or not any(state.name in ("running", "queued") for state in found.values()):
             return 0
         time.sleep(EVERY)
 
 
-def _lines(study: Study, found: dict[str, states.State]) -> list[str]:
-    lines = list(_experiments(study, found) if "experiments" in study.text else _grid(study, found))
-    lines.append(_counts(found.values()))
+def _lines(study: Study, found: dict[str, states.State], remarks: dict[str, str]) -> list[str]:
+    """The lines of one look; `remarks` are those on tables, by the name of an experiment among the results."""
+    counts = _counts(found.values())
+    if "experiments" in study.text:
+        lines = [*_experiments(study, found, remarks), counts]
+    else:
+        lines = [*_grid(study, found), counts + remarks[study.name_of(study.experiments[0])]]
     lines += _times(study, found)
     running = [cell for key, cell in study.by_key.items() if found[key].name == "running"]
     lines += [f"▶ {cell.words}: {found[cell.key].remark}" for cell in running]
@@ -65,12 +72,20 @@ def _counts(found: Iterable[states.State]) -> str:
     return ", ".join(f"{MARKS[name]} {counts[name]} {name}" for name in MARKS if counts[name] or name != UNAVAILABLE)
 
 
-def _experiments(study: Study, found: dict[str, states.State]) -> Iterator[str]:
-    """A line for each experiment: how many of its cells are in which state."""
+def _remark_on_tables(file: Path) -> str:
+    """The end of a line on tables that the manifest asks for: empty unless they are out of date or damaged."""
+    try:
+        return f", tables {OUT_OF_DATE}" if manifest.tables_state(file) == OUT_OF_DATE else ""
+    except UserError as error:
+        return f", {error}"
+
+
+def _experiments(study: Study, found: dict[str, states.State], remarks: dict[str, str]) -> Iterator[str]:
+    """A line for each experiment: how many of its cells are in which state, and whether its tables are out of date."""
     width = max(len(one.id) for one in study.experiments)
     for one in study.experiments:
         cells = [found[key] for key in dict.fromkeys(cell.key for cell in one.cells)]
-        yield f"{one.id:{width}}  {_counts(cells) if cells else 'no cells'}"
+        yield f"{one.id:{width}}  {_counts(cells) if cells else 'no cells'}{remarks[study.name_of(one)]}"
 
 
 def _grid(study: Study, found: dict[str, states.State]) -> Iterator[str]:

@@ -1,0 +1,80 @@
+"""What ``fedgrid status`` says of tables."""
+
+import pyarrow as pa
+import pytest
+from papers import write_paper
+from studies import study_of
+
+from fedgrid.cli.studies import read_study
+from fedgrid.files import write_table
+from fedgrid.grid import manifest
+
+
+def drawn(study, experiment):
+    """The manifest of an experiment, its results and its page, as far as a look at them needs them."""
+    file = manifest.file(study, experiment)
+    manifest.write(study, file)
+    write_table(file.with_name("results.parquet"), pa.table({"value": [0.5]}), {"manifest": file.name})
+    file.with_name("report.html").touch()
+    return file
+
+
+def counts(text):
+    """The last line on cells."""
+    return next(line for line in text.splitlines() if line.startswith("✓"))
+
+
+@pytest.fixture
+def tables(folder):
+    return drawn(study_of(), study_of().experiments[0])
+
+
+@pytest.fixture
+def status(said, untouched):
+    """What is said of the study, of which nothing may be changed by that."""
+
+    def call(*options):
+        with untouched():
+            return said("status", *options)
+
+    return call
+
+
+STUDY = ("--configfile", "study.yaml")
+
+
+def test_tables_that_were_never_made_or_are_up_to_date_are_not_mentioned(folder, status):
+    assert "tables" not in status(*STUDY)
+    drawn(study_of(), study_of().experiments[0])
+    assert "tables" not in status(*STUDY)
+
+
+def test_tables_of_the_study_as_it_was_are_out_of_date(tables, folder, status):
+    text = (folder / "study.yaml").read_text()
+    (folder / "study.yaml").write_text(f"{text}title: Another one\n")
+    assert counts(status(*STUDY)).endswith(" 4 missing, tables out of date")
+    (folder / "study.yaml").write_text(text)
+    assert "tables" not in status(*STUDY)
+
+
+@pytest.mark.parametrize("file", ["the manifest", "report.html"])
+def test_tables_that_were_not_finished_are_out_of_date(tables, status, file):
+    (tables if file == "the manifest" else tables.with_name(file)).unlink()
+    assert counts(status(*STUDY)).endswith(", tables out of date")
+
+
+def test_damaged_results_do_not_hide_the_cells(tables, status):
+    tables.with_name("results.parquet").write_bytes(b"half a file")
+    assert " 4 missing, results/s/results.parquet: damaged (" in counts(status(*STUDY))
+
+
+def test_each_experiment_has_tables_of_its_own(folder, status, monkeypatch):
+    monkeypatch.delenv("FEDGRID_DATA", raising=False)
+    file = write_paper(folder)
+    study = read_study(file)
+    for experiment in study.experiments[:2]:
+        drawn(study, experiment)
+    file.write_text(file.read_text().replace("FedCoSR leads.", "FedCoSR is best."))
+    lines = {line.split()[0]: line for line in status("--configfile", "paper.yaml").splitlines()}
+    assert [name for name, line in lines.items() if "out of date" in line] == ["table1"]
+    assert lines["table1"].endswith(", tables out of date")
