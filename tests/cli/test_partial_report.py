@@ -60,6 +60,20 @@ def test_during_and_after_a_run(run, capsys, said):
     assert not page.parent.exists()
 
 
+def test_the_end_of_a_run_says_which_page_it_did_not_make(run, capsys):
+    page, partial = Path("results/s/report.html"), Path("results/s/partial")
+    partial.mkdir(parents=True)
+    run.end(complete=False)
+    said = capsys.readouterr().err
+    assert "Other tables and pages may be out of date: see fedgrid status." in said and str(page) not in said
+    assert partial.is_dir()
+    page.touch()
+    run.end(failed=True)
+    assert f"\n{page} is of an earlier run.\nStopped" in capsys.readouterr().err
+    run.end()
+    assert f"Done. Look at {page}\n" in capsys.readouterr().err and not partial.exists()
+
+
 def test_the_report_of_a_plan_that_is_not_there_is_refused(capsys):
     assert partial.main(["none.json"]) == 2
     assert capsys.readouterr().err == "fedgrid: none.json does not exist\n"

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from snakemake import api, spawn_jobs
 from snakemake.scheduling.job_scheduler import JobScheduler
-from snakemake.settings.types import ConfigSettings
+from snakemake.settings.types import Batch, ConfigSettings, DAGSettings
 
 from fedgrid.run import adapter
 
@@ -15,7 +15,16 @@ Workflow = api.Workflow
 
 
 def test_the_workflow_still_has_what_the_adapter_asks():
-    for name in ("register_resource", "global_resources", "nodes", "configfiles", "config_settings", "basedir"):
+    used = (
+        "register_resource",
+        "global_resources",
+        "nodes",
+        "configfiles",
+        "config_settings",
+        "basedir",
+        "dag_settings",
+    )
+    for name in used:
         assert name in inspect.getsource(Workflow), f"Snakemake's Workflow has no {name} any more"
 
 
@@ -40,6 +49,22 @@ def test_configfiles_are_named_as_the_user_did():
 @pytest.mark.parametrize("nodes", [None, 3])
 def test_a_cluster_counts_jobs(nodes):
     assert adapter.submits(SimpleNamespace(nodes=nodes)) == (nodes is not None)
+
+
+@pytest.mark.parametrize(
+    ("options", "everything"),
+    [
+        ({}, True),
+        ({"targets": {"all"}}, True),
+        ({"targets": {"all", "results/s/tables"}}, False),
+        ({"until": {"train"}}, False),
+        ({"omit_from": {"paper"}}, False),
+        ({"batch": Batch("all", 1, 2)}, False),
+    ],
+)
+def test_a_run_of_a_part_is_known_by_its_command_line(options, everything):
+    workflow = SimpleNamespace(dag_settings=DAGSettings(**options))
+    assert adapter.makes_everything(workflow) == everything
 
 
 @pytest.mark.parametrize(("given", "slots", "offered"), [({}, 2, {"gpu": 2}), ({"gpu": 1}, 2, {}), ({}, 0, {})])

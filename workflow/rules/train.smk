@@ -53,7 +53,7 @@ onstart:
 
 
 onsuccess:
-    RUN.end()
+    RUN.end(complete=adapter.makes_everything(workflow))
 
 
 onerror:

@@ -17,6 +17,12 @@ def configfiles(workflow: Any) -> list[Path]:
     return [Path(file) for file in workflow.configfiles]
 
 
+def makes_everything(workflow: Any) -> bool:
+    """Whether a run that succeeds has made all that the study asks for: its command line names no part of it."""
+    settings = workflow.dag_settings
+    return set(settings.targets) <= {"all"} and not (settings.until or settings.omit_from or settings.batch)
+
+
 def offer_gpus(workflow: Any, slots: int) -> None:
     """Lets no more jobs run that ask for a GPU than there are slots, or they would hold cores while they wait."""
     if slots and "gpu" not in workflow.global_resources:

@@ -159,9 +159,13 @@ class Invocation:
         if not self.submits and any(_is_short(cell) for cell in waiting):
             self.worker.start()
 
-    def end(self, failed: bool = False) -> None:
-        """Stops what `begin` started and says what there is now."""
+    def end(self, failed: bool = False, complete: bool = True) -> None:
+        """Stops what `begin` started and says what there is now.
+
+        A run that did not fail is not `complete` where its user asked for some of the study's files alone.
+        """
         self.worker.stop()
+        page = self.study.folder / "report.html"
         if changed := self.pin.changed():
             names = ", ".join(changed[:3]) + (f" and {len(changed) - 3} more" if len(changed) > 3 else "")
             print(
@@ -172,12 +176,16 @@ class Invocation:
         if failed:
             for line in states.failures(self.study, states.read(self.study)):
                 print(line, file=sys.stderr)
+            earlier = [f"{page} is of an earlier run."] if page.is_file() else []
             end = "Stopped, or some jobs failed: see above and fedgrid status. The same command goes on."
-            print(self._partial(), end, sep="\n", file=sys.stderr)
+            print(self._partial(), *earlier, end, sep="\n", file=sys.stderr)
+        elif not complete:
+            others = "Other tables and pages may be out of date: see fedgrid status."
+            print(f"Done with what was asked for. {others}", file=sys.stderr)
         else:
             for experiment in self.study.experiments:
                 shutil.rmtree(experiment.partial, ignore_errors=True)  # it is out of date
-            print(f"Done. Look at {self.study.folder}/report.html", file=sys.stderr)
+            print(f"Done. Look at {page}", file=sys.stderr)
 
     def _partial(self) -> str:
         """Has the report made of what is finished; returns the line that says where it is, or why there is none."""
