@@ -184,6 +184,24 @@ MISTAKES = {
         r"^experiments\.a\.cells\.1\.methods\.fedprox.*\.mu: must be at least 0",
     ),
     "a row": (sub(methods=["fedprx"]), r"^experiments\.a\.methods: the study has no row 'fedprx'; did you mean"),
+    "rows of a wrong type": (sub(methods=[[]]), r"^study: experiments\.a\.methods\.0: expected a text, got \[\]"),
+    "rows of a part of a wrong type": (
+        sub(cells=[{"methods": [{"fedavg": None}]}]),
+        r"^study: experiments\.a\.cells\.0\.methods\.0: expected a text",
+    ),
+    "rows at a scale of a wrong type": (
+        at_scale(experiments={"table1": {"methods": ["fedavg", [1]]}}),
+        r"^study: scales\.small\.experiments\.table1\.methods\.1: expected a text",
+    ),
+    "settings of a row of a wrong type": (
+        at_scale(methods={"fedavg": [1]}),
+        r"^study: scales\.small\.methods\.fedavg: expected a mapping or nothing",
+    ),
+    "heterogeneities of a wrong type": (
+        sub(heterogeneity=[[]]),
+        r"^study: experiments\.a\.heterogeneity\.0: expected a mapping, got \[\]",
+    ),
+    "data of a wrong type": (sub(data={"name": []}), r"^study: experiments\.a\.data\.name: expected a text, got \[\]"),
     "a setting at a scale": (
         at_scale(training={"rounds": 0}),
         r"experiments\.table1\.cells\.0\.training\.rounds: must be at least 1",
