@@ -36,6 +36,10 @@ OF_THE_MACHINE = FULL | CLOSED | BROKEN
 "What the operating system says of disks and folders that a user can mend; other such errors are mistakes of ours."
 
 
+MOST_LETTERS = 2000
+"Letters of a sentence."
+
+
 def reason(error: OSError) -> str:
     """What the operating system says, in its own words, whichever library raised the error."""
     return os.strerror(error.errno) if error.errno else str(error)
@@ -52,8 +56,13 @@ def complain(error: UserError | OSError) -> int:
     """Says the sentence on standard error and returns the exit code of a user's mistake; raises any other error."""
     if isinstance(error, OSError) and error.errno not in OF_THE_MACHINE:
         raise error
-    say(f"fedgrid: {' '.join(sentence(error).splitlines())}", sys.stderr)
+    say(f"fedgrid: {_shortened(' '.join(sentence(error).splitlines()))}", sys.stderr)
     return 2
+
+
+def _shortened(text: str) -> str:
+    """A sentence without the middle of a value that fills pages: its key stands before it, what is allowed after."""
+    return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 300]} … {text[-300:]}"
 
 
 def say(text: str, stream: TextIO) -> None:

@@ -197,6 +197,11 @@ COMMANDS = {
     "run on a device that is not there": (["run", "fedavg", "--clients", "4", "--device", "cuda:9"], ["cuda:9"]),
     "unknown name in a list": (["methods", "fedavgg"], ["fedavgg", "'fedavg'"]),
     "new method with a bad name": (["new-method", "Fed Mine"], ["Fed Mine"]),
+    "new method with a name without end": (["new-method", "a" * 5000], ["NAME: 'aaa", "at most 100"]),
+    "new method without a name": (["new-method", ""], ["NAME: ''", "starting with a letter"]),
+    "new method with dots": (["new-method", "a.b"], ["NAME: 'a.b'", "letters, digits and '_'"]),
+    "new method called as a word of Python": (["new-method", "class"], ["NAME: 'class'", "Python's own"]),
+    "new method whose class would be a word of Python": (["new-method", "none"], ["NAME: 'none'", "Python's own"]),
     "new method with a name in use": (["new-method", "fedavg"], ["fedavg"]),
     "prune where no store is": (["prune", "--results", "nowhere"], ["nowhere"]),
 }
@@ -277,6 +282,13 @@ def test_a_run_that_cannot_write_its_results_does_not_begin(folder, request, cap
     with pytest.raises(SystemExit) as end:
         run.begin()
     assert_one_sentence(end.value.code, capsys.readouterr().err, ["results: cannot write", "file.txt"], folder)
+
+
+def test_a_value_of_many_pages_leaves_room_for_what_is_wrong_with_it(folder, capsys):
+    code = main(["plan", "--configfile", written({"compute": {"device": "x" * 100_000}})])
+    error = capsys.readouterr().err
+    assert_one_sentence(code, error, ["compute.device: 'xxx", "xxx' must be auto|cpu|cuda"], folder)
+    assert len(error) < 2100
 
 
 def test_the_good_study_is_good():

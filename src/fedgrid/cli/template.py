@@ -1,6 +1,7 @@
 """``fedgrid new-method NAME``: a commented method in one file, which runs and passes the suite as it is."""
 
 import argparse
+import keyword
 import re
 from pathlib import Path
 
@@ -67,13 +68,17 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
 
 def _write(arguments: argparse.Namespace) -> int:
     name, file = arguments.name, arguments.folder / f"{arguments.name}.py"
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        raise UserError(f"NAME: '{name}' must be lower-case letters, digits and '_', starting with a letter")
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,99}", name):
+        form = "at most 100 lower-case letters, digits and '_', starting with a letter"
+        raise UserError(f"NAME: '{name[:40]}' must be {form}")
+    title = "".join(word.capitalize() for word in name.split("_"))
+    if keyword.iskeyword(name) or keyword.iskeyword(title):
+        raise UserError(f"NAME: '{name}' is a word of Python's own, which cannot name a module or a class")
     if name in names("methods"):
         raise UserError(f"NAME: there is a method '{name}' already")
     if file.exists():
         raise UserError(f"NAME: {file} exists already")
-    write_text(file, TEMPLATE.format(name=name, title="".join(word.capitalize() for word in name.split("_"))))
+    write_text(file, TEMPLATE.format(name=name, title=title))
     print(f"{file} is written. Try it, check it, use it:")
     print(f"  fedgrid run {file} --rounds 5")
     print(f"  pytest tests/methods --method {file}")
