@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,8 @@ import pyarrow.parquet as pq
 from fedgrid.errors import Damaged, UserError, reason
 
 METADATA, SEAL, SEALED = b"fedgrid", b"seal", "seal"
+MOST_BYTES = 64_000_000
+"Size of a text that a study names; a larger one was named by mistake."
 READING = (OSError, pa.ArrowException, AttributeError, TypeError, KeyError, ValueError, RecursionError)
 "What reading a damaged file may raise; libraries raise OSError for damage too, without a number."
 
@@ -43,6 +46,18 @@ def path_of(text: str, what: str) -> Path:
     except (RuntimeError, ValueError) as error:  # a home that nobody has; a letter that no name can have
         raise UserError(f"{what}: no path can be {text[:40]!r} ({error})") from error
     return path
+
+
+def check_regular(path: Path, what: str, largest: int = MOST_BYTES) -> None:
+    """Raises UserError, which begins with `what` it is, for a device, a pipe, a folder, or more than `largest` bytes.
+
+    Raises OSError where the path cannot be looked at, as where there is no such file.
+    """
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise UserError(f"{what} is no regular file")
+    if status.st_size > largest:
+        raise UserError(f"{what} has {status.st_size / 1e6:,.1f} MB; at most {largest / 1e6:,.0f} MB are allowed")
 
 
 @contextmanager

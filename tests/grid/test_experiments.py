@@ -281,6 +281,16 @@ def test_two_cells_in_one_place_are_refused_and_both_named():
     ("text", "said"),
     [
         (PRINTED.replace("metric", "metrik", 1), "has no column 'metric'"),
+        (
+            PRINTED + "\ntable1,Local,Digits,Dirichlet 0.5,,accuracy,80.20,,,2,\n",
+            "csv, line 7: has the same .* as line 2",
+        ),
+        (
+            PRINTED + "table1,Local,Digits,IID,,accuracy,80.10,,,2,a note, unquoted\n",
+            "csv, line 6: has 12 fields, and .* 11",
+        ),
+        (PRINTED + "table1,Local,Digits,IID,,accuracy,80.10\n", "csv, line 6: has 7 fields, and the header has 11"),
+        ("", "has no column 'experiment'"),
         (PRINTED.replace("table1", "table9"), r"paper\.csv: there is no experiment 'table9'; did you mean 'table1'"),
     ],
 )

@@ -5,13 +5,13 @@ experiment. A study without experiments is one experiment without a name, of one
 """
 
 import csv
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
 from fedgrid.errors import UserError, nearest, reason
-from fedgrid.files import path_of
+from fedgrid.files import check_regular, path_of
 from fedgrid.grid.overlay import laid
 from fedgrid.grid.planned_study import FULL
 from fedgrid.grid.validation import checked, located
@@ -21,7 +21,9 @@ OF_ALL = ("experiments", "scales", "assumed", "published")
 "Keys of a study that are about its experiments, and no part of one."
 ABOUT = ("title", "source", "lacks", "claims", "show", "assumed", "cells")
 "Keys of an experiment that are no partial study."
-PUBLISHED = ("experiment", "row", "data", "heterogeneity", "domain", "metric", "value", "corrected", "rank", "note")
+COORDINATES = ("experiment", "row", "data", "heterogeneity", "domain", "metric")
+"Columns of a file of printed numbers that say which number it is."
+PUBLISHED = (*COORDINATES, "value", "corrected", "rank", "note")
 "Columns of a file of printed numbers."
 
 
@@ -64,18 +66,39 @@ def chosen(study: Text, names: Iterable[str]) -> list[str]:
 
 
 def published(place: str) -> list[dict[str, str]]:
-    """The rows of a file of printed numbers (CSV); UserError where it cannot be read or lacks a column."""
+    """The rows of a file of printed numbers (CSV); UserError where it cannot be read or is no such table.
+
+    That is one in which a column is missing, a line has more or fewer fields than there are columns, or a line repeats
+    the coordinates of another.
+    """
+    path, name = path_of(place, "published"), f"published: {place}"
     try:
-        with open(path_of(place, "published"), encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
+        check_regular(path, name)
+        with open(path, encoding="utf-8", newline="") as file:
+            return list(_printed(file, name))
     except OSError as error:
-        raise UserError(f"published: {place} cannot be read ({reason(error)})") from error
+        raise UserError(f"{name} cannot be read ({reason(error)})") from error
     except (UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"published: {place} is no CSV ({error})") from error
+        raise UserError(f"{name} is no CSV ({error})") from error
+
+
+def _printed(lines: Iterable[str], name: str) -> Iterator[dict[str, str]]:
+    """The rows of `published`, in whose sentences the file has this `name`."""
+    reader = csv.reader(lines)
+    header = next(reader, [])
     for column in PUBLISHED:
-        if rows and column not in rows[0]:
-            raise UserError(f"published: {place} has no column '{column}'")
-    return [{column: row[column] for column in PUBLISHED} for row in rows]
+        if column not in header:
+            raise UserError(f"{name} has no column '{column}'")
+    line_of: dict[tuple[str, ...], int] = {}
+    for fields in filter(None, reader):  # an empty line has no fields at all
+        line = reader.line_num
+        if len(fields) != len(header):
+            raise UserError(f"{name}, line {line}: has {len(fields)} fields, and the header has {len(header)}")
+        row = dict(zip(header, fields, strict=True))
+        first = line_of.setdefault(tuple(row[column] for column in COORDINATES), line)
+        if first != line:
+            raise UserError(f"{name}, line {line}: has the same {', '.join(COORDINATES)} as line {first}")
+        yield {column: row[column] for column in PUBLISHED}
 
 
 def under_all(study: Text) -> Text:
