@@ -19,6 +19,7 @@ from types import CodeType, ModuleType
 import fedgrid
 from fedgrid.components import Component
 from fedgrid.errors import UserError, nearest
+from fedgrid.files import check_regular
 
 OUTSIDE = "fedgrid_outside_"
 "Prefix of the module name of a method in a file outside any package."
@@ -42,6 +43,7 @@ def locate(kind: str, reference: str) -> tuple[str, str, Path | None]:
         file = kept if kept.is_file() else file
         if not file.is_file():
             raise UserError(f"method '{reference}': there is no such file")
+        check_regular(file, f"method '{reference}'")
         if not file.stem.isidentifier():
             raise UserError(
                 f"method '{reference}': the file's name must be letters, digits and '_', it names the method"

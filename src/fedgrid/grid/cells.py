@@ -36,6 +36,8 @@ from fedgrid.partition.base import Partition
 
 RANDOM = "random"
 "The backbone that needs no weights."
+HUB = "hub"
+"The weights that are downloaded."
 FEATURES = "fedgrid.engine.features"
 "The module that makes frozen features of images."
 CLEAN = "clean"
@@ -72,8 +74,10 @@ def plan_features(images: PlannedDataset, info: DatasetInfo, backbone: Settings)
 
 
 def key_of_features(images: PlannedDataset, backbone: Settings) -> str:
-    """The key of what a backbone makes of a data set, with its weights as they are now."""
-    weights = path_of(backbone["weights"], "features.weights")
+    """The key of what a backbone makes of a data set, with its weights as they are now; UserError without any."""
+    weights = path_of(backbone["weights"], "data.features.weights")
+    if backbone["weights"] != HUB and backbone["backbone"] != RANDOM and not weights.is_file():
+        raise UserError(f"data.features.weights: there is no file {weights}; name a file of weights, or {HUB}")
     content = file_digest(weights) if weights.is_file() else ""
     return digest([images.key, backbone, content, fingerprint(FEATURES)])
 
@@ -188,7 +192,7 @@ def lacking(data: PlannedDataset, root: Path | None, download: bool) -> str:
 
 def _weights_at_hand(backbone: Settings) -> bool:
     """Whether the weights need no download: there are none, they are a file, or the hub's cache may hold them."""
-    if backbone["backbone"] == RANDOM or backbone["weights"] != "hub":
+    if backbone["backbone"] == RANDOM or backbone["weights"] != HUB:
         return True
     return any(_hub_cache().glob(f"models--timm--{backbone['backbone']}*/snapshots/*"))
 

@@ -136,11 +136,15 @@ class _Sources:
             self.root, self.package = str(file.parents[depth]), module.partition(".")[0]
 
     def data(self, name: str) -> list[Path]:
-        """The files that the classes of a module outside this package say they read."""
+        """The files that the classes of a module outside this package say they read; UserError where one is no file."""
         file = self.file(name)
         if file is None or name.startswith(PACKAGE):
             return []
-        return [file.parent / data for data in self.node(name).data]
+        found = [file.parent / data for data in self.node(name).data]
+        for data in found:
+            if not data.is_file():  # a device may have no end
+                raise UserError(f"{file}: its `files` name {data}, which is no regular file")
+        return found
 
     def node(self, name: str) -> "_Node":
         file = self.file(name)

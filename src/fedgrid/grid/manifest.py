@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import fedgrid
+from fedgrid.data.sources.digests import digest as digest_of_file
 from fedgrid.files import read_metadata, write_json
 from fedgrid.grid.identity import digest, fingerprint
 from fedgrid.grid.planned import Cell, MethodRow, PlannedPartition, Settings
@@ -204,7 +205,8 @@ def page(study: Study) -> str:
     """Digest of what the page of a paper is made from beside its experiments: code, and texts beside its study."""
     said = {name: study.text.get(name) for name in ("title", "published", "assumed", "experiments")}
     printed = sorted(Path(said["published"]).parent.glob("*.csv")) if said["published"] else []
-    return digest([said, [file.read_text(encoding="utf-8") for file in printed], _analysis("fedgrid.analysis.paper")])
+    contents = [digest_of_file(file) for file in printed if file.is_file()]  # of which some may be no text at all
+    return digest([said, contents, _analysis("fedgrid.analysis.paper")])
 
 
 def _analysis(module: str = "fedgrid.analysis.experiment") -> dict[str, str]:

@@ -1,0 +1,115 @@
+"""What a study names is read with care: no device without end, no file that is too large, and a true sentence."""
+
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+from papers import PAPER, write_paper
+from studies import study_of
+
+from fedgrid.errors import UserError
+from fedgrid.grid import manifest, reading
+from fedgrid.grid.reading import read
+from fedgrid.grid.study import resolved
+from fedgrid.grid.validation import checked
+
+PIPE = "pipe.csv"
+METHOD = "from fedgrid.methods.fedavg import FedAvg\n\n\nclass Mine(FedAvg):\n    files = ('pipe.csv',)\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A folder with a paper, and a pipe from which reading would wait for ever."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FEDGRID_DATA", raising=False)
+    os.mkfifo(PIPE)
+    write_paper(tmp_path)
+    return tmp_path
+
+
+def study(text):
+    Path("study.yaml").write_text(text)
+    return Path("study.yaml")
+
+
+def sparse(name, size):
+    """A file of that size, which takes no room."""
+    with open(name, "wb") as file:
+        file.truncate(size)
+    return Path(name)
+
+
+def test_too_many_values_are_refused_and_no_aliases_are_blamed():
+    with pytest.raises(UserError, match=r"it holds more than 100,000 values") as error:
+        read(study("[" + "0," * reading.MOST_VALUES + "]"))
+    assert "alias" not in str(error.value)
+
+
+def test_no_more_values_are_composed_than_are_allowed(monkeypatch):
+    monkeypatch.setattr(reading, "MOST_VALUES", 7)
+    assert read(study("seeds: [0, 1, 2, 3]")) == {"seeds": [0, 1, 2, 3]}
+    with pytest.raises(UserError, match="it holds more than 7 values"):
+        read(study("seeds: [0, 1, 2, 3, 4, [not even YAML"))
+
+
+def test_aliases_that_stand_for_too_much_are_counted(monkeypatch):
+    monkeypatch.setattr(reading, "MOST_VALUES", 20)
+    with pytest.raises(UserError, match=r"with its aliases \(\*name\) it holds 26 values, and a study may have 20"):
+        read(study("a: &a [x, x, x, x]\nb: [*a, *a, *a]\nc: x"))
+    with pytest.raises(UserError, match="stands for a value that holds the alias itself"):
+        read(study("a: &a [*a]"))
+
+
+def test_a_file_that_is_too_large_is_refused_before_it_is_read():
+    with pytest.raises(UserError, match=r"^large\.yaml has 5\.0 MB; at most 4 MB are allowed"):
+        read(sparse("large.yaml", 5_000_000))
+
+
+@pytest.mark.parametrize("name", [PIPE, "."])
+def test_a_study_that_is_no_file(name):
+    with pytest.raises(UserError, match=f"^{name} is no regular file"):
+        read(Path(name))
+
+
+@pytest.mark.parametrize("name", [PIPE, "."])
+def test_printed_numbers_that_are_no_file(name):
+    with pytest.raises(UserError, match=f"^published: {name} is no regular file"):
+        resolved(checked(yaml.safe_load(PAPER) | {"published": name}))
+
+
+def test_printed_numbers_that_are_too_large():
+    sparse("large.csv", 65_000_000)
+    with pytest.raises(UserError, match=r"^published: large\.csv has 65\.0 MB; at most 64 MB are allowed"):
+        resolved(checked(yaml.safe_load(PAPER) | {"published": "large.csv"}))
+
+
+def test_what_lies_beside_printed_numbers_does_no_harm():
+    planned = resolved(checked(yaml.safe_load(PAPER)))
+    before = manifest.page(planned)  # though a pipe lies there
+    Path("latin.csv").write_bytes(b"\xe9")
+    assert manifest.page(planned) != before
+
+
+@pytest.mark.parametrize("name", [PIPE, "none.pth"])
+def test_weights_that_are_no_file(name):
+    features = {"backbone": "vit_tiny_patch16_224", "weights": name}
+    with pytest.raises(UserError, match=rf"^data\.features\.weights: there is no file {name}"):
+        study_of(data={"name": "digits", "features": features})
+
+
+def test_a_method_that_names_no_file_as_its_data():
+    Path("mine.py").write_text(METHOD)
+    with pytest.raises(UserError, match=r"mine\.py: its `files` name pipe\.csv, which is no regular file"):
+        study_of(methods={"a": {"method": "mine.py"}})
+
+
+def test_a_method_that_is_too_large():
+    sparse("mine.py", 65_000_000)
+    with pytest.raises(UserError, match=r"^method 'mine\.py' has 65\.0 MB; at most 64 MB are allowed"):
+        study_of(methods={"a": {"method": "mine.py"}})
+
+
+def test_a_published_partition_that_is_no_file():
+    with pytest.raises(UserError, match=r"pipe\.csv is no file"):
+        study_of(heterogeneity=[{"partition": f"file:{PIPE}"}])
