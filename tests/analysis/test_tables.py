@@ -1,4 +1,5 @@
 import io
+from csv import reader
 from dataclasses import replace
 
 import pandas as pd
@@ -7,7 +8,7 @@ import pytest
 from fedgrid.analysis import captions
 from fedgrid.analysis.layout import Entry, Grid, html, latex, markdown
 from fedgrid.analysis.results import CELL
-from fedgrid.analysis.tables import main
+from fedgrid.analysis.tables import csv, main
 
 OUTPUTS = [f"{name}.{form}" for name in ("accuracy", "costs") for form in ("csv", "md", "tex", "html")]
 
@@ -127,6 +128,19 @@ def test_csv_keeps_full_precision(tables):
     assert table.loc[("local", "dir"), "accuracy"] == pytest.approx(0.555, abs=1e-15)
     assert table.loc[("ditto", "dir"), ["rank", "supported", "seeds"]].tolist() == [1, False, 3]
     assert table.loc[("local", "hom"), "status"] == "missing"
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1+1", "-1+1", "@SUM(A1)", "\t=1+1", "\r=1+1", "\n=1+1", "-"])
+def test_no_label_is_a_formula_in_a_spreadsheet(text):
+    table = pd.DataFrame({"label": [text], text: [None], "reason": ["a-b=c"]})
+    inert = f"'{text}".replace("\r", "\n")
+    header, row = reader(io.StringIO(csv(table), newline=""))
+    assert (header, row) == (["label", inert, "reason"], [inert, "", "a-b=c"])
+
+
+def test_a_number_is_no_formula():
+    columns = {"number": [-0.5, float("nan")], "text": ["-0.50", "+1e-3"], "whole": [-1, 2], "mixed": [-1.5, "−2"]}
+    assert csv(pd.DataFrame(columns)) == "number,text,whole,mixed\n-0.5,-0.50,-1,-1.5\n,+1e-3,2,−2\n"
 
 
 def test_costs(tables):

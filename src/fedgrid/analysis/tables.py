@@ -48,6 +48,9 @@ WITHOUT_CELLS = ("settings",)
 PLAIN = [{"table": "accuracy", "std": True, "ranks": True}, {"table": "costs"}]
 """What a study shows that does not say."""
 
+FORMULA = ("=", "+", "-", "@", "\t", "\n")
+"""With these a text begins that a spreadsheet may take for a formula."""
+
 
 def write_tables(results: Path, outdir: Path) -> None:
     """Write every table of `results` to `outdir`, each as NAME.{csv,md,tex,html}; see `tables` for the names.
@@ -91,8 +94,28 @@ def shown(results: Results) -> dict[str, Mapping[str, Any]]:
 
 
 def csv(table: pd.DataFrame) -> str:
-    """A tidy table as CSV; an empty field is a number that does not exist."""
-    return table.to_csv(index=False, lineterminator="\n")
+    """A tidy table as CSV; an empty field is a number that does not exist.
+
+    A text that a spreadsheet would run as a formula has an apostrophe in front of it, by which it shows it as it is.
+    """
+    texts = table.select_dtypes(exclude=["number", "bool"]).map(_inert)
+    return table.assign(**texts).rename(columns=_inert).to_csv(index=False, lineterminator="\n")
+
+
+def _inert(value: Any) -> Any:
+    """The value, with an apostrophe before a text that begins like a formula and is no number."""
+    if not isinstance(value, str):
+        return value
+    text = value.replace("\r", "\n")  # which is quoted; after a bare \r a spreadsheet would begin a row
+    return f"'{text}" if text.startswith(FORMULA) and not _is_number(text) else text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def main(argv: Sequence[str] | None = None) -> int:
