@@ -79,13 +79,13 @@ class Backbone(Component):
 class Compute(Component):
     """How cells are computed; no part of their identity, for the numbers are the same, to rounding."""
 
-    device: str = hp("auto", pattern="auto|cpu|cuda(:[0-9]+)?", form="auto|cpu|cuda|cuda:N")
+    device: str = hp("auto", pattern="auto|cpu|cuda(:[0-9]{1,3})?", form="auto|cpu|cuda|cuda:N")
     "Where cells are computed; auto: on a CUDA GPU where there is one."
     threads: int = hp(1, low=1)
     "Threads of one operation."
     executor: str = hp("auto", choices=("auto", "loop", "stacked"))
     "Clients one after the other (loop) or together (stacked)."
-    client_chunk: int | str = hp("auto", pattern="auto|[1-9][0-9]*", form="auto or a number of clients")
+    client_chunk: int | str = hp("auto", pattern="auto|[1-9][0-9]{0,8}", form="auto or a number of clients")
     "Clients that are stacked at a time; auto: as many as fit into memory."
     checkpoint_every: float = hp(60.0, above=0)
     "Seconds between checkpoints."

@@ -6,6 +6,7 @@ import signal
 import stat
 import subprocess
 import sys
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -118,6 +119,34 @@ def test_the_users_own_choice_holds_nothing(machine, tmp_path, device):
 def test_without_cards_nothing_is_held():
     with gpus.acquire_gpu("auto") as card:
         assert card is None
+
+
+@pytest.mark.parametrize(
+    "device, shortage",
+    [
+        *((name, "") for name in ("auto", "cpu", "cuda", "cuda:0", "cuda:1")),
+        ("cuda:2", "compute.device: 'cuda:2' needs 3 GPUs, and 2 can be seen here"),
+    ],
+)
+def test_what_a_device_lacks_on_a_machine_with_two_cards(machine, device, shortage):
+    machine(TWO)
+    assert gpus.shortage(device) == shortage
+
+
+@pytest.mark.parametrize("by_torch, code", [(0, 2), (1, 0)])
+def test_torch_decides_where_nvidia_smi_lists_no_card(monkeypatch, by_torch, code):
+    monkeypatch.setattr(gpus, "_seen_by_torch", lambda: by_torch)
+    assert gpus.shortage("cuda") == "compute.device: 'cuda' needs a GPU, and none can be seen here"
+    with (
+        pytest.raises(UserError, match=r"^compute\.device: 'cuda' .* set it to auto or cpu") if code else nullcontext()
+    ):
+        gpus.check_device("cuda")
+
+
+def test_torch_sees_no_card_where_all_are_hidden(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    with pytest.raises(UserError, match="none can be seen here"):
+        gpus.check_device("cuda")
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -12,12 +13,13 @@ from typing import Any
 
 from fedgrid.cli.parsing import path, with_examples
 from fedgrid.cli.studies import DEFAULT, add_choice, read_study
-from fedgrid.errors import UserError, nearest
+from fedgrid.errors import UserError, nearest, say
 from fedgrid.grid.forecast import Id, Prospect, Speed, Trial, id_of, prospects
 from fedgrid.grid.planned import Cell
 from fedgrid.grid.planned_study import Experiment, Study
 from fedgrid.grid.reading import read
 from fedgrid.jobs import originals
+from fedgrid.run.remarks import gpus_lacking
 
 EXAMPLES = """
 fedgrid plan
@@ -76,6 +78,8 @@ def _plan(arguments: argparse.Namespace) -> int:
     studies = _studies(arguments)
     for study in studies:
         originals.say_notices(study)
+    for shortage in filter(None, dict.fromkeys(map(gpus_lacking, studies))):
+        say(f"fedgrid: {shortage}; these cells have to be computed elsewhere", sys.stderr)
     found = prospects(studies, measured)
     took = time.perf_counter() - began
     if arguments.json:

@@ -20,6 +20,7 @@ from fedgrid.grid.planned import Cell
 from fedgrid.grid.planned_study import Study
 from fedgrid.grid.study import PUBLISHED, resolved
 from fedgrid.jobs import originals
+from fedgrid.jobs.gpus import check_device
 from fedgrid.loading import names
 from fedgrid.settings import ARTIFACTS, Compute, Training
 
@@ -80,6 +81,7 @@ def _computed(arguments: argparse.Namespace) -> int:
     originals.say_notices(study)
     out = arguments.out or cell.file
     if not _finished(out, cell):
+        check_device(study.compute.device)
         if not arguments.out:
             check_writable(study.store, "--results")
         plan = Plan(replace(study, text={**study.text, "name": f"run-{cell.key}"})).write()  # `fedgrid prune` heeds it

@@ -9,6 +9,7 @@ import os
 import re
 import stat
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -49,6 +50,26 @@ def gpu_slots(share: int) -> int:
     return len(cards()) * share
 
 
+def shortage(device: str, visible: int | None = None) -> str:
+    """What a setting `device` asks for beyond the cards that are `visible` (by default `cards`); empty: nothing."""
+    if not device.startswith("cuda"):
+        return ""
+    needed = int(device.partition(":")[2] or 0) + 1
+    visible = len(cards()) if visible is None else visible
+    if needed <= visible:
+        return ""
+    return f"compute.device: '{device}' needs {_counted(needed)}, and {visible or 'none'} can be seen here"
+
+
+def check_device(device: str) -> None:
+    """Raises UserError where this machine lacks the card that a setting `device` asks for.
+
+    Where nvidia-smi lists no card at all, torch decides, in a process of its own: it may know cards of other makers.
+    """
+    if shortage(device) and (lacking := shortage(device, len(cards()) or _seen_by_torch())):
+        raise UserError(f"{lacking}; set it to auto or cpu, or run this where there are enough")
+
+
 @contextmanager
 def acquire_gpu(device: str, share: int = 1) -> Iterator[str | None]:
     """Waits for a slot on the least used card, makes it the only one that CUDA sees, and yields its name.
@@ -73,6 +94,16 @@ def acquire_gpu(device: str, share: int = 1) -> Iterator[str | None]:
         slot.release()
         os.environ.pop(VARIABLE, None)
         os.environ.update({} if before is None else {VARIABLE: before})
+
+
+def _counted(number: int) -> str:
+    return f"{number:,} GPUs" if number > 1 else "a GPU"
+
+
+def _seen_by_torch() -> int:
+    command = [sys.executable, "-P", "-c", "import torch; print(torch.cuda.device_count())"]
+    run = subprocess.run(command, capture_output=True, text=True)
+    return int(run.stdout) if run.returncode == 0 else 0
 
 
 def _by_lock(environment: Mapping[str, str]) -> dict[str, str]:

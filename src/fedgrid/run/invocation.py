@@ -141,7 +141,10 @@ class Invocation:
 
         Ends the process, with one sentence, where that is not possible.
         """
+        waiting = [cell for cell in self.study.by_key.values() if cell.waiting]
         try:
+            if waiting and not self.submits:
+                gpus.check_device(self.compute.device)
             check_writable(self.study.store, "results")
             self.lock.acquire()
             self.pin.keep()
@@ -150,8 +153,7 @@ class Invocation:
             os.environ[PLAN] = str(self.plan.write(self.file).resolve())
         except (UserError, OSError) as error:
             sys.exit(complain(error))
-        waiting = [cell for cell in self.study.by_key.values() if cell.waiting]
-        for line in remarks.before(self.study):
+        for line in remarks.before(self.study, self.submits):
             print(f"fedgrid: {line}", file=sys.stderr)
         if waiting and not self.gpus_per_job and self.compute.device == "auto":
             where = "no GPU is asked for (compute.device: auto)" if self.submits else "no GPU here"

@@ -1,13 +1,17 @@
-"""What a user is told before a run begins: data that are lacking, and cells that are trained again for an artifact."""
+"""What a user is told before a run begins: data and GPUs that are lacking, and cells trained again for an artifact."""
 
 from collections.abc import Iterator
 
 from fedgrid.grid.planned import Cell
 from fedgrid.grid.planned_study import Study
+from fedgrid.jobs import gpus
 
 
-def before(study: Study) -> Iterator[str]:
-    """A line for each thing that is lacking, with the experiments that wait for it, and one for artifacts."""
+def before(study: Study, submits: bool) -> Iterator[str]:
+    """A line for each thing that is lacking, with the experiments that wait for it, and one for artifacts.
+
+    Where a run `submits` its jobs, this machine's lack of GPUs is worth no more than a line.
+    """
     waiting: dict[str, dict[str, None]] = {}
     for experiment in study.experiments:
         for cell in experiment.cells:
@@ -15,11 +19,19 @@ def before(study: Study) -> Iterator[str]:
                 waiting.setdefault(cell.lacking, {})[experiment.id] = None
     for lacking, experiments in waiting.items():
         yield f"{lacking}; waiting for it: {', '.join(experiments)}"
+    if submits and (shortage := gpus_lacking(study)):
+        yield f"{shortage}; each job asks the cluster for one"
     again = [cell for cell in study.by_key.values() if _without_artifact(cell)]
     if again:
         kinds = sorted({kind for cell in again for kind in cell.artifacts})
         cells = f"{len(again)} finished cell{'s' * (len(again) > 1)}"
         yield f"{cells} kept no {' or '.join(kinds)} and will be trained again, to the same numbers"
+
+
+def gpus_lacking(study: Study) -> str:
+    """What cells that are to be computed ask for beyond this machine's GPUs; empty: nothing."""
+    waits = any(cell.waiting for cell in study.by_key.values())
+    return gpus.shortage(study.compute.device) if waits else ""
 
 
 def _without_artifact(cell: Cell) -> bool:

@@ -1,0 +1,84 @@
+"""A GPU that a study asks for and that is not there: said once, before anything is written or computed."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from studies import FOUR_CELLS, study_of
+
+from fedgrid.cli.main import main
+from fedgrid.grid.forecast import Speed
+from fedgrid.grid.reading import read
+from fedgrid.jobs import gpus
+from fedgrid.loading import CODE
+from fedgrid.run import remarks
+from fedgrid.run.invocation import PLAN, invocation
+
+CUDA = {"compute": {"device": "cuda"}}
+LACKING = "compute.device: 'cuda' needs a GPU, and none can be seen here"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A folder with a study that asks for a GPU, on a machine that has none."""
+    monkeypatch.chdir(tmp_path)
+    for name in (PLAN, CODE):  # which a run sets
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setattr(gpus, "_seen_by_torch", lambda: 0)
+    Path("study.yaml").write_text(yaml.safe_dump(yaml.safe_load(FOUR_CELLS) | CUDA))
+    return tmp_path
+
+
+def run_of(request):
+    file = Path("study.yaml")
+    return invocation(read(file), [file], str(request.config.rootpath), submits=False)
+
+
+def finish(study):
+    for cell in study.cells:
+        cell.file.parent.mkdir(parents=True, exist_ok=True)
+        cell.file.touch()
+
+
+def test_a_run_on_this_machine_does_not_begin(folder, request, capsys):
+    with pytest.raises(SystemExit) as end:
+        run_of(request).begin()
+    said = capsys.readouterr().err
+    assert end.value.code == 2 and said.startswith(f"fedgrid: {LACKING}; set it to auto or cpu")
+    assert said.count("\n") == 1 and not (folder / "results").exists()
+
+
+def test_a_study_whose_cells_are_all_cached_needs_no_card(request, capsys):
+    finish(study_of(**CUDA))
+    run = run_of(request)
+    run.begin()
+    run.lock.release()
+    assert main(["plan", "--configfile", "study.yaml"]) == 0
+    assert "GPU" not in capsys.readouterr().err
+
+
+def test_where_jobs_are_submitted_it_is_one_line():
+    study = study_of(**CUDA)
+    assert list(remarks.before(study, submits=True)) == [f"{LACKING}; each job asks the cluster for one"]
+    assert list(remarks.before(study, submits=False)) == []
+    finish(study)
+    assert list(remarks.before(study, submits=True)) == []
+
+
+def test_a_plan_says_it_once(capsys, monkeypatch):
+    Path("other.yaml").write_text(Path("study.yaml").read_text().replace("name: s", "name: other"))
+    monkeypatch.setattr("fedgrid.cli.planning.measured", lambda trials: [Speed(1, 1) for _ in trials])
+    assert main(["plan", "--json", "--configfile", "study.yaml", "other.yaml"]) == 0
+    answer = capsys.readouterr()
+    assert answer.err == f"fedgrid: {LACKING}; these cells have to be computed elsewhere\n"
+    assert json.loads(answer.out)["all"]["cells"] == 4
+
+
+def test_a_cell_by_hand_does_not_begin(folder, capsys):
+    assert main(["run", "fedavg", "--device", "cuda", "--clients", "4"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"fedgrid: {LACKING}") and said.count("\n") == 1
+    assert not (folder / "results").exists()
