@@ -7,12 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from PIL import Image
+from PIL import Image, ImageFile
 
 from fedgrid.data.base import convert
 from fedgrid.data.common import store
 from fedgrid.data.common.images import PARTS
 from fedgrid.data.folder import Folder
+from fedgrid.data.sources import sizes
 from fedgrid.data.table import Table
 from fedgrid.errors import UserError
 
@@ -166,8 +167,63 @@ def test_pictures_of_different_sizes_need_a_side(tmp_path):
     picture(tmp_path / "test" / "cat" / "1.png", size=(4, 5))
     with pytest.raises(UserError, match=r"set `?side"):
         settings(tmp_path).load(None, None)
+    mend = rf"data: \{{name: {tmp_path}, side: 32\}} in the study or --data-set side=32"
+    with pytest.raises(UserError, match=rf"1\.png has 5 × 4 pixels \(height × width\), expected 4 × 4; .*{mend}"):
+        settings(tmp_path).info(None)
+    assert settings(tmp_path, side=4).info(None).shape == (4, 4, 3)
     found = settings(tmp_path, side=4).load(None, None)
     assert found.parts["train"].pixels.shape == found.parts["test"].pixels.shape == (1, 4, 4, 3)
+
+
+@pytest.fixture
+def opened(monkeypatch, tmp_path):
+    """The pictures that Pillow opens; none of them may be decoded. The user's cache is empty."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(ImageFile.ImageFile, "load", None)
+    real, names = Image.open, []
+    monkeypatch.setattr(Image, "open", lambda picture: names.append(picture) or real(picture))
+    return names
+
+
+def test_sizes_are_read_once_and_by_headers_alone(tmp_path, opened):
+    top = pictures(tmp_path / "own", "a/1.png", "b/1.png")
+    (top / "b" / "2.png").write_bytes(b"no picture")
+
+    def look(identity):
+        named = [(file.name, file) for file in sorted(top.rglob("*.png"))]
+        sizes.check(named, (4, 6), identity, "")
+        return len(opened)
+
+    assert look("one") == look("one") == 3
+    assert look("another") == 6
+    picture(top / "b" / "3.png", size=(6, 5))
+    for _ in range(2):  # what is wrong is not remembered
+        with pytest.raises(UserError, match="5 × 6 pixels"):
+            look("a third")
+
+
+def test_an_edited_picture_is_looked_at_again(tmp_path):
+    top = pictures(tmp_path / "own", "a/1.png", "b/1.png")
+    assert settings(top).info(None).shape == (4, 6, 3)
+    picture(top / "b" / "1.png", size=(6, 5))
+    with pytest.raises(UserError, match="5 × 6 pixels"):
+        settings(top).info(None)
+
+
+def test_a_table_of_pictures_of_mixed_sizes_is_noticed_by_its_form(tmp_path):
+    images = [encoded(np.full(shape, 0, np.uint8), "png") for shape in [(2, 3), (3, 3)]]
+    file = table(tmp_path / "own.parquet", (0, 1), "png", image=pa.array(images, pa.binary()))
+    for side in (None, 4):
+        with pytest.raises(UserError, match=r"own\.parquet, row 1 has 3 × 3 pixels .*, expected 2 × 3; write all"):
+            Table(path=str(file), side=side).info(None)
+
+
+def test_a_damaged_picture_in_a_table_is_left_to_whoever_decodes_it(tmp_path):
+    images = pa.array([encoded(np.full((2, 3), 0, np.uint8), "png"), b"no picture", None], pa.binary())
+    data = Table(path=str(table(tmp_path / "own.parquet", (0, 1, 1), "png", image=images)))
+    assert data.info(None).shape == (2, 3, 1)
+    with pytest.raises(UserError, match="row 1: not a whole picture"):
+        data.load(None, None)
 
 
 @pytest.mark.parametrize("kind, words", [(Folder, "set path to the folder"), (Table, "set path to one of them")])

@@ -18,7 +18,7 @@ from fedgrid.components import hp
 from fedgrid.data.base import DataSet
 from fedgrid.data.common.columns import positions
 from fedgrid.data.common.images import PARTS, DatasetInfo, Images, RawDataset
-from fedgrid.data.sources import pictures
+from fedgrid.data.sources import pictures, sizes
 from fedgrid.data.sources.digests import digests
 from fedgrid.errors import UserError
 from fedgrid.files import path_of
@@ -51,7 +51,7 @@ class Folder(DataSet):
         return bool(self.path) and self._top.is_dir()
 
     def info(self, root: Path | None) -> DatasetInfo:
-        """The form, from the names of all pictures and at most one of them.
+        """The form, from the names of all pictures, their headers and the pixels of at most one of them.
 
         `copy` is a digest of their relative paths and of what they hold; those that have not changed since they were
         last looked at are not read again. Raises UserError as `load` does, save for what only their pixels show.
@@ -60,7 +60,10 @@ class Folder(DataSet):
         height, width = (self.side, self.side) if self.side else self._decoded(found[:1]).shape[1:3]
         images = {part: sum(p.part == part for p in found) for part in PARTS}
         shape = self.prepared_shape((height, width, self.channels))
-        return DatasetInfo(images, shape, _classes(found), _domains(found), _digest(found, self._top))
+        copy = _digest(found, self._top)
+        if not self.side:
+            sizes.check(((str(p.file), p.file) for p in found), (height, width), copy, self._with_a_side)
+        return DatasetInfo(images, shape, _classes(found), _domains(found), copy)
 
     def load(self, root: Path | None, download: Path | None) -> RawDataset:
         """The pictures in the order of part, domain, class and name; `root` and `download` are not used.
@@ -83,6 +86,12 @@ class Folder(DataSet):
             parts[part] = Images(pixels[rows], labels, places)
         note = "; ".join(f"{number:,} of {len(found):,} pictures: {what}" for what, number in lost.items())
         return RawDataset(parts, classes, domains, note)
+
+    @property
+    def _with_a_side(self) -> str:
+        """How pictures of mixed sizes are asked for."""
+        entry = f"data: {{name: {self.path}, side: 32}}"
+        return f"resize all pictures, with {entry} in the study or --data-set side=32 with fedgrid run"
 
     @property
     def _top(self) -> Path:

@@ -10,10 +10,12 @@ from typing import ClassVar
 
 from fedgrid.components import hp
 from fedgrid.data.base import DataSet
-from fedgrid.data.common.images import DatasetInfo, RawDataset
-from fedgrid.data.sources import parquet
+from fedgrid.data.common.images import PARTS, DatasetInfo, RawDataset
+from fedgrid.data.sources import parquet, sizes
 from fedgrid.errors import UserError
 from fedgrid.files import path_of
+
+MEND = "write all pictures in the size that the metadata say; `side` resizes no pictures of mixed sizes in a table"
 
 
 class Table(DataSet):
@@ -32,7 +34,11 @@ class Table(DataSet):
 
     def info(self, root: Path | None) -> DatasetInfo:
         """What the files hold; `copy` is the digest of all their bytes. Raises UserError as `load` does."""
-        found = parquet.info(self._checked(), self.published)
+        place = self._checked()
+        found = parquet.info(place, self.published)
+        files = [place] if place.is_file() else [place / f"{part}.parquet" for part in PARTS]
+        encoded = (picture for file in files for picture in sizes.in_table(file))
+        sizes.check(encoded, found.shape[:2], found.copy, MEND)
         return replace(found, shape=self.prepared_shape(found.shape))
 
     def load(self, root: Path | None, download: Path | None) -> RawDataset:

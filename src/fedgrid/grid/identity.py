@@ -35,6 +35,7 @@ NOT_COUNTED: Mapping[str, str] = {
     "fedgrid.components": "declares and checks settings; their values stand in the key themselves",
     "fedgrid.data.sources.digests": "digests of the user's files; they stand in the key themselves",
     "fedgrid.data.sources.download": "fetches files; what they hold is checked, and read by modules that count",
+    "fedgrid.data.sources.sizes": "compares the sizes of pictures; modules that count read them and compare them again",
     "fedgrid.errors": "sentences for users",
     "fedgrid.files": "writes files whole or not at all; what stands in them comes from modules that count",
     "fedgrid.loading": "finds components by name; those that are found count",
