@@ -143,7 +143,7 @@ class _Sources:
             return []
         found = [file.parent / data for data in self.node(name).data]
         for data in found:
-            if not data.is_file():  # a device may have no end
+            if data.exists() and not data.is_file():  # a device may have no end
                 raise UserError(f"{file}: its `files` name {data}, which is no regular file")
         return found
 
