@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import tracemalloc
 
 import numpy as np
 import pyarrow as pa
@@ -52,6 +53,15 @@ def facts(table, clients=2, classes=2, **other):
 
 
 SMALL = rows((0, "train", 0), (0, "validation", 0), (0, "test", 1), (1, "train", 1))
+
+
+def test_distances_of_many_clients_take_the_memory_of_one_number_a_pair():
+    clients, table = 600, trained(np.eye(10, dtype=int)[np.arange(600) % 10])
+    tracemalloc.start()
+    statistics(table, clients, 10)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.5 * 8 * clients * (clients - 1) / 2
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ distribution p_i is the share of every class among them; clients without trainin
 all distances.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -103,30 +104,38 @@ def _distances(counts: np.ndarray) -> dict[str, dict[str, float | None]]:
     """The distances of clients that all have images, with `counts` [clients, classes] > 0 somewhere."""
     shares = counts / counts.sum(axis=1, keepdims=True)
     entropies = _entropies(shares)
-    divergences, differences = [np.empty(0)], [np.empty(0)]
-    for i in range(len(shares) - 1):  # a client at a time: all pairs of 1,000 clients at once would need gigabytes
-        others = slice(i + 1, None)
-        middle = _entropies((shares[i] + shares[others]) / 2)
-        divergences.append(middle - (entropies[i] + entropies[others]) / 2)
-        differences.append(np.abs(shares[i] - shares[others]).sum(axis=1))
-    jensen_shannon = np.sqrt(np.concatenate(divergences).clip(0) / np.log(2))
+
+    def jensen_shannon(i: int, others: slice) -> np.ndarray:
+        divergences = _entropies((shares[i] + shares[others]) / 2) - (entropies[i] + entropies[others]) / 2
+        return np.sqrt(divergences.clip(0) / np.log(2))
+
+    def earth_mover(i: int, others: slice) -> np.ndarray:
+        return np.abs(shares[i] - shares[others]).sum(axis=1)
+
     pooled = np.abs(shares - counts.sum(axis=0) / max(counts.sum(), 1)).sum(axis=1)
     return {
-        "jensen_shannon": {
-            "mean": _over(np.mean, jensen_shannon),
-            "min": _over(np.min, jensen_shannon),
-            "max": _over(np.max, jensen_shannon),
-        },
-        "earth_mover": {
-            "mean": _over(np.mean, pooled),
-            "max": _over(np.max, pooled),
-            "pairwise_mean": _over(np.mean, np.concatenate(differences)),
-        },
+        "jensen_shannon": _summary(_of_pairs(len(shares), jensen_shannon), "mean", "min", "max"),
+        "earth_mover": _summary(pooled, "mean", "max")
+        | {"pairwise_mean": _summary(_of_pairs(len(shares), earth_mover), "mean")["mean"]},
     }
 
 
-def _over(how: Any, values: np.ndarray) -> float | None:
-    return float(how(values)) if len(values) else None
+def _of_pairs(clients: int, distances: Callable[[int, slice], np.ndarray]) -> np.ndarray:
+    """The distances of all pairs of clients, [clients·(clients − 1)/2], from those between client i and the later ones.
+
+    They are filled in client by client: the arithmetic of all pairs at once would need many times their memory.
+    """
+    of_pairs, start = np.empty(clients * (clients - 1) // 2), 0
+    for i in range(clients - 1):
+        end = start + clients - 1 - i
+        of_pairs[start:end] = distances(i, slice(i + 1, None))
+        start = end
+    return of_pairs
+
+
+def _summary(values: np.ndarray, *names: str) -> dict[str, float | None]:
+    """What numpy's functions of these `names` say of the values; null where there are none."""
+    return {name: float(getattr(np, name)(values)) if len(values) else None for name in names}
 
 
 def _entropies(shares: np.ndarray) -> np.ndarray:
