@@ -13,6 +13,7 @@ import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from fedgrid.errors import Damaged, UserError, reason
 METADATA, SEAL, SEALED = b"fedgrid", b"seal", "seal"
 MOST_BYTES = 64_000_000
 "Size of a text that a study names; a larger one was named by mistake."
+Digests = Mapping[str, str | list[str]]
+"By column: of its values, or of those of each part in which they were written."
 READING = (OSError, pa.ArrowException, AttributeError, TypeError, KeyError, ValueError, RecursionError)
 "What reading a damaged file may raise; libraries raise OSError for damage too, without a number."
 
@@ -90,17 +93,36 @@ def check_writable(folder: Path, what: str) -> None:
 
 def write_table(path: Path, table: pa.Table, metadata: dict[str, Any]) -> None:
     """Writes a Parquet file (zstd) whose schema carries `metadata` as JSON, and the seal of both."""
-    with replacing(path) as temporary:
-        pq.write_table(_sealed(table, metadata), temporary, compression="zstd", write_page_checksum=True)
-
-
-def _sealed(table: pa.Table, metadata: dict[str, Any]) -> pa.Table:
     digests = {name: digest_of_values(table[name]) for name in table.column_names}
-    return table.replace_schema_metadata(seal(json.dumps(metadata, sort_keys=True, ensure_ascii=False), digests))
+    with parquet_writer(path, table.schema.with_metadata(seal(_as_text(metadata), digests))) as writer:
+        writer.write_table(table)
 
 
-def seal(text: str, columns: dict[str, str] | None = None) -> dict[bytes, str]:
-    """Schema metadata with the JSON `text` and its seal; where there are no digests, Parquet's sums of pages count."""
+def write_parts(path: Path, parts: pa.RecordBatchReader, metadata: dict[str, Any]) -> None:
+    """Writes such a file part by part, so that memory holds one at a time; each is sealed by itself, as a row group."""
+    text, digests = _as_text(metadata), {name: list[str]() for name in parts.schema.names}
+    with parquet_writer(path, parts.schema.with_metadata({METADATA: text})) as writer:
+        for part in parts:
+            writer.write_batch(part, row_group_size=max(1, len(part)))
+            for name, of_parts in digests.items():
+                of_parts.append(digest_of_values(pa.chunked_array([part[name]])))
+        writer.add_key_value_metadata({SEAL: seal(text, digests)[SEAL]})
+
+
+@contextmanager
+def parquet_writer(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
+    """What writes the rows of a Parquet file, which is there at the end; its metadata have to become a `seal`."""
+    options = {"compression": "zstd", "write_page_checksum": True}
+    with replacing(path) as temporary, pq.ParquetWriter(temporary, schema, **options) as writer:
+        yield writer
+
+
+def _as_text(metadata: dict[str, Any]) -> str:
+    return json.dumps(metadata, sort_keys=True, ensure_ascii=False)
+
+
+def seal(text: str, columns: Digests | None = None) -> dict[bytes, str]:
+    """A file's metadata: the JSON `text` and its seal; where there are no digests, Parquet's sums of pages count."""
     return {METADATA: text, SEAL: json.dumps({"metadata": _digest_of_text(text), "columns": columns})}
 
 
@@ -112,10 +134,11 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> tuple[pa.Tab
     with _reading(path):
         # not pq.read_table, which imports pandas: half a second
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            metadata, digests = _opened(file.schema_arrow)
+            metadata, digests = _opened(file.metadata.metadata)
+            groups = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
             table = file.read(columns=columns and list(columns)).replace_schema_metadata()
         for name in digests or () if columns is None else columns:
-            if digests and digest_of_values(table[name]) != digests[name]:
+            if digests and not _agrees(table[name], digests[name], groups):
                 raise ValueError(f"its column {name} does not hold what was written")
         return table, metadata
 
@@ -123,7 +146,7 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> tuple[pa.Tab
 def read_metadata(path: Path) -> dict[str, Any]:
     """The metadata of a sealed Parquet file, without its rows; raises as `read_table` does."""
     with _reading(path):
-        return _opened(pq.read_schema(path))[0]
+        return _opened(pq.read_metadata(path).metadata)[0]
 
 
 def check_identity(path: Path, **expected: Any) -> None:
@@ -133,15 +156,23 @@ def check_identity(path: Path, **expected: Any) -> None:
         raise Damaged(path, "this is another file than its name says")
 
 
-def _opened(schema: pa.Schema) -> tuple[dict[str, Any], dict[str, str] | None]:
+def _opened(footer: Mapping[bytes, bytes] | None) -> tuple[dict[str, Any], Digests | None]:
     """Metadata, and digests by column if there are any; one of `READING` where the metadata are not as written."""
-    kept = schema.metadata or {}
+    kept = footer or {}
     if METADATA not in kept or SEAL not in kept:
         raise ValueError("it is none of fedgrid's, or was written by other means")
     text, sums = kept[METADATA].decode(), json.loads(kept[SEAL])
     if _digest_of_text(text) != sums["metadata"]:
         raise ValueError("its metadata are not those that were written")
     return json.loads(text), sums["columns"]
+
+
+def _agrees(column: pa.ChunkedArray, digest: str | list[str], groups: Sequence[int]) -> bool:
+    """Whether a column has the digest, or each of its `groups`, of so many rows, the one that stands for it."""
+    if isinstance(digest, str):
+        return digest_of_values(column) == digest
+    starts = accumulate(groups, initial=0)
+    return [digest_of_values(column.slice(start, size)) for start, size in zip(starts, groups, strict=False)] == digest
 
 
 def digest_of_values(column: pa.ChunkedArray) -> str:

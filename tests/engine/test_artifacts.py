@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 import simulations
 import torch
+import two_modalities
 import yaml
 
-from fedgrid.engine import artifacts
+from fedgrid.engine import artifacts, rounds, turns
+from fedgrid.engine.population import Population
 from fedgrid.engine.rounds import federate
 from fedgrid.engine.turns import everyone
+from fedgrid.errors import UserError
 from fedgrid.grid import study
 from fedgrid.settings import ARTIFACTS
 
@@ -19,8 +22,23 @@ def kept(name, simulation, **settings):
     """The state after all rounds, and all tables that a study may keep of it."""
     method = simulations.method(name, **settings)
     progress = federate(method, simulation, matrices=True).progress
-    tables = artifacts.tables(ARTIFACTS, method, simulation, progress)
-    return progress.state, {kind: table.to_pydict() for kind, table in tables.items()}
+    return progress.state, tables_of(method, simulation, progress)
+
+
+def tables_of(method, simulation, progress):
+    """All tables by kind, as lists by column."""
+    parts = artifacts.tables(ARTIFACTS, method, simulation, progress)
+    return {kind: reader.read_all().to_pydict() for kind, reader in parts.items()}
+
+
+@pytest.fixture
+def gathered(monkeypatch):
+    """The numbers of clients whose rows are gathered together, as it happens."""
+    sizes, gather = [], Population.gather
+    monkeypatch.setattr(
+        Population, "gather", lambda population, clients: (sizes.append(len(clients)), gather(population, clients))[1]
+    )
+    return sizes
 
 
 @pytest.mark.parametrize("name", ["fedavg", "fedper", "fedrod"])
@@ -94,6 +112,47 @@ def test_a_method_without_clusters_has_an_empty_table():
     _, tables = kept("fedavg", simulations.ragged(rounds=1))
     assert tables["clusters"] == {"client": [], "label": [], "cluster": [], "vector": []}
     assert tables["cooperation"] == {"round": [], "matrix": [], "client": [], "other": [], "value": []}
+
+
+def test_rows_of_clients_are_not_read_for_artifacts_that_nobody_wants(gathered):
+    method, simulation = simulations.method("ditto"), simulations.ragged()
+    progress = federate(method, simulation).progress
+    gathered.clear()
+    assert artifacts.tables((), method, simulation, progress) == {}
+    assert not gathered
+
+
+@pytest.mark.parametrize("modalities", [False, True])
+@pytest.mark.parametrize("name", ["ditto", "pfedgraph", "cfl"])
+def test_wanted_artifacts_are_read_in_parts(gathered, monkeypatch, name, modalities):
+    simulation = two_modalities.simulation(participation=0.5) if modalities else simulations.ragged(participation=0.4)
+    method = simulations.method(name)
+    whole = tables_of(method, simulation, federate(method, simulation, matrices=True).progress)
+    model = sum(t.numel() * t.element_size() for t in simulation.initial.values())
+    monkeypatch.setitem(turns.MODELS_TOGETHER, "cpu", 2 * model)
+    monkeypatch.setattr(artifacts, "ROWS_TOGETHER", 2 * simulation.data.clients)
+    gathered.clear()
+    progress = federate(method, simulation, matrices=True).progress
+    assert tables_of(method, simulation, progress) == whole
+    assert max(gathered) == 2 < simulation.data.clients
+    readers = artifacts.tables(["representations", "cooperation"], method, simulation, progress)
+    assert len(list(readers["representations"])) == -(-simulation.data.clients // 2)
+    assert max([len(part) for part in readers["cooperation"]], default=0) <= 2 * simulation.data.clients
+
+
+def test_too_many_numbers_between_clients_are_refused_before_training(monkeypatch):
+    simulation = simulations.ragged(rounds=5, eval_every=2)  # 2 matrices of 5 × 5 after rounds 2, 4 and 5
+    monkeypatch.setattr(rounds, "MOST_NUMBERS", 150)
+    method = simulations.method("pfedgraph")
+    assert len(federate(method, simulation, matrices=True).progress.matrices) == 6
+    monkeypatch.setattr(rounds, "MOST_NUMBERS", 149)
+    monkeypatch.setattr(type(method), "round", None)
+    with pytest.raises(UserError) as error:
+        federate(method, simulation, matrices=True)
+    message = str(error.value)
+    assert message.startswith("artifacts: 'cooperation' would keep 150 numbers")
+    assert "matrices: graph, similarity; clients: 5; evaluated rounds: 3" in message
+    assert "at most 149 are kept" in message and "training.eval_every" in message
 
 
 def test_a_study_may_ask_for_all_of_them():

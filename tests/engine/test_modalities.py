@@ -133,7 +133,8 @@ def test_what_is_kept_of_both_modalities(name):
     simulation = two_modalities.simulation(((9, 14), (11, 6)))
     method = simulations.method(name)
     progress = federate(method, simulation, matrices=True).progress
-    tables = artifacts.tables(("representations", "cooperation", "clusters"), method, simulation, progress)
+    parts = artifacts.tables(("representations", "cooperation", "clusters"), method, simulation, progress)
+    tables = {kind: reader.read_all() for kind, reader in parts.items()}
     found = tables["representations"].to_pydict()
     assert found["client"] == [i for i in range(4) for _ in range(5)]
     labels = torch.cat([simulation.data.labels[index] for index in simulation.data.test])

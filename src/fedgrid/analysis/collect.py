@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from fedgrid.analysis.results import CELL, ROW, Results, whole
 from fedgrid.command import run
 from fedgrid.errors import Damaged, UserError
-from fedgrid.files import read_json, read_metadata, read_table, replacing, seal
+from fedgrid.files import parquet_writer, read_json, read_metadata, read_table, seal
 
 WORDS = pa.dictionary(pa.int32(), pa.string())
 COLUMNS = {
@@ -50,8 +49,7 @@ def write(listed: dict[str, Any], out: Path, absent: Mapping[str, Mapping[str, s
     published = listed.get("published", [])
     head = {"manifest": listed.get("manifest"), "study": listed["study"], "published": published, "cells": cells}
     schema = pa.schema(list(COLUMNS.items()), metadata=seal(json.dumps(head, ensure_ascii=False)))
-    options = {"compression": "zstd", "write_page_checksum": True}
-    with replacing(out) as temporary, pq.ParquetWriter(temporary, schema, **options) as writer:
+    with parquet_writer(out, schema) as writer:
         for cell in listed["cells"]:
             if cell["key"] in absent:
                 continue

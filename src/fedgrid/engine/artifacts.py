@@ -10,77 +10,110 @@
 A table of a method that has nothing of a kind is empty. Representations and clusters are of the last round's state.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
 from torch import Tensor
 
+from fedgrid.data.common.columns import column
 from fedgrid.engine.federation import Federation
 from fedgrid.engine.method import Method
 from fedgrid.engine.modalities import apart, views
 from fedgrid.engine.progress import Progress
 from fedgrid.engine.simulation import Simulation
 from fedgrid.engine.state import State
-from fedgrid.engine.turns import everyone
+from fedgrid.engine.turns import in_parts
 
 VECTOR = pa.list_(pa.float32())
+NAMES = pa.dictionary(pa.int32(), pa.string())
+SCHEMAS = {
+    "representations": pa.schema({"client": pa.int32(), "label": pa.int16(), "representation": VECTOR}),
+    "cooperation": pa.schema(
+        {"round": pa.int32(), "matrix": NAMES, "client": pa.int32(), "other": pa.int32(), "value": pa.float64()}
+    ),
+    "clusters": pa.schema({"client": pa.int32(), "label": pa.int16(), "cluster": pa.int32(), "vector": VECTOR}),
+}
+ROWS_TOGETHER = 2**20
+"Rows of the table of cooperation that are made at a time, or what one client has of all others."
 
 
-def tables(kinds: Collection[str], method: Method, simulation: Simulation, progress: Progress) -> dict[str, pa.Table]:
-    """The tables of these kinds of a cell after its last round."""
-    method, state = apart(method, simulation), progress.state
-    fed = everyone(simulation, progress.rounds, state)
-    made = {
-        "representations": lambda: _representations(method, fed),
-        "cooperation": lambda: _cooperation(progress.matrices or []),
-        "clusters": lambda: _clusters(method, state),
+def tables(
+    kinds: Collection[str], method: Method, simulation: Simulation, progress: Progress
+) -> dict[str, pa.RecordBatchReader]:
+    """The tables of these kinds of a cell after its last round, in parts that are made when they are read."""
+    method = apart(method, simulation)
+    parts = {
+        "representations": _representations(method, simulation, progress),
+        "cooperation": _cooperation(progress.matrices or []),
+        "clusters": _clusters(method, State(progress.population.server)),
     }
-    return {kind: made[kind]() for kind in kinds}
+    return {kind: pa.RecordBatchReader.from_batches(SCHEMAS[kind], parts[kind]) for kind in kinds}
 
 
-def _representations(method: Method, fed: Federation) -> pa.Table:
-    found: dict[int, tuple[Tensor, Tensor]] = {}
-    for own, part, *_ in views(method, fed, None, None):
-        theta = own.used(part, part.state)
+def _representations(method: Method, simulation: Simulation, progress: Progress) -> Iterator[pa.RecordBatch]:
+    everyone = np.arange(simulation.data.clients)
+    for part in in_parts(simulation, progress.rounds, everyone, progress.population):
+        yield _represented(method, part)
+
+
+def _represented(method: Method, fed: Federation) -> pa.RecordBatch:
+    pairs: dict[int, tuple[Tensor, Tensor]] = {}
+    for view_method, part, *_ in views(method, fed, None, None):
+        theta = view_method.used(part, part.state)
         assert theta is not None  # every method has a model that clients use
-        number, pairs = part.simulation.data.number, part.representations(theta, images="test")
-        found |= {number(i): pair for i, pair in enumerate(pairs)}
-    found = dict(sorted(found.items()))
-    columns = {
-        "client": pa.array([i for i, (_, y) in found.items() for _ in y], pa.int32()),
-        "label": pa.array([label for _, y in found.values() for label in y.tolist()], pa.int16()),
-        "representation": pa.array([vector for z, _ in found.values() for vector in _rows(z)], VECTOR),
-    }
-    return pa.table(columns)
+        numbers = map(part.simulation.data.number, part.numbers)
+        pairs |= zip(numbers, part.representations(theta, images="test"), strict=True)
+    ordered = sorted(pairs.items())
+    columns = [
+        pa.array([client for client, (_, labels) in ordered for _ in labels], pa.int32()),
+        pa.array([label for _, (_, labels) in ordered for label in labels.tolist()], pa.int16()),
+        pa.array([vector for _, (z, _) in ordered for vector in _rows(z)], VECTOR),
+    ]
+    return pa.record_batch(columns, schema=SCHEMAS["representations"])
 
 
-def _cooperation(matrices: list[tuple[int, str, Tensor]]) -> pa.Table:
-    places = [matrix.new_ones(matrix.shape).nonzero().numpy() for *_, matrix in matrices]
-    client, other = np.concatenate([np.empty((0, 2), int), *places]).T
-    columns = {
-        "round": pa.array([round_ for round_, _, matrix in matrices for _ in range(matrix.numel())], pa.int32()),
-        "matrix": pa.array(
-            [name for _, name, matrix in matrices for _ in range(matrix.numel())], pa.string()
-        ).dictionary_encode(),
-        "client": pa.array(client, pa.int32()),
-        "other": pa.array(other, pa.int32()),
-        "value": pa.array([value for *_, matrix in matrices for value in matrix.flatten().tolist()], pa.float64()),
-    }
-    return pa.table(columns)
+def _cooperation(matrices: list[tuple[int, str, Tensor]]) -> Iterator[pa.RecordBatch]:
+    lines = (
+        (round_, name, client, values)
+        for round_, name, matrix in matrices
+        for client, values in enumerate(matrix.cpu().numpy())
+    )
+    together = max(1, ROWS_TOGETHER // max((len(matrix) for *_, matrix in matrices), default=1))
+    while some := list(islice(lines, together)):
+        yield _of_lines(*zip(*some, strict=True))
 
 
-def _clusters(method: Method, s: State) -> pa.Table:
-    found = method.clusters(s)
-    kinds = {"client": pa.int32(), "label": pa.int16(), "cluster": pa.int32()}
-    rows = len(found.get("cluster", ()))
-    columns = {name: pa.array(_listed(found, name, rows), kind) for name, kind in kinds.items()}
-    vectors = _rows(found["vector"]) if "vector" in found else [None] * rows
-    return pa.table(columns | {"vector": pa.array(vectors, VECTOR)})
+def _of_lines(
+    rounds: Sequence[int], names: Sequence[str], clients: Sequence[int], values: Sequence[np.ndarray]
+) -> pa.RecordBatch:
+    """Lines [m] of matrices, each what one client has of all others [N]."""
+    others, known = len(values[0]), sorted(set(names))
+
+    def repeated(numbers: Sequence[int]) -> pa.Array:
+        return column(np.repeat(np.array(numbers, np.int32), others), pa.int32())
+
+    columns = [
+        repeated(rounds),
+        pa.DictionaryArray.from_arrays(repeated([known.index(name) for name in names]), pa.array(known, pa.string())),
+        repeated(clients),
+        column(np.tile(np.arange(others), len(values)), pa.int32()),
+        column(np.concatenate(values), pa.float64()),
+    ]
+    return pa.record_batch(columns, schema=SCHEMAS["cooperation"])
 
 
-def _listed(found: Mapping[str, Tensor], name: str, rows: int) -> list[int | None]:
-    return found[name].tolist() if name in found else [None] * rows
+def _clusters(method: Method, s: State) -> Iterator[pa.RecordBatch]:
+    groups, kinds = method.clusters(s), SCHEMAS["clusters"]
+    rows = len(groups.get("cluster", ()))
+    columns = [pa.array(_listed(groups, name, rows), kinds.field(name).type) for name in ("client", "label", "cluster")]
+    vectors = _rows(groups["vector"]) if "vector" in groups else [None] * rows
+    yield pa.record_batch([*columns, pa.array(vectors, VECTOR)], schema=kinds)
+
+
+def _listed(groups: Mapping[str, Tensor], name: str, rows: int) -> list[int | None]:
+    return groups[name].tolist() if name in groups else [None] * rows
 
 
 def _rows(vectors: Tensor) -> list[np.ndarray]:

@@ -49,8 +49,8 @@ class Computed:
     wanted: Collection[str] = ()
     "Kinds of artifacts that are wanted."
 
-    def artifacts(self) -> dict[str, pa.Table]:
-        """Tables that are kept beside the results, by kind; see `fedgrid.engine.artifacts`."""
+    def artifacts(self) -> dict[str, pa.RecordBatchReader]:
+        """Tables that are kept beside the results, by kind, in parts; see `fedgrid.engine.artifacts`."""
         return artifacts.tables(self.wanted, self.method, self.simulation, self.outcome.progress)
 
 

@@ -130,12 +130,16 @@ class Method(Component, abc.ABC):
         return fed.replicate(shared) if found is None and shared is not None else found
 
     def cooperation(self, s: State) -> Mapping[str, Tensor]:
-        """Matrices [N, N] by name, of what client i (rows) has of client j, such as a graph of weights; none."""
+        """Matrices [N, N] by name, of what client i (rows) has of client j, such as a graph of weights; none.
+
+        They are the server's: `s` holds its entries alone.
+        """
         return {}
 
     def clusters(self, s: State) -> Mapping[str, Tensor]:
         """Groups that the method has found: numbers `cluster` [m] of m clients or m vectors that clients share.
 
-        Beside them, as long, `client` (numbers), or `label` and `vector` [m, k]. Empty: it finds none.
+        Beside them, as long, `client` (numbers), or `label` and `vector` [m, k]. Empty: it finds none. They are the
+        server's: `s` holds its entries alone.
         """
         return {}

@@ -71,11 +71,11 @@ class Apart(Method):
         return found
 
     def _states(self, s: State) -> Iterator[tuple[Tensor, State]]:
-        """Each modality's clients [m] and their state."""
+        """Each modality's clients [m], and its server's state."""
         for number, name in enumerate(self.data.modalities):
             if name in s.server:
                 ids = torch.tensor(self.data.only(number).numbers, device=self.data.labels.device)
-                yield ids, State(s.server[name], rows(s.clients[name], ids))
+                yield ids, State(s.server[name])
 
 
 def apart(method: Method, simulation: Simulation) -> Method:

@@ -1,12 +1,13 @@
 """The rounds of one cell: participation, the method's round, accounting, evaluation, checkpoints."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from fedgrid.engine.devices import fetched
 from fedgrid.engine.evaluation import RoundScores, evaluate, sizes
@@ -17,12 +18,16 @@ from fedgrid.engine.modalities import apart, views
 from fedgrid.engine.population import Population
 from fedgrid.engine.progress import Progress, Record, load_checkpoint, rows_of, save_checkpoint
 from fedgrid.engine.simulation import Simulation
+from fedgrid.engine.state import State
 from fedgrid.engine.traffic import Traffic
 from fedgrid.engine.turns import drawn, due, everyone, in_parts, on_device, scored
+from fedgrid.errors import UserError
 from fedgrid.tree import Tree, all_finite
 
 PARTS = ("train", "server", "evaluate")
 "What the seconds of a cell are split into: work of clients in a round, the rest of the round, evaluation."
+MOST_NUMBERS = 2**25
+"In the matrices between clients that a cell may keep: 256 MiB, which stay in memory and are in every checkpoint."
 
 
 class Terminated(BaseException):
@@ -63,7 +68,7 @@ def federate(
     clock = time.monotonic()
     progress, remark = load_checkpoint(saving.file, saving.key, simulation.device, matrices) if saving else (None, "")
     if progress is None:
-        population = _setup(method, simulation, rows_of(saving.file) if saving else None)
+        population = _setup(method, simulation, rows_of(saving.file) if saving else None, matrices)
         progress = Progress(population, Record(), dict.fromkeys(PARTS, 0.0), 0, [] if matrices else None)
     report(progress, remark)
     try:
@@ -85,9 +90,26 @@ def federate(
     return Outcome(progress)
 
 
-def _setup(method: Method, simulation: Simulation, file: Path | None) -> Population:
+def _setup(method: Method, simulation: Simulation, file: Path | None, matrices: bool) -> Population:
     """All clients before the first round; `file` is for rows that have no room in memory."""
-    return Population.of(method.setup(everyone(simulation, 0)), simulation.data.clients, file)
+    state = method.setup(everyone(simulation, 0))
+    if matrices:
+        _check_matrices(method.cooperation(State(state.server)), simulation)
+    return Population.of(state, simulation.data.clients, file)
+
+
+def _check_matrices(matrices: Mapping[str, Tensor], simulation: Simulation) -> None:
+    """Raises UserError where so many matrices after each evaluated round are too many numbers to keep."""
+    training, clients = simulation.training, simulation.data.clients
+    evaluated = sum(due(training, done) for done in range(1, training.rounds + 1))
+    numbers = sum(matrix.numel() for matrix in matrices.values()) * evaluated
+    if numbers > MOST_NUMBERS:
+        raise UserError(
+            f"artifacts: 'cooperation' would keep {numbers:,} numbers ({8 * numbers / 2**30:.2f} GiB; matrices: "
+            f"{', '.join(matrices)}; clients: {clients:,}; evaluated rounds: {evaluated:,}), but at most "
+            f"{MOST_NUMBERS:,} are kept; leave 'cooperation' out, or choose fewer clients or a larger "
+            "training.eval_every"
+        )
 
 
 def _record_start(method: Method, simulation: Simulation, progress: Progress) -> None:
@@ -121,8 +143,8 @@ def _round(method: Method, simulation: Simulation, before: Progress) -> Progress
         except Diverged as error:
             raise Diverged(before.rounds, f"{error.what}, in the evaluation,") from error
     if matrices is not None and due(simulation.training, done):
-        found = method.cooperation(population.everyone()).items()
-        matrices = matrices + [(done, name, matrix.cpu()) for name, matrix in found]
+        after_round = method.cooperation(State(population.server)).items()
+        matrices = matrices + [(done, name, matrix.cpu()) for name, matrix in after_round]
     return Progress(population, record, seconds, done, matrices, phases)
 
 

@@ -24,7 +24,7 @@ from fedgrid.engine.method import Method
 from fedgrid.engine.progress import Progress, remove_checkpoint
 from fedgrid.engine.rounds import Outcome, Saving, Terminated
 from fedgrid.errors import Damaged, UserError, complain, say, sentence
-from fedgrid.files import read_table, write_table
+from fedgrid.files import read_table, write_parts, write_table
 from fedgrid.grid import plan
 from fedgrid.grid.audit import Watch
 from fedgrid.grid.identity import check_files, digest, modules_of_cell
@@ -66,8 +66,8 @@ def train(
         if signal.getsignal(signal.SIGTERM) is _terminate:
             _ignore()  # what is left takes less time than doing a round again
         _checked_code(cell, type(computed.method))
-        for kind, table in computed.artifacts().items():
-            write_table(cell.kept_beside(out)[kind], table, {"kind": kind})
+        for kind, parts in computed.artifacts().items():
+            write_parts(cell.kept_beside(out)[kind], parts, {"kind": kind})
         metadata = _metadata(cell, settings, counted, computed) | {"domains": domains, "commit": commit}
         metadata["images"] = cell.partition.data.images_checksum
         write_table(out, computed.outcome.progress.record.table(), metadata)
