@@ -2,12 +2,15 @@
 benchmarks.population``, a part of ``make bench``.
 
 All train and score a hundred clients a round, which have as many images, and take turns at it. Then a cell of the ten
-thousand is killed again and again, and what it ends with is compared with what it ends with undisturbed. The results go
-to ``benchmarks/results/<hardware>-population.md`` and ``.csv``.
+thousand is killed again and again, and what it ends with is compared with what it ends with undisturbed. Last, the
+whole command ``fedgrid run`` of such a cell is measured. The results go to
+``benchmarks/results/<hardware>-population.md`` and ``.csv``.
 """
 
 import argparse
+import os
 import random
+import subprocess
 import sys
 import tempfile
 import time
@@ -19,11 +22,14 @@ import pandas as pd
 
 from benchmarks.machine import facts, hardware
 from benchmarks.markdown import spread, table
-from benchmarks.processes import Worker, together
+from benchmarks.processes import ROOT, Failed, Worker, together
 from fedgrid.engine.rounds import PARTS
+from fedgrid.jobs.reporting import MAXRSS_UNIT
 
 IMAGES = 32
 "Of a client, three quarters of them for training."
+COMMAND_ROUNDS = 3
+"Of the whole command."
 Row = dict[str, Any]
 
 
@@ -76,6 +82,39 @@ def ended(given: Row, rounds: int) -> str:
     return found
 
 
+def whole_command(method: str, participants: int, clients: int, store: Path) -> Row:
+    """Seconds and largest resident memory of ``fedgrid run`` from its start to its end, in an empty store."""
+    options = {
+        "data": "synthetic",
+        "partition": "dirichlet",
+        "beta": 1,
+        "clients": clients,
+        "participation": participants / clients,
+        "rounds": COMMAND_ROUNDS,
+        "eval-every": COMMAND_ROUNDS,
+        "model": "cnn",
+        "results": store,
+    }
+    command = [sys.executable, "-m", "fedgrid.cli.main", "run", method]
+    command += [f"--{name}={value}" for name, value in options.items()]
+    command += [f"--data-set=train_images={IMAGES * clients}", f"--data-set=test_images={clients}"]
+    start = time.perf_counter()
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=os.environ | {"OMP_NUM_THREADS": "1"}, stdout=subprocess.DEVNULL, stderr=sys.stderr
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise Failed(f"{' '.join(command)} ended with code {process.returncode}")
+    return {"method": method, "seconds": time.perf_counter() - start, "memory": usage.ru_maxrss * MAXRSS_UNIT}
+
+
+def of_commands(measured: list[Row]) -> Iterator[list[str]]:
+    """A line for each method."""
+    for row in measured:
+        yield [row["method"], f"{row['seconds']:,.0f}", f"{row['memory'] / 2**20:,.0f} MiB"]
+
+
 def compared(rows: list[Row]) -> Iterator[list[str]]:
     """A line for each method."""
     for method in dict.fromkeys(row["method"] for row in rows):
@@ -94,7 +133,7 @@ def after_kills(found: list[Row]) -> Iterator[list[str]]:
         yield [row["method"], f"{row['kills']}", f"{row['rounds']}", "yes" if row["equal"] else "**no**", *sizes]
 
 
-def page(rows: list[Row], killed: list[Row], participants: int, clients: int) -> str:
+def page(rows: list[Row], killed: list[Row], commands: list[Row], participants: int, clients: int) -> str:
     """The results for people."""
     kinds = f"{participants} of {participants}", f"same {participants}", "drawn anew"
     parts = [f"s a round, {kind}" for kind in kinds], [f"ratio, {kind}" for kind in kinds[1:]]
@@ -117,6 +156,19 @@ Killed in the middle of a round, {participants} of {clients:,} drawn anew, and c
 and state:
 
 {table(ends, after_kills(killed))}
+
+{command_section(commands, participants, clients)}"""
+
+
+def command_section(commands: list[Row], participants: int, clients: int) -> str:
+    """The part of the page on the whole command."""
+    header = ["method", "seconds, all of it", "largest resident memory"]
+    return f"""`fedgrid run` from its start, in an empty store, to its results: {IMAGES * clients:,} grey training
+images of 28 × 28 and {clients:,} test images are drawn and written, dealt out to {clients:,} clients
+(Dirichlet 1.0), and trained on for {COMMAND_ROUNDS} rounds of {participants} clients; the models of all {clients:,}
+are scored at the start and at the end. One process, one thread:
+
+{table(header, of_commands(commands))}
 """
 
 
@@ -131,15 +183,18 @@ def main(argv: list[str] | None = None) -> int:
     given = parser.parse_args(argv)
     rows: list[Row] = []
     killed: list[Row] = []
+    commands: list[Row] = []
     for method in given.methods:
         with tempfile.TemporaryDirectory(prefix="population-") as folder:
             jobs = cells(method, given.participants, given.clients, Path(folder))
             rows += side_by_side(jobs, given.repeats)
         with tempfile.TemporaryDirectory(prefix="population-") as folder:
             killed.append(endured(jobs["anew"], given.kills, Path(folder)))
+        with tempfile.TemporaryDirectory(prefix="population-") as folder:
+            commands.append(whole_command(method, given.participants, given.clients, Path(folder)))
     place = given.out / f"{hardware('cpu')}-population"
     pd.DataFrame(rows).to_csv(f"{place}.csv", index=False, lineterminator="\n")
-    Path(f"{place}.md").write_text(page(rows, killed, given.participants, given.clients), encoding="utf-8")
+    Path(f"{place}.md").write_text(page(rows, killed, commands, given.participants, given.clients), encoding="utf-8")
     print(f"{place}.md")
     return 0 if all(row["equal"] for row in killed) else 1
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 
 import numpy as np
 import pytest
@@ -72,6 +73,8 @@ def test_many_clients_are_measured_and_killed(tmp_path):
     text = page.read_text(encoding="utf-8")
     assert "| fedcosr |" in text
     assert "| fedcosr | 1 | 4 | yes |" in text
+    (command,) = re.findall(r"\| fedcosr \| (\d+) \| ([\d,]+) MiB \|", text)
+    assert int(command[1].replace(",", "")) > 50
     assert len(page.with_suffix(".csv").read_text(encoding="utf-8").splitlines()) == 4
 
 
