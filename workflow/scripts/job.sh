@@ -2,7 +2,8 @@
 # job.sh LOG MODULE ARGUMENTS…   Runs a module of fedgrid with the interpreter $PYTHON and keeps what it says in LOG.
 #
 # Where it fails, the end of the log is shown, and then what the module could not say itself: that it was killed, or
-# that its disk was full. With WARM=1 it runs in the warm worker, where one listens.
+# that its disk was full. With WARM=1 it runs in the warm worker, where one listens. Exit code 75: it was interrupted.
+trap interrupted=75 INT TERM USR1 # the module hears them too, and writes its checkpoint: wait for it
 log=$1 module=$2
 shift 2
 run=("$PYTHON" -P -m "$module") # without the working folder: what lies there is not of the code
@@ -10,7 +11,7 @@ if [ -n "$WARM" ]; then
   code=${FEDGRID_CODE:-$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")/src}
   run=("$PYTHON" -S -E "$code/fedgrid/jobs/warm/client.py" "$module")
 fi
-trap : TERM USR1 # the module hears them too, and writes its checkpoint: wait for it
+[ -n "$interrupted" ] && exit "$interrupted"
 "${run[@]}" "$@" > "$log" 2>&1
 code=$?
 [ $code = 0 ] && exit
@@ -23,4 +24,4 @@ elif ! [ -s "$log" ]; then
   echo "fedgrid: $log: could not be written (its disk was full)" >&2
 fi
 rm -f "$log.probe"
-exit $code
+exit "${interrupted:-$code}"
