@@ -1,6 +1,5 @@
 """Processes that are killed or asked to end: the next one goes on where they were, to the same numbers."""
 
-import functools
 import io
 import json
 import os
@@ -14,13 +13,15 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from studies import cell_command, prepared, study_of
+from warmed import heed_interrupts
 
 from fedgrid.engine.progress import load_checkpoint
 from fedgrid.engine.rounds import Saving
 from fedgrid.files import read_metadata, write_table
 from fedgrid.jobs import warm
-from fedgrid.jobs.cell import heed_signals, train
+from fedgrid.jobs.cell import train
 from fedgrid.jobs.reporting import ASKED_TO_END, TERMINATED
+from fedgrid.jobs.signals import install_signal_handlers
 
 KILLS, FARTHEST = 12, 10
 "How often a cell is killed, and the most rounds that it may do between two kills."
@@ -52,9 +53,7 @@ class Place:
     def start(self):
         """The process, in the warm worker where one listens, else by ``python -m``."""
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        # a background job of a shell is born deaf to Ctrl-C, and so are its children
-        hear = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-        return subprocess.Popen(self.command, preexec_fn=hear, **pipes)
+        return subprocess.Popen(self.command, preexec_fn=heed_interrupts, **pipes)
 
     def finish(self):
         """Trains to the end; what the process says."""
@@ -170,7 +169,7 @@ def test_sigterm_comes_too_late_after_the_last_round(tmp_path, monkeypatch):
     study = prepared(one_cell(tmp_path, rounds=1))
     cell, before = study.cells[0], {number: signal.getsignal(number) for number in ASKED_TO_END}
     try:
-        heed_signals()
+        install_signal_handlers()
         train(cell, cell.file, study.compute, Saving(cell.checkpoint, cell.key, every=1e9))
     finally:
         for number, handler in before.items():

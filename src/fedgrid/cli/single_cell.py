@@ -179,11 +179,12 @@ def _prepare(study: Study, cell: Cell) -> None:
 def _train(study: Study, cell: Cell, out: Path) -> int:
     """The exit code: 0, or that of a cell which SIGTERM broke off."""
     from fedgrid.engine.rounds import Saving, Terminated  # torch takes seconds to import
-    from fedgrid.jobs.cell import heed_signals, train
+    from fedgrid.jobs.cell import train
     from fedgrid.jobs.reporting import TERMINATED, Report
+    from fedgrid.jobs.signals import install_signal_handlers
 
     saving = Saving(out.with_name(out.name + ".checkpoint"), cell.key, study.compute.checkpoint_every)
-    heed_signals()
+    install_signal_handlers()
     with Report(cell.row.title, cell.row.training["rounds"], sys.stderr) as report:
         try:
             train(cell, out, study.compute, saving, report.tell, commit())

@@ -6,7 +6,6 @@ Run as ``python -m fedgrid.jobs.cell PLAN KEY``.
 import argparse
 import platform
 import resource
-import signal
 import socket
 import sys
 from collections.abc import Mapping
@@ -22,7 +21,7 @@ from fedgrid.engine import devices
 from fedgrid.engine.compute import Computed, Sources, Tell, compute
 from fedgrid.engine.method import Method
 from fedgrid.engine.progress import Progress, remove_checkpoint
-from fedgrid.engine.rounds import Outcome, Saving, Terminated
+from fedgrid.engine.rounds import Outcome, Saving
 from fedgrid.errors import Damaged, UserError, complain, say, sentence
 from fedgrid.files import read_table, write_parts, write_table
 from fedgrid.grid import plan
@@ -30,7 +29,8 @@ from fedgrid.grid.audit import Watch
 from fedgrid.grid.identity import check_files, digest, modules_of_cell
 from fedgrid.grid.planned import Cell
 from fedgrid.jobs.gpus import acquire_gpu
-from fedgrid.jobs.reporting import ASKED_TO_END, MAXRSS_UNIT, TERMINATED, Report, Status, ending
+from fedgrid.jobs.reporting import MAXRSS_UNIT, TERMINATED, Report, Status, ending
+from fedgrid.jobs.signals import INTERRUPTIONS, ignore_signals, install_signal_handlers
 from fedgrid.loading import locate
 from fedgrid.models.base import PARTS, Network
 from fedgrid.partition.common.statistics import domains_of_clients
@@ -58,16 +58,15 @@ def train(
             made.check()
         domains = _domains(cell.partition.file)
         sources = Sources(cell.spec, cell.row.component.reference, cell.partition.file, cell.partition.data.files)
-        try:
-            with watch as watched:
+        with watch as watched:
+            try:
                 computed = compute(sources, settings, saving, _checking(watched, tell), cell.artifacts)
-        except SystemExit as error:  # with exit code 0 it would look like success
-            raise UserError(f"{cell.row.title} ended its process inside a round (sys.exit)") from error
-        if signal.getsignal(signal.SIGTERM) is _terminate:
-            _ignore()  # what is left takes less time than doing a round again
-        _checked_code(cell, type(computed.method))
-        for kind, parts in computed.artifacts().items():
-            write_parts(cell.kept_beside(out)[kind], parts, {"kind": kind})
+            except SystemExit as error:  # with exit code 0 it would look like success
+                raise UserError(f"{cell.row.title} ended its process inside a round (sys.exit)") from error
+            ignore_signals()  # what is left takes less time than doing a round again
+            _checked_code(cell, type(computed.method))
+            for kind, parts in computed.artifacts().items():
+                write_parts(cell.kept_beside(out)[kind], parts, {"kind": kind})
         metadata = _metadata(cell, settings, counted, computed) | {"domains": domains, "commit": commit}
         metadata["images"] = cell.partition.data.images_checksum
         write_table(out, computed.outcome.progress.record.table(), metadata)
@@ -162,29 +161,6 @@ def processor() -> str:
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
-def heed_signals() -> None:
-    """From now on SIGTERM, SIGUSR1 or Ctrl-C breaks off the round at hand, once; `federate` keeps what was reached."""
-    for number in ASKED_TO_END:
-        signal.signal(number, _terminate)
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _interrupt)
-
-
-def _terminate(*_: object) -> None:
-    _ignore()
-    raise Terminated
-
-
-def _interrupt(*_: object) -> None:
-    _ignore()
-    raise KeyboardInterrupt
-
-
-def _ignore() -> None:
-    for number in (*ASKED_TO_END, signal.SIGINT):
-        signal.signal(number, signal.SIG_IGN)
-
-
 def _finished(cell: Cell) -> bool:
     """Whether the results of this very cell are there, and all that is kept beside them."""
     if not cell.done:
@@ -202,52 +178,72 @@ def _of_memory(error: Exception) -> bool:
     return lacking or (isinstance(error, RuntimeError) and any(words in str(error) for words in OF_MEMORY))
 
 
-def run(cell: Cell, found: plan.Plan) -> int:
-    """Trains a cell of a plan as a process of the workflow; returns the exit code, and notes how it ended."""
-    settings = found.study.compute
-    rounds = cell.row.training["rounds"]
-    status, report = Status(cell.status, rounds), Report("", rounds, sys.stdout)
+def run(cell: Cell, planned: plan.Plan) -> int:
+    """Trains a cell of a plan as a process of the workflow; returns the exit code, and notes how it ended.
+
+    Raises the interruption of a signal once that is noted.
+    """
+    status = Status(cell.status, cell.row.training["rounds"])
+    try:
+        return _attempt(cell, planned, status)
+    except INTERRUPTIONS:
+        status.interrupted(ending())
+        raise
+
+
+def _attempt(cell: Cell, planned: plan.Plan, status: Status) -> int:
+    settings, report = planned.study.compute, Report("", cell.row.training["rounds"], sys.stdout)
 
     def tell(progress: Progress, remark: str) -> None:
         report.tell(progress, remark)
         status.running(progress)
 
-    heed_signals()
     try:
         if _finished(cell):  # by a process that outlived an earlier run, since this one was planned
+            ignore_signals()
             remove_checkpoint(cell.checkpoint)
-            status.done()
-            say("finished meanwhile, by a process of an earlier run", sys.stdout)
-            return 0
-        status.running()
-        saving = Saving(cell.checkpoint, cell.key, settings.checkpoint_every)
-        outcome = train(cell, cell.file, settings, saving, tell, found.commit)
+            remark = "finished meanwhile, by a process of an earlier run"
+        else:
+            status.running()
+            saving = Saving(cell.checkpoint, cell.key, settings.checkpoint_every)
+            outcome = train(cell, cell.file, settings, saving, tell, planned.commit)
+            remark = f"{outcome.status} {outcome.reason}".strip()
     except (UserError, OSError) as error:
+        ignore_signals()
         error = error.removed() if isinstance(error, Damaged) else error
         status.failed(sentence(error))
         return complain(error)
-    except (Terminated, KeyboardInterrupt):
-        status.interrupted(ending())
-        return TERMINATED
     except Exception as error:
+        ignore_signals()
         status.failed(f"{'out of memory: ' if _of_memory(error) else ''}{type(error).__name__}: {error}")
         raise
     status.done()
-    say(f"{outcome.status} {outcome.reason}".strip(), sys.stdout)
+    say(remark, sys.stdout)
     return 0
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Command line: PLAN KEY; exit code 2 and one sentence for a user's mistake."""
+    """Command line: PLAN KEY; exit code 2 and one sentence for a user's mistake, 75 after a signal."""
+    try:
+        install_signal_handlers()
+        code = _main(argv)
+        ignore_signals()
+    except INTERRUPTIONS:
+        say("interrupted; run the same command to continue", sys.stdout)
+        return TERMINATED
+    return code
+
+
+def _main(argv: list[str] | None) -> int:
     parser = argparse.ArgumentParser(prog="python -m fedgrid.jobs.cell", description="Train a cell.")
     parser.add_argument("file", type=Path, metavar="PLAN", help="the plan of the run")
     parser.add_argument("key", metavar="KEY", help="of the cell")
     arguments = parser.parse_args(argv)
     try:
-        found = plan.read(arguments.file)
+        planned = plan.read(arguments.file)
     except UserError as error:
         return complain(error)
-    return run(found.study.by_key[arguments.key], found)
+    return run(planned.study.by_key[arguments.key], planned)
 
 
 if __name__ == "__main__":

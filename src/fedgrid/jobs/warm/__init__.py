@@ -75,6 +75,6 @@ class Worker:
     def stop(self) -> None:
         """Ends the server."""
         if self.process:
-            self.process.terminate()
+            self.process.kill()  # jobs live on
             self.process.wait()
             shutil.rmtree(os.path.dirname(os.environ[VARIABLE]), ignore_errors=True)

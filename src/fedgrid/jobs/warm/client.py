@@ -1,30 +1,30 @@
 """Runs ``python -m MODULE ARGUMENTS`` in the warm worker where one listens, else in this process.
 
-Called as a file, by ``python -S -E``, so that it starts in a few milliseconds.
+Called as a file, by ``python -S -E``, so that it starts in a few milliseconds. From its first lines on, a signal that
+ends a job waits until the job can answer it: the signals stay blocked, in a new program as in a forked process, until
+the module calls `fedgrid.jobs.signals.install_signal_handlers`.
 """
 
-import os
-import sys
+# the built-in part of `signal`: importing the rest takes milliseconds, in which a signal would end the process
+import _signal as signal  # type: ignore[import-not-found]
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+"The signals that end a job."
+if __name__ == "__main__":
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+
+import os  # noqa: E402  only now can no signal break off an import
+import sys  # noqa: E402
 
 KILLED = "fedgrid: the process of this job was killed"
 
 
 def main(argv):
     """Does not return: ends with the job's exit code."""
-    connection = connected(os.environ.get("FEDGRID_WARM_SOCKET", ""))
+    connection = submit(os.environ.get("FEDGRID_WARM_SOCKET", ""), argv)
     if connection is None:
         os.execv(sys.executable, [sys.executable, "-P", "-m", *argv])
-    import json
-    import signal
-    import socket
-
-    job = {"argv": argv, "cwd": os.getcwd(), "env": dict(os.environ)}
-    message = json.dumps(job).encode() + b"\n"
-    sent = socket.send_fds(connection, [message[:1024]], [1, 2])
-    connection.sendall(message[sent:])
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):  # the job ends as the plain process would
-        signal.signal(number, lambda *_: connection.sendall(b"T"))
-    answer = connection.recv(64)
+    answer = wait(connection)
     if not answer:
         print(KILLED, file=sys.stderr)
     os._exit(int(answer) if answer else 70)
@@ -39,9 +39,44 @@ def connected(path):
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.connect(path)
+    except OSError:
+        return None
+    return connection
+
+
+def submit(path, argv):
+    """The connection to a server that has been sent the job; None where no server takes it."""
+    connection = connected(path)
+    if connection is None:
+        return None
+    import json
+    import socket
+
+    job = {"argv": argv, "cwd": os.getcwd(), "env": dict(os.environ)}
+    message = json.dumps(job).encode()
+    try:
+        socket.send_fds(connection, [len(message).to_bytes(8, "big")], [1, 2])
+        connection.sendall(message)
     except OSError:  # the server ended in between: this process does the job
         return None
     return connection
+
+
+def wait(connection):
+    """The job's answer, its exit code as text; nothing where it was killed. Signals are passed on to it."""
+    from contextlib import suppress
+
+    def forward(*_):
+        with suppress(OSError):  # the job has ended, and its answer is on the way
+            connection.send(b"T")
+
+    for number in SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, forward)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    with suppress(ConnectionResetError):
+        return connection.recv(64)
+    return b""
 
 
 if __name__ == "__main__":

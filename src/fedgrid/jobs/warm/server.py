@@ -1,8 +1,8 @@
 """The fork server. It imports libraries only, never fedgrid itself, so that a job always runs the code as it is now.
 
 Started as ``python -m fedgrid.jobs.warm.server SOCKET PARENT``; it ends with PARENT, the process that started it. A
-client connects, passes its standard output and error, and sends one JSON line {argv, cwd, env}; the exit code comes
-back.
+client connects and passes its standard output and error, the length of a message in 8 bytes, and the message, which is
+JSON: {argv, cwd, env}. The exit code comes back.
 """
 
 import contextlib
@@ -12,62 +12,79 @@ import os
 import shutil
 import signal
 import socket
-import socketserver
 import sys
 import threading
 import traceback
 from pathlib import Path
 
 from fedgrid.jobs.warm import LIBRARIES
+from fedgrid.jobs.warm.client import SIGNALS
+
+LOOK = 0.5
+"Seconds between looks whether the parent has ended."
 
 
-class Server(socketserver.ForkingMixIn, socketserver.UnixStreamServer):
-    """Forks for every connection."""
+def main(path: str, parent: int) -> None:
+    """Serves until the parent (a process number) ends or SIGTERM comes; removes the socket's folder."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # jobs are forked with them blocked; SIGTERM ends the loop below
+    for library in LIBRARIES:
+        importlib.import_module(library)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the jobs
+    partial = f"{path}.starting"
+    try:
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(partial)
+            listener.listen(128)
+            listener.settimeout(LOOK)
+            os.rename(partial, path)  # a client sees a socket only once it is listening
+            while os.getppid() == parent and signal.SIGTERM not in signal.sigpending():
+                with contextlib.suppress(OSError):  # no client came, or there is no room for another process
+                    _fork_job(listener)
+    finally:
+        shutil.rmtree(Path(path).parent, ignore_errors=True)
 
-    max_children = 1024
-    request_queue_size = 128
 
-    def __init__(self, path: str, parent: int):
-        self.parent = parent
-        super().__init__(path, Job)
+def _fork_job(listener: socket.socket) -> None:
+    connection, _ = listener.accept()
+    with connection:
+        if os.fork():
+            return
+        try:
+            listener.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            _serve(connection)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(1)
 
-    def service_actions(self) -> None:
-        """Called every half second: reaps finished jobs, and ends with the parent."""
-        super().service_actions()
-        if os.getppid() != self.parent:
-            self._BaseServer__shutdown_request = True  # shutdown() itself would wait for this very thread
 
-
-class Job(socketserver.BaseRequestHandler):
+def _serve(connection: socket.socket) -> None:
     """One job, in its own process."""
+    length, descriptors, *_ = socket.recv_fds(connection, 8, 2)
+    message = connection.recv(int.from_bytes(length, "big"), socket.MSG_WAITALL)
+    if not message or len(message) < int.from_bytes(length, "big"):
+        return  # the client only looked, or died while it spoke
+    job = json.loads(message)
+    for target, descriptor in enumerate(descriptors, start=1):
+        os.dup2(descriptor, target)
+    os.chdir(job["cwd"])
+    os.environ.clear()
+    os.environ.update(job["env"])
+    threading.Thread(target=_follow_client, args=(connection,), daemon=True).start()
+    code = _run(*job["argv"])
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):  # where the log lies, the disk may be full
+            stream.flush()
+    with contextlib.suppress(OSError):  # the client may be gone
+        connection.sendall(str(code).encode())
 
-    def handle(self) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        message, descriptors, *_ = socket.recv_fds(self.request, 1 << 16, 2)
-        while not message.endswith(b"\n"):
-            more = self.request.recv(1 << 16)
-            if not more:  # the client died while it spoke
-                return
-            message += more
-        job = json.loads(message)
-        for target, descriptor in enumerate(descriptors, start=1):
-            os.dup2(descriptor, target)
-        os.chdir(job["cwd"])
-        os.environ.clear()
-        os.environ.update(job["env"])
-        threading.Thread(target=self._follow_client, daemon=True).start()
-        code = _run(*job["argv"])
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError):  # where the log lies, the disk may be full
-                stream.flush()
-        with contextlib.suppress(OSError):  # the client may be gone
-            self.request.sendall(str(code).encode())
 
-    def _follow_client(self) -> None:
-        """A byte from the client is a SIGTERM or Ctrl-C that it got; its end is the end of the job."""
-        while self.request.recv(1):
-            os.kill(os.getpid(), signal.SIGTERM)
-        os.kill(os.getpid(), signal.SIGKILL)
+def _follow_client(connection: socket.socket) -> None:
+    """A byte from the client is a signal that it got; its end is the end of the job."""
+    while connection.recv(1):
+        os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _run(module: str, *arguments: str) -> int:
@@ -78,21 +95,6 @@ def _run(module: str, *arguments: str) -> int:
     except BaseException:
         traceback.print_exc()
         return 1
-
-
-def main(path: str, parent: int) -> None:
-    """Serves until the parent (a process number) ends or SIGTERM comes; removes the socket's folder."""
-    for library in LIBRARIES:
-        importlib.import_module(library)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    partial = f"{path}.starting"
-    try:
-        with Server(partial, parent) as server:
-            os.rename(partial, path)  # a client sees a socket only once it is listening
-            server.serve_forever()
-    finally:
-        shutil.rmtree(Path(path).parent, ignore_errors=True)
 
 
 if __name__ == "__main__":

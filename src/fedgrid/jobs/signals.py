@@ -1,0 +1,34 @@
+"""The signals that end a job. The first one breaks off the work at hand; later ones change nothing."""
+
+import signal
+
+from fedgrid.engine.rounds import Terminated
+from fedgrid.jobs.warm.client import SIGNALS
+
+INTERRUPTIONS = (Terminated, KeyboardInterrupt)
+"What the handlers raise, for SIGTERM and SIGUSR1, and for Ctrl-C."
+
+
+def install_signal_handlers() -> None:
+    """From now on the first of `SIGNALS`, also one that has been waiting, raises an interruption in the main thread.
+
+    What this process was started to ignore, as a shell's background jobs ignore Ctrl-C, stays ignored.
+    """
+    for number in SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+
+def ignore_signals() -> None:
+    """From now on the signals that have such a handler change nothing; raises the interruption of one just before."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # else one might meet a handler that is being replaced
+    for number in SIGNALS:
+        if signal.getsignal(number) is _interrupt:
+            signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+
+def _interrupt(number: int, _: object) -> None:
+    ignore_signals()
+    raise KeyboardInterrupt if number == signal.SIGINT else Terminated
