@@ -68,7 +68,9 @@ def _shortened(text: str) -> str:
 def say(text: str, stream: TextIO) -> None:
     """Prints a line at once; on a full disk it is lost, for no job fails over what it wanted to say."""
     try:
-        print(text.encode(errors="backslashreplace").decode(), file=stream, flush=True)
+        line = f"{text.encode(errors='backslashreplace').decode()}\n"
+        stream.write(line)  # in one piece, or a signal may fall between a line and its end
+        stream.flush()
     except OSError as error:
         if error.errno not in OF_THE_MACHINE:
             raise

@@ -1,13 +1,12 @@
 """The rounds of one cell: participation, the method's round, accounting, evaluation, checkpoints."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from fedgrid.engine.devices import fetched
 from fedgrid.engine.evaluation import RoundScores, evaluate, sizes
@@ -64,6 +63,7 @@ def federate(
 
     `matrices`: what `Method.cooperation` gives is kept after every evaluated round.
     """
+    matrices = matrices and type(method).cooperation is not Method.cooperation
     report, method = tell or (lambda progress, remark: None), apart(method, simulation)
     clock = time.monotonic()
     progress, remark = load_checkpoint(saving.file, saving.key, simulation.device, matrices) if saving else (None, "")
@@ -92,23 +92,24 @@ def federate(
 
 def _setup(method: Method, simulation: Simulation, file: Path | None, matrices: bool) -> Population:
     """All clients before the first round; `file` is for rows that have no room in memory."""
+    if matrices:
+        _check_matrices(1, simulation)  # before a setup that may itself make matrices
     state = method.setup(everyone(simulation, 0))
     if matrices:
-        _check_matrices(method.cooperation(State(state.server)), simulation)
+        _check_matrices(len(method.cooperation(State(state.server))), simulation)
     return Population.of(state, simulation.data.clients, file)
 
 
-def _check_matrices(matrices: Mapping[str, Tensor], simulation: Simulation) -> None:
+def _check_matrices(matrices: int, simulation: Simulation) -> None:
     """Raises UserError where so many matrices after each evaluated round are too many numbers to keep."""
     training, clients = simulation.training, simulation.data.clients
     evaluated = sum(due(training, done) for done in range(1, training.rounds + 1))
-    numbers = sum(matrix.numel() for matrix in matrices.values()) * evaluated
+    numbers = matrices * clients**2 * evaluated
     if numbers > MOST_NUMBERS:
         raise UserError(
-            f"artifacts: 'cooperation' would keep {numbers:,} numbers ({8 * numbers / 2**30:.2f} GiB; matrices: "
-            f"{', '.join(matrices)}; clients: {clients:,}; evaluated rounds: {evaluated:,}), but at most "
-            f"{MOST_NUMBERS:,} are kept; leave 'cooperation' out, or choose fewer clients or a larger "
-            "training.eval_every"
+            f"artifacts: 'cooperation' would keep {numbers:,} numbers or more ({8 * numbers / 2**30:.2f} GiB; clients: "
+            f"{clients:,}; evaluated rounds: {evaluated:,}), and at most {MOST_NUMBERS:,} are kept; leave "
+            "'cooperation' out, or choose fewer clients or a larger training.eval_every"
         )
 
 
