@@ -1,4 +1,4 @@
-"""The job of a cell that is interrupted at a known moment: MOMENT, SIGNAL and the arguments of a cell."""
+"""The job of a cell that is interrupted at a known moment: MOMENT, SIGNALS and the arguments of a cell."""
 
 import os
 import signal
@@ -7,14 +7,20 @@ import time
 
 
 def main(argv: list[str]) -> int:
-    """The moment is `import`, `return` or a function of the cell's module, before which the signal comes."""
-    moment, number, *arguments = argv
+    """The moment is `import`, `return` or a function of the cell's module, before which the signals come, all at once.
+
+    Those of `import` come from outside; for the others, their numbers stand in one argument.
+    """
+    moment, numbers, *arguments = argv
     if moment == "import":
         _await_signal()
     from fedgrid.jobs import cell
 
     def interrupt() -> None:
-        os.kill(os.getpid(), int(number))
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, set(signal.Signals))
+        for number in numbers.split():
+            os.kill(os.getpid(), int(number))
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     if hasattr(cell, moment):
         _do_before(cell, moment, interrupt)

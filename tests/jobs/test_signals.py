@@ -14,7 +14,8 @@ from fedgrid.jobs import warm
 from fedgrid.jobs.note import Note
 from fedgrid.jobs.reporting import TERMINATED
 
-BOTH = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+ALL = [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1]
+BOTH = pytest.mark.parametrize("number", ALL[:2], ids=lambda number: number.name)
 PIPES = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
 
 
@@ -84,6 +85,12 @@ def test_a_signal_before_the_results_are_written(unfinished, moment, number):
     assert not unfinished.cell.done
     if moment in ("_finished", "train"):
         assert unfinished.noted == "interrupted"
+
+
+@pytest.mark.parametrize("moment", ["Status", "train", "return"])
+def test_several_signals_at_once_are_one(unfinished, moment):
+    code, _ = unfinished.run("stopping", moment, " ".join(str(int(number)) for number in ALL))
+    assert code == (0 if moment == "return" else TERMINATED)
 
 
 @BOTH

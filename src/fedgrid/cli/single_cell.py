@@ -181,15 +181,17 @@ def _train(study: Study, cell: Cell, out: Path) -> int:
     from fedgrid.engine.rounds import Saving, Terminated  # torch takes seconds to import
     from fedgrid.jobs.cell import train
     from fedgrid.jobs.reporting import TERMINATED, Report
-    from fedgrid.jobs.signals import install_signal_handlers
+    from fedgrid.jobs.signals import ignore_signals, install_signal_handlers
 
     saving = Saving(out.with_name(out.name + ".checkpoint"), cell.key, study.compute.checkpoint_every)
-    install_signal_handlers()
     with Report(cell.row.title, cell.row.training["rounds"], sys.stderr) as report:
         try:
+            install_signal_handlers()
             train(cell, out, study.compute, saving, report.tell, commit())
         except Terminated:
             return TERMINATED
+        finally:
+            ignore_signals()
     return 0
 
 

@@ -229,6 +229,7 @@ def main(argv: list[str] | None = None) -> int:
         code = _main(argv)
         ignore_signals()
     except INTERRUPTIONS:
+        ignore_signals()
         say("interrupted; run the same command to continue", sys.stdout)
         return TERMINATED
     return code

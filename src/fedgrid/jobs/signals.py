@@ -24,11 +24,17 @@ def ignore_signals() -> None:
     """From now on the signals that have such a handler change nothing; raises the interruption of one just before."""
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # else one might meet a handler that is being replaced
     for number in SIGNALS:
-        if signal.getsignal(number) is _interrupt:
-            signal.signal(number, signal.SIG_IGN)
+        if signal.getsignal(number) in (_interrupt, _disregard):
+            signal.signal(number, signal.SIG_IGN)  # unlike a handler, it outlasts the interpreter
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
 
 def _interrupt(number: int, _: object) -> None:
-    ignore_signals()
+    for other in SIGNALS:
+        if signal.getsignal(other) is _interrupt:
+            signal.signal(other, _disregard)  # not SIG_IGN: Python would print a traceback for one that came just now
     raise KeyboardInterrupt if number == signal.SIGINT else Terminated
+
+
+def _disregard(*_: object) -> None:
+    """The answer to signals after the first."""
