@@ -1,5 +1,6 @@
 """Signals at known moments: an interrupted job ends with 75, a finished one with 0, and none with a traceback."""
 
+import io
 import os
 import shutil
 import signal
@@ -10,6 +11,7 @@ import pytest
 from studies import plan_of, prepared, study_of
 from warmed import heed_interrupts, warm_command
 
+from fedgrid.errors import say
 from fedgrid.jobs import warm
 from fedgrid.jobs.note import Note
 from fedgrid.jobs.reporting import TERMINATED
@@ -113,6 +115,16 @@ def test_a_signal_after_a_mistake_of_the_user_changes_nothing(unfinished):
     finally:
         hidden.rename(partition)
     assert code == 2 and output.startswith("fedgrid: ") and unfinished.noted == "failed"
+
+
+def test_no_signal_comes_between_a_line_and_its_end():
+    class Pieces(io.StringIO):
+        def write(self, text):
+            pieces.append(text)
+
+    pieces = []
+    say("round 1/2", Pieces())
+    assert pieces == ["round 1/2\n"]
 
 
 # The client, with a server of the test
