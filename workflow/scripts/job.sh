@@ -3,6 +3,7 @@
 #
 # Where it fails, the end of the log is shown, and then what the module could not say itself: that it was killed, or
 # that its disk was full. With WARM=1 it runs in the warm worker, where one listens. Exit code 75: it was interrupted.
+interrupted=
 trap interrupted=75 INT TERM USR1 # the module hears them too, and writes its checkpoint: wait for it
 log=$1 module=$2
 shift 2
