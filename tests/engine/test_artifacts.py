@@ -163,7 +163,7 @@ def test_too_many_for_a_single_matrix_are_refused_before_the_setup(monkeypatch):
     with pytest.raises(UserError, match="would keep 75 numbers or more"):
         federate(method, simulation, matrices=True)
     plain = simulations.method("fedavg")
-    assert federate(plain, simulation, matrices=True).progress.matrices is None
+    assert federate(plain, simulation, matrices=True).progress.matrices == []
 
 
 def test_a_study_may_ask_for_all_of_them():

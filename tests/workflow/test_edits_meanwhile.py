@@ -83,14 +83,14 @@ def test_edits_meanwhile_reach_the_next_run(tmp_path):
         checkout.wait()
         # a helper of the method, the engine, and something that is no Python at all
         (tmp_path / "pace.py").write_text("PAUSE = 0.0\n")
-        checkout.edit("src/fedgrid/engine/rounds.py", "Population.of(method.setup", "unheard_of(method.setup")
+        checkout.edit("src/fedgrid/engine/rounds.py", "Population.of(state", "unheard_of(state")
         checkout.edit("src/fedgrid/methods/fedavg.py", "class FedAvg", "clas FedAvg")
         checkout.release()
         said, _ = run.communicate()
     assert run.returncode == 0, said
     assert "fedgrid: edited while this run was going: fedgrid/engine/rounds.py, fedgrid/methods/fedavg.py" in said
     assert len(checkout.cells()) == 2
-    checkout.edit("src/fedgrid/engine/rounds.py", "unheard_of(method.setup", "Population.of(method.setup")
+    checkout.edit("src/fedgrid/engine/rounds.py", "unheard_of(state", "Population.of(state")
     checkout.edit("src/fedgrid/methods/fedavg.py", "clas FedAvg", "class FedAvg")
     assert checkout.planned()["slow"] == 2  # what is left of the edits: the helper's pause
     (tmp_path / "pace.py").write_text("PAUSE = 0.02\n")

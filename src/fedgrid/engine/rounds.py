@@ -63,12 +63,12 @@ def federate(
 
     `matrices`: what `Method.cooperation` gives is kept after every evaluated round.
     """
-    matrices = matrices and type(method).cooperation is not Method.cooperation
+    cooperates = type(method).cooperation is not Method.cooperation
     report, method = tell or (lambda progress, remark: None), apart(method, simulation)
     clock = time.monotonic()
     progress, remark = load_checkpoint(saving.file, saving.key, simulation.device, matrices) if saving else (None, "")
     if progress is None:
-        population = _setup(method, simulation, rows_of(saving.file) if saving else None, matrices)
+        population = _setup(method, simulation, rows_of(saving.file) if saving else None, matrices and cooperates)
         progress = Progress(population, Record(), dict.fromkeys(PARTS, 0.0), 0, [] if matrices else None)
     report(progress, remark)
     try:
