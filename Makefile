@@ -46,7 +46,7 @@ bench-gpu:
 # the picture of README.md, of what this version of the code gives
 picture: $(VENV)/.run
 	$(BIN)/snakemake --cores $(CORES) --configfile config/study.yaml
-	$(BIN)/python -m fedgrid.analysis.picture results/digits/results.parquet docs/images/table
+	$(BIN)/python -m fedgrid.analysis.pages.readme_picture results/digits/results.parquet docs/images/table
 
 clean:
 	rm -rf $(VENV)

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from benchmarks.processes import serve
 from benchmarks.worker import DEFAULTS, dealt, images, prepare, simulation
-from fedgrid.engine.progress import Progress
 from fedgrid.engine.rounds import federate
+from fedgrid.engine.state.checkpoint import Progress
 from fedgrid.loading import load
 from fedgrid.tree import leaves
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from fedgrid.analysis.collect import read_manifest
-from fedgrid.analysis.style import drawing
+from fedgrid.analysis.figures.style import drawing
+from fedgrid.analysis.scores.collect import read_manifest
 from fedgrid.files import read_table
 
 ROUNDS = (2, 6, 12, 16)

@@ -16,9 +16,9 @@ from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.processes import serve
 from benchmarks.worker import DEFAULTS, dealt, images, prepare, simulation
-from fedgrid.engine.devices import now
-from fedgrid.engine.progress import Progress
+from fedgrid.engine.local.devices import now
 from fedgrid.engine.rounds import federate
+from fedgrid.engine.state.checkpoint import Progress
 from fedgrid.loading import load
 
 WARM = 2

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import torch
 
-from fedgrid.grid.commit import commit
+from fedgrid.grid.plan.commit import commit
 from fedgrid.jobs.cell import processor
 
 PATIENCE = 10

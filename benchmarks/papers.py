@@ -17,13 +17,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from fedgrid.analysis.agreement import between_papers, by_pairs
-from fedgrid.analysis.claims import PROSE
-from fedgrid.analysis.paper import records
-from fedgrid.analysis.results import load
-from fedgrid.analysis.style import RASTER
+from fedgrid.analysis.figures.style import RASTER
+from fedgrid.analysis.pages.paper import records
+from fedgrid.analysis.papers.agreement import between_papers, by_pairs
+from fedgrid.analysis.papers.claims import PROSE
+from fedgrid.analysis.scores.results import load
 from fedgrid.files import read_metadata, read_table
-from fedgrid.grid.experiments import published
+from fedgrid.grid.study.experiments import published
 
 LARGEST = 3_000_000
 """Bytes that a page may have."""

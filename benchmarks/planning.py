@@ -20,9 +20,9 @@ from checkout import Checkout
 
 from fedgrid.data.common.store import Labels
 from fedgrid.files import write_table
-from fedgrid.grid.planned import Cell
-from fedgrid.grid.study import resolved
-from fedgrid.grid.validation import checked
+from fedgrid.grid.plan.model import Cell
+from fedgrid.grid.plan.resolve import resolved
+from fedgrid.grid.study.validation import checked
 from fedgrid.loading import load, names
 from fedgrid.run.lock import StoreLock
 

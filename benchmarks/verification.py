@@ -17,9 +17,9 @@ from PIL import Image
 
 from fedgrid import files
 from fedgrid.data.folder import Folder
-from fedgrid.engine import client_data
-from fedgrid.grid.study import resolved
-from fedgrid.grid.validation import checked
+from fedgrid.engine.local import client_data
+from fedgrid.grid.plan.resolve import resolved
+from fedgrid.grid.study.validation import checked
 from fedgrid.jobs import dataset, partition
 
 REPEATS, PICTURES = 5, 50_000

@@ -24,13 +24,13 @@ from torch.utils.data import TensorDataset
 from benchmarks import plain
 from benchmarks.processes import first_line
 from fedgrid.data.common.store import Labels
-from fedgrid.engine.client_data import ClientData
-from fedgrid.engine.grouping import batches_per_call
-from fedgrid.engine.loop import Loop
-from fedgrid.engine.progress import Progress
+from fedgrid.engine.federation.simulation import Simulation, dtype_of
+from fedgrid.engine.local.client_data import ClientData
+from fedgrid.engine.local.grouping import batches_per_call
+from fedgrid.engine.local.loop import Loop
+from fedgrid.engine.local.stacked import Stacked
 from fedgrid.engine.rounds import Saving, federate
-from fedgrid.engine.simulation import Simulation, dtype_of
-from fedgrid.engine.stacked import Stacked
+from fedgrid.engine.state.checkpoint import Progress
 from fedgrid.jobs.reporting import MAXRSS_UNIT
 from fedgrid.loading import load
 from fedgrid.partition.dirichlet import Dirichlet

@@ -7,13 +7,13 @@ import numpy as np
 import torch
 
 from fedgrid.data.digits import Digits
-from fedgrid.engine.client_data import ClientData
-from fedgrid.engine.federation import Federation
-from fedgrid.engine.loop import Loop
+from fedgrid.engine.federation.federation import Federation
+from fedgrid.engine.federation.participation import everyone, participants
+from fedgrid.engine.federation.simulation import Simulation, dtype_of
+from fedgrid.engine.federation.traffic import Traffic
+from fedgrid.engine.local.client_data import ClientData
+from fedgrid.engine.local.loop import Loop
 from fedgrid.engine.rounds import federate
-from fedgrid.engine.simulation import Simulation, dtype_of
-from fedgrid.engine.traffic import Traffic
-from fedgrid.engine.turns import everyone, participants
 from fedgrid.loading import load
 from fedgrid.models.mlp import MLP
 from fedgrid.settings import Training

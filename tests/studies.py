@@ -7,11 +7,11 @@ from typing import Any
 import yaml
 from warmed import warm_command
 
-from fedgrid.grid.plan import Plan
-from fedgrid.grid.planned import Cell
-from fedgrid.grid.planned_study import Study
-from fedgrid.grid.study import resolved
-from fedgrid.grid.validation import checked
+from fedgrid.grid.plan.model import Cell
+from fedgrid.grid.plan.plan_file import Plan
+from fedgrid.grid.plan.planned_study import Study
+from fedgrid.grid.plan.resolve import resolved
+from fedgrid.grid.study.validation import checked
 from fedgrid.jobs import dataset, partition
 
 FOUR_CELLS = """

@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 from studies import study_of
 
-from fedgrid.analysis.picture import draw
+from fedgrid.analysis.pages.readme_picture import draw
 
 ROOT = Path(__file__).parents[1]
 STEM = ROOT / "docs/images/table"

@@ -6,8 +6,8 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from fedgrid.analysis.collect import collect
-from fedgrid.analysis.results import Results, load
+from fedgrid.analysis.scores.collect import collect
+from fedgrid.analysis.scores.results import Results, load
 from fedgrid.files import write_json, write_table
 
 SAMPLES = [10, 30]

@@ -6,9 +6,9 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from fedgrid.engine.client_data import ClientData
-from fedgrid.engine.loop import Loop
-from fedgrid.engine.simulation import Simulation, dtype_of
+from fedgrid.engine.federation.simulation import Simulation, dtype_of
+from fedgrid.engine.local.client_data import ClientData
+from fedgrid.engine.local.loop import Loop
 from fedgrid.models.image_text import ImageText
 from fedgrid.settings import Training
 

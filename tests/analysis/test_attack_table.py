@@ -2,10 +2,10 @@
 
 import pytest
 
-from fedgrid.analysis.attacks import attacks, evaluated, under
-from fedgrid.analysis.claims import FAILS, HOLDS, verdicts
-from fedgrid.analysis.published import joined
-from fedgrid.analysis.tables import tables
+from fedgrid.analysis.pages.table_set import tables
+from fedgrid.analysis.papers.claims import FAILS, HOLDS, verdicts
+from fedgrid.analysis.papers.published import joined
+from fedgrid.analysis.tables.attacks import attacks, evaluated, under
 
 
 @pytest.fixture

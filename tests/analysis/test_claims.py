@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from fedgrid.analysis.chance import Chance
-from fedgrid.analysis.claims import FAILS, HOLDS, UNTOLD, verdicts
-from fedgrid.analysis.tables import tables
+from fedgrid.analysis.pages.table_set import tables
+from fedgrid.analysis.papers.claims import FAILS, HOLDS, UNTOLD, verdicts
+from fedgrid.analysis.scores.resolution import Chance
 
 
 def study_of(make_study, rows, seeds=2, columns=("dir", "hom"), samples=(2000, 2000), **study):

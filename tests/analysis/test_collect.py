@@ -5,8 +5,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fedgrid.analysis.collect import collect, main
-from fedgrid.analysis.results import load
+from fedgrid.analysis.scores.collect import collect, main
+from fedgrid.analysis.scores.results import load
 from fedgrid.errors import Damaged, UserError
 from fedgrid.files import read_metadata, read_table, write_json, write_table
 

@@ -3,8 +3,8 @@ import pandas as pd
 import pytest
 from scipy.stats import t, ttest_rel
 
-from fedgrid.analysis.compare import IMAGES, SEEDS, holm, lead
-from fedgrid.analysis.compare import compare as compare_with
+from fedgrid.analysis.scores.leads import IMAGES, SEEDS, holm, lead
+from fedgrid.analysis.scores.leads import compare as compare_with
 
 IMAGES_IN_ALL = 1000
 

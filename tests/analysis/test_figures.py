@@ -4,11 +4,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from fedgrid.analysis.ablation import ablation, axis_floor
-from fedgrid.analysis.bubbles import bubbles
-from fedgrid.analysis.curves import curves
-from fedgrid.analysis.figures import main
-from fedgrid.analysis.shares import shares
+from fedgrid.analysis.figures.ablation import ablation, axis_floor
+from fedgrid.analysis.figures.bubbles import bubbles
+from fedgrid.analysis.figures.curves import curves
+from fedgrid.analysis.figures.shares import shares
+from fedgrid.analysis.pages.figure_set import main
 from fedgrid.files import write_table
 from fedgrid.partition.common.publish import digest_of
 

@@ -3,11 +3,11 @@
 import pandas as pd
 import pytest
 
-from fedgrid.analysis import captions
-from fedgrid.analysis.findings import findings
-from fedgrid.analysis.results import Results
-from fedgrid.analysis.scores import summary
-from fedgrid.analysis.tables import main
+from fedgrid.analysis.pages.table_set import main
+from fedgrid.analysis.prose import captions
+from fedgrid.analysis.prose.findings import findings
+from fedgrid.analysis.scores.results import Results
+from fedgrid.analysis.scores.summary import summary
 
 FIVE = [0.90, 0.91, 0.90, 0.89, 0.90]
 LOWER = [0.70, 0.69, 0.70, 0.70, 0.72]

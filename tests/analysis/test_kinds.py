@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from fedgrid.analysis import formula
-from fedgrid.analysis.layout import html, latex, markdown
-from fedgrid.analysis.phases import phases
-from fedgrid.analysis.protocol import settings
-from fedgrid.analysis.rounds import rounds
-from fedgrid.analysis.tables import main, shown
-from fedgrid.analysis.traffic import measured_bytes
+from fedgrid.analysis.pages.table_set import main, shown
+from fedgrid.analysis.tables import formula
+from fedgrid.analysis.tables.grid import html, latex, markdown
+from fedgrid.analysis.tables.phases import phases
+from fedgrid.analysis.tables.protocol import settings
+from fedgrid.analysis.tables.rounds import rounds
+from fedgrid.analysis.tables.traffic import measured_bytes
 from fedgrid.errors import UserError
 
 

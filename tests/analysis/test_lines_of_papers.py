@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from fedgrid.analysis.communication import traffic
-from fedgrid.analysis.curves import curves, loss, round_means
-from fedgrid.analysis.lines import THICK
-from fedgrid.analysis.points import by_loss
-from fedgrid.analysis.style import Undrawn
-from fedgrid.analysis.sweep import sweep
-from fedgrid.analysis.trust import trust
+from fedgrid.analysis.figures.communication import traffic
+from fedgrid.analysis.figures.curves import curves, loss, round_means
+from fedgrid.analysis.figures.lines import THICK
+from fedgrid.analysis.figures.style import Undrawn
+from fedgrid.analysis.figures.sweep import sweep
+from fedgrid.analysis.figures.trust import trust
+from fedgrid.analysis.scores.points import by_loss
 from fedgrid.errors import UserError
 
 DIVERGED = {"status": "diverged", "reason": "a loss is not finite"}

@@ -5,8 +5,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from fedgrid.analysis import origin
-from fedgrid.analysis.results import Results
+from fedgrid.analysis.prose import origin
+from fedgrid.analysis.scores.results import Results
 
 COMMIT = {"id": "0123abcd", "clean": True}
 

@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 from toys import Study
 
-from fedgrid.analysis import pictures, style
-from fedgrid.analysis.experiment import from_manifest
-from fedgrid.analysis.overview import Overview, agreed
-from fedgrid.analysis.paper import ROOM, main
-from fedgrid.analysis.pictures import Picture, within
+from fedgrid.analysis.figures import embedding, style
+from fedgrid.analysis.figures.embedding import Picture, within
+from fedgrid.analysis.pages.build import from_manifest
+from fedgrid.analysis.pages.paper import ROOM, main
+from fedgrid.analysis.papers.overview import Overview, agreed
 from fedgrid.files import read_table, write_json, write_table
 
 YAML = """
@@ -267,7 +267,7 @@ def test_pages_take_points_in_place_of_a_large_drawing_and_leave_out_what_has_no
         figure = Figure(figsize=(2, 1))
         figure.subplots().plot([1, 2])
         style.save(figure, tmp_path / "f", "A figure", "Its caption")
-    found = pictures.picture(tmp_path / "f.svg")
+    found = embedding.picture(tmp_path / "f.svg")
     assert found.uri.startswith("data:image/png;base64,")
     one = Picture("", "", "", "x" * (ROOM // 2), "")
     assert [bool(kept.uri) for kept in within([one, one, one], ROOM)] == [True, True, False]

@@ -3,10 +3,10 @@
 import pandas as pd
 import pytest
 
-from fedgrid.analysis import experiment, partial, tables
-from fedgrid.analysis.curves import curves
-from fedgrid.analysis.results import load
-from fedgrid.analysis.scores import summary
+from fedgrid.analysis.figures.curves import curves
+from fedgrid.analysis.pages import build, partial, table_set
+from fedgrid.analysis.scores.results import load
+from fedgrid.analysis.scores.summary import summary
 from fedgrid.files import read_table
 
 KILLED = "was killed, by the system for lack of memory or by hand (it held 900 MB), in round 1 of 2"
@@ -37,7 +37,7 @@ def made(study, states, name="partial"):
     """The folder `name` with the partial report of a study without some cells."""
     listed = {"study": study.study, "cells": study.cells}
     with partial.made_anew(study.folder / name) as folder:
-        experiment.write(listed, without(study, states), folder, "config/study.yaml")
+        build.write(listed, without(study, states), folder, "config/study.yaml")
     return study.folder / name
 
 
@@ -45,7 +45,7 @@ def made(study, states, name="partial"):
 def beside(common_ablated):
     """Files beside the report, as they were before it was made: when they were written, and their bytes."""
     folder = common_ablated.folder
-    tables.main([str(common_ablated.results()), str(folder / "tables")])
+    table_set.main([str(common_ablated.results()), str(folder / "tables")])
     (folder / "report.html").write_text("finished")
     return {file: (file.stat().st_mtime_ns, file.read_bytes()) for file in folder.rglob("*") if file.is_file()}
 
@@ -129,7 +129,7 @@ def test_only_diverged_cells_are_a_report_too(make_study):
     for seed in range(3):
         study.cell("m", "dir", seed, {0: [0.1, 0.1]}, status="diverged", reason="the loss is not finite")
     absent = without(study, {("m", "dir", 0): "missing"})
-    experiment.write({"study": study.study, "cells": study.cells}, absent, study.folder / "partial", "x.yaml")
+    build.write({"study": study.study, "cells": study.cells}, absent, study.folder / "partial", "x.yaml")
     text = (study.folder / "partial/tables/accuracy.md").read_text()
     assert "seeds 1 and 2 diverged: the loss is not finite." in text
 
@@ -139,7 +139,7 @@ def test_a_data_set_without_any_finished_cell_has_no_curves(toy):
     for seed in range(3):
         toy.cell("local", "dir", seed, {2: [0.5, 0.5]}, data="letters")
     absent = {cell["key"]: {"status": "missing", "reason": ""} for cell in toy.cells if cell["data"] == "letters"}
-    experiment.write({"study": toy.study, "cells": toy.cells}, absent, toy.folder / "partial", "x.yaml")
+    build.write({"study": toy.study, "cells": toy.cells}, absent, toy.folder / "partial", "x.yaml")
     assert {file.name for file in (toy.folder / "partial/figures").glob("*.pdf")} == {"curves-digits.pdf"}
     curves(load(toy.folder / "partial/results.parquet"), "letters")  # asked for all the same, it is empty
 
@@ -162,7 +162,7 @@ def test_with_all_cells_it_makes_what_the_workflow_makes(ablated):
     folder = ablated.folder / "whole"
     folder.mkdir()
     (ablated.folder / "manifest.json").rename(folder / "manifest.json")
-    assert experiment.main([str(folder / "manifest.json"), "--configfile", "config/study.yaml"]) == 0
+    assert build.main([str(folder / "manifest.json"), "--configfile", "config/study.yaml"]) == 0
     (folder / "manifest.json").unlink()
     (all_rows, head), (rows, partial_head) = (read_table(one / "results.parquet") for one in (folder, partly))
     assert (

@@ -1,7 +1,7 @@
 import json
 import re
 
-from fedgrid.analysis.picture import draw, main
+from fedgrid.analysis.pages.readme_picture import draw, main
 
 
 def test_the_picture_says_what_was_found_and_the_table(toy):

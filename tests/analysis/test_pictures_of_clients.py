@@ -7,14 +7,14 @@ import pyarrow as pa
 import pytest
 from test_figures import write_partition
 
-from fedgrid.analysis.bars import bars
-from fedgrid.analysis.distribution import distribution
-from fedgrid.analysis.figures import KINDS, PLACES, draw
-from fedgrid.analysis.heatmap import heatmap
-from fedgrid.analysis.results import load
-from fedgrid.analysis.style import Undrawn
-from fedgrid.analysis.sweep import sweep
-from fedgrid.analysis.tsne import embedded, tsne
+from fedgrid.analysis.figures.bars import bars
+from fedgrid.analysis.figures.distribution import distribution
+from fedgrid.analysis.figures.heatmap import heatmap
+from fedgrid.analysis.figures.style import Undrawn
+from fedgrid.analysis.figures.sweep import sweep
+from fedgrid.analysis.figures.tsne import embedded, tsne
+from fedgrid.analysis.pages.figure_set import KINDS, PLACES, draw
+from fedgrid.analysis.scores.results import load
 from fedgrid.errors import UserError
 from fedgrid.files import write_table
 

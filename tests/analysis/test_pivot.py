@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
-from fedgrid.analysis.accuracy import accuracy
-from fedgrid.analysis.layout import markdown
-from fedgrid.analysis.pivot import pivot
+from fedgrid.analysis.tables.accuracy import accuracy
+from fedgrid.analysis.tables.grid import markdown
+from fedgrid.analysis.tables.pivot import pivot
 from fedgrid.errors import UserError
 
 EVERYTHING = {"std": True, "ranks": True, "averaged": True, "arrows": True, "delta": "FedAvg"}

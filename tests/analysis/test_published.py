@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from fedgrid.analysis.agreement import agreement, between_papers, interval, tau
-from fedgrid.analysis.published import joined, printed, text
-from fedgrid.analysis.tables import main
+from fedgrid.analysis.pages.table_set import main
+from fedgrid.analysis.papers.agreement import agreement, between_papers, interval, tau
+from fedgrid.analysis.papers.published import joined, printed, text
 
 
 def table_of(study):

@@ -4,15 +4,15 @@ from pathlib import Path
 import pytest
 
 from fedgrid import analysis
-from fedgrid.analysis import tables
-from fedgrid.analysis.report import main
+from fedgrid.analysis.pages import table_set
+from fedgrid.analysis.pages.report import main
 
 
 @pytest.fixture
 def inputs(toy):
     """Give the arguments of a report on the toy study with two figures."""
     results, folder = str(toy.results()), toy.folder
-    tables.main([results, str(folder / "tables")])
+    table_set.main([results, str(folder / "tables")])
     for stem in ("one", "two"):
         (folder / f"{stem}.svg").write_text(
             f'<svg id="same" xmlns="http://www.w3.org/2000/svg"><text>{stem}</text></svg>'

@@ -1,8 +1,8 @@
 import pandas as pd
 import pytest
 
-from fedgrid.analysis.points import client_series, scored
-from fedgrid.analysis.scores import cell_scores, summary
+from fedgrid.analysis.scores.points import client_series, scored
+from fedgrid.analysis.scores.summary import cell_scores, summary
 
 RECEIVED, TRAINED = "accuracy_received", "accuracy_trained"
 ON_VALIDATION = "validation_accuracy_received", "validation_accuracy_trained"

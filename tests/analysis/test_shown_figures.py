@@ -4,11 +4,11 @@ from inspect import signature
 
 import pytest
 
-from fedgrid.analysis.drawing import drawings
-from fedgrid.analysis.experiment import write
-from fedgrid.analysis.figures import KINDS, PLACES
+from fedgrid.analysis.pages.build import write
+from fedgrid.analysis.pages.figure_plan import drawings
+from fedgrid.analysis.pages.figure_set import KINDS, PLACES
 from fedgrid.errors import UserError
-from fedgrid.grid.validation import checked
+from fedgrid.grid.study.validation import checked
 
 VALUES = {
     "window": 5,

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from fedgrid.analysis import captions
-from fedgrid.analysis.layout import Entry, Grid, html, latex, markdown
-from fedgrid.analysis.results import CELL
-from fedgrid.analysis.tables import csv, main
+from fedgrid.analysis.pages.table_set import csv, main
+from fedgrid.analysis.prose import captions
+from fedgrid.analysis.scores.results import CELL
+from fedgrid.analysis.tables.grid import Entry, Grid, html, latex, markdown
 
 OUTPUTS = [f"{name}.{form}" for name in ("accuracy", "costs") for form in ("csv", "md", "tex", "html")]
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from fedgrid.analysis.scores import cell_scores, summary
-from fedgrid.analysis.tables import main
-from fedgrid.analysis.twins import twins
+from fedgrid.analysis.pages.table_set import main
+from fedgrid.analysis.prose.duplicate_rows import twins
+from fedgrid.analysis.scores.summary import cell_scores, summary
 
 SAME = [0.9, 0.8, 0.7]
 

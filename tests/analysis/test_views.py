@@ -2,9 +2,9 @@
 
 import pytest
 
-from fedgrid.analysis.results import PAPERS
-from fedgrid.analysis.scores import summary
-from fedgrid.analysis.views import views
+from fedgrid.analysis.scores.results import PAPERS
+from fedgrid.analysis.scores.summary import summary
+from fedgrid.analysis.tables.views import views
 
 TRAINED = "accuracy_trained"
 OPTIONS = {"std": True, "ranks": True}

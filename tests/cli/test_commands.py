@@ -14,7 +14,7 @@ from studies import FOUR_CELLS, plan_of, prepared, study_of
 
 from fedgrid import loading
 from fedgrid.cli.main import main
-from fedgrid.grid import manifest
+from fedgrid.grid.plan import manifest
 from fedgrid.jobs import cell
 from fedgrid.loading import names
 

@@ -11,7 +11,7 @@ from studies import FOUR_CELLS, prepared, study_of
 import fedgrid
 from fedgrid.cli.main import main
 from fedgrid.files import read_metadata, write_table
-from fedgrid.grid.identity import NOT_COUNTED
+from fedgrid.grid.study.fingerprint import NOT_COUNTED
 
 PROX = FOUR_CELLS.replace("[local, fedavg]", "{fedprox: {mu: 0.5}, local: }")
 RUN = ["--beta", "0.5", "--clients", "4", "--rounds", "2", "--model-set", "hidden=16", "--model-set", "features=8"]
@@ -90,7 +90,7 @@ def test_the_modules_that_count_and_those_that_do_not(cell, said, untouched):
 
 def test_a_finished_cell_of_other_code_says_which_modules_differ(cell, said, untouched):
     facts, key = read_metadata(cell.file), "f" * 16
-    modules = facts["modules"] | dict.fromkeys(["fedgrid.engine.loop", "fedgrid.methods.gone"], "0" * 16)
+    modules = facts["modules"] | dict.fromkeys(["fedgrid.engine.local.loop", "fedgrid.methods.gone"], "0" * 16)
     facts |= {"key": key, "code": "e" * 16, "modules": modules}
     file = cell.file.with_name(f"s0-{key}.parquet")
     write_table(file, pq.read_table(cell.file), facts)
@@ -99,7 +99,7 @@ def test_a_finished_cell_of_other_code_says_which_modules_differ(cell, said, unt
     assert text.startswith(f"{file}: of another study, or of other code or data\nkey        {key}\n")
     assert values(text)["method"] == "fedprox: mu=0.5"
     differing = text.partition(f"code       {'e' * 16}, of {len(modules)} modules; other than now: ")[2]
-    assert differing.strip() == "fedgrid.engine.loop, fedgrid.methods.gone"
+    assert differing.strip() == "fedgrid.engine.local.loop, fedgrid.methods.gone"
 
 
 @pytest.mark.parametrize(("method", "words"), [("fedprox", "the same as now"), ("gone", "no cell of this method")])

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from fedgrid.cli.main import main
-from fedgrid.grid import catalog
+from fedgrid.grid.study import catalog
 
 PATIENCE = 120
 "Seconds after which a command counts as hanging; each takes a fraction of one."
@@ -195,7 +195,7 @@ REFUSED = {
     "hp with nonsense": CLASS + "    mu: float = hp(1.0, lowest=2)",
     "a file that there is not": CLASS + "    files = ('w.npy',)",
     "a component, not a method": CLASS + "    pass",
-    "an abstract method": "from fedgrid.engine.method import Method\n\n\nclass A(Method):\n    pass",
+    "an abstract method": "from fedgrid.engine.federation.method import Method\n\n\nclass A(Method):\n    pass",
     "a score that there is not": METHOD + "    score = 'best'",
     "a setting called training": METHOD + "    training: int = 1",
     "a setting called title": METHOD + "    title: str = 'a'\n    method: int = 1",

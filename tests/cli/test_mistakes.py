@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from fedgrid.cli.main import main
-from fedgrid.grid.reading import read
+from fedgrid.grid.study.yaml_file import read
 from fedgrid.run.invocation import invocation
 
 STUDY = {

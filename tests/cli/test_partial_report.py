@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fedgrid.analysis import partial
-from fedgrid.grid.reading import read
+from fedgrid.analysis.pages import partial
+from fedgrid.grid.study.yaml_file import read
 from fedgrid.run.invocation import invocation
 
 TRAIN = ["--beta", "0.5", "--clients", "4", "--rounds", "2", "--model-set", "hidden=16", "--model-set", "features=8"]

@@ -11,9 +11,18 @@ from studies import FOUR_CELLS, study_of
 
 from fedgrid.cli import planning
 from fedgrid.files import write_table
-from fedgrid.grid import estimates
-from fedgrid.grid.forecast import BYTES_A_FILE, BYTES_A_ROW, METRICS, Loads, Speed, Trial, prospects, trained_in_a_round
-from fedgrid.grid.formulas import worth
+from fedgrid.grid.costs import measured
+from fedgrid.grid.costs.forecast import (
+    BYTES_A_FILE,
+    BYTES_A_ROW,
+    METRICS,
+    Loads,
+    Speed,
+    Trial,
+    prospects,
+    trained_in_a_round,
+)
+from fedgrid.grid.costs.formulas import worth
 from fedgrid.jobs import calibration
 from fedgrid.partition.base import Expected
 
@@ -203,16 +212,16 @@ def test_what_is_measured_is_scaled_to_the_rounds():
 )
 def test_a_cell_that_costs_something_else_says_nothing(other):
     finish(study_of().cells[0])
-    assert estimates.cost(study_of().cells[1])
-    assert estimates.cost(study_of(**other).cells[1]) is None
+    assert measured.cost(study_of().cells[1])
+    assert measured.cost(study_of(**other).cells[1]) is None
 
 
 def test_cells_of_another_heterogeneity_stand_in_for_cells_of_the_same():
     finish(study_of().cells[0], seconds=5)
     other = study_of(heterogeneity=[{"partition": "homogeneous", "clients": 4}])
-    assert estimates.cost(other.cells[1]).seconds == 5
+    assert measured.cost(other.cells[1]).seconds == 5
     finish(other.cells[0], seconds=6)
-    assert estimates.cost(other.cells[1]).seconds == 6
+    assert measured.cost(other.cells[1]).seconds == 6
 
 
 def test_a_calibration_counts_images_where_nothing_is_measured(planned, asked):
@@ -316,7 +325,7 @@ def test_planning_does_not_import_torch(folder):
     study_of()  # methods are described, which needs torch, and their descriptions kept
     code = (
         "import sys; from pathlib import Path; from fedgrid.cli.studies import read_study\n"
-        "from fedgrid.cli import planning; from fedgrid.grid.forecast import Speed, prospects\n"
+        "from fedgrid.cli import planning; from fedgrid.grid.costs.forecast import Speed, prospects\n"
         "found = prospects([read_study(Path('study.yaml'))], lambda trials: [Speed(1, 1) for _ in trials])\n"
         "assert len(found) == 4 and 'torch' not in sys.modules"
     )

@@ -10,7 +10,7 @@ import pytest
 from studies import FOUR_CELLS, plan_of, study_of
 
 from fedgrid.cli.main import main
-from fedgrid.grid import manifest
+from fedgrid.grid.plan import manifest
 from fedgrid.run.lock import StoreLock
 
 RUN = ["--beta", "0.5", "--clients", "4", "--rounds", "2", "--model-set", "hidden=16", "--model-set", "features=8"]

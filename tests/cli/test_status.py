@@ -7,7 +7,7 @@ from studies import study_of
 
 from fedgrid.cli.studies import read_study
 from fedgrid.files import write_table
-from fedgrid.grid import manifest
+from fedgrid.grid.plan import manifest
 
 
 def drawn(study, experiment):

@@ -9,12 +9,13 @@ import torch
 import two_modalities
 import yaml
 
-from fedgrid.engine import artifacts, rounds, turns
-from fedgrid.engine.population import Population
+from fedgrid.engine import artifacts, rounds
+from fedgrid.engine.federation import participation
+from fedgrid.engine.federation.participation import everyone
 from fedgrid.engine.rounds import federate
-from fedgrid.engine.turns import everyone
+from fedgrid.engine.state.population import Population
 from fedgrid.errors import UserError
-from fedgrid.grid import study
+from fedgrid.grid.study import validation
 from fedgrid.settings import ARTIFACTS
 
 
@@ -129,7 +130,7 @@ def test_wanted_artifacts_are_read_in_parts(gathered, monkeypatch, name, modalit
     method = simulations.method(name)
     whole = tables_of(method, simulation, federate(method, simulation, matrices=True).progress)
     model = sum(t.numel() * t.element_size() for t in simulation.initial.values())
-    monkeypatch.setitem(turns.MODELS_TOGETHER, "cpu", 2 * model)
+    monkeypatch.setitem(participation.MODELS_TOGETHER, "cpu", 2 * model)
     monkeypatch.setattr(artifacts, "ROWS_TOGETHER", 2 * simulation.data.clients)
     gathered.clear()
     progress = federate(method, simulation, matrices=True).progress
@@ -167,5 +168,5 @@ def test_too_many_for_a_single_matrix_are_refused_before_the_setup(monkeypatch):
 
 
 def test_a_study_may_ask_for_all_of_them():
-    schema = yaml.safe_load(Path(study.__file__).with_name("study.schema.yaml").read_text(encoding="utf-8"))
+    schema = yaml.safe_load(Path(validation.__file__).with_name("study.schema.yaml").read_text(encoding="utf-8"))
     assert tuple(schema["properties"]["artifacts"]["items"]["enum"]) == ARTIFACTS

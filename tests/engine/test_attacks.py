@@ -10,12 +10,12 @@ from pytest import approx, mark
 from torch.nn.functional import cross_entropy
 from torch.testing import assert_close
 
-from fedgrid.engine.attacks import ATTACKED_ROUNDS, Attack, attacked_in, of_evaluation, of_training
-from fedgrid.engine.client_data import Range
-from fedgrid.engine.context import Batch
-from fedgrid.engine.loop import Loop
-from fedgrid.engine.stacked import Stacked
-from fedgrid.grid import forecast
+from fedgrid.engine.local.attacks import ATTACKED_ROUNDS, Attack, attacked_in, of_evaluation, of_training
+from fedgrid.engine.local.client_data import Range
+from fedgrid.engine.local.context import Batch
+from fedgrid.engine.local.loop import Loop
+from fedgrid.engine.local.stacked import Stacked
+from fedgrid.grid.costs import forecast
 from fedgrid.models.cnn import CNN
 from fedgrid.settings import Adversarial, Training
 from fedgrid.tree import leaves

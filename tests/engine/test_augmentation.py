@@ -2,8 +2,8 @@
 
 import torch
 
-from fedgrid.engine.augmentation import PADDING, cropped_and_flipped
-from fedgrid.engine.context import LossContext
+from fedgrid.engine.local.augmentation import PADDING, cropped_and_flipped
+from fedgrid.engine.local.context import LossContext
 from fedgrid.tree import Tree
 
 

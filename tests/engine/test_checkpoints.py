@@ -9,8 +9,8 @@ import simulations
 import torch
 from simulations import assert_equal_states
 
-from fedgrid.engine.progress import load_checkpoint, save_checkpoint
 from fedgrid.engine.rounds import Saving, Terminated, federate
+from fedgrid.engine.state.checkpoint import load_checkpoint, save_checkpoint
 from fedgrid.methods.fedavg import FedAvg
 
 

@@ -9,12 +9,12 @@ import torch
 from studies import prepared, study_of
 from torch.testing import assert_close
 
-from fedgrid.engine.client_data import load
-from fedgrid.engine.federation import Federation
-from fedgrid.engine.loop import Loop
+from fedgrid.engine.federation.federation import Federation
+from fedgrid.engine.federation.participation import everyone
+from fedgrid.engine.local.client_data import load
+from fedgrid.engine.local.loop import Loop
+from fedgrid.engine.local.stacked import Stacked
 from fedgrid.engine.rounds import federate
-from fedgrid.engine.stacked import Stacked
-from fedgrid.engine.turns import everyone
 
 
 def scores(simulation, metric):

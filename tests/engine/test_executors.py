@@ -12,16 +12,16 @@ import simulations
 import torch
 from simulations import ROUNDING, assert_close, assert_close_states, assert_equal_states
 
-from fedgrid.engine import stacked
 from fedgrid.engine.compute import CLIENTS_WORTH_A_CALL, FLOPS_OF_OVERHEAD, executor_for
-from fedgrid.engine.grouping import batches_per_call, of_one_epoch
-from fedgrid.engine.loop import Loop
-from fedgrid.engine.losses import cross_entropy
-from fedgrid.engine.optimizers import Optimizer
+from fedgrid.engine.federation.participation import everyone
+from fedgrid.engine.local import stacked
+from fedgrid.engine.local.grouping import batches_per_call, of_one_epoch
+from fedgrid.engine.local.loop import Loop
+from fedgrid.engine.local.losses import cross_entropy
+from fedgrid.engine.local.optimizers import Optimizer
+from fedgrid.engine.local.stacked import Stacked
+from fedgrid.engine.local.task import LocalTask
 from fedgrid.engine.rounds import federate
-from fedgrid.engine.stacked import Stacked
-from fedgrid.engine.task import LocalTask
-from fedgrid.engine.turns import everyone
 from fedgrid.errors import UserError
 from fedgrid.methods.common.prototypes import class_sums
 from fedgrid.methods.fedavg import FedAvg

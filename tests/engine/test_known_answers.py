@@ -10,8 +10,8 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, linear, relu
 
+from fedgrid.engine.federation.participation import everyone, participants
 from fedgrid.engine.rounds import federate
-from fedgrid.engine.turns import everyone, participants
 from fedgrid.methods.common.prototypes import aggregate, class_means, info_nce
 from fedgrid.models.base import Model
 from fedgrid.randomness import generator

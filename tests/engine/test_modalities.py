@@ -14,14 +14,15 @@ from two_modalities import TEXTUAL, VISUAL, alone
 
 from fedgrid.data.common import store
 from fedgrid.data.common.images import MODALITIES, Images
-from fedgrid.engine import artifacts, client_data
-from fedgrid.engine.augmentation import captioned
-from fedgrid.engine.context import Batch, LossContext
-from fedgrid.engine.modalities import parts
-from fedgrid.engine.progress import load_checkpoint
+from fedgrid.engine import artifacts
+from fedgrid.engine.federation.modalities import parts
+from fedgrid.engine.federation.participation import everyone, participants
+from fedgrid.engine.local import client_data
+from fedgrid.engine.local.augmentation import captioned
+from fedgrid.engine.local.context import Batch, LossContext
+from fedgrid.engine.local.stacked import Stacked
 from fedgrid.engine.rounds import Saving, federate
-from fedgrid.engine.stacked import Stacked
-from fedgrid.engine.turns import everyone, participants
+from fedgrid.engine.state.checkpoint import load_checkpoint
 from fedgrid.files import write_table
 from fedgrid.loading import load
 from fedgrid.tree import Tree, rows

@@ -7,10 +7,10 @@ import simulations
 import torch
 from torch import nn
 
-from fedgrid.engine.loop import Loop
+from fedgrid.engine.federation.participation import everyone
+from fedgrid.engine.local.loop import Loop
+from fedgrid.engine.local.stacked import Stacked
 from fedgrid.engine.rounds import federate
-from fedgrid.engine.stacked import Stacked
-from fedgrid.engine.turns import everyone
 from fedgrid.errors import UserError
 from fedgrid.loading import load
 from fedgrid.models.cnn import CNN

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fedgrid.engine.optimizers import Optimizer, study_optimizer
+from fedgrid.engine.local.optimizers import Optimizer, study_optimizer
 from fedgrid.settings import Training
 
 SHAPES = {"weight": (4, 3), "bias": (4,), "scale": (), "filters": (2, 3, 5, 5)}

@@ -9,11 +9,11 @@ import simulations
 import torch
 from simulations import assert_equal_states
 
-from fedgrid.engine import federation
-from fedgrid.engine.federation import Federation
-from fedgrid.engine.progress import load_checkpoint
+from fedgrid.engine.federation import federation
+from fedgrid.engine.federation.federation import Federation
+from fedgrid.engine.federation.participation import everyone
 from fedgrid.engine.rounds import Saving, Terminated, federate
-from fedgrid.engine.turns import everyone
+from fedgrid.engine.state.checkpoint import load_checkpoint
 from fedgrid.methods.pfedgraph import PFedGraph
 
 GRAPH = {"similarity", "optimisation", "mixture"}

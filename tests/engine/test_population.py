@@ -11,12 +11,13 @@ import simulations
 import torch
 from simulations import assert_equal_states
 
-from fedgrid.engine import population, slots, turns
-from fedgrid.engine.population import Population
-from fedgrid.engine.progress import load_checkpoint, remove_checkpoint, rows_of
+from fedgrid.engine.federation import participation
 from fedgrid.engine.rounds import Saving, federate
-from fedgrid.engine.slots import InFile, InMemory
-from fedgrid.engine.state import State
+from fedgrid.engine.state import population, slots
+from fedgrid.engine.state.checkpoint import load_checkpoint, remove_checkpoint, rows_of
+from fedgrid.engine.state.population import Population
+from fedgrid.engine.state.slots import InFile, InMemory
+from fedgrid.engine.state.state import State
 from fedgrid.errors import UserError
 from fedgrid.tree import as_tree
 
@@ -231,7 +232,7 @@ def test_free_slots_are_neither_used_nor_reserved():
 @pytest.mark.parametrize("name", ["fedavg", "fedavg_ft", "ditto", "fedcosr", "fedala", "knn_per"])
 def test_models_scored_in_parts_have_the_same_scores(monkeypatch, name):
     whole = federate(brief(name), world()).progress
-    monkeypatch.setitem(turns.MODELS_TOGETHER, "cpu", 12000)  # bytes of two models
+    monkeypatch.setitem(participation.MODELS_TOGETHER, "cpu", 12000)  # bytes of two models
     assert_same(federate(brief(name), world()).progress, whole)
 
 
@@ -239,7 +240,7 @@ def test_a_model_and_images_that_all_share_are_scored_once(monkeypatch):
     where, calls = world(rounds=1), []
     shared = where.data.test[0]
     where = replace(where, data=replace(where.data, test=[shared] * 5))
-    monkeypatch.setitem(turns.MODELS_TOGETHER, "cpu", 1)
+    monkeypatch.setitem(participation.MODELS_TOGETHER, "cpu", 1)
     measure = where.executor.measure
     monkeypatch.setattr(where.executor, "measure", lambda *given: (calls.append(given), measure(*given))[1])
     federate(brief("fedavg"), where)

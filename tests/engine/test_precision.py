@@ -10,8 +10,8 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from fedgrid.engine.compute import Sources, compute
-from fedgrid.engine.loop import Loop
-from fedgrid.engine.stacked import Stacked
+from fedgrid.engine.local.loop import Loop
+from fedgrid.engine.local.stacked import Stacked
 from fedgrid.models.base import Network
 from fedgrid.models.cnn import CNN
 from fedgrid.models.mlp import MLP

@@ -21,13 +21,13 @@ from pretended import DEVICE, Counts, Mixed, machine
 from simulations import assert_close_states
 
 from fedgrid.engine import artifacts, rounds
-from fedgrid.engine.devices import fetched as fetched_together
-from fedgrid.engine.devices import sent
-from fedgrid.engine.loop import Loop
+from fedgrid.engine.local.devices import fetched as fetched_together
+from fedgrid.engine.local.devices import sent
+from fedgrid.engine.local.loop import Loop
+from fedgrid.engine.local.stacked import Stacked
+from fedgrid.engine.local.task import LocalTask
 from fedgrid.engine.rounds import Saving, federate
-from fedgrid.engine.stacked import Stacked
-from fedgrid.engine.state import State
-from fedgrid.engine.task import LocalTask
+from fedgrid.engine.state.state import State
 from fedgrid.loading import names
 from fedgrid.methods.fedavg import FedAvg
 from fedgrid.settings import ARTIFACTS

@@ -9,10 +9,10 @@ import simulations
 import torch
 from simulations import assert_equal_states
 
-from fedgrid.engine.federation import Federation
-from fedgrid.engine.loop import Loop
-from fedgrid.engine.stacked import Stacked
-from fedgrid.engine.state import State
+from fedgrid.engine.federation.federation import Federation
+from fedgrid.engine.local.loop import Loop
+from fedgrid.engine.local.stacked import Stacked
+from fedgrid.engine.state.state import State
 from fedgrid.randomness import GOLDEN, _mixed, _signed, uniform
 
 MASK = (1 << 64) - 1

@@ -4,10 +4,10 @@ import pytest
 import simulations
 import torch
 
-from fedgrid.engine.loop import Loop
-from fedgrid.engine.stacked import Stacked
-from fedgrid.engine.task import LocalTask
-from fedgrid.engine.turns import everyone
+from fedgrid.engine.federation.participation import everyone
+from fedgrid.engine.local.loop import Loop
+from fedgrid.engine.local.stacked import Stacked
+from fedgrid.engine.local.task import LocalTask
 from fedgrid.tree import leaves
 
 EXECUTORS = pytest.mark.parametrize("executor", [Loop, Stacked])

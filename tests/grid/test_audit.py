@@ -7,7 +7,7 @@ import warnings
 import pytest
 
 from fedgrid.errors import UserError
-from fedgrid.grid.audit import Watch, listening, opened_path
+from fedgrid.grid.study.audit import Watch, listening, opened_path
 from fedgrid.loading import OUTSIDE, load
 
 METHOD = """

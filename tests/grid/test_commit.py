@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import fedgrid
-from fedgrid.grid.commit import commit
+from fedgrid.grid.plan.commit import commit
 
 GIT = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
 

@@ -10,9 +10,9 @@ from papers import PAPER, PRINTED, write_paper
 from studies import FOUR_CELLS, study_of
 
 from fedgrid.errors import UserError
-from fedgrid.grid import manifest, plan
-from fedgrid.grid.study import resolved
-from fedgrid.grid.validation import checked
+from fedgrid.grid.plan import manifest, plan_file
+from fedgrid.grid.plan.resolve import resolved
+from fedgrid.grid.study.validation import checked
 from fedgrid.run.invocation import planned
 
 NAMES = [f"toy/{name}" for name in ("table1", "sweep", "letters", "settings", "later")]
@@ -93,7 +93,7 @@ def test_a_run_of_some_experiments_knows_what_all_are_made_from():
     found = planned(yaml.safe_load(PAPER) | {"only": "sweep"}, [], submits=False)
     assert [one.id for one in found.study.experiments] == ["sweep"]
     assert found.manifests == wanted and list(found.manifests) == NAMES
-    assert plan.read(found.write()).manifests == wanted
+    assert plan_file.read(found.write()).manifests == wanted
 
     def edited(text):
         text["experiments"]["table1"]["claims"][0]["says"] = "FedCoSR is best."
@@ -133,7 +133,7 @@ def test_weights_that_are_not_at_hand_are_noticed(monkeypatch):
 
 def test_a_plan_with_experiments_is_read_as_it_was_written():
     study = paper(scale="small")
-    found = plan.read(plan.Plan(study, "paper.yaml").write()).study
+    found = plan_file.read(plan_file.Plan(study, "paper.yaml").write()).study
     assert found == study
     assert [listed(found, one.id) for one in found.experiments] == [listed(study, one.id) for one in study.experiments]
 

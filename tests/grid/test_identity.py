@@ -10,7 +10,8 @@ import pytest
 from studies import plan_of, prepared, study_of
 
 import fedgrid
-from fedgrid.grid.identity import NOT_COUNTED, canonical, digest, fingerprint, modules, modules_of_cell
+from fedgrid.grid.plan.keys import modules_of_cell
+from fedgrid.grid.study.fingerprint import NOT_COUNTED, canonical, digest, fingerprint, modules
 from fedgrid.loading import names
 
 CODE = '''
@@ -67,7 +68,7 @@ def test_a_module_beside_an_outside_file_counts(tmp_path):
 
 LOADED = """
 import json, os, scipy.optimize, scipy.sparse.csgraph, sympy, sys, pyarrow.parquet, torch, torch._dynamo
-from fedgrid.grid.identity import modules_of_cell
+from fedgrid.grid.plan.keys import modules_of_cell
 from fedgrid.jobs import cell
 plan, *cells = sys.argv[1:]
 names = dict(name.split("=") for name in cells)

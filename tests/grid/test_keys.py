@@ -7,7 +7,7 @@ import pytest
 from studies import study_of
 
 import fedgrid
-from fedgrid.grid.identity import NOT_COUNTED
+from fedgrid.grid.study.fingerprint import NOT_COUNTED
 
 STUDY = """
 name: keys
@@ -40,7 +40,7 @@ KINDS = {
     **dict.fromkeys(("models.common.__init__", "models.common.norm"), CELLS),
     "engine": CELLS,
     "engine.__init__": CELLS | {"features"},
-    "engine.devices": CELLS | {"features"},
+    **dict.fromkeys(("engine.local.__init__", "engine.local.devices"), CELLS | {"features"}),
     "engine.features": {"features"},
     "methods": NONE,
     "methods.__init__": CELLS,
@@ -86,7 +86,7 @@ def expected(name: str) -> set[str]:
     parts = name.split(".")
     if name == "__init__":
         return KINDS[""]
-    return next(KINDS[found] for n in range(len(parts), 0, -1) if (found := ".".join(parts[:n])) in KINDS)
+    return next(KINDS[name_part] for n in range(len(parts), 0, -1) if (name_part := ".".join(parts[:n])) in KINDS)
 
 
 def test_an_edit_changes_the_keys_that_it_should(package):

@@ -3,7 +3,7 @@
 import pytest
 
 from fedgrid.errors import UserError
-from fedgrid.grid.overlay import each, laid, lay, named
+from fedgrid.grid.study.overlay import each, laid, lay, named
 
 BASE = {
     "data": "digits",

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from fedgrid.errors import UserError
-from fedgrid.grid import manifest
-from fedgrid.grid.cells import instance
-from fedgrid.grid.reading import read
-from fedgrid.grid.study import resolved
-from fedgrid.grid.validation import checked
+from fedgrid.grid.plan import manifest
+from fedgrid.grid.plan.keys import instance
+from fedgrid.grid.plan.resolve import resolved
+from fedgrid.grid.study.validation import checked
+from fedgrid.grid.study.yaml_file import read
 
 EXPERIMENTS = {"fedcosr": 11, "fedcrl": 9, "fedccl": 12, "fedssc": 5, "fedsac": 12}
 "By paper, its tables and figures, and the numbers that only its text has."

@@ -8,8 +8,8 @@ import pytest
 from studies import study_of
 
 from fedgrid.errors import Damaged, UserError
-from fedgrid.grid import manifest, plan
-from fedgrid.grid.cells import plan_cell
+from fedgrid.grid.plan import manifest, plan_file
+from fedgrid.grid.plan.product import plan_cell
 
 EVERYTHING = """
 name: everything
@@ -48,8 +48,8 @@ def study(tmp_path, monkeypatch):
 
 def test_a_plan_is_read_as_it_was_written(study):
     packs = {"p": (study.cells[0].key, study.cells[1].key)}
-    before = plan.Plan(study, "config/everything.yaml", packs)
-    after = plan.read(before.write())
+    before = plan_file.Plan(study, "config/everything.yaml", packs)
+    after = plan_file.read(before.write())
     assert after.content() == before.content() and after.file == before.file
     assert after.study == study and (after.configfile, after.packs) == ("config/everything.yaml", packs)
     for mine, theirs in zip(after.study.cells, study.cells, strict=True):
@@ -58,18 +58,18 @@ def test_a_plan_is_read_as_it_was_written(study):
 
 
 def test_reading_a_plan_resolves_nothing(study, monkeypatch):
-    file = plan.Plan(study).write()
+    file = plan_file.Plan(study).write()
 
     def refused(*arguments):
         raise AssertionError("a plan needs no component")
 
     for name in ("loading.load", "loading.locate", "grid.catalog.description", "grid.identity.fingerprint"):
         monkeypatch.setattr(f"fedgrid.{name}", refused)
-    assert len(plan.read(file).study.cells) == len(study.cells) == 36
+    assert len(plan_file.read(file).study.cells) == len(study.cells) == 36
 
 
 def test_what_cells_share_stands_in_a_plan_once(study):
-    content = plan.Plan(study).content()
+    content = plan_file.Plan(study).content()
     ((cells,),) = ([one["cells"] for one in content["experiments"]],)
     assert (len(cells), len(content["partitions"]), len(content["data"])) == (36, 6, 3)
     assert len(json.dumps(cells)) < 36 * 90
@@ -86,14 +86,14 @@ def test_the_work_of_a_method_reaches_the_tables_and_no_key(study):
 
 def test_another_plan_has_another_file(study):
     other = study_of(EVERYTHING.replace("mu: 1", "mu: 2"))
-    assert plan.Plan(study).file != plan.Plan(other).file
-    assert plan.Plan(study).file == plan.Plan(study_of(EVERYTHING)).file
+    assert plan_file.Plan(study).file != plan_file.Plan(other).file
+    assert plan_file.Plan(study).file == plan_file.Plan(study_of(EVERYTHING)).file
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"text": 1}'])
 def test_a_file_that_is_no_plan_is_named(tmp_path, text):
     (tmp_path / "plan.json").write_text(text)
     with pytest.raises(Damaged, match=r"plan\.json: damaged"):
-        plan.read(tmp_path / "plan.json")
+        plan_file.read(tmp_path / "plan.json")
     with pytest.raises(UserError, match="does not exist"):
-        plan.read(tmp_path / "none.json")
+        plan_file.read(tmp_path / "none.json")

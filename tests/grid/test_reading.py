@@ -9,10 +9,11 @@ from papers import PAPER, write_paper
 from studies import study_of
 
 from fedgrid.errors import UserError
-from fedgrid.grid import manifest, reading
-from fedgrid.grid.reading import read
-from fedgrid.grid.study import resolved
-from fedgrid.grid.validation import checked
+from fedgrid.grid.plan import manifest
+from fedgrid.grid.plan.resolve import resolved
+from fedgrid.grid.study import yaml_file
+from fedgrid.grid.study.validation import checked
+from fedgrid.grid.study.yaml_file import read
 
 PIPE = "pipe.csv"
 METHOD = "from fedgrid.methods.fedavg import FedAvg\n\n\nclass Mine(FedAvg):\n    files = ('pipe.csv',)\n"
@@ -42,19 +43,19 @@ def sparse(name, size):
 
 def test_too_many_values_are_refused_and_no_aliases_are_blamed():
     with pytest.raises(UserError, match=r"it holds more than 100,000 values") as error:
-        read(study("[" + "0," * reading.MOST_VALUES + "]"))
+        read(study("[" + "0," * yaml_file.MOST_VALUES + "]"))
     assert "alias" not in str(error.value)
 
 
 def test_no_more_values_are_composed_than_are_allowed(monkeypatch):
-    monkeypatch.setattr(reading, "MOST_VALUES", 7)
+    monkeypatch.setattr(yaml_file, "MOST_VALUES", 7)
     assert read(study("seeds: [0, 1, 2, 3]")) == {"seeds": [0, 1, 2, 3]}
     with pytest.raises(UserError, match="it holds more than 7 values"):
         read(study("seeds: [0, 1, 2, 3, 4, [not even YAML"))
 
 
 def test_aliases_that_stand_for_too_much_are_counted(monkeypatch):
-    monkeypatch.setattr(reading, "MOST_VALUES", 20)
+    monkeypatch.setattr(yaml_file, "MOST_VALUES", 20)
     with pytest.raises(UserError, match=r"with its aliases \(\*name\) it holds 26 values, and a study may have 20"):
         read(study("a: &a [x, x, x, x]\nb: [*a, *a, *a]\nc: x"))
     with pytest.raises(UserError, match="stands for a value that holds the alias itself"):

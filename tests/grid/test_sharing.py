@@ -8,11 +8,11 @@ import pytest
 import yaml
 from studies import FOUR_CELLS, plan_of, prepared, study_of
 
-from fedgrid.analysis import collect
+from fedgrid.analysis.scores import collect
 from fedgrid.errors import UserError
 from fedgrid.files import read_table, slug, write_table
-from fedgrid.grid import manifest, plan
-from fedgrid.grid.reading import read
+from fedgrid.grid.plan import manifest, plan_file
+from fedgrid.grid.study.yaml_file import read
 from fedgrid.jobs import cell as cell_job
 
 DIRICHLET = "[{partition: dirichlet, beta: 0.5, clients: 4}]"
@@ -37,7 +37,7 @@ def published():
 def rows_by(study, name):
     """The rows of all cells once they are trained, by what `name` says of the cell."""
     file = plan_of(study)
-    for key in plan.read(file).study.by_key:
+    for key in plan_file.read(file).study.by_key:
         assert cell_job.main([str(file), key]) == 0
     listed = manifest.file(study, study.experiments[0])
     manifest.write(study, listed)
@@ -51,7 +51,7 @@ def test_two_published_files_with_equal_rows(published):
     study = prepared(study_of(published, seeds=[0], methods=["local"]))
     assert len(study.cells) == 2 and len(study.by_key) == 1
     assert len({cell.file for cell in study.cells}) == len({cell.partition.file for cell in study.cells}) == 1
-    assert plan.read(plan_of(study)).study == study
+    assert plan_file.read(plan_of(study)).study == study
     found = rows_by(study, "heterogeneity")
     assert set(found) == {"file-one", "file-two"} and found["file-one"] == found["file-two"]
     assert set(manifest.content(study, study.experiments[0])["study"]["heterogeneity"]) == set(found)
@@ -61,7 +61,7 @@ def test_one_data_set_under_two_labels():
     study = study_of(data=["digits", {"name": "digits", "label": "again"}], seeds=[0], methods=["local"])
     prepared(study)
     assert len(study.cells) == 2 and len(study.by_key) == 1
-    assert plan.read(plan_of(study)).study == study
+    assert plan_file.read(plan_of(study)).study == study
     found = rows_by(study, "data")
     assert set(found) == {"digits", "again"} and found["digits"] == found["again"]
 

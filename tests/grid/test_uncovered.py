@@ -7,8 +7,7 @@ import pytest
 from studies import FOUR_CELLS, study_of
 
 from fedgrid.errors import UserError
-from fedgrid.grid import identity
-from fedgrid.grid.identity import check_files, files, fingerprint, uncovered
+from fedgrid.grid.study.fingerprint import WRITTEN_OUT, _module_file, check_files, files, fingerprint, uncovered
 from fedgrid.loading import load
 
 HEAD = "from fedgrid.methods.fedavg import FedAvg\n"
@@ -38,7 +37,7 @@ def test_a_module_that_lies_elsewhere_is_refused(mine, tmp_path):
     with pytest.raises(UserError, match="the module mymaths is neither beside it nor installed"):
         study_of(study)
     (tmp_path / "mymaths.py").rename(mine.with_name("mymaths.py"))
-    identity._module_file.cache_clear()  # a process looks for a module once
+    _module_file.cache_clear()  # a process looks for a module once
     assert found(mine) == []
 
 
@@ -113,7 +112,7 @@ def test_files_count_in_every_form_that_is_written_out(mine, line):
 def test_files_that_cannot_be_read_from_the_source_are_refused(mine, line):
     mine.write_text(f"{HEAD}FILES = ('prior.txt',)\nclass Mine(FedAvg):\n    {line}\n")
     (flaw,) = uncovered("fedgrid_outside_mine", mine)
-    assert flaw == f"{mine}, line 4: {identity.WRITTEN_OUT}"
+    assert flaw == f"{mine}, line 4: {WRITTEN_OUT}"
 
 
 @pytest.mark.parametrize(

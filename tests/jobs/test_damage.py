@@ -12,12 +12,12 @@ import pytest
 import torch
 from studies import FOUR_CELLS, plan_of, prepared, study_of
 
-from fedgrid.analysis import collect
+from fedgrid.analysis.scores import collect
 from fedgrid.cli.main import main
-from fedgrid.engine import client_data
+from fedgrid.engine.local import client_data
 from fedgrid.errors import Damaged, UserError
 from fedgrid.files import read_table, write_table
-from fedgrid.grid import manifest, plan
+from fedgrid.grid.plan import manifest, plan_file
 from fedgrid.jobs import cell as cell_job
 from fedgrid.jobs import dataset, partition
 from fedgrid.jobs.reporting import Status
@@ -58,8 +58,8 @@ class Store:
 
     def numbers(self):
         """All that cells, tables and figures take from the store, by what it is."""
-        study = plan.read(self.plan).study
-        found = {"rows": self.collected(), "plan": plan.Plan(study).content()}
+        study = plan_file.read(self.plan).study
+        found = {"rows": self.collected(), "plan": plan_file.Plan(study).content()}
         for planned in study.partitions.values():
             planned.data.check()
             planned.check()

@@ -15,8 +15,8 @@ import torch
 from studies import cell_command, prepared, study_of
 from warmed import heed_interrupts
 
-from fedgrid.engine.progress import load_checkpoint
 from fedgrid.engine.rounds import Saving
+from fedgrid.engine.state.checkpoint import load_checkpoint
 from fedgrid.files import read_metadata, write_table
 from fedgrid.jobs import warm
 from fedgrid.jobs.cell import train

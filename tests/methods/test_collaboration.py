@@ -18,11 +18,11 @@ from sklearn.neighbors import KNeighborsClassifier
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from fedgrid.engine.context import Batch, LossContext
-from fedgrid.engine.loop import Loop
+from fedgrid.engine.federation.participation import everyone
+from fedgrid.engine.local.context import Batch, LossContext
+from fedgrid.engine.local.loop import Loop
+from fedgrid.engine.local.stacked import Stacked
 from fedgrid.engine.rounds import federate
-from fedgrid.engine.stacked import Stacked
-from fedgrid.engine.turns import everyone
 from fedgrid.methods.cfl import two_groups
 from fedgrid.methods.common.quadratic import minimum_on_simplex
 from fedgrid.methods.common.simplex import minimum, project

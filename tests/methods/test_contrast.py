@@ -12,11 +12,11 @@ import torch
 from simulations import final
 from torch import nn
 
-from fedgrid.engine.context import Batch, LossContext
-from fedgrid.engine.loop import Loop
+from fedgrid.engine.federation.participation import everyone, participants
+from fedgrid.engine.local.context import Batch, LossContext
+from fedgrid.engine.local.loop import Loop
+from fedgrid.engine.local.stacked import Stacked
 from fedgrid.engine.rounds import federate
-from fedgrid.engine.stacked import Stacked
-from fedgrid.engine.turns import everyone, participants
 from fedgrid.methods.common import banks
 from fedgrid.methods.common.banks import against, bank_contrast, centres, clustered, listed, padded
 from fedgrid.methods.common.finch import partitions

@@ -6,8 +6,8 @@ import simulations
 import torch
 from simulations import final
 
+from fedgrid.engine.federation.participation import everyone
 from fedgrid.engine.rounds import federate
-from fedgrid.engine.turns import everyone
 
 
 def test_fedamps_clients_hear_each_other():

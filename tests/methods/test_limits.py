@@ -5,9 +5,9 @@ import simulations
 import torch
 from simulations import final, used
 
+from fedgrid.engine.federation.participation import everyone
+from fedgrid.engine.local.task import LocalTask
 from fedgrid.engine.rounds import federate
-from fedgrid.engine.task import LocalTask
-from fedgrid.engine.turns import everyone
 from fedgrid.tree import leaves
 
 

@@ -11,12 +11,12 @@ import simulations
 import torch
 from torch import nn
 
-from fedgrid.engine.client_data import ClientData
-from fedgrid.engine.loop import Loop
+from fedgrid.engine.federation.participation import everyone, participants
+from fedgrid.engine.federation.simulation import Simulation
+from fedgrid.engine.local.client_data import ClientData
+from fedgrid.engine.local.loop import Loop
+from fedgrid.engine.local.task import LocalTask
 from fedgrid.engine.rounds import federate
-from fedgrid.engine.simulation import Simulation
-from fedgrid.engine.task import LocalTask
-from fedgrid.engine.turns import everyone, participants
 from fedgrid.models.base import Model
 from fedgrid.settings import Training
 from fedgrid.tree import leaves
@@ -53,7 +53,7 @@ def half_squares(monkeypatch):
     def loss(logits, labels):
         return (logits - torch.eye(3, dtype=logits.dtype)[labels]).square().sum() / (2 * len(labels))
 
-    monkeypatch.setattr("fedgrid.engine.method.cross_entropy", loss)
+    monkeypatch.setattr("fedgrid.engine.federation.method.cross_entropy", loss)
 
 
 def unpacked(theta):

@@ -15,9 +15,9 @@ import simulations
 import torch
 from torch.nn.functional import cross_entropy, linear, relu
 
+from fedgrid.engine.federation.participation import everyone, participants
+from fedgrid.engine.local.task import LocalTask
 from fedgrid.engine.rounds import federate
-from fedgrid.engine.task import LocalTask
-from fedgrid.engine.turns import everyone, participants
 from fedgrid.randomness import generator
 
 LABELS = [[0, 0, 1, 1, 2, 0, 1], [1, 2, 2, 3, 3], [6], [3, 0, 4, 4, 5, 5]]

@@ -12,14 +12,14 @@ import pytest
 import simulations
 import torch
 
-from fedgrid.engine.executor import TrainingStats
-from fedgrid.engine.loop import Loop
-from fedgrid.engine.method import SCORES
-from fedgrid.engine.progress import load_checkpoint
+from fedgrid.engine.federation.method import SCORES
+from fedgrid.engine.federation.participation import everyone
+from fedgrid.engine.local.executor import TrainingStats
+from fedgrid.engine.local.loop import Loop
+from fedgrid.engine.local.solvers import Descent
 from fedgrid.engine.rounds import Saving, federate
-from fedgrid.engine.solvers import Descent
-from fedgrid.engine.turns import everyone
-from fedgrid.grid.formulas import worth
+from fedgrid.engine.state.checkpoint import load_checkpoint
+from fedgrid.grid.costs.formulas import worth
 from fedgrid.loading import load, locate
 from fedgrid.tree import leaves
 

@@ -7,10 +7,10 @@ import simulations
 import torch
 from simulations import assert_close_states, assert_equal_states
 
-from fedgrid.engine.context import LossContext
-from fedgrid.engine.loop import Loop
-from fedgrid.engine.stacked import Stacked
-from fedgrid.engine.turns import everyone
+from fedgrid.engine.federation.participation import everyone
+from fedgrid.engine.local.context import LossContext
+from fedgrid.engine.local.loop import Loop
+from fedgrid.engine.local.stacked import Stacked
 from fedgrid.tree import Tree, row
 
 

@@ -14,9 +14,9 @@ from torch.nn.functional import cross_entropy
 from two_modalities import TEXTUAL, VISUAL, alone
 
 from fedgrid.data.common.images import MODALITIES
+from fedgrid.engine.federation.participation import everyone, participants
+from fedgrid.engine.local.stacked import Stacked
 from fedgrid.engine.rounds import federate
-from fedgrid.engine.stacked import Stacked
-from fedgrid.engine.turns import everyone, participants
 from fedgrid.methods.common.decoders import initial as decoders
 from fedgrid.methods.common.decoders import reconstruction
 from fedgrid.methods.common.simplex import project

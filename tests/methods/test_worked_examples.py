@@ -6,7 +6,7 @@ import simulations
 import torch
 from torch import nn
 
-from fedgrid.engine.context import Batch, LossContext
+from fedgrid.engine.local.context import Batch, LossContext
 from fedgrid.engine.rounds import federate
 from fedgrid.methods.common.heads import fit
 from fedgrid.methods.common.prototypes import aggregate

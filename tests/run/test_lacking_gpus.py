@@ -8,8 +8,8 @@ import yaml
 from studies import FOUR_CELLS, study_of
 
 from fedgrid.cli.main import main
-from fedgrid.grid.forecast import Speed
-from fedgrid.grid.reading import read
+from fedgrid.grid.costs.forecast import Speed
+from fedgrid.grid.study.yaml_file import read
 from fedgrid.jobs import gpus
 from fedgrid.loading import CODE
 from fedgrid.run import remarks

@@ -19,7 +19,7 @@ from studies import FOUR_CELLS, cell_command, plan_of, prepared, study_of, train
 
 from fedgrid.cli.main import main
 from fedgrid.files import read_metadata
-from fedgrid.grid import estimates
+from fedgrid.grid.costs import measured
 from fedgrid.jobs import reporting
 from fedgrid.jobs.partition import main as build_partition
 from fedgrid.run import cluster, packs, states
@@ -59,15 +59,15 @@ def note(cell, **facts):
 def test_requests_come_from_measured_cells_of_the_method_and_data_set():
     study = prepared(planned())
     first, second, other = study.cells[0], study.cells[1], study.cells[2]
-    assert estimates.request([first], study.compute) == estimates.Request(2000, 60)
+    assert measured.request([first], study.compute) == measured.Request(2000, 60)
     trained(first, study)
     head = read_metadata(first.file)
-    asked = estimates.request([second], study.compute)
+    asked = measured.request([second], study.compute)
     assert asked.runtime == 2  # a second and a half and the start, in whole minutes
     assert asked.mem_mb == pytest.approx(1.3 * head["costs"]["peak_memory_bytes"] / 1e6 + 500, abs=1)
-    assert estimates.request([other], study.compute) == estimates.Request(2000, 60)
+    assert measured.request([other], study.compute) == measured.Request(2000, 60)
     longer = planned(training={"rounds": 2000})
-    found = estimates.cost(longer.cells[0])
+    found = measured.cost(longer.cells[0])
     assert found.longest == pytest.approx(1000 * head["costs"]["seconds"]["total"])
 
 
@@ -82,21 +82,21 @@ def test_a_damaged_cell_says_nothing_about_costs():
     study = planned()
     study.cells[0].file.parent.mkdir(parents=True)
     study.cells[0].file.write_bytes(b"half a file")
-    assert estimates.cost(study.cells[1]) is None
+    assert measured.cost(study.cells[1]) is None
 
 
 def test_every_attempt_asks_for_twice_as_much():
-    asked = estimates.Request(mem_mb=700, runtime=3)
+    asked = measured.Request(mem_mb=700, runtime=3)
     assert [asked.for_attempt(attempt) for attempt in (1, 2, 3)] == [
-        estimates.Request(700, 3),
-        estimates.Request(1400, 6),
-        estimates.Request(2800, 12),
+        measured.Request(700, 3),
+        measured.Request(1400, 6),
+        measured.Request(2800, 12),
     ]
 
 
 def test_a_pack_asks_for_the_time_of_all_and_the_memory_of_those_beside_each_other():
     study = planned(compute={"mem_mb": 1000, "runtime": 10})
-    alone, four, two = (estimates.request(study.cells[:n], study.compute, m) for n, m in ((1, 1), (4, 1), (4, 2)))
+    alone, four, two = (measured.request(study.cells[:n], study.compute, m) for n, m in ((1, 1), (4, 1), (4, 2)))
     assert (alone.runtime, four.runtime, two.runtime) == (10, 37, 19)
     assert (alone.mem_mb, four.mem_mb, two.mem_mb) == (1000, 1000, 1500)
 
@@ -210,7 +210,7 @@ def test_a_run_keeps_the_code_that_it_began_with(tree, environment):
     ours = ["fedgrid", "workflow", "outside"]
     assert sorted(path.name for path in code.iterdir()) == sorted(ours)
     assert sorted(path.name for path in (code / "outside").rglob("*.py")) == ["helper.py", "mine.py"]
-    assert (code / "fedgrid/grid/study.schema.yaml").is_file() and (code / "workflow/scripts/job.sh").is_file()
+    assert (code / "fedgrid/grid/study/study.schema.yaml").is_file() and (code / "workflow/scripts/job.sh").is_file()
     assert pin.keep() == code and pin.changed() == []
     Path("helper.py").write_text("NUMBER = 2\n")
     assert [Path(name).name for name in pin.changed()] == ["helper.py"]

@@ -40,15 +40,15 @@ CASES = {
     "the engine": (
         [
             (
-                "src/fedgrid/engine/executor.py",
+                "src/fedgrid/engine/local/executor.py",
                 "_increased(self.steps, rows, 1)",
                 "_increased(self.steps, rows, int(True))",
             )
         ],
         EVERY | ANALYSIS,
     ),
-    "analysis": ([("src/fedgrid/analysis/style.py", '"font.size": 9', '"font.size": 8')], ANALYSIS),
-    "the report's template": ([("src/fedgrid/analysis/templates/report.css", "{", " {")], ANALYSIS),
+    "analysis": ([("src/fedgrid/analysis/figures/style.py", '"font.size": 9', '"font.size": 8')], ANALYSIS),
+    "the report's template": ([("src/fedgrid/analysis/pages/templates/report.css", "{", " {")], ANALYSIS),
 }
 "Which keys change with each module stands in tests/grid/test_keys.py; here Snakemake draws the consequences."
 
@@ -136,7 +136,7 @@ def test_the_order_of_seeds_decides_which_partition_is_pictured(checkout):
 
 
 def test_tables_follow_the_code_after_a_run_of_the_results_alone(checkout):
-    checkout.edit("src/fedgrid/analysis/captions.py", "A dash stands for", "A bar stands for")
+    checkout.edit("src/fedgrid/analysis/prose/captions.py", "A dash stands for", "A bar stands for")
     assert "Done with what was asked for. Other tables" in checkout.snakemake("results/tiny/results.parquet")
     checkout.snakemake()
     assert "A bar stands for" in (checkout.path / "results/tiny/tables/accuracy.md").read_text()

@@ -17,7 +17,7 @@ from forked import Forked, Forker
 from studies import plan_of, prepared, study_of
 from warmed import listening, warm_command
 
-from fedgrid.engine.progress import DIGEST_SIZE, _digest
+from fedgrid.engine.state.checkpoint import DIGEST_SIZE, _digest
 from fedgrid.jobs import reporting, warm
 from fedgrid.run import states
 

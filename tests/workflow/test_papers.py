@@ -98,7 +98,7 @@ def test_a_deleted_cell_is_made_again_with_all_that_shows_it(checkout, method, p
         ("config/study.yaml", "Accuracy in two settings.", "Two settings.", ONE),
         ("config/study.yaml", "FedCoSR leads.", "FedCoSR is best.", ONE),
         ("paper.csv", "95.50", "96.50", ONE),
-        ("src/fedgrid/analysis/answer.py", '"Nothing."', '"No thing."', {"paper": 1}),
+        ("src/fedgrid/analysis/papers/headline.py", '"Nothing."', '"No thing."', {"paper": 1}),
         ("config/study.yaml", "Taken: 4.", "Taken: a few.", {"manifest": 5, "experiment": 5, "paper": 1}),
     ],
 )

@@ -30,7 +30,7 @@ rule experiment:
         manifest=lambda w: RUN.manifest(w.experiment).name,
         configfile=RUN.plan.configfile,
     shell:
-        "job {log:q} fedgrid.analysis.experiment {input.manifest:q} --configfile {params.configfile:q}"
+        "job {log:q} fedgrid.analysis.pages.build {input.manifest:q} --configfile {params.configfile:q}"
 
 
 if "experiments" in STUDY.text:
@@ -50,4 +50,4 @@ if "experiments" in STUDY.text:
             made_from=RUN.page,
             configfile=RUN.plan.configfile,
         shell:
-            "job {log:q} fedgrid.analysis.paper {params.manifests:q} {output:q} --configfile {params.configfile:q}"
+            "job {log:q} fedgrid.analysis.pages.paper {params.manifests:q} {output:q} --configfile {params.configfile:q}"

@@ -10,10 +10,11 @@ from fedgrid.cli.finding import alike, experiments_of
 from fedgrid.cli.parsing import with_examples
 from fedgrid.cli.studies import add_configfile, study_of
 from fedgrid.files import read_metadata
-from fedgrid.grid import manifest
-from fedgrid.grid.identity import NOT_COUNTED, modules_of_cell
-from fedgrid.grid.planned import Cell
-from fedgrid.grid.planned_study import Experiment, Study
+from fedgrid.grid.plan import manifest
+from fedgrid.grid.plan.keys import modules_of_cell
+from fedgrid.grid.plan.model import Cell
+from fedgrid.grid.plan.planned_study import Experiment, Study
+from fedgrid.grid.study.fingerprint import NOT_COUNTED
 from fedgrid.run import states
 
 EXAMPLES = """
@@ -97,7 +98,7 @@ def _scores(study: Study, cells: list[Cell], words: list[str]) -> dict[str, str]
     done = {cell.key for cell in cells if cell.done}
     if not done:
         return {}
-    from fedgrid.analysis.single import scores  # it imports pandas, which takes half a second
+    from fedgrid.analysis.tables.one_cell import scores  # it imports pandas, which takes half a second
 
     def shows(one: Experiment) -> tuple[bool, int]:
         return one.id in words, len(done & {cell.key for cell in one.cells})

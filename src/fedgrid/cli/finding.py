@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from fedgrid.errors import UserError
-from fedgrid.grid.planned import Cell
-from fedgrid.grid.planned_study import Study
+from fedgrid.grid.plan.model import Cell
+from fedgrid.grid.plan.planned_study import Study
 
 
 def the_cell(study: Study, words: list[str], command: str) -> Cell:

@@ -16,7 +16,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from fedgrid.analysis import partial  # it imports pandas and matplotlib, which no other command needs
+    from fedgrid.analysis.pages import partial
 
     print(*partial.report_of(study_of(arguments), str(arguments.configfile)), sep="\n")
     return 0

@@ -14,10 +14,10 @@ from typing import Any
 from fedgrid.cli.parsing import path, with_examples
 from fedgrid.cli.studies import DEFAULT, add_choice, read_study
 from fedgrid.errors import UserError, nearest, say
-from fedgrid.grid.forecast import Id, Prospect, Speed, Trial, id_of, prospects
-from fedgrid.grid.planned import Cell
-from fedgrid.grid.planned_study import Experiment, Study
-from fedgrid.grid.reading import read
+from fedgrid.grid.costs.forecast import Id, Prospect, Speed, Trial, id_of, prospects
+from fedgrid.grid.plan.model import Cell
+from fedgrid.grid.plan.planned_study import Experiment, Study
+from fedgrid.grid.study.yaml_file import read
 from fedgrid.jobs import originals
 from fedgrid.run.remarks import gpus_lacking
 

@@ -13,12 +13,12 @@ from fedgrid.cli.parsing import path, with_examples
 from fedgrid.components import describe, parse_setting
 from fedgrid.errors import Damaged, UserError, complain
 from fedgrid.files import check_writable, read_metadata, read_table
-from fedgrid.grid.catalog import description
-from fedgrid.grid.commit import commit
-from fedgrid.grid.plan import Plan
-from fedgrid.grid.planned import Cell
-from fedgrid.grid.planned_study import Study
-from fedgrid.grid.study import PUBLISHED, resolved
+from fedgrid.grid.plan.commit import commit
+from fedgrid.grid.plan.model import Cell
+from fedgrid.grid.plan.plan_file import Plan
+from fedgrid.grid.plan.planned_study import Study
+from fedgrid.grid.plan.resolve import PUBLISHED, resolved
+from fedgrid.grid.study.catalog import description
 from fedgrid.jobs import originals
 from fedgrid.jobs.gpus import check_device
 from fedgrid.loading import names
@@ -196,7 +196,7 @@ def _train(study: Study, cell: Cell, out: Path) -> int:
 
 
 def _print_scores(out: Path, cell: Cell) -> None:
-    from fedgrid.analysis.points import POINTS  # pandas takes time to import
+    from fedgrid.analysis.scores.points import POINTS  # pandas takes time to import
 
     rows, metadata = read_table(out)
     table = rows.to_pandas()

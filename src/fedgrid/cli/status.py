@@ -12,10 +12,10 @@ from fedgrid.cli.finding import the_cell
 from fedgrid.cli.parsing import with_examples
 from fedgrid.cli.studies import add_configfile, study_of
 from fedgrid.errors import UserError
-from fedgrid.grid import manifest
-from fedgrid.grid.manifest import OUT_OF_DATE, UNAVAILABLE
-from fedgrid.grid.planned import Cell
-from fedgrid.grid.planned_study import Study
+from fedgrid.grid.plan import manifest
+from fedgrid.grid.plan.manifest import OUT_OF_DATE, UNAVAILABLE
+from fedgrid.grid.plan.model import Cell
+from fedgrid.grid.plan.planned_study import Study
 from fedgrid.run import states
 from fedgrid.run.lock import StoreLock
 from fedgrid.run.states import MARKS

@@ -10,11 +10,11 @@ from pathlib import Path
 from fedgrid.cli.parsing import path, with_examples
 from fedgrid.errors import UserError
 from fedgrid.files import read_json
-from fedgrid.grid import manifest, plan
-from fedgrid.grid.planned_study import Study
-from fedgrid.grid.reading import read
-from fedgrid.grid.study import resolved
-from fedgrid.grid.validation import checked
+from fedgrid.grid.plan import manifest, plan_file
+from fedgrid.grid.plan.planned_study import Study
+from fedgrid.grid.plan.resolve import resolved
+from fedgrid.grid.study.validation import checked
+from fedgrid.grid.study.yaml_file import read
 from fedgrid.run.lock import StoreLock
 
 DEFAULT = Path("config/study.yaml")
@@ -87,7 +87,7 @@ def _needed(arguments: argparse.Namespace) -> set[str]:
     """Keys that some study needs: those of its tables and of its latest run in this results folder, and those named."""
     depths = ("*", "*/*")  # of plain studies, and of experiments
     contents = [read_json(file) for depth in depths for file in arguments.results.glob(f"{depth}/{manifest.NAME}")]
-    studies = [plan.read(file).study for file in _latest_plans(arguments.results / "store")]
+    studies = [plan_file.read(file).study for file in _latest_plans(arguments.results / "store")]
     studies += [read_study(file) for file in arguments.configfile]
     drawn = {key for content in contents for cell in content["cells"] for key in cell["needs"]}
     return drawn | {key for study in studies for cell in study.cells for key in cell.keys}

@@ -18,13 +18,13 @@ import pyarrow as pa
 from torch import Tensor
 
 from fedgrid.data.common.columns import column
-from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import Method
-from fedgrid.engine.modalities import apart, views
-from fedgrid.engine.progress import Progress
-from fedgrid.engine.simulation import Simulation
-from fedgrid.engine.state import State
-from fedgrid.engine.turns import in_parts
+from fedgrid.engine.federation.federation import Federation
+from fedgrid.engine.federation.method import Method
+from fedgrid.engine.federation.modalities import apart, views
+from fedgrid.engine.federation.participation import in_parts
+from fedgrid.engine.federation.simulation import Simulation
+from fedgrid.engine.state.checkpoint import Progress
+from fedgrid.engine.state.state import State
 
 VECTOR = pa.list_(pa.float32())
 NAMES = pa.dictionary(pa.int32(), pa.string())

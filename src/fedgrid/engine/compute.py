@@ -8,16 +8,17 @@ from typing import Any, cast
 import pyarrow as pa
 import torch
 
-from fedgrid.engine import artifacts, client_data
-from fedgrid.engine.devices import chosen
-from fedgrid.engine.executor import Executor
-from fedgrid.engine.grouping import batches_per_call
-from fedgrid.engine.loop import Loop
-from fedgrid.engine.method import Method
-from fedgrid.engine.progress import Progress
+from fedgrid.engine import artifacts
+from fedgrid.engine.federation.method import Method
+from fedgrid.engine.federation.simulation import Simulation, dtype_of
+from fedgrid.engine.local import client_data
+from fedgrid.engine.local.devices import chosen
+from fedgrid.engine.local.executor import Executor
+from fedgrid.engine.local.grouping import batches_per_call
+from fedgrid.engine.local.loop import Loop
+from fedgrid.engine.local.stacked import Stacked
 from fedgrid.engine.rounds import Outcome, Saving, federate
-from fedgrid.engine.simulation import Simulation, dtype_of
-from fedgrid.engine.stacked import Stacked
+from fedgrid.engine.state.checkpoint import Progress
 from fedgrid.loading import load
 from fedgrid.models.base import Model
 from fedgrid.settings import Compute, Training

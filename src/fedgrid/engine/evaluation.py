@@ -8,15 +8,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, one_hot
 
-from fedgrid.engine.attacks import Attack, attacked_in, of_evaluation
-from fedgrid.engine.client_data import ClientData
-from fedgrid.engine.context import Batch, LossContext
-from fedgrid.engine.devices import fetched, selection
-from fedgrid.engine.executor import Diverged
-from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import Method
-from fedgrid.engine.simulation import Simulation
-from fedgrid.engine.task import Measurement
+from fedgrid.engine.federation.federation import Federation
+from fedgrid.engine.federation.method import Method
+from fedgrid.engine.federation.simulation import Simulation
+from fedgrid.engine.local.attacks import Attack, attacked_in, of_evaluation
+from fedgrid.engine.local.client_data import ClientData
+from fedgrid.engine.local.context import Batch, LossContext
+from fedgrid.engine.local.devices import fetched, selection
+from fedgrid.engine.local.executor import Diverged
+from fedgrid.engine.local.task import Measurement
 from fedgrid.settings import Training
 from fedgrid.tree import Tree, leaves, rows, tree_map
 

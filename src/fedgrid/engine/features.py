@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from fedgrid.data.common.images import PARTS, Images
 from fedgrid.data.common.store import Pool, checksum_of, read, read_labels, write
 from fedgrid.data.sources import torchvision_shim
-from fedgrid.engine.devices import chosen
+from fedgrid.engine.local.devices import chosen
 from fedgrid.errors import UserError, nearest
 from fedgrid.randomness import generator
 from fedgrid.settings import Backbone

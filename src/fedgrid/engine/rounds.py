@@ -8,18 +8,18 @@ from pathlib import Path
 
 import torch
 
-from fedgrid.engine.devices import fetched
 from fedgrid.engine.evaluation import RoundScores, evaluate, sizes
-from fedgrid.engine.executor import Diverged
-from fedgrid.engine.federation import Federation
-from fedgrid.engine.method import Method
-from fedgrid.engine.modalities import apart, views
-from fedgrid.engine.population import Population
-from fedgrid.engine.progress import Progress, Record, load_checkpoint, rows_of, save_checkpoint
-from fedgrid.engine.simulation import Simulation
-from fedgrid.engine.state import State
-from fedgrid.engine.traffic import Traffic
-from fedgrid.engine.turns import drawn, due, everyone, in_parts, on_device, scored
+from fedgrid.engine.federation.federation import Federation
+from fedgrid.engine.federation.method import Method
+from fedgrid.engine.federation.modalities import apart, views
+from fedgrid.engine.federation.participation import drawn, due, everyone, in_parts, on_device, scored
+from fedgrid.engine.federation.simulation import Simulation
+from fedgrid.engine.federation.traffic import Traffic
+from fedgrid.engine.local.devices import fetched
+from fedgrid.engine.local.executor import Diverged
+from fedgrid.engine.state.checkpoint import Progress, Record, load_checkpoint, rows_of, save_checkpoint
+from fedgrid.engine.state.population import Population
+from fedgrid.engine.state.state import State
 from fedgrid.errors import UserError
 from fedgrid.tree import Tree, all_finite
 

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from fedgrid.engine.client_data import ClientData
 from fedgrid.engine.compute import CLIENTS_WORTH_A_CALL, executor_for
-from fedgrid.engine.context import Batch, LossContext
-from fedgrid.engine.loop import Loop
-from fedgrid.engine.simulation import Simulation
-from fedgrid.engine.turns import everyone
-from fedgrid.grid.forecast import Speed, Trial
+from fedgrid.engine.federation.participation import everyone
+from fedgrid.engine.federation.simulation import Simulation
+from fedgrid.engine.local.client_data import ClientData
+from fedgrid.engine.local.context import Batch, LossContext
+from fedgrid.engine.local.loop import Loop
+from fedgrid.grid.costs.forecast import Speed, Trial
 from fedgrid.loading import load
 from fedgrid.models.base import Model
 from fedgrid.settings import Compute, Training

@@ -17,17 +17,18 @@ from typing import Any
 
 import fedgrid
 from fedgrid.data.sources.digests import reading_again
-from fedgrid.engine import devices
 from fedgrid.engine.compute import Computed, Sources, Tell, compute
-from fedgrid.engine.method import Method
-from fedgrid.engine.progress import Progress, remove_checkpoint
+from fedgrid.engine.federation.method import Method
+from fedgrid.engine.local import devices
 from fedgrid.engine.rounds import Outcome, Saving
+from fedgrid.engine.state.checkpoint import Progress, remove_checkpoint
 from fedgrid.errors import Damaged, UserError, complain, say, sentence
 from fedgrid.files import read_table, write_parts, write_table
-from fedgrid.grid import plan
-from fedgrid.grid.audit import Watch
-from fedgrid.grid.identity import check_files, digest, modules_of_cell
-from fedgrid.grid.planned import Cell
+from fedgrid.grid.plan import plan_file
+from fedgrid.grid.plan.keys import modules_of_cell
+from fedgrid.grid.plan.model import Cell
+from fedgrid.grid.study.audit import Watch
+from fedgrid.grid.study.fingerprint import check_files, digest
 from fedgrid.jobs.gpus import acquire_gpu
 from fedgrid.jobs.reporting import MAXRSS_UNIT, TERMINATED, Report, Status, ending
 from fedgrid.jobs.signals import INTERRUPTIONS, ignore_signals, install_signal_handlers
@@ -178,7 +179,7 @@ def _of_memory(error: Exception) -> bool:
     return lacking or (isinstance(error, RuntimeError) and any(words in str(error) for words in OF_MEMORY))
 
 
-def run(cell: Cell, planned: plan.Plan) -> int:
+def run(cell: Cell, planned: plan_file.Plan) -> int:
     """Trains a cell of a plan as a process of the workflow; returns the exit code, and notes how it ended.
 
     Raises the interruption of a signal once that is noted.
@@ -191,7 +192,7 @@ def run(cell: Cell, planned: plan.Plan) -> int:
         raise
 
 
-def _attempt(cell: Cell, planned: plan.Plan, status: Status) -> int:
+def _attempt(cell: Cell, planned: plan_file.Plan, status: Status) -> int:
     settings, report = planned.study.compute, Report("", cell.row.training["rounds"], sys.stdout)
 
     def tell(progress: Progress, remark: str) -> None:
@@ -241,7 +242,7 @@ def _main(argv: list[str] | None) -> int:
     parser.add_argument("key", metavar="KEY", help="of the cell")
     arguments = parser.parse_args(argv)
     try:
-        planned = plan.read(arguments.file)
+        planned = plan_file.read(arguments.file)
     except UserError as error:
         return complain(error)
     return run(planned.study.by_key[arguments.key], planned)

@@ -12,10 +12,10 @@ from fedgrid.command import run
 from fedgrid.data.base import DataSet, convert
 from fedgrid.data.sources.digests import reading_again
 from fedgrid.errors import UserError
-from fedgrid.grid import plan
-from fedgrid.grid.cells import instance, key_of_features
-from fedgrid.grid.planned import PlannedDataset
-from fedgrid.grid.planned_study import Study
+from fedgrid.grid.plan import plan_file
+from fedgrid.grid.plan.keys import instance, key_of_features
+from fedgrid.grid.plan.model import PlannedDataset
+from fedgrid.grid.plan.planned_study import Study
 from fedgrid.jobs.originals import check_first_sight, recorded_files
 
 
@@ -57,7 +57,7 @@ def _check_unchanged(data: PlannedDataset, unchanged: bool) -> None:
 
 def from_plan(file: Path, key: str) -> None:
     """Builds the data set `key` of the plan in `file`."""
-    study = plan.read(file).study
+    study = plan_file.read(file).study
     build(study.datasets[key], study)
 
 

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fedgrid.command import run
-from fedgrid.grid import manifest, plan
+from fedgrid.grid.plan import manifest, plan_file
 
 
 def from_plan(file: Path, out: Path) -> None:
     """Writes the manifest, of the plan in `file`, of the experiment whose folder `out` lies in."""
-    manifest.write(plan.read(file).study, out)
+    manifest.write(plan_file.read(file).study, out)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -14,9 +14,9 @@ from typing import Any
 from fedgrid.data.sources.digests import digests
 from fedgrid.errors import UserError, say
 from fedgrid.files import read_json, write_json
-from fedgrid.grid.audit import listening, opened_path
-from fedgrid.grid.planned import PlannedDataset
-from fedgrid.grid.planned_study import Study
+from fedgrid.grid.plan.model import PlannedDataset
+from fedgrid.grid.plan.planned_study import Study
+from fedgrid.grid.study.audit import listening, opened_path
 
 Files = dict[Path, set[str]]
 "Paths of files, each relative to the folder below which it was looked for."

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from fedgrid.errors import UserError, complain
 from fedgrid.files import write_text
-from fedgrid.grid import plan
-from fedgrid.grid.planned import Cell
+from fedgrid.grid.plan import plan_file
+from fedgrid.grid.plan.model import Cell
 from fedgrid.jobs.reporting import ASKED_TO_END, TERMINATED
 from fedgrid.jobs.warm import LIBRARIES, own_folder
 
@@ -95,7 +95,7 @@ def main(argv: list[str] | None = None) -> int:
 def _work(arguments: argparse.Namespace) -> int:
     tempfile.tempdir = folder = own_folder()  # the fork server's socket will lie there
     Finalize(None, shutil.rmtree, (folder, True), exitpriority=AFTER_ALL)
-    found = plan.read(arguments.file)
+    found = plan_file.read(arguments.file)
     cells = [found.study.by_key[key] for key in found.packs[arguments.name]]
     pack = Pack(arguments.file, cells, max(1, arguments.threads // found.study.compute.threads))
     for number in ASKED_TO_END:

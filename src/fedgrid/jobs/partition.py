@@ -11,9 +11,9 @@ from fedgrid.command import run
 from fedgrid.data.common.store import read_labels
 from fedgrid.errors import UserError
 from fedgrid.files import as_json, write_table, write_text
-from fedgrid.grid import plan
-from fedgrid.grid.cells import code_of, instance, key_of_partition
-from fedgrid.grid.planned import PlannedPartition
+from fedgrid.grid.plan import plan_file
+from fedgrid.grid.plan.keys import code_of, instance, key_of_partition
+from fedgrid.grid.plan.model import PlannedPartition
 from fedgrid.partition.base import Partition
 from fedgrid.partition.common.rows import digest_of
 from fedgrid.partition.common.statistics import statistics
@@ -50,7 +50,7 @@ def build(partition: PlannedPartition) -> None:
 
 def from_plan(file: Path, key: str, seed: int) -> None:
     """Builds the partition `key` with `seed` of the plan in `file`."""
-    build(plan.read(file).study.partitions[key, seed])
+    build(plan_file.read(file).study.partitions[key, seed])
 
 
 def main(argv: Sequence[str] | None = None) -> int:

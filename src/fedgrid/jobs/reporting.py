@@ -21,7 +21,7 @@ from fedgrid.jobs.note import Note
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-    from fedgrid.engine.progress import Progress
+    from fedgrid.engine.state.checkpoint import Progress
 
 TERMINATED = 75
 "Exit code of a cell or a pack that a signal of `ASKED_TO_END` ended: its checkpoints are written, it can go on."

@@ -6,11 +6,11 @@ The keys of all cells cover this list: what one method alone needs, it imports f
 from torch import Tensor
 
 from fedgrid.components import hp
-from fedgrid.engine.context import Batch, LossContext, Objective
-from fedgrid.engine.federation import Federation
-from fedgrid.engine.losses import cross_entropy
-from fedgrid.engine.method import Identity, Method
-from fedgrid.engine.state import State
+from fedgrid.engine.federation.federation import Federation
+from fedgrid.engine.federation.method import Identity, Method
+from fedgrid.engine.local.context import Batch, LossContext, Objective
+from fedgrid.engine.local.losses import cross_entropy
+from fedgrid.engine.state.state import State
 from fedgrid.errors import UserError
 from fedgrid.tree import Tree, inner, leaves, squared_distance
 

@@ -22,7 +22,7 @@ Readings
 
 import torch
 
-from fedgrid.engine.optimizers import Optimizer
+from fedgrid.engine.local.optimizers import Optimizer
 from fedgrid.methods import Batch, Federation, LossContext, Method, State, Tensor, Tree, hp
 from fedgrid.methods.common.decoders import initial, reconstruction
 from fedgrid.methods.common.heads import learned

@@ -11,9 +11,10 @@ from typing import Any
 
 from fedgrid.errors import UserError, complain
 from fedgrid.files import check_writable
-from fedgrid.grid import estimates, manifest, plan
-from fedgrid.grid.planned import Cell
-from fedgrid.grid.planned_study import Experiment
+from fedgrid.grid.costs import measured
+from fedgrid.grid.plan import manifest, plan_file
+from fedgrid.grid.plan.model import Cell
+from fedgrid.grid.plan.planned_study import Experiment
 from fedgrid.jobs import gpus, originals, warm
 from fedgrid.loading import CODE
 from fedgrid.run import cluster, packs, remarks, states
@@ -34,7 +35,7 @@ def invocation(config: Any, configfiles: Sequence[Path], tree: str, submits: boo
     try:
         if PLAN in os.environ:
             file = Path(os.environ[PLAN])
-            return Invocation(plan.read(file), file, Path(tree), submits)
+            return Invocation(plan_file.read(file), file, Path(tree), submits)
         found = planned(config, configfiles, submits)
         originals.say_notices(found.study)
         return Invocation(found, found.file, Path(tree), submits)
@@ -42,19 +43,19 @@ def invocation(config: Any, configfiles: Sequence[Path], tree: str, submits: boo
         sys.exit(complain(error))
 
 
-def planned(config: Any, configfiles: Sequence[Path], submits: bool) -> plan.Plan:
+def planned(config: Any, configfiles: Sequence[Path], submits: bool) -> plan_file.Plan:
     """The study of Snakemake's `config`, resolved; UserError for any mistake in it. Nothing is written."""
-    from fedgrid.grid.commit import commit
-    from fedgrid.grid.reading import read  # nodes need none of these, nor the libraries that they import
-    from fedgrid.grid.study import selected, with_all_experiments
-    from fedgrid.grid.validation import checked
+    from fedgrid.grid.plan.commit import commit
+    from fedgrid.grid.plan.resolve import selected, with_all_experiments
+    from fedgrid.grid.study.validation import checked
+    from fedgrid.grid.study.yaml_file import read  # nodes need none of these, nor the libraries that they import
 
     for file in configfiles:
         read(file)  # Snakemake has read it before this line, with a loader in which a key may stand twice
     everything = with_all_experiments(checked(config))
     study, manifests = selected(everything), manifest.files(everything)
     named = str(configfiles[-1]) if configfiles else ""
-    return plan.Plan(study, named, packs.chosen(study) if submits else {}, commit(), manifests)
+    return plan_file.Plan(study, named, packs.chosen(study) if submits else {}, commit(), manifests)
 
 
 class Invocation:
@@ -64,7 +65,7 @@ class Invocation:
     `submits` says whether jobs go to a cluster's scheduler.
     """
 
-    def __init__(self, plan: plan.Plan, file: Path, tree: Path, submits: bool):
+    def __init__(self, plan: plan_file.Plan, file: Path, tree: Path, submits: bool):
         self.plan, self.file, self.study, self.submits = plan, file, plan.study, submits
         self.compute = self.study.compute
         self.tree, self.lock, self.worker = tree, StoreLock(self.study.store), warm.Worker()
@@ -115,10 +116,10 @@ class Invocation:
         """The cells of a pack."""
         return packs.cells(self.plan, name)
 
-    def request(self, cells: Sequence[Cell], attempt: int) -> estimates.Request:
+    def request(self, cells: Sequence[Cell], attempt: int) -> measured.Request:
         """What a job of these cells asks of a scheduler."""
         beside = self.compute.gpu_share if len(cells) > 1 else 1
-        return estimates.request(cells, self.compute, beside).for_attempt(attempt)
+        return measured.request(cells, self.compute, beside).for_attempt(attempt)
 
     @cached_property
     def gpu_slots(self) -> int:
@@ -193,7 +194,7 @@ class Invocation:
         """Has the report made of what is finished; returns the line that says where it is, or why there is none."""
         self.lock.release()  # or cells that were not started would be shown as waiting for this run
         # another process finds the code that this run began with, and whatever befalls it does no harm here
-        command = [sys.executable, "-P", "-m", "fedgrid.analysis.partial", str(self.file)]
+        command = [sys.executable, "-P", "-m", "fedgrid.analysis.pages.partial", str(self.file)]
         made = subprocess.run(command, capture_output=True, text=True, errors="replace")
         if made.returncode == 0:
             return made.stdout.strip()
@@ -203,5 +204,5 @@ class Invocation:
 
 def _is_short(cell: Cell) -> bool:
     """Whether the cell probably takes less than `SHORT` seconds; one like which nothing was measured may."""
-    expected = estimates.cost(cell)
+    expected = measured.cost(cell)
     return expected is None or expected.seconds < SHORT

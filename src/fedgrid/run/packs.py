@@ -6,11 +6,11 @@ They are part of a run's plan, for the nodes must not choose them anew while cel
 from itertools import count
 from pathlib import Path
 
-from fedgrid.grid.estimates import Request, request
-from fedgrid.grid.identity import digest
-from fedgrid.grid.plan import Plan
-from fedgrid.grid.planned import Cell
-from fedgrid.grid.planned_study import Study
+from fedgrid.grid.costs.measured import Request, request
+from fedgrid.grid.plan.model import Cell
+from fedgrid.grid.plan.plan_file import Plan
+from fedgrid.grid.plan.planned_study import Study
+from fedgrid.grid.study.fingerprint import digest
 
 
 def chosen(study: Study) -> dict[str, tuple[str, ...]]:

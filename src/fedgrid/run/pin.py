@@ -14,8 +14,8 @@ from pathlib import Path
 
 import fedgrid
 from fedgrid.errors import UserError, reason
-from fedgrid.grid.identity import digest, files
-from fedgrid.grid.planned_study import Study
+from fedgrid.grid.plan.planned_study import Study
+from fedgrid.grid.study.fingerprint import digest, files
 from fedgrid.loading import CODE, OUTSIDE, copy_of
 
 RULES = "workflow"

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from fedgrid.grid.planned import Cell
-from fedgrid.grid.planned_study import Study
+from fedgrid.grid.plan.model import Cell
+from fedgrid.grid.plan.planned_study import Study
 from fedgrid.jobs import gpus
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from statistics import mean
 
-from fedgrid.grid.estimates import cost, facts
-from fedgrid.grid.manifest import UNAVAILABLE
-from fedgrid.grid.planned import Cell
-from fedgrid.grid.planned_study import Study
+from fedgrid.grid.costs.measured import cost, facts
+from fedgrid.grid.plan.manifest import UNAVAILABLE
+from fedgrid.grid.plan.model import Cell
+from fedgrid.grid.plan.planned_study import Study
 from fedgrid.jobs.note import Note, lives
 from fedgrid.run import cluster
 from fedgrid.run.lock import Holder, StoreLock

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, conv_transpose2d, linear
 
-from fedgrid.engine.client_data import TEXTUAL
+from fedgrid.engine.local.client_data import TEXTUAL
 from fedgrid.methods import Federation, Tree
 
 Shapes = dict[str, tuple[int, ...]]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from fedgrid.engine.optimizers import Optimizer
+from fedgrid.engine.local.optimizers import Optimizer
 from fedgrid.methods import Tree, cross_entropy
 from fedgrid.models.base import Network
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from fedgrid.engine.devices import sent
+from fedgrid.engine.local.devices import sent
 from fedgrid.methods import Federation
 
 

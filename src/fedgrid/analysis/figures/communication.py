@@ -1,0 +1,64 @@
+"""Accuracy against what clients have sent and received so far."""
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from fedgrid.analysis.figures.curves import ACCURACY, entries_of, round_means
+from fedgrid.analysis.figures.lines import banded, logarithmic, panelled, spans_decades
+from fedgrid.analysis.prose import captions, figure_captions
+from fedgrid.analysis.prose.phrases import listing
+from fedgrid.analysis.scores.points import named
+from fedgrid.analysis.scores.results import CELL, Results
+
+WAYS = ["bytes_up", "bytes_down"]
+AXIS = "Sent and received so far (MiB per client)"
+
+
+def traffic(results: Results, data: str, narrow: bool = False) -> tuple[Figure, str, str]:
+    """Panels and lines as in `curves`, with bytes in place of rounds; return the figure, its title and its caption.
+
+    A point is an evaluated round; of several seeds, its bytes are their mean. A method whose clients send nothing has
+    no line. Raises `UserError` when the study has no such data set.
+    """
+    panels = {heterogeneity: results.words(heterogeneity) for heterogeneity in results.heterogeneities(data)}
+    means = round_means(results, data).merge(sent(results), on=[*CELL, "round"], how="left").fillna({"mib": 0.0})
+    place = ["label", "heterogeneity", "round"]
+    table = banded(means.assign(value=means["value"] * ACCURACY.scale), place)
+    table = table.merge(means.groupby(place, as_index=False)["mib"].mean(), on=place)
+    table = table.rename(columns={"heterogeneity": "panel", "mib": "x"})
+    table = table[table["x"] > 0]
+    thick = figure_captions.claimed(results)
+    figure, axes = panelled(table, panels, results.names, AXIS, ACCURACY.axis, narrow, thick=thick)
+    if spans_decades(table.groupby(["label", "panel"])["x"].max()):
+        logarithmic(axes[0], "x")
+    silent = set(means["label"]) - set(table["label"])
+    title = f"Accuracy against traffic on {results.title(data)}"
+    return figure, title, caption(results, data, [name for label, name in results.names.items() if label in silent])
+
+
+def sent(results: Results) -> pd.DataFrame:
+    """One row per cell and round with the `mib` that a client has sent and received up to its end, mean over clients.
+
+    Clients that sat a round out count with nothing.
+    """
+    rows = named(results.rows[results.rows["metric"].isin(WAYS) & (results.rows["round"] > 0)])
+    clients = results.rows[results.rows["metric"] == "test_samples"]
+    clients = named(clients).groupby(CELL)["client"].nunique()
+    totals = rows.groupby([*CELL, "round"])["value"].sum()
+    means = totals / clients.reindex(totals.index.droplevel("round")).to_numpy() / 2**20
+    return means.groupby(CELL).cumsum().rename("mib").reset_index()
+
+
+def caption(results: Results, data: str, silent: list[str]) -> str:
+    """What the lines are, and which are not there."""
+    entries = entries_of(results, data)
+    drawn = {label for label in figure_captions.with_scores(entries) if results.names[label] not in silent}
+    sentences = [
+        f"{captions.lead(results)}: mean test accuracy over clients, each counting the same, against the bytes that a "
+        f"client has sent and received by then (as measured, mean over all clients) on {results.title(data)}.",
+        *figure_captions.sampled(results, data),
+        figure_captions.lines(results, drawn),
+        *([f"Without traffic, so not drawn: {listing(silent)}."] if silent else []),
+        *figure_captions.left_out(results, entries),
+    ]
+    return figure_captions.in_two(sentences, [figure_captions.scored_on(results, data)])

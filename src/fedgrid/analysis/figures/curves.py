@@ -1,0 +1,109 @@
+"""Learning curves: accuracy or loss on test images against communication rounds."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from fedgrid.analysis.figures.lines import banded, logarithmic, number_rounds, panelled, spans_decades
+from fedgrid.analysis.papers.measured import statuses
+from fedgrid.analysis.prose import captions, figure_captions
+from fedgrid.analysis.scores.points import by_loss, client_series, has_sample, of_sample
+from fedgrid.analysis.scores.results import CELL, ROW, Results
+from fedgrid.analysis.scores.summary import SCORED
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is drawn over the rounds."""
+
+    title: str
+    words: str
+    axis: str
+    scale: float = 1.0
+    "What a value is multiplied by."
+    decades: bool = False
+    "Whether the axis is logarithmic where values span decades."
+
+
+ACCURACY = Measure("Learning curves", "mean test accuracy", "Mean test accuracy (%)", 100)
+LOSS = Measure("Test loss", "mean test loss (cross entropy)", "Mean test loss (nats)", decades=True)
+
+
+def curves(results: Results, data: str, window: int = 1, narrow: bool = False) -> tuple[Figure, str, str]:
+    """One panel per heterogeneity of `data`, one line per method; return the figure, its title and its caption.
+
+    With a `window`, a point is the mean over the evaluated rounds among that many last rounds. A method of which a seed
+    diverged, or none is finished, is left out of that panel (and named in the caption). `narrow` as in `lines`.
+    Raises `UserError` when the study has no such data set.
+    """
+    return over_rounds(results, data, ACCURACY, round_means(results, data), window, narrow)
+
+
+def loss(results: Results, data: str, window: int = 1, narrow: bool = False) -> tuple[Figure, str, str]:
+    """The same as `curves` of the losses of the models that are scored."""
+    return over_rounds(results, data, LOSS, round_means(results, data, by_loss(results)), window, narrow)
+
+
+def over_rounds(
+    results: Results, data: str, measure: Measure, means: pd.DataFrame, window: int, narrow: bool
+) -> tuple[Figure, str, str]:
+    """The curves of a `measure`; `means` are those of `round_means`."""
+    panels = {heterogeneity: results.words(heterogeneity) for heterogeneity in results.heterogeneities(data)}
+    window = window if window < means["round"].max() else 1
+    values = smoothed(means, window) if window > 1 else means
+    table = banded(values.assign(value=values["value"] * measure.scale), ["label", "heterogeneity", "round"])
+    table = table.rename(columns={"heterogeneity": "panel", "round": "x"})
+    thick = figure_captions.claimed(results)
+    figure, axes = panelled(table, panels, results.names, "Communication round", measure.axis, narrow, thick=thick)
+    number_rounds(axes)
+    if measure.decades and spans_decades(table["mean"]):
+        logarithmic(axes[0], "y")
+    return figure, f"{measure.title} on {results.title(data)}", caption(results, data, measure, window)
+
+
+def round_means(results: Results, data: str, drawn: Results | None = None) -> pd.DataFrame:
+    """One row per cell of `data` and evaluated round with the mean over clients as `value`, rounds in order.
+
+    Between evaluations of all clients the mean is that of the sample that is scored there. The numbers are those of
+    `drawn`, by default of `results`, whose accuracies decide which entries have a line.
+    """
+    drawn = drawn or results
+    parts = [drawn, of_sample(drawn)] if has_sample(drawn) else [drawn]
+    series = pd.concat(map(client_series, parts))
+    means = series[series["data"] == data].groupby([*CELL, "round"])["accuracy"].mean().rename("value").reset_index()
+    entries = entries_of(results, data)
+    return means.merge(entries.loc[entries["status"].isin(SCORED), ROW], on=ROW)
+
+
+def entries_of(results: Results, data: str) -> pd.DataFrame:
+    """The rows of `ours.statuses` of data set `data`; `UserError` when it was not run."""
+    results.heterogeneities(data)
+    table = statuses(results).reset_index()
+    return table[table["data"] == data]
+
+
+def smoothed(means: pd.DataFrame, window: int) -> pd.DataFrame:
+    """The trailing moving average of each cell over the evaluated rounds among the last `window` rounds."""
+    rounds, values = means["round"].to_numpy(), means["value"].to_numpy()
+    found = np.empty(len(means))
+    for rows in means.groupby(CELL, sort=False).indices.values():
+        for row in rows:
+            age = rounds[row] - rounds[rows]
+            found[row] = values[rows[(age >= 0) & (age < window)]].mean()
+    return means.assign(value=found)
+
+
+def caption(results: Results, data: str, measure: Measure, window: int) -> str:
+    """What the lines are, and which are not there."""
+    entries = entries_of(results, data)
+    smooth = f"each point the mean over the evaluated rounds among the last {window}" if window > 1 else "unsmoothed"
+    sentences = [
+        f"{captions.lead(results)}: {measure.words} over clients, each counting the same, against communication "
+        f"rounds on {results.title(data)}, {smooth}.",
+        *figure_captions.sampled(results, data),
+        figure_captions.lines(results, figure_captions.with_scores(entries)),
+        *figure_captions.left_out(results, entries),
+    ]
+    return figure_captions.in_two(sentences, [figure_captions.scored_on(results, data)])

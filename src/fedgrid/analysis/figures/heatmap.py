@@ -1,0 +1,116 @@
+"""Who cooperates with whom: matrices between clients, as heat maps."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import fill
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from fedgrid.analysis.figures import kept
+from fedgrid.analysis.figures.cooperation import KIND, LAST, WORDS, matrices
+from fedgrid.analysis.prose import captions
+from fedgrid.analysis.prose.phrases import listing
+from fedgrid.analysis.scores.results import Results
+from fedgrid.partition.common.publish import opened
+from fedgrid.partition.common.statistics import class_counts
+
+DATA = "Similarity of local data"
+SIGNED = (DATA, WORDS["similarity"])
+"""Cosines, whose scale ends at 1."""
+PANEL = (2.7, 2.4)
+"""Width and height of a panel in inches."""
+SCALE = "cividis"
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """One panel: `values` [client, other] of the `kind` that shares its scale of colours."""
+
+    kind: str
+    title: str
+    values: np.ndarray
+
+
+def heatmap(results: Results, data: str, rounds: Sequence[int | str] = (LAST,)) -> tuple[Figure, str, str]:
+    """One panel a matrix, round and row of `data`; return the figure, its title and its caption.
+
+    Of the study's first seed; for each heterogeneity, the similarity of the clients' data stands first. `rounds` are
+    numbers of rounds, or "last". Matrices that are zero everywhere are left out: the row does not use them. Raises
+    `UserError` when the study has no such data set, and `Undrawn` when no cell has kept cooperation, or not that of a
+    round.
+    """
+    there, lost = kept.of_first_seed(results, data, KIND)
+    lines = list(lines_of(results, data, there, rounds))
+    own = list(own_weights(lines))
+    unused = [panel.title for line in lines for panel in line if not panel.values.any()]
+    without = [cell for cell, table in there if not len(table)]
+    sentences = [
+        f"{captions.lead(results)}: what clients (rows) take from others (columns) on {results.title(data)}, seed "
+        f"{results.study['seeds'][0]}. Panels of one kind share a scale of colours.",
+        f"{DATA}: the cosine of the clients' numbers of training images by class.",
+        *([f"Mean weight of a client's own model: {listing(own)}."] if own else []),
+        *([f"Zero everywhere, so not drawn: {listing(unused)}."] if unused else []),
+        *([f"Without matrices between clients: {kept.names(results, without)}."] if without else []),
+        *lost,
+    ]
+    figure = draw([[panel for panel in line if panel.values.any()] for line in lines])
+    return figure, f"Cooperation on {results.title(data)}", " ".join(sentences)
+
+
+def own_weights(lines: Iterable[Sequence[Matrix]]) -> Iterator[str]:
+    """For each panel of cooperation weights what it is of, and the mean weight of a client's own model."""
+    for panel in (panel for line in lines for panel in line if panel.kind == WORDS["graph"]):
+        yield f"{panel.title.rpartition(':')[0]} {np.diagonal(panel.values).mean():.2f}"
+
+
+def lines_of(results: Results, data: str, there: kept.Kept, rounds: Sequence[int | str]) -> Iterator[list[Matrix]]:
+    """For each heterogeneity the panel of its data, then the panels of each row and round."""
+    several = len(results.heterogeneities(data)) > 1
+    for heterogeneity in results.heterogeneities(data):
+        where = f", {results.words(heterogeneity)}" if several else ""
+        cells = [(cell, table) for cell, table in there if cell["heterogeneity"] == heterogeneity and len(table)]
+        if cells:
+            yield [Matrix(DATA, DATA + where, of_data(Path(cells[0][0]["partition"])))]
+        for cell, table in cells:
+            for round_, found in matrices(table, rounds):
+                said = {name: WORDS.get(name, name) for name in found}
+                head = f"{results.names[cell['label']]}{where}, round {round_}"
+                yield [Matrix(said[name], f"{head}: {said[name]}", values) for name, values in found.items()]
+
+
+def of_data(partition: Path) -> np.ndarray:
+    """Cosines [client, other] of the class counts of training images; 0 for a client without any."""
+    table, about = opened(partition)
+    counts = class_counts(table, about["clients"], len(about["classes"]))[0].astype(float)
+    unit = counts / np.linalg.norm(counts, axis=1, keepdims=True).clip(1e-12)
+    return np.asarray(unit @ unit.T)
+
+
+def draw(lines: Sequence[Sequence[Matrix]]) -> Figure:
+    """The panels line by line, each with the scale of its kind."""
+    lines = [line for line in lines if line]
+    panels = [panel for line in lines for panel in line]
+    across = max(map(len, lines))
+    figure = Figure(figsize=(PANEL[0] * across + 0.3, PANEL[1] * len(lines) + 0.2), layout="constrained")
+    for line, axes in zip(lines, figure.subplots(len(lines), across, squeeze=False), strict=True):
+        for panel, ax in zip(line, axes, strict=False):
+            image = ax.imshow(panel.values, cmap=SCALE, interpolation="nearest", **limits(panels, panel.kind))
+            figure.colorbar(image, ax=ax, ticks=MaxNLocator(4), shrink=0.8)
+            ax.set_title(fill(panel.title, 34), fontsize="medium")
+            ax.set(xlabel="Other client", ylabel="Client")
+            for axis in (ax.xaxis, ax.yaxis):
+                axis.set_major_locator(MaxNLocator(6, integer=True, steps=[1, 2, 5, 10]))
+            ax.grid(visible=False)
+        for ax in axes[len(line) :]:
+            ax.remove()
+    return figure
+
+
+def limits(panels: Sequence[Matrix], kind: str) -> dict[str, Any]:
+    """Where the scale of a kind begins and ends: at zero, or below it where there are negative values."""
+    values = np.concatenate([panel.values.ravel() for panel in panels if panel.kind == kind])
+    return {"vmin": min(0.0, float(values.min())), "vmax": 1.0 if kind in SIGNED else float(values.max())}

@@ -1,0 +1,118 @@
+"""Panels of lines with bands: what curves, sweeps and everything else that is a line are drawn by."""
+
+from collections.abc import Collection, Iterable, Mapping
+from textwrap import fill
+from typing import Any, Literal
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+from fedgrid.analysis.figures.style import line_style
+
+PANELS_ACROSS = 3
+PANEL = (3.3, 3.1)
+"""Width and height of a panel in inches."""
+CROWDED, LARGER = 10, 1.5
+"""From more lines than this on, panels are larger by this factor."""
+LEGEND = (1.8, 0.19)
+"""Width and height of a name in the legend in inches."""
+THIN, THICK = {"lw": 1.4, "zorder": 2}, {"lw": 2.8, "zorder": 3}
+"""Of most lines, and of those that are to be found among many."""
+MARKED = {"marker": "o", "markersize": 3.5}
+DECADE = 10
+"""From this ratio of the largest to the smallest number on, an axis is logarithmic."""
+NARROW = 4.2
+"""Width of the figure for narrow screens in inches."""
+
+
+def banded(values: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """The `mean`, `low`est and `high`est `value` within each group of `by`, as columns beside those of `by`."""
+    groups = values.groupby(by, sort=False)["value"]
+    return pd.DataFrame({"mean": groups.mean(), "low": groups.min(), "high": groups.max()}).reset_index()
+
+
+def panelled(
+    table: pd.DataFrame,
+    titles: Mapping[str, str],
+    names: Mapping[str, str],
+    x: str,
+    y: str,
+    narrow: bool = False,
+    marked: Collection[str] = (),
+    thick: Collection[str] = (),
+) -> tuple[Figure, list[Axes]]:
+    """A figure with one panel for each of `titles` and one line for each of `names`; and its panels in that order.
+
+    `table` has the columns `panel`, `label`, `x`, `mean`, `low` and `high`, the points of a line in order; NaN breaks
+    it. `x` and `y` name the axes; the points of `marked` lines have marks, and `thick` ones lie on top. With `narrow`,
+    panels stand below each other, as on a phone, and the legend below them. A name's style depends on its place among
+    all names.
+    """
+    across = 1 if narrow else min(len(titles), PANELS_ACROSS)
+    down = -(-len(titles) // across)
+    drawn = set(table["label"])
+    size, legend_columns = measures(len(drawn), across, down, narrow)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = list(figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).flat)
+    styles = {
+        label: line_style(i) | (MARKED if label in marked else {}) | (THICK if label in thick else THIN)
+        for i, label in enumerate(names)
+    }
+    for ax, (panel, title) in zip(axes, titles.items(), strict=False):
+        draw_panel(ax, table[table["panel"] == panel], styles)
+        ax.set_title(fill(title, 44))
+        ax.set_xlabel(x)
+    for ax in axes[len(titles) :]:
+        ax.remove()
+    figure.supylabel(y, fontsize="medium")
+    handles = [Line2D([], [], label=names[label], **styles[label]) for label in names if label in drawn]
+    place: Literal["outside lower center", "outside right center"]
+    place = "outside lower center" if narrow else "outside right center"
+    figure.legend(handles=handles, loc=place, handlelength=2.8, ncols=legend_columns)
+    return figure, axes[: len(titles)]
+
+
+def measures(names: int, across: int, down: int, narrow: bool) -> tuple[tuple[float, float], int]:
+    """Width and height of the figure in inches, and the columns of its legend."""
+    width, height = (side * (LARGER if names > CROWDED else 1) for side in PANEL)
+    if narrow:
+        columns = int(NARROW / LEGEND[0])
+        return (NARROW, PANEL[1] * down + LEGEND[1] * -(-names // columns)), columns
+    columns = max(1, -(-names // int(height * down / LEGEND[1])))
+    return (width * across + LEGEND[0] * columns, height * down), columns
+
+
+def draw_panel(ax: Axes, table: pd.DataFrame, styles: Mapping[str, Mapping[str, Any]]) -> None:
+    """Draw the lines of one panel, each in its style."""
+    for label, style in styles.items():
+        line = table[table["label"] == label]
+        if line.empty:
+            continue
+        ax.fill_between(line["x"], line["low"], line["high"], color=style["color"], alpha=0.13, lw=0)
+        ax.plot(line["x"], line["mean"], **style)
+    ax.margins(x=0.01)
+    ax.tick_params(labelbottom=True)  # also where the panel below is empty
+
+
+def spans_decades(values: Iterable[float]) -> bool:
+    """Whether numbers are told apart only on a logarithmic axis."""
+    known = [value for value in values if value == value]
+    return bool(known) and min(known) > 0 and max(known) / min(known) >= DECADE
+
+
+def logarithmic(ax: Axes, which: Literal["x", "y"]) -> None:
+    """Make the x or the y axis of all panels, which share it, logarithmic, with plain numbers at its ticks."""
+    ax.set(**{f"{which}scale": "log"})
+    axis = {"x": ax.xaxis, "y": ax.yaxis}[which]
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(NullLocator())
+
+
+def number_rounds(axes: list[Axes]) -> None:
+    """Ticks of an x axis of rounds: whole numbers."""
+    for ax in axes:
+        ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))

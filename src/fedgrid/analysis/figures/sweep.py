@@ -1,0 +1,208 @@
+"""Sweeps: accuracy over a setting that the study varies, of its heterogeneities or of a method."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
+
+from fedgrid.analysis.figures.cooperation import WORDS, between_clients
+from fedgrid.analysis.figures.curves import ACCURACY, entries_of
+from fedgrid.analysis.figures.lines import banded, panelled, spans_decades
+from fedgrid.analysis.figures.style import line_style
+from fedgrid.analysis.figures.varying import Family, families, partitions, rows, told_apart, varied
+from fedgrid.analysis.papers.published import on_data
+from fedgrid.analysis.prose import captions, figure_captions
+from fedgrid.analysis.prose.phrases import listing
+from fedgrid.analysis.scores.results import ROW, Results
+from fedgrid.analysis.scores.summary import SCORED, cell_scores
+
+POINT = ["panel", "line", "x", "label", "heterogeneity"]
+"""Where an entry stands, and which one it is."""
+
+
+@dataclass(frozen=True)
+class Swept:
+    """Where every entry of a table stands in the figure."""
+
+    titles: dict[str, str]
+    "Panels."
+    names: dict[str, str]
+    "Lines."
+    points: pd.DataFrame
+    "Columns as in `POINT`."
+    marked: list[str]
+    "Lines whose points have marks."
+
+
+def sweep(
+    results: Results,
+    data: str,
+    over: str = "",
+    names: Mapping[str, str] = {},
+    matrix: str = "",
+    narrow: bool = False,
+) -> tuple[Figure, str, str]:
+    """Accuracy on `data` over the setting `over`; return the figure, its title and its caption.
+
+    Where heterogeneities differ in it, there is a line a row, and a panel for each group of heterogeneities that differ
+    in it alone. Where rows of a method do, there is a line for each such group of rows and a level line for every other
+    row, and a panel a heterogeneity. Without `over`, the setting that takes most values is taken. `names` has a setting
+    in words. Hollow marks are what the paper prints. With a `matrix` between clients that cells keep, its mean between
+    two clients is drawn in place of accuracy. Raises as `varying.varied`, and `UserError` when the study has no such
+    data set.
+    """
+    over, swept = placed(results, data, over)
+    word = names.get(over, over)
+    if matrix:
+        measured, missing = between_clients(results, data, matrix)
+        what = WORDS.get(matrix, matrix).capitalize()
+        figure, _ = plot(results, swept, banded(measured, ROW).drop(columns="data"), word, what, narrow)
+        title = f"{what} over {word} on {results.title(data)}"
+        said = [between(results, data, what.lower(), word), *stray(results, data, swept), *missing]
+        return figure, title, " ".join(said)
+    figure, panels = plot(results, swept, accuracies(results, data), word, ACCURACY.axis, narrow)
+    printed = mark_printed(results, data, swept, panels)
+    title = f"Accuracy over {word} on {results.title(data)}"
+    return figure, title, caption(results, data, swept, word, printed)
+
+
+def placed(results: Results, data: str, over: str) -> tuple[str, Swept]:
+    """The setting that is swept, and where every entry stands."""
+    first = results.heterogeneities(data)[0]
+    over, columns = varied(partitions(results, data), rows(results, data, first), over)
+    return over, (of_columns if columns else of_rows)(results, data, over)
+
+
+def plot(
+    results: Results, swept: Swept, measured: pd.DataFrame, x: str, y: str, narrow: bool
+) -> tuple[Figure, dict[str, Axes]]:
+    """The figure of what is `measured`, as from `accuracies`, and its panels by name; `x` and `y` name the axes."""
+    drawn = measured.merge(swept.points, on=["label", "heterogeneity"], how="right")
+    drawn = drawn.assign(label=drawn["line"]).sort_values("x", kind="stable")
+    drawn = drawn[drawn.groupby(["panel", "line"])["mean"].transform("count") > 0]
+    thick = figure_captions.claimed(results)
+    figure, axes = panelled(drawn, swept.titles, swept.names, x, y, narrow, swept.marked, thick)
+    for ax in axes:
+        place_ticks(ax, sorted(set(swept.points["x"])))
+    return figure, dict(zip(swept.titles, axes, strict=True))
+
+
+def of_columns(results: Results, data: str, over: str) -> Swept:
+    """Heterogeneities along x."""
+    parts = [part for part in families(partitions(results, data), over) if len(part.members) > 1]
+    titles = {str(panel): common(results, part) for panel, part in enumerate(parts)}
+    points = [
+        (str(panel), label, x, label, heterogeneity)
+        for panel, part in enumerate(parts)
+        for heterogeneity, x in part.members.items()
+        for label in results.names
+    ]
+    return Swept(titles, results.names, pd.DataFrame(points, columns=POINT), list(results.names))
+
+
+def common(results: Results, part: Family) -> str:
+    """What the words of some heterogeneities have in common, with "…" for the value in which they differ."""
+    found = []
+    for name, value in part.members.items():
+        words = results.words(name)
+        places = re.finditer(rf"(?<![\d.]){re.escape(f'{value:g}')}(?![\d.])", words)
+        found.append({f"{words[: place.start()]}…{words[place.end() :]}" for place in places})
+    return min(set.intersection(*found), default=results.words(next(iter(part.members))))
+
+
+def of_rows(results: Results, data: str, over: str) -> Swept:
+    """Rows of one method along x; every other row is as high everywhere."""
+    panels = {heterogeneity: results.words(heterogeneity) for heterogeneity in results.heterogeneities(data)}
+    points = [(panel, *point, panel) for panel in panels for point in row_points(results, data, panel, over)]
+    lines = dict.fromkeys(line for _, line, *_ in points)
+    names = {line: results.names.get(line, line) for line in lines}
+    own = [line for line in lines if line not in results.names]
+    return Swept(panels, names, pd.DataFrame(points, columns=POINT), own)
+
+
+def row_points(results: Results, data: str, heterogeneity: str, over: str) -> Iterator[tuple[str, float, str]]:
+    """Line, x and label of every point of a panel of rows."""
+    there = rows(results, data, heterogeneity)
+    parts = [part for part in families(there, over) if len(part.members) > 1]
+    for part, words in zip(parts, told_apart(parts), strict=True):
+        line = ", ".join(filter(None, [title_of(results, next(iter(part.members))), words]))
+        yield from ((line, x, label) for label, x in part.members.items())
+    values = [x for part in parts for x in part.members.values()]
+    others = [label for label in there if not any(label in part.members for part in parts)]
+    for label in others if values else ():
+        yield from ((label, x, label) for x in (min(values), max(values)))
+
+
+def title_of(results: Results, label: str) -> str:
+    """The title of a row's method, whatever the row is called."""
+    row = results.study["methods"][label]
+    return str(row.get("name") or row["method"])
+
+
+def accuracies(results: Results, data: str) -> pd.DataFrame:
+    """`mean`, `low` and `high` over seeds in percent by label and heterogeneity, of entries that have a score."""
+    entries = entries_of(results, data)
+    scores = cell_scores(results)
+    scores = scores[(scores["status"] == "ok") & scores["accuracy"].notna()]
+    scores = scores.merge(entries.loc[entries["status"].isin(SCORED), ROW], on=ROW)
+    return banded(scores.assign(value=scores["accuracy"] * ACCURACY.scale), ROW).drop(columns="data")
+
+
+def place_ticks(ax: Axes, values: list[float]) -> None:
+    """A tick at every value; a logarithmic axis where they span a decade."""
+    if spans_decades(values):
+        ax.set_xscale("log")
+    ax.xaxis.set_major_locator(FixedLocator(values))
+    ax.xaxis.set_major_formatter(FixedFormatter([f"{value:g}" for value in values]))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.margins(x=0.04)
+
+
+def mark_printed(results: Results, data: str, swept: Swept, panels: Mapping[str, Axes]) -> bool:
+    """Draw hollow marks where the paper prints an accuracy; returns whether there is any."""
+    if not results.published:
+        return False
+    printed = on_data(results, data)
+    printed = printed[(printed["metric"] == "accuracy") & printed["number"].notna()]
+    labels = {name: label for label, name in results.names.items()}
+    printed = printed.assign(label=printed["row"].map(labels), heterogeneity=printed["heterogeneity_key"])
+    found = printed[["label", "heterogeneity", "number"]].merge(swept.points, on=["label", "heterogeneity"])
+    order = list(swept.names)
+    for entry in found.to_dict("records"):
+        colour = line_style(order.index(entry["line"]))["color"]
+        look = {"marker": "D", "markersize": 6, "markerfacecolor": "none", "markeredgecolor": colour}
+        panels[entry["panel"]].plot([entry["x"]], [entry["number"]], linestyle="none", **look)
+    return len(found) > 0
+
+
+def between(results: Results, data: str, what: str, word: str) -> str:
+    """What is drawn of a matrix between clients."""
+    where = f"on {results.title(data)}, seed {results.study['seeds'][0]}"
+    return f"{captions.lead(results)}: mean {what} of two different clients in the last round, over {word} {where}."
+
+
+def stray(results: Results, data: str, swept: Swept) -> list[str]:
+    """A sentence on the heterogeneities that stand nowhere on the axis."""
+    there = set(swept.points["heterogeneity"])
+    absent = [results.words(name) for name in results.heterogeneities(data) if name not in there]
+    return [f"Without a value of it, so not drawn: {listing(absent)}."] if absent else []
+
+
+def caption(results: Results, data: str, swept: Swept, word: str, printed: bool) -> str:
+    """What the lines are, which are not there, and what stands nowhere on the axis."""
+    entries = entries_of(results, data)
+    sentences = [
+        f"{captions.lead(results)}: mean test accuracy over clients, each counting the same, over {word} on "
+        f"{results.title(data)}.",
+        figure_captions.lines(results, figure_captions.with_scores(entries) & set(swept.names)),
+        *(["Hollow marks: what the paper prints."] if printed else []),
+        *stray(results, data, swept),
+        *figure_captions.left_out(results, entries),
+    ]
+    scores = cell_scores(results)
+    protocol = captions.counted_rounds(results, scores[scores["data"] == data])
+    return figure_captions.in_two(sentences, [figure_captions.scored_on(results, data), protocol])

@@ -1,0 +1,50 @@
+"""FedCoSR's trust τ in what others share, over the rounds: how much its local aggregation still blends."""
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from fedgrid.analysis.figures.curves import entries_of
+from fedgrid.analysis.figures.lines import number_rounds, panelled
+from fedgrid.analysis.figures.style import Undrawn
+from fedgrid.analysis.prose import captions, figure_captions
+from fedgrid.analysis.scores.points import named
+from fedgrid.analysis.scores.results import Results
+
+QUANTITY = "trust"
+"""Under this name methods record it, of every client that takes part in a round."""
+AXIS = "τ (weight of the own extractor)"
+MIDDLE = (0.1, 0.9)
+"""Between these quantiles of the clients lies the band."""
+
+
+def trust(results: Results, data: str, narrow: bool = False) -> tuple[Figure, str, str]:
+    """One panel per heterogeneity of `data`, one line per row that records it; return figure, title and caption.
+
+    Lines are means over the clients that take part, of all seeds; bands hold the middle four fifths of these clients.
+    Raises `UserError` when the study has no such data set, and `Undrawn` when no method on it records trust.
+    """
+    panels = {heterogeneity: results.words(heterogeneity) for heterogeneity in results.heterogeneities(data)}
+    rows = named(results.rows[(results.rows["metric"] == QUANTITY) & (results.rows["data"] == data)])
+    if rows.empty:
+        raise Undrawn("No method records a trust τ here.")
+    by_round = rows.groupby(["label", "heterogeneity", "round"])["value"]
+    low, high = (by_round.quantile(q) for q in MIDDLE)
+    table = pd.DataFrame({"mean": by_round.mean(), "low": low, "high": high}).reset_index()
+    table = table.rename(columns={"heterogeneity": "panel", "round": "x"})
+    figure, axes = panelled(table, panels, results.names, "Communication round", AXIS, narrow)
+    number_rounds(axes)
+    axes[0].set_ylim(0, 1.02)
+    return figure, f"Trust on {results.title(data)}", caption(results, data, list(table["label"].unique()))
+
+
+def caption(results: Results, data: str, labels: list[str]) -> str:
+    """What the lines are."""
+    entries = entries_of(results, data)
+    sentences = [
+        f"{captions.lead(results)}: the trust τ = exp(−γ·L_Reg) of FedCoSR's Eq. 7 on {results.title(data)}. A client "
+        "starts a round from τ of its own extractor and 1 − τ of the global one, so at τ = 1 blending has stopped.",
+        f"Lines: mean over the clients that take part in a round, over {captions.seeds(results)}; bands: the middle "
+        f"{MIDDLE[1] - MIDDLE[0]:.0%} of them.",
+        *figure_captions.lacking(results, entries[entries["label"].isin(labels)]),
+    ]
+    return " ".join(sentences)

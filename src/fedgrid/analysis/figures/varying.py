@@ -1,0 +1,95 @@
+"""Which setting a study varies: of its heterogeneities, or of the rows of one method."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fedgrid.analysis.figures.style import Undrawn
+from fedgrid.analysis.scores.results import Results
+from fedgrid.errors import UserError, nearest
+
+Settings = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Family:
+    """Things that differ in one setting alone."""
+
+    members: dict[str, float]
+    "By name, the value of that setting; from the lowest to the highest."
+    settings: dict[str, Any]
+    "What they have in common."
+
+
+def partitions(results: Results, data: str) -> dict[str, Settings]:
+    """The settings of the heterogeneities of `data`, by name; empty for results of an earlier release."""
+    known = results.study["partitions"].get(data, {})
+    return {name: known[name] for name in results.heterogeneities(data) if name in known}
+
+
+def rows(results: Results, data: str, heterogeneity: str) -> dict[str, Settings]:
+    """The method and the settings of every row in one column, by label."""
+    found: dict[str, Settings] = {}
+    for label, row in results.study["methods"].items():
+        there = [part["settings"] for part in row["elsewhere"] if [data, heterogeneity] in part["columns"]]
+        found[label] = {"method": row["method"], **row["settings"], **(there[0] if there else {})}
+    return found
+
+
+def varied(of_columns: Mapping[str, Settings], of_rows: Mapping[str, Settings], over: str) -> tuple[str, bool]:
+    """The setting that is varied, and whether heterogeneities differ in it (else rows do).
+
+    That is `over`; without it, the one that takes most values. Raises `UserError` where nothing has a setting `over`,
+    and `Undrawn` where it, or every setting, takes one value alone.
+    """
+    counts = {
+        (name, columns): max(len(family.members) for family in families(found, name))
+        for found, columns in ((of_columns, True), (of_rows, False))
+        for name in numbers(found)
+    }
+    counts = {place: count for place, count in counts.items() if count > 1}
+    known = {*numbers(of_columns), *numbers(of_rows)}
+    if over and over not in known:
+        raise UserError(f"show: no heterogeneity and no row has a number '{over}'; {nearest(over, known)}")
+    counts = {place: count for place, count in counts.items() if not over or place[0] == over}
+    if not counts:
+        raise Undrawn(f"No two heterogeneities or rows differ in {over or 'one setting'} alone.")
+    return max(counts, key=lambda place: counts[place])
+
+
+def numbers(found: Mapping[str, Settings]) -> list[str]:
+    """The names of settings that are a number somewhere."""
+    return list(dict.fromkeys(name for one in found.values() for name, value in one.items() if is_number(value)))
+
+
+def is_number(value: Any) -> bool:
+    """Whether a setting can stand on an axis."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def families(found: Mapping[str, Settings], over: str) -> list[Family]:
+    """What differs in `over` alone, together; what has no number there is in no family."""
+    parts: dict[str, Family] = {}
+    for name, settings in found.items():
+        if is_number(settings.get(over)):
+            others = {key: value for key, value in settings.items() if key != over}
+            part = parts.setdefault(repr(sorted(others.items())), Family({}, others))
+            part.members[name] = float(settings[over])
+    return [
+        Family(dict(sorted(part.members.items(), key=lambda one: one[1])), part.settings) for part in parts.values()
+    ]
+
+
+def told_apart(parts: Iterable[Family]) -> list[str]:
+    """For each family, the settings in which it differs from another one, as text; empty for a single one."""
+    listed = list(parts)
+    names = dict.fromkeys(name for part in listed for name in part.settings)
+    differing = [n for n in names if len({repr(part.settings.get(n)) for part in listed}) > 1]
+    return [
+        ", ".join(
+            str(part.settings[n]) if isinstance(part.settings[n], str) else f"{n} {part.settings[n]:g}"
+            for n in differing
+            if isinstance(part.settings.get(n), str) or is_number(part.settings.get(n))
+        )
+        for part in listed
+    ]

@@ -1,0 +1,1 @@
+"""A study's page, a paper's page, and what they are made of."""

@@ -1,0 +1,77 @@
+"""Draw a figure of results or of a partition (OUT_STEM.svg, .pdf, .txt: caption)."""
+
+from argparse import ArgumentParser
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from fedgrid.analysis.figures.ablation import ablation
+from fedgrid.analysis.figures.bars import bars
+from fedgrid.analysis.figures.bubbles import bubbles
+from fedgrid.analysis.figures.communication import traffic
+from fedgrid.analysis.figures.curves import curves, loss
+from fedgrid.analysis.figures.distribution import distribution
+from fedgrid.analysis.figures.heatmap import heatmap
+from fedgrid.analysis.figures.shares import shares
+from fedgrid.analysis.figures.style import drawing, save, write_figure
+from fedgrid.analysis.figures.sweep import sweep
+from fedgrid.analysis.figures.trust import trust
+from fedgrid.analysis.figures.tsne import tsne
+from fedgrid.analysis.scores.results import load
+from fedgrid.command import run
+
+Kind = Callable[..., tuple[Figure, str, str]]
+"""Draws: takes the results, or the file of a partition, what the figure is of, and its options by name."""
+OF_LINES: dict[str, Kind] = {"curves": curves, "loss": loss, "traffic": traffic, "sweep": sweep, "trust": trust}
+"""Kinds that are of a data set and are drawn for narrow screens too."""
+OF_DATA: dict[str, Kind] = {**OF_LINES, "bars": bars, "tsne": tsne, "heatmap": heatmap}
+"""Kinds that are of a data set."""
+OF_METHOD: dict[str, Kind] = {"ablation": ablation}
+"""Kinds that are of a method on a data set."""
+OF_STUDY: dict[str, Kind] = {"distribution": distribution}
+"""Kinds that are of a whole study."""
+OF_PARTITION: dict[str, Kind] = {"partition": bubbles, "shares": shares}
+"""Kinds that are drawn from a partition's file, under a title."""
+KINDS = {**OF_DATA, **OF_METHOD, **OF_STUDY, **OF_PARTITION}
+PLACES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(OF_DATA, ("data",)),
+    **dict.fromkeys(OF_METHOD, ("method", "data")),
+    **dict.fromkeys(OF_STUDY, ()),
+    **dict.fromkeys(OF_PARTITION, ("title",)),
+}
+"""Kind → the names of what its figures are of."""
+
+
+def draw(kind: str, source: Path, out_stem: Path, place: Mapping[str, str], options: Mapping[str, Any] = {}) -> None:
+    """Draw one figure, and of lines OUT_STEM.narrow.svg for narrow screens.
+
+    `source` holds results or a partition, `place` says what of them is drawn (see `PLACES`), `options` are those of the
+    kind. Raises `UserError` where they ask for what is not there, and `Undrawn` where there is nothing to draw.
+    """
+    of = source if kind in OF_PARTITION else load(source)
+    with drawing():
+        figure, title, caption = KINDS[kind](of, **place, **options)
+        save(figure, out_stem, title, caption)
+        if kind in OF_LINES:
+            figure, title, _ = KINDS[kind](of, **place, **options, narrow=True)
+            write_figure(figure, Path(f"{out_stem}.narrow.svg"), title)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Command line: KIND SOURCE OUT_STEM with what the figure is of."""
+    parser = ArgumentParser(prog="python -m fedgrid.analysis.pages.figure_set", description=__doc__)
+    kinds = parser.add_subparsers(required=True)
+    for name, places in PLACES.items():
+        kind = kinds.add_parser(name, help=KINDS[name].__doc__, description=KINDS[name].__doc__)
+        kind.add_argument("source", type=Path, metavar="PARTITION" if name in OF_PARTITION else "RESULTS")
+        kind.add_argument("out_stem", type=Path, metavar="OUT_STEM", help="path of the figure without its suffix")
+        for place in places:
+            kind.add_argument(f"--{place}", required=True)
+        kind.set_defaults(action=lambda source, out_stem, kind=name, **place: draw(kind, source, out_stem, place))
+    return run(parser, argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,136 @@
+"""Write the page of a paper: all of its experiments in one HTML file that needs no other, with the answer first.
+
+Run as ``python -m fedgrid.analysis.pages.paper MANIFEST… OUT.html --configfile YAML``.
+"""
+
+from argparse import ArgumentParser
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fedgrid.analysis.figures.embedding import within
+from fedgrid.analysis.pages.paper_section import Section, section
+from fedgrid.analysis.papers import cross_paper
+from fedgrid.analysis.papers.headline import answer
+from fedgrid.analysis.papers.overview import Overview, overview, without_results
+from fedgrid.analysis.prose import origin
+from fedgrid.analysis.scores import differences
+from fedgrid.analysis.scores.results import FULL, Results
+from fedgrid.analysis.tables.grid import templates
+from fedgrid.command import run
+from fedgrid.errors import UserError
+from fedgrid.files import path_of, read_json, write_text
+from fedgrid.grid.plan.manifest import CURRENT, OUT_OF_DATE, tables_state
+from fedgrid.grid.study.experiments import published
+from fedgrid.grid.study.yaml_file import read
+
+ROOM = 2_000_000
+"""Bytes that the pictures of a page may take together; the others stand on the experiments' own pages."""
+
+
+def paper(manifests: Sequence[Path], out_html: Path, configfile: str) -> None:
+    """Write the page of the experiments that the study wants made from `manifests` now, in that order.
+
+    An experiment that was not run, or whose results were made from another manifest, is said to be so and adds nothing
+    else to the page. `configfile` is the study's file, for what no result says: the titles of these experiments, what
+    the whole paper assumes. Raises `UserError` where a result is damaged, or the tables of an experiment are not there.
+    """
+    text = read(Path(configfile)) if Path(configfile).is_file() else {}
+    described = text.get("experiments") or {}
+    found = [experiment(manifest, described.get(manifest.parent.name) or {}) for manifest in manifests]
+    papers = others(path_of(text["published"], "published")) if "published" in text else {}
+    assumed = text.get("assumed") or {}
+    ran = {one.id: one.results for one in found if one.results}
+    same, different = differences.compared({name: results for name, results in ran.items() if results.cells})
+    all_of_them = whole(list(ran.values()))
+    study = all_of_them.study
+    page = (
+        templates()
+        .get_template("paper.html.j2")
+        .render(
+            title=study["paper"] or text.get("title") or out_html.parent.name,
+            name=out_html.parent.name,
+            scale=study["scale"],
+            answer=answer(found, papers),
+            sections=fitting([section(one, out_html, assumed, papers) for one in found]),
+            command=partial(origin.command, configfile, study["scale"]),
+            same=same,
+            different=different,
+            assumed=assumed,
+            environments=differences.environments(all_of_them),
+            commit=origin.commit(all_of_them),
+            steps=origin.steps(all_of_them, configfile),
+            reservations=origin.reservations(all_of_them, configfile),
+            yaml=origin.written(configfile),
+        )
+    )
+    write_text(out_html, page)
+
+
+def experiment(manifest: Path, text: Mapping[str, Any]) -> Overview:
+    """The experiment that the study wants made from `manifest` now, without results that were made from another one."""
+    state = tables_state(manifest)
+    if state == CURRENT:
+        return overview(manifest.parent, records(manifest))
+    return without_results(manifest.parent, text, out_of_date=state == OUT_OF_DATE)
+
+
+def records(manifest: Path) -> dict[str, str]:
+    """The files of an experiment's cells by key."""
+    return {cell["key"]: cell["path"] for cell in read_json(manifest)["cells"]}
+
+
+def others(file: Path) -> dict[str, cross_paper.Numbers]:
+    """By name of the paper, the printed numbers beside the `file` of this paper's, in the same folder."""
+    found: dict[str, cross_paper.Numbers] = {}
+    for other in sorted(file.parent.glob("*.csv")):
+        with suppress(UserError):  # a table of something else
+            found |= {name_of(other): published(str(other))} if other != file else {}
+    return found
+
+
+def name_of(file: Path) -> str:
+    """The name of the paper of a file of printed numbers: its study's title up to the colon."""
+    try:
+        title = read(file.with_suffix(".yaml"))["title"]
+    except (UserError, KeyError, TypeError):  # no study of it is at hand
+        return file.stem
+    return str(title).partition(":")[0]
+
+
+def whole(experiments: Sequence[Results]) -> Results:
+    """The cells of all experiments, and what they say of their paper, as `origin` asks for them."""
+    first = experiments[0].study if experiments else {"scale": FULL, "paper": ""}
+    methods = {label: row for one in experiments for label, row in one.study["methods"].items()}
+    study = {"name": "", "methods": methods} | {name: first.get(name) for name in ("scale", "paper")}
+    return Results(study, [cell for one in experiments for cell in one.cells], pd.DataFrame())
+
+
+def fitting(sections: Sequence[Section]) -> list[Section]:
+    """The sections with as many images as there is room for on one page."""
+    left = iter(within([one for part in sections for one in (*part.pictures, *part.partitions)], ROOM))
+    return [
+        replace(part, pictures=[next(left) for _ in part.pictures], partitions=[next(left) for _ in part.partitions])
+        for part in sections
+    ]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Command line: MANIFEST … OUT_HTML [--configfile YAML]."""
+    parser = ArgumentParser(prog="python -m fedgrid.analysis.pages.paper", description="Write the page of a paper.")
+    parser.add_argument(
+        "manifests", type=Path, nargs="+", metavar="MANIFEST", help="that an experiment's results are to be made from"
+    )
+    parser.add_argument("out_html", type=Path, help="report.html to write")
+    parser.add_argument("--configfile", default="STUDY.yaml", help="the study's file, as the reader would name it")
+    parser.set_defaults(action=paper)
+    return run(parser, argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,142 @@
+"""What a paper's page shows of one experiment: its tables, figures, claims and cells, as parts of HTML."""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from fedgrid.analysis.figures.embedding import Picture, picture, read
+from fedgrid.analysis.pages.figure_set import OF_PARTITION
+from fedgrid.analysis.pages.table_set import shown
+from fedgrid.analysis.papers import cross_paper
+from fedgrid.analysis.papers.agreement import text
+from fedgrid.analysis.papers.overview import Overview, agreed, fate, fates
+from fedgrid.analysis.scores.differences import own
+from fedgrid.analysis.scores.results import Results
+from fedgrid.analysis.scores.summary import summary
+from fedgrid.analysis.tables.grid import html, levels
+from fedgrid.analysis.tables.views import own_name, view
+
+ACCURACY = "accuracy"
+FEW = 4
+"""Columns whose numbers stand below a claim without a click."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """An experiment on the page of its paper."""
+
+    overview: Overview
+    href: str
+    "Its own page, from the paper's."
+    tables: list[Markup] = field(default_factory=list)
+    folded: dict[str, list[Markup]] = field(default_factory=dict)
+    "By what they show, tables that are a click away."
+    pictures: list[Picture] = field(default_factory=list)
+    partitions: list[Picture] = field(default_factory=list)
+    undrawn: list[str] = field(default_factory=list)
+    "Sentences on the figures that are not there."
+    claims: list[dict[str, Any]] = field(default_factory=list)
+    assumed: dict[str, str] = field(default_factory=dict)
+    records: dict[str, Any] = field(default_factory=dict)
+    "Cells by row and column: `header`, and `rows` of lists of (seed, link or nothing, status)."
+
+    @property
+    def tau(self) -> str:
+        """The mean over columns beside that between our seeds, where there is one."""
+        ours, ceiling, columns = agreed([self.overview])
+        return f"{text(ours)} of {text(ceiling)}" if columns and ceiling == ceiling else text(ours)
+
+    @property
+    def verdicts(self) -> dict[str, int]:
+        """How many claims came to what."""
+        return dict(fates([self.overview]))
+
+
+def section(found: Overview, page: Path, assumed: Mapping[str, str], papers: Mapping[str, Any]) -> Section:
+    """The parts of one experiment on `page`; `assumed` is what the whole paper assumes, `papers` what others print."""
+    href = relative(found.folder / "report.html", page)
+    results = found.results
+    if results is None:
+        return Section(found, href)
+    drawn = [(kind, picture(file)) for kind in kinds(results) for file in files(found.folder, kind)]
+    return Section(
+        found,
+        href,
+        tables=list(tables(results, found.folder)),
+        folded=folded(results, found.folder, papers),
+        pictures=[one for kind, one in drawn if kind not in OF_PARTITION],
+        partitions=[one for kind, one in drawn if kind in OF_PARTITION],
+        undrawn=[sentence for kind in kinds(results) for sentence in undrawn(found.folder, kind)],
+        claims=[{"fate": fate(one), "verdict": one, "open": len(one.numbers) <= FEW} for one in found.verdicts],
+        assumed=own(results.study["assumed"], assumed),
+        records=records(found, page) if results.cells else {},
+    )
+
+
+def relative(path: Path, page: Path) -> str:
+    """The link from a page to a file."""
+    return Path(os.path.relpath(path, page.parent)).as_posix()
+
+
+def tables(results: Results, folder: Path) -> Iterator[Markup]:
+    """The tables that the experiment shows, those of accuracies with a short caption."""
+    for name, entry in shown(results).items():
+        if entry["table"] == ACCURACY and results.finished:
+            yield Markup(view(own_name(results), results, summary(results), entry).table)
+        else:
+            yield Markup(read(folder / "tables" / f"{name}.html"))
+
+
+def folded(results: Results, folder: Path, papers: Mapping[str, Any]) -> dict[str, list[Markup]]:
+    """Tables about printed numbers, by the words of what they show."""
+    if not results.published:
+        return {}
+    found = {"Printed numbers beside ours": [Markup(read(folder / "tables/printed.html"))]}
+    if not results.cells:
+        return found
+    beside = cross_paper.compared(results.published, papers)
+    agreement = [Markup(read(folder / "tables/agreement.html"))]
+    agreement += [Markup(html(cross_paper.grid(beside)))] if len(beside) else []
+    return found | {"How far the orders of rows agree": agreement}
+
+
+def kinds(results: Results) -> list[str]:
+    """The kinds of figures that the experiment shows."""
+    return list(dict.fromkeys(entry["figure"] for entry in results.study.get("show", []) if "figure" in entry))
+
+
+def files(folder: Path, kind: str) -> list[Path]:
+    """The drawings of a kind, without those for narrow screens."""
+    return sorted(file for file in folder.glob(f"figures/{kind}*.svg") if not file.stem.endswith(".narrow"))
+
+
+def undrawn(folder: Path, kind: str) -> list[str]:
+    """Why there are fewer figures of a kind than there might be."""
+    reasons = [
+        read(text) for text in sorted(folder.glob(f"figures/{kind}*.txt")) if not text.with_suffix(".svg").is_file()
+    ]
+    if reasons or files(folder, kind):
+        return [f"Figure ({kind}): {reason.strip()}" for reason in reasons]
+    return [f"There are no results from which this figure ({kind}) could be drawn."]
+
+
+def records(found: Overview, page: Path) -> dict[str, Any]:
+    """Which cells there are, each with a link to the file of its results."""
+    results = found.results
+    assert results is not None
+    entries: dict[tuple[str, str, str], list[tuple[int, str, str]]] = {}
+    for cell in results.cells:
+        ready = cell in results.finished and cell["key"] in found.records
+        link = relative(Path(found.records[cell["key"]]), page) if ready else ""
+        place = cell["label"], cell["data"], cell["heterogeneity"]
+        entries.setdefault(place, []).append((cell["seed"], link, cell["status"]))
+    rows = [
+        (name, [entries.get((label, *column), []) for column in results.columns])
+        for label, name in results.names.items()
+    ]
+    heads = [(results.title(data), results.words(words)) for data, words in results.columns]
+    return {"header": levels(heads), "rows": rows}

@@ -1,0 +1,80 @@
+"""Tables, figures and report of a study whose cells are not all finished, in a folder of their own.
+
+Run as ``python -m fedgrid.analysis.pages.partial PLAN`` where a run ends without all of them.
+"""
+
+import shutil
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from fedgrid.analysis.pages.build import write
+from fedgrid.analysis.prose import captions
+from fedgrid.command import run
+from fedgrid.errors import UserError, reason
+from fedgrid.files import check_writable
+from fedgrid.grid.plan import manifest, plan_file
+from fedgrid.grid.plan.planned_study import Experiment, Study
+from fedgrid.run import states
+
+
+def report_of(study: Study, configfile: str) -> list[str]:
+    """Makes the report of what is finished of every experiment; returns lines that say where and how far each is.
+
+    Raises UserError where no cell of any is finished.
+    """
+    absent = absent_from(study)
+    begun = [one for one in study.experiments if any(cell.key not in absent for cell in one.cells)]
+    if not begun:
+        raise UserError(f"no cell of {study.name} is finished yet, so there is nothing to report")
+    return [_report(study, one, absent, configfile) for one in begun]
+
+
+def absent_from(study: Study) -> dict[str, dict[str, str]]:
+    """Cells without results, by key: the status of each, and of a failed or unavailable one the reason."""
+    found = {key: state for key, state in states.read(study).items() if state.name not in ("done", "diverged")}
+    said = ("failed", manifest.UNAVAILABLE)
+    reasons = {key: " ".join(state.remark.split()) for key, state in found.items() if state.name in said}
+    return {key: {"status": state.name, "reason": reasons.get(key, "")} for key, state in found.items()}
+
+
+def _report(study: Study, experiment: Experiment, absent: dict[str, dict[str, str]], configfile: str) -> str:
+    check_writable(experiment.folder, "results")
+    with made_anew(experiment.partial) as made:
+        results = write(manifest.content(study, experiment), absent, made, configfile)
+    far = captions.progress(results) or f"all {len(results.cells)} cells are finished."
+    return f"{experiment.partial}/report.html: {far}"
+
+
+@contextmanager
+def made_anew(folder: Path) -> Iterator[Path]:
+    """An empty folder that replaces `folder` at the end, so that nothing of an earlier report is left in it."""
+    try:
+        with TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.", suffix=".tmp") as temporary:
+            made = Path(temporary) / folder.name
+            made.mkdir()
+            yield made
+            shutil.rmtree(folder, ignore_errors=True)
+            made.rename(folder)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be written ({reason(error)})") from error
+
+
+def from_plan(file: Path) -> None:
+    """Makes the report of a run's plan, and prints where it is."""
+    found = plan_file.read(file)
+    print(*report_of(found.study, found.configfile), sep="\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Command line: PLAN."""
+    parser = ArgumentParser(prog="python -m fedgrid.analysis.pages.partial", description="Report what is finished.")
+    parser.add_argument("file", type=Path, metavar="PLAN", help="the plan of the run")
+    parser.set_defaults(action=from_plan)
+    return run(parser, argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

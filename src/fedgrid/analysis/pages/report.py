@@ -1,0 +1,99 @@
+"""Write the report of a study: one HTML file that needs no other, with what was found first."""
+
+from argparse import ArgumentParser
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from fedgrid.analysis.figures.embedding import picture, read
+from fedgrid.analysis.pages.figure_set import OF_PARTITION
+from fedgrid.analysis.pages.table_set import shown
+from fedgrid.analysis.prose import captions, origin
+from fedgrid.analysis.prose.findings import findings
+from fedgrid.analysis.scores.results import WAITING, Results, load
+from fedgrid.analysis.scores.summary import cell_scores, summary
+from fedgrid.analysis.tables.grid import templates
+from fedgrid.analysis.tables.views import views
+from fedgrid.command import run
+from fedgrid.files import write_text
+
+OF_PARTITIONS = tuple(f"{kind}-" for kind in OF_PARTITION)
+"""What the names of pictures of partitions begin with, which stand behind those of results."""
+ACCURACY = "accuracy"
+"""The table that stands first, and at every point of a round."""
+MOST_FINDINGS = 4
+"""Sentences that stand before the table; those on further columns are one click away."""
+
+
+def report(results: Path, out_html: Path, tables: Path, figures: Sequence[Path], configfile: str) -> None:
+    """Write the study of `results` to `out_html`, with the tables in `tables` and the SVG `figures` in the given order.
+
+    `configfile` is the study's file, for the sentence on how to regenerate. The tables are those of `tables.py`, the
+    figures those of `figures.py` with their captions (.txt) beside them, of a figure without anything to draw the
+    reason alone; `UserError` when one is missing.
+    """
+    study = load(results)
+    options = shown(study)
+    drawn = [path for path in figures if path.is_file()]
+    page = (
+        templates()
+        .get_template("report.html.j2")
+        .render(
+            study=study.study,
+            names=study.names,
+            column=study.column,
+            words=study.words,
+            title=study.title,
+            **found(study, options.get(ACCURACY)),
+            most=MOST_FINDINGS,
+            tables={name: Markup(read(tables / f"{name}.html")) for name in options if name != ACCURACY},
+            pictures=[picture(path) for path in drawn if not path.name.startswith(OF_PARTITIONS)],
+            partitions=[picture(path) for path in drawn if path.name.startswith(OF_PARTITIONS)],
+            undrawn=[read(path.with_suffix(".txt")) for path in figures if path not in drawn],
+            failures=[cell for cell in study.cells if cell["status"] not in ("ok", *WAITING)],
+            cells=len(study.cells),
+            finished=len(study.finished),
+            progress=captions.progress(study),
+            environments=origin.environments(study),
+            commit=origin.commit(study),
+            steps=origin.steps(study, configfile),
+            reservations=origin.reservations(study, configfile),
+            text=origin.written(configfile),
+        )
+    )
+    write_text(out_html, page)
+
+
+def found(study: Results, options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What was found, how the numbers are made, and the accuracy table with `options`, if the study shows one.
+
+    Nothing of a study without any result.
+    """
+    if not study.finished:
+        return {"findings": [], "protocol": [], "views": []}
+    table = summary(study)
+    scored = views(study, options) if options else []
+    return {
+        "findings": findings(study, table),
+        "protocol": captions.protocol(study, cell_scores(study), table),
+        "views": [replace(view, table=Markup(view.table)) for view in scored],
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Command line: RESULTS OUT_HTML --tables DIR --figures FILE.svg … [--configfile YAML]."""
+    parser = ArgumentParser(prog="python -m fedgrid.analysis.pages.report", description=__doc__)
+    parser.add_argument("results", type=Path, help="results.parquet of fedgrid.analysis.scores.collect")
+    parser.add_argument("out_html", type=Path, help="report.html to write")
+    parser.add_argument("--tables", type=Path, required=True, help="folder that fedgrid.analysis.pages.table_set wrote")
+    parser.add_argument("--figures", type=Path, nargs="*", default=[], metavar="FILE.svg", help="in the order to show")
+    parser.add_argument("--configfile", default="STUDY.yaml", help="the study's file, as the reader would name it")
+    parser.set_defaults(action=report)
+    return run(parser, argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,131 @@
+"""Write the tables of an experiment as CSV, Markdown, LaTeX and HTML."""
+
+from argparse import ArgumentParser
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fedgrid.analysis.papers.agreement import agreement
+from fedgrid.analysis.papers.claims import claims
+from fedgrid.analysis.papers.published import joined, printed
+from fedgrid.analysis.scores.results import Results, choose, load
+from fedgrid.analysis.tables.accuracy import accuracy
+from fedgrid.analysis.tables.attacks import attacks
+from fedgrid.analysis.tables.costs import costs, costs_grid
+from fedgrid.analysis.tables.grid import Grid, html, latex, markdown
+from fedgrid.analysis.tables.phases import phases
+from fedgrid.analysis.tables.protocol import settings
+from fedgrid.analysis.tables.rounds import rounds
+from fedgrid.analysis.tables.traffic import measured_bytes
+from fedgrid.command import run
+from fedgrid.files import write_text
+
+Table = tuple[pd.DataFrame, Grid]
+"""The numbers in full precision, one row an entry, and the table to print."""
+
+
+def costs_table(results: Results, options: Mapping[str, Any]) -> Table:
+    """What the rows cost; there is nothing to choose."""
+    table = costs(results)
+    return table, costs_grid(results, table)
+
+
+KINDS: dict[str, Callable[[Results, Mapping[str, Any]], Table]] = {
+    "accuracy": accuracy,
+    "attacks": attacks,
+    "rounds": rounds,
+    "phases": phases,
+    "bytes": measured_bytes,
+    "costs": costs_table,
+    "settings": settings,
+}
+"""`table` of an entry of `show` → what makes it."""
+WITHOUT_CELLS = ("settings",)
+"""Kinds of tables that are about the study itself."""
+PLAIN = [{"table": "accuracy", "std": True, "ranks": True}, {"table": "costs"}]
+"""What a study shows that does not say."""
+
+FORMULA = ("=", "+", "-", "@", "\t", "\n")
+"""With these a text begins that a spreadsheet may take for a formula."""
+
+
+def write_tables(results: Path, outdir: Path) -> None:
+    """Write every table of `results` to `outdir`, each as NAME.{csv,md,tex,html}; see `tables` for the names.
+
+    The CSV files hold every number in full precision, accuracies as fractions, one row an entry. Raises `UserError`
+    when `results` is not a file that `collect` wrote, or asks for a table that does not exist.
+    """
+    for name, (numbers, grid) in tables(load(results)):
+        write_text(outdir / f"{name}.csv", csv(numbers))
+        write_text(outdir / f"{name}.md", markdown(grid))
+        write_text(outdir / f"{name}.tex", latex(grid))
+        write_text(outdir / f"{name}.html", html(grid))
+
+
+def tables(results: Results) -> Iterator[tuple[str, Table]]:
+    """The tables that the study shows, in that order, by the name of their files; last printed numbers and claims."""
+    for name, entry in shown(results).items():
+        yield name, KINDS[entry["table"]](results, entry)
+    if results.published:
+        table = joined(results)
+        yield "printed", printed(results, table)
+        yield "agreement", agreement(results, table)
+    if results.study.get("claims"):
+        yield "claims", claims(results)
+
+
+def shown(results: Results) -> dict[str, Mapping[str, Any]]:
+    """The tables that the study shows, by the name of their files; without cells, only those that need none.
+
+    Names are kinds, with a number behind the second of a kind and those after it. `UserError` for an unknown kind.
+    """
+    counts: Counter[str] = Counter()
+    found = {}
+    asked = [entry for entry in results.study.get("show", PLAIN) if "table" in entry]
+    for entry in asked:
+        kind = choose(entry["table"], list(KINDS), "kind of table")
+        if results.cells or kind in WITHOUT_CELLS:
+            counts[kind] += 1
+            found[kind + (f"-{counts[kind]}" if counts[kind] > 1 else "")] = entry
+    return found
+
+
+def csv(table: pd.DataFrame) -> str:
+    """A tidy table as CSV; an empty field is a number that does not exist.
+
+    A text that a spreadsheet would run as a formula has an apostrophe in front of it, by which it shows it as it is.
+    """
+    texts = table.select_dtypes(exclude=["number", "bool"]).map(_inert)
+    return table.assign(**texts).rename(columns=_inert).to_csv(index=False, lineterminator="\n")
+
+
+def _inert(value: Any) -> Any:
+    """The value, with an apostrophe before a text that begins like a formula and is no number."""
+    if not isinstance(value, str):
+        return value
+    text = value.replace("\r", "\n")  # which is quoted; after a bare \r a spreadsheet would begin a row
+    return f"'{text}" if text.startswith(FORMULA) and not _is_number(text) else text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Command line: RESULTS OUTDIR."""
+    parser = ArgumentParser(prog="python -m fedgrid.analysis.pages.table_set", description=__doc__)
+    parser.add_argument("results", type=Path, help="results.parquet of fedgrid.analysis.scores.collect")
+    parser.add_argument("outdir", type=Path, help="folder for the tables")
+    parser.set_defaults(action=write_tables)
+    return run(parser, argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

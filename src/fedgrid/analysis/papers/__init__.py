@@ -1,0 +1,1 @@
+"""Printed numbers beside measured ones: agreement, claims and their verdicts."""

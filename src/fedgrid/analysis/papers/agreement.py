@@ -1,0 +1,149 @@
+"""How far two orders of the same rows agree: the paper's and ours, two of our seeds, or two papers."""
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from scipy.stats import kendalltau, norm, rankdata
+
+from fedgrid.analysis.papers.measured import PLACE, by_seed
+from fedgrid.analysis.papers.published import metric_words, number, ordered, place
+from fedgrid.analysis.prose import captions
+from fedgrid.analysis.scores.results import DASH, Results
+from fedgrid.analysis.tables.grid import Entry, Grid
+from fedgrid.analysis.tables.pivot import AVERAGED, NAMES
+
+FEWEST = 5
+"""Rows from which on there is an interval."""
+COVERED = 0.95
+DIGITS = 9
+"""Decimals that tell two numbers apart: what differs by less differs by rounding."""
+
+
+def tau(a: Sequence[float], b: Sequence[float]) -> float:
+    """Kendall's τ-b of two rows of numbers [n]; NaN for fewer than two, or where one has no order at all."""
+    if len(a) < 2:
+        return float("nan")
+    return float(kendalltau(*(rankdata(np.round(values, DIGITS)) for values in (a, b))).statistic)
+
+
+def interval(value: float, n: int) -> tuple[float, float]:
+    """Limits of τ for rows drawn from many, of which these are `n`; NaN for fewer than `FEWEST`.
+
+    Fisher's transformation with a variance as by Fieller, Hartley and Pearson (1957), whose interval is too narrow for
+    few rows and strong agreement, as that of a bootstrap is, which collapses at τ = 1. So their 0.437 / (n − 4) is
+    0.6 / (n − 4), and τ is first moved towards zero by its 2n-th part: for 5 to 24 rows of normal numbers with any
+    correlation it then covers the true τ in 94 % of samples or more. The limits always enclose the observed τ.
+    """
+    if n < FEWEST or np.isnan(value):
+        return float("nan"), float("nan")
+    half = norm.ppf((1 + COVERED) / 2) * np.sqrt(0.6 / (n - 4))
+    middle = np.arctanh(value * (1 - 1 / (2 * n)))
+    return min(value, float(np.tanh(middle - half))), max(value, float(np.tanh(middle + half)))
+
+
+def agreement(results: Results, table: pd.DataFrame) -> tuple[pd.DataFrame, Grid]:
+    """Of each column of printed numbers: τ between printed and ours, its interval, and τ between our own seeds.
+
+    `table` is that of `published.joined`. The row Averaged does not count. `between_seeds` is the mean over all pairs
+    of seeds, over the same rows, as far as both seeds have them: about what a paper could reach that were a seed more.
+    """
+    here = table[(table["unjoined"] == "") & (table["row"] != AVERAGED) & table["ours"].notna()]
+    places = list(map(place, here.to_dict("records")))
+    seeds = by_seed(results).set_index(PLACE).sort_index()
+    found = []
+    for column in ordered(results, here):
+        common = here[[found_at == column for found_at in places]].drop_duplicates("row").set_index("row")
+        value = tau(common["number"].to_list(), common["ours"].to_list())
+        own = seeds.loc[[column]]
+        own = own[own["row"].isin(common.index)].pivot(index="row", columns="seed", values="value")
+        found.append((*column, len(common), value, *interval(value, len(common)), between_seeds(own)))
+    columns = [*PLACE, "rows", "tau", "low", "high", "between_seeds"]
+    numbers = pd.DataFrame(found, columns=columns)
+    rows = [(name_of(results, entry), of_column(entry)) for entry in numbers.to_dict("records")]
+    header = [[("Rows", 1), ("Kendall’s τ", 1), (f"{100 * COVERED:g} % interval", 1), ("τ between our seeds", 1)]]
+    return numbers, Grid(caption(results), "Column", header, rows)
+
+
+def between_seeds(scores: pd.DataFrame) -> float:
+    """The mean of τ over all pairs of seeds; `scores` is [row, seed]. NaN for one seed."""
+    found = []
+    for a, b in combinations(scores.columns, 2):
+        both = scores[[a, b]].dropna()
+        found.append(tau(both[a].to_list(), both[b].to_list()))
+    known = [value for value in found if not np.isnan(value)]
+    return float(np.mean(known)) if known else float("nan")
+
+
+def by_pairs(columns: pd.DataFrame, value: str) -> float:
+    """The mean of a `value` over columns that have it, each by the n·(n − 1)/2 pairs of its n `rows`; NaN for none.
+
+    The τ of two rows is 1 or −1, and so counts little.
+    """
+    known = columns[columns[value].notna()].astype({"rows": float, value: float})
+    pairs = known["rows"] * (known["rows"] - 1) / 2
+    return float((pairs * known[value]).sum() / pairs.sum()) if len(known) else float("nan")
+
+
+def name_of(results: Results, entry: Mapping[str, str]) -> str:
+    """The name of a column of printed numbers."""
+    domain = NAMES.get(entry["domain"], entry["domain"])
+    words = [results.title(entry["data"]), results.words(entry["heterogeneity"]), domain]
+    return ", ".join(filter(None, [*words, metric_words(results, entry["metric"])]))
+
+
+def of_column(entry: Mapping[str, float]) -> list[Entry]:
+    """The printed values of one column."""
+    low, high = (text(entry[name]) for name in ("low", "high"))
+    limits = DASH if low == DASH else f"{low} to {high}"
+    return [Entry(value) for value in (str(entry["rows"]), text(entry["tau"]), limits, text(entry["between_seeds"]))]
+
+
+def text(value: float) -> str:
+    """A τ with two decimals."""
+    return DASH if np.isnan(value) else f"{value:.2f}".replace("-", "−")
+
+
+def caption(results: Results) -> str:
+    """What the numbers are."""
+    return (
+        f"{captions.lead(results)}: agreement of the order of rows, Kendall’s τ-b (1: the same order, 0: none, −1: the "
+        f"opposite one) between printed numbers and ours, over the rows that have both, without {AVERAGED}. The "
+        f"interval says what other rows might have given (Fisher’s transformation, widened for few rows; from {FEWEST} "
+        "rows on). τ between our seeds: the mean over all pairs of seeds, over the same rows; a paper that were one "
+        "more seed of ours would agree about as much, so where this is low, τ says little."
+    )
+
+
+def between_papers(papers: Mapping[str, Sequence[Mapping[str, str]]]) -> pd.DataFrame:
+    """τ between what two papers print: one row per pair of papers and column that both have.
+
+    `papers` is a paper's name → its printed numbers. A column is data, heterogeneity and domain, and of accuracy alone;
+    it counts from two common rows on. Where a paper prints a number several times, the first counts. Columns: `paper`,
+    `other`, the column's three names, `rows`, `equal` (number of rows with the same number), `tau`, `low`, `high`.
+    """
+    printed = {name: accuracies(numbers) for name, numbers in papers.items()}
+    found = []
+    for (name, first), (other, second) in combinations(printed.items(), 2):
+        for column in first:
+            rows = [row for row in first[column] if row in second.get(column, {})]
+            if len(rows) < 2:
+                continue
+            a, b = ([numbers[column][row] for row in rows] for numbers in (first, second))
+            value = tau(a, b)
+            equal = sum(x == y for x, y in zip(a, b, strict=True))
+            found.append((name, other, *column, len(rows), equal, value, *interval(value, len(rows))))
+    names = ["paper", "other", *PLACE[:3], "rows", "equal", "tau", "low", "high"]
+    return pd.DataFrame(found, columns=names)
+
+
+def accuracies(numbers: Sequence[Mapping[str, str]]) -> dict[tuple[str, str, str], dict[str, float]]:
+    """Column → row → accuracy that a paper prints, without the row Averaged."""
+    found: dict[tuple[str, str, str], dict[str, float]] = {}
+    for entry in numbers:
+        value = number(entry)
+        if entry["metric"] == "accuracy" and entry["row"] != AVERAGED and not np.isnan(value):
+            column = entry["data"], entry["heterogeneity"], entry["domain"]
+            found.setdefault(column, {}).setdefault(entry["row"], value)
+    return found

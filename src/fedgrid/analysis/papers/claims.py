@@ -1,0 +1,221 @@
+"""What a paper claims of an experiment, held against our results."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from itertools import pairwise
+from math import hypot
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fedgrid.analysis.papers.published import joined, place
+from fedgrid.analysis.prose import captions
+from fedgrid.analysis.prose.phrases import percent
+from fedgrid.analysis.scores.domains import Column
+from fedgrid.analysis.scores.leads import ROUNDING
+from fedgrid.analysis.scores.resolution import SAID, Chance
+from fedgrid.analysis.scores.results import Results
+from fedgrid.analysis.tables.attacks import METRIC, WORDS, of_images, under
+from fedgrid.analysis.tables.grid import Entry, Grid
+from fedgrid.analysis.tables.pivot import NAMES, Pivot, pivot, points
+
+HOLDS, FAILS, UNTOLD = "holds", "does not hold", "cannot be told"
+BETTER = {
+    **{"accuracy": ("accuracy", 1.0), "std_clients": ("std over clients, where low is good,", -1.0)},
+    **{name + METRIC: (f"accuracy ({words})", 1.0) for name, words in WORDS.items()},
+}
+"""Metric → its words in a rule, and the sign of a difference that is an improvement."""
+SETTLED = ("ok", "diverged", "unscored", "missing")
+"""Statuses of entries that will stay as they are; "missing" is what was never planned."""
+PROSE = "No rule can check this sentence."
+PRINTED = "Where the paper prints numbers, only the rows that it prints count."
+OPEN = float("nan")
+"""Margin of a column that cannot be told."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one claim: what it says, the verdict, the rule in words, and the numbers that decided."""
+
+    says: str
+    verdict: str
+    rule: str
+    numbers: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Margin:
+    """By how much a claim is true in one column, as a fraction, below zero where it is false; the column in words."""
+
+    value: float
+    said: str
+    smallest: float = 0.0
+    "What chance may make of it."
+
+
+def verdicts(results: Results) -> list[Verdict]:
+    """A verdict on each of the study's claims, over the columns of its accuracy table."""
+    if not results.study.get("claims"):
+        return []
+    shown = [entry for entry in results.study.get("show", []) if entry.get("table") == "accuracy"]
+    domains = any(entry.get("domains") for entry in shown)
+
+    @cache
+    def measured_on(images: str) -> tuple[Pivot, Chance]:
+        seen = under(results, images)
+        return pivot(seen, domains), Chance(seen, domains)
+
+    @cache
+    def numbers_of(metric: str) -> Numbers:
+        return Numbers(results, metric, *measured_on(of_images(metric)[0]))
+
+    return [verdict(numbers_of, claim) for claim in results.study["claims"]]
+
+
+def claims(results: Results) -> tuple[pd.DataFrame, Grid]:
+    """One row a claim with its verdict, the rule and the numbers that decided, and the table to print."""
+    found = verdicts(results)
+    rows = [(one.says, [Entry(one.verdict), Entry("; ".join(one.numbers) or one.rule)]) for one in found]
+    caption = f"{captions.lead(results)}: what the paper claims. {SAID}"
+    grid = Grid(caption, "Claim", [[("Verdict", 1), ("Numbers", 1)]], rows, words=True)
+    return pd.DataFrame([asdict(one) | {"numbers": "; ".join(one.numbers)} for one in found]), grid
+
+
+def verdict(numbers_of: Callable[[str], "Numbers"], claim: Mapping[str, Any]) -> Verdict:
+    """The verdict on one claim: one column against it decides, and one that cannot be told leaves the rest open."""
+    kind = next((name for name in RULES if name in claim), None)
+    if kind is None:
+        return Verdict(claim["says"], UNTOLD, PROSE)
+    numbers = numbers_of(claim.get("metric", "accuracy"))
+    asked = claim[kind] if isinstance(claim[kind], list) else [claim[kind]]
+    words, margins_of = RULES[kind]
+    remarks = [PRINTED] if numbers.printed and kind in RANKED else []
+    rule = " ".join([words.format(*asked, metric=numbers.words), *remarks, SAID])
+    absent = [name for name in asked if isinstance(name, str) and name not in numbers.labels]
+    if absent:
+        return Verdict(claim["says"], UNTOLD, rule, [f"There is no row {name} here." for name in absent])
+    margins = margins_of(numbers, *asked)
+    told = {column_says(margin) for margin in margins}
+    outcome = FAILS if FAILS in told else UNTOLD if UNTOLD in told or not told else HOLDS
+    return Verdict(claim["says"], outcome, rule, [margin.said for margin in margins])
+
+
+def column_says(margin: Margin) -> str:
+    """The verdict of one column."""
+    if np.isnan(margin.value) or abs(margin.value) < margin.smallest:
+        return UNTOLD
+    return HOLDS if margin.value > 0 else FAILS
+
+
+class Numbers:
+    """The values of one metric by row and column, and how far they are final.
+
+    `found` is on the metric's images, and so is `chance`.
+    """
+
+    def __init__(self, results: Results, metric: str, found: Pivot, chance: Chance):
+        self.words, self.sign = BETTER[metric]
+        self.results, self.columns = results, found.columns
+        self.labels = {name: label for label, name in found.rows.items()}
+        self.metric = of_images(metric)[1]
+        self.values = found.table[self.metric].where(found.table["status"] == "ok").to_dict()
+        self.status = found.table["status"].to_dict()
+        self.chance = chance
+        self.printed = printed_rows(results, metric)
+
+    def of(self, name: str, column: Column) -> float:
+        """The value of a row; NaN where not every seed came to its end."""
+        return self.values[self.labels[name], *column]
+
+    def lead(self, first: str, second: str, column: Column) -> float:
+        """By how much one row is better than another; 0 where rounding alone tells them apart."""
+        value = self.sign * (self.of(first, column) - self.of(second, column))
+        return 0.0 if abs(value) < ROUNDING else value
+
+    def margin(self, value: float, said: str, column: Column, smallest: float = 0.0) -> Margin:
+        """The margin of a column, in words that begin with its name."""
+        data, heterogeneity, domain = column
+        parts = [self.results.title(data), self.results.words(heterogeneity), NAMES.get(domain, domain)]
+        return Margin(value, f"{', '.join(filter(None, parts))}: {said}", smallest)
+
+    def pair(self, first: str, second: str, column: Column) -> Margin:
+        """How one row stands against another."""
+        a, b = self.of(first, column), self.of(second, column)
+        value = self.lead(first, second, column)
+        smallest = self.chance.smallest(self.labels[first], self.labels[second], column, self.metric)
+        difference = f"{points(a - b)} ± {percent(smallest)}" if not np.isnan(value) else points(a - b)
+        said = f"{first} {percent(a)}, {second} {percent(b)}, difference {difference}"
+        return self.margin(value, said, column, smallest)
+
+    def planned(self, column: Column, *names: str) -> bool:
+        """Whether all these rows have cells in a column."""
+        return all(self.status[self.labels[name], *column] != "missing" for name in names)
+
+    def rivals(self, name: str, column: Column) -> list[str]:
+        """The rows with which one competes in a column: those that the paper prints there, or else all."""
+        others = [other for other in self.labels if other != name]
+        return [other for other in others if other in self.printed.get(column, ())] or others
+
+    def place(self, name: str, last: int, column: Column) -> Margin:
+        """How a row stands against the one that would take the place `last` from it; to share a place will do."""
+        own = self.of(name, column)
+        if np.isnan(own):
+            return self.margin(OPEN, f"{name} has no final number", column)
+        rivals = self.rivals(name, column)
+        others = [other for other in rivals if not np.isnan(self.of(other, column))]
+        others.sort(key=lambda other: self.lead(name, other, column))
+        final = all(self.status[self.labels[other], *column] in SETTLED for other in rivals)
+        if len(others) < last:
+            return self.margin(np.inf if final else OPEN, f"{name} {percent(own)}, {len(others)} others", column)
+        found = self.pair(name, others[last - 1], column)
+        if found.value < 0 or final:
+            return found
+        return Margin(OPEN, f"{found.said}, but not all rows are finished", found.smallest)
+
+
+def leads(numbers: Numbers, name: str) -> list[Margin]:
+    """The row against the best other one, in every column."""
+    return [numbers.place(name, 1, column) for column in numbers.columns]
+
+
+def above(numbers: Numbers, first: str, second: str) -> list[Margin]:
+    """The first row against the second, in every column that was planned for both."""
+    return [numbers.pair(first, second, column) for column in numbers.columns if numbers.planned(column, first, second)]
+
+
+def within(numbers: Numbers, name: str, last: int) -> list[Margin]:
+    """The row against the one behind which its rank would be too high, in every column."""
+    return [numbers.place(name, last, column) for column in numbers.columns]
+
+
+def grows(numbers: Numbers, first: str, second: str) -> list[Margin]:
+    """The difference of the two rows in each column against that in the column before."""
+    found = above(numbers, first, second)
+    steps = [
+        Margin(after.value - before.value, after.said, hypot(before.smallest, after.smallest))
+        for before, after in pairwise(found)
+    ]
+    return [Margin(steps[0].value, f"{found[0].said}; {steps[0].said}", steps[0].smallest), *steps[1:]] if steps else []
+
+
+RULES: dict[str, tuple[str, Callable[..., list[Margin]]]] = {
+    "leads": ("{0} has the best {metric} of all rows in every column, alone.", leads),
+    "above": ("{0} has better {metric} than {1} in every column of both.", above),
+    "within": ("By {metric} the rank of {0} is at most {1} in every column.", within),
+    "grows": ("The lead of {0} over {1} in {metric} grows from each column to the next, as they stand.", grows),
+}
+"""Key of a claim → its rule in words, and the margins that decide."""
+RANKED = ("leads", "within")
+"""Rules by which a row competes with all others."""
+
+
+def printed_rows(results: Results, metric: str) -> dict[Column, set[str]]:
+    """By column, the rows of which the paper prints this metric, as far as they and the column are ours too."""
+    found: dict[Column, set[str]] = {}
+    if results.published:
+        table = joined(results)
+        for entry in table[(table["unjoined"] == "") & (table["metric"] == metric)].to_dict("records"):
+            found.setdefault(place(entry)[:3], set()).add(entry["row"])
+    return found

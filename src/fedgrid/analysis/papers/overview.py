@@ -1,0 +1,108 @@
+"""One experiment of a paper in a few numbers: how far it is, what became of its claims, how far orders agree."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fedgrid.analysis.papers.agreement import agreement, by_pairs
+from fedgrid.analysis.papers.claims import FAILS, HOLDS, PROSE, UNTOLD, Verdict, verdicts
+from fedgrid.analysis.papers.published import joined
+from fedgrid.analysis.prose import captions
+from fedgrid.analysis.prose.phrases import counted
+from fedgrid.analysis.scores.results import UNAVAILABLE, Results, load
+
+NOT_RUN, OUT_OF_DATE = "not run", "out of date"
+VERDICTS = {HOLDS: "holds", FAILS: "fails", UNTOLD: "open", PROSE: "unchecked"}
+"""What may become of a claim → a word for it; a sentence that no rule can check is none of the others."""
+
+AGREED = ["rows", "tau", "between_seeds"]
+"""What counts of a column when agreement is summed up."""
+
+
+@dataclass(frozen=True)
+class Overview:
+    """An experiment: its name, its folder, and what it says of itself (title, source, lacks) even without results.
+
+    `results` are None where it was not run, or where what was made of it is `out_of_date`. `records` has the Parquet
+    file of every cell by key, `agreement` the columns of `agreement.agreement`.
+    """
+
+    id: str
+    folder: Path
+    about: Mapping[str, Any]
+    results: Results | None = None
+    records: Mapping[str, str] = field(default_factory=dict)
+    verdicts: Sequence[Verdict] = ()
+    agreement: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=AGREED))
+    out_of_date: bool = False
+
+    @property
+    def cells(self) -> list[dict[str, Any]]:
+        """Its cells; none where it has no results that can be shown."""
+        return self.results.cells if self.results else []
+
+    @property
+    def finished(self) -> list[dict[str, Any]]:
+        """Its cells that have results."""
+        return self.results.finished if self.results else []
+
+    @property
+    def state(self) -> str:
+        """How far it is, in a few words."""
+        if self.results is None:
+            return OUT_OF_DATE if self.out_of_date else NOT_RUN
+        if not self.cells:
+            return "cannot be run yet" if self.about["lacks"] else "needs no cells"
+        if len(self.finished) < len(self.cells):
+            return captions.progress(self.results).split("; ", 1)[1].rstrip(".")
+        diverged = sum(cell["status"] == "diverged" for cell in self.cells)
+        return f"complete, {diverged} diverged" if diverged else "complete"
+
+    @property
+    def absent(self) -> list[str]:
+        """Sentences on cells without results that have a reason, each with how many cells it concerns."""
+        reasons = Counter(
+            f"{cell['status']}: {cell['reason'].rstrip('.')}"
+            for cell in self.cells
+            if cell["status"] in (UNAVAILABLE, "failed", "diverged")
+        )
+        return [f"{counted(number, 'cell')} {reason}." for reason, number in reasons.items()]
+
+
+def overview(folder: Path, records: Mapping[str, str]) -> Overview:
+    """The experiment whose results lie in `folder`."""
+    results = load(folder / "results.parquet")
+    found = Overview(folder.name, folder, results.study, results, records, verdicts(results))
+    return replace(found, agreement=agreement(results, joined(results))[0]) if results.published else found
+
+
+def without_results(folder: Path, text: Mapping[str, Any], out_of_date: bool) -> Overview:
+    """An experiment that has no results to show; `text` is what its study says of it now."""
+    about = {name: text.get(name, "") for name in ("title", "source", "lacks")}
+    about |= {"title": about["title"].removesuffix(".") or folder.name}
+    return Overview(folder.name, folder, about, out_of_date=out_of_date)
+
+
+def fate(verdict: Verdict) -> str:
+    """What became of a claim, one of `VERDICTS`."""
+    return VERDICTS[PROSE if verdict.rule == PROSE else verdict.verdict]
+
+
+def fates(experiments: Iterable[Overview]) -> Counter[str]:
+    """How many claims came to what, by the words of `VERDICTS`."""
+    return Counter(fate(verdict) for one in experiments for verdict in one.verdicts)
+
+
+def agreed(experiments: Iterable[Overview]) -> tuple[float, float, int]:
+    """Means over the columns that have a τ: of τ, of that between our own seeds, and the number of columns.
+
+    Columns count as in `by_pairs`; NaN where there is none.
+    """
+    tables = [one.agreement[AGREED].astype(float) for one in experiments]
+    columns = pd.concat([pd.DataFrame(columns=AGREED, dtype=float), *tables])
+    columns = columns[columns["tau"].notna()]
+    return by_pairs(columns, "tau"), by_pairs(columns, "between_seeds"), len(columns)

@@ -1,0 +1,217 @@
+"""The numbers that a paper prints, beside ours."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fedgrid.analysis.papers import measured
+from fedgrid.analysis.papers.measured import COORDINATES, DELTA, PLACE
+from fedgrid.analysis.prose import captions
+from fedgrid.analysis.prose.footnotes import Footnotes
+from fedgrid.analysis.prose.phrases import listing
+from fedgrid.analysis.scores.domains import AVERAGE, EVERY, columns
+from fedgrid.analysis.scores.results import DASH, Results
+from fedgrid.analysis.tables.attacks import METRIC, WORDS
+from fedgrid.analysis.tables.grid import Entry, Grid, levels
+from fedgrid.analysis.tables.pivot import AVERAGED, NAMES, without_number
+
+ON_IMAGES = {name + METRIC: f"{words} (%)" for name, words in WORDS.items()}
+"""Metric on clean images and under attack → its words."""
+METRICS = {
+    **{"accuracy": "Acc. (%)", "std_clients": "Std. over clients (%)", "rounds": "Rounds", "seconds": "Seconds"},
+    **ON_IMAGES,
+}
+"""Metric → its words in a header."""
+KEYS = {name: f"{name}_key" for name in ("data", "heterogeneity", "domain")}
+"""Coordinate → the column with our own name for it."""
+SIGNS = str.maketrans({"−": "-", ">": "", "+": "", "%": ""})
+"""What may stand around a printed number."""
+
+
+def joined(results: Results) -> pd.DataFrame:
+    """One row a printed number, in the paper's order: its coordinates as printed, and ours beside it.
+
+    Names of data sets and domains are joined whatever their case and hyphens.
+
+    Columns beside those of the CSV file of printed numbers: `number` (corrected where there is a correction), `ours`,
+    `ours_std_seeds`, `seeds`, `difference` (ours less printed) and `unjoined`: why there is no number of ours to set
+    beside it, empty where there is or should be one. `data_key`, `heterogeneity_key` and `domain_key` are our names.
+    """
+    table = pd.DataFrame(results.published)
+    table["number"] = [number(entry) for entry in results.published]
+    study = results.study
+    titles = {letters(title): label for label in study["data"] for title in (label, results.title(label))}
+    words = {word: label for label, words in study["heterogeneity"].items() for word in (label, words)}
+    table["data_key"] = table["data"].map(letters).map(titles)
+    table["heterogeneity_key"] = table["heterogeneity"].map(words)
+    numbers = measured.over_seeds(measured.by_seed(results))
+    known = Known(results, numbers)
+    table["domain_key"] = [known.domain(entry) for entry in table.to_dict("records")]
+    place = table.drop(columns=list(KEYS)).rename(columns={key: name for name, key in KEYS.items()})
+    found = numbers.reindex(pd.MultiIndex.from_frame(place[COORDINATES])).reset_index(drop=True)
+    table = pd.concat([table, found], axis=1)
+    table["difference"] = table["ours"] - table["number"]
+    table["unjoined"] = [
+        "" if not np.isnan(entry["ours"]) and not np.isnan(entry["number"]) else known.lacking(entry)
+        for entry in table.to_dict("records")
+    ]
+    return table
+
+
+def on_data(results: Results, data: str) -> pd.DataFrame:
+    """The rows of `joined` on one data set that are of all clients, or of the mean over domains."""
+    table = joined(results)
+    return table[(table["data_key"] == data) & table["domain_key"].isin([EVERY, AVERAGE])]
+
+
+def number(entry: Mapping[str, str]) -> float:
+    """The number that counts: the correction where there is one; NaN for a text that is no number."""
+    try:
+        return float((entry["corrected"] or entry["value"]).translate(SIGNS))
+    except ValueError:
+        return float("nan")
+
+
+class Known:
+    """What printed numbers may be joined to."""
+
+    def __init__(self, results: Results, numbers: pd.DataFrame):
+        """`numbers` are those of `ours.over_seeds`."""
+        self.results = results
+        self.domains: dict[tuple[str, str], set[str]] = {column: {EVERY} for column in results.columns}
+        for data, heterogeneity, domain in columns(results, domains=True):
+            self.domains[data, heterogeneity].add(domain)
+        shown = {entry.get("table") for entry in results.study.get("show", [])}
+        self.metrics = {"accuracy", "std_clients", *({"rounds"} & shown), *({"seconds"} if "phases" in shown else ())}
+        self.metrics |= set(ON_IMAGES) if "attacks" in shown else set()
+        self.timed = {row for row, *_, metric in numbers.index if metric == "seconds"}
+        self.computed = {(cell["data"], cell["heterogeneity"]) for cell in results.finished}
+
+    def domain(self, entry: Mapping[str, Any]) -> str:
+        """Our name for a printed domain, whatever its case and hyphens; the printed one where we have none like it.
+
+        A mean over domains is that over all clients where these have no domains.
+        """
+        column = entry["data_key"], entry["heterogeneity_key"]
+        names = {letters(name): name for name in self.domains.get(column, ())}
+        if column in self.computed and AVERAGE not in names:
+            names[AVERAGE] = EVERY
+        return names.get(letters(entry["domain"]), entry["domain"])
+
+    def lacking(self, entry: Mapping[str, Any]) -> str:
+        """Which coordinate of a printed number there is not among ours; empty where all are, and only results lack."""
+        if np.isnan(entry["number"]):
+            return f"'{entry['value']}' is no number"
+        if entry["metric"] not in self.metrics and not measured.compared_with(self.results, entry["metric"]):
+            return f"{entry['metric'] or 'a number without a metric'} is not measured here"
+        for name in ("data", "heterogeneity"):
+            if not isinstance(entry[KEYS[name]], str):
+                return f"there is no {name} '{entry[name]}' here"
+        column = entry["data_key"], entry["heterogeneity_key"]
+        if column not in self.domains:
+            return f"{entry['data']} was not run with {entry['heterogeneity']}"
+        rows = self.timed if entry["metric"] == "seconds" else {*self.results.names.values(), AVERAGED}
+        if entry["row"] not in rows:
+            return f"there is no row '{entry['row']}' here"
+        if column in self.computed and entry["domain_key"] not in self.domains[column]:
+            return f"{entry['data']} has no domain '{entry['domain']}' here"
+        return ""
+
+
+def letters(name: str) -> str:
+    """A name without its case, spaces and hyphens."""
+    return "".join(filter(str.isalnum, name.casefold()))
+
+
+def printed(results: Results, table: pd.DataFrame) -> tuple[pd.DataFrame, Grid]:
+    """`joined` as a table to write, and to print: for each column what is printed, ours, and the difference."""
+    here = table[table["unjoined"] == ""]
+    statuses = measured.statuses(results).reset_index()
+    notes = Footnotes(results, statuses)
+    status = statuses.set_index(["label", "data", "heterogeneity"])["status"].to_dict()
+    labels = {name: label for label, name in results.names.items()}
+    entries = {(entry["row"], *place(entry)): entry for entry in here.to_dict("records")}
+    places = ordered(results, here)
+    order = [*results.names.values(), *here["row"], AVERAGED]
+    rows = []
+    for name in sorted(dict.fromkeys(here["row"]), key=order.index):
+        cells = []
+        for column in places:
+            row = labels.get(name, "")
+            word = without_number(status.get((row, *column[:2]), "missing"), notes.letter(row, *column[:2]))
+            cells += of_entry(entries.get((name, *column)), word, notes)
+        rows.append((name, cells))
+    leaves = [
+        (results.title(data), results.words(words), NAMES.get(domain, domain), metric_words(results, metric), what)
+        for data, words, domain, metric in places
+        for what in ("printed", "ours", "difference")
+    ]
+    written = table.drop(columns=list(KEYS.values()))
+    return written, Grid(caption(results, table), "Method", levels(leaves), rows, notes.texts)
+
+
+def place(entry: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    """The column of a printed number, by our names."""
+    return entry["data_key"], entry["heterogeneity_key"], entry["domain_key"], entry["metric"]
+
+
+def ordered(results: Results, table: pd.DataFrame) -> list[tuple[str, str, str, str]]:
+    """The columns of joined numbers in study order; domains and metrics as the paper has them."""
+    found = list(dict.fromkeys(map(place, table.to_dict("records"))))
+    return sorted(found, key=lambda column: results.columns.index(column[:2]))
+
+
+def metric_words(results: Results, metric: str) -> str:
+    """A metric in a header."""
+    label = measured.compared_with(results, metric)
+    return f"Δ to {results.names[label]} (points)" if label else METRICS.get(metric, metric)
+
+
+def of_entry(entry: Mapping[str, Any] | None, word: Entry, notes: Footnotes) -> list[Entry]:
+    """Printed, ours and the difference; `word` stands where we have no number, dashes where none is printed."""
+    if entry is None:
+        return [Entry()] * 3
+    mark = captions.RANK_MARKS.get(int(entry["rank"]), "") if entry["rank"].isdigit() else ""
+    corrected = notes.add(f"Printed as {entry['value']}.") if entry["corrected"] else ""
+    first = Entry(entry["corrected"] or entry["value"], mark, corrected)
+    if np.isnan(entry["ours"]):
+        return [first, word, Entry()]
+    spread = "" if np.isnan(entry["ours_std_seeds"]) else f" ± {entry['ours_std_seeds']:.2f}"
+    signed = entry["metric"].startswith(DELTA)
+    return [first, Entry(text(entry["ours"], signed) + spread), Entry(text(entry["difference"], signed=True))]
+
+
+def text(value: float, signed: bool = False) -> str:
+    """A number with two decimals; infinite is a number of rounds that was not reached."""
+    if np.isinf(value):
+        return DASH if signed else "not reached"
+    return f"{round(value, 2) + 0.0:{'+' if signed else ''}.2f}".replace("-", "−")  # + 0.0: there is no −0.00
+
+
+def caption(results: Results, table: pd.DataFrame) -> str:
+    """What stands beside what, and what could not be joined."""
+    source = f" ({results.study['source']})" if results.study.get("source") else ""
+    sentences = [
+        f"{captions.lead(results)}: numbers that the paper prints{source} beside ours, over {captions.seeds(results)}.",
+        "Ours: mean ± sample standard deviation over seeds; rounds: median. Difference: ours less printed.",
+        f"{', '.join(captions.RANK_MARKS.values())}: ranks as the paper marks them.",
+        *unjoined(table),
+    ]
+    return " ".join(sentences)
+
+
+def unjoined(table: pd.DataFrame) -> list[str]:
+    """A sentence on the printed numbers that have no counterpart, by reason."""
+    groups = table[table["unjoined"] != ""].groupby("unjoined", sort=False)
+    if not len(groups):
+        return []
+    said = [f"{why}: {listing(map(coordinates, part.to_dict('records')))}" for why, part in groups]
+    return [f"Printed, but without a counterpart here: {'; '.join(said)}."]
+
+
+def coordinates(entry: Mapping[str, str]) -> str:
+    """The value of a printed number and what names it."""
+    named = ", ".join(filter(None, [entry[name] for name in ("row", *PLACE)]))
+    return f"{entry['value']} ({named})"

@@ -1,0 +1,1 @@
+"""Captions, footnotes and headline sentences."""

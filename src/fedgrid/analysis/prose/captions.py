@@ -1,0 +1,220 @@
+"""What tables and figures say about themselves: generated from the study, never typed by hand."""
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import PurePath
+from typing import Any
+
+import pandas as pd
+
+from fedgrid.analysis.prose.duplicate_rows import twins
+from fedgrid.analysis.prose.findings import unmarked
+from fedgrid.analysis.prose.origin import differing
+from fedgrid.analysis.prose.phrases import listing
+from fedgrid.analysis.scores.leads import IMAGES, LEVEL, SEEDS
+from fedgrid.analysis.scores.points import POINTS
+from fedgrid.analysis.scores.results import CELL, Results
+from fedgrid.analysis.scores.summary import AVERAGED_ROUNDS, VALIDATION, rounds_asked
+
+RANK_MARKS = {1: "*", 2: "†", 3: "‡"}
+"""Rank → its mark, as the papers print it."""
+VALIDATED = {
+    "validated": f"{POINTS['received']} or {POINTS['trained']}, whichever is better on validation images by method, "
+    "seed and round"
+}
+"""How captions say that the better one of two models is scored."""
+DOING = {
+    "failed": ("failed", "failed"),
+    "running": ("is running", "are running"),
+    "queued": ("waits", "wait"),
+    "missing": ("has not been started", "have not been started"),
+    "unavailable": ("is not available", "are not available"),
+}
+"""Status of a cell without results → what one such cell, or several, are at."""
+
+
+def lead(results: Results) -> str:
+    """The study's title, with what share of it there is where it is not finished."""
+    finished, cells = len(results.finished), len(results.cells)
+    return results.study["title"] + (f" (unfinished: {finished} of {cells} cells)" if finished < cells else "")
+
+
+def progress(results: Results) -> str:
+    """How many cells are finished and what the others are at; empty where all are finished."""
+    counts = Counter(cell["status"] for cell in results.cells)
+    others = [f"{counts[name]} {words[counts[name] > 1]}" for name, words in DOING.items() if counts[name]]
+    if not others:
+        return ""
+    finished = len(results.finished)
+    diverged = f" ({counts['diverged']} diverged)" if counts["diverged"] else ""
+    verb = "is" if finished == 1 else "are"
+    return f"{finished} of {len(results.cells)} cells {verb} finished{diverged}; {', '.join(others)}."
+
+
+def scored_at(results: Results, cells: Iterable[dict[str, Any]]) -> str:
+    """At which point of a round `cells`, which have results, are scored, by method where the methods differ."""
+    names: dict[str | None, dict[str, None]] = {}
+    for cell in cells:
+        names.setdefault(results.point(cell), {})[results.names[cell["label"]]] = None
+    found = {words: ", ".join(names[point]) for point, words in (POINTS | VALIDATED).items() if point in names}
+    if not found:
+        return "Nothing is scored yet."
+    if len(found) == 1:
+        return f"Every method is scored {next(iter(found))}."
+    return f"Scored {'; '.join(f'{words}: {methods}' for words, methods in found.items())}."
+
+
+def counted_rounds(results: Results, scores: pd.DataFrame) -> str:
+    """Which round counts, by method where the methods differ; `scores` are those of `scores.cell_scores`."""
+    rules = scores["label"].map(rounds_asked(results))
+    groups = {rule: part for rule, part in scores.groupby(rules, sort=False)}
+    if len(groups) < 2:
+        return counted_round(next(iter(groups), results.study["at"]), scores)
+    names = {rule: listing(results.names[label] for label in part["label"].unique()) for rule, part in groups.items()}
+    return " ".join(f"{names[rule]}: {counted_round(rule, part)}" for rule, part in groups.items())
+
+
+def counted_round(at: str, scores: pd.DataFrame) -> str:
+    """Which round counts where the rule is `at`."""
+    rounds = scores.loc[scores["status"] == "ok", "round"].dropna().astype(int)
+    if rounds.empty:
+        return "No cell came to its end with a score."
+    first, last = rounds.min(), rounds.max()
+    if at == VALIDATION:
+        found = f"round {first}" if first == last else f"rounds {first} to {last}"
+        return (
+            f"The score is that of the round that is best on validation images, by method and seed ({found}), never "
+            "the best on test images."
+        )
+    span = f"{last}" if first == last else f"{first} to {last}, depending on the cell"
+    n = AVERAGED_ROUNDS[at]
+    if n == 1:
+        return f"The score is that of the last evaluated round (round {span}), never of the best one."
+    return (
+        f"The score is each client's mean over the last {n} evaluated rounds (up to round {span}; the untrained "
+        "model is never among them), never that of the best round."
+    )
+
+
+def seeds(results: Results) -> str:
+    """How many seeds, and which."""
+    values = [str(seed) for seed in results.study["seeds"]]
+    return f"one seed ({values[0]})" if len(values) == 1 else f"{len(values)} seeds ({', '.join(values)})"
+
+
+def varied(results: Results) -> str:
+    """What differs from seed to seed, so what ± is about."""
+    if results.study["train_seed"] is not None:
+        return "partition only"
+    fixed = [column for column in results.columns if same_partition(results, column)]
+    if len(fixed) == len(results.columns):
+        return "training seed only"
+    some = f", but training seed only on {listing(results.column(*column) for column in fixed)}" if fixed else ""
+    return f"partition and training seed{some}"
+
+
+def same_partition(results: Results, column: tuple[str, str]) -> bool:
+    """Whether all cells of a column have the same partition: one file of the store, or one that was published.
+
+    The name of a folder of the store begins with the kind of its partitions and ends with the key of what they are made
+    from, so where that is one published file, their folder is one, too.
+    """
+    cells = [cell for cell in results.cells if (cell["data"], cell["heterogeneity"]) == column]
+    if len({cell["seed"] for cell in cells}) < 2:
+        return False
+    files = {PurePath(cell["partition"]) for cell in cells}
+    folders = {file.parent for file in files}
+    return len(files) == 1 or (len(folders) == 1 and folders.pop().name.startswith("file-"))
+
+
+def over_seeds(results: Results) -> str:
+    """ "mean ± sample standard deviation over 3 seeds (…)", or what one seed gives instead."""
+    several = len(results.study["seeds"]) > 1
+    return f"mean ± sample standard deviation over seeds ({varied(results)})" if several else "one seed gives no ±"
+
+
+def rule() -> str:
+    """What a lead needs, so that its entry is bold."""
+    return (
+        f"at least {SEEDS} common seeds, more than {IMAGES} test images a seed (of all clients together), and p < "
+        f"{LEVEL:g} in a paired t-test over common seeds, Holm-corrected over the column's comparisons with the best"
+    )
+
+
+def tested_lead(results: Results, table: pd.DataFrame) -> str:
+    """What bold means, and whether any entry earned it."""
+    if len(results.study["seeds"]) < 2:
+        return "One seed supports no lead, so nothing is bold."
+    nowhere = "" if table["supported"].any() else " (nowhere here)"
+    return f"Bold: the best method, where its lead over the second best is supported{nowhere}: {rule()}."
+
+
+def accuracy_table(
+    results: Results, scores: pd.DataFrame, table: pd.DataFrame, std: bool = True, ranks: bool = True
+) -> str:
+    """The caption of the accuracy table where it stands alone, with the whole protocol."""
+    sentences = [
+        f"{lead(results)}: test accuracy on {listing(results.study['tested'])}, over {seeds(results)}.",
+        *protocol(results, scores, table, std, ranks),
+        *unmarked(results, table),
+        *remarks(results, scores, table),
+    ]
+    return " ".join(sentences)
+
+
+def protocol(
+    results: Results, scores: pd.DataFrame, table: pd.DataFrame, std: bool = True, ranks: bool = True
+) -> list[str]:
+    """How the numbers of the accuracy table are made, with the std over clients and marks of ranks or without them."""
+    several = len(results.study["seeds"]) > 1
+    marks = ", ".join(RANK_MARKS.values())
+    unfinished = len(results.finished) < len(results.cells)
+    return [
+        scored_at(results, results.finished),
+        counted_rounds(results, scores),
+        "Acc.: mean over clients in percent, each counting the same (the CSV file also has the mean weighted by test "
+        f"samples){', then ' if several else '; '}{over_seeds(results)}.",
+        *(["Std. over clients: population standard deviation" + (", mean over seeds." if several else ".")] * std),
+        *([f"{marks}: first, second and third highest accuracy in a column."] * ranks),
+        tested_lead(results, table),
+        *(["Marks and bold compare only entries of which every seed is finished."] if unfinished else []),
+        f"A dash stands for what {'is not finished' if unfinished else 'was not run'} or does not exist.",
+    ]
+
+
+def short_accuracy(results: Results, ranks: bool, bold: bool) -> str:
+    """The caption of the accuracy table on the page, which says the protocol elsewhere; `bold`: whether anything is."""
+    number = len(results.study["seeds"])
+    spread = f"± over {number} seeds: {varied(results)}" if number > 1 else "One seed, so no ±"
+    marks = f"{', '.join(RANK_MARKS.values())}: first to third in a column; bold" if ranks else "Bold"
+    meaning = "a lead that the seeds support" if bold else "nothing, for no lead is supported"
+    return f"{spread}. {marks}: {meaning}."
+
+
+def remarks(results: Results, scores: pd.DataFrame, table: pd.DataFrame) -> list[str]:
+    """What else a reader must know about the numbers of an accuracy table."""
+    return [*twins(results, scores, table), *unscored(results), *differing(results)]
+
+
+def unscored(results: Results) -> list[str]:
+    """A sentence where clients with training and test images have no score: none of their classes is tested."""
+    rows = results.rows[results.rows["value"] > 0]
+    client = [*CELL, "client"]
+    able = rows[rows["metric"] == "train_samples"][client].merge(rows[rows["metric"] == "test_samples"][client])
+    accuracies = [metric for metric in results.rows["metric"].unique() if metric.startswith("accuracy_")]
+    scored = results.rows[results.rows["metric"].isin(accuracies)][client].drop_duplicates()
+    both = able.merge(scored, how="left", indicator="found")
+    number = int((both["found"] == "left_only").sum())
+    plural = "clients of all cells together have" if number > 1 else "client of all cells together has"
+    return [f"{number} {plural} no score and count nowhere: no test image is of their classes."] if number else []
+
+
+def costs_table(results: Results) -> str:
+    """The caption of the cost table."""
+    return (
+        f"{lead(results)}: cost of one cell, over the cells that came to their end. Time: median wall-clock "
+        "seconds; memory: median peak; up and down: bytes sent and received by a client, mean over clients and the "
+        "recorded rounds after round 0. What idle clients are sent so that they can be scored is not counted as "
+        "traffic. Passes a round: forward-backward passes over a client's images in a round, by formula, with E local "
+        "epochs. Times compare only between cells of the same hardware."
+    )

@@ -1,0 +1,93 @@
+"""What figures say about themselves: sentences that several kinds of them share, generated from the study."""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import pandas as pd
+
+from fedgrid.analysis.prose.captions import scored_at, seeds, varied
+from fedgrid.analysis.prose.phrases import listing
+from fedgrid.analysis.scores.points import POINTS, accuracies, has_sample, of_sample
+from fedgrid.analysis.scores.results import CELL, Results
+from fedgrid.analysis.scores.summary import NOTHING_YET, SCORED
+
+
+def in_two(short: list[str], protocol: list[str]) -> str:
+    """A figure's caption in two paragraphs; the page, which has the protocol elsewhere, shows the first one alone."""
+    return f"{' '.join(short)}\n\n{' '.join(protocol)}"
+
+
+def scored_on(results: Results, data: str) -> str:
+    """At which point of a round the cells of data set `data` are scored."""
+    return scored_at(results, [cell for cell in results.finished if cell["data"] == data])
+
+
+def sampled(results: Results, data: str) -> list[str]:
+    """Whose models are scored between evaluations of all clients, where some are."""
+    own = replace(results, rows=results.rows[results.rows["data"] == data])
+    if not has_sample(own):
+        return []
+    rows = accuracies(of_sample(own), [f"accuracy_{point}" for point in POINTS], "test")
+    sizes = rows.groupby(CELL)["client"].nunique()
+    number = " to ".join(map(str, sorted({sizes.min(), sizes.max()})))
+    return [f"Between evaluations of all clients: mean over {number} of them, the same ones throughout."]
+
+
+def lines(results: Results, drawn: Collection[str]) -> str:
+    """What lines and bands are, where the rows `drawn` have one."""
+    many = len(results.study["seeds"]) > 1
+    bands = f"; bands: from the lowest to the highest seed ({varied(results)})" if many else ""
+    thick = [results.names[label] for label in claimed(results) if label in drawn]
+    named = f"; thick: {listing(thick)}" if thick else ""
+    return f"Lines: {'mean over ' if many else ''}{seeds(results)}{bands}{named}."
+
+
+def with_scores(entries: pd.DataFrame) -> set[str]:
+    """The rows of which some of the `entries`, rows of `ours.statuses`, has a score."""
+    return set(entries.loc[entries["status"].isin(SCORED), "label"])
+
+
+def claimed(results: Results) -> list[str]:
+    """The rows that the paper claims to lead."""
+    leads = {claim.get("leads") for claim in results.study.get("claims", [])}
+    return [label for label, name in results.names.items() if name in leads]
+
+
+def left_out(results: Results, entries: pd.DataFrame) -> list[str]:
+    """Sentences on the entries without a line or bar, and on those of fewer seeds than planned.
+
+    `entries` are the rows of `ours.statuses` that a figure shows.
+    """
+    bad = entries[~entries["status"].isin([*SCORED, "missing", *NOTHING_YET])]
+    names = [
+        f"{results.names[entry.label]} ({results.words(entry.heterogeneity)})"
+        for _, panel in bad.groupby("heterogeneity", sort=False)
+        for entry in panel.itertuples()
+    ]
+    said = [f"Not drawn, because a seed diverged or nothing was scored: {listing(names)}."] if names else []
+    return said + lacking(results, entries)
+
+
+def lacking(results: Results, entries: pd.DataFrame) -> list[str]:
+    """Sentences on the entries of which no seed is finished, and on those of which some are."""
+    planned = len(results.study["seeds"])
+    none = entries[entries["status"].isin(NOTHING_YET)].assign(counted="")
+    some = entries[entries["status"] == "partial"]
+    some = some.assign(counted=[f" ({seeds} of {planned})" for seeds in some["seeds"]])
+    return [
+        f"{what}: {by_panel(results, part)}."
+        for what, part in (("Not drawn, because no seed is finished", none), ("Drawn from fewer seeds", some))
+        if len(part)
+    ]
+
+
+def by_panel(results: Results, entries: pd.DataFrame) -> str:
+    """The names of entries, each with its text in the column `counted`, by heterogeneity."""
+    panels = {
+        words: entries[entries["heterogeneity"] == name] for name, words in results.study["heterogeneity"].items()
+    }
+    return "; ".join(
+        f"{words}: " + listing(f"{results.names[entry.label]}{entry.counted}" for entry in panel.itertuples())
+        for words, panel in panels.items()
+        if len(panel)
+    )

@@ -1,0 +1,50 @@
+"""The footnotes of a table: seeds that failed or are absent, by letter."""
+
+import pandas as pd
+
+from fedgrid.analysis.prose.phrases import listing
+from fedgrid.analysis.scores.points import cell_frame
+from fedgrid.analysis.scores.results import ROW, UNAVAILABLE, WAITING, Results
+from fedgrid.analysis.scores.summary import SCORED
+
+
+class Footnotes:
+    """The footnotes of one table: what must be said of seeds that failed or are absent, by letter."""
+
+    def __init__(self, results: Results, table: pd.DataFrame):
+        """`table` has the columns of `ROW`, `status` and `seeds` (number of those that are good)."""
+        self.by_entry = notes(results, table)
+        self.texts: list[str] = []
+
+    def letter(self, label: str, data: str, heterogeneity: str) -> str:
+        """The letter to raise behind an entry, or nothing."""
+        note = self.by_entry.get((label, data, heterogeneity))
+        return self.add(note) if note else ""
+
+    def add(self, note: str) -> str:
+        """The letter of a note, which is a new one where there is none like it."""
+        if note not in self.texts:
+            self.texts.append(note)
+        return letter(self.texts.index(note))
+
+
+def letter(i: int) -> str:
+    """The i-th footnote's letter: a, b, …, z, aa, bb, …"""
+    return chr(ord("a") + i % 26) * (i // 26 + 1)
+
+
+def notes(results: Results, table: pd.DataFrame) -> dict[tuple[str, ...], str]:
+    """(label, data, heterogeneity) → what must be said of it."""
+    planned = len(results.study["seeds"])
+    found = {
+        tuple(entry[name] for name in ROW): [f"mean over {entry['seeds']} of {planned} seeds"]
+        for entry in table.to_dict("records")
+        if entry["status"] in SCORED and entry["seeds"] < planned
+    }
+    cells = cell_frame(results)
+    failed = cells[~cells["status"].isin(["ok", *WAITING])].groupby([*ROW, "status", "reason"], sort=False)
+    for (*entry, status, reason), part in failed:
+        seeds = f"{'seed' if len(part) == 1 else 'seeds'} {listing(map(str, part['seed']))} "
+        everywhere = status == UNAVAILABLE and len(part) == planned
+        found.setdefault(tuple(entry), []).append(f"{'' if everywhere else seeds}{status}: {reason.rstrip('.')}")
+    return {entry: "; ".join(parts) + "." for entry, parts in found.items()}

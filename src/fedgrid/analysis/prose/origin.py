@@ -1,0 +1,110 @@
+"""Where results come from: versions and hardware, code, commit, and how to make them again elsewhere."""
+
+from collections import Counter
+from pathlib import Path, PurePath
+from typing import Any
+
+from fedgrid.analysis.prose.phrases import counted, listing
+from fedgrid.analysis.scores.differences import by_environment
+from fedgrid.analysis.scores.results import FULL, Results
+
+ENVIRONMENT = {
+    "fedgrid": ("versions", "fedgrid"),
+    "torch": ("versions", "torch"),
+    "numpy": ("versions", "numpy"),
+    "processor": ("hardware", "cpu"),
+    "device": ("hardware", "device"),
+}
+"What cells may have been computed with, and where their metadata say it."
+CHANGED = "with changes that are in no commit"
+
+
+def differing(results: Results) -> list[str]:
+    """A sentence where the cells of a table were not all computed with the same versions on the same hardware."""
+    found = {
+        name: Counter(str(cell[part].get(key)) for cell in results.finished)
+        for name, (part, key) in ENVIRONMENT.items()
+    }
+    said = [
+        f"{name} ({', '.join(value + ': ' + counted(cells, 'cell') for value, cells in sorted(counts.items()))})"
+        for name, counts in found.items()
+        if len(counts) > 1
+    ]
+    return [f"The cells differ in {listing(said)}, which may change last digits."] if said else []
+
+
+def environments(results: Results) -> list[tuple[list[str], dict[str, Any]]]:
+    """The different versions and hardware that cells ran on, most common first, with the names of these cells."""
+
+    def name(cell: dict[str, Any]) -> str:
+        column = results.column(cell["data"], cell["heterogeneity"])
+        return f"{results.names[cell['label']]}, {column}, seed {cell['seed']}"
+
+    return [(list(map(name, cells)), environment) for cells, environment in by_environment(results.finished)]
+
+
+def commits(results: Results) -> list[tuple[str, bool]]:
+    """The commits, each with whether its tree was clean, of the code that computed cells; the most common first."""
+    found = Counter((cell["commit"]["id"], cell["commit"]["clean"]) for cell in results.finished if cell.get("commit"))
+    return [commit for commit, _ in found.most_common()]
+
+
+def commit(results: Results) -> str:
+    """Which code made the cells, as far as version control knows."""
+    found = [f"{name}, {'with no change beside it' if clean else CHANGED}" for name, clean in commits(results)]
+    if not found:
+        return "The commit is not known: the code did not lie in a clone of the repository."
+    return f"Commit {found[0]}." if len(found) == 1 else f"Cells were computed at several commits: {'; '.join(found)}."
+
+
+def steps(results: Results, configfile: str) -> list[str]:
+    """The commands that make the study again in a clone of the repository, on any machine."""
+    checkout = [f"git checkout {name}" for name, _ in commits(results)[:1]]
+    _, _, only = results.study["name"].partition("/")
+    return [*checkout, command(configfile, results.study["scale"], only)]
+
+
+def command(configfile: str, scale: str, only: str) -> str:
+    """The command that makes a study at a scale, or that experiment of it alone where `only` is not empty."""
+    chosen = [f"scale={scale}"] * (scale != FULL) + [f"only={only}"] * bool(only)
+    config = f" --config {' '.join(chosen)}" if chosen else ""
+    return f"snakemake --cores all --configfile {portable(configfile)}{config}"
+
+
+def reservations(results: Results, configfile: str) -> list[str]:
+    """What the commands of `steps` need that a clone does not have."""
+    own = {row["title"]: row["file"] for row in results.study["methods"].values() if row["file"]}
+    said = []
+    if not all(clean for _, clean in commits(results)):
+        said.append(
+            "The tree had changes that are in no commit, so this commit alone may give other numbers. Compare the "
+            "digests of the methods' code."
+        )
+    if not commits(results):
+        said.append("Take the version of fedgrid that stands above; which commit it was is not known.")
+    if is_elsewhere(configfile):
+        said.append(f"The study's file was not in the repository: save its text as {portable(configfile)}.")
+    if own:
+        said.append(f"You also need {listing(f'{file} ({title})' for title, file in own.items())}.")
+    return said
+
+
+def written(configfile: str) -> str:
+    """The text of the study's file; empty where it is not there any more."""
+    try:
+        return Path(configfile).read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+def is_elsewhere(configfile: str) -> bool:
+    """Whether a study's file lies outside the folder in which the workflow runs."""
+    path = Path(configfile)
+    return not path.resolve().is_relative_to(Path.cwd().resolve())
+
+
+def portable(configfile: str) -> str:
+    """The study's file as a path from the repository's root; its name alone where it lies elsewhere."""
+    if is_elsewhere(configfile):
+        return PurePath(configfile).name
+    return Path(configfile).resolve().relative_to(Path.cwd().resolve()).as_posix()

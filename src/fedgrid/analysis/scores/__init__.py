@@ -1,0 +1,1 @@
+"""Cells become tidy numbers: means, standard deviations, tests. All statistics are here."""

@@ -1,0 +1,68 @@
+"""The protocol of a whole paper: what is the same in all of its experiments, and what differs between them."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from fedgrid.analysis.scores.results import Results
+from fedgrid.analysis.scores.settings import column_names, flattened, setting_text
+
+Said = list[tuple[str, str]]
+"""Names of settings and their values."""
+
+
+def compared(experiments: Mapping[str, Results]) -> tuple[Said, list[tuple[str, list[tuple[str, str]]]]]:
+    """Settings that are the same everywhere; and the others, by name: each value with the experiments that have it."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for name, results in experiments.items():
+        for where, setting, value in of_experiment(results):
+            place = f"{name} ({where})" if where else name
+            found.setdefault(setting, {}).setdefault(value, []).append(place)
+    everywhere = list(experiments)
+    same, different = [], []
+    for setting, values in found.items():
+        shared = [value for value, names in values.items() if names == everywhere]
+        other = [(value, ", ".join(names)) for value, names in values.items() if names != everywhere]
+        same += [(setting, value) for value in shared]
+        different += [(setting, other)] if other else []
+    return same, different
+
+
+def of_experiment(results: Results) -> Iterator[tuple[str, str, str]]:
+    """Where a setting holds, empty for the whole experiment, its name and its value."""
+    study = results.study
+    yield from (("", "data", title) for title in study["data"].values())
+    for label, words in study["heterogeneity"].items():
+        yield "", "heterogeneity", study["described"].get(label, words)
+    for name in ("seeds", "partition_seed", "train_seed", "score", "at"):
+        if study[name] is not None:
+            yield "", name, setting_text(study[name])
+    yield from settings("", study)
+    for part in study["elsewhere"]:
+        yield from settings(column_names(results, part["columns"]), part)
+
+
+def settings(where: str, part: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Model and training of one part of an experiment."""
+    if part.get("model"):
+        yield where, "model", part["model"]
+    yield from ((where, f"training.{name}", setting_text(value)) for name, value in flattened(part["protocol"]))
+
+
+def own(assumed: Mapping[str, str], of_all: Mapping[str, str]) -> dict[str, str]:
+    """What is assumed of one experiment beside what is of the whole paper."""
+    return {name: why for name, why in assumed.items() if of_all.get(name) != why}
+
+
+def environments(results: Results) -> list[tuple[int, dict[str, Any]]]:
+    """Versions and hardware of the finished cells of all experiments, each cell once, most common first."""
+    cells = {cell["key"]: cell for cell in results.finished}
+    return [(len(alike), environment) for alike, environment in by_environment(cells.values())]
+
+
+def by_environment(cells: Iterable[dict[str, Any]]) -> list[tuple[list[dict[str, Any]], dict[str, Any]]]:
+    """Cells by the versions and the hardware that they ran on, most common first."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for cell in cells:
+        found.setdefault(json.dumps({name: cell[name] for name in ("versions", "hardware")}), []).append(cell)
+    return [(alike, json.loads(text)) for text, alike in sorted(found.items(), key=lambda item: -len(item[1]))]

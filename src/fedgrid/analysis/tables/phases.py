@@ -1,0 +1,84 @@
+"""What the phases of a round cost in time."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from fedgrid.analysis.prose import captions
+from fedgrid.analysis.scores.results import CELL, DASH, ROW, Results
+from fedgrid.analysis.tables.grid import Entry, Grid, levels
+
+WORDS = {"train": "Local training", "evaluate": "Evaluation"}
+"""What every cell measures → its name in the table; methods name the phases between them."""
+
+
+def phases(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, Grid]:
+    """Seconds of each phase of a round: phases as rows, and every row of the study as a column.
+
+    Option: `names`, phase as its method calls it → name to print. The numbers are medians over the seeds that came to
+    their end; a cell's are its seconds divided by its rounds.
+    """
+    cells = seconds(results, options)
+    table = cells.groupby([*ROW, "phase"], sort=False)["seconds"].median().reset_index()
+    entries = table.set_index([*ROW, "phase"])["seconds"].to_dict()
+    columns = [
+        (label, *column) for column in results.columns for label in results.names if (label, *column) in measured(cells)
+    ]
+    rows = [
+        (name, [of_entry(entries.get((*column, name))) for column in columns])
+        for name in dict.fromkeys([*names(results, options).values()])
+    ]
+    heads = [(results.title(data), results.words(words), results.names[label]) for label, data, words in columns]
+    return table, Grid(caption(results), "Phase", levels(heads), rows)
+
+
+def seconds(results: Results, options: Mapping[str, Any]) -> pd.DataFrame:
+    """Seconds a round, one row per cell that came to its end and `phase`, by its printed name."""
+    printed = names(results, options)
+    rows = [
+        (*(cell[name] for name in CELL), printed[phase], spent / cell["rounds"])
+        for cell in timed(results)
+        for phase, spent in parts(cell).items()
+    ]
+    return pd.DataFrame(rows, columns=[*CELL, "phase", "seconds"])
+
+
+def timed(results: Results) -> list[dict[str, Any]]:
+    """The cells whose rounds can be timed."""
+    return [cell for cell in results.cells if cell["status"] == "ok" and cell["rounds"] > 0]
+
+
+def parts(cell: dict[str, Any]) -> dict[str, float]:
+    """Seconds of a cell's phases, in the order of the table."""
+    spent = cell["costs"]["seconds"]
+    first, last = ({name: spent[name]} if name in spent else {} for name in WORDS)
+    return first | spent.get("phases", {}) | last
+
+
+def names(results: Results, options: Mapping[str, Any]) -> dict[str, str]:
+    """Phase → its printed name, evaluation last."""
+    found = dict.fromkeys(phase for cell in timed(results) for phase in parts(cell))
+    words = {phase: WORDS.get(phase, phase.replace("_", " ").capitalize()) for phase in found}
+    words |= {phase: name for phase, name in options.get("names", {}).items() if phase in words}
+    return {phase: words[phase] for phase in sorted(words, key=lambda phase: phase == "evaluate")}
+
+
+def measured(cells: pd.DataFrame) -> set[tuple[str, ...]]:
+    """(label, data, heterogeneity) of the entries that have a number."""
+    return set(cells[ROW].itertuples(index=False, name=None))
+
+
+def of_entry(value: float | None) -> Entry:
+    """Seconds, or a dash where a method does not have the phase."""
+    return Entry(DASH if value is None else f"{value:,.3f}")
+
+
+def caption(results: Results) -> str:
+    """What the numbers are."""
+    several = "median over seeds of " if len(results.study["seeds"]) > 1 else ""
+    return (
+        f"{captions.lead(results)}: seconds of each phase of a round, {several}all rounds of a cell divided by their "
+        "number. Local training is that of all clients of a round; evaluation does not take place in every round. "
+        "Times compare only between cells of the same hardware."
+    )

@@ -1,0 +1,67 @@
+"""What a client sends and receives in a round: as measured, beside a paper's formula."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from fedgrid.analysis.prose import captions
+from fedgrid.analysis.scores.results import DASH, Results
+from fedgrid.analysis.tables import formula
+from fedgrid.analysis.tables.costs import GROUP, figure, traffic
+from fedgrid.analysis.tables.grid import Entry, Grid
+
+BYTES = 4
+"""Bytes of a parameter."""
+SHOWN = {"kib_up": "Up (KiB)", "kib_down": "Down (KiB)", "kib_both": "Both (KiB)", "kib_formula": "Formula (KiB)"}
+
+
+def measured_bytes(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, Grid]:
+    """KiB up and down per client and round by row and data set, and what the row's formula gives.
+
+    Option: `formula`, name of a row → numbers of parameters up and down together, in the names of `formula.sizes`.
+    `UserError` where a formula cannot be read.
+    """
+    good = [cell for cell in results.cells if cell["status"] == "ok"]
+    sizes = {(cell["label"], cell["data"]): cell["sizes"] for cell in good if cell["sizes"]}
+    index = pd.MultiIndex.from_product([results.names, dict.fromkeys(data for data, _ in results.columns)], names=GROUP)
+    table = traffic(results, good).reindex(index)
+    table["kib_both"] = table["kib_up"] + table["kib_down"]
+    table["formula"] = [options.get("formula", {}).get(results.names[label], "") for label, _ in index]
+    table["parameters"] = [
+        formula.value(text, formula.sizes(sizes[entry])) if text and entry in sizes else float("nan")
+        for entry, text in table["formula"].items()
+    ]
+    table["kib_formula"] = table["parameters"] * BYTES / 2**10
+    table = table.reset_index()
+    return table, grid(results, table)
+
+
+def grid(results: Results, table: pd.DataFrame) -> Grid:
+    """The table to print: data sets as column groups, and the formulas at the end."""
+    groups = list(dict.fromkeys(table["data"]))
+    entries = table.set_index(GROUP)
+    formulas = dict(zip(table["label"], table["formula"], strict=True))
+    rows = [
+        (
+            name,
+            [figure(entries.loc[(label, data), column], 1) for data in groups for column in SHOWN]
+            + [Entry(formulas.get(label) or DASH)],
+        )
+        for label, name in results.names.items()
+    ]
+    header = [
+        [(results.title(data), len(SHOWN)) for data in groups] + [("", 1)],
+        [(text, 1) for _ in groups for text in SHOWN.values()] + [("Formula", 1)],
+    ]
+    return Grid(caption(results), "Method", header, rows)
+
+
+def caption(results: Results) -> str:
+    """What the numbers are."""
+    return (
+        f"{captions.lead(results)}: what a client sends and receives in a round. Up and down: as measured, mean over "
+        "clients and the recorded rounds after round 0; what idle clients are sent so that they can be scored is not "
+        f"counted. Formula: the paper's numbers of parameters, {BYTES} bytes each, with phi the parameters of the "
+        "extractor, pi of the head, theta of both, k features, and omega = k * classes for one representation a class."
+    )

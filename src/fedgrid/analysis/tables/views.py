@@ -1,0 +1,116 @@
+"""The accuracy table scored at every point of a round, for a reader who wants all methods scored alike."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+
+from fedgrid.analysis.prose import captions
+from fedgrid.analysis.prose.phrases import percent
+from fedgrid.analysis.scores import domains
+from fedgrid.analysis.scores.results import COLUMN, PAPERS, ROW, Results
+from fedgrid.analysis.scores.summary import cell_scores, summary
+from fedgrid.analysis.tables.accuracy import accuracy, beside
+from fedgrid.analysis.tables.grid import html
+
+NAMES = {
+    PAPERS: "as each paper does",
+    "received": "as received",
+    "trained": "after training",
+    "global": "by the global model",
+    "adapted": "after adaptation",
+    "validated": "by validation",
+}
+"""Score → how the switch names it, in its order."""
+MOVED = 0.02
+"""A change of accuracy, as a fraction, that is worth a sentence."""
+
+
+@dataclass(frozen=True)
+class View:
+    """One scoring of the table: its name on the switch, the table as HTML, and what must be said about it.
+
+    `moves` say what it changes in comparison with the study's own one, by column.
+    """
+
+    name: str
+    table: str
+    remarks: list[str]
+    moves: str = ""
+
+
+def views(results: Results, options: Mapping[str, Any]) -> list[View]:
+    """The study's own scoring, then all others that its cells have numbers for, each once.
+
+    `options` are those of `accuracy.accuracy`.
+    """
+    own = summary(results)
+    found = [view(own_name(results), results, own, options)]
+    for name, score in others(results):
+        rescored = results.rescored(score)
+        table = summary(rescored)
+        found.append(replace(view(name, rescored, table, options), moves=moved(results, own, table)))
+    return found
+
+
+def view(name: str, results: Results, table: pd.DataFrame, options: Mapping[str, Any]) -> View:
+    """The table of one scoring; `table` is its `summary`."""
+    _, grid = accuracy(results, options)
+    bold = any(entry.bold for _, entries in grid.rows for entry in entries)
+    columns = domains.columns(results, bool(options.get("domains")))
+    short = [captions.short_accuracy(results, bool(options.get("ranks")), bold), *beside(options, columns)]
+    printed = html(replace(grid, caption=" ".join(short)))
+    return View(name, printed, captions.remarks(results, cell_scores(results), table))
+
+
+def own_name(results: Results) -> str:
+    """How the switch names the study's own scoring."""
+    asked = {method.get("score") or results.study["score"] for method in results.study["methods"].values()}
+    return NAMES[asked.pop()] if len(asked) == 1 else "as the study asks"
+
+
+def others(results: Results) -> Iterator[tuple[str, str]]:
+    """Name and score of the other scorings, without those that would score every cell as the study does."""
+    metrics = set(results.rows["metric"].unique())
+    found = [score for score in NAMES if score == PAPERS or f"accuracy_{score}" in metrics]
+    own = [results.point(cell) for cell in results.finished]
+    for score in found:
+        rescored = results.rescored(score)
+        if [rescored.point(cell) for cell in rescored.finished] != own:
+            yield NAMES[score], score
+
+
+def moved(results: Results, before: pd.DataFrame, after: pd.DataFrame) -> str:
+    """What another scoring changes most in each column: an accuracy, and a place in the order."""
+    both = before.merge(after, on=ROW, suffixes=("", "_after"))
+    parts = {column: part for column, part in both.groupby(COLUMN, sort=False)}
+    said = {column: moves(results, parts[column]) for column in results.columns}
+    return ". ".join(f"{results.column(*column)}: {'; '.join(found)}" for column, found in said.items() if found)
+
+
+def moves(results: Results, entries: pd.DataFrame) -> list[str]:
+    """Of the entries of one column: the largest change, and the farthest rise and fall in the order.
+
+    Only where the other scoring ranks all that the study's own one ranks is there an order to compare.
+    """
+    ranked = entries[entries["rank"].notna()].set_index("label")
+    both = ranked[ranked["rank_after"].notna()]
+    if both.empty:
+        return []
+    changes = (both["accuracy_after"] - both["accuracy"]).abs()
+    falls = (both["rank_after"] - both["rank"]).astype(int) * (len(both) == len(ranked))
+    chosen = {changes.idxmax(): changes.max() > MOVED}
+    for farthest in (falls.idxmin(), falls.idxmax()):
+        chosen[farthest] = chosen.get(farthest, False) or falls[farthest] != 0
+    return [
+        f"{results.names[label]} {move(both.loc[label], falls[label])}" for label, counts in chosen.items() if counts
+    ]
+
+
+def move(entry: pd.Series, fall: int) -> str:
+    """How one entry changes."""
+    changes = [f"{percent(entry['accuracy'])} → {percent(entry['accuracy_after'])}"]
+    changes = changes if entry["accuracy"] != entry["accuracy_after"] else []
+    places = [f"place {entry['rank']} → {entry['rank_after']}"] if fall else []
+    return ", ".join([*changes, *places])

@@ -1,0 +1,394 @@
+"""What a method sees of the federation: the clients of one round, and what can be done with them."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fedgrid.engine.federation.simulation import Simulation
+from fedgrid.engine.federation.traffic import Traffic, bytes_of
+from fedgrid.engine.local import attacks
+from fedgrid.engine.local.augmentation import augmented
+from fedgrid.engine.local.context import Batch, LossContext
+from fedgrid.engine.local.devices import now, sent
+from fedgrid.engine.local.executor import Trained
+from fedgrid.engine.local.optimizers import Optimizer, study_optimizer
+from fedgrid.engine.local.task import LocalTask, Loss, Measurement, Step
+from fedgrid.engine.state.state import State
+from fedgrid.models.base import Network
+from fedgrid.models.common.norm import variances
+from fedgrid.randomness import generator
+from fedgrid.settings import Training
+from fedgrid.tree import Tree, as_tree, placed, rows, tree_map, weighted_sum
+
+
+@dataclass(frozen=True)
+class Federation:
+    """The n clients `ids` of one round. A *stack* is a tensor or tree with one row for each of them, in this order."""
+
+    simulation: Simulation
+    ids: Tensor
+    "Client numbers [n], ascending."
+    round: int
+    "Rounds done before this one, t."
+    traffic: Traffic = field(repr=False)
+    state: State = field(repr=False)
+    "The state of the round, as these clients see it: `at.server` and `at.client` in a loss, with what a call adds."
+    phases: dict[str, float] = field(default_factory=dict, repr=False)
+    "Seconds by name so far; see `phase`."
+
+    @property
+    def model(self) -> Network:
+        """The network; its `width` is k, its `classes` is C."""
+        return self.simulation.model
+
+    @cached_property
+    def numbers(self) -> list[int]:
+        """The same client numbers on the processor, for which a GPU is waited for once."""
+        return self.ids.tolist()
+
+    @property
+    def size(self) -> int:
+        """Number of clients here, n."""
+        return len(self.ids)
+
+    @property
+    def total(self) -> int:
+        """Number of all clients of the federation, N."""
+        return self.simulation.data.clients
+
+    @property
+    def clients_with_data(self) -> int:
+        """Number of clients of the federation that have training images, so that they can take part."""
+        return len(self.simulation.data.with_images)
+
+    @property
+    def training(self) -> Training:
+        """The settings that all methods of the study share: local epochs, batch size, rounds."""
+        return self.simulation.training
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """The study's local optimiser with its learning rate in this round; ``.but(lr=0.1)`` gives another one."""
+        return study_optimizer(self.simulation.training, self.round)
+
+    def random(self, purpose: str) -> np.random.Generator:
+        """The server's random draws of this round, a function of the purpose's name, the seed and the round."""
+        return generator(f"method {purpose}", self.simulation.seed, self.round)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """What a ``with`` of this holds is timed under a name, of which the cell's costs have the sum over all rounds.
+
+        Its seconds stay part of the clients' or of the server's. A phase inside another counts in both.
+        """
+        start = now(self.simulation.device)
+        yield
+        self.phases[name] = self.phases.get(name, 0.0) + now(self.simulation.device) - start
+
+    @property
+    def counts(self) -> Tensor:
+        """Training images of each client and class, float64 [n, C]."""
+        return self.simulation.data.counts[self.ids]
+
+    @cached_property
+    def weights(self) -> Tensor:
+        """p_i = n_i / Σ_j n_j over these clients, float64 [n]."""
+        sizes = self.counts.sum(dim=1)
+        return sizes / sizes.sum()
+
+    @cached_property
+    def modality(self) -> Tensor:
+        """The number of each client's modality [n]; 0 for all on plain data."""
+        known = self.simulation.data.modality
+        return self.ids.new_tensor([known[i] for i in self.numbers]) if known else torch.zeros_like(self.ids)
+
+    @cached_property
+    def modalities(self) -> list[tuple[Network, Tensor]]:
+        """What is here of each modality: the network that its batches go through, the positions [m] of its clients.
+
+        One of all clients on plain data. A method that is run for each modality by itself sees plain data too.
+        """
+        if not self.simulation.data.modality:
+            return [(self.model, torch.arange(self.size, device=self.ids.device))] if self.size else []
+        own = [self.simulation.data.modality[client] for client in self.numbers]
+        networks = [(network, np.flatnonzero(np.equal(own, number))) for number, network in self._networks()]
+        networks = [(network, places) for network, places in networks if len(places)]
+        where = sent([places for _, places in networks], self.ids.device)
+        return [(network, places) for (network, _), places in zip(networks, where, strict=True)]
+
+    def _networks(self) -> list[tuple[int, Network]]:
+        names = self.simulation.data.modalities
+        return [(number, self.model.only(name)) for number, name in enumerate(names)] or [(0, self.model)]
+
+    def sample(self, purpose: str, share: float) -> Iterator[tuple[Network, Batch]]:
+        """A share of all clients' training images of each class, at least one, drawn once for the whole cell.
+
+        They come in large batches, those of each modality with the network that they go through.
+        """
+        data = self.simulation.data
+        for number, network in self._networks():
+            own = data.only(number) if data.modality else data
+            index = own.sample(share, generator(f"sample {purpose}", self.simulation.seed, network.modality))
+            for some in index.split(data.large_batch) if len(index) else ():
+                yield network, data.batch(some, network.modality)
+
+    def initial(self) -> Tree:
+        """The common initial model θ⁰."""
+        return Tree(self.simulation.initial)
+
+    def parameters(self, theta: Tree) -> Tree:
+        """What is trained of θ (or of a stack): all but the statistics of batch norm.
+
+        In a stack of clients of several modalities, zeros are where a client's modality has nothing.
+        """
+        trained = self.model.parameters(theta)
+        if not self.simulation.data.modality:
+            return trained
+        own = tree_map(torch.zeros_like, trained)
+        for network, where in self.modalities:
+            theirs = network.own(rows(trained, where))
+            own |= placed({name: own[name] for name in theirs}, where, theirs)
+        return own
+
+    def replicate(self, tree: Any) -> Any:
+        """The same tree for every client, as a stack (no memory is used)."""
+        return tree_map(lambda t: t.expand(self.size, *t.shape), tree)
+
+    def average(self, stack: Any, weights: Tensor | None = None) -> Any:
+        """Σ_i p_i·stack[i], weighted by the clients' training images (FedAvg), or by other weights [n]."""
+        return weighted_sum(stack, self.weights if weights is None else weights)
+
+    def subset(self, chosen: Tensor | slice) -> "Federation":
+        """Those of these clients that `chosen` says: bool [n], positions or a slice.
+
+        A stack of theirs is ``stack[chosen]``.
+        """
+        return replace(self, ids=self.ids[chosen], state=self.state.gather(chosen))
+
+    def broadcast(self, tree: Any, mask: Tensor | None = None) -> Any:
+        """The server sends the same to every client: counted, and returned as a stack.
+
+        `mask` (bool) says which leading entries of the tensors really travel, such as the classes that are known.
+        """
+        return self.send(self.replicate(tree), None if mask is None else self.replicate(mask))
+
+    def send(self, stack: Any, mask: Tensor | None = None) -> Any:
+        """The server sends each client its row: counted and returned unchanged; `mask` [n, …] as in `broadcast`."""
+        self.traffic.down[self.ids] += self._bytes(stack, mask)
+        return stack
+
+    def upload(self, stack: Any, mask: Tensor | None = None) -> Any:
+        """Every client sends its row to the server: counted and returned unchanged; `mask` [n, …] as in `broadcast`."""
+        self.traffic.up[self.ids] += self._bytes(stack, mask)
+        return stack
+
+    def train(
+        self,
+        theta: Tree,
+        loss: Loss,
+        *,
+        server: Mapping[str, Any] | None = None,
+        clients: Mapping[str, Any] | None = None,
+        epochs: int | None = None,
+        steps: int | None = None,
+        share: float = 1.0,
+        optimizer: Optimizer | None = None,
+        part: str = "",
+        stream: str = "main",
+        model: attacks.ModelOf = attacks.model_itself,
+    ) -> Trained:
+        """Local training of the stack `theta` (a flat tree of floats) by minimising `loss`, from a fresh optimiser.
+
+        The loss sees the state of the round as `at.server` and `at.client`, and beside it what `server` and `clients`
+        (stacks) add by name. `epochs` and `optimizer` are those of the study unless given; `steps` trains on so many
+        batches instead of epochs, and `share` on a part of each client's images; `part` trains only the parameters
+        whose names start so (``head``). The loss may name running quantities in a second value, as (sum over samples,
+        number of samples); `Trained.mean` holds their means over the last epoch.
+        Two trainings with the same `stream` in a round see the same batches. `model` is as in `iterate`. Raises
+        `Diverged` for a loss that is not finite.
+        """
+        task = self._task(theta, server, clients, epochs, steps=steps, share=share, stream=stream)
+        trained = self.simulation.executor.train(task, self._altered(loss, model), optimizer or self.optimizer, part)
+        return trained if part == "head" else replace(trained, theta=self._settled(trained.theta, trained.steps))
+
+    def iterate(
+        self,
+        theta: Mapping[str, Any],
+        step: Step,
+        *,
+        batches: int = 1,
+        server: Mapping[str, Any] | None = None,
+        clients: Mapping[str, Any] | None = None,
+        epochs: int | None = None,
+        steps: int | None = None,
+        share: float = 1.0,
+        stream: str = "main",
+        model: attacks.ModelOf = attacks.model_itself,
+    ) -> Trained:
+        """Local training of the stack `theta` by a step of the method's own, without the study's optimiser.
+
+        `step` is a pure function (θ, batch, at) → (θ, loss) that is called for every batch, for solvers inside a step
+        or gradients taken elsewhere (pFedMe). It takes its gradients with `torch.func.grad`, since it is called without
+        autograd; its tree may nest. With several `batches` a step it is called with a list of consecutive ones, which
+        may lie in two epochs (Per-FedAvg); what is left at the end is not used. The rest is as in `train`.
+        Adversarial training moves images against `model`, a function (θ, at) → parameters: θ, or its entry ``theta``.
+        """
+        task = self._task(theta, server, clients, epochs, steps=steps, share=share, stream=stream, together=batches)
+        trained = self.simulation.executor.iterate(task, self._altered(step, model))
+        return replace(trained, theta=self._settled(trained.theta, trained.steps))
+
+    def measure(
+        self,
+        theta: Tree,
+        measurement: Measurement,
+        *,
+        server: Mapping[str, Any] | None = None,
+        clients: Mapping[str, Any] | None = None,
+    ) -> Tree:
+        """Sums over each client's training images, as stacks, without gradient.
+
+        `measurement` is a pure function (θ, batch, at) → named tensors that are added up over the batches.
+        """
+        return self._measure(theta, measurement, server, clients, "train")
+
+    def test(
+        self,
+        theta: Tree,
+        measurement: Measurement,
+        *,
+        server: Mapping[str, Any] | None = None,
+        images: str = "test",
+    ) -> Tree:
+        """The same over each client's ``test`` or ``validation`` images.
+
+        Test images are for evaluation alone; on validation images a method may choose a hyperparameter (kNN-Per's λ).
+        """
+        return self._measure(theta, measurement, server, None, images)
+
+    def collect(self, theta: Tree, function: Measurement, *, images: str = "train") -> list[Tree]:
+        """Values for each image, without gradient: for every client, named tensors with one row for each of its images.
+
+        `function` is as in `measure`, but its tensors have the batch's images along their first axis, as
+        representations [B, k] do. Images are not augmented, and in the order of the partition.
+        """
+        return self.simulation.executor.collect(self._large(theta, {}, {}, images), function)
+
+    def representations(self, theta: Tree, *, images: str = "train") -> list[tuple[Tensor, Tensor]]:
+        """Every client's representations [n_i, k] of its images under its model of the stack, and labels [n_i]."""
+
+        def values(own: Tree, batch: Batch, at: LossContext) -> dict[str, Tensor]:
+            return {"z": at.model.features(own, batch.x), "y": batch.y}
+
+        return [(found.z, found.y) for found in self.collect(theta, values, images=images)]
+
+    def _bytes(self, stack: Any, mask: Tensor | None) -> Tensor | float:
+        """Bytes of every row; what belongs to other modalities than the client's own does not travel."""
+        if not self.simulation.data.modality:
+            return bytes_of(stack, mask)
+        found = torch.zeros_like(self.ids, dtype=torch.float64)
+        for network, where in self.modalities:
+            own = rows(network.own(stack), where)
+            found[where] += bytes_of(own, None if mask is None else mask[where])
+        return found
+
+    def _settled(self, theta: Any, steps: Tensor) -> Any:
+        """A stack of parameters whose batch-norm statistics are those of each client's images under them.
+
+        They are measured in one more pass, in training mode and in batches of the study's size (PreciseBN: Wu &
+        Johnson, Rethinking "Batch" in BatchNorm, 2021), so that no step needs to keep a running value. In nested trees
+        this holds for every parameter set; what holds no statistics is returned as it is. A client that took no step,
+        or has one image and so no variance to measure, keeps those that it started with.
+        """
+        names = self.model.statistics
+        if not names or not isinstance(theta, dict) or not steps.any():
+            return theta
+        if not theta.keys() >= set(names):
+            return Tree((key, self._settled(part, steps)) for key, part in theta.items())
+        zero = {name: torch.zeros_like(theta[name]) for name in names}
+        task = self._task({"theta": theta, "sums": zero}, None, None, epochs=1, stream="statistics")
+        sums = self.simulation.executor.iterate(task, _moments).theta["sums"]
+        images = self.counts.sum(dim=1)
+        share = (1 / images.clamp(min=1)).unsqueeze(1)
+        means = {name: (total * share).to(total.dtype) for name, total in sums.items()}
+        settled = variances(means)
+        measured = ((images > 1) & (steps > 0)).unsqueeze(1)
+        return theta | {name: torch.where(measured, settled[name], theta[name]) for name in names}
+
+    def _altered(
+        self, function: Callable[[Any, Any, LossContext], Any], model: attacks.ModelOf
+    ) -> Callable[[Any, Any, LossContext], Any]:
+        """A loss or a step that sees images as the study wants them in training: augmented, moved by an adversary."""
+        data, training = self.simulation.data, self.training
+        changes: list[Callable[[Any, Batch, LossContext, int], Batch]] = []
+        if training.augmentation != "none":
+            changes.append(lambda theta, batch, at, number: augmented(batch, at, number))
+        if training.adversarial is not None:
+            attack = attacks.of_training(training.adversarial, data.colour)
+            changes.append(partial(attacks.moved_in_training, attack, data.pixels, model))
+        if not changes:
+            return function
+
+        def altered(theta: Any, given: Any, at: LossContext) -> Any:
+            several = isinstance(given, list)
+            batches = list(given) if several else [given]
+            for change in changes:
+                batches = [change(theta, batch, at, number) for number, batch in enumerate(batches)]
+            return function(theta, batches if several else batches[0], at)
+
+        return altered
+
+    def _measure(
+        self,
+        theta: Tree,
+        measurement: Measurement,
+        server: Mapping[str, Any] | None,
+        clients: Mapping[str, Any] | None,
+        images: str,
+    ) -> Tree:
+        return self.simulation.executor.measure(self._large(theta, server, clients, images), measurement)
+
+    def _large(
+        self, theta: Tree, server: Mapping[str, Any] | None, clients: Mapping[str, Any] | None, images: str
+    ) -> LocalTask:
+        """A pass without training, in large batches."""
+        data, task = self.simulation.data, self._task(theta, server, clients, epochs=1)
+        return replace(task, images=getattr(data, images), batch_size=data.large_batch)
+
+    def _task(
+        self,
+        theta: Mapping[str, Any],
+        server: Mapping[str, Any] | None,
+        clients: Mapping[str, Any] | None,
+        epochs: int | None = None,
+        steps: int | None = None,
+        **order: Any,
+    ) -> LocalTask:
+        simulation = self.simulation
+        return LocalTask(
+            data=simulation.data,
+            images=simulation.data.train,
+            model=simulation.model,
+            batch_size=simulation.training.batch_size,
+            seed=simulation.seed,
+            round=self.round,
+            ids=self.numbers,
+            theta=as_tree(theta),
+            server=self.state.server | as_tree(server or {}),
+            clients=self.state.clients | as_tree(clients or {}),
+            epochs=simulation.training.local_epochs if epochs is None else epochs,
+            steps=simulation.training.local_steps if epochs is None and steps is None else steps,
+            **order,
+        )
+
+
+def _moments(both: Tree, batch: Batch, at: LossContext) -> tuple[Mapping[str, Any], Tensor]:
+    """A step that adds a batch's moments, times its images, to the sums."""
+    found = at.model.moments(both.theta, batch.x)
+    sums = {name: total + len(batch.y) * found[name] for name, total in both.sums.items()}
+    return {"theta": both.theta, "sums": sums}, batch.x.new_zeros(())

@@ -1,0 +1,145 @@
+"""The contract of a method.
+
+A method is one file with one subclass of `Method`: its annotated fields are its hyperparameters, its functions are the
+steps of its paper. The engine calls, for every round t of a cell::
+
+    s = method.setup(everyone)                       # once
+    s = method.round(participants, s)                # s.clients holds the participants' rows only
+    method.global_model(s), method.received(everyone, s), method.adapted(everyone, s), s.trained
+
+and scores these models on every client's own test images.
+
+What a method may not hold: a loop over batches, an optimiser step, a device, a random generator, a file.
+"""
+
+import abc
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from fedgrid.components import Component
+from fedgrid.engine.federation.federation import Federation
+from fedgrid.engine.local.context import Batch, LossContext
+from fedgrid.engine.local.losses import cross_entropy
+from fedgrid.engine.state.state import State
+from fedgrid.errors import UserError, nearest
+from fedgrid.tree import Tree
+
+SCORES = ("global", "received", "adapted", "trained")
+"Points at which a model is scored: the server's, a client's before local work, adapted for use, after local work."
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A limit in which a method must equal `other`; the test-suite checks every one it finds.
+
+    `given` are the hyperparameters of this method, `other_given` those of the other, `models` says which models are
+    compared (``used``: adapted or as received, ``trained`` or ``global``) and `clients` into how many clients the data
+    are split. Both are trained with the settings `training`. Equal means bit for bit, or, where the two do their
+    arithmetic in another order (`exact=False`), to the rounding of float64.
+    """
+
+    other: str
+    given: Mapping[str, Any] = field(default_factory=dict)
+    other_given: Mapping[str, Any] = field(default_factory=dict)
+    models: str = "used"
+    clients: int = 5
+    training: Mapping[str, Any] = field(default_factory=dict)
+    exact: bool = True
+
+
+class Method(Component, abc.ABC):
+    """One method of federated learning."""
+
+    family: ClassVar[str] = ""
+    "What kind of method it is, in a few words."
+    cite: ClassVar[str] = ""
+    "Its paper's key in CITATIONS.bib."
+    files: ClassVar[tuple[str, ...]] = ()
+    "Files that it reads, relative to its own; keys cover their content. Only methods outside the package have any."
+    score: ClassVar[str] = ""
+    "The point at which its paper scores a model, one of `SCORES`."
+    shares: ClassVar[str] = ""
+    "What travels between clients and server, in words."
+    down: ClassVar[str] = "|θ|"
+    """Numbers that a participant receives in a round, in |θ|, |φ|, |π|, C, k and |C_i|, its number of classes; in M and
+    M_i, the numbers of vectors that the server has and that it sends, where these depend on the data."""
+    up: ClassVar[str] = "|θ|"
+    "Numbers that a participant sends in a round."
+    work: ClassVar[str] = ""
+    "Forward-backward passes over a participant's images in a round, with E local epochs."
+    plain_rates: ClassVar[tuple[str, ...]] = ()
+    """Settings that take the study's rate where they are none, for steps of plain SGD whatever the study's optimiser; a
+    rate that is meant for Adam or for momentum would be far too small, so there they have to be given."""
+    identities: ClassVar[Sequence[Identity]] = ()
+    multimodal: ClassVar[bool] = False
+    "Whether clients of several modalities share anything; else each modality is a federation of its own."
+
+    @classmethod
+    def facts(cls) -> dict[str, Any]:
+        if cls.score not in SCORES:
+            raise UserError(f"{cls.__name__}: score is {cls.score!r}; {nearest(cls.score, SCORES)}")
+        names = ("family", "cite", "score", "shares", "down", "up", "work", "plain_rates")
+        return {name: getattr(cls, name) for name in names}
+
+    @abc.abstractmethod
+    def setup(self, fed: Federation) -> State:
+        """The state before the first round; `fed` holds all clients."""
+
+    @abc.abstractmethod
+    def round(self, fed: Federation, s: State) -> State:
+        """One round of the participants in `fed`; returns the state with the same rows in `clients`."""
+
+    def loss(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
+        """The objective of one client on one batch, a pure function; cross entropy unless a method says otherwise."""
+        return cross_entropy(at.model(theta, batch.x), batch.y)
+
+    def predict(self, theta: Tree, x: Tensor, at: LossContext) -> Tensor:
+        """Class scores [B, C] of a client's model, whose softmax are probabilities.
+
+        `at` holds the state as in a loss: for a model that has just been trained, that of its round.
+        """
+        return at.model(theta, x)
+
+    def global_model(self, s: State) -> Tree | None:
+        """The server's one model, or None for a method that has none."""
+        return None
+
+    def received(self, fed: Federation, s: State) -> Tree | None:
+        """The stack [N, …] of models that all clients hold on receiving the server's message, before local work.
+
+        None: clients have no model of their own and use the global one. The tree may carry more than a model, such as
+        a second head that `predict` uses.
+        """
+        return None
+
+    def adapted(self, fed: Federation, s: State) -> Tree | None:
+        """The stack [N, …] of models that clients make of what they received, on their own images, to use them.
+
+        None: they use what they received.
+        """
+        return None
+
+    def used(self, fed: Federation, s: State) -> Tree | None:
+        """The stack [N, …] of models that clients use: adapted, as received, or the global one."""
+        adapted = self.adapted(fed, s)
+        found = self.received(fed, s) if adapted is None else adapted
+        shared = self.global_model(s)
+        return fed.replicate(shared) if found is None and shared is not None else found
+
+    def cooperation(self, s: State) -> Mapping[str, Tensor]:
+        """Matrices [N, N] by name, of what client i (rows) has of client j, such as a graph of weights; none.
+
+        They are the server's: `s` holds its entries alone.
+        """
+        return {}
+
+    def clusters(self, s: State) -> Mapping[str, Tensor]:
+        """Groups that the method has found: numbers `cluster` [m] of m clients or m vectors that clients share.
+
+        Beside them, as long, `client` (numbers), or `label` and `vector` [m, k]. Empty: it finds none. They are the
+        server's: `s` holds its entries alone.
+        """
+        return {}

@@ -1,0 +1,105 @@
+"""Methods that know nothing of modalities: each modality's clients are a federation of their own.
+
+Participants are drawn from all clients, and a modality of which none takes part stands still. Everything else is of one
+modality: its clients count from 0, on plain data, with a network that has its extractor alone. Their state lies under
+the modality's name in the state of the whole, whose rows of other modalities' clients are zeros.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from fedgrid.engine.federation.federation import Federation
+from fedgrid.engine.federation.method import Method
+from fedgrid.engine.federation.simulation import Simulation
+from fedgrid.engine.federation.traffic import Traffic
+from fedgrid.engine.local.client_data import ClientData
+from fedgrid.engine.state.state import State
+from fedgrid.tree import Tree, placed, rows
+
+View = tuple[Method, Federation, Federation | None, Tree | None]
+
+
+class Apart(Method):
+    """A method for each modality by itself."""
+
+    method: Method
+    data: ClientData
+
+    def setup(self, fed: Federation) -> State:
+        server, clients = Tree(), Tree()
+        for name, where, part in parts(fed):
+            state = self.method.setup(part)
+            everywhere = state.clients.map(lambda t: t.new_zeros(fed.size, *t.shape[1:]))
+            server[name], clients[name] = state.server, placed(everywhere, where, state.clients)
+        return State(server, clients)
+
+    def round(self, fed: Federation, s: State) -> State:
+        server, clients, trained, quantities = Tree(s.server), Tree(s.clients), Tree(), Tree()
+        for name, where, part in parts(fed):
+            before = State(s.server[name], s.clients[name])
+            after = before.scatter(where, self.method.round(part, part.state))
+            server[name], clients[name] = after.server, after.clients
+            if after.trained is not None:
+                trained[name] = after.trained
+            for quantity, values in after.quantities.items():
+                unknown = torch.full(fed.ids.shape, torch.nan, dtype=torch.float64, device=fed.ids.device)
+                quantities.setdefault(quantity, unknown)[where] = values.double()
+            for whole, own in ((fed.traffic.up, part.traffic.up), (fed.traffic.down, part.traffic.down)):
+                whole[fed.ids[where]] += own[part.ids]
+        return State(server, clients, trained, quantities)
+
+    def cooperation(self, s: State) -> dict[str, Tensor]:
+        found: dict[str, Tensor] = {}
+        for ids, own in self._states(s):
+            for name, matrix in self.method.cooperation(own).items():
+                whole = found.setdefault(name, matrix.new_zeros(self.data.clients, self.data.clients))
+                whole[ids.unsqueeze(1), ids] = matrix
+        return found
+
+    def clusters(self, s: State) -> dict[str, Tensor]:
+        found: dict[str, Tensor] = {}
+        for ids, own in self._states(s):
+            groups = dict(self.method.clusters(own))
+            if "client" in groups:
+                groups["client"] = ids[groups["client"]]
+            if "cluster" in found:
+                groups["cluster"] = groups["cluster"] + found["cluster"].max() + 1
+            found = {name: torch.cat([found[name], t] if name in found else [t]) for name, t in groups.items()}
+        return found
+
+    def _states(self, s: State) -> Iterator[tuple[Tensor, State]]:
+        """Each modality's clients [m], and its server's state."""
+        for number, name in enumerate(self.data.modalities):
+            if name in s.server:
+                ids = torch.tensor(self.data.only(number).numbers, device=self.data.labels.device)
+                yield ids, State(s.server[name])
+
+
+def apart(method: Method, simulation: Simulation) -> Method:
+    """The method as the rounds call it: for each modality by itself, where it knows nothing of those that there are."""
+    data = simulation.data
+    return Apart(method, data) if data.modality and not method.multimodal else method
+
+
+def parts(fed: Federation) -> Iterator[tuple[str, Tensor, Federation]]:
+    """Each modality's name, the positions [m] of its clients, and these as a federation of their own."""
+    for network, where in fed.modalities:
+        name, data = network.modality, fed.simulation.data.only(int(fed.modality[where[0]]))
+        ids = torch.searchsorted(torch.tensor(data.numbers, device=where.device), fed.ids[where])
+        state = State(fed.state.server.get(name, {}), rows(fed.state.clients.get(name, {}), where))
+        simulation = replace(fed.simulation, data=data, model=network)
+        traffic = Traffic.none(data.clients, where.device)
+        yield name, where, Federation(simulation, ids, fed.round, traffic, state, fed.phases)
+
+
+def views(method: Method, fed: Federation, participants: Federation | None, trained: Tree | None) -> Iterator[View]:
+    """What `evaluate` looks at, for each modality by itself where the method is run so."""
+    if not isinstance(method, Apart):
+        yield method, fed, participants, trained
+        return
+    took_part = {} if participants is None else {name: part for name, _, part in parts(participants)}
+    for name, _, part in parts(fed):
+        yield method.method, part, took_part.get(name), (trained or Tree()).get(name)

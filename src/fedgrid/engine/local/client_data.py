@@ -1,0 +1,231 @@
+"""A cell's images (and texts) on the device once; a client is two lists of indices."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fedgrid.data.common.columns import numbers
+from fedgrid.data.common.images import MODALITIES, Images
+from fedgrid.data.common.store import read
+from fedgrid.engine.local.context import Batch
+from fedgrid.engine.local.devices import sent
+from fedgrid.errors import Damaged
+from fedgrid.files import read_table
+from fedgrid.models.base import PADDING_AND_UNKNOWN
+from fedgrid.partition.common.rows import EVERYONE
+
+TEXTUAL = MODALITIES[1]
+LARGE_BATCH = {"cpu": 64, "cuda": 1024}
+"Images of one client in a batch of a pass without gradient: what fits a processor's cache, what fills a GPU."
+
+
+@dataclass(frozen=True)
+class Range:
+    """What a normalised pixel can be, by channel [channels, 1, 1]: black, white, and the distance between them."""
+
+    low: Tensor
+    high: Tensor
+    white: Tensor
+
+
+@dataclass(frozen=True)
+class ClientData:
+    """Images [n, channels, height, width] of all clients (uint8, or float features), labels [n], and indices into them.
+
+    The images lie in memory with their channels last, in which order convolutions are fastest. Where some clients hold
+    texts, samples are numbered through: labels are of the images first and then of the texts.
+    """
+
+    images: Tensor
+    labels: Tensor
+    train: list[Tensor]
+    test: list[Tensor]
+    "The same tensor for all clients where they share the official test set."
+    classes: int
+    centre: Tensor
+    spread: Tensor
+    "Subtracted from and divided out of every channel [1, channels, 1, 1]; their type is that of the computation."
+    validation: list[Tensor] | None = None
+    "Indices of images held out for validation, where the partition holds any out."
+    weighted: bool = False
+    "Whether a test image counts by the share of its class among the client's training images."
+    white: float = 255.0
+    "Value of a white pixel, where black is 0."
+    tokens: Tensor | None = None
+    "Texts [n_textual, captions, words], int64: 0 fills up, 1 is an unknown word."
+    modality: tuple[int, ...] = ()
+    "Each client's position in `modalities`; both are empty on plain data, and in what `only` gives."
+    modalities: tuple[str, ...] = ()
+    vocabulary: int = PADDING_AND_UNKNOWN
+    "Number of different tokens."
+    numbers: tuple[int, ...] = ()
+    "Of the clients of one modality, see `only`: their numbers in the whole federation."
+
+    @property
+    def clients(self) -> int:
+        """Number of clients, N."""
+        return len(self.train)
+
+    @cached_property
+    def with_images(self) -> np.ndarray:
+        """Ascending numbers of the clients that have training images, who alone can take part."""
+        return np.flatnonzero([len(index) > 0 for index in self.train])
+
+    @property
+    def colour(self) -> bool:
+        """Whether images have colours."""
+        return self.images.shape[1] > 1
+
+    @property
+    def large_batch(self) -> int:
+        """Images of one client in a batch of a pass without gradient, on this device."""
+        return LARGE_BATCH.get(self.labels.device.type, 1024)
+
+    @property
+    def sample_size(self) -> int:
+        """Numbers of a sample as it is stored; of several modalities, of the largest."""
+        return max(t[0].numel() for t in (self.images, self.tokens) if t is not None and len(t))
+
+    def only(self, modality: int) -> "ClientData":
+        """The clients of one modality, as plain data of clients that are numbered from 0."""
+        ids = [client for client, own in enumerate(self.modality) if own == modality]
+
+        def theirs(lists: list[Tensor]) -> list[Tensor]:
+            return [lists[client] for client in ids]
+
+        held_out = None if self.validation is None else theirs(self.validation)
+        tokens = self.tokens if self.modalities[modality] == TEXTUAL else None
+        plain = replace(self, tokens=tokens, modality=(), modalities=(), numbers=tuple(ids))
+        return replace(plain, train=theirs(self.train), test=theirs(self.test), validation=held_out)
+
+    def number(self, client: int) -> int:
+        """The number by which users know a client."""
+        return self.numbers[client] if self.numbers else client
+
+    def batch(self, index: Tensor, modality: str = "") -> Batch:
+        """The images of `index` [B] or, of several clients, [k, B], normalised: (pixel − centre) / spread.
+
+        With the modality ``textual`` they are tokens [B, captions, words] or [k, B, captions, words].
+        """
+        if modality == TEXTUAL and self.tokens is not None:
+            return Batch(self.tokens[index - len(self.images)], self.labels[index])
+        stored = self.images.permute(0, 2, 3, 1)
+        pixels = stored.index_select(0, index.flatten()).unflatten(0, index.shape).to(self.centre.dtype)
+        centre, spread = self._constants
+        return Batch(pixels.sub_(centre).div_(spread).movedim(-1, -3), self.labels[index])
+
+    def sample(self, share: float, draw: np.random.Generator) -> Tensor:
+        """A random share of all clients' training images of each class, at least one: indices, class after class."""
+        index = torch.cat([*self.train, torch.empty(0, dtype=torch.long, device=self.labels.device)])
+        order, labels = draw.permutation(len(index)), self.labels[index].cpu().numpy()
+        of_classes = [order[labels[order] == label] for label in range(self.classes)]
+        few = [places[: max(1, math.floor(share * len(places) + 1e-9))] for places in of_classes]
+        (chosen,) = sent([np.concatenate(few)], self.labels.device)
+        return index[chosen]
+
+    @cached_property
+    def _constants(self) -> tuple[Tensor, Tensor]:
+        """Centre and spread of every pixel [height, width, channels]: arithmetic on equal shapes is fastest."""
+        shape = self.images.shape[1:]
+        centre, spread = (t[0].expand(shape).permute(1, 2, 0).contiguous() for t in (self.centre, self.spread))
+        return centre, spread
+
+    @cached_property
+    def pixels(self) -> Range:
+        """The normalised range of pixels; no normalised image lies outside, to the last bit."""
+        centre, spread = self.centre[0], self.spread[0]
+        return Range((0 - centre) / spread, (self.white - centre) / spread, self.white / spread)
+
+    @cached_property
+    def counts(self) -> Tensor:
+        """Number of training images of every client and class, float64 [N, C]."""
+        return self._counted(self.train)
+
+    @cached_property
+    def counts_on_host(self) -> Tensor:
+        """The same on the processor."""
+        return self.counts.cpu()
+
+    @cached_property
+    def test_counts(self) -> Tensor:
+        """Number of test images of every client and class, float64 [N, C], on the processor."""
+        return self._counted(self.test).cpu()
+
+    def _counted(self, lists: list[Tensor]) -> Tensor:
+        found = {id(index): torch.bincount(self.labels[index], minlength=self.classes) for index in lists}
+        return torch.stack([found[id(index)] for index in lists]).double()
+
+
+def load(
+    data_files: Mapping[str, Path], partition: Path, device: torch.device, dtype: torch.dtype = torch.float32
+) -> ClientData:
+    """The images and texts that a partition uses, for computation in `dtype`; Damaged where it was made for others."""
+    pool = read(data_files)
+    table, metadata = read_table(partition, ["client", "split", "index"])
+    if metadata["data_checksum"] != pool.facts["checksum"]:
+        raise Damaged(partition, f"it was made for other images than {data_files['train']}")
+    client, index = numbers(table["client"]), numbers(table["index"])
+    split = np.asarray(table["split"].to_pylist())
+    used, position = _in_order(pool.images, *np.unique(index, return_inverse=True))  # only these go to the device
+    clients, channels = metadata["clients"], pool.facts["shape"][2]
+    modality = _modalities(pool.images, client, index, clients)
+    pixels = torch.from_numpy(pool.images.pixels[_places(pool.images, used, 0)]).to(device).permute(0, 3, 1, 2)
+
+    def lists(name: str) -> list[Tensor]:
+        chosen = split == name
+        if (client[chosen] == EVERYONE).any():
+            shared = torch.from_numpy(position[chosen]).to(device)
+            of_each = [shared[shared < len(pixels)], shared[shared >= len(pixels)]]
+            return [of_each[own] for own in modality] or [shared] * clients
+        order = np.flatnonzero(chosen)[np.argsort(client[chosen], kind="stable")]
+        cuts = np.searchsorted(client[order], np.arange(1, clients))
+        return [torch.from_numpy(rows).to(device) for rows in np.split(position[order], cuts)]
+
+    def constant(name: str) -> Tensor:
+        values = torch.tensor(pool.facts[name], dtype=dtype, device=device) * pool.facts["scale"]
+        return values.expand(channels).reshape(1, channels, 1, 1)
+
+    labels = torch.from_numpy(pool.images.labels[used]).to(device)
+    classes = len(pool.facts["classes"])
+    held_out = lists("validation") if (split == "validation").any() else None
+    constants = constant("mean"), constant("std")
+    weighted, white = metadata["test"] == "weighted", pool.facts["scale"]
+    plain = ClientData(pixels, labels, lists("train"), lists("test"), classes, *constants, held_out, weighted, white)
+    if pool.images.tokens is None:
+        return plain
+    tokens = torch.from_numpy(pool.images.tokens[_places(pool.images, used, 1)].astype(np.int64)).to(device)
+    words = len(pool.facts["vocabulary"]) + PADDING_AND_UNKNOWN
+    return replace(
+        plain, tokens=tokens, modality=modality, modalities=tuple(pool.facts["modalities"]), vocabulary=words
+    )
+
+
+def _in_order(images: Images, used: np.ndarray, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Samples in use with images before texts, and the positions among them."""
+    if images.modality is None:
+        return used, position
+    order = np.argsort(images.modality[used], kind="stable")
+    return used[order], np.argsort(order)[position]
+
+
+def _places(images: Images, used: np.ndarray, modality: int) -> np.ndarray:
+    """Where the samples in use that are of one modality lie among all of it."""
+    if images.modality is None:
+        return used
+    of_it = images.modality == modality
+    return (np.cumsum(of_it) - 1)[used[of_it[used]]]
+
+
+def _modalities(images: Images, client: np.ndarray, index: np.ndarray, clients: int) -> tuple[int, ...]:
+    """Each client's modality: that of its samples or, without any, the one that clients with its number are dealt."""
+    if images.modality is None:
+        return ()
+    found, own = np.arange(clients) * len(MODALITIES) // clients, client != EVERYONE
+    found[client[own]] = images.modality[index[own]]
+    return tuple(found.tolist())

@@ -1,0 +1,109 @@
+"""Which clients of a stack share a call, batch after batch: planned on the processor, sent to the device in one copy.
+
+Clients of unequal size need no masks. In an epoch, full batches come first: clients are sorted by their number, so that
+at step s those that still have one are the first k_s rows. Then come the last, smaller batches, all those of one size
+together. A client's own batches keep their order, and nothing that a client does depends on another.
+"""
+
+from collections.abc import Iterator, Sequence, Sized
+from dataclasses import dataclass, replace
+
+import numpy as np
+from torch import Tensor
+
+from fedgrid.engine.local.devices import flat, sent
+from fedgrid.engine.local.task import LocalTask
+
+NOBODY = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A `Group` on the processor: all clients by their rows, and places in `LocalTask.pool` for images."""
+
+    rows: np.ndarray
+    index: list[np.ndarray]
+    keys: np.ndarray
+    opened: np.ndarray
+
+
+@dataclass(frozen=True)
+class Group:
+    """Clients that are at a batch of the same size, or at a step of several batches of the same sizes."""
+
+    rows: slice | Tensor
+    index: list[Tensor]
+    "Images of each client's batch [k, B], for every batch of the step."
+    keys: Tensor
+    "Where the random numbers of each client's step start [k]."
+    opened: slice | Tensor | None
+    "Clients for whom an epoch begins, with this group or with a later one."
+
+
+def groups(task: LocalTask, positions: Sequence[int]) -> tuple[Tensor, list[Group]]:
+    """The rows of a stack, as positions [n] among a task's clients, and all that these clients do."""
+    order = sorted(positions, key=lambda p: -(len(task.images[task.ids[p]]) // task.batch_size))
+    ids = [task.ids[position] for position in order]
+    plan = list(_single(task, ids) if task.together == 1 else _several(task, ids))
+    index = [places for group in plan for places in group.index]
+    others = [array for group in plan for array in (group.rows, group.keys, group.opened)]
+    where, places, *rest = sent([np.array(order), flat(index), *others], task.data.labels.device)
+    images, parts = task.images_at(places, index), iter(rest)
+
+    def moved(group: Planned) -> Group:
+        rows, keys, opened = next(parts), next(parts), next(parts)
+        begins = _first(group.opened, opened) if len(group.opened) else None
+        return Group(_first(group.rows, rows), [next(images) for _ in group.index], keys, begins)
+
+    return where, [moved(group) for group in plan]
+
+
+def _first(rows: np.ndarray, on_device: Tensor) -> slice | Tensor:
+    """Rows as a slice where they are the first ones, whose stack is then a view."""
+    return slice(len(rows)) if rows[-1] < len(rows) else on_device
+
+
+def _single(task: LocalTask, clients: Sequence[int]) -> Iterator[Planned]:
+    """Steps of one batch each, all epochs."""
+    for epoch in range(max(map(task.epochs_of, clients))):
+        orders = [task.places(client, epoch) for client in clients]
+        opened = np.flatnonzero([len(order) for order in orders])
+        for group in of_one_epoch(orders, task.batch_size, np.array([task.key(client, epoch) for client in clients])):
+            yield replace(group, opened=opened)
+            opened = NOBODY
+
+
+def of_one_epoch(orders: Sequence[np.ndarray], size: int, keys: np.ndarray) -> Iterator[Planned]:
+    """The batches of one epoch, in which every client has an order of images and a key for its first batch."""
+    full = np.array([len(order) // size for order in orders])
+    for step in range(full.max()):
+        still = np.flatnonzero(full > step)
+        index = np.stack([orders[row][step * size : (step + 1) * size] for row in still.tolist()])
+        yield Planned(still, [index], keys[still] + step, NOBODY)
+    left = np.array([len(order) % size for order in orders])
+    for rest in np.unique(left[left > 0]):
+        those = np.flatnonzero(left == rest)
+        index = np.stack([orders[row][-rest:] for row in those.tolist()])
+        yield Planned(those, [index], keys[those] + full[those], NOBODY)
+
+
+def _several(task: LocalTask, clients: Sequence[int]) -> Iterator[Planned]:
+    """Steps of several consecutive batches each, which may lie in two epochs; what is left at the end is not used."""
+    together = task.together
+    found = [[keyed for epoch in range(task.epochs_of(i)) for keyed in task.batches(i, epoch)] for i in clients]
+    for start in range(0, max(map(len, found)), together):
+        alike: dict[tuple[int, ...], list[int]] = {}
+        for row, batches in enumerate(found):
+            if start + together <= len(batches):
+                sizes = tuple(len(places) for _, places in batches[start : start + together])
+                alike.setdefault(sizes, []).append(row)
+        for those in alike.values():
+            index = [np.stack([found[row][start + number][1] for row in those]) for number in range(together)]
+            yield Planned(np.array(those), index, np.array([found[row][start][0] for row in those]), NOBODY)
+
+
+def batches_per_call(images: Sequence[Sized], size: int) -> float:
+    """How many clients' batches of `size` a call serves on average, when clients with these images train together."""
+    full = max(len(index) // size for index in images)
+    calls = full + len({len(index) % size for index in images} - {0})
+    return sum(-(-len(index) // size) for index in images) / max(1, calls)

@@ -1,0 +1,174 @@
+"""The executor that trains all clients together: one call of a function for a whole stack of them.
+
+Which of them share a call is said in `fedgrid.engine.local.grouping`.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fedgrid.engine.local.context import Batch, LossContext
+from fedgrid.engine.local.devices import sent
+from fedgrid.engine.local.executor import Executor, Trained, TrainingStats
+from fedgrid.engine.local.grouping import groups
+from fedgrid.engine.local.solvers import Solver
+from fedgrid.engine.local.task import Apply, LocalTask, Measurement
+from fedgrid.errors import UserError
+from fedgrid.tree import leaves, rebuilt, rows, tree_map
+
+MEASURED_TOGETHER = {"cpu": 1024, "cuda": 16384}
+"Images of all clients in one call of a pass without gradient."
+BUDGET = 2**30
+"Bytes for the clients that are trained together on a processor, where more gain nothing; a GPU gives half of its own."
+COPIES, ACTIVATIONS = 6, 64
+"Memory of a client in training: copies of its parameters, and numbers kept for every number of a batch of images."
+
+
+class Stacked(Executor):
+    """All clients at once, or `chunk` at a time: best on a GPU, and where a step is mostly overhead."""
+
+    def __init__(self, chunk: int | None = None):
+        self.chunk = chunk
+        # what has room; falls where a GPU turns out to have less
+        self.clients = sys.maxsize
+        self.images: int | None = None
+
+    def _walk(self, task: LocalTask, solver: Solver) -> Trained:
+        clients = len(task.ids)
+        theta = tree_map(lambda t: t.new_empty(clients, *t.shape[1:]), task.theta)
+        stats = TrainingStats(clients, task.data.labels.device)
+        wanted, start = self.chunk or _fitting(task), 0
+        while start < clients:
+            positions = list(range(start, min(clients, start + min(wanted, self.clients))))
+            try:
+                _train(task, positions, solver, theta, stats)
+            except torch.OutOfMemoryError as error:
+                self.clients = _half(len(positions), error)
+            else:
+                start += len(positions)
+        return stats.close(theta)
+
+    def _measure(self, task: LocalTask, measurement: Measurement) -> dict[str, Tensor]:
+        clients, start = len(task.ids), 0
+        found: dict[str, Tensor] = {}
+        self.images = self.images or MEASURED_TOGETHER.get(task.data.labels.device.type, 1024)
+        while start < clients:
+            positions = list(range(start, min(clients, start + min(self.chunk or clients, self.images))))
+            largest = min(task.batch_size, self.images // len(positions))
+            try:
+                _measure(task, positions, measurement, largest, found)
+            except torch.OutOfMemoryError as error:
+                self.images = _half(self.images, error)
+            else:
+                start += len(positions)
+        return found
+
+
+def _half(size: int, error: Exception) -> int:
+    if size == 1:
+        raise UserError("not even one client fits into the device's memory: use a smaller batch_size") from error
+    return size // 2
+
+
+def _fitting(task: LocalTask) -> int:
+    """How many clients probably fit into the memory for them; at least one. A function of task and machine alone."""
+    device = task.data.labels.device
+    memory = torch.cuda.get_device_properties(device).total_memory // 2 if device.type == "cuda" else BUDGET
+    parameters = sum(t[0].numel() * t.element_size() for t in leaves(task.theta))
+    images = task.batch_size * task.data.sample_size * task.data.centre.element_size()
+    return max(1, memory // (COPIES * parameters + ACTIVATIONS * images))
+
+
+def _train(task: LocalTask, positions: list[int], solver: Solver, result: Any, stats: TrainingStats) -> None:
+    """All epochs of some clients, whose rows of `result` and `stats` are written."""
+    where, plan = groups(task, positions)
+    theta, clients, own = rows(task.theta, where), rows(task.clients, where), TrainingStats(len(where), where.device)
+    memory = solver.memory(theta)
+    for group in plan:
+        at = group.rows
+        if group.opened is not None:
+            own.open(group.opened)
+        here, kept = rows(theta, at), rows(memory, at)
+        apply = _to_each(task, group.index, rows(clients, at), group.keys)
+        after, entry = solver.advance(apply, here, kept, own.count(at))
+        own.add(at, entry, sum(index.shape[1] for index in group.index))
+        if after is not here:  # a step may hand on what it was given, under another name
+            _put(theta, at, tree_map(torch.clone, after))
+        elif isinstance(at, Tensor):
+            _put(theta, at, here)
+        if isinstance(at, Tensor):
+            _put(memory, at, kept)
+    _put(result, where, theta)
+    stats.place(where, own)
+
+
+def _measure(
+    task: LocalTask, positions: list[int], measurement: Measurement, largest: int, found: dict[str, Tensor]
+) -> None:
+    """Sums over all images of consecutive clients, whose rows of `found` are written; `largest` of each in a call."""
+    totals: dict[str, Tensor] = {}
+    pieces = list(_pieces([task.images[task.ids[p]] for p in positions], largest))
+    chosen = sent([np.array(those) for those, _ in pieces], task.data.labels.device)
+    for those, (_, index) in zip(chosen, pieces, strict=True):
+        where = those + positions[0]
+        apply = _to_each(task, [index], rows(task.clients, where), None)
+        for name, value in apply(lambda *a: dict(measurement(*a)), rows(task.theta, where)).items():
+            value = value + 0  # a truth value becomes a number
+            if name not in totals:
+                totals[name] = value.new_zeros(len(positions), *value.shape[1:])
+            totals[name].index_add_(0, those, value)
+    for name, total in totals.items():
+        if name not in found:
+            found[name] = total.new_zeros(len(task.ids), *total.shape[1:])
+        found[name][positions[0] : positions[-1] + 1] = total
+
+
+def _pieces(lists: list[Tensor], largest: int) -> Iterator[tuple[list[int], Tensor]]:
+    """(rows [k], images [k, size]): every list in pieces of falling size, each size the half of the one before."""
+    size, start = 1 << (max(1, largest).bit_length() - 1), [0] * len(lists)
+    while size:
+        those = [row for row, images in enumerate(lists) if len(images) - start[row] >= size]
+        if those:
+            yield those, torch.stack([lists[row][start[row] : start[row] + size] for row in those])
+        for row in those:
+            start[row] += size
+        if not those:
+            size //= 2
+
+
+def _to_each(task: LocalTask, index: list[Tensor], clients: Any, keys: Tensor | None) -> Apply:
+    """Applies a function of one client to k of them: their θ, images of a step [k, B], `clients` and `keys` [k]."""
+    batches = [task.batch(images) for images in index]
+
+    def apply(function: Callable[[Any, Any, LossContext], Any], theta: Any) -> Any:
+        def one(own: list[Tensor], private: list[Tensor], x: list[Tensor], y: list[Tensor], key: Tensor | None) -> Any:
+            at = task.at(rebuilt(clients, private), key)
+            given = task.given([Batch(*pair) for pair in zip(x, y, strict=True)], at)
+            return function(rebuilt(theta, own), given, at)
+
+        together = torch.vmap(one, in_dims=(0, 0, 0, 0, None if keys is None else 0))
+        try:
+            return together(leaves(theta), leaves(clients), [b.x for b in batches], [b.y for b in batches], keys)
+        except RuntimeError as error:
+            if "vmap" not in str(error):
+                raise
+            raise UserError(
+                "this method's loss, step or measurement branches on the values of tensors, so that clients cannot be "
+                "stacked; mend it (docs/writing-a-method.md) or choose the executor 'loop'"
+            ) from error
+
+    return apply
+
+
+def _put(stack: Any, at: slice | Tensor, new: Any) -> None:
+    """Writes clients' rows into a stack."""
+
+    def put(t: Tensor, value: Tensor) -> Tensor:
+        t[at] = value
+        return t
+
+    tree_map(put, stack, new)

@@ -1,0 +1,148 @@
+"""How far a cell is: the numbers recorded so far, the state, and the checkpoint from which a killed cell goes on."""
+
+import hashlib
+import io
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from fedgrid.engine.state.population import Population
+from fedgrid.engine.state.slots import Lost
+from fedgrid.engine.state.state import State
+from fedgrid.files import replacing
+
+DIGEST_SIZE = 32
+"Bytes of the hash with which a checkpoint begins."
+
+
+@dataclass
+class Record:
+    """Rows in the order in which they were recorded."""
+
+    rows: list[tuple[int, str, list[int], list[float]]] = field(default_factory=list)
+    "(round, metric, clients, values); one entry for all clients of a metric."
+
+    def add(self, round_: int, metric: str, clients: Iterable[int], values: Tensor) -> None:
+        """Adds one metric of some clients."""
+        self.rows.append((round_, metric, list(clients), values.tolist()))
+
+    def copy(self) -> "Record":
+        """The same rows, to which others may be added."""
+        return Record(list(self.rows))
+
+    def latest(self, metric: str) -> float | None:
+        """Mean over clients of the last recorded values of a metric."""
+        found = [(round_, values) for round_, name, _, values in self.rows if name == metric]
+        last = [value for round_, values in found if round_ == found[-1][0] for value in values]
+        return sum(last) / len(last) if last else None
+
+    def table(self) -> pa.Table:
+        """Columns round int32, client int32, metric (dictionary of strings), value float64."""
+        rounds = [r for r, _, clients, _ in self.rows for _ in clients]
+        metrics = [m for _, m, clients, _ in self.rows for _ in clients]
+        columns = {
+            "round": pa.array(rounds, pa.int32()),
+            "client": pa.array([c for _, _, clients, _ in self.rows for c in clients], pa.int32()),
+            "metric": pa.array(metrics, pa.string()).dictionary_encode(),
+            "value": pa.array([v for *_, values in self.rows for v in values], pa.float64()),
+        }
+        return pa.table(columns)
+
+    def tensors(self) -> dict[str, Any]:
+        """The rows in a form that a checkpoint keeps exactly: flat columns, metrics by number."""
+        names = sorted({metric for _, metric, _, _ in self.rows})
+        keys = [(r, names.index(m), c) for r, m, clients, _ in self.rows for c in clients]
+        values = torch.tensor([v for *_, values in self.rows for v in values], dtype=torch.float64)
+        return {"metrics": names, "keys": torch.tensor(keys).reshape(-1, 3), "values": values}
+
+    @classmethod
+    def from_tensors(cls, columns: dict[str, Any]) -> "Record":
+        """The inverse of `tensors`."""
+        rows = zip(columns["keys"].tolist(), columns["values"].tolist(), strict=True)
+        record = cls()
+        for (round_, metric), group in groupby(rows, key=lambda row: row[0][:2]):
+            pairs = [(key[2], value) for key, value in group]
+            record.rows.append((round_, columns["metrics"][metric], [c for c, _ in pairs], [v for _, v in pairs]))
+        return record
+
+
+@dataclass
+class Progress:
+    """A cell after `rounds` rounds; `seconds` are what each part of the work has cost so far."""
+
+    population: Population
+    record: Record
+    seconds: dict[str, float]
+    rounds: int = 0
+    matrices: list[tuple[int, str, Tensor]] | None = None
+    "What `Method.cooperation` gave after each evaluated round: (round, name, [N, N]); None where nobody asked for it."
+    phases: dict[str, float] = field(default_factory=dict)
+    "Seconds of what the method measures by name, over all rounds so far; see `Federation.phase`."
+
+    @property
+    def state(self) -> State:
+        """The state of all clients."""
+        return self.population.everyone()
+
+
+def save_checkpoint(file: Path, key: str, progress: Progress) -> None:
+    """Writes a checkpoint of the cell `key` in one step: plain tensors, numbers and strings, no pickled code."""
+    content = {
+        "key": key,
+        "rounds": progress.rounds,
+        "population": progress.population.saved(),
+        "record": progress.record.tensors(),
+        "seconds": progress.seconds,
+        "matrices": progress.matrices,
+        "phases": progress.phases,
+    }
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    with replacing(file) as temporary:
+        temporary.write_bytes(_digest(buffer.getvalue()) + buffer.getvalue())
+    progress.population.reserve()
+
+
+def rows_of(checkpoint: Path) -> Path:
+    """Where the rows of clients lie that have no room in memory: beside the checkpoint that names them."""
+    return checkpoint.with_name(checkpoint.name + ".rows")
+
+
+def remove_checkpoint(file: Path) -> None:
+    """Removes a checkpoint, if there is one, with what lies beside it."""
+    for part in (file, rows_of(file)):
+        part.unlink(missing_ok=True)
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=DIGEST_SIZE).digest()
+
+
+def load_checkpoint(file: Path, key: str, device: torch.device, matrices: bool = False) -> tuple[Progress | None, str]:
+    """The progress kept in a checkpoint of the cell `key`, and one sentence on what was found (empty: no file).
+
+    Where `matrices` are asked for, a checkpoint without them is of no use.
+    """
+    if not file.is_file():
+        return None, ""
+    content = file.read_bytes()
+    if _digest(content[DIGEST_SIZE:]) != content[:DIGEST_SIZE]:  # torch does not notice every damage
+        return None, f"the checkpoint {file} is damaged: starting over"
+    content = torch.load(io.BytesIO(content[DIGEST_SIZE:]), map_location=device, weights_only=True)
+    if (found := content["key"]) != key:
+        return None, f"the checkpoint {file} is of another cell or of other code ({found}, not {key}): starting over"
+    if matrices and content["matrices"] is None:
+        return None, f"the checkpoint {file} lacks the matrices of earlier rounds that are to be kept: starting over"
+    try:
+        population = Population.loaded(content["population"], rows_of(file), device)
+    except Lost as error:
+        return None, f"the checkpoint {file} has lost states of clients ({error}): starting over"
+    record, kept = Record.from_tensors(content["record"]), content["matrices"] if matrices else None
+    progress = Progress(population, record, content["seconds"], content["rounds"], kept, content["phases"])
+    return progress, f"continuing after round {progress.rounds} from {file}"

@@ -1,0 +1,1 @@
+"""What is left to do, in seconds and bytes."""

@@ -1,0 +1,203 @@
+"""What cells that are not finished will take: measured on finished ones like them, else counted in images.
+
+A cell is so many images trained and so many evaluated; how many of them a core does in a second is measured elsewhere,
+by whoever may import torch.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
+
+from fedgrid.data.base import DataSet
+from fedgrid.data.common.images import DatasetInfo
+from fedgrid.errors import UserError
+from fedgrid.files import read_metadata
+from fedgrid.grid.costs.formulas import worth
+from fedgrid.grid.costs.measured import cost
+from fedgrid.grid.plan.keys import instance
+from fedgrid.grid.plan.model import Cell, PlannedDataset
+from fedgrid.grid.plan.planned_study import Study
+from fedgrid.grid.study.fingerprint import canonical
+from fedgrid.grid.study.model import Configured, Settings
+from fedgrid.partition.base import Expected, Partition
+
+POINTS = 2
+"Points of a round at which most methods are scored, each with a pass over all test images."
+METRICS = 12
+"Rows of a client and an evaluated round: accuracy and loss at three points, of validation images too, and traffic."
+ATTACKED, STEPS = 5, {"fgsm": 1, "pgd20": 20}
+"Evaluated rounds in which models are scored under attack too, and gradients that an attack takes at an image."
+BYTES_A_ROW, BYTES_A_FILE = 3.5, 10_000
+"""Size of results. Measured on FedAvg, FedCoSR and Ditto, 20 to 50 clients, 20 to 60 rounds: a row has 3.0 to 3.7 bytes
+once it is compressed, metadata and sums have 10 kB."""
+MOST = 256
+"Images of a batch that is measured; larger ones are hardly faster, and may not fit into memory."
+FEATURES = 192
+"Width of features that are not made yet: that of vit_tiny_patch16_224, and of the random backbone."
+Id = tuple[Path, str]
+"The store and the key of a cell: two studies that share both train it once."
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What decides how many images a second a core trains and evaluates."""
+
+    model: Configured
+    shape: tuple[int, int, int]
+    "Height, width, channels of an image."
+    classes: int
+    batch_size: int
+
+    @property
+    def name(self) -> str:
+        """The same for equal trials."""
+        return canonical([self.model.spec, self.shape, self.classes, self.batch_size])
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Images that one core trains (forward and backward) and evaluates in a second."""
+
+    train: float
+    evaluate: float
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a cell has to do, in all rounds and for all clients."""
+
+    trial: Trial
+    trained: float
+    "Images."
+    evaluated: float
+    "Images."
+    rows: int
+    "Of its results."
+
+
+@dataclass(frozen=True)
+class Prospect:
+    """What is left to do of a cell; nothing of one that is done, or whose data are lacking."""
+
+    cell: Cell
+    done: bool
+    seconds: float = 0.0
+    "On one core."
+    memory: float = 0.0
+    "Its peak, in MB."
+    size: float = 0.0
+    "Of its results, in bytes."
+    measured: bool = False
+    "Whether finished cells like it say so."
+
+    @property
+    def lacking(self) -> str:
+        """Why it cannot be trained here; empty where it can be, or is."""
+        return "" if self.done else self.cell.partition.data.lacking
+
+
+def id_of(cell: Cell) -> Id:
+    """What tells a cell from all others."""
+    return cell.store, cell.key
+
+
+def prospects(studies: Sequence[Study], speeds: Callable[[list[Trial]], list[Speed]]) -> dict[Id, Prospect]:
+    """Of every cell of some studies, once; `speeds` measures what no finished cell says, and is not called in vain."""
+    every = [(cell, study) for study in studies for cell in study.by_key.values()]
+    undone = {id_of(cell) for cell, _ in every if not cell.done}  # one study may keep more of a cell than another
+    found = {id_of(cell): Prospect(cell, id_of(cell) not in undone) for cell, _ in every}
+    loads, counted = Loads(), {}
+    for cell, study in every:
+        name = id_of(cell)
+        if found[name].done or found[name].lacking or found[name].measured or name in counted:
+            continue
+        if known := cost(cell):
+            found[name] = Prospect(cell, False, known.seconds, known.memory, known.size, measured=True)
+        else:
+            counted[name] = loads.of(cell, study.data_root)
+            size = BYTES_A_FILE + BYTES_A_ROW * counted[name].rows
+            found[name] = Prospect(cell, False, memory=study.compute.mem_mb, size=size)
+    trials = {load.trial.name: load.trial for load in counted.values()}
+    measured = dict(zip(trials, speeds(list(trials.values())), strict=True)) if trials else {}
+    timed = {name: seconds(load, measured[load.trial.name]) for name, load in counted.items()}
+    return found | {name: replace(found[name], seconds=value) for name, value in timed.items()}
+
+
+def seconds(load: Load, speed: Speed) -> float:
+    """Seconds of a load on one core."""
+    return load.trained / speed.train + load.evaluated / speed.evaluate
+
+
+class Loads:
+    """Loads of cells; what cells share is worked out once."""
+
+    def __init__(self) -> None:
+        self.infos: dict[str, DatasetInfo] = {}
+        self.images: dict[tuple[str, int], Expected] = {}
+
+    def of(self, cell: Cell, root: Path | None) -> Load:
+        """The load of a cell whose data lie under `root`, as far as it can be known before they are dealt out."""
+        partition, training = cell.partition, cell.row.training
+        if partition.data.key not in self.infos:
+            self.infos[partition.data.key] = _info(partition.data, root)
+        info, place = self.infos[partition.data.key], (partition.key, partition.seed)
+        if place not in self.images:
+            self.images[place] = cast(Partition, instance(partition.component)).expected(info, partition.seed)
+        images = self.images[place]
+        of_all = 1 + math.ceil(training["rounds"] / training["eval_every"])  # the first and the last model always
+        share = min(1.0, (training["eval_sample"] or 0) / images.clients)
+        evaluations = of_all + share * (training["rounds"] + 1 - of_all)
+        return Load(
+            Trial(cell.model, info.shape, len(info.classes), min(batch_of(cell, images), MOST)),
+            training["rounds"] * trained_in_a_round(cell, images) * (1 + adversary_steps(training))
+            + min(evaluations - 1, ATTACKED) * POINTS * images.test * attack_steps(training),
+            evaluations * POINTS * (images.test + images.validation),
+            evaluations * images.clients * METRICS,
+        )
+
+
+def trained_in_a_round(cell: Cell, images: Expected) -> float:
+    """Images that gradients are taken at in a round; a method whose `work` cannot be read counts as E epochs."""
+    training = cell.row.training
+    participants = max(1, math.floor(training["participation"] * images.clients + 1e-9))
+    once = images.train * participants / images.clients
+    if not once:
+        return 0.0
+    batch = batch_of(cell, images) * participants / once  # as a share of all images
+    steps = training["local_steps"]
+    epochs = training["local_epochs"] if steps is None else steps * batch
+    return once * passes(cell.row.work, cell.row.component.settings, epochs, batch)
+
+
+def adversary_steps(training: Settings) -> int:
+    """Gradients at images for every one at parameters."""
+    return training["adversarial"]["steps"] if training["adversarial"] else 0
+
+
+def attack_steps(training: Settings) -> int:
+    """Gradients at every test image in an evaluation under attack."""
+    return sum(STEPS.get(name, 0) for name in training["evaluate"])
+
+
+def batch_of(cell: Cell, images: Expected) -> int:
+    """Images of a batch: no more than a client has."""
+    return min(cell.row.training["batch_size"], max(1, images.train // images.clients))
+
+
+def passes(work: str, settings: Mapping[str, object], epochs: float, batch: float) -> float:
+    """Passes over its images that a participant makes in a round; `batch` is what a batch is of one."""
+    numbers = {name: value for name, value in settings.items() if isinstance(value, int | float)}
+    try:
+        return worth(work, numbers | {"E": epochs, "batches": batch})
+    except UserError:  # a file of the user's, or a setting that is none, which means as much as the study says
+        return epochs
+
+
+def _info(data: PlannedDataset, root: Path | None) -> DatasetInfo:
+    """What a data set holds: of features, as many as of images, in the width that they have or most likely will."""
+    if data.images is None:
+        return cast(DataSet, instance(data.component)).info(root)
+    width = read_metadata(data.files["train"])["shape"][2] if data.built else FEATURES
+    return replace(_info(data.images, root), shape=(1, 1, width))

@@ -1,0 +1,113 @@
+"""What cells cost, measured on finished ones like them: for requests and for the time left."""
+
+import functools
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from fedgrid.errors import UserError
+from fedgrid.files import read_metadata
+from fedgrid.grid.plan.model import Cell
+from fedgrid.settings import Compute
+
+LOOKED_AT = 12
+"Finished cells from which a cost is taken: the newest."
+TIME_MARGIN, TIME_MORE = 1.5, 60
+"What is requested of a scheduler: so many times the longest measured time, and so many seconds for the start."
+MEMORY_MARGIN, MEMORY_MORE = 1.3, 500
+"The same for memory, in MB: in a cell's job two processes of Snakemake take some 150 MB each."
+OF_TRAINING = (
+    *("local_epochs", "local_steps", "batch_size", "participation", "optimizer", "augmentation", "eval_every"),
+    *("eval_sample", "dtype", "tf32", "adversarial", "evaluate"),
+)
+OF_PARTITION = ("clients", "test", "fraction", "keep_fraction", "scarce")
+"Settings that are the same in cells that cost the same, beside method, model, data and, up to scale, rounds."
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of finished cells like one: median and longest time in seconds, scaled to its rounds, and most memory in MB."""
+
+    seconds: float
+    longest: float
+    memory: float
+    size: float
+    "Median size of the results in bytes, scaled to its rounds."
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a scheduler is asked for: MB and minutes, by Snakemake's names."""
+
+    mem_mb: int
+    runtime: int
+
+    def for_attempt(self, attempt: int) -> "Request":
+        """For the attempt of that number, counted from 1: twice as much each time."""
+        return Request(self.mem_mb * 2 ** (attempt - 1), self.runtime * 2 ** (attempt - 1))
+
+
+def cost(cell: Cell) -> Cost | None:
+    """What finished cells of the same method say that differ in seeds, rates and the like, if there are any.
+
+    If possible they are of the same heterogeneity, else of another one with as many clients and images.
+    """
+    rounds, wanted = cell.row.training["rounds"], _costly(cell.spec)
+    for finished in (_newest(cell.file.parent), _newest(cell.file.parents[1], "*/")):
+        known = ((file, head) for file in finished if (head := facts(file)) and head["rounds"])
+        alike = list(itertools.islice((one for one in known if _costly(one[1]["spec"]) == wanted), LOOKED_AT))
+        if alike:
+            shares = [rounds / head["rounds"] for _, head in alike]
+            seconds = [head["costs"]["seconds"]["total"] * n for (_, head), n in zip(alike, shares, strict=True)]
+            sizes = [file.stat().st_size * n for (file, _), n in zip(alike, shares, strict=True)]
+            memory = max(head["costs"]["peak_memory_bytes"] for _, head in alike) / 1e6
+            return Cost(median(seconds), max(seconds), memory, median(sizes))
+    return None
+
+
+def _costly(spec: Mapping[str, Any]) -> list[Any]:
+    """What of a cell's specification its cost depends on, beside method and rounds."""
+    training, partition = spec["training"], spec["partition"]
+    settings = [training.get(name) for name in OF_TRAINING] + [partition["settings"].get(name) for name in OF_PARTITION]
+    return [spec["model"], partition["data"], *settings]
+
+
+def request(cells: Sequence[Cell], compute: Compute, beside: int = 1) -> Request:
+    """What a job asks for that runs these cells, `beside` at a time.
+
+    Taken from measured costs, and for a cell without any from the study's `compute.mem_mb` and `compute.runtime`.
+    """
+    known = [cost(cell) for cell in cells]
+    seconds = [TIME_MARGIN * one.longest if one else 60 * compute.runtime - TIME_MORE for one in known]
+    memory = [MEMORY_MARGIN * one.memory if one else compute.mem_mb - MEMORY_MORE for one in known]
+    work = max(max(seconds), sum(seconds) / beside)
+    return Request(math.ceil(max(memory) * min(beside, len(cells)) + MEMORY_MORE), math.ceil((work + TIME_MORE) / 60))
+
+
+def facts(file: Path) -> dict[str, Any] | None:
+    """The metadata of a finished cell; None for a damaged file, which only its own job has to complain about."""
+    return _facts(file, file.stat().st_mtime_ns)
+
+
+@functools.lru_cache(4096)
+def _facts(file: Path, mtime: int) -> dict[str, Any] | None:
+    try:
+        return read_metadata(file)
+    except UserError:
+        return None
+
+
+def _newest(folder: Path, below: str = "") -> tuple[Path, ...]:
+    """The finished cells in a folder, newest first; a folder that has not changed since is not listed again."""
+    folders = [folder, *folder.glob(below)] if below else [folder]
+    return _listed(folder, below, tuple(f.stat().st_mtime_ns for f in folders if f.is_dir()))
+
+
+@functools.lru_cache(1024)
+def _listed(folder: Path, below: str, mtimes: tuple[int, ...]) -> tuple[Path, ...]:
+    found = [f for f in folder.glob(f"{below}s*-*.parquet") if f.name.count(".") == 1]  # others are kept beside cells
+    return tuple(sorted(found, key=lambda f: f.stat().st_mtime_ns, reverse=True))

@@ -1,0 +1,1 @@
+"""A study becomes cells with keys, and the plan of a run."""

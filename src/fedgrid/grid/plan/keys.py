@@ -1,0 +1,73 @@
+"""Keys: the key of a file stands in its path and covers all that the file depends on, so existence is the cache.
+
+data        name, settings, code of the data set, and the local copy where it is not the original
+features    key of the data, backbone and its weights, code of the features
+partition   kind, settings, key of the data, code of the partition; the seed stands in the file's name
+cell        method, hyperparameters, model, training, seed, key of the partition, code that can change its numbers
+"""
+
+from pathlib import Path
+from typing import Any
+
+from fedgrid.data.sources.digests import digest as file_digest
+from fedgrid.errors import UserError
+from fedgrid.files import path_of
+from fedgrid.grid.plan.model import PlannedDataset, PlannedPartition
+from fedgrid.grid.study.fingerprint import digest, fingerprint, modules
+from fedgrid.grid.study.model import Configured, MethodRow, Settings
+from fedgrid.loading import load
+from fedgrid.partition.base import Partition
+
+ENTRY = "fedgrid.engine.compute"
+"The module with which the computation of every cell begins."
+FEATURES = "fedgrid.engine.features"
+"The module that makes frozen features of images."
+RANDOM = "random"
+"The backbone that needs no weights."
+HUB = "hub"
+"The weights that are downloaded."
+
+
+def code_of(component: Configured) -> str:
+    """Fingerprint of a component's own code."""
+    return fingerprint(component.module, Path(component.file) if component.file else None)
+
+
+def instance(component: Configured) -> Any:
+    """The component itself."""
+    kind = component.module.split(".")[1]
+    return load(kind, component.reference)(**component.settings)
+
+
+def key_of_data(data: Configured, copy: str) -> str:
+    """The key of a data set; `copy` is the identity of a local copy that is not the original."""
+    return digest([data.spec, copy, code_of(data)])
+
+
+def key_of_features(images: PlannedDataset, backbone: Settings) -> str:
+    """The key of what a backbone makes of a data set, with its weights as they are now; UserError without any."""
+    weights = path_of(backbone["weights"], "data.features.weights")
+    if backbone["weights"] != HUB and backbone["backbone"] != RANDOM and not weights.is_file():
+        raise UserError(f"data.features.weights: there is no file {weights}; name a file of weights, or {HUB}")
+    content = file_digest(weights) if weights.is_file() else ""
+    return digest([images.key, backbone, content, fingerprint(FEATURES)])
+
+
+def key_of_partition(partition: Partition, kind: Configured, code: str, data: PlannedDataset, seed: int) -> str:
+    """The key of a partition; that of a published one covers what its file holds now."""
+    return digest([partition.identity(seed) or kind.spec, data.key, code])
+
+
+def key_of_cell(row: MethodRow, partition: PlannedPartition, model: Configured, train_seed: int, code: str) -> str:
+    """The key of a cell; `code` is the fingerprint of all code that can change its numbers."""
+    return digest([row.component.spec, model.spec, dict(row.training), partition.key, partition.seed, train_seed, code])
+
+
+def fingerprint_of_cell(module: str, file: str | None, model: str) -> str:
+    """Fingerprint of all code that can change a cell's numbers: its method's, its model's and the engine's."""
+    return digest(modules_of_cell(module, file, model))
+
+
+def modules_of_cell(module: str, file: str | None, model: str) -> dict[str, str]:
+    """The modules that `fingerprint_of_cell` covers, as `modules` names them."""
+    return modules(module, Path(file) if file else None, [ENTRY, model])

@@ -1,0 +1,217 @@
+"""What an experiment's tables and figures are made from: its cells and how they are to be read, as one JSON file.
+
+The file's name covers its content and the code that draws. Only one is kept beside the tables, and results.parquet
+names the one that it was made from. So tables are out of date when that is not the manifest that the study asks for
+now, and a study that is edited and edited back is told from one that was not.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import fedgrid
+from fedgrid.data.sources.digests import digest as digest_of_file
+from fedgrid.files import read_metadata, write_json
+from fedgrid.grid.plan.model import Cell, PlannedPartition
+from fedgrid.grid.plan.planned_study import Experiment, Study, first_by_name
+from fedgrid.grid.study.fingerprint import digest, fingerprint
+from fedgrid.grid.study.model import MethodRow, Settings
+
+TESTED = {
+    "own": "the clients' own test images",
+    "official": "the official test images, the same for all clients",
+    "weighted": "the official test images, each class weighted by its share in a client's training images",
+}
+"What accuracy is measured on, by a partition's setting `test`."
+UNAVAILABLE = "unavailable"
+"Status of a cell that cannot be trained here."
+ABOUT = {"title": "", "source": "", "lacks": "", "claims": [], "assumed": {}}
+"What an experiment says of itself, each with what stands there where it does not."
+NAME = "manifest-*.json"
+CURRENT, OUT_OF_DATE, NOT_MADE = "up to date", "out of date", "not made"
+"What `tables_state` says."
+Column = tuple[str, str]
+"Data set and heterogeneity, by label."
+
+
+def file(study: Study, experiment: Experiment) -> Path:
+    """Where the manifest of an experiment is kept once all its cells are there."""
+    return experiment.folder / NAME.replace("*", digest([content(study, experiment), _analysis()]))
+
+
+def files(study: Study) -> dict[str, Path]:
+    """The manifests of its experiments, as in `file`, by their names among the results and in their order."""
+    return {study.name_of(experiment): file(study, experiment) for experiment in study.experiments}
+
+
+def tables_state(path: Path) -> str:
+    """Whether the results, tables and page in the folder of a manifest are those that it asks for.
+
+    `NOT_MADE` where there are no results. `CURRENT` where results.parquet was made from this very manifest and the
+    page, which is made last, is there too; else `OUT_OF_DATE`. Raises `Damaged` where results.parquet is.
+    """
+    results = path.with_name("results.parquet")
+    if not results.is_file():
+        return NOT_MADE
+    complete = path.is_file() and path.with_name("report.html").is_file()
+    return CURRENT if complete and read_metadata(results).get("manifest") == path.name else OUT_OF_DATE
+
+
+def write(study: Study, path: Path) -> None:
+    """Writes the manifest of the experiment of that folder in place of earlier ones.
+
+    None of them is left if this one cannot be written.
+    """
+    (experiment,) = (one for one in study.experiments if one.folder == path.parent)
+    for earlier in path.parent.glob(NAME):
+        earlier.unlink()
+    write_json(path, content(study, experiment))
+
+
+def content(study: Study, experiment: Experiment) -> dict[str, Any]:
+    """The manifest as plain values."""
+    about, cells = experiment.about, experiment.cells
+    partitions = [cell.partition for cell in cells]
+    protocols = first_by_name((_column(cell), _protocol(cell)) for cell in cells)
+    common = next(iter(protocols.values()), experiment.listed[0].common if experiment.listed else {})
+    return {
+        "study": {
+            **{name: about.get(name, default) for name, default in ABOUT.items()},
+            "name": study.name_of(experiment),
+            "title": about.get("title", experiment.id or study.name),
+            **_shown(experiment),
+            "paper": study.text.get("title", study.name) if experiment.id else "",
+            **about["report"],
+            **{name: about.get(name) for name in ("seeds", "partition_seed", "train_seed")},
+            "rounds": max((cell.row.training["rounds"] for cell in cells), default=0),
+            **_split({**common, "model": common.get("model", "")}),
+            "elsewhere": [
+                {"columns": columns, **_split(settings)} for columns, settings in _differing(common, protocols)
+            ],
+            "data": {one.data.label: one.data.title for one in partitions},
+            "heterogeneity": {one.label: one.words for one in partitions},
+            "described": _described(partitions),
+            "partitions": _partitions(partitions),
+            "tested": list({TESTED[one.tested]: None for one in partitions}),
+            "methods": _rows(experiment),
+            "scale": study.text["scale"],
+        },
+        "published": experiment.published,
+        "absent": {cell.key: {"status": UNAVAILABLE, "reason": cell.lacking} for cell in cells if cell.lacking},
+        "cells": [_cell(cell) for cell in cells],
+    }
+
+
+def _shown(experiment: Experiment) -> dict[str, Any]:
+    """Its tables and figures, where it says them; nothing is shown of one without cells that does not."""
+    if "show" in experiment.about or not experiment.cells:
+        return {"show": experiment.about.get("show", [])}
+    return {}
+
+
+def _described(partitions: Iterable[PlannedPartition]) -> dict[str, str]:
+    """By label, the whole setting as a sentence; where it differs between data sets, all that it is."""
+    found: dict[str, dict[str, None]] = {}
+    for one in partitions:
+        found.setdefault(one.label, {})[one.sentence] = None
+    return {label: "; or ".join(sentences) for label, sentences in found.items()}
+
+
+def _partitions(partitions: Iterable[PlannedPartition]) -> dict[str, dict[str, dict[str, Any]]]:
+    """By data set and heterogeneity, the kind of the partition as ``partition`` and all its settings."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for one in partitions:
+        found.setdefault(one.data.label, {})[one.label] = {"partition": one.component.name, **one.component.settings}
+    return found
+
+
+def _column(cell: Cell) -> Column:
+    return cell.partition.data.label, cell.heterogeneity
+
+
+def _protocol(cell: Cell) -> dict[str, Any]:
+    """How the cells of a column are trained, but for what is a row's own."""
+    settings = ", ".join(f"{name}={value}" for name, value in cell.model.settings.items())
+    return {**cell.row.common, "model": ", ".join(filter(None, [cell.model.name, settings]))}
+
+
+def _rows(experiment: Experiment) -> dict[str, dict[str, Any]]:
+    """By label, a row with its settings in its first column, and where they differ in others."""
+    found = {row.label: _row(row) | {"elsewhere": [], "code": ""} for row in experiment.listed}
+    by_label: dict[str, dict[Column, Cell]] = {}
+    for cell in experiment.cells:
+        by_label.setdefault(cell.row.label, {}).setdefault(_column(cell), cell)
+    for label, cells in by_label.items():
+        first = next(iter(cells.values()))
+        differing = _differing(_settings(first.row), {column: _settings(c.row) for column, c in cells.items()})
+        elsewhere = [{"columns": columns, "settings": settings} for columns, settings in differing]
+        found[label] = _row(first.row) | {"elsewhere": elsewhere, "code": first.code}
+    return found
+
+
+def _row(row: MethodRow) -> dict[str, Any]:
+    return {
+        "method": row.component.name,
+        "title": row.title,
+        "name": row.component.title,
+        "work": row.work,
+        "score": row.score,
+        "at": row.at,
+        "settings": _settings(row),
+        "file": row.component.file,
+    }
+
+
+def _settings(row: MethodRow) -> dict[str, Any]:
+    """A row's hyperparameters, and the training settings that are its own."""
+    own = {f"training.{name}": value for name, value in row.training.items() if value != row.common[name]}
+    return {**row.component.settings, **own}
+
+
+def _split(protocol: Settings) -> dict[str, Any]:
+    """Training settings and model apart; a model that is None does not differ."""
+    return {"protocol": {k: v for k, v in protocol.items() if k != "model"}, "model": protocol.get("model")}
+
+
+def _differing(common: Settings, by_column: Mapping[Column, Settings]) -> list[tuple[list[Column], dict[str, Any]]]:
+    """What differs from the `common` settings, each time with the columns in which it does; None: not set there."""
+    found: list[tuple[list[Column], dict[str, Any]]] = []
+    for column, settings in by_column.items():
+        other = {name: settings.get(name) for name in {**common, **settings} if settings.get(name) != common.get(name)}
+        columns = next((columns for columns, known in found if known == other), None)
+        if columns is not None:
+            columns.append(column)
+        elif other:
+            found.append(([column], other))
+    return found
+
+
+def _cell(cell: Cell) -> Mapping[str, Any]:
+    return {
+        "key": cell.key,
+        "needs": cell.keys,
+        "path": str(cell.file),
+        "partition": str(cell.partition.file),
+        "images": str(cell.partition.data.images_file),
+        "kept": {kind: str(file) for kind, file in cell.kept_beside(cell.file).items()},
+        "label": cell.row.label,
+        "method": cell.row.component.name,
+        "data": cell.partition.data.label,
+        "heterogeneity": cell.heterogeneity,
+        "seed": cell.seed,
+    }
+
+
+def page(study: Study) -> str:
+    """Digest of what the page of a paper is made from beside its experiments: code, and texts beside its study."""
+    said = {name: study.text.get(name) for name in ("title", "published", "assumed", "experiments")}
+    printed = sorted(Path(said["published"]).parent.glob("*.csv")) if said["published"] else []
+    contents = [digest_of_file(file) for file in printed if file.is_file()]  # of which some may be no text at all
+    return digest([said, contents, _analysis("fedgrid.analysis.pages.paper")])
+
+
+def _analysis(module: str = "fedgrid.analysis.pages.build") -> dict[str, str]:
+    """Fingerprints of the code of tables and figures, or of another `module`, and of their templates."""
+    templates = sorted((Path(fedgrid.__file__).parent / "analysis" / "pages" / "templates").iterdir())
+    code = {"code": fingerprint(module)}
+    return code | {file.name: digest(file.read_text(encoding="utf-8")) for file in templates if file.is_file()}

@@ -1,0 +1,113 @@
+"""A planned study: its experiments, and what they share."""
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from fedgrid.grid.plan.model import Cell, PlannedDataset, PlannedPartition
+from fedgrid.grid.study.model import FULL, MethodRow
+from fedgrid.settings import Compute
+
+Name = TypeVar("Name", bound=Hashable)
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What is shown together: the cells of a table or figure of a paper, or of a whole study without experiments."""
+
+    id: str
+    "Empty for a study without experiments."
+    folder: Path
+    "Where its tables and figures are kept."
+    about: Mapping[str, Any]
+    "What the study says of it: title, source, report, show, claims, assumed, and all that lies under its parts."
+    cells: list[Cell]
+    published: list[dict[str, str]] = field(default_factory=list)
+    "The numbers that its paper prints."
+    listed: list[MethodRow] = field(default_factory=list)
+    "Its rows where it has no cells, only a table of settings."
+
+    @property
+    def partial(self) -> Path:
+        """The folder of tables and figures of those cells that are finished, which ``fedgrid report`` makes."""
+        return self.folder / "partial"
+
+
+@dataclass(frozen=True)
+class Study:
+    """A resolved study: its text with defaults, and its experiments."""
+
+    text: Mapping[str, Any]
+    compute: Compute
+    experiments: list[Experiment]
+    data_root: Path | None = None
+    "Where data sets lie on this machine."
+
+    @property
+    def name(self) -> str:
+        return self.text["name"]
+
+    def name_of(self, experiment: Experiment) -> str:
+        """Its folder among the results, such as ``digits`` or ``fedcosr-small/table2``."""
+        return experiment.folder.relative_to(self.results).as_posix()
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        """The cells of all experiments; two of them, or two rows of one, may show the same one."""
+        return [cell for experiment in self.experiments for cell in experiment.cells]
+
+    @cached_property
+    def by_key(self) -> dict[str, Cell]:
+        """Every cell once."""
+        return first_by_name((cell.key, cell) for cell in self.cells)
+
+    @property
+    def rows(self) -> dict[str, MethodRow]:
+        """The rows of all tables by label; one of two that share a label."""
+        return first_by_name((cell.row.label, cell.row) for cell in self.cells)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of this study's tables and figures, at its scale."""
+        return folder_of(self.text)
+
+    @property
+    def results(self) -> Path:
+        """The folder of all studies."""
+        return Path(self.text["results"])
+
+    @property
+    def store(self) -> Path:
+        """The folder of data, partitions and cells, shared by all studies."""
+        return self.results / "store"
+
+    @property
+    def downloads(self) -> Path | None:
+        """Where downloads are kept, or None where the study forbids them."""
+        return self.store / "downloads" if self.text["download"] else None
+
+    @cached_property
+    def datasets(self) -> dict[str, PlannedDataset]:
+        """Data sets to be kept in the store, by key: those that cells train on, and the images of features."""
+        return {stage.key: stage for cell in self.cells for stage in cell.partition.data.stages}
+
+    @cached_property
+    def partitions(self) -> dict[tuple[str, int], PlannedPartition]:
+        """By key and seed."""
+        return {(cell.partition.key, cell.partition.seed): cell.partition for cell in self.cells}
+
+
+def folder_of(text: Mapping[str, Any]) -> Path:
+    """The folder of a study's tables and figures: its name, with its scale where that is not the full one."""
+    return Path(text["results"], text["name"] + ("" if text["scale"] == FULL else f"-{text['scale']}"))
+
+
+def first_by_name(pairs: Iterable[tuple[Name, Value]]) -> dict[Name, Value]:
+    """By name, the first value that has it."""
+    found: dict[Name, Value] = {}
+    for name, value in pairs:
+        found.setdefault(name, value)
+    return found

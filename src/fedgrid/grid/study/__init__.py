@@ -1,0 +1,1 @@
+"""YAML becomes one typed study."""

@@ -1,0 +1,210 @@
+"""What a method outside the package does when it runs that its key does not cover.
+
+Python announces every file that it opens and all code that it runs by *audit events* (PEP 578), however the source
+spells it. While a method is imported and trained, an event that its own code caused is a flaw where it concerns code or
+data that are neither covered by its key nor installed. Libraries that open files outside Python (Arrow, safetensors,
+HDF5) cause no event, and neither does reading an environment variable.
+"""
+
+import functools
+import importlib.util
+import itertools
+import os
+import site
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import fedgrid
+from fedgrid.errors import UserError
+from fedgrid.grid.study.fingerprint import ADVICE, files
+
+OPENING, RUNNING, LOADING = ("open", "sqlite3.connect"), "exec", ("import", "ctypes.dlopen")
+LEAVING: Mapping[str, str] = {
+    "subprocess.Popen": "starts another program",
+    "os.system": "starts another program",
+    "os.exec": "starts another program",
+    "os.posix_spawn": "starts another program",
+    "socket.connect": "uses the network",
+}
+EVENTS = {*OPENING, RUNNING, *LOADING, *LEAVING}
+SYSTEM = ("/proc", "/sys", "/dev", "/etc", "/usr", "/lib", "/lib64", "/System", "/Library")
+"Folders of the operating system."
+DATA_ADVICE = "no key covers what it holds: put it in the method's folder and name it there in files = ('prior.txt',)"
+Listener = Callable[[str, tuple[Any, ...]], None]
+_listeners: list[Listener] = []
+_thread = threading.local()
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Calls `listener` with the name and the arguments of every one of `EVENTS` that happens within it."""
+    _install()
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
+
+
+@functools.cache  # a hook cannot be taken away again
+def _install() -> None:
+    sys.addaudithook(_hear)
+
+
+def _hear(event: str, arguments: tuple[Any, ...]) -> None:
+    if event not in EVENTS or not _listeners or getattr(_thread, "listening", False):
+        return
+    _thread.listening = True  # what a listener does itself causes events too
+    try:
+        for listener in tuple(_listeners):
+            listener(event, arguments)
+    finally:
+        _thread.listening = False
+
+
+def opened_path(event: str, arguments: tuple[Any, ...]) -> str | None:
+    """The absolute path that an event of `OPENING` opens for reading; None for any other event, and for descriptors."""
+    if event not in OPENING or isinstance(arguments[0], int) or _starts_empty(*arguments[1:]):
+        return None
+    return os.path.realpath(os.fsdecode(arguments[0]))
+
+
+def _starts_empty(mode: str | None = None, flags: int = 0) -> bool:
+    """Whether nothing can be read from a file that is opened so but what is written to it."""
+    if mode is None:
+        return bool(flags & (os.O_TRUNC | os.O_EXCL)) or flags & os.O_ACCMODE == os.O_WRONLY
+    return "w" in mode or "x" in mode or (mode.startswith("a") and "+" not in mode)
+
+
+class Watch:
+    """A context in which a method of `module`, in `file`, is imported and trained; see `check`.
+
+    It ends with the UserError of `check` in place of an error of the method's own.
+    """
+
+    def __init__(self, module: str, file: Path):
+        self.file = file
+        self.covered = {os.path.realpath(one) for one in files(module, file)}
+        self.written: set[str] = set()
+        self.flaws: list[str] = []
+        self.listening = listening(self._see)
+
+    def __enter__(self) -> "Watch":
+        self.listening.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        self.listening.__exit__(None, None, None)
+        if error is None or isinstance(error, Exception):
+            self.check()
+
+    def check(self) -> None:
+        """Raises UserError, with file and line, for the first thing that the method did and its key does not cover."""
+        if self.flaws:
+            raise UserError(f"method '{self.file}': {self.flaws[0]}")
+
+    def _see(self, event: str, arguments: tuple[Any, ...]) -> None:
+        frames = list(_frames())
+        culprit = next(
+            (frame for frame in _outside_imports(frames) if self._is_covered(frame.f_code.co_filename)), None
+        )
+        if culprit is None:
+            return
+        flaw = self._flaw(event, arguments, frames)
+        if flaw:
+            self.flaws.append(f"{culprit.f_code.co_filename}, line {culprit.f_lineno}: {flaw}")
+
+    def _flaw(self, event: str, arguments: tuple[Any, ...], frames: list[FrameType]) -> str:
+        """What is wrong with an event that the method caused; empty where nothing is."""
+        if event in OPENING:  # what an import opens it also runs, which is another event
+            return "" if _is_importing(frames[0]) else self._flaw_of_opening(event, arguments)
+        if event in LEAVING:
+            return f"{LEAVING[event]}; {ADVICE}" if self._is_direct(frames) else ""
+        code: Any = arguments[0] if event == RUNNING else arguments[LOADING.index(event) ^ 1]
+        path = code.co_filename if isinstance(code, CodeType) else code
+        if not isinstance(path, str) or not os.path.isfile(path):
+            from_text = event == RUNNING and self._is_covered(frames[0].f_code.co_filename)
+            return f"runs code from a text (exec or eval); {ADVICE}" if from_text else ""
+        return "" if self._is_allowed(os.path.realpath(path)) else f"runs {path}; {ADVICE}"
+
+    def _flaw_of_opening(self, event: str, arguments: tuple[Any, ...]) -> str:
+        path = opened_path(event, arguments)
+        if path is None:
+            if not isinstance(arguments[0], int):
+                self.written.add(os.path.realpath(os.fsdecode(arguments[0])))
+            return ""
+        exists = os.path.isfile(path)
+        missing = not os.path.exists(path) and self._is_beside(path)  # a run's copy of the code lacks it
+        return f"opens {path}; {DATA_ADVICE}" if missing or (exists and not self._is_allowed(path)) else ""
+
+    def _is_covered(self, path: str) -> bool:
+        return os.path.realpath(path) in self.covered
+
+    def _is_direct(self, frames: list[FrameType]) -> bool:
+        """Whether the method's code caused an event with nothing but Python's own library between."""
+        library = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
+        outer = (f.f_code.co_filename for f in frames if not f.f_code.co_filename.startswith(("<", *library)))
+        return self._is_covered(next(outer, ""))
+
+    def _is_beside(self, path: str) -> bool:
+        return not path.endswith(".pyc") and path.startswith(os.path.realpath(self.file.parent) + os.sep)
+
+    def _is_allowed(self, path: str) -> bool:
+        if path.endswith(".pyc"):
+            path = importlib.util.source_from_cache(path)
+        return path in self.covered or path in self.written or _is_installed(path)
+
+
+def _frames() -> Iterator[FrameType]:
+    """The frames that led to an event, the innermost first, without those of this module."""
+    frame: FrameType | None = sys._getframe()
+    while frame:
+        if frame.f_code.co_filename != __file__:
+            yield frame
+        frame = frame.f_back
+
+
+def _outside_imports(frames: list[FrameType]) -> Iterator[FrameType]:
+    """The frames up to the first import that is under way: what a library does while it is imported is its own affair.
+
+    Where the event is the import itself, it is the next one out.
+    """
+    outer = itertools.dropwhile(_is_importing, frames)
+    return itertools.takewhile(lambda frame: not _is_importing(frame), outer)
+
+
+def _is_importing(frame: FrameType) -> bool:
+    return frame.f_code.co_filename.startswith("<frozen importlib")
+
+
+def _is_installed(path: str) -> bool:
+    """Whether a file belongs to the system, to Python or to an installed distribution."""
+    if path.startswith(tuple(folder.rstrip(os.sep) + os.sep for folder in _installed_folders())):
+        return True
+    tops = {name.partition(".")[0] for name in list(sys.modules)}.intersection(_distributed())
+    return any(path.startswith(folder) for top in tops for folder in _folders_of(top))
+
+
+@functools.cache
+def _distributed() -> frozenset[str]:
+    """Names of the packages that are installed."""
+    return frozenset(packages_distributions())
+
+
+@functools.cache
+def _installed_folders() -> tuple[str, ...]:
+    folders = {*SYSTEM, sys.prefix, sys.base_prefix, site.getusersitepackages(), str(Path(fedgrid.__file__).parent)}
+    folders |= {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    return tuple({*folders, *map(os.path.realpath, folders)})
+
+
+def _folders_of(top: str) -> list[str]:
+    """The folders of an imported package, which may be installed where its source is edited."""
+    return [os.path.realpath(folder) + os.sep for folder in getattr(sys.modules[top], "__path__", ())]

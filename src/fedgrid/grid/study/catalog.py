@@ -1,0 +1,101 @@
+"""Descriptions of components without importing them twice.
+
+Describing a method means importing torch, which takes seconds; a workflow reads its study at every start. So
+descriptions are kept as JSON in the user's cache, under the fingerprint of the code that they describe.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from fedgrid.components import describe
+from fedgrid.errors import UserError, complain
+from fedgrid.files import cache, read_json, write_json
+from fedgrid.grid.study.audit import Watch
+from fedgrid.grid.study.fingerprint import check_files, fingerprint, uncovered
+from fedgrid.loading import load, locate
+
+PATIENCE = 120
+"Seconds that a method's file may take to be imported, torch included."
+SAID = "fedgrid: "
+"With this a sentence for the user begins."
+
+
+def description(kind: str, reference: str) -> dict[str, Any]:
+    """`components.describe` of a component, with its name, `reference`, module and (outside the package) file."""
+    name, module, file = locate(kind, reference)
+    code = _code(reference, module, file)
+    kept = cache("descriptions") / kind / f"{name}-{code}.json"
+    try:
+        found = read_json(kept)
+    except UserError:
+        found = _described_apart(kind, reference) if file else describe(load(kind, reference))
+        with suppress(UserError):  # it only saves time, and others' results may be read where nothing can be written
+            write_json(kept, found)
+    if kind == "methods" and "score" not in found["facts"]:
+        raise UserError(
+            f"method '{reference}': its class is no method; derive it from fedgrid.engine.federation.method.Method"
+        )
+    return found | {"name": name, "reference": reference, "module": module, "file": str(file) if file else None}
+
+
+def _code(reference: str, module: str, file: Path | None) -> str:
+    """Fingerprint of a component; UserError for a file that is no Python, or that uses what a key cannot cover."""
+    try:
+        code = fingerprint(module, file, also=["fedgrid.components"])
+        flaws = uncovered(module, file) if file else []
+    except SyntaxError as error:
+        where = f"{error.filename}, line {error.lineno}"
+        raise UserError(f"method '{reference}' cannot be read: {error.msg} ({where})") from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise UserError(f"method '{reference}' cannot be read: {error}") from error
+    if flaws:
+        raise UserError(f"method '{reference}': {flaws[0]}")
+    return code
+
+
+def _described_apart(kind: str, reference: str) -> dict[str, Any]:
+    """Describes a file of the user's in a process of its own: what it does when it is imported does no harm here.
+
+    Two files may each have their own ``helper.py`` beside them. Nothing is written, not even their bytecode.
+    """
+    answer, out = os.pipe()  # what the file prints is none of the answer
+    command = [sys.executable, "-P", "-B", "-m", "fedgrid.grid.study.catalog", kind, reference, str(out)]
+    apart: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "pass_fds": [out]}
+    try:
+        run = subprocess.run(command, **apart, text=True, errors="replace", timeout=PATIENCE)
+    except subprocess.TimeoutExpired as error:
+        raise UserError(f"method '{reference}': importing it takes more than {PATIENCE} seconds") from error
+    finally:
+        os.close(out)
+        with open(answer, encoding="utf-8") as file:
+            found = file.read()
+    said = [line for line in run.stderr.splitlines() if line.startswith(SAID)]
+    if said:
+        raise UserError(said[-1].removeprefix(SAID))
+    if run.returncode or not found:
+        *_, last = run.stderr.splitlines() or [f"exit code {run.returncode}"]
+        raise UserError(f"method '{reference}': importing it ended the process ({last})")
+    return json.loads(found)
+
+
+def _described_here(kind: str, reference: str) -> dict[str, Any]:
+    _, module, file = locate(kind, reference)
+    assert file is not None  # the package's own components are described where they are asked for
+    with Watch(module, file):
+        component = load(kind, reference)
+    check_files(component, module, file)
+    return describe(component)
+
+
+if __name__ == "__main__":
+    try:
+        described = _described_here(*sys.argv[1:3])
+        with open(int(sys.argv[3]), "w", encoding="utf-8") as answer:
+            json.dump(described, answer)
+    except UserError as error:
+        sys.exit(complain(error))

@@ -1,0 +1,287 @@
+"""Canonical JSON, digests, and the fingerprint of the code that can change what a component makes.
+
+Two cells are the same cell when their canonical JSON is the same, the code fingerprint included.
+"""
+
+import ast
+import functools
+import hashlib
+import importlib.util
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from typing import Any
+
+import fedgrid
+from fedgrid.data.sources.digests import digest as digest_of_file
+from fedgrid.errors import UserError
+from fedgrid.loading import OUTSIDE
+
+PACKAGE = "fedgrid"
+RUNNING = {"importlib", "runpy", "pkgutil", "__import__", "exec", "eval", "compile", "sys.path"}
+"With these, code runs that no import statement names."
+ADVICE = (
+    "no key covers what that brings in: put it beside the method, or install it, and import it with an import statement"
+)
+WRITTEN_OUT = "write the names of files in the method's folder out in its class, as in files = ('prior.txt',)"
+HARMLESS = ("importlib.metadata", "importlib.resources")
+NOT_COUNTED: Mapping[str, str] = {
+    "fedgrid.components": "declares and checks settings; their values stand in the key themselves",
+    "fedgrid.data.sources.digests": "digests of the user's files; they stand in the key themselves",
+    "fedgrid.data.sources.download": "fetches files; what they hold is checked, and read by modules that count",
+    "fedgrid.data.sources.sizes": "compares the sizes of pictures; modules that count read them and compare them again",
+    "fedgrid.errors": "sentences for users",
+    "fedgrid.files": "writes files whole or not at all; what stands in them comes from modules that count",
+    "fedgrid.loading": "finds components by name; those that are found count",
+    "fedgrid.settings": "declares the settings of a study; their values stand in the key themselves",
+}
+"""Modules that counted code imports, and that no key covers, each with the reason. None of them does arithmetic.
+
+The rooms `grid`, `jobs`, `run`, `analysis` and `cli` need not stand here: counted code may not import them.
+"""
+
+
+def canonical(value: Any) -> str:
+    """JSON with sorted keys and no white space; the same text for the same plain value, always."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+
+
+def digest(value: Any) -> str:
+    """16 hex digits of the SHA-256 of the canonical JSON of a plain value; texts of code may hold half a character."""
+    return hashlib.sha256(canonical(value).encode(errors="surrogatepass")).hexdigest()[:16]
+
+
+def fingerprint(module: str, file: Path | None = None, also: Iterable[str] = ()) -> str:
+    """Digest of `modules`.
+
+    Comments, docstrings and formatting do not count; library code does not either (its versions are recorded in every
+    result). The import graph is read from the source, nothing is imported.
+    """
+    return digest(modules(module, file, also))
+
+
+def modules(module: str, file: Path | None = None, also: Iterable[str] = ()) -> dict[str, str]:
+    """By name, the digest of the code of `module` and `also`, and of all that they import of this package.
+
+    With a `file`, also what it imports from beside it, and the content of the data that its classes name as `files`.
+    `NOT_COUNTED` is left out, and what only those import.
+    """
+    sources = _Sources(module, file)
+    found = {name: sources.node(name) for name in sorted(sources.closure([module, *also]))}
+    counted = {name: node.digest for name, node in found.items()}
+    return counted | {f"{name}: {data.name}": digest_of_file(data) for name in found for data in sources.data(name)}
+
+
+def files(module: str, file: Path) -> list[Path]:
+    """The files in the folder of a method outside any package that `fingerprint` covers."""
+    sources = _Sources(module, file)
+    names = sources.closure([module])
+    found = [sources.file(name) for name in names] + [data for name in names for data in sources.data(name)]
+    return sorted(f for f in found if f and f.is_relative_to(file.parent))
+
+
+def uncovered(module: str, file: Path) -> list[str]:
+    """What the source of a method outside the package uses that no key can cover: where it is, what, and what to do.
+
+    What only shows when the code runs is seen by `fedgrid.jobs.coverage`.
+    """
+    sources = _Sources(module, file)
+    names = [name for name in sorted(sources.closure([module])) if not name.startswith(PACKAGE)]
+    flaws = [f"{sources.file(name)}, line {line}: {what}" for name in names for line, what in sources.node(name).flaws]
+    for name in names:
+        tops = {imported.partition(".")[0] for imported in sources.node(name).imported} - {""}
+        unknown = sorted(top for top in tops if not sources.file(top) and not _is_installed(top))
+        flaws += [
+            f"{sources.file(name)}: the module {top} is neither beside it nor installed; {ADVICE}" for top in unknown
+        ]
+    return flaws
+
+
+def check_files(method: type, module: str, file: Path) -> None:
+    """Raises UserError where a loaded class reads other `files` than its source writes out."""
+    sources = _Sources(module, file)
+    written = {name for one in sources.closure([module]) if sources.data(one) for name in sources.node(one).data}
+    files = getattr(method, "files", ())
+    if isinstance(files, str) or not {*files} <= written:
+        raise UserError(f"{file}: {method.__name__}.files is {files!r} when it runs; {WRITTEN_OUT}")
+
+
+class _Sources:
+    """The modules of fedgrid and, for a method elsewhere, those of its folder or of the package that announces it."""
+
+    def __init__(self, module: str, file: Path | None):
+        self.ours = str(Path(fedgrid.__file__).parents[1])
+        self.root: str | None = None
+        self.package: str | None = None
+        self.alias: dict[str, str] = {}
+        if file and module.startswith(OUTSIDE):
+            self.root, self.alias = str(file.parent), {module: file.stem}
+        elif file:
+            depth = module.count(".") + (file.name == "__init__.py")
+            self.root, self.package = str(file.parents[depth]), module.partition(".")[0]
+
+    def data(self, name: str) -> list[Path]:
+        """The files that the classes of a module outside this package say they read; UserError where one is no file."""
+        file = self.file(name)
+        if file is None or name.startswith(PACKAGE):
+            return []
+        found = [file.parent / data for data in self.node(name).data]
+        for data in found:
+            if data.exists() and not data.is_file():  # a device may have no end
+                raise UserError(f"{file}: its `files` name {data}, which is no regular file")
+        return found
+
+    def node(self, name: str) -> "_Node":
+        file = self.file(name)
+        assert file is not None  # `closure` names what has one
+        return _read(file, file.stat().st_mtime_ns, name)
+
+    def file(self, name: str) -> Path | None:
+        if name == PACKAGE or name.startswith(PACKAGE + "."):
+            return _module_file(self.ours, name)
+        if name == self.package or name.startswith(f"{self.package}."):
+            return _module_file(self.root, name)
+        return _module_file(self.root, name) if self.root and name and not self.package else None
+
+    def closure(self, entries: list[str]) -> set[str]:
+        seen: set[str] = set()
+        todo = [self.alias.get(entry, entry) for entry in entries]
+        while todo:
+            name = todo.pop()
+            if name not in seen and (name in entries or name not in NOT_COUNTED):
+                seen.add(name)
+                todo += [m for m in self.node(name).imported if self.file(m)]
+        return seen
+
+
+@functools.cache
+def _module_file(root: str, name: str) -> Path | None:
+    """The file of a module below `root`; a text, for it is asked for a hundred thousand times, and a path is slow."""
+    path = Path(root, *name.split("."))
+    return next((f for f in (path / "__init__.py", path.with_suffix(".py")) if f.is_file()), None)
+
+
+@dataclass(frozen=True)
+class _Node:
+    """A module as its source shows it."""
+
+    digest: str
+    "Of its code."
+    imported: frozenset[str]
+    "Names that it may import, its parent packages included."
+    flaws: tuple[tuple[int, str], ...]
+    "Line and description of what no key can cover."
+    data: tuple[str, ...]
+    "Files that its classes read, relative to its folder."
+
+
+@functools.cache
+def _read(file: Path, mtime: int, name: str) -> _Node:
+    tree = ast.parse(file.read_bytes(), filename=str(file))
+    imported = {".".join(name.split(".")[:i]) for i in range(1, name.count(".") + 1)}
+    flaws: list[tuple[int, str]] = []
+    data: list[str] = []
+    for node in ast.walk(tree):
+        imported.update(_imported(node, name, file.name == "__init__.py"))
+        flaws += [(node.lineno, f"{what}; {ADVICE}") for what in _hidden(node) if isinstance(node, ast.stmt | ast.expr)]
+        for line, value in _files_of(node):
+            names = _texts(value)
+            data += names or []
+            flaws += [] if names is not None else [(line, WRITTEN_OUT)]
+    return _Node(digest(_plain(tree)), frozenset(imported), tuple(flaws), tuple(data))
+
+
+def _hidden(node: ast.AST) -> Iterable[str]:
+    """What runs code that no import statement names."""
+    imported = list(_imported(node, "", False))
+    imported = imported[1:] if isinstance(node, ast.ImportFrom) else imported
+    names = [name if name in RUNNING else name.partition(".")[0] for name in imported if not name.startswith(HARMLESS)]
+    if isinstance(node, ast.Name) and node.id in RUNNING:
+        names.append(node.id)
+    if isinstance(node, ast.Attribute) and node.attr == "path" and getattr(node.value, "id", "") == "sys":
+        names.append("sys.path")
+    return sorted({name for name in names if name in RUNNING})
+
+
+def _files_of(node: ast.AST) -> list[tuple[int, ast.expr]]:
+    """Line and value of what the body of a class assigns to ``files``."""
+    if not isinstance(node, ast.ClassDef):
+        return []
+    assignments: list[tuple[int, list[ast.expr], ast.expr]] = []
+    for statement in node.body:
+        if isinstance(statement, ast.Assign):
+            assignments.append((statement.lineno, statement.targets, statement.value))
+        elif isinstance(statement, ast.AnnAssign) and statement.value:
+            assignments.append((statement.lineno, [statement.target], statement.value))
+    return [(line, value) for line, targets, value in assignments if "files" in [getattr(t, "id", "") for t in targets]]
+
+
+def _texts(value: ast.expr) -> list[str] | None:
+    """The paths below the method's folder in a tuple or list that is written out; None for any other expression."""
+    try:
+        paths = ast.literal_eval(value)
+    except ValueError:
+        return None
+    if not isinstance(paths, tuple | list) or not all(isinstance(path, str) for path in paths):
+        return None
+    return list(paths) if all(map(_is_below, paths)) else None
+
+
+def _is_below(path: str) -> bool:
+    return bool(path) and not os.path.isabs(path) and ".." not in Path(path).parts
+
+
+@functools.cache
+def _is_installed(name: str) -> bool:
+    """Whether a module comes with Python or from an installed distribution; one that is not there at all is too."""
+    if name in sys.stdlib_module_names or name == PACKAGE:
+        return True
+    try:
+        found = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return True
+    if found is None:
+        return True  # the import fails and says so
+    places = [found.origin or "", *(found.submodule_search_locations or ())]
+    if any(part in ("site-packages", "dist-packages") for place in places for part in Path(place).parts):
+        return True
+    return name in packages_distributions()  # installed so that its source can be edited where it lies
+
+
+def _imported(node: ast.AST, name: str, is_package: bool) -> Iterable[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if not isinstance(node, ast.ImportFrom):
+        return []
+    base = node.module or ""
+    if node.level:
+        parents = name.split(".")
+        parents = parents[: len(parents) - node.level + is_package]
+        base = ".".join([*parents, base] if base else parents)
+    return [base, *(f"{base}.{alias.name}" for alias in node.names)]
+
+
+def _plain(node: Any) -> Any:
+    """A syntax tree as plain lists, without positions, comments, docstrings and other bare strings.
+
+    Absent and empty fields are left out, so that a Python release that adds a field to a node changes nothing.
+    """
+    if isinstance(node, list):
+        return [_plain(item) for item in node if not _is_bare_string(item) and not _is_version(item)]
+    if not isinstance(node, ast.AST):
+        return node if isinstance(node, str | int | bool | None) else [type(node).__name__, repr(node)]
+    fields = {k: _plain(v) for k, v in ast.iter_fields(node) if k != "kind" and v is not None and v != []}
+    return [type(node).__name__, fields]
+
+
+def _is_version(node: Any) -> bool:
+    """A release changes the number; what it does to results is in the code."""
+    return isinstance(node, ast.Assign) and [getattr(t, "id", "") for t in node.targets] == ["__version__"]
+
+
+def _is_bare_string(node: Any) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
