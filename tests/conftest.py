@@ -16,6 +16,7 @@ from fedgrid.jobs.reporting import ASKED_TO_END
 from fedgrid.loading import names
 
 torch.set_num_threads(1)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job, and all its children, ignore it
 EXAMPLES = sorted(map(str, Path(__file__).parent.glob("methods/examples/*.py")))
 "Methods in files of their own, as a reader of docs/writing-a-method.md writes them."
 os.environ["OMP_NUM_THREADS"] = "1"

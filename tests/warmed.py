@@ -1,7 +1,6 @@
 """A warm worker that is waited for."""
 
 import os
-import signal
 import sys
 import time
 
@@ -11,11 +10,6 @@ from fedgrid.jobs import warm
 def warm_command(module: str, *arguments: str) -> list[str]:
     """Runs a module in the warm worker where one listens, else in the process itself."""
     return [sys.executable, "-S", "-E", str(warm.CLIENT), module, *arguments]
-
-
-def heed_interrupts() -> None:
-    """Run in a new process: those of a shell's background job, and their children, are born ignoring Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def listening(kind: type[warm.Worker] = warm.Worker) -> warm.Worker:

@@ -181,14 +181,14 @@ def imported_by(files):
 
 
 def test_analysis_imports_neither_torch_nor_pyplot():
-    imported = imported_by(Path(analysis.__file__).parent.glob("*.py"))
+    imported = imported_by(Path(analysis.__file__).parent.rglob("*.py"))
     assert not {name for name in imported if name.split(".")[0] == "torch" or name == "matplotlib.pyplot"}
 
 
 def test_only_the_pages_of_an_unfinished_run_and_of_a_paper_know_studies():
     """All else is made from files alone: results, partitions and manifests."""
     of_studies = ("partial.py", "paper.py")
-    files = {file for file in Path(analysis.__file__).parent.glob("*.py") if file.name not in of_studies}
+    files = {file for file in Path(analysis.__file__).parent.rglob("*.py") if file.name not in of_studies}
     rooms = {name for name in imported_by(files) if name.startswith("fedgrid") and "analysis" not in name}
     published = {f"fedgrid.partition.common.{name}" for name in ("publish", "statistics")}
     assert rooms == {"fedgrid.command", "fedgrid.errors", "fedgrid.files", *published}

@@ -63,7 +63,12 @@ def test_reading_a_plan_resolves_nothing(study, monkeypatch):
     def refused(*arguments):
         raise AssertionError("a plan needs no component")
 
-    for name in ("loading.load", "loading.locate", "grid.catalog.description", "grid.identity.fingerprint"):
+    for name in (
+        "loading.load",
+        "loading.locate",
+        "grid.study.catalog.description",
+        "grid.study.fingerprint.fingerprint",
+    ):
         monkeypatch.setattr(f"fedgrid.{name}", refused)
     assert len(plan_file.read(file).study.cells) == len(study.cells) == 36
 

@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from studies import cell_command, prepared, study_of
-from warmed import heed_interrupts
 
 from fedgrid.engine.rounds import Saving
 from fedgrid.engine.state.checkpoint import load_checkpoint
@@ -53,7 +52,7 @@ class Place:
     def start(self):
         """The process, in the warm worker where one listens, else by ``python -m``."""
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        return subprocess.Popen(self.command, preexec_fn=heed_interrupts, **pipes)
+        return subprocess.Popen(self.command, **pipes)
 
     def finish(self):
         """Trains to the end; what the process says."""

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 from studies import plan_of, prepared, study_of
-from warmed import heed_interrupts, warm_command
+from warmed import warm_command
 
 from fedgrid.errors import say
 from fedgrid.jobs import warm
@@ -31,7 +31,7 @@ class Job:
 
     def start(self, *module):
         command = warm_command(*module, self.plan, self.cell.key)
-        return subprocess.Popen(command, preexec_fn=heed_interrupts, **PIPES)
+        return subprocess.Popen(command, **PIPES)
 
     def run(self, *module):
         """Exit code and output."""
@@ -138,7 +138,7 @@ class Server:
         self.listener.bind(str(folder / "socket"))
         self.listener.listen()
         environment = os.environ | {warm.VARIABLE: str(folder / "socket")}
-        self.client = subprocess.Popen(warm_command("module"), env=environment, preexec_fn=heed_interrupts, **PIPES)
+        self.client = subprocess.Popen(warm_command("module"), env=environment, **PIPES)
         self.connection, _ = self.listener.accept()
         length, descriptors, *_ = socket.recv_fds(self.connection, 8, 2)
         for descriptor in descriptors:  # or the end of the client would not be the end of its output

@@ -5,7 +5,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from warmed import heed_interrupts
 
 from fedgrid.jobs.reporting import TERMINATED
 
@@ -19,7 +18,7 @@ def run_script(folder, interpreter):
     (folder / "python").chmod(0o755)
     environment = os.environ | {"PYTHON": str(folder / "python"), "WARM": ""}
     command = ["bash", str(JOB_SCRIPT), str(folder / "log"), "module"]
-    run = subprocess.run(command, env=environment, preexec_fn=heed_interrupts, capture_output=True, text=True)
+    run = subprocess.run(command, env=environment, capture_output=True, text=True)
     return run.returncode, run.stderr
 
 
