@@ -253,7 +253,7 @@ def read_json(path: Path) -> dict[str, Any]:
     with _reading(path):
         values = json.loads(path.read_text(encoding="utf-8"))
         seal = values.pop(SEALED, "") if isinstance(values, dict) else ""
-        if seal != _digest_of_text(json.dumps(values, ensure_ascii=False)):
+        if not isinstance(values, dict) or seal != _digest_of_text(json.dumps(values, ensure_ascii=False)):
             raise ValueError("it does not hold what was written")
         return values
 

@@ -5,7 +5,7 @@ import inspect
 from pathlib import Path
 from typing import Any
 
-from fedgrid.cli.parsing import path, with_examples
+from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.cli.reference import page
 from fedgrid.components import describe
 from fedgrid.errors import UserError
@@ -15,7 +15,7 @@ from fedgrid.loading import load, locate, names
 DEFAULT = Path("docs/methods.md")
 
 
-def add_commands(commands: argparse._SubParsersAction) -> None:
+def add_commands(commands: Commands) -> None:
     text = "write the page on methods from the methods themselves, or check that it is up to date"
     parser = with_examples(commands, "docs", text, "fedgrid docs\nfedgrid docs --check")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if the page would change")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fedgrid.cli.finding import alike, experiments_of
-from fedgrid.cli.parsing import with_examples
+from fedgrid.cli.parsing import Commands, with_examples
 from fedgrid.cli.studies import add_configfile, study_of
 from fedgrid.files import read_metadata
 from fedgrid.grid.plan import manifest
@@ -24,7 +24,7 @@ fedgrid explain --configfile config/papers/fedcosr.yaml table2 FedCoSR CIFAR-10 
 """
 
 
-def add_commands(commands: argparse._SubParsersAction) -> None:
+def add_commands(commands: Commands) -> None:
     text = "the cells behind a number of a table: settings, state, files, and the code that can change their numbers"
     explain = with_examples(commands, "explain", text, EXAMPLES)
     explain.add_argument(

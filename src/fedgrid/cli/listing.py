@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from fedgrid.cli.parsing import with_examples
+from fedgrid.cli.parsing import Commands, with_examples
 from fedgrid.components import describe
 from fedgrid.errors import UserError, nearest
 from fedgrid.loading import load, names
@@ -12,7 +12,7 @@ from fedgrid.loading import load, names
 COMMANDS = {"methods": "methods", "datasets": "data", "partitions": "partition", "models": "models"}
 
 
-def add_commands(commands: argparse._SubParsersAction) -> None:
+def add_commands(commands: Commands) -> None:
     for command, kind in COMMANDS.items():
         examples = f"fedgrid {command}\nfedgrid {command} {names(kind)[0]}"
         parser = with_examples(commands, command, f"list {command} with their settings and sources", examples)

@@ -45,7 +45,8 @@ def main(argv: list[str] | None = None) -> int:
         module.add_commands(commands)
     try:
         arguments = parser.parse_args(argv)
-        return arguments.call(arguments)
+        code: int = arguments.call(arguments)
+        return code
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # the reader, such as head, has seen enough

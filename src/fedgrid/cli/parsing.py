@@ -2,7 +2,7 @@
 
 import argparse
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
 from fedgrid.errors import UserError
 from fedgrid.files import path_of
@@ -20,7 +20,11 @@ class Parser(argparse.ArgumentParser):
         raise UserError(f"{message} (see {self.prog} --help)")
 
 
-def with_examples(commands: argparse._SubParsersAction, name: str, text: str, examples: str) -> argparse.ArgumentParser:
+Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
+"The set to which each module adds its commands; quoted because the class takes no type parameter at run time."
+
+
+def with_examples(commands: Commands, name: str, text: str, examples: str) -> Parser:
     """A command whose help ends with examples, one a line."""
     form = argparse.RawDescriptionHelpFormatter
     lines = "".join(f"  {line.strip()}\n" for line in examples.strip().splitlines())

@@ -2,13 +2,13 @@
 
 import argparse
 
-from fedgrid.cli.parsing import with_examples
+from fedgrid.cli.parsing import Commands, with_examples
 from fedgrid.cli.studies import add_configfile, study_of
 
 EXAMPLES = "fedgrid report\nfedgrid report --configfile config/mnist.yaml"
 
 
-def add_commands(commands: argparse._SubParsersAction) -> None:
+def add_commands(commands: Commands) -> None:
     text = "tables, figures and report of the cells that are finished, also while a run is going or after it failed"
     report = with_examples(commands, "report", text, EXAMPLES)
     add_configfile(report)

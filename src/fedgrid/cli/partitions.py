@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fedgrid.cli.parsing import path, with_examples
+from fedgrid.cli.parsing import Commands, path, with_examples
 
 MOST_CLIENTS = 50
 "Clients that are listed one by one; of more, only the `ENDS`."
@@ -15,7 +15,7 @@ LARGEST = 3
 "Classes of a client that are named, the largest first."
 
 
-def add_commands(commands: argparse._SubParsersAction) -> None:
+def add_commands(commands: Commands) -> None:
     text = "what a partition looks like: clients, sizes, classes, distances"
     inspect = with_examples(
         commands, "inspect", text, "fedgrid inspect partition.parquet\nfedgrid inspect partition.parquet --json"

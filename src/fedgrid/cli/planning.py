@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fedgrid.cli.parsing import path, with_examples
+from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.cli.studies import DEFAULT, add_choice, read_study
 from fedgrid.errors import UserError, nearest, say
 from fedgrid.grid.costs.forecast import Id, Prospect, Speed, Trial, id_of, prospects
@@ -54,7 +54,7 @@ class Needs:
         return self.cells - self.cached
 
 
-def add_commands(commands: argparse._SubParsersAction) -> None:
+def add_commands(commands: Commands) -> None:
     text = "which cells of studies are cached and which are to run, and about how many hours these take"
     plan = with_examples(commands, "plan", text, EXAMPLES)
     text = f"the studies (default: {DEFAULT})"

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from fedgrid.cli.parsing import path, with_examples
+from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.components import describe, parse_setting
 from fedgrid.errors import Damaged, UserError, complain
 from fedgrid.files import check_writable, read_metadata, read_table
@@ -33,7 +33,7 @@ OF_CLUSTERS = ("gpu_share", "pack", "mem_mb", "runtime")
 COMPUTE = [parameter for parameter in describe(Compute)["parameters"] if parameter["name"] not in OF_CLUSTERS]
 
 
-def add_commands(commands: argparse._SubParsersAction) -> None:
+def add_commands(commands: Commands) -> None:
     parser = with_examples(commands, "run", "train one cell without Snakemake", EXAMPLES)
     parser.add_argument("method", metavar="METHOD", help="a name (see fedgrid methods) or path/to/mine.py")
     parser.add_argument("--data", default="digits", help="data set, or the path of one's own (default: digits)")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from fedgrid.cli.finding import the_cell
-from fedgrid.cli.parsing import with_examples
+from fedgrid.cli.parsing import Commands, with_examples
 from fedgrid.cli.studies import add_configfile, study_of
 from fedgrid.errors import UserError
 from fedgrid.grid.plan import manifest
@@ -28,7 +28,7 @@ STATUS = "fedgrid status\nfedgrid status --configfile config/mnist.yaml --watch"
 LOGS = "fedgrid logs 3fa1b2c4\nfedgrid logs fedcosr s0\nfedgrid logs fedavg digits dirichlet 2 --lines 40"
 
 
-def add_commands(commands: argparse._SubParsersAction) -> None:
+def add_commands(commands: Commands) -> None:
     text = "done, running, queued and failed cells as a grid, one sign for each seed, and the time left"
     status = with_examples(commands, "status", text, STATUS)
     status.add_argument("--watch", action="store_true", help="look again every 2 seconds, until nothing runs")

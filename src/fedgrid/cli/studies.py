@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from fedgrid.cli.parsing import path, with_examples
+from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.errors import UserError
 from fedgrid.files import read_json
 from fedgrid.grid.plan import manifest, plan_file
@@ -27,7 +27,7 @@ OF_A_RUN = ("packs/*", "code/*")
 "What only a run needs that is at work."
 
 
-def add_commands(commands: argparse._SubParsersAction) -> None:
+def add_commands(commands: Commands) -> None:
     text = "list the files of the store that no study needs, and delete them if asked"
     prune = with_examples(commands, "prune", text, "fedgrid prune\nfedgrid prune --configfile config/*.yaml --delete")
     prune.add_argument(

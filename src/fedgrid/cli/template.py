@@ -5,7 +5,7 @@ import keyword
 import re
 from pathlib import Path
 
-from fedgrid.cli.parsing import path, with_examples
+from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.errors import UserError
 from fedgrid.files import write_text
 from fedgrid.loading import names
@@ -57,7 +57,7 @@ class {title}(Method):
 '''
 
 
-def add_commands(commands: argparse._SubParsersAction) -> None:
+def add_commands(commands: Commands) -> None:
     text = "write a commented one-file method to start from"
     examples = "fedgrid new-method fedmine\nfedgrid new-method fedmine --folder src/fedgrid/methods"
     parser = with_examples(commands, "new-method", text, examples)

@@ -105,4 +105,5 @@ class Synthetic(DrawnDataSet):
         middle = (np.arange(self.size) + 0.5) / self.size
         waves = np.cos(np.pi * np.outer(middle, np.arange(WAVES)))
         patterns = np.einsum("hi,wj,nijc->nhwc", waves, waves, weights, optimize=True)
-        return (patterns / patterns.std(axis=(1, 2, 3), keepdims=True)).astype(np.float32)
+        normalised: np.ndarray = patterns / patterns.std(axis=(1, 2, 3), keepdims=True)
+        return normalised.astype(np.float32)

@@ -80,7 +80,8 @@ class Domains(SampledPartition):
         for label, total in enumerate(self._balanced(have).sum(axis=0)):
             shares = random.dirichlet(np.full(len(have), self.beta))
             wanted[:, label] = apportioned(shares if shares.sum() > 0 else np.ones(len(have)), total)
-        return np.minimum(wanted, have)
+        available: np.ndarray = np.minimum(wanted, have)
+        return available
 
 
 def _stocks(pool: Labels, clients: int, random: np.random.Generator) -> list[list[np.ndarray]]:

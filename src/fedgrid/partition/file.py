@@ -47,7 +47,8 @@ class File(Partition):
         return {name: published[name] for name in ("digest", "test", "clients", "classes")}
 
     def tested(self, seed: int) -> str:
-        return facts(self.place(seed))["test"]
+        test: str = facts(self.place(seed))["test"]
+        return test
 
     def validated(self, seed: int) -> bool:
         table, _ = checked(self.place(seed))

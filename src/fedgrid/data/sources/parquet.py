@@ -144,7 +144,8 @@ def _pixels(file: Path, facts: _Facts) -> np.ndarray:
 
 def _texts(file: Path, column: str) -> list[str]:
     with _naming(file):
-        return pq.read_table(file, columns=[column])[column].cast(pa.string()).fill_null("").to_pylist()
+        texts: list[str] = pq.read_table(file, columns=[column])[column].cast(pa.string()).fill_null("").to_pylist()
+        return texts
 
 
 def _note(original: Published, facts: _Facts, counts: dict[str, int]) -> str:

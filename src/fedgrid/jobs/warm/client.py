@@ -5,8 +5,14 @@ ends a job waits until the job can answer it: the signals stay blocked, in a new
 the module calls `fedgrid.jobs.signals.install_signal_handlers`.
 """
 
-# the built-in part of `signal`: importing the rest takes milliseconds, in which a signal would end the process
-import _signal as signal  # type: ignore[import-not-found]
+TYPE_CHECKING = False  # type checkers read it as True; importing it from typing would take milliseconds
+if TYPE_CHECKING:
+    import signal
+    from socket import socket as Socket
+    from typing import NoReturn
+else:
+    # the built-in part of `signal`: importing the rest takes milliseconds, in which a signal would end the process
+    import _signal as signal
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 "The signals that end a job."
@@ -19,7 +25,7 @@ import sys  # noqa: E402
 KILLED = "fedgrid: the process of this job was killed"
 
 
-def main(argv):
+def main(argv: list[str]) -> "NoReturn":
     """Does not return: ends with the job's exit code."""
     connection = submit(os.environ.get("FEDGRID_WARM_SOCKET", ""), argv)
     if connection is None:
@@ -30,7 +36,7 @@ def main(argv):
     os._exit(int(answer) if answer else 70)
 
 
-def connected(path):
+def connected(path: str) -> "Socket | None":
     """A connection to the server at this socket; None where none listens."""
     if not path or not os.path.exists(path):
         return None
@@ -44,7 +50,7 @@ def connected(path):
     return connection
 
 
-def submit(path, argv):
+def submit(path: str, argv: list[str]) -> "Socket | None":
     """The connection to a server that has been sent the job; None where no server takes it."""
     connection = connected(path)
     if connection is None:
@@ -62,11 +68,11 @@ def submit(path, argv):
     return connection
 
 
-def wait(connection):
+def wait(connection: "Socket") -> bytes:
     """The job's answer, its exit code as text; nothing where it was killed. Signals are passed on to it."""
     from contextlib import suppress
 
-    def forward(*_):
+    def forward(*_: object) -> None:
         with suppress(OSError):  # the job has ended, and its answer is on the way
             connection.send(b"T")
 

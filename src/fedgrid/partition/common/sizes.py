@@ -20,11 +20,11 @@ def levelled(sizes: np.ndarray, least: int) -> np.ndarray:
     cut = np.array([np.maximum(sizes - level, 0).sum() for level in _levels(sizes, lacking)])
     level = _levels(sizes, lacking)[np.flatnonzero(cut >= lacking).max()]
     rich = np.flatnonzero(sizes > level)
-    after = np.maximum(np.minimum(sizes, level), least)
+    levelled_sizes: np.ndarray = np.maximum(np.minimum(sizes, level), least)
     # cutting down to a whole level may take a few images too many: they stay with those who had most
     spare = int(np.maximum(sizes - level, 0).sum()) - lacking
-    after[rich[np.argsort(-sizes[rich], kind="stable")][:spare]] += 1
-    return after
+    levelled_sizes[rich[np.argsort(-sizes[rich], kind="stable")][:spare]] += 1
+    return levelled_sizes
 
 
 def check_least(clients: int, least: int, images: int) -> None:

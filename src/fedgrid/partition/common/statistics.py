@@ -78,7 +78,8 @@ def domains_of_clients(table: pa.Table, clients: int) -> list[str | None]:
 
 
 def _training(table: pa.Table) -> np.ndarray:
-    return (numbers(table["client"]) != EVERYONE) & (split_numbers(table) != SPLITS.index("test"))
+    is_training: np.ndarray = (numbers(table["client"]) != EVERYONE) & (split_numbers(table) != SPLITS.index("test"))
+    return is_training
 
 
 def _tally(rows: int, row: np.ndarray, columns: int, column: np.ndarray) -> np.ndarray:
@@ -107,10 +108,12 @@ def _distances(counts: np.ndarray) -> dict[str, dict[str, float | None]]:
 
     def jensen_shannon(i: int, others: slice) -> np.ndarray:
         divergences = _entropies((shares[i] + shares[others]) / 2) - (entropies[i] + entropies[others]) / 2
-        return np.sqrt(divergences.clip(0) / np.log(2))
+        distances: np.ndarray = np.sqrt(divergences.clip(0) / np.log(2))
+        return distances
 
     def earth_mover(i: int, others: slice) -> np.ndarray:
-        return np.abs(shares[i] - shares[others]).sum(axis=1)
+        distances: np.ndarray = np.abs(shares[i] - shares[others]).sum(axis=1)
+        return distances
 
     pooled = np.abs(shares - counts.sum(axis=0) / max(counts.sum(), 1)).sum(axis=1)
     return {
@@ -140,4 +143,5 @@ def _summary(values: np.ndarray, *names: str) -> dict[str, float | None]:
 
 def _entropies(shares: np.ndarray) -> np.ndarray:
     """H [n] of the rows of `shares` [n, classes], in nats; 0·log 0 is 0."""
-    return -(shares * np.log(np.where(shares > 0, shares, 1))).sum(axis=1)
+    entropies: np.ndarray = -(shares * np.log(np.where(shares > 0, shares, 1))).sum(axis=1)
+    return entropies
