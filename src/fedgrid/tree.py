@@ -2,11 +2,14 @@
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import torch
 from torch import Tensor
 from torch.utils import _pytree
+
+TensorOrTree = TypeVar("TensorOrTree", Tensor, "Tree", dict[str, Any])
+"What comes back is of the kind that was given; a dictionary counts as a tree, and comes back as one."
 
 
 class Tree(dict[str, Any]):
@@ -17,13 +20,16 @@ class Tree(dict[str, Any]):
     the result is Σ_j graph[i, j]·theta[j].
     """
 
+    theta: "Tree"
+    "The name of a model's parameters in every state; an entry of any other name may be a tensor or a tree."
+
     def __getattr__(self, name: str) -> Any:
         try:
             return self[name]
         except KeyError:
             raise AttributeError(f"there is no '{name}' here, only: {', '.join(self) or 'nothing'}") from None
 
-    def __or__(self, other: Mapping[str, Any]) -> "Tree":  # type: ignore[override]
+    def __or__(self, other: Mapping[str, Any]) -> "Tree":  # type: ignore[override]  # takes any mapping, unlike dict's
         return Tree({**self, **other})
 
     def __add__(self, other: Any) -> "Tree":
@@ -90,6 +96,10 @@ def plain(tree: Any) -> Any:
     return {key: plain(part) for key, part in tree.items()} if isinstance(tree, Mapping) else tree
 
 
+@overload
+def tree_map(function: Callable[..., Tensor], first: Tensor, *others: Any) -> Tensor: ...
+@overload
+def tree_map(function: Callable[..., Tensor], first: Mapping[str, Any], *others: Any) -> Tree: ...
 def tree_map(function: Callable[..., Tensor], first: Any, *others: Any) -> Any:
     """`function` applied to corresponding tensors of nested mappings."""
     if isinstance(first, Mapping):
@@ -97,18 +107,18 @@ def tree_map(function: Callable[..., Tensor], first: Any, *others: Any) -> Any:
     return function(first, *others)
 
 
-def row(stack: Any, index: int) -> Any:
+def row(stack: TensorOrTree, index: int) -> TensorOrTree:
     """Client `index`'s part of everything in a stack."""
     return tree_map(lambda t: t[index], stack)
 
 
-def rows(stack: Any, chosen: Tensor | slice) -> Any:
+def rows(stack: TensorOrTree, chosen: Tensor | slice) -> TensorOrTree:
     """Some clients' parts: a copy for positions or truth values, a view for a slice."""
     at = chosen if isinstance(chosen, slice) else positions(chosen)
     return tree_map(lambda t: t[at], stack)
 
 
-def placed(stack: Any, chosen: Tensor, new: Any) -> Any:
+def placed(stack: TensorOrTree, chosen: Tensor, new: Any) -> TensorOrTree:
     """A stack whose chosen rows, positions or truth values, are those of `new`."""
     at = positions(chosen)
     return tree_map(lambda t, value: t.index_put((at,), value), stack, new)
@@ -124,7 +134,7 @@ def leaves(tree: Any) -> list[Tensor]:
     return [t for value in tree.values() for t in leaves(value)] if isinstance(tree, Mapping) else [tree]
 
 
-def rebuilt(tree: Any, tensors: Sequence[Tensor]) -> Any:
+def rebuilt(tree: TensorOrTree, tensors: Sequence[Tensor]) -> TensorOrTree:
     """The inverse of `leaves`: nested mappings as in `tree`, with other tensors."""
     remaining = iter(tensors)
     return tree_map(lambda _: next(remaining), tree)
@@ -136,7 +146,7 @@ def all_finite(tree: Any) -> bool:
     return not flags or bool(torch.stack(flags).all())
 
 
-def weighted_sum(stack: Any, weights: Tensor) -> Any:
+def weighted_sum(stack: TensorOrTree, weights: Tensor) -> TensorOrTree:
     """Σ_i weights[i]·stack[i] over the client axis of every tensor.
 
     Added one client after the other from zero, so that the sum depends on nothing but its terms and their order; one

@@ -47,7 +47,8 @@ class Frozen(nn.Module):
         images = pixels.permute(0, 3, 1, 2).float() / scale
         if list(images.shape[2:]) != size:
             images = nn.functional.interpolate(images, size, mode="bilinear", antialias=True)
-        return self.network((images.expand(-1, channels, -1, -1) - self.mean) / self.std)
+        features: Tensor = self.network((images.expand(-1, channels, -1, -1) - self.mean) / self.std)
+        return features
 
 
 def build(
@@ -143,13 +144,14 @@ def _timm() -> ModuleType:
 
 def _published(timm: ModuleType, name: str) -> nn.Module:
     try:
-        return timm.create_model(name, pretrained=True, num_classes=0)
+        network: nn.Module = timm.create_model(name, pretrained=True, num_classes=0)
     except (OSError, RuntimeError) as error:
         raise UserError(
             f"weights: those of '{name}' could not be downloaded; copy model.safetensors from "
             f"'{timm.models.get_pretrained_cfg(name).hf_hub_id}' on the Hugging Face hub to this machine and set "
             f"weights to its path, or take backbone: {RANDOM}"
         ) from error
+    return network
 
 
 def _load(network: nn.Module, file: Path) -> None:

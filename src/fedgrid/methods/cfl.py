@@ -118,7 +118,8 @@ class CFL(Method):
         return {"client": torch.arange(len(s.server.cluster)), "cluster": s.server.cluster}
 
     def received(self, fed: Federation, s: State) -> Tree:
-        return s.server.models.map(lambda t: t[s.server.cluster[fed.ids]])
+        models: Tree = s.server.models
+        return models.map(lambda t: t[s.server.cluster[fed.ids]])
 
 
 def two_groups(inner: Tensor) -> Tensor:

@@ -37,4 +37,5 @@ class Ditto(FedAvg):
         return super().round(fed, s).update(clients={"personal": v.theta}, trained=v.theta)
 
     def received(self, fed: Federation, s: State) -> Tree:
-        return s.clients.personal
+        personal: Tree = s.clients.personal
+        return personal

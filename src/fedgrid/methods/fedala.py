@@ -84,7 +84,8 @@ class FedALA(FedAvg):
 
     def settled(self, fed: Federation, s: State, gap: Tree, active: Tensor) -> Tree:
         """A of this round: after one pass, or the first time after as many as it takes."""
-        weights, losses = s.clients.weights, list[Tensor]()
+        weights: Tree = s.clients.weights
+        losses: list[Tensor] = []
         while len(losses) < self.max_passes and len(those := active.nonzero().flatten()):
             weights, last = self.one_pass(fed, s, gap, weights, those)
             losses.append(last)
@@ -104,7 +105,8 @@ class FedALA(FedAvg):
 
     def whole(self, carried: Tree, at: LossContext) -> Tree:
         """θ̂ as it is while A is learnt."""
-        return at.server.theta | (at.client.own + at.client.gap * carried.weights)
+        merged: Tree = at.client.own + at.client.gap * carried.weights
+        return at.server.theta | merged
 
     def learn(self, carried: Tree, batch: Batch, at: LossContext) -> tuple[dict[str, Tree | Tensor], Tensor]:
         """Eq. 5 on one batch."""

@@ -54,4 +54,5 @@ class FedGH(Method):
         return s.update(server={"head": head}, clients={"theta": theta}, trained=theta)
 
     def received(self, fed: Federation, s: State) -> Tree:
-        return s.clients.theta | fed.replicate(s.server.head)
+        head: Tree = s.server.head
+        return s.clients.theta | fed.replicate(head)

@@ -83,7 +83,8 @@ class FedPAC(Method):
         return fed.train(fitted.theta, self.loss, clients=own, epochs=self.body_epochs, part="extractor").theta
 
     def loss(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
-        z, known = at.model.features(theta, batch.x), at.server.known
+        z = at.model.features(theta, batch.x)
+        known: Tensor = at.server.known
         target = torch.where(known[batch.y].unsqueeze(1), at.server.prototypes[batch.y], at.client.means[batch.y])
         alignment = mse_loss(z, target, reduction="sum") / max(1, z.numel()) * known.any()
         return cross_entropy(at.model.head(theta, z), batch.y) + self.lam * alignment

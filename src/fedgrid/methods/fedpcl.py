@@ -87,7 +87,7 @@ class FedPCL(Method):
         means = fed.upload(unit_means(fed, theta), present)
         prototypes, known = aggregate(means, present.double(), s.server.prototypes, s.server.known)
         sets = Tree(sets=s.server.sets, has=s.server.has).placed(fed.ids, {"sets": means, "has": present})
-        server = {"prototypes": prototypes, "known": known} | sets
+        server = Tree(prototypes=prototypes, known=known) | sets
         if self.average:
             server["theta"] = fed.average(fed.upload(theta))
         return s.update(server=server, clients={"theta": theta}, trained=self.with_means(theta, means, present))

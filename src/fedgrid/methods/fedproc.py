@@ -47,7 +47,8 @@ class FedProc(FedAvg):
         return min(fed.round / (self.until or fed.training.rounds), 1.0) if fed.round else 1.0
 
     def loss(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
-        z, share = at.model.features(theta, batch.x), at.server.share
+        z = at.model.features(theta, batch.x)
+        share: float = at.server.share
         distance = mean_contrast(z, batch.y, at.server.prototypes, at.server.known, self.temperature)
         return share * cross_entropy(at.model.head(theta, z), batch.y) + (1 - share) * distance
 

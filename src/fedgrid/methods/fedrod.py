@@ -80,7 +80,8 @@ class FedRoD(FedAvg):
         return s.server.theta if self.share_generic_head else None
 
     def received(self, fed: Federation, s: State) -> Tree:
-        return fed.replicate(s.server.theta) | s.clients.private
+        private: Tree = s.clients.private
+        return fed.replicate(s.server.theta) | private
 
     def predict(self, theta: Tree, x: Tensor, at: LossContext) -> Tensor:
         generic, private = self.logits(theta, x, at)

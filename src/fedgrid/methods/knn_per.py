@@ -82,7 +82,7 @@ class KNNPer(FedAvg):
         kernel = -near if self.votes == "softmax" else (near[:, :1] - near) / (z.shape[1] * self.scale)
         weight = torch.where(there, kernel.exp(), 0.0)
         of_class = theta["labels"][which].unsqueeze(-1) == torch.arange(classes, device=z.device)
-        votes = (weight.unsqueeze(-1) * of_class).sum(dim=1)
+        votes: Tensor = (weight.unsqueeze(-1) * of_class).sum(dim=1)
         return votes.softmax(dim=1) if self.votes == "softmax" else votes / weight.sum(dim=1, keepdim=True).clamp(min=1)
 
     def mixed(self, logits: Tensor, votes: Tensor, lam: Tensor) -> Tensor:

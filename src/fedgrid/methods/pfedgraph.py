@@ -78,10 +78,11 @@ class PFedGraph(Method):
         value = super().loss(theta, batch, at)
         if not self.lam:
             return value
-        own, mixed = at.model.parameters(theta), self.pull == "mixture"
+        parameters, mixed = at.model.parameters(theta), self.pull == "mixture"
         target = at.model.parameters(at.client.theta if mixed else at.client.target)
-        size = (inner(own, own) * (inner(target, target) if mixed else 1.0)).clamp(min=1e-24).sqrt()
-        return value - self.lam * at.client.served.type_as(size) * inner(own, target) / size
+        size = (inner(parameters, parameters) * (inner(target, target) if mixed else 1.0)).clamp(min=1e-24).sqrt()
+        served: Tensor = at.client.served
+        return value - self.lam * served.type_as(size) * inner(parameters, target) / size
 
     def round(self, fed: Federation, s: State) -> State:
         received = fed.send(s.clients.theta)

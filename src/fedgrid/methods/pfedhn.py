@@ -134,5 +134,6 @@ class PFedHN(Method):
 
 def linear(phi: Tree, name: str, z: Tensor) -> Tensor:
     """A layer. For one client without a matrix product, whose gradient's bits depend on the number of threads."""
-    weight, bias = phi[f"{name}.weight"], phi[f"{name}.bias"]
+    weight: Tensor = phi[f"{name}.weight"]
+    bias: Tensor = phi[f"{name}.bias"]
     return ((weight * z).sum(dim=1).unsqueeze(0) if len(z) == 1 else z @ weight.T) + bias

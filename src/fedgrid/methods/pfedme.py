@@ -94,4 +94,5 @@ class PFedMe(FedAvg):
         return s.update(server={"theta": theta}, clients={"personal": both.personal}, trained=both.personal)
 
     def received(self, fed: Federation, s: State) -> Tree:
-        return s.clients.personal
+        personal: Tree = s.clients.personal
+        return personal

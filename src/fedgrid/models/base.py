@@ -186,14 +186,17 @@ class Network:
         return f"extractor.{self.modality}" if self.modality else "extractor"
 
     def _call(self, part: str, theta: Mapping[str, Tensor], x: Tensor) -> Tensor:
-        own = {name[len(part) + 1 :]: value for name, value in theta.items() if name.startswith(part + ".")}
+        parameters = {name[len(part) + 1 :]: value for name, value in theta.items() if name.startswith(part + ".")}
         if self.statistics:
             self.modules[part].train(self.key is not None)
+        output: Tensor
         if not self.mixed:
-            return functional_call(self.modules[part], own, x, tie_weights=False)
-        kind = x.dtype if x.is_floating_point() else next(iter(own.values())).dtype  # tokens are whole numbers
+            output = functional_call(self.modules[part], parameters, x, tie_weights=False)
+            return output
+        kind = x.dtype if x.is_floating_point() else next(iter(parameters.values())).dtype  # tokens are whole numbers
         with torch.autocast(x.device.type, torch.bfloat16):
-            return functional_call(self.modules[part], own, x, tie_weights=False).to(kind)
+            output = functional_call(self.modules[part], parameters, x, tie_weights=False)
+            return output.to(kind)
 
     def _with(self, **changes: Any) -> "Network":
         other = copy(self)

@@ -59,5 +59,6 @@ class TextCNN(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         tokens = tokens[:, 0] if tokens.dim() == 3 else tokens
         words = (self.embedding(tokens) * (tokens > 0).unsqueeze(-1)).transpose(1, 2)
-        found = [convolution(words).amax(dim=2) for convolution in self.convolutions]
-        return self.last(torch.cat(found, dim=1).relu()).relu()
+        strongest = [convolution(words).amax(dim=2) for convolution in self.convolutions]
+        z: Tensor = self.last(torch.cat(strongest, dim=1).relu())
+        return z.relu()

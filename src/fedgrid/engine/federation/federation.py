@@ -24,7 +24,7 @@ from fedgrid.models.base import Network
 from fedgrid.models.common.norm import variances
 from fedgrid.randomness import generator
 from fedgrid.settings import Training
-from fedgrid.tree import Tree, as_tree, placed, rows, tree_map, weighted_sum
+from fedgrid.tree import TensorOrTree, Tree, as_tree, placed, rows, tree_map, weighted_sum
 
 
 @dataclass(frozen=True)
@@ -156,11 +156,11 @@ class Federation:
             own |= placed({name: own[name] for name in theirs}, where, theirs)
         return own
 
-    def replicate(self, tree: Any) -> Any:
+    def replicate(self, tree: TensorOrTree) -> TensorOrTree:
         """The same tree for every client, as a stack (no memory is used)."""
         return tree_map(lambda t: t.expand(self.size, *t.shape), tree)
 
-    def average(self, stack: Any, weights: Tensor | None = None) -> Any:
+    def average(self, stack: TensorOrTree, weights: Tensor | None = None) -> TensorOrTree:
         """Σ_i p_i·stack[i], weighted by the clients' training images (FedAvg), or by other weights [n]."""
         return weighted_sum(stack, self.weights if weights is None else weights)
 
@@ -171,19 +171,19 @@ class Federation:
         """
         return replace(self, ids=self.ids[chosen], state=self.state.gather(chosen))
 
-    def broadcast(self, tree: Any, mask: Tensor | None = None) -> Any:
+    def broadcast(self, tree: TensorOrTree, mask: Tensor | None = None) -> TensorOrTree:
         """The server sends the same to every client: counted, and returned as a stack.
 
         `mask` (bool) says which leading entries of the tensors really travel, such as the classes that are known.
         """
         return self.send(self.replicate(tree), None if mask is None else self.replicate(mask))
 
-    def send(self, stack: Any, mask: Tensor | None = None) -> Any:
+    def send(self, stack: TensorOrTree, mask: Tensor | None = None) -> TensorOrTree:
         """The server sends each client its row: counted and returned unchanged; `mask` [n, …] as in `broadcast`."""
         self.traffic.down[self.ids] += self._bytes(stack, mask)
         return stack
 
-    def upload(self, stack: Any, mask: Tensor | None = None) -> Any:
+    def upload(self, stack: TensorOrTree, mask: Tensor | None = None) -> TensorOrTree:
         """Every client sends its row to the server: counted and returned unchanged; `mask` [n, …] as in `broadcast`."""
         self.traffic.up[self.ids] += self._bytes(stack, mask)
         return stack

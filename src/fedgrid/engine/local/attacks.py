@@ -86,7 +86,7 @@ def moved_in_training(
 
 def model_itself(theta: Tree, at: LossContext) -> Tree:
     """The model of a client whose θ is one, or has one as its entry ``theta``."""
-    found = theta.get("theta", theta)
-    if not all(isinstance(t, Tensor) for t in found.values()):
+    model: Tree = theta.get("theta", theta)
+    if not all(isinstance(t, Tensor) for t in model.values()):
         raise ValueError(f"iterate: say which `model` images are moved against; θ holds {', '.join(theta)}")
-    return found
+    return model

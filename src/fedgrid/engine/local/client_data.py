@@ -188,7 +188,7 @@ def load(
         return [torch.from_numpy(rows).to(device) for rows in np.split(position[order], cuts)]
 
     def constant(name: str) -> Tensor:
-        values = torch.tensor(pool.facts[name], dtype=dtype, device=device) * pool.facts["scale"]
+        values: Tensor = torch.tensor(pool.facts[name], dtype=dtype, device=device) * pool.facts["scale"]
         return values.expand(channels).reshape(1, channels, 1, 1)
 
     labels = torch.from_numpy(pool.images.labels[used]).to(device)
@@ -218,8 +218,9 @@ def _places(images: Images, used: np.ndarray, modality: int) -> np.ndarray:
     """Where the samples in use that are of one modality lie among all of it."""
     if images.modality is None:
         return used
-    of_it = images.modality == modality
-    return (np.cumsum(of_it) - 1)[used[of_it[used]]]
+    of_modality = images.modality == modality
+    places: np.ndarray = (np.cumsum(of_modality) - 1)[used[of_modality[used]]]
+    return places
 
 
 def _modalities(images: Images, client: np.ndarray, index: np.ndarray, clients: int) -> tuple[int, ...]:

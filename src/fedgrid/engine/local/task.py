@@ -65,15 +65,16 @@ class LocalTask:
 
     def of_one_modality(self) -> list[tuple[Tensor, "LocalTask"]]:
         """The clients of each modality that is here, who never share a call: their positions [m], their work."""
-        found = []
+        tasks = []
         for number, name in enumerate(self.data.modalities):
-            those = [position for position, client in enumerate(self.ids) if self.data.modality[client] == number]
-            if those:
-                where = torch.tensor(those, device=self.data.labels.device)
-                stacks = {"theta": rows(self.theta, where), "clients": rows(self.clients, where)}
-                own = replace(self, model=self.model.only(name), ids=[self.ids[p] for p in those], **stacks)
-                found.append((where, own))
-        return found
+            positions = [position for position, client in enumerate(self.ids) if self.data.modality[client] == number]
+            if positions:
+                where = torch.tensor(positions, device=self.data.labels.device)
+                theta, clients = rows(self.theta, where), rows(self.clients, where)
+                ids = [self.ids[position] for position in positions]
+                task = replace(self, model=self.model.only(name), ids=ids, theta=theta, clients=clients)
+                tasks.append((where, task))
+        return tasks
 
     def epochs_of(self, client: int) -> int:
         """Epochs that a client begins."""

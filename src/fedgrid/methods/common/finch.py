@@ -66,7 +66,8 @@ def cluster_means(points: np.ndarray, clusters: np.ndarray) -> np.ndarray:
     from scipy.sparse import coo_array
 
     members = coo_array((np.ones(len(points)), (clusters, np.arange(len(points)))))
-    return members.tocsr() @ np.asarray(points, dtype=np.float64) / np.bincount(clusters)[:, None]
+    means: np.ndarray = members.tocsr() @ np.asarray(points, dtype=np.float64) / np.bincount(clusters)[:, None]
+    return means
 
 
 def _cosines(vectors: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:

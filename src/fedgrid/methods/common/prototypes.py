@@ -52,7 +52,7 @@ def aggregate(means: Tensor, counts: Tensor, previous: Tensor, known: Tensor) ->
     return torch.where(seen.unsqueeze(-1), fresh, previous), known | seen
 
 
-def collected(fed: Federation, s: State, means: Tensor, counts: Tensor | None = None) -> dict[str, Tensor]:
+def collected(fed: Federation, s: State, means: Tensor, counts: Tensor | None = None) -> dict[str, Tensor | Tree]:
     """The new entries of ``s.server`` once all clients have sent the means [n, C, k] of the classes that they have.
 
     `counts` [n, C] weigh them in `aggregate`: the clients' images unless given.

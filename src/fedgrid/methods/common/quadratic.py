@@ -28,7 +28,8 @@ def _minimum(matrix: np.ndarray, solver: str) -> np.ndarray:
         return np.full(len(matrix), 1 / len(matrix))
     regular = matrix / scale + RIDGE * np.eye(len(matrix))
     w = {"exact": _by_active_set, "cvxpy": _by_cvxpy}[solver](regular)
-    return w / w.sum()
+    shares: np.ndarray = w / w.sum()
+    return shares
 
 
 def _by_active_set(matrix: np.ndarray) -> np.ndarray:
@@ -40,7 +41,8 @@ def _by_active_set(matrix: np.ndarray) -> np.ndarray:
     from scipy.optimize import nnls
 
     lower = np.linalg.cholesky(matrix)
-    return nnls(lower.T, solve_triangular(lower, np.ones(len(matrix)), lower=True))[0]
+    u: np.ndarray = nnls(lower.T, solve_triangular(lower, np.ones(len(matrix)), lower=True))[0]
+    return u
 
 
 def _by_cvxpy(matrix: np.ndarray) -> np.ndarray:
@@ -50,4 +52,5 @@ def _by_cvxpy(matrix: np.ndarray) -> np.ndarray:
     problem = cvxpy.Problem(cvxpy.Minimize(cvxpy.quad_form(w, cvxpy.psd_wrap(matrix))), [cvxpy.sum(w) == 1])
     problem.solve(solver=cvxpy.CLARABEL)  # OSQP, the default, is less exact and now and then crashes the process
     assert w.value is not None  # a convex function has a minimum on the simplex
-    return np.clip(w.value, 0, None)
+    minimum: np.ndarray = np.clip(w.value, 0, None)
+    return minimum

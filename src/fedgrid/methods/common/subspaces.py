@@ -14,7 +14,8 @@ COLUMNS = 2**16
 def gram(stack: Tree) -> Tensor:
     """Inner products [n, n] of a stack's rows over all its parameters; float64."""
     pieces = (piece.double() for t in leaves(stack) for piece in t.flatten(1).split(COLUMNS, dim=1))
-    return sum(piece @ piece.T for piece in pieces)
+    products: Tensor = sum(piece @ piece.T for piece in pieces)
+    return products
 
 
 def cosines(stack: Tree) -> Tensor:
@@ -46,7 +47,8 @@ def directions(sums: Tensor, squares: Tensor, counts: Tensor, number: int, centr
     rows, values = vectors.mT.flip(1)[:, :number], values.flip(1)[:, :number]
     real = values > RANK * squares.diagonal(dim1=1, dim2=2).sum(dim=1, keepdim=True)
     largest = rows.gather(2, rows.abs().argmax(dim=2, keepdim=True))
-    return rows * largest.sign() * real.unsqueeze(2)
+    signed: Tensor = rows * largest.sign() * real.unsqueeze(2)
+    return signed
 
 
 def common_rank(bases: Tensor) -> Tensor:
