@@ -5,9 +5,8 @@ import pyarrow as pa
 import pytest
 
 from fedgrid.analysis.figures.ablation import ablation, axis_floor
-from fedgrid.analysis.figures.bubbles import bubbles
 from fedgrid.analysis.figures.curves import curves
-from fedgrid.analysis.figures.shares import shares
+from fedgrid.analysis.figures.partitions import bubbles, shares
 from fedgrid.analysis.pages.figure_set import main
 from fedgrid.files import write_table
 from fedgrid.partition.common.publish import digest_of

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from fedgrid.analysis.pages.table_set import main, shown
-from fedgrid.analysis.tables import formula
 from fedgrid.analysis.tables.grid import html, latex, markdown
 from fedgrid.analysis.tables.phases import phases
 from fedgrid.analysis.tables.protocol import settings
 from fedgrid.analysis.tables.rounds import rounds
-from fedgrid.analysis.tables.traffic import measured_bytes
+from fedgrid.analysis.tables.traffic import formula_value, parameter_counts, traffic
 from fedgrid.errors import UserError
 
 
@@ -86,7 +85,7 @@ def test_bytes_beside_a_formula(make_study):
         study.method(label, title=title)
         study.cell(label, "dir", 0, {1: [0.5, 0.5]}, sizes=sizes)
     asked = {"formula": {"FedAvg": "2 * (phi + pi)", "FedCoSR": "2 * (phi + k * classes)", "Gone": "theta"}}
-    table, grid = measured_bytes(study.load(), asked)
+    table, grid = traffic(study.load(), asked)
     assert texts(grid) == {
         "FedAvg": ["1.0", "3.0", "4.0", "8.0", "2 * (phi + pi)"],
         "FedCoSR": ["1.0", "3.0", "4.0", "8.1", "2 * (phi + k * classes)"],
@@ -99,7 +98,7 @@ def test_a_formula_needs_the_sizes_of_its_cell(make_study):
     study = make_study(seeds=[0])
     study.method("fedavg")
     study.cell("fedavg", "dir", 0, {1: [0.5]})
-    _, grid = measured_bytes(study.load(), {"formula": {"fedavg": "theta"}})
+    _, grid = traffic(study.load(), {"formula": {"fedavg": "theta"}})
     assert texts(grid)["fedavg"] == ["1.0", "3.0", "4.0", "–", "theta"]
 
 
@@ -107,14 +106,14 @@ def test_a_formula_needs_the_sizes_of_its_cell(make_study):
     ("text", "value"), [("2*theta", 28), ("phi + pi / 2 - 1", 11), ("2 * (phi + omega)", 32), ("k * classes", 6)]
 )
 def test_formulas(text, value):
-    names = formula.sizes({"extractor": 10, "head": 4, "features": 2, "classes": 3})
-    assert formula.value(text, names) == value
+    names = parameter_counts({"extractor": 10, "head": 4, "features": 2, "classes": 3})
+    assert formula_value(text, names) == value
 
 
 @pytest.mark.parametrize("text", ["2 *", "__import__('os')", "2 ** 9", "phi / 0", "'a'", "-phi", "phii"])
 def test_what_is_no_formula(text):
     with pytest.raises(UserError, match="formula"):
-        formula.value(text, {"phi": 1})
+        formula_value(text, {"phi": 1})
 
 
 def test_settings_need_no_cells(make_study):

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from fedgrid.analysis.figures.communication import traffic
 from fedgrid.analysis.figures.curves import curves, loss, round_means
 from fedgrid.analysis.figures.lines import THICK
 from fedgrid.analysis.figures.style import Undrawn
 from fedgrid.analysis.figures.sweep import sweep
+from fedgrid.analysis.figures.traffic import traffic
 from fedgrid.analysis.figures.trust import trust
 from fedgrid.analysis.scores.points import by_loss
 from fedgrid.errors import UserError

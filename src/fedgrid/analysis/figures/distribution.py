@@ -6,7 +6,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fedgrid.analysis.figures.bubbles import DISC, area_of_an_image, draw_field, label_axes
+from fedgrid.analysis.figures.partitions import DISC, area_of_an_image, draw_field, label_axes
 from fedgrid.analysis.figures.style import TRAIN, Undrawn
 from fedgrid.analysis.prose.phrases import counted, listing
 from fedgrid.analysis.scores.results import Results

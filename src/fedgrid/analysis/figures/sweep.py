@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
-from fedgrid.analysis.figures.cooperation import WORDS, between_clients
+from fedgrid.analysis.figures.artifacts import MATRIX_WORDS, between_clients
 from fedgrid.analysis.figures.curves import ACCURACY, entries_of
 from fedgrid.analysis.figures.lines import banded, panelled, spans_decades
 from fedgrid.analysis.figures.style import line_style
@@ -59,7 +59,7 @@ def sweep(
     word = names.get(over, over)
     if matrix:
         measured, missing = between_clients(results, data, matrix)
-        what = WORDS.get(matrix, matrix).capitalize()
+        what = MATRIX_WORDS.get(matrix, matrix).capitalize()
         figure, _ = plot(results, swept, banded(measured, ROW).drop(columns="data"), word, what, narrow)
         title = f"{what} over {word} on {results.title(data)}"
         said = [between(results, data, what.lower(), word), *stray(results, data, swept), *missing]

@@ -13,14 +13,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from fedgrid.analysis.figures import kept
+from fedgrid.analysis.figures.artifacts import REPRESENTATIONS, of_first_seed
 from fedgrid.analysis.figures.style import COLOURS
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.phrases import listing
 from fedgrid.analysis.scores.results import Results, choose
 from fedgrid.partition.common.publish import opened
 
-KIND = "representations"
 COLOURED = {"class": "label", "client": "client"}
 """What colours may stand for → the column of kept representations that says it."""
 SIDE = 2.3
@@ -44,7 +43,7 @@ def tsne(
     panels of a heterogeneity; `colour` stands for their "class" or "client". Raises `UserError` when the study has no
     such data set, and `Undrawn` when no cell of it has kept representations.
     """
-    there, sentences = kept.of_first_seed(results, data, KIND)
+    there, sentences = of_first_seed(results, data, REPRESENTATIONS)
     column = COLOURED[choose(colour, list(COLOURED), "colour")]
     tables = {(cell["heterogeneity"], cell["label"]): thinned(table, points) for cell, table in there if len(table)}
     down = [name for name in results.heterogeneities(data) if any(name == row for row, _ in tables)]

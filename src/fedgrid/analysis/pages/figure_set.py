@@ -9,14 +9,13 @@ from matplotlib.figure import Figure
 
 from fedgrid.analysis.figures.ablation import ablation
 from fedgrid.analysis.figures.bars import bars
-from fedgrid.analysis.figures.bubbles import bubbles
-from fedgrid.analysis.figures.communication import traffic
 from fedgrid.analysis.figures.curves import curves, loss
 from fedgrid.analysis.figures.distribution import distribution
 from fedgrid.analysis.figures.heatmap import heatmap
-from fedgrid.analysis.figures.shares import shares
+from fedgrid.analysis.figures.partitions import bubbles, shares
 from fedgrid.analysis.figures.style import drawing, save, write_figure
 from fedgrid.analysis.figures.sweep import sweep
+from fedgrid.analysis.figures.traffic import traffic
 from fedgrid.analysis.figures.trust import trust
 from fedgrid.analysis.figures.tsne import tsne
 from fedgrid.analysis.scores.results import load

@@ -19,7 +19,7 @@ from fedgrid.analysis.tables.grid import Grid, html, latex, markdown
 from fedgrid.analysis.tables.phases import phases
 from fedgrid.analysis.tables.protocol import settings
 from fedgrid.analysis.tables.rounds import rounds
-from fedgrid.analysis.tables.traffic import measured_bytes
+from fedgrid.analysis.tables.traffic import traffic
 from fedgrid.command import run
 from fedgrid.files import write_text
 
@@ -38,7 +38,7 @@ KINDS: dict[str, Callable[[Results, Mapping[str, Any]], Table]] = {
     "attacks": attacks,
     "rounds": rounds,
     "phases": phases,
-    "bytes": measured_bytes,
+    "bytes": traffic,
     "costs": costs_table,
     "settings": settings,
 }

@@ -34,7 +34,7 @@ def costs(results: Results) -> pd.DataFrame:
     good = [cell for cell in results.cells if cell["status"] == "ok"]
     cells = pd.DataFrame([spent(cell) for cell in good], columns=[*GROUP, *SPENT]).groupby(GROUP)
     index = pd.MultiIndex.from_product([results.names, dict.fromkeys(data for data, _ in results.columns)], names=GROUP)
-    table = cells.median().join(traffic(results, good)).reindex(index)
+    table = cells.median().join(mean_traffic(results, good)).reindex(index)
     table.insert(0, "cells", cells.size().reindex(index, fill_value=0))
     table = table.reset_index()
     return table.assign(work=[results.study["methods"][label]["work"] for label in table["label"]])
@@ -50,7 +50,7 @@ def spent(cell: dict[str, Any]) -> dict[str, Any]:
     )
 
 
-def traffic(results: Results, cells: list[dict[str, Any]]) -> pd.DataFrame:
+def mean_traffic(results: Results, cells: list[dict[str, Any]]) -> pd.DataFrame:
     """Mean KiB that a client sends (`kib_up`) and receives (`kib_down`) in a round, by label and data set."""
     rows = results.rows[(results.rows["round"] > 0) & results.rows["metric"].isin(["bytes_up", "bytes_down"])]
     rows = rows.astype({name: "str" for name in [*ROW, "metric"]})
