@@ -9,6 +9,8 @@ import pyarrow as pa
 from fedgrid.analysis.scores.collect import collect
 from fedgrid.analysis.scores.results import Results, load
 from fedgrid.files import write_json, write_table
+from fedgrid.grid.plan.codec import decode
+from fedgrid.grid.plan.manifest_model import Manifest
 
 SAMPLES = [10, 30]
 """Test samples of the two clients of every synthetic cell."""
@@ -124,10 +126,20 @@ class Study:
                 self.cell(label, "dir", seed, {1: [value, value]}, **names)
         return self
 
+    @property
+    def content(self) -> dict[str, Any]:
+        """What its manifest says, as plain values."""
+        return {name: getattr(self, name) for name in ("study", "published", "absent", "cells")}
+
+    @property
+    def manifest(self) -> Manifest:
+        """Its manifest as it would be read."""
+        return decode(Manifest, self.content)
+
     def results(self) -> Path:
         """Write the manifest, collect it, and return the path of results.parquet."""
         manifest = self.folder / "manifest.json"
-        write_json(manifest, {name: getattr(self, name) for name in ("study", "published", "absent", "cells")})
+        write_json(manifest, self.content)
         collect(manifest, self.folder / "results.parquet")
         return self.folder / "results.parquet"
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fedgrid.analysis.pages.table_set import main, shown
+from fedgrid.analysis.scores.cells import Sizes
 from fedgrid.analysis.tables.grid import html, latex, markdown
 from fedgrid.analysis.tables.phases import phases
 from fedgrid.analysis.tables.protocol import settings
@@ -106,7 +107,7 @@ def test_a_formula_needs_the_sizes_of_its_cell(make_study):
     ("text", "value"), [("2*theta", 28), ("phi + pi / 2 - 1", 11), ("2 * (phi + omega)", 32), ("k * classes", 6)]
 )
 def test_formulas(text, value):
-    names = parameter_counts({"extractor": 10, "head": 4, "features": 2, "classes": 3})
+    names = parameter_counts(Sizes(extractor=10, head=4, features=2, classes=3))
     assert formula_value(text, names) == value
 
 

@@ -81,8 +81,8 @@ def test_what_cells_share_stands_in_a_plan_once(study):
 
 
 def test_the_work_of_a_method_reaches_the_tables_and_no_key(study):
-    listed = described(study)["study"]["methods"]
-    assert {label: row["work"] for label, row in listed.items()} == {n: row.work for n, row in study.rows.items()}
+    listed = described(study).study.methods
+    assert {label: row.work for label, row in listed.items()} == {n: row.work for n, row in study.rows.items()}
     assert all(row.work for row in study.rows.values())
     cell = study.cells[0]
     dearer = replace(cell.row, work="9E")

@@ -1,8 +1,6 @@
 """What cells keep beside their results (a study's `artifacts`), as figures read it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -10,7 +8,8 @@ import pyarrow as pa
 
 from fedgrid.analysis.figures.style import Undrawn
 from fedgrid.analysis.prose.phrases import listing
-from fedgrid.analysis.scores.results import ABSENT, ROW, Results
+from fedgrid.analysis.scores.cells import Cell, FinishedCell
+from fedgrid.analysis.scores.results import ROW, Results
 from fedgrid.files import read_table
 
 COOPERATION, REPRESENTATIONS = "cooperation", "representations"
@@ -24,7 +23,7 @@ MATRIX_WORDS = {
 }
 """Matrix → its words; another one is called as its method calls it."""
 
-Artifacts = list[tuple[dict[str, Any], pa.Table]]
+Artifacts = list[tuple[FinishedCell, pa.Table]]
 """Cells, each with a table that is kept of it."""
 
 
@@ -35,32 +34,31 @@ def of_first_seed(results: Results, data: str, kind: str) -> tuple[Artifacts, li
     no cell has such a table.
     """
     results.heterogeneities(data)
-    seed = results.study["seeds"][0]
-    parts: dict[str, list[dict[str, Any]]] = {}
+    seed = results.study.seeds[0]
+    there: Artifacts = []
+    others: dict[str, list[Cell]] = {}
     for cell in results.cells:
-        if cell["data"] == data and cell["seed"] == seed:
-            parts.setdefault(absence(cell, kind), []).append(cell)
-    there = [(cell, read_table(artifact_file(cell, kind))[0]) for cell in parts.pop("", [])]
+        if cell.data == data and cell.seed == seed:
+            file = cell.kept.get(kind)
+            if isinstance(cell, FinishedCell) and cell.status == "ok" and file and file.is_file():
+                there.append((cell, read_table(file)[0]))
+            else:
+                others.setdefault(absence(cell, kind), []).append(cell)
     if not any(len(table) for _, table in there):
         raise Undrawn(f"Nothing is drawn, because no cell of seed {seed} has kept its {kind} (artifacts: [{kind}]).")
-    return there, [f"{what}, so not drawn: {cell_names(results, cells)}." for what, cells in parts.items()]
+    return there, [f"{what}, so not drawn: {cell_names(results, cells)}." for what, cells in others.items()]
 
 
-def absence(cell: Mapping[str, Any], kind: str) -> str:
-    """Why there is no table of a `kind` to be drawn of a cell; empty where there is one."""
-    if cell["status"] != "ok":
-        return "Without results" if cell["status"] in ABSENT else "Diverged"
-    return "" if artifact_file(cell, kind).is_file() else f"Without kept {kind}"
+def absence(cell: Cell, kind: str) -> str:
+    """Why there is no table of a `kind` to be drawn of a cell."""
+    if not isinstance(cell, FinishedCell):
+        return "Without results"
+    return f"Without kept {kind}" if cell.status == "ok" else "Diverged"
 
 
-def artifact_file(cell: Mapping[str, Any], kind: str) -> Path:
-    """Where the table of a `kind` lies that is kept of a cell; no file where the study keeps none."""
-    return Path((cell.get("kept") or {}).get(kind, ""))
-
-
-def cell_names(results: Results, cells: Iterable[dict[str, Any]]) -> str:
+def cell_names(results: Results, cells: Iterable[Cell]) -> str:
     """Cells of one data set and seed, by row and heterogeneity."""
-    return listing(f"{results.names[cell['label']]} ({results.words(cell['heterogeneity'])})" for cell in cells)
+    return listing(f"{results.names[cell.label]} ({results.words(cell.heterogeneity)})" for cell in cells)
 
 
 def matrices(table: pa.Table, rounds: Sequence[int | str]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
@@ -90,9 +88,9 @@ def between_clients(results: Results, data: str, name: str) -> tuple[pd.DataFram
         found = next(matrices(table, (LAST,)))[1] if len(table) else {}
         if name in found:
             others = ~np.eye(len(found[name]), dtype=bool)
-            values.append([*(cell[column] for column in ROW), float(found[name][others].mean())])
+            values.append([*cell.entry, float(found[name][others].mean())])
         else:
-            without[cell["label"]] = results.names[cell["label"]]
+            without[cell.label] = results.names[cell.label]
     if not values:
         raise Undrawn(f"Nothing is drawn, because no cell has kept a matrix '{name}'.")
     said = [f"Without {MATRIX_WORDS.get(name, name)}: {listing(without.values())}."] if without else []

@@ -57,7 +57,7 @@ def heatmap(results: Results, data: str, rounds: Sequence[int | str] = (LAST,)) 
     without = [cell for cell, table in there if not len(table)]
     sentences = [
         f"{captions.lead(results)}: what clients (rows) take from others (columns) on {results.title(data)}, seed "
-        f"{results.study['seeds'][0]}. Panels of one kind share a scale of colours.",
+        f"{results.study.seeds[0]}. Panels of one kind share a scale of colours.",
         f"{DATA}: the cosine of the clients' numbers of training images by class.",
         *([f"Mean weight of a client's own model: {listing(own)}."] if own else []),
         *([f"Zero everywhere, so not drawn: {listing(unused)}."] if unused else []),
@@ -79,13 +79,13 @@ def lines_of(results: Results, data: str, there: Artifacts, rounds: Sequence[int
     several = len(results.heterogeneities(data)) > 1
     for heterogeneity in results.heterogeneities(data):
         where = f", {results.words(heterogeneity)}" if several else ""
-        cells = [(cell, table) for cell, table in there if cell["heterogeneity"] == heterogeneity and len(table)]
+        cells = [(cell, table) for cell, table in there if cell.heterogeneity == heterogeneity and len(table)]
         if cells:
-            yield [Matrix(DATA, DATA + where, of_data(Path(cells[0][0]["partition"])))]
+            yield [Matrix(DATA, DATA + where, of_data(cells[0][0].partition))]
         for cell, table in cells:
             for round_, found in matrices(table, rounds):
                 said = {name: MATRIX_WORDS.get(name, name) for name in found}
-                head = f"{results.names[cell['label']]}{where}, round {round_}"
+                head = f"{results.names[cell.label]}{where}, round {round_}"
                 yield [Matrix(said[name], f"{head}: {said[name]}", values) for name, values in found.items()]
 
 

@@ -139,8 +139,8 @@ def row_points(results: Results, data: str, heterogeneity: str, over: str) -> It
 
 def title_of(results: Results, label: str) -> str:
     """The title of a row's method, whatever the row is called."""
-    row = results.study["methods"][label]
-    return str(row.get("name") or row["method"])
+    row = results.study.methods[label]
+    return row.name or row.method
 
 
 def accuracies(results: Results, data: str) -> pd.DataFrame:
@@ -181,7 +181,7 @@ def mark_printed(results: Results, data: str, swept: Swept, panels: Mapping[str,
 
 def between(results: Results, data: str, what: str, word: str) -> str:
     """What is drawn of a matrix between clients."""
-    where = f"on {results.title(data)}, seed {results.study['seeds'][0]}"
+    where = f"on {results.title(data)}, seed {results.study.seeds[0]}"
     return f"{captions.lead(results)}: mean {what} of two different clients in the last round, over {word} {where}."
 
 

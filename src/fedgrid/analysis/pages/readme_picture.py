@@ -39,12 +39,12 @@ def texts(results: Path) -> dict[str, Any]:
     study = load(results)
     _, grid = accuracy(study, OPTIONS)
     return {
-        "title": study.study["title"],
+        "title": study.study.title,
         "findings": findings(study, summary(study)),
         "stub": grid.stub,
         "header": grid.header,
         "rows": [[name, [[entry.text, entry.raised, entry.bold] for entry in entries]] for name, entries in grid.rows],
-        "keys": sorted(cell["key"] for cell in study.cells),
+        "keys": sorted(cell.key for cell in study.cells),
     }
 
 

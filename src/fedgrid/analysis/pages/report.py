@@ -1,7 +1,7 @@
 """Write the report of a study: one HTML file that needs no other, with what was found first."""
 
 from argparse import ArgumentParser
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,14 @@ from fedgrid.analysis.pages.figure_set import OF_PARTITION
 from fedgrid.analysis.pages.table_set import shown
 from fedgrid.analysis.prose import captions, origin
 from fedgrid.analysis.prose.findings import findings
-from fedgrid.analysis.scores.results import WAITING, Results, load
+from fedgrid.analysis.scores.cells import WAITING
+from fedgrid.analysis.scores.results import Results, load
 from fedgrid.analysis.scores.summary import cell_scores, summary
 from fedgrid.analysis.tables.grid import templates
 from fedgrid.analysis.tables.views import views
 from fedgrid.command import run
 from fedgrid.files import write_text
+from fedgrid.grid.plan.manifest_model import Shown
 
 OF_PARTITIONS = tuple(f"{kind}-" for kind in OF_PARTITION)
 """What the names of pictures of partitions begin with, which stand behind those of results."""
@@ -36,7 +38,7 @@ def report(results: Path, out_html: Path, tables: Path, figures: Sequence[Path],
     reason alone; `UserError` when one is missing.
     """
     study = load(results)
-    options = shown(study)
+    shown_tables = shown(study)
     drawn = [path for path in figures if path.is_file()]
     page = (
         templates()
@@ -47,13 +49,13 @@ def report(results: Path, out_html: Path, tables: Path, figures: Sequence[Path],
             column=study.column,
             words=study.words,
             title=study.title,
-            **found(study, options.get(ACCURACY)),
+            **headline_context(study, shown_tables.get(ACCURACY)),
             most=MOST_FINDINGS,
-            tables={name: Markup(read(tables / f"{name}.html")) for name in options if name != ACCURACY},
+            tables={name: Markup(read(tables / f"{name}.html")) for name in shown_tables if name != ACCURACY},
             pictures=[picture(path) for path in drawn if not path.name.startswith(OF_PARTITIONS)],
             partitions=[picture(path) for path in drawn if path.name.startswith(OF_PARTITIONS)],
             undrawn=[read(path.with_suffix(".txt")) for path in figures if path not in drawn],
-            failures=[cell for cell in study.cells if cell["status"] not in ("ok", *WAITING)],
+            failures=[cell for cell in study.cells if cell.status not in ("ok", *WAITING)],
             cells=len(study.cells),
             finished=len(study.finished),
             progress=captions.progress(study),
@@ -67,15 +69,15 @@ def report(results: Path, out_html: Path, tables: Path, figures: Sequence[Path],
     write_text(out_html, page)
 
 
-def found(study: Results, options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What was found, how the numbers are made, and the accuracy table with `options`, if the study shows one.
+def headline_context(study: Results, accuracy: Shown | None) -> dict[str, Any]:
+    """What was found, how the numbers are made, and the `accuracy` table if the study shows one.
 
     Nothing of a study without any result.
     """
     if not study.finished:
         return {"findings": [], "protocol": [], "views": []}
     table = summary(study)
-    scored = views(study, options) if options else []
+    scored = views(study, accuracy.options) if accuracy else []
     return {
         "findings": findings(study, table),
         "protocol": captions.protocol(study, cell_scores(study), table),

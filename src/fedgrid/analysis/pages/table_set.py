@@ -22,6 +22,7 @@ from fedgrid.analysis.tables.rounds import rounds
 from fedgrid.analysis.tables.traffic import traffic
 from fedgrid.command import run
 from fedgrid.files import write_text
+from fedgrid.grid.plan.manifest_model import Shown
 
 Table = tuple[pd.DataFrame, Grid]
 """The numbers in full precision, one row an entry, and the table to print."""
@@ -45,7 +46,7 @@ KINDS: dict[str, Callable[[Results, Mapping[str, Any]], Table]] = {
 """`table` of an entry of `show` → what makes it."""
 WITHOUT_CELLS = ("settings",)
 """Kinds of tables that are about the study itself."""
-PLAIN = [{"table": "accuracy", "std": True, "ranks": True}, {"table": "costs"}]
+PLAIN = [Shown("accuracy", {"std": True, "ranks": True}), Shown("costs")]
 """What a study shows that does not say."""
 
 FORMULA = ("=", "+", "-", "@", "\t", "\n")
@@ -67,29 +68,28 @@ def write_tables(results: Path, outdir: Path) -> None:
 
 def tables(results: Results) -> Iterator[tuple[str, Table]]:
     """The tables that the study shows, in that order, by the name of their files; last printed numbers and claims."""
-    for name, entry in shown(results).items():
-        yield name, KINDS[entry["table"]](results, entry)
+    for name, table in shown(results).items():
+        yield name, KINDS[table.kind](results, table.options)
     if results.published:
-        table = joined(results)
-        yield "printed", printed(results, table)
-        yield "agreement", agreement(results, table)
-    if results.study.get("claims"):
+        numbers = joined(results)
+        yield "printed", printed(results, numbers)
+        yield "agreement", agreement(results, numbers)
+    if results.study.claims:
         yield "claims", claims(results)
 
 
-def shown(results: Results) -> dict[str, Mapping[str, Any]]:
+def shown(results: Results) -> dict[str, Shown]:
     """The tables that the study shows, by the name of their files; without cells, only those that need none.
 
     Names are kinds, with a number behind the second of a kind and those after it. `UserError` for an unknown kind.
     """
     counts: Counter[str] = Counter()
     found = {}
-    asked = [entry for entry in results.study.get("show", PLAIN) if "table" in entry]
-    for entry in asked:
-        kind = choose(entry["table"], list(KINDS), "kind of table")
+    for table in results.study.shown("table", PLAIN):
+        kind = choose(table.kind, list(KINDS), "kind of table")
         if results.cells or kind in WITHOUT_CELLS:
             counts[kind] += 1
-            found[kind + (f"-{counts[kind]}" if counts[kind] > 1 else "")] = entry
+            found[kind + (f"-{counts[kind]}" if counts[kind] > 1 else "")] = table
     return found
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from fedgrid.analysis.prose import captions
+from fedgrid.analysis.scores.cells import Sizes
 from fedgrid.analysis.scores.results import DASH, Results
 from fedgrid.analysis.tables.costs import GROUP, figure, mean_traffic
 from fedgrid.analysis.tables.grid import Entry, Grid
@@ -26,10 +27,9 @@ def traffic(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame,
     Option: `formula`, name of a row → numbers of parameters up and down together, in the names of `parameter_counts`.
     `UserError` where a formula cannot be read.
     """
-    good = [cell for cell in results.cells if cell["status"] == "ok"]
-    sizes = {(cell["label"], cell["data"]): cell["sizes"] for cell in good if cell["sizes"]}
+    sizes = {(cell.label, cell.data): cell.sizes for cell in results.completed if cell.sizes}
     index = pd.MultiIndex.from_product([results.names, dict.fromkeys(data for data, _ in results.columns)], names=GROUP)
-    table = mean_traffic(results, good).reindex(index)
+    table = mean_traffic(results).reindex(index)
     table["kib_both"] = table["kib_up"] + table["kib_down"]
     table["formula"] = [options.get("formula", {}).get(results.names[label], "") for label, _ in index]
     table["parameters"] = [
@@ -71,13 +71,13 @@ def caption(results: Results) -> str:
     )
 
 
-def parameter_counts(of_cell: Mapping[str, int]) -> dict[str, int]:
+def parameter_counts(sizes: Sizes) -> dict[str, int]:
     """The names that a formula may use, from what a cell says of its model.
 
     `phi` and `pi` are parameters of extractor and head, `theta` of both, `k` the features, `classes` their number, and
     `omega` one representation for each class.
     """
-    phi, pi, k, classes = (of_cell[name] for name in ("extractor", "head", "features", "classes"))
+    phi, pi, k, classes = sizes.extractor, sizes.head, sizes.features, sizes.classes
     return {"theta": phi + pi, "phi": phi, "pi": pi, "omega": k * classes, "k": k, "classes": classes}
 
 
