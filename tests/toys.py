@@ -1,5 +1,6 @@
 """Small synthetic studies: cells with accuracies that a test knows by heart."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from fedgrid.analysis.scores.results import Results, load
 from fedgrid.files import write_json, write_table
 from fedgrid.grid.plan.codec import decode
 from fedgrid.grid.plan.manifest_model import Manifest
+from fedgrid.partition.common.publish import digest_of
 
 SAMPLES = [10, 30]
 """Test samples of the two clients of every synthetic cell."""
@@ -160,6 +162,30 @@ def write_cell(path: Path, rows: list[tuple], head: dict) -> None:
     )
     frame = pd.DataFrame(rows, columns=schema.names).astype({"metric": "category"})
     write_table(path, pa.Table.from_pandas(frame, schema=schema, preserve_index=False), head)
+
+
+def write_partition(
+    file: Path,
+    rows: Sequence[tuple],
+    clients: int = 2,
+    classes: Sequence[str] = ("one", "two"),
+    domains: Sequence[str] = (),
+    test: str = "own",
+) -> Path:
+    """Write a partition of (client, split, label, domain) rows."""
+    client, split, label, domain = zip(*rows, strict=True)
+    columns = {
+        "client": pa.array(client, pa.int32()),
+        "split": pa.array(split).dictionary_encode(),
+        "index": pa.array(range(len(rows)), pa.int64()),
+        "label": pa.array(label, pa.int32()),
+        "domain": pa.array(domain, pa.string()).dictionary_encode(),
+    }
+    table = pa.table(columns)
+    facts = {"clients": clients, "words": "by hand", "data": "toy", "data_checksum": "ab" * 32}
+    facts |= {"classes": list(classes), "domains": list(domains), "test": test, "digest": digest_of(table), "spec": {}}
+    write_table(file, table, facts)
+    return file
 
 
 def toy_study(folder: Path) -> Study:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from test_figures import write_partition
+from toys import write_partition
 
 from fedgrid.analysis.figures.bars import bars
 from fedgrid.analysis.figures.distribution import distribution
