@@ -209,7 +209,7 @@ OPTIONS = {"tsne": {"perplexity": 5}, "curves": {"window": 2}, "heatmap": {"roun
 
 @pytest.mark.parametrize("kind", ["loss", "traffic", "bars", "tsne", "heatmap", "distribution"])
 def test_the_same_bytes_twice(pictured, tmp_path, kind):
-    results = pictured.results()
+    results = pictured.load()
     place = {name: PLACE[name] for name in PLACES[kind]}
     made = []
     for name in ("a", "b"):

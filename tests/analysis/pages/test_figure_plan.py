@@ -65,15 +65,15 @@ def test_a_second_figure_of_a_kind_has_a_number(common_toy):
         {"figure": "curves", "window": 3},
         {"figure": "distribution"},
     ]
-    found = drawings(showing(results, listed), common_toy.folder)
+    found = drawings(showing(results, listed))
     assert list(found) == ["curves-digits", "curves-digits-2", "distribution"]
     assert found["curves-digits-2"].options == {"window": 3} and found["curves-digits-2"].place == {"data": "digits"}
     with pytest.raises(UserError, match="no kind of figure 'curve'; did you mean 'curves'"):
-        drawings(showing(results, [{"figure": "curve"}]), common_toy.folder)
+        drawings(showing(results, [{"figure": "curve"}]))
 
 
 def test_a_study_that_does_not_say_has_curves_ablation_and_partitions(common_ablated):
-    kinds = [one.kind for one in drawings(common_ablated.load(), common_ablated.folder).values()]
+    kinds = [one.kind for one in drawings(common_ablated.load()).values()]
     assert list(dict.fromkeys(kinds)) == ["curves", "ablation", "partition", "shares"]
 
 

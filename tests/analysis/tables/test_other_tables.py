@@ -123,7 +123,10 @@ def test_settings_need_no_cells(make_study):
     columns = [["digits", "hom"]]
     study.study["methods"]["fedcosr"] |= {"score": "trained", "at": "last"}
     study.study["methods"]["fedcosr"]["elsewhere"] = [{"columns": columns, "settings": {"alpha": 2}}]
-    study.study["elsewhere"] = [{"columns": columns, "protocol": {"rounds": 9}, "model": "cnn"}]
+    study.study["elsewhere"] = [
+        {"columns": columns, "protocol": {"rounds": 9}, "model": "cnn"},
+        {"columns": [["digits", "dir"]], "protocol": {"rounds": 5}, "model": None},
+    ]
     study.study["described"] = {"dir": "A sentence."}
     _, grid = settings(study.load(), {})
     said = [(of, *(entry.text for entry in entries)) for of, entries in grid.rows]
@@ -139,6 +142,7 @@ def test_settings_need_no_cells(make_study):
         ("Protocol", "everywhere", "optimizer.lr", "0.1"),
         ("Protocol", there, "model", "cnn"),
         ("Protocol", there, "rounds", "9"),
+        ("Protocol", "Digits, Dirichlet β=0.1, 2 clients", "rounds", "5"),
         ("FedCoSR", "everywhere", "alpha", "1"),
         ("FedCoSR", "everywhere", "blend", "–"),
         ("FedCoSR", "everywhere", "score", "trained"),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fedgrid.analysis.figures.style import Undrawn
 from fedgrid.analysis.pages.figure_plan import Drawing, drawings
-from fedgrid.analysis.pages.figure_set import OF_PARTITION, OF_STUDY, draw
+from fedgrid.analysis.pages.figure_set import OF_STUDY, draw
 from fedgrid.analysis.pages.report import report
 from fedgrid.analysis.pages.table_set import write_tables
 from fedgrid.analysis.scores import collect
@@ -28,27 +28,27 @@ def write(
     `absent` and `made_from` are as in `collect.write`; figures for which there is nothing yet are left out, and one
     that has nothing to draw is a sentence (.txt) alone.
     """
-    results, page = folder / "results.parquet", folder / "report.html"
+    file, page = folder / "results.parquet", folder / "report.html"
     page.unlink(missing_ok=True)  # it is made last: what stands beside a page is complete
-    collect.write(manifest, results, absent, made_from)
-    study = load(results)
+    collect.write(manifest, file, absent, made_from)
+    results = load(file)
     figures, tables = folder / "figures", folder / "tables"
     for made in (figures, tables):
         made.mkdir(exist_ok=True)
     write_tables(results, tables)
-    drawn = {name: one for name, one in drawings(study, results).items() if drawable(one, study.finished)}
+    drawn = {name: one for name, one in drawings(results).items() if drawable(one, results.finished)}
     for name, one in drawn.items():
         try:
             draw(one.kind, one.source, figures / name, one.place, one.options)
         except Undrawn as nothing:
             write_text(figures / f"{name}.txt", f"{nothing}\n")
     report(results, page, tables, [figures / f"{name}.svg" for name in drawn], configfile)
-    return study
+    return results
 
 
 def drawable(figure: Drawing, finished: list[FinishedCell]) -> bool:
     """Whether a figure has its partition, or any of the `finished` cells that it is of."""
-    if figure.kind in OF_PARTITION:
+    if isinstance(figure.source, Path):
         return figure.source.is_file()
     if figure.kind in OF_STUDY:
         return True

@@ -6,7 +6,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from fedgrid.analysis.pages.figure_set import KINDS, OF_DATA, OF_METHOD, OF_PARTITION, OF_STUDY
+from fedgrid.analysis.pages.figure_set import KINDS, OF_DATA, OF_METHOD, OF_PARTITION, OF_STUDY, Source
 from fedgrid.analysis.scores.results import Results, choose
 from fedgrid.files import slug
 from fedgrid.grid.plan.manifest_model import Shown
@@ -17,16 +17,16 @@ PLAIN = [Shown(kind) for kind in ("curves", "ablation", *OF_PARTITION)]
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure: its kind (see `figure_set`), the file that it is drawn from, what it shows of it, and its options."""
+    """A figure: its kind (see `figure_set`), what it is drawn from, what it shows of it, and its options."""
 
     kind: str
-    source: Path
+    source: Source
     place: Mapping[str, str]
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def drawings(results: Results, source: Path) -> dict[str, Drawing]:
-    """All figures of an experiment, by name; `source` is the file of its `results`.
+def drawings(results: Results) -> dict[str, Drawing]:
+    """All figures of an experiment, by name.
 
     Names begin with the kind; a second one of the same kind and place has a number behind it. `UserError` for an
     unknown kind.
@@ -34,15 +34,15 @@ def drawings(results: Results, source: Path) -> dict[str, Drawing]:
     found: dict[str, Drawing] = {}
     for figure in results.study.shown("figure", PLAIN):
         kind = choose(figure.kind, list(KINDS), "kind of figure")
-        for name, where, place in places(results, kind):
+        for name, partition, place in places(results, kind):
             number = 1 + sum(one.kind == kind and one.place == place for one in found.values())
-            drawn = Drawing(kind, where or source, place, figure.options)
+            drawn = Drawing(kind, partition or results, place, figure.options)
             found["-".join([kind, *name, *([str(number)] if number > 1 else [])])] = drawn
     return found
 
 
 def places(results: Results, kind: str) -> Iterator[tuple[list[str], Path | None, dict[str, str]]]:
-    """What there is to draw of a kind: each with the end of its name, the file where it is not the results, and what.
+    """What there is to draw of a kind: each with the end of its name, its partition's file if it is of one, and what.
 
     Of the partitions, those of the first seed are pictured.
     """

@@ -53,13 +53,13 @@ FORMULA = ("=", "+", "-", "@", "\t", "\n")
 """With these a text begins that a spreadsheet may take for a formula."""
 
 
-def write_tables(results: Path, outdir: Path) -> None:
+def write_tables(results: Results, outdir: Path) -> None:
     """Write every table of `results` to `outdir`, each as NAME.{csv,md,tex,html}; see `tables` for the names.
 
     The CSV files hold every number in full precision, accuracies as fractions, one row an entry. Raises `UserError`
-    when `results` is not a file that `collect` wrote, or asks for a table that does not exist.
+    when the study asks for a table that does not exist.
     """
-    for name, (numbers, grid) in tables(load(results)):
+    for name, (numbers, grid) in tables(results):
         write_text(outdir / f"{name}.csv", csv(numbers))
         write_text(outdir / f"{name}.md", markdown(grid))
         write_text(outdir / f"{name}.tex", latex(grid))
@@ -123,7 +123,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = ArgumentParser(prog="python -m fedgrid.analysis.pages.table_set", description=__doc__)
     parser.add_argument("results", type=Path, help="results.parquet of fedgrid.analysis.scores.collect")
     parser.add_argument("outdir", type=Path, help="folder for the tables")
-    parser.set_defaults(action=write_tables)
+    parser.set_defaults(action=lambda results, outdir: write_tables(load(results), outdir))
     return run(parser, argv)
 
 
