@@ -9,6 +9,7 @@ from studies import study_of
 
 from fedgrid.errors import Damaged, UserError
 from fedgrid.grid.plan import manifest, plan_file
+from fedgrid.grid.plan.manifest_model import read_manifest
 from fedgrid.grid.plan.product import plan_cell
 
 EVERYTHING = """
@@ -55,6 +56,13 @@ def test_a_plan_is_read_as_it_was_written(study):
     for mine, theirs in zip(after.study.cells, study.cells, strict=True):
         assert mine.spec == theirs.spec and mine.files == theirs.files and mine.needs == theirs.needs
     assert described(after.study) == described(study)
+
+
+def test_a_manifest_is_read_as_it_was_written(study):
+    (experiment,) = study.experiments
+    file = manifest.file(study, experiment)
+    manifest.write(study, file)
+    assert read_manifest(file) == described(study)
 
 
 def test_reading_a_plan_resolves_nothing(study, monkeypatch):

@@ -84,28 +84,20 @@ def claims(results: Results) -> tuple[pd.DataFrame, Grid]:
 
 def verdict(numbers_of: Callable[[str], "Numbers"], claim: Claim) -> Verdict:
     """The verdict on one claim: one column against it decides, and one that cannot be told leaves the rest open."""
-    rule_of = asked_of(claim)
-    if rule_of is None:
+    if claim.rule is None:
         return Verdict(claim.says, UNTOLD, PROSE)
-    kind, asked = rule_of
+    kind, arguments = claim.rule
     numbers = numbers_of(claim.metric)
     words, margins_of = RULES[kind]
     remarks = [PRINTED] if numbers.printed and kind in RANKED else []
-    rule = " ".join([words.format(*asked, metric=numbers.words), *remarks, SAID])
-    absent = [name for name in asked if isinstance(name, str) and name not in numbers.labels]
+    rule = " ".join([words.format(*arguments, metric=numbers.words), *remarks, SAID])
+    absent = [name for name in arguments if isinstance(name, str) and name not in numbers.labels]
     if absent:
         return Verdict(claim.says, UNTOLD, rule, [f"There is no row {name} here." for name in absent])
-    margins = margins_of(numbers, *asked)
+    margins = margins_of(numbers, *arguments)
     told = {column_says(margin) for margin in margins}
     outcome = FAILS if FAILS in told else UNTOLD if UNTOLD in told or not told else HOLDS
     return Verdict(claim.says, outcome, rule, [margin.said for margin in margins])
-
-
-def asked_of(claim: Claim) -> tuple[str, tuple[str | int, ...]] | None:
-    """The key of a claim's rule in `RULES` and what it asks for; None for a sentence that no rule checks."""
-    leads = None if claim.leads is None else (claim.leads,)
-    asked = {"leads": leads, "above": claim.above, "within": claim.within, "grows": claim.grows}
-    return next(((kind, names) for kind, names in asked.items() if names is not None), None)
 
 
 def column_says(margin: Margin) -> str:

@@ -21,7 +21,7 @@ DELTA = "accuracy_delta_vs_"
 
 
 def statuses(results: Results) -> pd.DataFrame:
-    """`scores.standing` by label, data and heterogeneity."""
+    """`summary.standing` by label, data and heterogeneity."""
     return standing(results, cell_scores(results), "accuracy").droplevel("domain")
 
 

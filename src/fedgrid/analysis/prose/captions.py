@@ -64,7 +64,7 @@ def scored_at(results: Results, cells: Iterable[Cell]) -> str:
 
 
 def counted_rounds(results: Results, scores: pd.DataFrame) -> str:
-    """Which round counts, by method where the methods differ; `scores` are those of `scores.cell_scores`."""
+    """Which round counts, by method where the methods differ; `scores` are those of `summary.cell_scores`."""
     rules = scores["label"].map(rounds_asked(results))
     groups = {rule: part for rule, part in scores.groupby(rules, sort=False)}
     if len(groups) < 2:

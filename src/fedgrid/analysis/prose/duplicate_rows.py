@@ -15,7 +15,7 @@ NUMBERS = ["accuracy", "accuracy_weighted", "std_clients"]
 def twins(results: Results, scores: pd.DataFrame, table: pd.DataFrame) -> list[str]:
     """A sentence on each group of rows that have equal numbers on every seed, and in which columns.
 
-    `scores` are those of `scores.cell_scores`, `table` is that of `scores.summary`.
+    `scores` are those of `summary.cell_scores`, `table` is that of `summary.summary`.
     """
     printed = table[table["status"].isin(SCORED)].set_index([*COLUMN, "label"]).index
     numbers = fingerprints(scores[scores["accuracy"].notna()], NUMBERS)

@@ -43,7 +43,7 @@ def lines(results: Results, drawn: Collection[str]) -> str:
 
 
 def with_scores(entries: pd.DataFrame) -> set[str]:
-    """The rows of which some of the `entries`, rows of `ours.statuses`, has a score."""
+    """The rows of which some of the `entries`, rows of `measured.statuses`, has a score."""
     return set(entries.loc[entries["status"].isin(SCORED), "label"])
 
 
@@ -56,7 +56,7 @@ def claimed(results: Results) -> list[str]:
 def left_out(results: Results, entries: pd.DataFrame) -> list[str]:
     """Sentences on the entries without a line or bar, and on those of fewer seeds than planned.
 
-    `entries` are the rows of `ours.statuses` that a figure shows.
+    `entries` are the rows of `measured.statuses` that a figure shows.
     """
     bad = entries[~entries["status"].isin([*SCORED, "missing", *NOTHING_YET])]
     names = [

@@ -56,7 +56,7 @@ class Results:
 
     @property
     def finished(self) -> list[FinishedCell]:
-        """The cells that have results, be it that they diverged."""
+        """The cells that have results, including those that diverged."""
         return [cell for cell in self.cells if isinstance(cell, FinishedCell)]
 
     @property

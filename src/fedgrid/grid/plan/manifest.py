@@ -88,7 +88,7 @@ def content(study: Study, experiment: Experiment) -> Manifest:
 
 
 def _description(study: Study, experiment: Experiment) -> StudyDescription:
-    """The experiment in words and settings; all that is read of the study's text is read here."""
+    """The experiment in words and settings; only here the manifest reads the study's text and what it says of one."""
     text, about, cells = study.text, experiment.about, experiment.cells
     partitions = [cell.partition for cell in cells]
     protocols = first_by_name((_column(cell), _protocol(cell)) for cell in cells)

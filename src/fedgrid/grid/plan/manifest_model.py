@@ -78,6 +78,13 @@ class Claim:
     "Rows whose difference grows from column to column."
     metric: str = "accuracy"
 
+    @property
+    def rule(self) -> tuple[str, tuple[str | int, ...]] | None:
+        """The key of its rule and what the rule is applied to; None where no rule checks it."""
+        leads = None if self.leads is None else (self.leads,)
+        rules = {"leads": leads, "above": self.above, "within": self.within, "grows": self.grows}
+        return next(((key, arguments) for key, arguments in rules.items() if arguments is not None), None)
+
 
 @dataclass(frozen=True)
 class Shown:
