@@ -10,20 +10,20 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from fedgrid.analysis.figures.style import drawing
-from fedgrid.analysis.scores.collect import read_manifest
 from fedgrid.files import read_table
+from fedgrid.grid.plan.manifest_model import read_manifest
 
 ROUNDS = (2, 6, 12, 16)
 
 
 def graphs(manifest: Path, heterogeneity: str) -> dict[str, pd.DataFrame]:
     """By method's label, what each client (rows) has of each other one: round, client, other, value."""
-    listed, found = read_manifest(manifest), {}
-    for cell in listed["cells"]:
-        if cell["heterogeneity"] == heterogeneity:
-            file = Path(cell["path"]).with_suffix(".cooperation.parquet")
+    found = {}
+    for cell in read_manifest(manifest).cells:
+        if cell.heterogeneity == heterogeneity:
+            file = cell.path.with_suffix(".cooperation.parquet")
             table = read_table(file)[0].to_pandas()
-            found[cell["label"]] = table[table["matrix"].astype("str") == "graph"]
+            found[cell.label] = table[table["matrix"].astype("str") == "graph"]
     return found
 
 

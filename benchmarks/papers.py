@@ -21,6 +21,7 @@ from fedgrid.analysis.figures.style import RASTER
 from fedgrid.analysis.pages.paper import records
 from fedgrid.analysis.papers.agreement import between_papers, by_pairs
 from fedgrid.analysis.papers.claims import PROSE
+from fedgrid.analysis.scores.cells import FinishedCell
 from fedgrid.analysis.scores.results import load
 from fedgrid.files import read_metadata, read_table
 from fedgrid.grid.study.experiments import published
@@ -44,11 +45,11 @@ def keep(results: Path, out: Path) -> None:
             paths = records(made.with_name(read_metadata(made)["manifest"]))
             for cell in load(made).finished:
                 listed.append(described(cell) | {"experiments": f"{paper.name}/{made.parent.name}"})
-                files |= {paths[cell["key"]], *(file for kind, file in cell["kept"].items() if kind not in HEAVY)}
+                files |= {paths[cell.key], *(file for kind, file in cell.kept.items() if kind not in HEAVY)}
     cells = pd.DataFrame(listed, columns=CELLS)
     cells = cells.groupby(CELLS[:1], sort=False).agg(dict.fromkeys(CELLS[1:-1], "first") | {"experiments": " ".join})
     cells.reset_index().to_csv(out / "cells.csv", index=False, lineterminator="\n")
-    pack(sorted(map(Path, files)), out / "cells.tar.xz")
+    pack(sorted(files), out / "cells.tar.xz")
 
 
 def copied(files: Iterable[Path], folder: Path) -> None:
@@ -70,11 +71,11 @@ def kept(folder: Path) -> Iterator[Path]:
         yield from [form for form in forms if form.is_file()][:1]
 
 
-def described(cell: dict) -> dict:
+def described(cell: FinishedCell) -> dict:
     """A cell in the list."""
-    named = {name: cell[name] for name in CELLS if name in cell}
-    commit = (cell["commit"] or {"id": ""})["id"]  # none of a checkout that git does not know
-    return named | {"seconds": round(cell["costs"]["seconds"]["total"], 1), "commit": commit[:12]}
+    named = {name: value for name, value in vars(cell).items() if name in CELLS}
+    commit = cell.commit.id if cell.commit else ""  # none of a checkout that git does not know
+    return named | {"seconds": round(cell.costs.seconds.total, 1), "commit": commit[:12]}
 
 
 def pack(files: Iterable[Path], archive: Path) -> None:

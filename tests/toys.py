@@ -1,5 +1,6 @@
 """Small synthetic studies: cells with accuracies that a test knows by heart."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,9 @@ import pyarrow as pa
 from fedgrid.analysis.scores.collect import collect
 from fedgrid.analysis.scores.results import Results, load
 from fedgrid.files import write_json, write_table
+from fedgrid.grid.plan.codec import decode
+from fedgrid.grid.plan.manifest_model import Manifest
+from fedgrid.partition.common.publish import digest_of
 
 SAMPLES = [10, 30]
 """Test samples of the two clients of every synthetic cell."""
@@ -124,10 +128,20 @@ class Study:
                 self.cell(label, "dir", seed, {1: [value, value]}, **names)
         return self
 
+    @property
+    def content(self) -> dict[str, Any]:
+        """What its manifest says, as plain values."""
+        return {name: getattr(self, name) for name in ("study", "published", "absent", "cells")}
+
+    @property
+    def manifest(self) -> Manifest:
+        """Its manifest as it would be read."""
+        return decode(Manifest, self.content)
+
     def results(self) -> Path:
         """Write the manifest, collect it, and return the path of results.parquet."""
         manifest = self.folder / "manifest.json"
-        write_json(manifest, {name: getattr(self, name) for name in ("study", "published", "absent", "cells")})
+        write_json(manifest, self.content)
         collect(manifest, self.folder / "results.parquet")
         return self.folder / "results.parquet"
 
@@ -148,6 +162,30 @@ def write_cell(path: Path, rows: list[tuple], head: dict) -> None:
     )
     frame = pd.DataFrame(rows, columns=schema.names).astype({"metric": "category"})
     write_table(path, pa.Table.from_pandas(frame, schema=schema, preserve_index=False), head)
+
+
+def write_partition(
+    file: Path,
+    rows: Sequence[tuple],
+    clients: int = 2,
+    classes: Sequence[str] = ("one", "two"),
+    domains: Sequence[str] = (),
+    test: str = "own",
+) -> Path:
+    """Write a partition of (client, split, label, domain) rows."""
+    client, split, label, domain = zip(*rows, strict=True)
+    columns = {
+        "client": pa.array(client, pa.int32()),
+        "split": pa.array(split).dictionary_encode(),
+        "index": pa.array(range(len(rows)), pa.int64()),
+        "label": pa.array(label, pa.int32()),
+        "domain": pa.array(domain, pa.string()).dictionary_encode(),
+    }
+    table = pa.table(columns)
+    facts = {"clients": clients, "words": "by hand", "data": "toy", "data_checksum": "ab" * 32}
+    facts |= {"classes": list(classes), "domains": list(domains), "test": test, "digest": digest_of(table), "spec": {}}
+    write_table(file, table, facts)
+    return file
 
 
 def toy_study(folder: Path) -> Study:

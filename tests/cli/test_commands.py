@@ -229,10 +229,10 @@ def test_code_that_was_edited_since_planning_is_refused(capsys):
 
 def test_the_manifest_says_what_each_method_was_trained_with():
     found = study_of(methods={"fedavg": {"training": {"lr": 0.5}}, "local": None})
-    study = manifest.content(found, found.experiments[0])["study"]
-    assert study["protocol"]["lr"] == 0.05
-    assert study["methods"]["fedavg"]["settings"] == {"training.lr": 0.5}
-    assert study["methods"]["local"]["settings"] == {}
+    study = manifest.content(found, found.experiments[0]).study
+    assert study.protocol["lr"] == 0.05
+    assert study.methods["fedavg"].settings == {"training.lr": 0.5}
+    assert study.methods["local"].settings == {}
 
 
 def test_a_new_method_passes_the_free_suite_as_it_is(said, folder, request):

@@ -11,6 +11,7 @@ from studies import FOUR_CELLS, study_of
 
 from fedgrid.errors import UserError
 from fedgrid.grid.plan import manifest, plan_file
+from fedgrid.grid.plan.manifest_model import ColumnSettings
 from fedgrid.grid.plan.resolve import resolved
 from fedgrid.grid.study.validation import checked
 from fedgrid.run.invocation import planned
@@ -51,9 +52,9 @@ def test_parts_of_an_experiment_stand_in_one_table():
         for seed in (0, 1)
     ]
     assert places(study, "table1") == expected
-    row = listed(study, "table1")["study"]["methods"]["fedcosr"]
-    assert row["settings"]["gamma"] == 0.8
-    assert row["elsewhere"] == [{"columns": [("digits", "3 classes")], "settings": {"gamma": 3.0}}]
+    row = listed(study, "table1").study.methods["fedcosr"]
+    assert row.settings["gamma"] == 0.8
+    assert row.elsewhere == [ColumnSettings([("digits", "3 classes")], {"gamma": 3.0})]
 
 
 def test_a_list_means_each_in_rows_and_columns():
@@ -61,8 +62,8 @@ def test_a_list_means_each_in_rows_and_columns():
     assert Counter((row, column) for row, _, column, _ in places(study, "sweep")) == {
         (f"fedprox, mu = {mu}", f"Dirichlet 0.5, {kept} kept"): 2 for mu in (0.01, 1) for kept in (0.5, 0.8)
     }
-    rows = listed(study, "sweep")["study"]["methods"]
-    assert [row["title"] for row in rows.values()] == ["mu 0.01", "mu 1"]
+    rows = listed(study, "sweep").study.methods
+    assert [row.title for row in rows.values()] == ["mu 0.01", "mu 1"]
 
 
 def test_cells_are_shared_and_folders_are_not():
@@ -114,8 +115,8 @@ def test_data_that_are_not_at_hand_are_a_gap_and_not_the_end():
     study = paper()
     lacking = {cell.place for cell in study.cells if cell.lacking}
     assert {place[1] for place in lacking} == {"emnist"} and len(lacking) == 4
-    absent = listed(study, "letters")["absent"]
-    assert len(absent) == 4 and all("'emnist' is not at hand" in one["reason"] for one in absent.values())
+    absent = listed(study, "letters").absent
+    assert len(absent) == 4 and all("'emnist' is not at hand" in one.reason for one in absent.values())
     with pytest.raises(UserError, match="'emnist' is not at hand"):
         study_of(data="emnist", download=False)
 
@@ -140,17 +141,17 @@ def test_a_plan_with_experiments_is_read_as_it_was_written():
 
 def test_an_experiment_without_cells_has_its_settings():
     content = listed(paper(), "settings")
-    assert content["cells"] == [] and content["study"]["methods"]["fedcosr"]["settings"]["gamma"] == 0.8
-    assert content["study"]["protocol"]["rounds"] == 4
-    assert listed(paper(), "later")["study"]["lacks"] == "adversarial training is not there yet"
+    assert content.cells == [] and content.study.methods["fedcosr"].settings["gamma"] == 0.8
+    assert content.study.protocol["rounds"] == 4
+    assert listed(paper(), "later").study.lacks == "adversarial training is not there yet"
 
 
 def test_what_a_paper_says_of_itself_reaches_the_manifest():
     content = listed(paper(), "table1")
-    assert content["study"]["name"] == "toy/table1" and content["study"]["source"] == "Table 1"
-    assert content["study"]["assumed"] == {"training.rounds": "Not stated. Taken: 4."}
-    assert [row["value"] for row in content["published"]] == ["80.10", "10.10", "90.10", "95.50"]
-    assert content["published"][1]["corrected"] == "70.10"
+    assert content.study.name == "toy/table1" and content.study.source == "Table 1"
+    assert content.study.assumed == {"training.rounds": "Not stated. Taken: 4."}
+    assert [row["value"] for row in content.published] == ["80.10", "10.10", "90.10", "95.50"]
+    assert content.published[1]["corrected"] == "70.10"
 
 
 def test_a_plain_study_is_one_experiment_at_its_own_place():
@@ -232,6 +233,10 @@ MISTAKES = {
     "neither a table nor a figure": (sub(show=[{"std": True}]), r"show\.0: the key 'table' is missing"),
     "a kind of table": (sub(show=[{"table": "acuracy"}]), r"show\.0\.table: 'acuracy' is not a choice; did you mean"),
     "a claim without words": (sub(claims=[{"leads": "FedAvg"}]), r"claims\.0: the key 'says' is missing"),
+    "a claim of a rank that is none": (
+        sub(claims=[{"says": "It is good.", "within": ["FedAvg", "second"]}]),
+        r"claims\.0\.within\.1: expected a whole number, got 'second'",
+    ),
     "assumed without a reason": (lambda text: text["assumed"].update(seeds=1), r"assumed\.seeds: expected a text"),
     "a scale called full": (lambda text: text["scales"].update(full={}), "scales"),
 }

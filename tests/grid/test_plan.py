@@ -9,6 +9,7 @@ from studies import study_of
 
 from fedgrid.errors import Damaged, UserError
 from fedgrid.grid.plan import manifest, plan_file
+from fedgrid.grid.plan.manifest_model import read_manifest
 from fedgrid.grid.plan.product import plan_cell
 
 EVERYTHING = """
@@ -57,6 +58,13 @@ def test_a_plan_is_read_as_it_was_written(study):
     assert described(after.study) == described(study)
 
 
+def test_a_manifest_is_read_as_it_was_written(study):
+    (experiment,) = study.experiments
+    file = manifest.file(study, experiment)
+    manifest.write(study, file)
+    assert read_manifest(file) == described(study)
+
+
 def test_reading_a_plan_resolves_nothing(study, monkeypatch):
     file = plan_file.Plan(study).write()
 
@@ -81,8 +89,8 @@ def test_what_cells_share_stands_in_a_plan_once(study):
 
 
 def test_the_work_of_a_method_reaches_the_tables_and_no_key(study):
-    listed = described(study)["study"]["methods"]
-    assert {label: row["work"] for label, row in listed.items()} == {n: row.work for n, row in study.rows.items()}
+    listed = described(study).study.methods
+    assert {label: row.work for label, row in listed.items()} == {n: row.work for n, row in study.rows.items()}
     assert all(row.work for row in study.rows.values())
     cell = study.cells[0]
     dearer = replace(cell.row, work="9E")

@@ -54,7 +54,7 @@ def test_two_published_files_with_equal_rows(published):
     assert plan_file.read(plan_of(study)).study == study
     found = rows_by(study, "heterogeneity")
     assert set(found) == {"file-one", "file-two"} and found["file-one"] == found["file-two"]
-    assert set(manifest.content(study, study.experiments[0])["study"]["heterogeneity"]) == set(found)
+    assert set(manifest.content(study, study.experiments[0]).study.heterogeneity) == set(found)
 
 
 def test_one_data_set_under_two_labels():

@@ -13,7 +13,8 @@ from fedgrid.cli.parsing import Commands, with_examples
 from fedgrid.cli.studies import add_configfile, study_of
 from fedgrid.errors import UserError
 from fedgrid.grid.plan import manifest
-from fedgrid.grid.plan.manifest import OUT_OF_DATE, UNAVAILABLE
+from fedgrid.grid.plan.manifest import OUT_OF_DATE
+from fedgrid.grid.plan.manifest_model import UNAVAILABLE
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.run import states

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.errors import UserError
-from fedgrid.files import read_json
 from fedgrid.grid.plan import manifest, plan_file
+from fedgrid.grid.plan.manifest_model import read_manifest
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.plan.resolve import resolved
 from fedgrid.grid.study.validation import checked
@@ -86,10 +86,10 @@ def _prune(arguments: argparse.Namespace) -> int:
 def _needed(arguments: argparse.Namespace) -> set[str]:
     """Keys that some study needs: those of its tables and of its latest run in this results folder, and those named."""
     depths = ("*", "*/*")  # of plain studies, and of experiments
-    contents = [read_json(file) for depth in depths for file in arguments.results.glob(f"{depth}/{manifest.NAME}")]
+    manifests = [read_manifest(file) for depth in depths for file in arguments.results.glob(f"{depth}/{manifest.NAME}")]
     studies = [plan_file.read(file).study for file in _latest_plans(arguments.results / "store")]
     studies += [read_study(file) for file in arguments.configfile]
-    drawn = {key for content in contents for cell in content["cells"] for key in cell["needs"]}
+    drawn = {key for found in manifests for cell in found.cells for key in cell.needs}
     return drawn | {key for study in studies for cell in study.cells for key in cell.keys}
 
 

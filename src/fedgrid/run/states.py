@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import mean
 
 from fedgrid.grid.costs.measured import cost, facts
-from fedgrid.grid.plan.manifest import UNAVAILABLE
+from fedgrid.grid.plan.manifest_model import UNAVAILABLE
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.jobs.note import Note, lives

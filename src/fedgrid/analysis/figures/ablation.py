@@ -24,9 +24,9 @@ def ablation(results: Results, method: str, data: str) -> tuple[Figure, str, str
 
     Raises `UserError` when the study has no such data set or fewer than two variants of the method.
     """
-    methods = results.study["methods"]
-    choose(method, sorted({entry["method"] for entry in methods.values()}), "method")
-    variants = [label for label, entry in methods.items() if entry["method"] == method]
+    methods = results.study.methods
+    choose(method, sorted({entry.method for entry in methods.values()}), "method")
+    variants = [label for label, entry in methods.items() if entry.method == method]
     if len(variants) < 2:
         raise UserError(f"the study has only one variant of “{method}”, so there is nothing to compare.")
     groups = results.heterogeneities(data)
@@ -44,7 +44,7 @@ def ablation(results: Results, method: str, data: str) -> tuple[Figure, str, str
     ax.set_ylabel("Mean test accuracy (%)" + (f"\naxis starts at {floor:g} %" if floor else ""))
     ax.grid(axis="x", visible=False)
     figure.legend(loc="outside upper center", ncols=min(len(variants), 4))
-    title = f"Ablation of {methods[variants[0]]['title']} on {results.title(data)}"
+    title = f"Ablation of {methods[variants[0]].title} on {results.title(data)}"
     return figure, title, caption(results, method, data, floor, table.reset_index())
 
 
@@ -89,8 +89,8 @@ def caption(results: Results, method: str, data: str, floor: float, entries: pd.
 
     `entries` are the rows of `scores.summary` that they show.
     """
-    cells = [cell for cell in results.finished if cell["method"] == method and cell["data"] == data]
-    several = len(results.study["seeds"]) > 1
+    cells = [cell for cell in results.finished if cell.method == method and cell.data == data]
+    several = len(results.study.seeds) > 1
     spread = f"± sample standard deviation over seeds ({captions.varied(results)})"
     sentences = [
         f"{captions.lead(results)}: variants of {method} on {results.title(data)}.",
@@ -99,5 +99,5 @@ def caption(results: Results, method: str, data: str, floor: float, entries: pd.
         f"The axis starts at {floor:g} %, not at zero." if floor else "The axis starts at zero.",
         *lacking(results, entries),
     ]
-    scores = cell_scores(results).merge(pd.DataFrame(cells, columns=CELL), on=CELL)
+    scores = cell_scores(results).merge(pd.DataFrame([cell.table_position for cell in cells], columns=CELL), on=CELL)
     return in_two(sentences, [captions.scored_at(results, cells), captions.counted_rounds(results, scores)])

@@ -90,7 +90,7 @@ def printed(results: Results, data: str) -> dict[tuple[str, str], str]:
 
 def scarce(results: Results, data: str, heterogeneity: str) -> Sequence[int]:
     """The clients that keep only a part of their data, where others keep all."""
-    settings = results.study["partitions"].get(data, {}).get(heterogeneity, {})
+    settings = results.study.partitions.get(data, {}).get(heterogeneity, {})
     if not settings.get("scarce") or settings.get("keep_fraction", 1) >= 1:
         return []
     return range(settings["clients"] - settings["scarce"], settings["clients"])
@@ -112,7 +112,7 @@ def draw_clients(ax: Axes, clients: pd.DataFrame, marked: Sequence[int]) -> None
 
 def caption(results: Results, data: str, marked: Sequence[str]) -> str:
     """What the bars are, and which clients are scarce."""
-    several = len(results.study["seeds"]) > 1
+    several = len(results.study.seeds) > 1
     whiskers = f"; whiskers: from the lowest to the highest seed ({captions.varied(results)})" if several else ""
     sentences = [
         f"{captions.lead(results)}: test accuracy of each client on {results.title(data)}.",
@@ -130,7 +130,7 @@ def scarce_sentence(results: Results, data: str, heterogeneity: str) -> str:
     """Which clients of a heterogeneity are scarce, and how much they keep."""
     few = scarce(results, data, heterogeneity)
     who = f"clients {few[0]} to {few[-1]}" if len(few) > 1 else f"client {few[0]}"
-    kept = results.study["partitions"][data][heterogeneity]["keep_fraction"]
+    kept = results.study.partitions[data][heterogeneity]["keep_fraction"]
     where = f" ({results.words(heterogeneity)})" if len(results.heterogeneities(data)) > 1 else ""
     verb, whose = ("keep", "their") if len(few) > 1 else ("keeps", "its")
     return f"Hatched: {who}, counted from 0, which {verb} {kept:.0%} of {whose} data{where}."

@@ -78,7 +78,7 @@ def round_means(results: Results, data: str, drawn: Results | None = None) -> pd
 
 
 def entries_of(results: Results, data: str) -> pd.DataFrame:
-    """The rows of `ours.statuses` of data set `data`; `UserError` when it was not run."""
+    """The rows of `measured.statuses` of data set `data`; `UserError` when it was not run."""
     results.heterogeneities(data)
     table = statuses(results).reset_index()
     return table[table["data"] == data]

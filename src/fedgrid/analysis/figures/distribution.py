@@ -6,7 +6,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fedgrid.analysis.figures.bubbles import DISC, area_of_an_image, draw_field, label_axes
+from fedgrid.analysis.figures.partitions import DISC, area_of_an_image, draw_field, label_axes
 from fedgrid.analysis.figures.style import TRAIN, Undrawn
 from fedgrid.analysis.prose.phrases import counted, listing
 from fedgrid.analysis.scores.results import Results
@@ -26,10 +26,8 @@ def distribution(results: Results) -> tuple[Figure, str, str]:
     Partitions are those of the first seed; the area of a bubble is a client's number of training images of a class.
     Raises `Undrawn` when none of the partitions is there.
     """
-    seed = results.study["seeds"][0]
-    files = {
-        (cell["data"], cell["heterogeneity"]): Path(cell["partition"]) for cell in results.cells if cell["seed"] == seed
-    }
+    seed = results.study.seeds[0]
+    files = {cell.column: cell.partition for cell in results.cells if cell.seed == seed}
     there = [(column, files[column]) for column in results.columns if column in files and files[column].is_file()]
     if not there:
         raise Undrawn(f"None of the partitions of seed {seed} is there.")
@@ -66,8 +64,8 @@ def caption(results: Results, lost: list[tuple[str, str]]) -> str:
     """How to read the bubbles, and which partitions are not there."""
     absent = listing(f"{results.title(data)}, {results.words(name)}" for data, name in lost) if lost else ""
     sentences = [
-        f"{results.study['title']}: the area of a disc is a client's number of training images of a class, with those "
-        f"for validation, seed {results.study['seeds'][0]}.",
+        f"{results.study.title}: the area of a disc is a client's number of training images of a class, with those "
+        f"for validation, seed {results.study.seeds[0]}.",
         "Every panel has its own scale; its largest bubble is given above it.",
         *([f"Not drawn, because the partition is not there: {absent}."] if absent else []),
     ]

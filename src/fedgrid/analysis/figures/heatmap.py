@@ -10,8 +10,15 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from fedgrid.analysis.figures import kept
-from fedgrid.analysis.figures.cooperation import KIND, LAST, WORDS, matrices
+from fedgrid.analysis.figures.artifacts import (
+    COOPERATION,
+    LAST,
+    MATRIX_WORDS,
+    Artifacts,
+    cell_names,
+    matrices,
+    of_first_seed,
+)
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.phrases import listing
 from fedgrid.analysis.scores.results import Results
@@ -19,7 +26,7 @@ from fedgrid.partition.common.publish import opened
 from fedgrid.partition.common.statistics import class_counts
 
 DATA = "Similarity of local data"
-SIGNED = (DATA, WORDS["similarity"])
+SIGNED = (DATA, MATRIX_WORDS["similarity"])
 """Cosines, whose scale ends at 1."""
 PANEL = (2.7, 2.4)
 """Width and height of a panel in inches."""
@@ -43,18 +50,18 @@ def heatmap(results: Results, data: str, rounds: Sequence[int | str] = (LAST,)) 
     `UserError` when the study has no such data set, and `Undrawn` when no cell has kept cooperation, or not that of a
     round.
     """
-    there, lost = kept.of_first_seed(results, data, KIND)
+    there, lost = of_first_seed(results, data, COOPERATION)
     lines = list(lines_of(results, data, there, rounds))
     own = list(own_weights(lines))
     unused = [panel.title for line in lines for panel in line if not panel.values.any()]
     without = [cell for cell, table in there if not len(table)]
     sentences = [
         f"{captions.lead(results)}: what clients (rows) take from others (columns) on {results.title(data)}, seed "
-        f"{results.study['seeds'][0]}. Panels of one kind share a scale of colours.",
+        f"{results.study.seeds[0]}. Panels of one kind share a scale of colours.",
         f"{DATA}: the cosine of the clients' numbers of training images by class.",
         *([f"Mean weight of a client's own model: {listing(own)}."] if own else []),
         *([f"Zero everywhere, so not drawn: {listing(unused)}."] if unused else []),
-        *([f"Without matrices between clients: {kept.names(results, without)}."] if without else []),
+        *([f"Without matrices between clients: {cell_names(results, without)}."] if without else []),
         *lost,
     ]
     figure = draw([[panel for panel in line if panel.values.any()] for line in lines])
@@ -63,22 +70,22 @@ def heatmap(results: Results, data: str, rounds: Sequence[int | str] = (LAST,)) 
 
 def own_weights(lines: Iterable[Sequence[Matrix]]) -> Iterator[str]:
     """For each panel of cooperation weights what it is of, and the mean weight of a client's own model."""
-    for panel in (panel for line in lines for panel in line if panel.kind == WORDS["graph"]):
+    for panel in (panel for line in lines for panel in line if panel.kind == MATRIX_WORDS["graph"]):
         yield f"{panel.title.rpartition(':')[0]} {np.diagonal(panel.values).mean():.2f}"
 
 
-def lines_of(results: Results, data: str, there: kept.Kept, rounds: Sequence[int | str]) -> Iterator[list[Matrix]]:
+def lines_of(results: Results, data: str, there: Artifacts, rounds: Sequence[int | str]) -> Iterator[list[Matrix]]:
     """For each heterogeneity the panel of its data, then the panels of each row and round."""
     several = len(results.heterogeneities(data)) > 1
     for heterogeneity in results.heterogeneities(data):
         where = f", {results.words(heterogeneity)}" if several else ""
-        cells = [(cell, table) for cell, table in there if cell["heterogeneity"] == heterogeneity and len(table)]
+        cells = [(cell, table) for cell, table in there if cell.heterogeneity == heterogeneity and len(table)]
         if cells:
-            yield [Matrix(DATA, DATA + where, of_data(Path(cells[0][0]["partition"])))]
+            yield [Matrix(DATA, DATA + where, of_data(cells[0][0].partition))]
         for cell, table in cells:
             for round_, found in matrices(table, rounds):
-                said = {name: WORDS.get(name, name) for name in found}
-                head = f"{results.names[cell['label']]}{where}, round {round_}"
+                said = {name: MATRIX_WORDS.get(name, name) for name in found}
+                head = f"{results.names[cell.label]}{where}, round {round_}"
                 yield [Matrix(said[name], f"{head}: {said[name]}", values) for name, values in found.items()]
 
 

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
-from fedgrid.analysis.figures.cooperation import WORDS, between_clients
+from fedgrid.analysis.figures.artifacts import MATRIX_WORDS, between_clients
 from fedgrid.analysis.figures.curves import ACCURACY, entries_of
 from fedgrid.analysis.figures.lines import banded, panelled, spans_decades
 from fedgrid.analysis.figures.style import line_style
@@ -59,7 +59,7 @@ def sweep(
     word = names.get(over, over)
     if matrix:
         measured, missing = between_clients(results, data, matrix)
-        what = WORDS.get(matrix, matrix).capitalize()
+        what = MATRIX_WORDS.get(matrix, matrix).capitalize()
         figure, _ = plot(results, swept, banded(measured, ROW).drop(columns="data"), word, what, narrow)
         title = f"{what} over {word} on {results.title(data)}"
         said = [between(results, data, what.lower(), word), *stray(results, data, swept), *missing]
@@ -139,8 +139,8 @@ def row_points(results: Results, data: str, heterogeneity: str, over: str) -> It
 
 def title_of(results: Results, label: str) -> str:
     """The title of a row's method, whatever the row is called."""
-    row = results.study["methods"][label]
-    return str(row.get("name") or row["method"])
+    row = results.study.methods[label]
+    return row.name or row.method
 
 
 def accuracies(results: Results, data: str) -> pd.DataFrame:
@@ -181,7 +181,7 @@ def mark_printed(results: Results, data: str, swept: Swept, panels: Mapping[str,
 
 def between(results: Results, data: str, what: str, word: str) -> str:
     """What is drawn of a matrix between clients."""
-    where = f"on {results.title(data)}, seed {results.study['seeds'][0]}"
+    where = f"on {results.title(data)}, seed {results.study.seeds[0]}"
     return f"{captions.lead(results)}: mean {what} of two different clients in the last round, over {word} {where}."
 
 

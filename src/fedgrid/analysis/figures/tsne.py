@@ -1,7 +1,5 @@
 """Representations of test images as t-SNE draws them, one panel a row and heterogeneity."""
 
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,14 +11,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from fedgrid.analysis.figures import kept
+from fedgrid.analysis.figures.artifacts import REPRESENTATIONS, of_first_seed
 from fedgrid.analysis.figures.style import COLOURS
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.phrases import listing
+from fedgrid.analysis.scores.cells import FinishedCell
 from fedgrid.analysis.scores.results import Results, choose
 from fedgrid.partition.common.publish import opened
 
-KIND = "representations"
 COLOURED = {"class": "label", "client": "client"}
 """What colours may stand for → the column of kept representations that says it."""
 SIDE = 2.3
@@ -44,9 +42,9 @@ def tsne(
     panels of a heterogeneity; `colour` stands for their "class" or "client". Raises `UserError` when the study has no
     such data set, and `Undrawn` when no cell of it has kept representations.
     """
-    there, sentences = kept.of_first_seed(results, data, KIND)
+    there, sentences = of_first_seed(results, data, REPRESENTATIONS)
     column = COLOURED[choose(colour, list(COLOURED), "colour")]
-    tables = {(cell["heterogeneity"], cell["label"]): thinned(table, points) for cell, table in there if len(table)}
+    tables = {(cell.heterogeneity, cell.label): thinned(table, points) for cell, table in there if len(table)}
     down = [name for name in results.heterogeneities(data) if any(name == row for row, _ in tables)]
     across = [label for label in results.names if any(label == place for _, place in tables)]
     number = 1 + max(max(table[column].to_pylist()) for table in tables.values())
@@ -120,16 +118,16 @@ def explain(figure: Figure, names: list[str], title: str) -> None:
     figure.legend(handles=handles, loc="outside right center", title=title, fontsize="small", labelspacing=0.3)
 
 
-def classes(cell: Mapping[str, Any]) -> list[str]:
+def classes(cell: FinishedCell) -> list[str]:
     """The names of the classes, as the partition of a cell has them."""
-    return list(opened(Path(cell["partition"]))[1]["classes"])
+    return list(opened(cell.partition)[1]["classes"])
 
 
 def caption(results: Results, data: str, counts: str, perplexity: float) -> list[str]:
     """How the points are made; `counts` are the numbers of images that are drawn."""
     return [
         f"{captions.lead(results)}: representations of the clients' test images on {results.title(data)} after "
-        f"the last round, each under the model that its client uses, seed {results.study['seeds'][0]}.",
+        f"the last round, each under the model that its client uses, seed {results.study.seeds[0]}.",
         f"Drawn by scikit-learn's t-SNE from PCA (perplexity {perplexity:g}, random state {RANDOM_STATE}) of {counts} "
         "images, drawn at random from all clients and the same ones in all panels of a row.",
         "t-SNE has no units: every panel is centred, and its furthest point lies at distance 1.",

@@ -23,16 +23,16 @@ class Family:
 
 def partitions(results: Results, data: str) -> dict[str, Settings]:
     """The settings of the heterogeneities of `data`, by name; empty for results of an earlier release."""
-    known = results.study["partitions"].get(data, {})
+    known = results.study.partitions.get(data, {})
     return {name: known[name] for name in results.heterogeneities(data) if name in known}
 
 
 def rows(results: Results, data: str, heterogeneity: str) -> dict[str, Settings]:
     """The method and the settings of every row in one column, by label."""
     found: dict[str, Settings] = {}
-    for label, row in results.study["methods"].items():
-        there = [part["settings"] for part in row["elsewhere"] if [data, heterogeneity] in part["columns"]]
-        found[label] = {"method": row["method"], **row["settings"], **(there[0] if there else {})}
+    for label, row in results.study.methods.items():
+        there = [part.settings for part in row.elsewhere if (data, heterogeneity) in part.columns]
+        found[label] = {"method": row.method, **row.settings, **(there[0] if there else {})}
     return found
 
 

@@ -6,56 +6,58 @@ Run as ``python -m fedgrid.analysis.pages.build MANIFEST``; what is made lies be
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from fedgrid.analysis.figures.style import Undrawn
 from fedgrid.analysis.pages.figure_plan import Drawing, drawings
-from fedgrid.analysis.pages.figure_set import OF_PARTITION, OF_STUDY, draw
+from fedgrid.analysis.pages.figure_set import OF_STUDY, draw
 from fedgrid.analysis.pages.report import report
 from fedgrid.analysis.pages.table_set import write_tables
 from fedgrid.analysis.scores import collect
+from fedgrid.analysis.scores.cells import FinishedCell
 from fedgrid.analysis.scores.results import Results, load
 from fedgrid.command import run
 from fedgrid.files import write_text
+from fedgrid.grid.plan.manifest_model import Absence, Manifest, read_manifest
 
 
-def write(listed: dict[str, Any], absent: Mapping[str, Mapping[str, str]], folder: Path, configfile: str) -> Results:
-    """Make results.parquet, tables/, figures/ and report.html in `folder`; `listed` is the content of the manifest.
+def write(
+    manifest: Manifest, folder: Path, configfile: str, absent: Mapping[str, Absence] = {}, made_from: str | None = None
+) -> Results:
+    """Make results.parquet, tables/, figures/ and report.html of the experiment of a manifest in `folder`.
 
-    `absent` is as in `collect.write`; figures for which there is nothing yet are left out, and one
+    `absent` and `made_from` are as in `collect.write`; figures for which there is nothing yet are left out, and one
     that has nothing to draw is a sentence (.txt) alone.
     """
-    results, page = folder / "results.parquet", folder / "report.html"
+    file, page = folder / "results.parquet", folder / "report.html"
     page.unlink(missing_ok=True)  # it is made last: what stands beside a page is complete
-    collect.write(listed, results, absent)
-    study = load(results)
+    collect.write(manifest, file, absent, made_from)
+    results = load(file)
     figures, tables = folder / "figures", folder / "tables"
     for made in (figures, tables):
         made.mkdir(exist_ok=True)
     write_tables(results, tables)
-    drawn = {name: one for name, one in drawings(study, results).items() if drawable(one, study.finished)}
+    drawn = {name: one for name, one in drawings(results).items() if drawable(one, results.finished)}
     for name, one in drawn.items():
         try:
             draw(one.kind, one.source, figures / name, one.place, one.options)
         except Undrawn as nothing:
             write_text(figures / f"{name}.txt", f"{nothing}\n")
     report(results, page, tables, [figures / f"{name}.svg" for name in drawn], configfile)
-    return study
+    return results
 
 
-def drawable(figure: Drawing, finished: list[dict[str, Any]]) -> bool:
+def drawable(figure: Drawing, finished: list[FinishedCell]) -> bool:
     """Whether a figure has its partition, or any of the `finished` cells that it is of."""
-    if figure.kind in OF_PARTITION:
+    if isinstance(figure.source, Path):
         return figure.source.is_file()
     if figure.kind in OF_STUDY:
         return True
-    return any(all(cell[name] == value for name, value in figure.place.items()) for cell in finished)
+    return any(figure.place.items() <= {"method": cell.method, "data": cell.data}.items() for cell in finished)
 
 
 def from_manifest(file: Path, configfile: str) -> None:
     """Make everything of the experiment of a manifest, beside it."""
-    listed = collect.read_manifest(file)
-    write(listed, listed["absent"], file.parent, configfile)
+    write(read_manifest(file), file.parent, configfile, made_from=file.name)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

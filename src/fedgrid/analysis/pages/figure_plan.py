@@ -6,44 +6,43 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from fedgrid.analysis.pages.figure_set import KINDS, OF_DATA, OF_METHOD, OF_PARTITION, OF_STUDY
+from fedgrid.analysis.pages.figure_set import KINDS, OF_DATA, OF_METHOD, OF_PARTITION, OF_STUDY, Source
 from fedgrid.analysis.scores.results import Results, choose
 from fedgrid.files import slug
+from fedgrid.grid.plan.manifest_model import Shown
 
-PLAIN = [{"figure": kind} for kind in ("curves", "ablation", *OF_PARTITION)]
+PLAIN = [Shown(kind) for kind in ("curves", "ablation", *OF_PARTITION)]
 """What a study shows that does not say."""
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure: its kind (see `figure_set`), the file that it is drawn from, what it shows of it, and its options."""
+    """A figure: its kind (see `figure_set`), what it is drawn from, what it shows of it, and its options."""
 
     kind: str
-    source: Path
+    source: Source
     place: Mapping[str, str]
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def drawings(results: Results, source: Path) -> dict[str, Drawing]:
-    """All figures of an experiment, by name; `source` is the file of its `results`.
+def drawings(results: Results) -> dict[str, Drawing]:
+    """All figures of an experiment, by name.
 
     Names begin with the kind; a second one of the same kind and place has a number behind it. `UserError` for an
     unknown kind.
     """
     found: dict[str, Drawing] = {}
-    for entry in results.study.get("show", PLAIN):
-        if "figure" in entry:
-            kind = choose(entry["figure"], list(KINDS), "kind of figure")
-            options = {name: value for name, value in entry.items() if name != "figure"}
-            for name, where, place in places(results, kind):
-                number = 1 + sum(one.kind == kind and one.place == place for one in found.values())
-                drawn = Drawing(kind, where or source, place, options)
-                found["-".join([kind, *name, *([str(number)] if number > 1 else [])])] = drawn
+    for figure in results.study.shown("figure", PLAIN):
+        kind = choose(figure.kind, list(KINDS), "kind of figure")
+        for name, partition, place in places(results, kind):
+            number = 1 + sum(one.kind == kind and one.place == place for one in found.values())
+            drawn = Drawing(kind, partition or results, place, figure.options)
+            found["-".join([kind, *name, *([str(number)] if number > 1 else [])])] = drawn
     return found
 
 
 def places(results: Results, kind: str) -> Iterator[tuple[list[str], Path | None, dict[str, str]]]:
-    """What there is to draw of a kind: each with the end of its name, the file where it is not the results, and what.
+    """What there is to draw of a kind: each with the end of its name, its partition's file if it is of one, and what.
 
     Of the partitions, those of the first seed are pictured.
     """
@@ -51,17 +50,15 @@ def places(results: Results, kind: str) -> Iterator[tuple[list[str], Path | None
     if kind in OF_STUDY:
         yield [], None, {}
     if kind in OF_DATA:
-        yield from (([slug(data)], None, {"data": data}) for data in study["data"])
+        yield from (([slug(data)], None, {"data": data}) for data in study.data)
     if kind in OF_METHOD:
-        methods = [row["method"] for row in study["methods"].values()]
+        methods = [row.method for row in study.methods.values()]
         ablated = sorted({name for name in methods if methods.count(name) > 1})
-        for method, data in product(ablated, study["data"]):
+        for method, data in product(ablated, study.data):
             yield [method, slug(data)], None, {"method": method, "data": data}
     if kind in OF_PARTITION:
-        for cell in {
-            (c["data"], c["heterogeneity"]): c for c in results.cells if c["seed"] == study["seeds"][0]
-        }.values():
-            data, heterogeneity = cell["data"], cell["heterogeneity"]
-            said = study["described"].get(heterogeneity, results.words(heterogeneity))
-            title = f"{results.title(data)}: {said}, seed {cell['seed']}"
-            yield [slug(data), slug(heterogeneity)], Path(cell["partition"]), {"title": title}
+        files = {cell.column: cell.partition for cell in results.cells if cell.seed == study.seeds[0]}
+        for (data, heterogeneity), file in files.items():
+            said = study.described.get(heterogeneity, results.words(heterogeneity))
+            title = f"{results.title(data)}: {said}, seed {study.seeds[0]}"
+            yield [slug(data), slug(heterogeneity)], file, {"title": title}

@@ -2,6 +2,7 @@
 
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,19 +10,20 @@ from matplotlib.figure import Figure
 
 from fedgrid.analysis.figures.ablation import ablation
 from fedgrid.analysis.figures.bars import bars
-from fedgrid.analysis.figures.bubbles import bubbles
-from fedgrid.analysis.figures.communication import traffic
 from fedgrid.analysis.figures.curves import curves, loss
 from fedgrid.analysis.figures.distribution import distribution
 from fedgrid.analysis.figures.heatmap import heatmap
-from fedgrid.analysis.figures.shares import shares
+from fedgrid.analysis.figures.partitions import bubbles, shares
 from fedgrid.analysis.figures.style import drawing, save, write_figure
 from fedgrid.analysis.figures.sweep import sweep
+from fedgrid.analysis.figures.traffic import traffic
 from fedgrid.analysis.figures.trust import trust
 from fedgrid.analysis.figures.tsne import tsne
-from fedgrid.analysis.scores.results import load
+from fedgrid.analysis.scores.results import Results, load
 from fedgrid.command import run
 
+Source = Results | Path
+"""What a figure is drawn from: results, or the file of a partition."""
 Kind = Callable[..., tuple[Figure, str, str]]
 """Draws: takes the results, or the file of a partition, what the figure is of, and its options by name."""
 OF_LINES: dict[str, Kind] = {"curves": curves, "loss": loss, "traffic": traffic, "sweep": sweep, "trust": trust}
@@ -44,19 +46,24 @@ PLACES: dict[str, tuple[str, ...]] = {
 """Kind → the names of what its figures are of."""
 
 
-def draw(kind: str, source: Path, out_stem: Path, place: Mapping[str, str], options: Mapping[str, Any] = {}) -> None:
+def draw(kind: str, source: Source, out_stem: Path, place: Mapping[str, str], options: Mapping[str, Any] = {}) -> None:
     """Draw one figure, and of lines OUT_STEM.narrow.svg for narrow screens.
 
-    `source` holds results or a partition, `place` says what of them is drawn (see `PLACES`), `options` are those of the
-    kind. Raises `UserError` where they ask for what is not there, and `Undrawn` where there is nothing to draw.
+    `source` is results or the file of a partition, `place` says what of them is drawn (see `PLACES`), `options` are
+    those of the kind. Raises `UserError` where they ask for what is not there, and `Undrawn` where there is nothing
+    to draw.
     """
-    of = source if kind in OF_PARTITION else load(source)
     with drawing():
-        figure, title, caption = KINDS[kind](of, **place, **options)
+        figure, title, caption = KINDS[kind](source, **place, **options)
         save(figure, out_stem, title, caption)
         if kind in OF_LINES:
-            figure, title, _ = KINDS[kind](of, **place, **options, narrow=True)
+            figure, title, _ = KINDS[kind](source, **place, **options, narrow=True)
             write_figure(figure, Path(f"{out_stem}.narrow.svg"), title)
+
+
+def from_file(kind: str, source: Path, out_stem: Path, **place: str) -> None:
+    """Draw one figure of a file of results, or of a partition."""
+    draw(kind, source if kind in OF_PARTITION else load(source), out_stem, place)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -69,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         kind.add_argument("out_stem", type=Path, metavar="OUT_STEM", help="path of the figure without its suffix")
         for place in places:
             kind.add_argument(f"--{place}", required=True)
-        kind.set_defaults(action=lambda source, out_stem, kind=name, **place: draw(kind, source, out_stem, place))
+        kind.set_defaults(action=partial(from_file, name))
     return run(parser, argv)
 
 

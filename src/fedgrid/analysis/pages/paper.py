@@ -20,12 +20,13 @@ from fedgrid.analysis.papers.headline import answer
 from fedgrid.analysis.papers.overview import Overview, overview, without_results
 from fedgrid.analysis.prose import origin
 from fedgrid.analysis.scores import differences
-from fedgrid.analysis.scores.results import FULL, Results
+from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.tables.grid import templates
 from fedgrid.command import run
 from fedgrid.errors import UserError
-from fedgrid.files import path_of, read_json, write_text
+from fedgrid.files import path_of, write_text
 from fedgrid.grid.plan.manifest import CURRENT, OUT_OF_DATE, tables_state
+from fedgrid.grid.plan.manifest_model import StudyDescription, read_manifest
 from fedgrid.grid.study.experiments import published
 from fedgrid.grid.study.yaml_file import read
 
@@ -47,18 +48,18 @@ def paper(manifests: Sequence[Path], out_html: Path, configfile: str) -> None:
     assumed = text.get("assumed") or {}
     ran = {one.id: one.results for one in found if one.results}
     same, different = differences.compared({name: results for name, results in ran.items() if results.cells})
-    all_of_them = whole(list(ran.values()))
+    all_of_them = merge_studies(list(ran.values()))
     study = all_of_them.study
     page = (
         templates()
         .get_template("paper.html.j2")
         .render(
-            title=study["paper"] or text.get("title") or out_html.parent.name,
+            title=study.paper or text.get("title") or out_html.parent.name,
             name=out_html.parent.name,
-            scale=study["scale"],
+            scale=study.scale,
             answer=answer(found, papers),
             sections=fitting([section(one, out_html, assumed, papers) for one in found]),
-            command=partial(origin.command, configfile, study["scale"]),
+            command=partial(origin.command, configfile, study.scale),
             same=same,
             different=different,
             assumed=assumed,
@@ -80,9 +81,9 @@ def experiment(manifest: Path, text: Mapping[str, Any]) -> Overview:
     return without_results(manifest.parent, text, out_of_date=state == OUT_OF_DATE)
 
 
-def records(manifest: Path) -> dict[str, str]:
+def records(manifest: Path) -> dict[str, Path]:
     """The files of an experiment's cells by key."""
-    return {cell["key"]: cell["path"] for cell in read_json(manifest)["cells"]}
+    return {cell.key: cell.path for cell in read_manifest(manifest).cells}
 
 
 def others(file: Path) -> dict[str, cross_paper.Numbers]:
@@ -103,11 +104,12 @@ def name_of(file: Path) -> str:
     return str(title).partition(":")[0]
 
 
-def whole(experiments: Sequence[Results]) -> Results:
+def merge_studies(experiments: Sequence[Results]) -> Results:
     """The cells of all experiments, and what they say of their paper, as `origin` asks for them."""
-    first = experiments[0].study if experiments else {"scale": FULL, "paper": ""}
-    methods = {label: row for one in experiments for label, row in one.study["methods"].items()}
-    study = {"name": "", "methods": methods} | {name: first.get(name) for name in ("scale", "paper")}
+    empty = StudyDescription(name="", title="")
+    first = experiments[0].study if experiments else empty
+    methods = {label: row for one in experiments for label, row in one.study.methods.items()}
+    study = replace(empty, methods=methods, scale=first.scale, paper=first.paper)
     return Results(study, [cell for one in experiments for cell in one.cells], pd.DataFrame())
 
 

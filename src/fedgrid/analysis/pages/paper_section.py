@@ -14,6 +14,7 @@ from fedgrid.analysis.pages.table_set import shown
 from fedgrid.analysis.papers import cross_paper
 from fedgrid.analysis.papers.agreement import text
 from fedgrid.analysis.papers.overview import Overview, agreed, fate, fates
+from fedgrid.analysis.scores.cells import FinishedCell
 from fedgrid.analysis.scores.differences import own
 from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.scores.summary import summary
@@ -72,7 +73,7 @@ def section(found: Overview, page: Path, assumed: Mapping[str, str], papers: Map
         partitions=[one for kind, one in drawn if kind in OF_PARTITION],
         undrawn=[sentence for kind in kinds(results) for sentence in undrawn(found.folder, kind)],
         claims=[{"fate": fate(one), "verdict": one, "open": len(one.numbers) <= FEW} for one in found.verdicts],
-        assumed=own(results.study["assumed"], assumed),
+        assumed=own(results.study.assumed, assumed),
         records=records(found, page) if results.cells else {},
     )
 
@@ -84,9 +85,9 @@ def relative(path: Path, page: Path) -> str:
 
 def tables(results: Results, folder: Path) -> Iterator[Markup]:
     """The tables that the experiment shows, those of accuracies with a short caption."""
-    for name, entry in shown(results).items():
-        if entry["table"] == ACCURACY and results.finished:
-            yield Markup(view(own_name(results), results, summary(results), entry).table)
+    for name, table in shown(results).items():
+        if table.kind == ACCURACY and results.finished:
+            yield Markup(view(own_name(results), results, summary(results), table.options).table)
         else:
             yield Markup(read(folder / "tables" / f"{name}.html"))
 
@@ -106,7 +107,7 @@ def folded(results: Results, folder: Path, papers: Mapping[str, Any]) -> dict[st
 
 def kinds(results: Results) -> list[str]:
     """The kinds of figures that the experiment shows."""
-    return list(dict.fromkeys(entry["figure"] for entry in results.study.get("show", []) if "figure" in entry))
+    return list(dict.fromkeys(figure.kind for figure in results.study.shown("figure")))
 
 
 def files(folder: Path, kind: str) -> list[Path]:
@@ -130,10 +131,9 @@ def records(found: Overview, page: Path) -> dict[str, Any]:
     assert results is not None
     entries: dict[tuple[str, str, str], list[tuple[int, str, str]]] = {}
     for cell in results.cells:
-        ready = cell in results.finished and cell["key"] in found.records
-        link = relative(Path(found.records[cell["key"]]), page) if ready else ""
-        place = cell["label"], cell["data"], cell["heterogeneity"]
-        entries.setdefault(place, []).append((cell["seed"], link, cell["status"]))
+        ready = isinstance(cell, FinishedCell) and cell.key in found.records
+        link = relative(found.records[cell.key], page) if ready else ""
+        entries.setdefault(cell.entry, []).append((cell.seed, link, cell.status))
     rows = [
         (name, [entries.get((label, *column), []) for column in results.columns])
         for label, name in results.names.items()

@@ -16,6 +16,7 @@ from fedgrid.command import run
 from fedgrid.errors import UserError, reason
 from fedgrid.files import check_writable
 from fedgrid.grid.plan import manifest, plan_file
+from fedgrid.grid.plan.manifest_model import UNAVAILABLE, Absence
 from fedgrid.grid.plan.planned_study import Experiment, Study
 from fedgrid.run import states
 
@@ -32,18 +33,18 @@ def report_of(study: Study, configfile: str) -> list[str]:
     return [_report(study, one, absent, configfile) for one in begun]
 
 
-def absent_from(study: Study) -> dict[str, dict[str, str]]:
+def absent_from(study: Study) -> dict[str, Absence]:
     """Cells without results, by key: the status of each, and of a failed or unavailable one the reason."""
     found = {key: state for key, state in states.read(study).items() if state.name not in ("done", "diverged")}
-    said = ("failed", manifest.UNAVAILABLE)
+    said = ("failed", UNAVAILABLE)
     reasons = {key: " ".join(state.remark.split()) for key, state in found.items() if state.name in said}
-    return {key: {"status": state.name, "reason": reasons.get(key, "")} for key, state in found.items()}
+    return {key: Absence(state.name, reasons.get(key, "")) for key, state in found.items()}
 
 
-def _report(study: Study, experiment: Experiment, absent: dict[str, dict[str, str]], configfile: str) -> str:
+def _report(study: Study, experiment: Experiment, absent: dict[str, Absence], configfile: str) -> str:
     check_writable(experiment.folder, "results")
     with made_anew(experiment.partial) as made:
-        results = write(manifest.content(study, experiment), absent, made, configfile)
+        results = write(manifest.content(study, experiment), made, configfile, absent)
     far = captions.progress(results) or f"all {len(results.cells)} cells are finished."
     return f"{experiment.partial}/report.html: {far}"
 

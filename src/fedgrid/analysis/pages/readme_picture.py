@@ -34,17 +34,17 @@ def picture(results: Path, out_stem: Path) -> None:
     write_text(Path(f"{out_stem}.svg"), draw(found))
 
 
-def texts(results: Path) -> dict[str, Any]:
+def texts(file: Path) -> dict[str, Any]:
     """All that the picture says, and the keys of the cells that it is about."""
-    study = load(results)
-    _, grid = accuracy(study, OPTIONS)
+    results = load(file)
+    _, grid = accuracy(results, OPTIONS)
     return {
-        "title": study.study["title"],
-        "findings": findings(study, summary(study)),
+        "title": results.study.title,
+        "findings": findings(results, summary(results)),
         "stub": grid.stub,
         "header": grid.header,
         "rows": [[name, [[entry.text, entry.raised, entry.bold] for entry in entries]] for name, entries in grid.rows],
-        "keys": sorted(cell["key"] for cell in study.cells),
+        "keys": sorted(cell.key for cell in results.cells),
     }
 
 

@@ -1,7 +1,7 @@
 """Write the report of a study: one HTML file that needs no other, with what was found first."""
 
 from argparse import ArgumentParser
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,14 @@ from fedgrid.analysis.pages.figure_set import OF_PARTITION
 from fedgrid.analysis.pages.table_set import shown
 from fedgrid.analysis.prose import captions, origin
 from fedgrid.analysis.prose.findings import findings
-from fedgrid.analysis.scores.results import WAITING, Results, load
+from fedgrid.analysis.scores.cells import WAITING
+from fedgrid.analysis.scores.results import Results, load
 from fedgrid.analysis.scores.summary import cell_scores, summary
 from fedgrid.analysis.tables.grid import templates
 from fedgrid.analysis.tables.views import views
 from fedgrid.command import run
 from fedgrid.files import write_text
+from fedgrid.grid.plan.manifest_model import Shown
 
 OF_PARTITIONS = tuple(f"{kind}-" for kind in OF_PARTITION)
 """What the names of pictures of partitions begin with, which stand behind those of results."""
@@ -28,57 +30,61 @@ MOST_FINDINGS = 4
 """Sentences that stand before the table; those on further columns are one click away."""
 
 
-def report(results: Path, out_html: Path, tables: Path, figures: Sequence[Path], configfile: str) -> None:
-    """Write the study of `results` to `out_html`, with the tables in `tables` and the SVG `figures` in the given order.
+def report(results: Results, out_html: Path, tables: Path, figures: Sequence[Path], configfile: str) -> None:
+    """Write the page of `results` to `out_html`, with the tables in `tables` and the SVG `figures` in the given order.
 
-    `configfile` is the study's file, for the sentence on how to regenerate. The tables are those of `tables.py`, the
-    figures those of `figures.py` with their captions (.txt) beside them, of a figure without anything to draw the
+    `configfile` is the study's file, for the sentence on how to regenerate. The tables are those of `table_set`, the
+    figures those of `figure_set` with their captions (.txt) beside them, of a figure without anything to draw the
     reason alone; `UserError` when one is missing.
     """
-    study = load(results)
-    options = shown(study)
+    shown_tables = shown(results)
     drawn = [path for path in figures if path.is_file()]
     page = (
         templates()
         .get_template("report.html.j2")
         .render(
-            study=study.study,
-            names=study.names,
-            column=study.column,
-            words=study.words,
-            title=study.title,
-            **found(study, options.get(ACCURACY)),
+            study=results.study,
+            names=results.names,
+            column=results.column,
+            words=results.words,
+            title=results.title,
+            **headline_context(results, shown_tables.get(ACCURACY)),
             most=MOST_FINDINGS,
-            tables={name: Markup(read(tables / f"{name}.html")) for name in options if name != ACCURACY},
+            tables={name: Markup(read(tables / f"{name}.html")) for name in shown_tables if name != ACCURACY},
             pictures=[picture(path) for path in drawn if not path.name.startswith(OF_PARTITIONS)],
             partitions=[picture(path) for path in drawn if path.name.startswith(OF_PARTITIONS)],
             undrawn=[read(path.with_suffix(".txt")) for path in figures if path not in drawn],
-            failures=[cell for cell in study.cells if cell["status"] not in ("ok", *WAITING)],
-            cells=len(study.cells),
-            finished=len(study.finished),
-            progress=captions.progress(study),
-            environments=origin.environments(study),
-            commit=origin.commit(study),
-            steps=origin.steps(study, configfile),
-            reservations=origin.reservations(study, configfile),
+            failures=[cell for cell in results.cells if cell.status not in ("ok", *WAITING)],
+            cells=len(results.cells),
+            finished=len(results.finished),
+            progress=captions.progress(results),
+            environments=origin.environments(results),
+            commit=origin.commit(results),
+            steps=origin.steps(results, configfile),
+            reservations=origin.reservations(results, configfile),
             text=origin.written(configfile),
         )
     )
     write_text(out_html, page)
 
 
-def found(study: Results, options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What was found, how the numbers are made, and the accuracy table with `options`, if the study shows one.
+def from_file(results: Path, out_html: Path, tables: Path, figures: Sequence[Path], configfile: str) -> None:
+    """As `report`, of a file of results."""
+    report(load(results), out_html, tables, figures, configfile)
+
+
+def headline_context(results: Results, accuracy: Shown | None) -> dict[str, Any]:
+    """What was found, how the numbers are made, and the `accuracy` table if the study shows one.
 
     Nothing of a study without any result.
     """
-    if not study.finished:
+    if not results.finished:
         return {"findings": [], "protocol": [], "views": []}
-    table = summary(study)
-    scored = views(study, options) if options else []
+    table = summary(results)
+    scored = views(results, accuracy.options) if accuracy else []
     return {
-        "findings": findings(study, table),
-        "protocol": captions.protocol(study, cell_scores(study), table),
+        "findings": findings(results, table),
+        "protocol": captions.protocol(results, cell_scores(results), table),
         "views": [replace(view, table=Markup(view.table)) for view in scored],
     }
 
@@ -91,7 +97,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--tables", type=Path, required=True, help="folder that fedgrid.analysis.pages.table_set wrote")
     parser.add_argument("--figures", type=Path, nargs="*", default=[], metavar="FILE.svg", help="in the order to show")
     parser.add_argument("--configfile", default="STUDY.yaml", help="the study's file, as the reader would name it")
-    parser.set_defaults(action=report)
+    parser.set_defaults(action=from_file)
     return run(parser, argv)
 
 

@@ -19,9 +19,10 @@ from fedgrid.analysis.tables.grid import Grid, html, latex, markdown
 from fedgrid.analysis.tables.phases import phases
 from fedgrid.analysis.tables.protocol import settings
 from fedgrid.analysis.tables.rounds import rounds
-from fedgrid.analysis.tables.traffic import measured_bytes
+from fedgrid.analysis.tables.traffic import traffic
 from fedgrid.command import run
 from fedgrid.files import write_text
+from fedgrid.grid.plan.manifest_model import Shown
 
 Table = tuple[pd.DataFrame, Grid]
 """The numbers in full precision, one row an entry, and the table to print."""
@@ -38,27 +39,27 @@ KINDS: dict[str, Callable[[Results, Mapping[str, Any]], Table]] = {
     "attacks": attacks,
     "rounds": rounds,
     "phases": phases,
-    "bytes": measured_bytes,
+    "bytes": traffic,
     "costs": costs_table,
     "settings": settings,
 }
 """`table` of an entry of `show` → what makes it."""
 WITHOUT_CELLS = ("settings",)
 """Kinds of tables that are about the study itself."""
-PLAIN = [{"table": "accuracy", "std": True, "ranks": True}, {"table": "costs"}]
+PLAIN = [Shown("accuracy", {"std": True, "ranks": True}), Shown("costs")]
 """What a study shows that does not say."""
 
 FORMULA = ("=", "+", "-", "@", "\t", "\n")
 """With these a text begins that a spreadsheet may take for a formula."""
 
 
-def write_tables(results: Path, outdir: Path) -> None:
+def write_tables(results: Results, outdir: Path) -> None:
     """Write every table of `results` to `outdir`, each as NAME.{csv,md,tex,html}; see `tables` for the names.
 
     The CSV files hold every number in full precision, accuracies as fractions, one row an entry. Raises `UserError`
-    when `results` is not a file that `collect` wrote, or asks for a table that does not exist.
+    when the study asks for a table that does not exist.
     """
-    for name, (numbers, grid) in tables(load(results)):
+    for name, (numbers, grid) in tables(results):
         write_text(outdir / f"{name}.csv", csv(numbers))
         write_text(outdir / f"{name}.md", markdown(grid))
         write_text(outdir / f"{name}.tex", latex(grid))
@@ -67,29 +68,28 @@ def write_tables(results: Path, outdir: Path) -> None:
 
 def tables(results: Results) -> Iterator[tuple[str, Table]]:
     """The tables that the study shows, in that order, by the name of their files; last printed numbers and claims."""
-    for name, entry in shown(results).items():
-        yield name, KINDS[entry["table"]](results, entry)
+    for name, table in shown(results).items():
+        yield name, KINDS[table.kind](results, table.options)
     if results.published:
-        table = joined(results)
-        yield "printed", printed(results, table)
-        yield "agreement", agreement(results, table)
-    if results.study.get("claims"):
+        numbers = joined(results)
+        yield "printed", printed(results, numbers)
+        yield "agreement", agreement(results, numbers)
+    if results.study.claims:
         yield "claims", claims(results)
 
 
-def shown(results: Results) -> dict[str, Mapping[str, Any]]:
+def shown(results: Results) -> dict[str, Shown]:
     """The tables that the study shows, by the name of their files; without cells, only those that need none.
 
     Names are kinds, with a number behind the second of a kind and those after it. `UserError` for an unknown kind.
     """
     counts: Counter[str] = Counter()
     found = {}
-    asked = [entry for entry in results.study.get("show", PLAIN) if "table" in entry]
-    for entry in asked:
-        kind = choose(entry["table"], list(KINDS), "kind of table")
+    for table in results.study.shown("table", PLAIN):
+        kind = choose(table.kind, list(KINDS), "kind of table")
         if results.cells or kind in WITHOUT_CELLS:
             counts[kind] += 1
-            found[kind + (f"-{counts[kind]}" if counts[kind] > 1 else "")] = entry
+            found[kind + (f"-{counts[kind]}" if counts[kind] > 1 else "")] = table
     return found
 
 
@@ -123,7 +123,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = ArgumentParser(prog="python -m fedgrid.analysis.pages.table_set", description=__doc__)
     parser.add_argument("results", type=Path, help="results.parquet of fedgrid.analysis.scores.collect")
     parser.add_argument("outdir", type=Path, help="folder for the tables")
-    parser.set_defaults(action=write_tables)
+    parser.set_defaults(action=lambda results, outdir: write_tables(load(results), outdir))
     return run(parser, argv)
 
 

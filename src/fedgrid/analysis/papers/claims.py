@@ -1,11 +1,10 @@
 """What a paper claims of an experiment, held against our results."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from itertools import pairwise
 from math import hypot
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,6 +19,7 @@ from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.tables.attacks import METRIC, WORDS, of_images, under
 from fedgrid.analysis.tables.grid import Entry, Grid
 from fedgrid.analysis.tables.pivot import NAMES, Pivot, pivot, points
+from fedgrid.grid.plan.manifest_model import Claim
 
 HOLDS, FAILS, UNTOLD = "holds", "does not hold", "cannot be told"
 BETTER = {
@@ -57,10 +57,9 @@ class Margin:
 
 def verdicts(results: Results) -> list[Verdict]:
     """A verdict on each of the study's claims, over the columns of its accuracy table."""
-    if not results.study.get("claims"):
+    if not results.study.claims:
         return []
-    shown = [entry for entry in results.study.get("show", []) if entry.get("table") == "accuracy"]
-    domains = any(entry.get("domains") for entry in shown)
+    domains = any(table.options.get("domains") for table in results.study.shown("table") if table.kind == "accuracy")
 
     @cache
     def measured_on(images: str) -> tuple[Pivot, Chance]:
@@ -71,7 +70,7 @@ def verdicts(results: Results) -> list[Verdict]:
     def numbers_of(metric: str) -> Numbers:
         return Numbers(results, metric, *measured_on(of_images(metric)[0]))
 
-    return [verdict(numbers_of, claim) for claim in results.study["claims"]]
+    return [verdict(numbers_of, claim) for claim in results.study.claims]
 
 
 def claims(results: Results) -> tuple[pd.DataFrame, Grid]:
@@ -83,23 +82,22 @@ def claims(results: Results) -> tuple[pd.DataFrame, Grid]:
     return pd.DataFrame([asdict(one) | {"numbers": "; ".join(one.numbers)} for one in found]), grid
 
 
-def verdict(numbers_of: Callable[[str], "Numbers"], claim: Mapping[str, Any]) -> Verdict:
+def verdict(numbers_of: Callable[[str], "Numbers"], claim: Claim) -> Verdict:
     """The verdict on one claim: one column against it decides, and one that cannot be told leaves the rest open."""
-    kind = next((name for name in RULES if name in claim), None)
-    if kind is None:
-        return Verdict(claim["says"], UNTOLD, PROSE)
-    numbers = numbers_of(claim.get("metric", "accuracy"))
-    asked = claim[kind] if isinstance(claim[kind], list) else [claim[kind]]
+    if claim.rule is None:
+        return Verdict(claim.says, UNTOLD, PROSE)
+    kind, arguments = claim.rule
+    numbers = numbers_of(claim.metric)
     words, margins_of = RULES[kind]
     remarks = [PRINTED] if numbers.printed and kind in RANKED else []
-    rule = " ".join([words.format(*asked, metric=numbers.words), *remarks, SAID])
-    absent = [name for name in asked if isinstance(name, str) and name not in numbers.labels]
+    rule = " ".join([words.format(*arguments, metric=numbers.words), *remarks, SAID])
+    absent = [name for name in arguments if isinstance(name, str) and name not in numbers.labels]
     if absent:
-        return Verdict(claim["says"], UNTOLD, rule, [f"There is no row {name} here." for name in absent])
-    margins = margins_of(numbers, *asked)
+        return Verdict(claim.says, UNTOLD, rule, [f"There is no row {name} here." for name in absent])
+    margins = margins_of(numbers, *arguments)
     told = {column_says(margin) for margin in margins}
     outcome = FAILS if FAILS in told else UNTOLD if UNTOLD in told or not told else HOLDS
-    return Verdict(claim["says"], outcome, rule, [margin.said for margin in margins])
+    return Verdict(claim.says, outcome, rule, [margin.said for margin in margins])
 
 
 def column_says(margin: Margin) -> str:

@@ -7,7 +7,8 @@ from fedgrid.analysis.papers import cross_paper
 from fedgrid.analysis.papers.agreement import text
 from fedgrid.analysis.papers.overview import NOT_RUN, OUT_OF_DATE, Overview, agreed, fates
 from fedgrid.analysis.prose.phrases import counted, listing
-from fedgrid.analysis.scores.results import FULL, UNAVAILABLE
+from fedgrid.grid.plan.manifest_model import UNAVAILABLE
+from fedgrid.grid.study.model import FULL
 
 
 def answer(found: Sequence[Overview], papers: Mapping[str, Any]) -> dict[str, str]:
@@ -22,16 +23,16 @@ def answer(found: Sequence[Overview], papers: Mapping[str, Any]) -> dict[str, st
 def regenerated(found: Sequence[Overview]) -> str:
     """How many experiments and cells have results, at which scale, with which seeds, and what is out of date."""
     begun = [one for one in found if one.finished]
-    cells = {cell["key"] for one in found for cell in one.cells}
-    finished = {cell["key"] for one in found for cell in one.finished}
+    cells = {cell.key for one in found for cell in one.cells}
+    finished = {cell.key for one in found for cell in one.finished}
     outdated = sum(one.out_of_date for one in found)
     stale = f"; {outdated} {'is' if outdated == 1 else 'are'} {OUT_OF_DATE}" if outdated else ""
     if not begun:
         return f"None of {counted(len(found), 'experiment')} has results yet{stale}."
     studies = [one.results.study for one in begun if one.results]
-    scale = "at full scale" if studies[0]["scale"] == FULL else f"at the scale {studies[0]['scale']}"
-    seeds = sorted({seed for study in studies for seed in study["seeds"]})
-    without = sum(one.results is not None and not one.cells and not one.about["lacks"] for one in found)
+    scale = "at full scale" if studies[0].scale == FULL else f"at the scale {studies[0].scale}"
+    seeds = sorted({seed for study in studies for seed in study.seeds})
+    without = sum(one.results is not None and not one.cells and not one.lacks for one in found)
     rest = f" ({without} more {'needs' if without == 1 else 'need'} no cells)" if without else ""
     return (
         f"{len(begun)} of {counted(len(found), 'experiment')} {'has' if len(begun) == 1 else 'have'} results{rest}: "
@@ -83,7 +84,7 @@ def missing(found: Sequence[Overview]) -> str:
     parts = {
         OUT_OF_DATE: [one.id for one in found if one.out_of_date],
         NOT_RUN: [one.id for one in found if one.state == NOT_RUN],
-        "cannot be said in a study yet": [one.id for one in found if one.about["lacks"]],
+        "cannot be said in a study yet": [one.id for one in found if one.lacks],
     }
     said = [f"{what}: {', '.join(names)}" for what, names in parts.items() if names]
     counts = {
@@ -99,4 +100,4 @@ def missing(found: Sequence[Overview]) -> str:
 
 def of_status(found: Iterable[Overview], status: str) -> int:
     """How many cells have a status, each once."""
-    return len({cell["key"] for one in found for cell in one.cells if cell["status"] == status})
+    return len({cell.key for one in found for cell in one.cells if cell.status == status})

@@ -21,7 +21,7 @@ DELTA = "accuracy_delta_vs_"
 
 
 def statuses(results: Results) -> pd.DataFrame:
-    """`scores.standing` by label, data and heterogeneity."""
+    """`summary.standing` by label, data and heterogeneity."""
     return standing(results, cell_scores(results), "accuracy").droplevel("domain")
 
 
@@ -38,7 +38,7 @@ def by_seed(results: Results) -> pd.DataFrame:
         label = compared_with(results, title)
         if label:
             found.append(scores.assign(metric=title, value=100 * difference(scores, label)))
-    shown = {entry["table"]: entry for entry in reversed(results.study.get("show", [])) if "table" in entry}
+    shown = {table.kind: table.options for table in reversed(results.study.shown("table"))}
     for name in evaluated(results) if "attacks" in shown else []:
         of_images = cell_scores(under(results, name))
         found.append(of_images.assign(metric=name + METRIC, value=100 * of_images["accuracy"]))

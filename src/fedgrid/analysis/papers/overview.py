@@ -13,7 +13,9 @@ from fedgrid.analysis.papers.claims import FAILS, HOLDS, PROSE, UNTOLD, Verdict,
 from fedgrid.analysis.papers.published import joined
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.phrases import counted
-from fedgrid.analysis.scores.results import UNAVAILABLE, Results, load
+from fedgrid.analysis.scores.cells import Cell, FinishedCell
+from fedgrid.analysis.scores.results import Results, load
+from fedgrid.grid.plan.manifest_model import UNAVAILABLE
 
 NOT_RUN, OUT_OF_DATE = "not run", "out of date"
 VERDICTS = {HOLDS: "holds", FAILS: "fails", UNTOLD: "open", PROSE: "unchecked"}
@@ -25,7 +27,7 @@ AGREED = ["rows", "tau", "between_seeds"]
 
 @dataclass(frozen=True)
 class Overview:
-    """An experiment: its name, its folder, and what it says of itself (title, source, lacks) even without results.
+    """An experiment: its name, its folder, and what it says of itself even without results: title, source, lacks.
 
     `results` are None where it was not run, or where what was made of it is `out_of_date`. `records` has the Parquet
     file of every cell by key, `agreement` the columns of `agreement.agreement`.
@@ -33,20 +35,22 @@ class Overview:
 
     id: str
     folder: Path
-    about: Mapping[str, Any]
+    title: str
+    source: str = ""
+    lacks: str = ""
     results: Results | None = None
-    records: Mapping[str, str] = field(default_factory=dict)
+    records: Mapping[str, Path] = field(default_factory=dict)
     verdicts: Sequence[Verdict] = ()
     agreement: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=AGREED))
     out_of_date: bool = False
 
     @property
-    def cells(self) -> list[dict[str, Any]]:
+    def cells(self) -> list[Cell]:
         """Its cells; none where it has no results that can be shown."""
         return self.results.cells if self.results else []
 
     @property
-    def finished(self) -> list[dict[str, Any]]:
+    def finished(self) -> list[FinishedCell]:
         """Its cells that have results."""
         return self.results.finished if self.results else []
 
@@ -56,35 +60,37 @@ class Overview:
         if self.results is None:
             return OUT_OF_DATE if self.out_of_date else NOT_RUN
         if not self.cells:
-            return "cannot be run yet" if self.about["lacks"] else "needs no cells"
+            return "cannot be run yet" if self.lacks else "needs no cells"
         if len(self.finished) < len(self.cells):
             return captions.progress(self.results).split("; ", 1)[1].rstrip(".")
-        diverged = sum(cell["status"] == "diverged" for cell in self.cells)
+        diverged = sum(cell.status == "diverged" for cell in self.cells)
         return f"complete, {diverged} diverged" if diverged else "complete"
 
     @property
     def absent(self) -> list[str]:
         """Sentences on cells without results that have a reason, each with how many cells it concerns."""
         reasons = Counter(
-            f"{cell['status']}: {cell['reason'].rstrip('.')}"
+            f"{cell.status}: {cell.reason.rstrip('.')}"
             for cell in self.cells
-            if cell["status"] in (UNAVAILABLE, "failed", "diverged")
+            if cell.status in (UNAVAILABLE, "failed", "diverged")
         )
         return [f"{counted(number, 'cell')} {reason}." for reason, number in reasons.items()]
 
 
-def overview(folder: Path, records: Mapping[str, str]) -> Overview:
+def overview(folder: Path, records: Mapping[str, Path]) -> Overview:
     """The experiment whose results lie in `folder`."""
     results = load(folder / "results.parquet")
-    found = Overview(folder.name, folder, results.study, results, records, verdicts(results))
+    study = results.study
+    about = Overview(folder.name, folder, study.title, study.source, study.lacks)
+    found = replace(about, results=results, records=records, verdicts=verdicts(results))
     return replace(found, agreement=agreement(results, joined(results))[0]) if results.published else found
 
 
 def without_results(folder: Path, text: Mapping[str, Any], out_of_date: bool) -> Overview:
     """An experiment that has no results to show; `text` is what its study says of it now."""
-    about = {name: text.get(name, "") for name in ("title", "source", "lacks")}
-    about |= {"title": about["title"].removesuffix(".") or folder.name}
-    return Overview(folder.name, folder, about, out_of_date=out_of_date)
+    title = text.get("title", "").removesuffix(".") or folder.name
+    source, lacks = text.get("source", ""), text.get("lacks", "")
+    return Overview(folder.name, folder, title, source, lacks, out_of_date=out_of_date)
 
 
 def fate(verdict: Verdict) -> str:

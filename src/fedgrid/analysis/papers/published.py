@@ -42,8 +42,8 @@ def joined(results: Results) -> pd.DataFrame:
     table = pd.DataFrame(results.published)
     table["number"] = [number(entry) for entry in results.published]
     study = results.study
-    titles = {letters(title): label for label in study["data"] for title in (label, results.title(label))}
-    words = {word: label for label, words in study["heterogeneity"].items() for word in (label, words)}
+    titles = {letters(title): label for label in study.data for title in (label, results.title(label))}
+    words = {word: label for label, words in study.heterogeneity.items() for word in (label, words)}
     table["data_key"] = table["data"].map(letters).map(titles)
     table["heterogeneity_key"] = table["heterogeneity"].map(words)
     numbers = measured.over_seeds(measured.by_seed(results))
@@ -83,11 +83,11 @@ class Known:
         self.domains: dict[tuple[str, str], set[str]] = {column: {EVERY} for column in results.columns}
         for data, heterogeneity, domain in columns(results, domains=True):
             self.domains[data, heterogeneity].add(domain)
-        shown = {entry.get("table") for entry in results.study.get("show", [])}
+        shown = {table.kind for table in results.study.shown("table")}
         self.metrics = {"accuracy", "std_clients", *({"rounds"} & shown), *({"seconds"} if "phases" in shown else ())}
         self.metrics |= set(ON_IMAGES) if "attacks" in shown else set()
         self.timed = {row for row, *_, metric in numbers.index if metric == "seconds"}
-        self.computed = {(cell["data"], cell["heterogeneity"]) for cell in results.finished}
+        self.computed = {cell.column for cell in results.finished}
 
     def domain(self, entry: Mapping[str, Any]) -> str:
         """Our name for a printed domain, whatever its case and hyphens; the printed one where we have none like it.
@@ -192,7 +192,7 @@ def text(value: float, signed: bool = False) -> str:
 
 def caption(results: Results, table: pd.DataFrame) -> str:
     """What stands beside what, and what could not be joined."""
-    source = f" ({results.study['source']})" if results.study.get("source") else ""
+    source = f" ({results.study.source})" if results.study.source else ""
     sentences = [
         f"{captions.lead(results)}: numbers that the paper prints{source} beside ours, over {captions.seeds(results)}.",
         "Ours: mean ± sample standard deviation over seeds; rounds: median. Difference: ours less printed.",

@@ -2,8 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import PurePath
-from typing import Any
 
 import pandas as pd
 
@@ -11,6 +9,7 @@ from fedgrid.analysis.prose.duplicate_rows import twins
 from fedgrid.analysis.prose.findings import unmarked
 from fedgrid.analysis.prose.origin import differing
 from fedgrid.analysis.prose.phrases import listing
+from fedgrid.analysis.scores.cells import Cell
 from fedgrid.analysis.scores.leads import IMAGES, LEVEL, SEEDS
 from fedgrid.analysis.scores.points import POINTS
 from fedgrid.analysis.scores.results import CELL, Results
@@ -36,12 +35,12 @@ DOING = {
 def lead(results: Results) -> str:
     """The study's title, with what share of it there is where it is not finished."""
     finished, cells = len(results.finished), len(results.cells)
-    return results.study["title"] + (f" (unfinished: {finished} of {cells} cells)" if finished < cells else "")
+    return results.study.title + (f" (unfinished: {finished} of {cells} cells)" if finished < cells else "")
 
 
 def progress(results: Results) -> str:
     """How many cells are finished and what the others are at; empty where all are finished."""
-    counts = Counter(cell["status"] for cell in results.cells)
+    counts = Counter(cell.status for cell in results.cells)
     others = [f"{counts[name]} {words[counts[name] > 1]}" for name, words in DOING.items() if counts[name]]
     if not others:
         return ""
@@ -51,11 +50,11 @@ def progress(results: Results) -> str:
     return f"{finished} of {len(results.cells)} cells {verb} finished{diverged}; {', '.join(others)}."
 
 
-def scored_at(results: Results, cells: Iterable[dict[str, Any]]) -> str:
+def scored_at(results: Results, cells: Iterable[Cell]) -> str:
     """At which point of a round `cells`, which have results, are scored, by method where the methods differ."""
     names: dict[str | None, dict[str, None]] = {}
     for cell in cells:
-        names.setdefault(results.point(cell), {})[results.names[cell["label"]]] = None
+        names.setdefault(results.point(cell), {})[results.names[cell.label]] = None
     found = {words: ", ".join(names[point]) for point, words in (POINTS | VALIDATED).items() if point in names}
     if not found:
         return "Nothing is scored yet."
@@ -65,11 +64,11 @@ def scored_at(results: Results, cells: Iterable[dict[str, Any]]) -> str:
 
 
 def counted_rounds(results: Results, scores: pd.DataFrame) -> str:
-    """Which round counts, by method where the methods differ; `scores` are those of `scores.cell_scores`."""
+    """Which round counts, by method where the methods differ; `scores` are those of `summary.cell_scores`."""
     rules = scores["label"].map(rounds_asked(results))
     groups = {rule: part for rule, part in scores.groupby(rules, sort=False)}
     if len(groups) < 2:
-        return counted_round(next(iter(groups), results.study["at"]), scores)
+        return counted_round(next(iter(groups), results.study.at), scores)
     names = {rule: listing(results.names[label] for label in part["label"].unique()) for rule, part in groups.items()}
     return " ".join(f"{names[rule]}: {counted_round(rule, part)}" for rule, part in groups.items())
 
@@ -98,13 +97,13 @@ def counted_round(at: str, scores: pd.DataFrame) -> str:
 
 def seeds(results: Results) -> str:
     """How many seeds, and which."""
-    values = [str(seed) for seed in results.study["seeds"]]
+    values = [str(seed) for seed in results.study.seeds]
     return f"one seed ({values[0]})" if len(values) == 1 else f"{len(values)} seeds ({', '.join(values)})"
 
 
 def varied(results: Results) -> str:
     """What differs from seed to seed, so what ± is about."""
-    if results.study["train_seed"] is not None:
+    if results.study.train_seed is not None:
         return "partition only"
     fixed = [column for column in results.columns if same_partition(results, column)]
     if len(fixed) == len(results.columns):
@@ -119,17 +118,17 @@ def same_partition(results: Results, column: tuple[str, str]) -> bool:
     The name of a folder of the store begins with the kind of its partitions and ends with the key of what they are made
     from, so where that is one published file, their folder is one, too.
     """
-    cells = [cell for cell in results.cells if (cell["data"], cell["heterogeneity"]) == column]
-    if len({cell["seed"] for cell in cells}) < 2:
+    cells = [cell for cell in results.cells if cell.column == column]
+    if len({cell.seed for cell in cells}) < 2:
         return False
-    files = {PurePath(cell["partition"]) for cell in cells}
+    files = {cell.partition for cell in cells}
     folders = {file.parent for file in files}
     return len(files) == 1 or (len(folders) == 1 and folders.pop().name.startswith("file-"))
 
 
 def over_seeds(results: Results) -> str:
     """ "mean ± sample standard deviation over 3 seeds (…)", or what one seed gives instead."""
-    several = len(results.study["seeds"]) > 1
+    several = len(results.study.seeds) > 1
     return f"mean ± sample standard deviation over seeds ({varied(results)})" if several else "one seed gives no ±"
 
 
@@ -143,7 +142,7 @@ def rule() -> str:
 
 def tested_lead(results: Results, table: pd.DataFrame) -> str:
     """What bold means, and whether any entry earned it."""
-    if len(results.study["seeds"]) < 2:
+    if len(results.study.seeds) < 2:
         return "One seed supports no lead, so nothing is bold."
     nowhere = "" if table["supported"].any() else " (nowhere here)"
     return f"Bold: the best method, where its lead over the second best is supported{nowhere}: {rule()}."
@@ -154,7 +153,7 @@ def accuracy_table(
 ) -> str:
     """The caption of the accuracy table where it stands alone, with the whole protocol."""
     sentences = [
-        f"{lead(results)}: test accuracy on {listing(results.study['tested'])}, over {seeds(results)}.",
+        f"{lead(results)}: test accuracy on {listing(results.study.tested)}, over {seeds(results)}.",
         *protocol(results, scores, table, std, ranks),
         *unmarked(results, table),
         *remarks(results, scores, table),
@@ -166,7 +165,7 @@ def protocol(
     results: Results, scores: pd.DataFrame, table: pd.DataFrame, std: bool = True, ranks: bool = True
 ) -> list[str]:
     """How the numbers of the accuracy table are made, with the std over clients and marks of ranks or without them."""
-    several = len(results.study["seeds"]) > 1
+    several = len(results.study.seeds) > 1
     marks = ", ".join(RANK_MARKS.values())
     unfinished = len(results.finished) < len(results.cells)
     return [
@@ -184,7 +183,7 @@ def protocol(
 
 def short_accuracy(results: Results, ranks: bool, bold: bool) -> str:
     """The caption of the accuracy table on the page, which says the protocol elsewhere; `bold`: whether anything is."""
-    number = len(results.study["seeds"])
+    number = len(results.study.seeds)
     spread = f"± over {number} seeds: {varied(results)}" if number > 1 else "One seed, so no ±"
     marks = f"{', '.join(RANK_MARKS.values())}: first to third in a column; bold" if ranks else "Bold"
     meaning = "a lead that the seeds support" if bold else "nothing, for no lead is supported"

@@ -1,7 +1,6 @@
 """Rows with the same numbers: said, and why where it can be known. No setting is silently without effect."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import pandas as pd
 
@@ -16,7 +15,7 @@ NUMBERS = ["accuracy", "accuracy_weighted", "std_clients"]
 def twins(results: Results, scores: pd.DataFrame, table: pd.DataFrame) -> list[str]:
     """A sentence on each group of rows that have equal numbers on every seed, and in which columns.
 
-    `scores` are those of `scores.cell_scores`, `table` is that of `scores.summary`.
+    `scores` are those of `summary.cell_scores`, `table` is that of `summary.summary`.
     """
     printed = table[table["status"].isin(SCORED)].set_index([*COLUMN, "label"]).index
     numbers = fingerprints(scores[scores["accuracy"].notna()], NUMBERS)
@@ -73,14 +72,14 @@ def named(results: Results, labels: Sequence[str]) -> str:
 def reason(results: Results, labels: Sequence[str], columns: list[tuple[str, str]]) -> str:
     """Why rows are equal, as far as their cells and settings tell."""
     keys = {
-        label: {cell["key"] for cell in results.cells if cell["label"] == label and column_of(cell) in columns}
+        label: {cell.key for cell in results.cells if cell.label == label and cell.column in columns}
         for label in labels
     }
     if len(set(map(frozenset, keys.values()))) == 1:
         return "their settings are the same, so they are the same cells"
-    methods = results.study["methods"]
-    settings = [methods[label]["settings"] for label in labels]
-    if len({methods[label]["method"] for label in labels}) == 1:
+    methods = results.study.methods
+    settings = [methods[label].settings for label in labels]
+    if len({methods[label].method for label in labels}) == 1:
         differing = {
             name: [f"{of_one.get(name)}" for of_one in settings]
             for name in dict.fromkeys(name for of_one in settings for name in of_one)
@@ -94,8 +93,3 @@ def reason(results: Results, labels: Sequence[str], columns: list[tuple[str, str
         if of_one
     ]
     return "what tells these methods apart had no effect here" + (f" ({'; '.join(own)})" if own else "")
-
-
-def column_of(cell: dict[str, Any]) -> tuple[str, str]:
-    """The column that a cell belongs to."""
-    return cell["data"], cell["heterogeneity"]

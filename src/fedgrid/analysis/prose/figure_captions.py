@@ -19,7 +19,7 @@ def in_two(short: list[str], protocol: list[str]) -> str:
 
 def scored_on(results: Results, data: str) -> str:
     """At which point of a round the cells of data set `data` are scored."""
-    return scored_at(results, [cell for cell in results.finished if cell["data"] == data])
+    return scored_at(results, [cell for cell in results.finished if cell.data == data])
 
 
 def sampled(results: Results, data: str) -> list[str]:
@@ -35,7 +35,7 @@ def sampled(results: Results, data: str) -> list[str]:
 
 def lines(results: Results, drawn: Collection[str]) -> str:
     """What lines and bands are, where the rows `drawn` have one."""
-    many = len(results.study["seeds"]) > 1
+    many = len(results.study.seeds) > 1
     bands = f"; bands: from the lowest to the highest seed ({varied(results)})" if many else ""
     thick = [results.names[label] for label in claimed(results) if label in drawn]
     named = f"; thick: {listing(thick)}" if thick else ""
@@ -43,20 +43,20 @@ def lines(results: Results, drawn: Collection[str]) -> str:
 
 
 def with_scores(entries: pd.DataFrame) -> set[str]:
-    """The rows of which some of the `entries`, rows of `ours.statuses`, has a score."""
+    """The rows of which some of the `entries`, rows of `measured.statuses`, has a score."""
     return set(entries.loc[entries["status"].isin(SCORED), "label"])
 
 
 def claimed(results: Results) -> list[str]:
     """The rows that the paper claims to lead."""
-    leads = {claim.get("leads") for claim in results.study.get("claims", [])}
+    leads = {claim.leads for claim in results.study.claims}
     return [label for label, name in results.names.items() if name in leads]
 
 
 def left_out(results: Results, entries: pd.DataFrame) -> list[str]:
     """Sentences on the entries without a line or bar, and on those of fewer seeds than planned.
 
-    `entries` are the rows of `ours.statuses` that a figure shows.
+    `entries` are the rows of `measured.statuses` that a figure shows.
     """
     bad = entries[~entries["status"].isin([*SCORED, "missing", *NOTHING_YET])]
     names = [
@@ -70,7 +70,7 @@ def left_out(results: Results, entries: pd.DataFrame) -> list[str]:
 
 def lacking(results: Results, entries: pd.DataFrame) -> list[str]:
     """Sentences on the entries of which no seed is finished, and on those of which some are."""
-    planned = len(results.study["seeds"])
+    planned = len(results.study.seeds)
     none = entries[entries["status"].isin(NOTHING_YET)].assign(counted="")
     some = entries[entries["status"] == "partial"]
     some = some.assign(counted=[f" ({seeds} of {planned})" for seeds in some["seeds"]])
@@ -83,9 +83,7 @@ def lacking(results: Results, entries: pd.DataFrame) -> list[str]:
 
 def by_panel(results: Results, entries: pd.DataFrame) -> str:
     """The names of entries, each with its text in the column `counted`, by heterogeneity."""
-    panels = {
-        words: entries[entries["heterogeneity"] == name] for name, words in results.study["heterogeneity"].items()
-    }
+    panels = {words: entries[entries["heterogeneity"] == name] for name, words in results.study.heterogeneity.items()}
     return "; ".join(
         f"{words}: " + listing(f"{results.names[entry.label]}{entry.counted}" for entry in panel.itertuples())
         for words, panel in panels.items()

@@ -78,8 +78,8 @@ def verdict(against: Any) -> str:
 
 def baselines(results: Results, others: pd.DataFrame) -> list[str]:
     """What the first row of each of `BASELINES` has, among `others` than those that the sentence has named."""
-    methods = results.study["methods"]
-    rows = [[label for label in methods if methods[label]["method"] == method] for method in BASELINES]
+    methods = results.study.methods
+    rows = [[label for label in methods if methods[label].method == method] for method in BASELINES]
     scores = others.set_index("label")["accuracy"]
     first = [labels[0] for labels in rows if labels and labels[0] in scores.index]
     said = [f"{results.names[label]} has {percent(scores[label])} %" for label in first]

@@ -3,9 +3,11 @@
 import pandas as pd
 
 from fedgrid.analysis.prose.phrases import listing
+from fedgrid.analysis.scores.cells import WAITING
 from fedgrid.analysis.scores.points import cell_frame
-from fedgrid.analysis.scores.results import ROW, UNAVAILABLE, WAITING, Results
+from fedgrid.analysis.scores.results import ROW, Results
 from fedgrid.analysis.scores.summary import SCORED
+from fedgrid.grid.plan.manifest_model import UNAVAILABLE
 
 
 class Footnotes:
@@ -35,7 +37,7 @@ def letter(i: int) -> str:
 
 def notes(results: Results, table: pd.DataFrame) -> dict[tuple[str, ...], str]:
     """(label, data, heterogeneity) → what must be said of it."""
-    planned = len(results.study["seeds"])
+    planned = len(results.study.seeds)
     found = {
         tuple(entry[name] for name in ROW): [f"mean over {entry['seeds']} of {planned} seeds"]
         for entry in table.to_dict("records")

@@ -5,28 +5,24 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from fedgrid.analysis.prose.phrases import counted, listing
+from fedgrid.analysis.scores.cells import FinishedCell
 from fedgrid.analysis.scores.differences import by_environment
-from fedgrid.analysis.scores.results import FULL, Results
+from fedgrid.analysis.scores.results import Results
+from fedgrid.grid.study.model import FULL
 
-ENVIRONMENT = {
-    "fedgrid": ("versions", "fedgrid"),
-    "torch": ("versions", "torch"),
-    "numpy": ("versions", "numpy"),
-    "processor": ("hardware", "cpu"),
-    "device": ("hardware", "device"),
-}
-"What cells may have been computed with, and where their metadata say it."
+LIBRARIES = ("fedgrid", "torch", "numpy")
+HARDWARE = {"processor": "cpu", "device": "device"}
+"Words of sentences → what cells call it."
 CHANGED = "with changes that are in no commit"
 
 
 def differing(results: Results) -> list[str]:
     """A sentence where the cells of a table were not all computed with the same versions on the same hardware."""
-    found = {
-        name: Counter(str(cell[part].get(key)) for cell in results.finished)
-        for name, (part, key) in ENVIRONMENT.items()
-    }
+    cells = results.finished
+    found = {name: Counter(str(cell.versions.get(name)) for cell in cells) for name in LIBRARIES}
+    found |= {name: Counter(str(cell.hardware.get(key)) for cell in cells) for name, key in HARDWARE.items()}
     said = [
-        f"{name} ({', '.join(value + ': ' + counted(cells, 'cell') for value, cells in sorted(counts.items()))})"
+        f"{name} ({', '.join(value + ': ' + counted(number, 'cell') for value, number in sorted(counts.items()))})"
         for name, counts in found.items()
         if len(counts) > 1
     ]
@@ -36,16 +32,15 @@ def differing(results: Results) -> list[str]:
 def environments(results: Results) -> list[tuple[list[str], dict[str, Any]]]:
     """The different versions and hardware that cells ran on, most common first, with the names of these cells."""
 
-    def name(cell: dict[str, Any]) -> str:
-        column = results.column(cell["data"], cell["heterogeneity"])
-        return f"{results.names[cell['label']]}, {column}, seed {cell['seed']}"
+    def name(cell: FinishedCell) -> str:
+        return f"{results.names[cell.label]}, {results.column(*cell.column)}, seed {cell.seed}"
 
     return [(list(map(name, cells)), environment) for cells, environment in by_environment(results.finished)]
 
 
 def commits(results: Results) -> list[tuple[str, bool]]:
     """The commits, each with whether its tree was clean, of the code that computed cells; the most common first."""
-    found = Counter((cell["commit"]["id"], cell["commit"]["clean"]) for cell in results.finished if cell.get("commit"))
+    found = Counter((cell.commit.id, cell.commit.clean) for cell in results.finished if cell.commit)
     return [commit for commit, _ in found.most_common()]
 
 
@@ -60,8 +55,8 @@ def commit(results: Results) -> str:
 def steps(results: Results, configfile: str) -> list[str]:
     """The commands that make the study again in a clone of the repository, on any machine."""
     checkout = [f"git checkout {name}" for name, _ in commits(results)[:1]]
-    _, _, only = results.study["name"].partition("/")
-    return [*checkout, command(configfile, results.study["scale"], only)]
+    _, _, only = results.study.name.partition("/")
+    return [*checkout, command(configfile, results.study.scale, only)]
 
 
 def command(configfile: str, scale: str, only: str) -> str:
@@ -73,7 +68,7 @@ def command(configfile: str, scale: str, only: str) -> str:
 
 def reservations(results: Results, configfile: str) -> list[str]:
     """What the commands of `steps` need that a clone does not have."""
-    own = {row["title"]: row["file"] for row in results.study["methods"].values() if row["file"]}
+    own = {row.title: row.file for row in results.study.methods.values() if row.file}
     said = []
     if not all(clean for _, clean in commits(results)):
         said.append(

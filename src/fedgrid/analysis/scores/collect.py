@@ -4,15 +4,18 @@ import json
 from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
-from fedgrid.analysis.scores.results import CELL, ROW, Results, whole
+from fedgrid.analysis.scores.cells import FROM_RESULTS, Cell, FinishedCell, from_header
+from fedgrid.analysis.scores.results import CELL, ROW, Results, in_sentences
 from fedgrid.command import run
 from fedgrid.errors import Damaged, UserError
-from fedgrid.files import parquet_writer, read_json, read_metadata, read_table, seal
+from fedgrid.files import parquet_writer, read_metadata, read_table, seal
+from fedgrid.grid.plan.codec import encode
+from fedgrid.grid.plan.manifest_model import Absence, CellNames, ListedCell, Manifest, read_manifest
 
 WORDS = pa.dictionary(pa.int32(), pa.string())
 COLUMNS = {
@@ -23,97 +26,83 @@ COLUMNS = {
     "metric": WORDS,
     "value": pa.float64(),
 }
-FROM_MANIFEST = ["key", "label", "method", "data", "heterogeneity", "seed", "partition"]
-FROM_CELL = ["status", "reason", "score", "rounds", "costs", "versions", "hardware"]
-SINCE = ["domains", "sizes", "commit", "images"]
-"""What else a cell may say of itself; those that were computed by an earlier release do not."""
 
 
 def collect(manifest: Path, out: Path) -> None:
     """Write all cells that `manifest` (JSON) lists to `out`; `UserError` when it is unreadable."""
-    write(read_manifest(manifest), out)
+    write(read_manifest(manifest), out, made_from=manifest.name)
 
 
-def write(listed: dict[str, Any], out: Path, absent: Mapping[str, Mapping[str, str]] = {}) -> None:
-    """Write all cells of a study, `listed` as in its manifest, to `out` (Parquet), in that order.
+def write(manifest: Manifest, out: Path, absent: Mapping[str, Absence] = {}, made_from: str | None = None) -> None:
+    """Write all cells of an experiment to `out` (Parquet), in the order of its `manifest`.
 
     The rows are those of the cells with the columns label, data, heterogeneity and seed in front; the schema's metadata
-    carry the manifest's name, the study, what its paper prints, and one entry a cell. The same inputs give the same
-    bytes. Cells whose keys are in `absent`, the manifest's or this one, have no rows, and as status and reason what
-    stands there. Raises `UserError` when another cell is missing or is not the one that is meant, and when cells of
-    one data set were trained on different images.
+    carry the name of the manifest's file, `made_from`, by which they are known to be up to date, the study, what its
+    paper prints, and one entry a cell. The same inputs give the same bytes. Cells whose keys are in `absent`, the
+    manifest's or this one, have no rows, and as status and reason what stands there. Raises `UserError` when another
+    cell is missing or is not the one that is meant, and when cells of one data set were trained on different images.
     """
-    absent = {**listed.get("absent", {}), **absent}
-    cells = [described(cell, absent) for cell in listed["cells"]]
-    check_images(listed["cells"], cells)
-    published = listed.get("published", [])
-    head = {"manifest": listed.get("manifest"), "study": listed["study"], "published": published, "cells": cells}
-    schema = pa.schema(list(COLUMNS.items()), metadata=seal(json.dumps(head, ensure_ascii=False)))
+    absent = {**manifest.absent, **absent}
+    cells = [described(cell, absent) for cell in manifest.cells]
+    check_images(manifest.cells, cells)
+    head = {"manifest": made_from, "study": manifest.study, "published": manifest.published, "cells": cells}
+    schema = pa.schema(list(COLUMNS.items()), metadata=seal(json.dumps(encode(head), ensure_ascii=False)))
     with parquet_writer(out, schema) as writer:
-        for cell in listed["cells"]:
-            if cell["key"] in absent:
-                continue
-            writer.write_table(labelled(cell, schema))
+        for cell in manifest.cells:
+            if cell.key not in absent:
+                writer.write_table(labelled(cell, schema))
 
 
-def in_memory(listed: dict[str, Any], keys: Iterable[str]) -> Results:
-    """The results of some cells of a study, read without a file of their own; `listed` as for `write`."""
-    wanted = [cell for cell in listed["cells"] if cell["key"] in set(keys)]
+def in_memory(manifest: Manifest, keys: Iterable[str]) -> Results:
+    """The results of some cells of an experiment, read without a file of their own."""
+    wanted = [cell for cell in manifest.cells if cell.key in set(keys)]
     schema = pa.schema(list(COLUMNS.items()))
     rows = pa.concat_tables([labelled(cell, schema) for cell in wanted])
-    cells = [described(cell, {}) for cell in wanted]
-    return whole({"study": listed["study"], "cells": cells}, rows.to_pandas())
+    return Results(in_sentences(manifest.study), [described(cell, {}) for cell in wanted], rows.to_pandas())
 
 
-def read_manifest(path: Path) -> dict[str, Any]:
-    """Read a study's manifest, whose list of cells may be empty; `UserError` when there is none.
-
-    Under `manifest` it has the file's name, by which results.parquet is known to be up to date.
-    """
-    manifest = read_json(path)
-    if not {"study", "cells"} <= manifest.keys():
-        raise UserError(f"the manifest {path} lists no cells.")
-    return {"manifest": path.name, **manifest}
-
-
-def described(cell: dict[str, Any], absent: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+def described(cell: ListedCell, absent: Mapping[str, Absence]) -> Cell:
     """What results.parquet says about one cell of the manifest, after a check that the file is that very cell."""
-    names = {name: cell[name] for name in FROM_MANIFEST} | {"kept": cell.get("kept", {})}
-    if cell["key"] in absent:
-        return {**names, **absent[cell["key"]]}
-    head = read_metadata(Path(cell["path"]))
-    if head.get("key") != cell["key"]:
-        raise Damaged(Path(cell["path"]), f"it holds the cell {head.get('key')}, but the manifest means {cell['key']}")
-    return names | {name: head[name] for name in FROM_CELL} | {name: head.get(name) for name in SINCE}
+    names = {one.name: getattr(cell, one.name) for one in fields(CellNames)}
+    if cell.key in absent:
+        return Cell(**names, status=absent[cell.key].status, reason=absent[cell.key].reason)
+    head = read_metadata(cell.path)
+    if head.get("key") != cell.key:
+        raise Damaged(cell.path, f"it holds the cell {head.get('key')}, but the manifest means {cell.key}")
+    try:
+        return from_header(encode(names) | {name: head[name] for name in FROM_RESULTS if name in head}, str(cell.path))
+    except ValueError as error:
+        raise UserError(f"{error}; not the results of this version of fedgrid") from error
 
 
-def check_images(listed: Sequence[Mapping[str, Any]], cells: Sequence[Mapping[str, Any]]) -> None:
+def check_images(listed: Sequence[ListedCell], cells: Sequence[Cell]) -> None:
     """Raises `UserError` where cells were trained on other images than the store's, or than other cells' of their data.
 
     One key may stand for several copies of a data set whose authors published no checksum.
     """
-    trained_on: dict[str, list[tuple[str, str]]] = {}
+    trained_on: dict[Path, list[tuple[str, Path]]] = {}
     for known, cell in zip(listed, cells, strict=True):
-        if cell.get("images"):
-            trained_on.setdefault(known["images"], []).append((cell["images"], known["path"]))
+        if isinstance(cell, FinishedCell) and cell.images and known.images:
+            trained_on.setdefault(known.images, []).append((cell.images, known.path))
     for file, trained in trained_on.items():
         checksums = Counter(checksum for checksum, _ in trained)
-        built = Path(file).is_file()
-        meant = read_metadata(Path(file))["checksum"] if built else checksums.most_common(1)[0][0]
+        built = file.is_file()
+        meant = read_metadata(file)["checksum"] if built else checksums.most_common(1)[0][0]
         others = [path for checksum, path in trained if checksum != meant]
         if others:
             which = f"{others[0]} and {len(others) - 1:,} more were" if others[1:] else f"{others[0]} was"
-            than = f"that of {Path(file).parent}" if built else "other cells"
+            than = f"that of {file.parent}" if built else "other cells"
             raise UserError(
                 f"{which} trained on another copy of the data set than {than}: delete these results and run the same "
                 "command again"
             )
 
 
-def labelled(cell: dict[str, Any], schema: pa.Schema) -> pa.Table:
+def labelled(cell: ListedCell, schema: pa.Schema) -> pa.Table:
     """The rows of one cell with its four names in front."""
-    rows, _ = read_table(Path(cell["path"]))
-    names = {name: pa.repeat(pa.scalar(cell[name]), len(rows)) for name in CELL}
+    rows, _ = read_table(cell.path)
+    values = zip(CELL, cell.table_position, strict=True)
+    names = {name: pa.repeat(pa.scalar(value), len(rows)) for name, value in values}
     columns = [names[field.name] if field.name in names else rows[field.name] for field in schema]
     return pa.table([column.cast(field.type) for column, field in zip(columns, schema, strict=True)], schema=schema)
 

@@ -4,8 +4,10 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from fedgrid.analysis.scores.cells import FinishedCell
 from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.scores.settings import column_names, flattened, setting_text
+from fedgrid.grid.plan.manifest_model import ColumnProtocol, StudyDescription
 
 Said = list[tuple[str, str]]
 """Names of settings and their values."""
@@ -31,22 +33,23 @@ def compared(experiments: Mapping[str, Results]) -> tuple[Said, list[tuple[str, 
 def of_experiment(results: Results) -> Iterator[tuple[str, str, str]]:
     """Where a setting holds, empty for the whole experiment, its name and its value."""
     study = results.study
-    yield from (("", "data", title) for title in study["data"].values())
-    for label, words in study["heterogeneity"].items():
-        yield "", "heterogeneity", study["described"].get(label, words)
-    for name in ("seeds", "partition_seed", "train_seed", "score", "at"):
-        if study[name] is not None:
-            yield "", name, setting_text(study[name])
+    yield from (("", "data", title) for title in study.data.values())
+    for label, words in study.heterogeneity.items():
+        yield "", "heterogeneity", study.described.get(label, words)
+    seeds = {"seeds": study.seeds, "partition_seed": study.partition_seed, "train_seed": study.train_seed}
+    for name, value in {**seeds, "score": study.score, "at": study.at}.items():
+        if value is not None:
+            yield "", name, setting_text(value)
     yield from settings("", study)
-    for part in study["elsewhere"]:
-        yield from settings(column_names(results, part["columns"]), part)
+    for part in study.elsewhere:
+        yield from settings(column_names(results, part.columns), part)
 
 
-def settings(where: str, part: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+def settings(where: str, part: StudyDescription | ColumnProtocol) -> Iterator[tuple[str, str, str]]:
     """Model and training of one part of an experiment."""
-    if part.get("model"):
-        yield where, "model", part["model"]
-    yield from ((where, f"training.{name}", setting_text(value)) for name, value in flattened(part["protocol"]))
+    if part.model:
+        yield where, "model", part.model
+    yield from ((where, f"training.{name}", setting_text(value)) for name, value in flattened(part.protocol))
 
 
 def own(assumed: Mapping[str, str], of_all: Mapping[str, str]) -> dict[str, str]:
@@ -56,13 +59,14 @@ def own(assumed: Mapping[str, str], of_all: Mapping[str, str]) -> dict[str, str]
 
 def environments(results: Results) -> list[tuple[int, dict[str, Any]]]:
     """Versions and hardware of the finished cells of all experiments, each cell once, most common first."""
-    cells = {cell["key"]: cell for cell in results.finished}
+    cells = {cell.key: cell for cell in results.finished}
     return [(len(alike), environment) for alike, environment in by_environment(cells.values())]
 
 
-def by_environment(cells: Iterable[dict[str, Any]]) -> list[tuple[list[dict[str, Any]], dict[str, Any]]]:
+def by_environment(cells: Iterable[FinishedCell]) -> list[tuple[list[FinishedCell], dict[str, Any]]]:
     """Cells by the versions and the hardware that they ran on, most common first."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    found: dict[str, list[FinishedCell]] = {}
     for cell in cells:
-        found.setdefault(json.dumps({name: cell[name] for name in ("versions", "hardware")}), []).append(cell)
+        environment = {"versions": cell.versions, "hardware": cell.hardware}
+        found.setdefault(json.dumps(environment), []).append(cell)
     return [(alike, json.loads(text)) for text, alike in sorted(found.items(), key=lambda item: -len(item[1]))]

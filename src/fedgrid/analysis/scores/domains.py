@@ -17,8 +17,8 @@ def columns(results: Results, domains: bool) -> list[Column]:
     """
     known: dict[tuple[str, str], dict[str, None]] = {}
     for cell in results.finished if domains else []:
-        names = filter(None, cell.get("domains") or [])
-        known.setdefault((cell["data"], cell["heterogeneity"]), {}).update(dict.fromkeys(names))
+        names = filter(None, cell.domains or [])
+        known.setdefault(cell.column, {}).update(dict.fromkeys(names))
     return [
         (*column, domain)
         for column in results.columns
@@ -29,9 +29,9 @@ def columns(results: Results, domains: bool) -> list[Column]:
 def clients(results: Results) -> pd.DataFrame:
     """One row per (cell, client) whose client has a `domain`."""
     rows = [
-        (*(cell[name] for name in CELL), client, domain)
+        (*cell.table_position, client, domain)
         for cell in results.finished
-        for client, domain in enumerate(cell.get("domains") or [])
+        for client, domain in enumerate(cell.domains or [])
         if domain
     ]
     return pd.DataFrame(rows, columns=[*CELL, "client", "domain"]).astype({"client": "int32", "seed": "int32"})

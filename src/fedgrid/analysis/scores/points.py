@@ -25,7 +25,8 @@ SAMPLE = "sample_"
 
 def cell_frame(results: Results) -> pd.DataFrame:
     """One row a cell: its names, `metric` (what scores it), `status` and `reason`."""
-    cells = pd.DataFrame(results.cells, columns=[*CELL, "status", "reason"]).astype({"seed": int})
+    rows = [(*cell.table_position, cell.status, cell.reason) for cell in results.cells]
+    cells = pd.DataFrame(rows, columns=[*CELL, "status", "reason"]).astype({"seed": int})
     points = map(results.point, results.cells)
     return cells.assign(metric=pd.Series([point and f"accuracy_{point}" for point in points], dtype=object))
 

@@ -56,7 +56,7 @@ def of_images(results: Results, domains: bool) -> dict[tuple[str, ...], float]:
         parts = means(clients.drop(columns="domain").merge(of_domains.clients(results)), [*CELL, "domain"], apart)
         over_domains = means(parts, CELL, results.columns).assign(domain=of_domains.AVERAGE)
         cells = pd.concat([cells, parts, over_domains])
-    drawn_anew = results.study["partition_seed"] is None
+    drawn_anew = results.study.partition_seed is None
     return means(cells, ENTRY, apart if drawn_anew else {}).set_index(ENTRY)["variance"].to_dict()
 
 
@@ -73,5 +73,5 @@ def means(values: pd.DataFrame, by: list[str], apart: Collection[tuple[str, str]
 
 def own_images(results: Results) -> set[tuple[str, str]]:
     """The columns whose clients have test images of their own."""
-    known = results.study["partitions"]
+    known = results.study.partitions
     return {(data, name) for data, name in results.columns if known.get(data, {}).get(name, {}).get("test") == "own"}

@@ -4,9 +4,11 @@ import pandas as pd
 from pandas.core.groupby import DataFrameGroupBy
 
 from fedgrid.analysis.scores import domains as of_domains
+from fedgrid.analysis.scores.cells import ABSENT, WAITING
 from fedgrid.analysis.scores.leads import AGAINST, ROUNDING, compare
 from fedgrid.analysis.scores.points import cell_frame, client_series, scored
-from fedgrid.analysis.scores.results import ABSENT, CELL, COLUMN, ROW, UNAVAILABLE, WAITING, Results
+from fedgrid.analysis.scores.results import CELL, COLUMN, ROW, Results
+from fedgrid.grid.plan.manifest_model import UNAVAILABLE
 
 ENTRY = [*ROW, "domain"]
 """What names one entry of a table whose columns may be domains."""
@@ -54,7 +56,7 @@ def counted_rounds(results: Results, series: pd.DataFrame) -> pd.DataFrame:
 
 def rounds_asked(results: Results) -> dict[str, str]:
     """Label → the row's own `at`, or else the study's."""
-    return {label: row.get("at") or results.study["at"] for label, row in results.study["methods"].items()}
+    return {label: row.at or results.study.at for label, row in results.study.methods.items()}
 
 
 def last_rounds(series: pd.DataFrame, n: int) -> pd.DataFrame:
@@ -84,8 +86,16 @@ def cell_scores(results: Results, domains: bool = False) -> pd.DataFrame:
 
     With `at: last5`, a client's accuracy is first averaged over the last five evaluated rounds. With `at: validation`,
     it is the test accuracy of the round that is best on validation images. The numbers are NaN where the cell does not
-    have the metric that is asked for, or no validation images where they are.
+    have the metric that is asked for, or no validation images where they are. They are computed once for `results`;
+    every caller gets a copy of its own.
     """
+    if domains not in results.scores:
+        results.scores[domains] = computed_scores(results, domains)
+    return results.scores[domains].copy()
+
+
+def computed_scores(results: Results, domains: bool) -> pd.DataFrame:
+    """`cell_scores` from the rows of the results."""
     clients, counted = of_clients(results)
     scores = over_clients(clients, CELL).assign(domain=of_domains.EVERY)
     if domains:

@@ -25,7 +25,7 @@ def accuracy(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame
     """
     found = pivot(results, bool(options.get("domains")), options.get("delta"))
     notes = Footnotes(results, found.table.reset_index())
-    several = len(results.study["seeds"]) > 1
+    several = len(results.study.seeds) > 1
     entries = found.table.to_dict("index")
     means = found.averaged.to_dict("index")
     rows = [

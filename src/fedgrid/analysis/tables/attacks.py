@@ -27,7 +27,7 @@ def attacks(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame,
     """One row an entry and attack, with `pivot`'s columns, and the table to print; the option is `ranks`."""
     found = {name: pivot(under(results, name)) for name in evaluated(results)}
     clean = found[CLEAN]
-    notes, several = Footnotes(results, clean.table.reset_index()), len(results.study["seeds"]) > 1
+    notes, several = Footnotes(results, clean.table.reset_index()), len(results.study.seeds) > 1
     columns = [(column, name) for column in clean.columns for name in found]
     entries = {name: part.table.to_dict("index") for name, part in found.items()}
     means = {name: part.averaged.to_dict("index") for name, part in found.items()}

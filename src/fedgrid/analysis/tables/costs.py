@@ -1,17 +1,17 @@
 """What the methods cost: time, memory and traffic."""
 
-from typing import Any
-
 import pandas as pd
 
 from fedgrid.analysis.prose import captions
+from fedgrid.analysis.scores.cells import FinishedCell
 from fedgrid.analysis.scores.results import CELL, DASH, ROW, Results
 from fedgrid.analysis.tables.grid import Entry, Grid
 
 GROUP = ["label", "data"]
-PARTS = ["train", "server", "evaluate"]
-MEMORIES = ["peak_memory", "peak_device_memory"]
-SPENT = ["seconds", *(f"seconds_{part}" for part in PARTS), *(f"{memory}_mib" for memory in MEMORIES)]
+SPENT = [
+    *("seconds", "seconds_train", "seconds_server", "seconds_evaluate"),
+    *("peak_memory_mib", "peak_device_memory_mib"),
+]
 SHOWN = {
     "seconds": ("Time per cell (s)", 1),
     "peak_memory_mib": ("Peak memory (MiB)", 1),
@@ -31,30 +31,30 @@ def costs(results: Results) -> pd.DataFrame:
     accelerator's own memory), `kib_up` and `kib_down` (mean over clients and the recorded rounds after round 0), `work`
     (forward-backward passes over a client's images in a round, a formula). NaN where no cell came to its end.
     """
-    good = [cell for cell in results.cells if cell["status"] == "ok"]
-    cells = pd.DataFrame([spent(cell) for cell in good], columns=[*GROUP, *SPENT]).groupby(GROUP)
+    cells = pd.DataFrame(map(spent, results.completed), columns=[*GROUP, *SPENT]).groupby(GROUP)
     index = pd.MultiIndex.from_product([results.names, dict.fromkeys(data for data, _ in results.columns)], names=GROUP)
-    table = cells.median().join(traffic(results, good)).reindex(index)
+    table = cells.median().join(mean_traffic(results)).reindex(index)
     table.insert(0, "cells", cells.size().reindex(index, fill_value=0))
     table = table.reset_index()
-    return table.assign(work=[results.study["methods"][label]["work"] for label in table["label"]])
+    return table.assign(work=[results.study.methods[label].work for label in table["label"]])
 
 
-def spent(cell: dict[str, Any]) -> dict[str, Any]:
-    """Time and memory of one cell; a part that a cell does not name did not take place."""
-    costs = cell["costs"]
-    seconds = [costs["seconds"].get(part, 0.0) for part in PARTS]
-    memory = [costs.get(f"{name}_bytes", 0) / 2**20 for name in MEMORIES]
-    return {name: cell[name] for name in GROUP} | dict(
-        zip(SPENT, [costs["seconds"]["total"], *seconds, *memory], strict=True)
-    )
+def spent(cell: FinishedCell) -> tuple[str | float, ...]:
+    """Row and data set of one cell, and its time and memory as in `SPENT`."""
+    seconds = cell.costs.seconds
+    parts = [part or 0.0 for part in (seconds.train, seconds.server, seconds.evaluate)]
+    memory = [part / 2**20 for part in (cell.costs.peak_memory_bytes, cell.costs.peak_device_memory_bytes)]
+    return cell.label, cell.data, seconds.total, *parts, *memory
 
 
-def traffic(results: Results, cells: list[dict[str, Any]]) -> pd.DataFrame:
-    """Mean KiB that a client sends (`kib_up`) and receives (`kib_down`) in a round, by label and data set."""
+def mean_traffic(results: Results) -> pd.DataFrame:
+    """Mean KiB that a client sends (`kib_up`) and receives (`kib_down`) in a round, by label and data set.
+
+    Over the cells that came to their end.
+    """
     rows = results.rows[(results.rows["round"] > 0) & results.rows["metric"].isin(["bytes_up", "bytes_down"])]
     rows = rows.astype({name: "str" for name in [*ROW, "metric"]})
-    rows = rows.merge(pd.DataFrame(cells, columns=CELL), on=CELL)
+    rows = rows.merge(pd.DataFrame([cell.table_position for cell in results.completed], columns=CELL), on=CELL)
     means = rows.pivot_table(index=GROUP, columns="metric", values="value", aggfunc="mean") / 2**10
     return means.reindex(columns=["bytes_up", "bytes_down"]).set_axis(["kib_up", "kib_down"], axis=1)
 
@@ -71,7 +71,7 @@ def costs_grid(results: Results, table: pd.DataFrame) -> Grid:
                 for data in groups
                 for column, (_, decimals) in SHOWN.items()
             ]
-            + [Entry(results.study["methods"][label]["work"] or DASH)],
+            + [Entry(results.study.methods[label].work or DASH)],
         )
         for label, name in results.names.items()
     ]

@@ -1,7 +1,6 @@
 """The scores of single cells, as their table counts them."""
 
 from collections.abc import Collection
-from typing import Any
 
 import pandas as pd
 
@@ -9,17 +8,17 @@ from fedgrid.analysis.prose.phrases import percent
 from fedgrid.analysis.scores.collect import in_memory
 from fedgrid.analysis.scores.points import POINTS
 from fedgrid.analysis.scores.summary import cell_scores
+from fedgrid.grid.plan.manifest_model import Manifest
 
 
-def scores(listed: dict[str, Any], keys: Collection[str]) -> dict[str, str]:
-    """By key, what some finished cells score; `listed` is the content of their experiment's manifest."""
-    results = in_memory(listed, keys)
+def scores(manifest: Manifest, keys: Collection[str]) -> dict[str, str]:
+    """By key, what some finished cells score; `manifest` is that of their experiment."""
+    results = in_memory(manifest, keys)
     table = cell_scores(results).set_index(["label", "data", "heterogeneity", "seed"])
     found = {}
     for cell in results.cells:
-        place = cell["label"], cell["data"], cell["heterogeneity"], cell["seed"]
         point = results.point(cell) or ""
-        found[cell["key"]] = said(table.loc[place], POINTS.get(point, point))
+        found[cell.key] = said(table.loc[cell.table_position], POINTS.get(point, point))
     return found
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from fedgrid.analysis.prose import captions
+from fedgrid.analysis.scores.cells import FinishedCell
 from fedgrid.analysis.scores.results import CELL, DASH, ROW, Results
 from fedgrid.analysis.tables.grid import Entry, Grid, levels
 
@@ -37,23 +38,23 @@ def seconds(results: Results, options: Mapping[str, Any]) -> pd.DataFrame:
     """Seconds a round, one row per cell that came to its end and `phase`, by its printed name."""
     printed = names(results, options)
     rows = [
-        (*(cell[name] for name in CELL), printed[phase], spent / cell["rounds"])
+        (*cell.table_position, printed[phase], spent / cell.rounds)
         for cell in timed(results)
         for phase, spent in parts(cell).items()
     ]
     return pd.DataFrame(rows, columns=[*CELL, "phase", "seconds"])
 
 
-def timed(results: Results) -> list[dict[str, Any]]:
+def timed(results: Results) -> list[FinishedCell]:
     """The cells whose rounds can be timed."""
-    return [cell for cell in results.cells if cell["status"] == "ok" and cell["rounds"] > 0]
+    return [cell for cell in results.completed if cell.rounds > 0]
 
 
-def parts(cell: dict[str, Any]) -> dict[str, float]:
+def parts(cell: FinishedCell) -> dict[str, float]:
     """Seconds of a cell's phases, in the order of the table."""
-    spent = cell["costs"]["seconds"]
-    first, last = ({name: spent[name]} if name in spent else {} for name in WORDS)
-    return first | spent.get("phases", {}) | last
+    spent = cell.costs.seconds
+    found = {"train": spent.train, **spent.phases, "evaluate": spent.evaluate}
+    return {name: seconds for name, seconds in found.items() if seconds is not None}
 
 
 def names(results: Results, options: Mapping[str, Any]) -> dict[str, str]:
@@ -76,7 +77,7 @@ def of_entry(value: float | None) -> Entry:
 
 def caption(results: Results) -> str:
     """What the numbers are."""
-    several = "median over seeds of " if len(results.study["seeds"]) > 1 else ""
+    several = "median over seeds of " if len(results.study.seeds) > 1 else ""
     return (
         f"{captions.lead(results)}: seconds of each phase of a round, {several}all rounds of a cell divided by their "
         "number. Local training is that of all clients of a round; evaluation does not take place in every round. "

@@ -75,7 +75,7 @@ def lowest_first(values: pd.Series) -> pd.Series:
 
 
 def heads(results: Results, columns: list[Column], statistics: list[str]) -> Iterator[tuple[str, ...]]:
-    """The names of all columns of a table from the top, for `layout.levels`: every column has all `statistics`."""
+    """The names of all columns of a table from the top, for `grid.levels`: every column has all `statistics`."""
     for data, heterogeneity, domain in columns:
         for statistic in statistics:
             yield results.title(data), results.words(heterogeneity), NAMES.get(domain, domain), statistic

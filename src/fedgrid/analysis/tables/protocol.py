@@ -10,8 +10,6 @@ from fedgrid.analysis.scores.settings import column_names, flattened, setting_te
 from fedgrid.analysis.tables.grid import Entry, Grid
 
 PROTOCOL = "Protocol"
-ROWS_OWN = ("score", "at")
-"""What a row may set for itself beside its settings."""
 
 
 def settings(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, Grid]:
@@ -23,31 +21,31 @@ def settings(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame
         (of, [*([Entry(where or "everywhere")] * somewhere), Entry(setting), Entry(value)])
         for of, where, setting, value in table.itertuples(index=False)
     ]
-    caption = f"{results.study['title']}: protocol, and hyperparameters of every row."
+    caption = f"{results.study.title}: protocol, and hyperparameters of every row."
     return table, Grid(caption, "Of", header, rows, words=True)
 
 
 def found(results: Results) -> Iterator[tuple[str, str, str, str]]:
     """The rows of the table."""
     study = results.study
-    described = study.get("described", {})
-    for title in study["data"].values():
+    for title in study.data.values():
         yield PROTOCOL, "", "data", title
-    for label, words in study["heterogeneity"].items():
-        yield PROTOCOL, "", "heterogeneity", described.get(label) or words
-    yield PROTOCOL, "", "seeds", setting_text(study["seeds"])
-    if study["model"]:
-        yield PROTOCOL, "", "model", study["model"]
-    for name, value in flattened(study["protocol"]):
+    for label, words in study.heterogeneity.items():
+        yield PROTOCOL, "", "heterogeneity", study.described.get(label) or words
+    yield PROTOCOL, "", "seeds", setting_text(study.seeds)
+    if study.model:
+        yield PROTOCOL, "", "model", study.model
+    for name, value in flattened(study.protocol):
         yield PROTOCOL, "", name, setting_text(value)
-    for other in study.get("elsewhere", []):
-        model = [("model", other["model"])] if other.get("model", study["model"]) != study["model"] else []
-        for name, value in [*model, *flattened(other["protocol"])]:
-            yield PROTOCOL, column_names(results, other["columns"]), name, setting_text(value)
-    for label, row in study["methods"].items():
-        own = {name: row[name] for name in ROWS_OWN if row.get(name, study[name]) not in (None, study[name])}
-        for name, value in flattened(row["settings"] | own):
+    for other in study.elsewhere:
+        model = [] if other.model in (None, study.model) else [("model", other.model)]
+        for name, value in [*model, *flattened(other.protocol)]:
+            yield PROTOCOL, column_names(results, other.columns), name, setting_text(value)
+    for label, row in study.methods.items():
+        own = {"score": row.score} if row.score not in ("", study.score) else {}
+        own |= {"at": row.at} if row.at not in ("", study.at) else {}
+        for name, value in flattened(row.settings | own):
             yield results.names[label], "", name, setting_text(value)
-        for other in row.get("elsewhere", []):
-            for name, value in flattened(other["settings"]):
-                yield results.names[label], column_names(results, other["columns"]), name, setting_text(value)
+        for part in row.elsewhere:
+            for name, value in flattened(part.settings):
+                yield results.names[label], column_names(results, part.columns), name, setting_text(value)

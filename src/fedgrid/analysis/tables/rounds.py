@@ -76,7 +76,7 @@ def number(value: float, last: float) -> str:
 
 def caption(results: Results, options: Mapping[str, Any]) -> str:
     """What the numbers are."""
-    several = len(results.study["seeds"]) > 1
+    several = len(results.study.seeds) > 1
     at = f" ({options['metric'].removeprefix('accuracy_')} model)" if "metric" in options else ""
     sentences = [
         f"{captions.lead(results)}: the first evaluated round in which the mean test accuracy over clients{at} is at "

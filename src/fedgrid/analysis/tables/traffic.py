@@ -1,35 +1,39 @@
 """What a client sends and receives in a round: as measured, beside a paper's formula."""
 
+import ast
+import operator
 from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
 from fedgrid.analysis.prose import captions
+from fedgrid.analysis.scores.cells import Sizes
 from fedgrid.analysis.scores.results import DASH, Results
-from fedgrid.analysis.tables import formula
-from fedgrid.analysis.tables.costs import GROUP, figure, traffic
+from fedgrid.analysis.tables.costs import GROUP, figure, mean_traffic
 from fedgrid.analysis.tables.grid import Entry, Grid
+from fedgrid.errors import UserError, nearest
 
 BYTES = 4
 """Bytes of a parameter."""
 SHOWN = {"kib_up": "Up (KiB)", "kib_down": "Down (KiB)", "kib_both": "Both (KiB)", "kib_formula": "Formula (KiB)"}
+OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
+"""What a formula may be made of, beside numbers and names."""
 
 
-def measured_bytes(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, Grid]:
+def traffic(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, Grid]:
     """KiB up and down per client and round by row and data set, and what the row's formula gives.
 
-    Option: `formula`, name of a row → numbers of parameters up and down together, in the names of `formula.sizes`.
+    Option: `formula`, name of a row → numbers of parameters up and down together, in the names of `parameter_counts`.
     `UserError` where a formula cannot be read.
     """
-    good = [cell for cell in results.cells if cell["status"] == "ok"]
-    sizes = {(cell["label"], cell["data"]): cell["sizes"] for cell in good if cell["sizes"]}
+    sizes = {(cell.label, cell.data): cell.sizes for cell in results.completed if cell.sizes}
     index = pd.MultiIndex.from_product([results.names, dict.fromkeys(data for data, _ in results.columns)], names=GROUP)
-    table = traffic(results, good).reindex(index)
+    table = mean_traffic(results).reindex(index)
     table["kib_both"] = table["kib_up"] + table["kib_down"]
     table["formula"] = [options.get("formula", {}).get(results.names[label], "") for label, _ in index]
     table["parameters"] = [
-        formula.value(text, formula.sizes(sizes[entry])) if text and entry in sizes else float("nan")
+        formula_value(text, parameter_counts(sizes[entry])) if text and entry in sizes else float("nan")
         for entry, text in table["formula"].items()
     ]
     table["kib_formula"] = table["parameters"] * BYTES / 2**10
@@ -65,3 +69,34 @@ def caption(results: Results) -> str:
         f"counted. Formula: the paper's numbers of parameters, {BYTES} bytes each, with phi the parameters of the "
         "extractor, pi of the head, theta of both, k features, and omega = k * classes for one representation a class."
     )
+
+
+def parameter_counts(sizes: Sizes) -> dict[str, int]:
+    """The names that a formula may use, from what a cell says of its model.
+
+    `phi` and `pi` are parameters of extractor and head, `theta` of both, `k` the features, `classes` their number, and
+    `omega` one representation for each class.
+    """
+    phi, pi, k, classes = sizes.extractor, sizes.head, sizes.features, sizes.classes
+    return {"theta": phi + pi, "phi": phi, "pi": pi, "omega": k * classes, "k": k, "classes": classes}
+
+
+def formula_value(formula: str, names: Mapping[str, int]) -> float:
+    """The value of a sum or product of numbers and `names`; `UserError` where it is anything else."""
+    try:
+        return _node_value(ast.parse(formula.strip(), mode="eval").body, names)
+    except (SyntaxError, ValueError, ZeroDivisionError):
+        raise UserError(f"the formula '{formula}' is not made of numbers, names, + - * / and parentheses.") from None
+
+
+def _node_value(node: ast.expr, names: Mapping[str, int]) -> float:
+    match node:
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
+            return OPERATORS[type(op)](_node_value(left, names), _node_value(right, names))
+        case ast.Name(id=name):
+            if name not in names:
+                raise UserError(f"a formula has no name '{name}'; {nearest(name, list(names))}")
+            return names[name]
+        case ast.Constant(value=int() | float() as number):
+            return number
+    raise ValueError

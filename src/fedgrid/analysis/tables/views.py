@@ -66,7 +66,7 @@ def view(name: str, results: Results, table: pd.DataFrame, options: Mapping[str,
 
 def own_name(results: Results) -> str:
     """How the switch names the study's own scoring."""
-    asked = {method.get("score") or results.study["score"] for method in results.study["methods"].values()}
+    asked = {method.score or results.study.score for method in results.study.methods.values()}
     return NAMES[asked.pop()] if len(asked) == 1 else "as the study asks"
 
 

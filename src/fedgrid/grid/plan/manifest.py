@@ -6,12 +6,26 @@ now, and a study that is edited and edited back is told from one that was not.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import fedgrid
 from fedgrid.data.sources.digests import digest as digest_of_file
 from fedgrid.files import read_metadata, write_json
+from fedgrid.grid.plan.codec import decode, encode
+from fedgrid.grid.plan.manifest_model import (
+    UNAVAILABLE,
+    Absence,
+    Claim,
+    Column,
+    ColumnProtocol,
+    ColumnSettings,
+    ListedCell,
+    Manifest,
+    RowDescription,
+    StudyDescription,
+)
 from fedgrid.grid.plan.model import Cell, PlannedPartition
 from fedgrid.grid.plan.planned_study import Experiment, Study, first_by_name
 from fedgrid.grid.study.fingerprint import digest, fingerprint
@@ -23,20 +37,14 @@ TESTED = {
     "weighted": "the official test images, each class weighted by its share in a client's training images",
 }
 "What accuracy is measured on, by a partition's setting `test`."
-UNAVAILABLE = "unavailable"
-"Status of a cell that cannot be trained here."
-ABOUT = {"title": "", "source": "", "lacks": "", "claims": [], "assumed": {}}
-"What an experiment says of itself, each with what stands there where it does not."
 NAME = "manifest-*.json"
 CURRENT, OUT_OF_DATE, NOT_MADE = "up to date", "out of date", "not made"
 "What `tables_state` says."
-Column = tuple[str, str]
-"Data set and heterogeneity, by label."
 
 
 def file(study: Study, experiment: Experiment) -> Path:
     """Where the manifest of an experiment is kept once all its cells are there."""
-    return experiment.folder / NAME.replace("*", digest([content(study, experiment), _analysis()]))
+    return experiment.folder / NAME.replace("*", digest([encode(content(study, experiment)), _analysis()]))
 
 
 def files(study: Study) -> dict[str, Path]:
@@ -65,48 +73,54 @@ def write(study: Study, path: Path) -> None:
     (experiment,) = (one for one in study.experiments if one.folder == path.parent)
     for earlier in path.parent.glob(NAME):
         earlier.unlink()
-    write_json(path, content(study, experiment))
+    write_json(path, encode(content(study, experiment)))
 
 
-def content(study: Study, experiment: Experiment) -> dict[str, Any]:
-    """The manifest as plain values."""
-    about, cells = experiment.about, experiment.cells
+def content(study: Study, experiment: Experiment) -> Manifest:
+    """What the manifest of an experiment says."""
+    lacking = {cell.key: cell.lacking for cell in experiment.cells if cell.lacking}
+    return Manifest(
+        study=_description(study, experiment),
+        cells=[_listed(cell) for cell in experiment.cells],
+        published=experiment.published,
+        absent={key: Absence(UNAVAILABLE, reason) for key, reason in lacking.items()},
+    )
+
+
+def _description(study: Study, experiment: Experiment) -> StudyDescription:
+    """The experiment in words and settings; only here the manifest reads the study's text and what it says of one."""
+    text, about, cells = study.text, experiment.about, experiment.cells
     partitions = [cell.partition for cell in cells]
     protocols = first_by_name((_column(cell), _protocol(cell)) for cell in cells)
     common = next(iter(protocols.values()), experiment.listed[0].common if experiment.listed else {})
-    return {
-        "study": {
-            **{name: about.get(name, default) for name, default in ABOUT.items()},
-            "name": study.name_of(experiment),
-            "title": about.get("title", experiment.id or study.name),
-            **_shown(experiment),
-            "paper": study.text.get("title", study.name) if experiment.id else "",
-            **about["report"],
-            **{name: about.get(name) for name in ("seeds", "partition_seed", "train_seed")},
-            "rounds": max((cell.row.training["rounds"] for cell in cells), default=0),
-            **_split({**common, "model": common.get("model", "")}),
-            "elsewhere": [
-                {"columns": columns, **_split(settings)} for columns, settings in _differing(common, protocols)
-            ],
-            "data": {one.data.label: one.data.title for one in partitions},
-            "heterogeneity": {one.label: one.words for one in partitions},
-            "described": _described(partitions),
-            "partitions": _partitions(partitions),
-            "tested": list({TESTED[one.tested]: None for one in partitions}),
-            "methods": _rows(experiment),
-            "scale": study.text["scale"],
-        },
-        "published": experiment.published,
-        "absent": {cell.key: {"status": UNAVAILABLE, "reason": cell.lacking} for cell in cells if cell.lacking},
-        "cells": [_cell(cell) for cell in cells],
-    }
-
-
-def _shown(experiment: Experiment) -> dict[str, Any]:
-    """Its tables and figures, where it says them; nothing is shown of one without cells that does not."""
-    if "show" in experiment.about or not experiment.cells:
-        return {"show": experiment.about.get("show", [])}
-    return {}
+    return StudyDescription(
+        name=study.name_of(experiment),
+        title=about.get("title", experiment.id or study.name),
+        source=about.get("source", ""),
+        lacks=about.get("lacks", ""),
+        claims=[decode(Claim, claim, "claims") for claim in about.get("claims", [])],
+        assumed=about.get("assumed", {}),
+        show=about.get("show", None if cells else []),  # nothing is shown of one without cells that does not say
+        paper=text.get("title", study.name) if experiment.id else "",
+        **about["report"],  # score and at
+        seeds=about["seeds"],
+        partition_seed=about.get("partition_seed"),
+        train_seed=about.get("train_seed"),
+        rounds=max((cell.row.training["rounds"] for cell in cells), default=0),
+        protocol=_without_model(common),
+        model=common.get("model", ""),
+        elsewhere=[
+            ColumnProtocol(columns, _without_model(settings), settings.get("model"))
+            for columns, settings in _differing(common, protocols)
+        ],
+        data={one.data.label: one.data.title for one in partitions},
+        heterogeneity={one.label: one.words for one in partitions},
+        described=_described(partitions),
+        partitions=_partitions(partitions),
+        tested=list({TESTED[one.tested]: None for one in partitions}),
+        methods=_rows(experiment),
+        scale=text["scale"],
+    )
 
 
 def _described(partitions: Iterable[PlannedPartition]) -> dict[str, str]:
@@ -135,42 +149,42 @@ def _protocol(cell: Cell) -> dict[str, Any]:
     return {**cell.row.common, "model": ", ".join(filter(None, [cell.model.name, settings]))}
 
 
-def _rows(experiment: Experiment) -> dict[str, dict[str, Any]]:
+def _without_model(protocol: Settings) -> dict[str, Any]:
+    """The training settings of a protocol."""
+    return {name: value for name, value in protocol.items() if name != "model"}
+
+
+def _rows(experiment: Experiment) -> dict[str, RowDescription]:
     """By label, a row with its settings in its first column, and where they differ in others."""
-    found = {row.label: _row(row) | {"elsewhere": [], "code": ""} for row in experiment.listed}
+    found = {row.label: _row(row) for row in experiment.listed}
     by_label: dict[str, dict[Column, Cell]] = {}
     for cell in experiment.cells:
         by_label.setdefault(cell.row.label, {}).setdefault(_column(cell), cell)
     for label, cells in by_label.items():
         first = next(iter(cells.values()))
         differing = _differing(_settings(first.row), {column: _settings(c.row) for column, c in cells.items()})
-        elsewhere = [{"columns": columns, "settings": settings} for columns, settings in differing]
-        found[label] = _row(first.row) | {"elsewhere": elsewhere, "code": first.code}
+        elsewhere = [ColumnSettings(columns, settings) for columns, settings in differing]
+        found[label] = replace(_row(first.row), elsewhere=elsewhere, code=first.code)
     return found
 
 
-def _row(row: MethodRow) -> dict[str, Any]:
-    return {
-        "method": row.component.name,
-        "title": row.title,
-        "name": row.component.title,
-        "work": row.work,
-        "score": row.score,
-        "at": row.at,
-        "settings": _settings(row),
-        "file": row.component.file,
-    }
+def _row(row: MethodRow) -> RowDescription:
+    return RowDescription(
+        method=row.component.name,
+        title=row.title,
+        name=row.component.title,
+        work=row.work,
+        score=row.score,
+        at=row.at,
+        settings=_settings(row),
+        file=row.component.file,
+    )
 
 
 def _settings(row: MethodRow) -> dict[str, Any]:
     """A row's hyperparameters, and the training settings that are its own."""
     own = {f"training.{name}": value for name, value in row.training.items() if value != row.common[name]}
     return {**row.component.settings, **own}
-
-
-def _split(protocol: Settings) -> dict[str, Any]:
-    """Training settings and model apart; a model that is None does not differ."""
-    return {"protocol": {k: v for k, v in protocol.items() if k != "model"}, "model": protocol.get("model")}
 
 
 def _differing(common: Settings, by_column: Mapping[Column, Settings]) -> list[tuple[list[Column], dict[str, Any]]]:
@@ -186,20 +200,20 @@ def _differing(common: Settings, by_column: Mapping[Column, Settings]) -> list[t
     return found
 
 
-def _cell(cell: Cell) -> Mapping[str, Any]:
-    return {
-        "key": cell.key,
-        "needs": cell.keys,
-        "path": str(cell.file),
-        "partition": str(cell.partition.file),
-        "images": str(cell.partition.data.images_file),
-        "kept": {kind: str(file) for kind, file in cell.kept_beside(cell.file).items()},
-        "label": cell.row.label,
-        "method": cell.row.component.name,
-        "data": cell.partition.data.label,
-        "heterogeneity": cell.heterogeneity,
-        "seed": cell.seed,
-    }
+def _listed(cell: Cell) -> ListedCell:
+    return ListedCell(
+        key=cell.key,
+        label=cell.row.label,
+        method=cell.row.component.name,
+        data=cell.partition.data.label,
+        heterogeneity=cell.heterogeneity,
+        seed=cell.seed,
+        partition=cell.partition.file,
+        kept=cell.kept_beside(cell.file),
+        path=cell.file,
+        needs=cell.keys,
+        images=cell.partition.data.images_file,
+    )
 
 
 def page(study: Study) -> str:

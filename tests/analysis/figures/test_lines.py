@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from fedgrid.analysis.figures.communication import traffic
 from fedgrid.analysis.figures.curves import curves, loss, round_means
 from fedgrid.analysis.figures.lines import THICK
 from fedgrid.analysis.figures.style import Undrawn
 from fedgrid.analysis.figures.sweep import sweep
+from fedgrid.analysis.figures.traffic import traffic
 from fedgrid.analysis.figures.trust import trust
 from fedgrid.analysis.scores.points import by_loss
 from fedgrid.errors import UserError
@@ -68,20 +68,19 @@ def test_bands_reach_from_the_lowest_to_the_highest_seed(learning):
 
 
 def test_the_row_that_is_claimed_to_lead_is_thick(learning):
-    results = learning.load()
-    results.study["claims"] = [{"says": "good is best.", "leads": "good"}, {"says": "bad is bad."}]
-    figure, _, caption = curves(results, "digits")
+    prose = {"says": "bad is bad."}
+    learning.study["claims"] = [{"says": "good is best.", "leads": "good"}, prose]
+    figure, _, caption = curves(learning.load(), "digits")
     (line,) = (line for line in figure.axes[0].lines if len(line.get_xdata()) > 1)
     assert line.get_linewidth() == THICK["lw"] and "; thick: good." in caption
-    for claims in (results.study["claims"][1:], [{"says": "late is best.", "leads": "late"}]):
-        results.study["claims"] = claims
-        assert "thick" not in curves(results, "digits")[2]  # nobody is claimed to lead, or who is has no line
+    for claim in (prose, {"says": "late is best.", "leads": "late"}):
+        learning.study["claims"] = [claim]
+        assert "thick" not in curves(learning.load(), "digits")[2]  # nobody is claimed to lead, or who is has no line
 
 
 def test_a_claimed_row_that_is_a_point_of_a_line_is_not_said_to_be_thick(tuned):
-    results = tuned.load()
-    results.study["claims"] = [{"says": "One is best.", "leads": name} for name in results.names.values()]
-    figure, _, caption = sweep(results, "digits", "alpha")
+    tuned.study["claims"] = [{"says": "One is best.", "leads": name} for name in tuned.load().names.values()]
+    figure, _, caption = sweep(tuned.load(), "digits", "alpha")
     widths = {line.get_label(): line.get_linewidth() for line in figure.legends[0].get_lines()}
     said = caption.partition("; thick: ")[2].partition(".")[0]
     assert [name for name, width in widths.items() if width == THICK["lw"]] == [said]

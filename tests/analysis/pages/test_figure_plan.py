@@ -1,5 +1,6 @@
 """What `show` makes of figures: names, options, and what has nothing to draw."""
 
+from dataclasses import replace
 from inspect import signature
 
 import pytest
@@ -51,31 +52,34 @@ def test_wrong_options_are_one_sentence():
     assert "show.0.rounds" in refused({"figure": "heatmap", "rounds": ["first"]})
 
 
+def showing(results, listed):
+    """The results of a study that shows this."""
+    return replace(results, study=replace(results.study, show=listed))
+
+
 def test_a_second_figure_of_a_kind_has_a_number(common_toy):
     results = common_toy.load()
-    results.study["show"] = [
+    listed: list[dict] = [
         {"figure": "curves"},
         {"table": "costs"},
         {"figure": "curves", "window": 3},
         {"figure": "distribution"},
     ]
-    found = drawings(results, common_toy.folder)
+    found = drawings(showing(results, listed))
     assert list(found) == ["curves-digits", "curves-digits-2", "distribution"]
     assert found["curves-digits-2"].options == {"window": 3} and found["curves-digits-2"].place == {"data": "digits"}
-    results.study["show"] = [{"figure": "curve"}]
     with pytest.raises(UserError, match="no kind of figure 'curve'; did you mean 'curves'"):
-        drawings(results, common_toy.folder)
+        drawings(showing(results, [{"figure": "curve"}]))
 
 
 def test_a_study_that_does_not_say_has_curves_ablation_and_partitions(common_ablated):
-    kinds = [one.kind for one in drawings(common_ablated.load(), common_ablated.folder).values()]
+    kinds = [one.kind for one in drawings(common_ablated.load()).values()]
     assert list(dict.fromkeys(kinds)) == ["curves", "ablation", "partition", "shares"]
 
 
 def test_what_has_nothing_to_draw_says_why_on_the_page(toy):
     toy.study["show"] = [{"figure": "trust"}, {"figure": "distribution"}]
-    listed = {"study": toy.study, "cells": toy.cells}
-    write(listed, {}, toy.folder, "toy.yaml")
+    write(toy.manifest, toy.folder, "toy.yaml")
     assert sorted(file.name for file in (toy.folder / "figures").iterdir()) == ["distribution.txt", "trust-digits.txt"]
     page = (toy.folder / "report.html").read_text()
     assert "No method records a trust τ here." in page and "None of the partitions of seed 0 is there." in page

@@ -1,22 +1,28 @@
 """Where results come from, and how they are made again elsewhere."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from fedgrid.analysis.prose import origin
+from fedgrid.analysis.scores.cells import Cell, Commit, Costs, FinishedCell, Seconds
 from fedgrid.analysis.scores.results import Results
+from fedgrid.grid.plan.manifest_model import RowDescription, StudyDescription
 
-COMMIT = {"id": "0123abcd", "clean": True}
+COMMIT = Commit("0123abcd", clean=True)
+NAMES = {"key": "k", "label": "fedavg", "method": "fedavg", "data": "digits", "heterogeneity": "dir", "seed": 0}
 
 
 def made(commit, name="toy", scale="full", file=None, commits=()):
     """Results of cells of some commits, one of them as `commit` has it."""
-    cells = [{"status": "ok", "commit": commit}, {"status": "missing"}]
-    cells += [{"status": "ok", "commit": other} for other in commits]
-    methods = {"fedavg": {"title": "FedAvg", "file": file}}
-    return Results({"name": name, "scale": scale, "methods": methods}, cells, pd.DataFrame())
+    names: dict = {**NAMES, "partition": Path("seed=0.parquet")}
+    costs: dict = {"score": "received", "rounds": 1, "costs": Costs(Seconds(1.0)), "versions": {}, "hardware": {}}
+    cells = [FinishedCell(**names, status="ok", **costs, commit=one) for one in (commit, *commits)]
+    methods = {"fedavg": RowDescription("fedavg", "FedAvg", file=file)}
+    study = StudyDescription(name, "Toy", scale=scale, methods=methods)
+    return Results(study, [Cell(**names, status="missing"), *cells], pd.DataFrame())
 
 
 def test_a_clean_commit_needs_nothing_else():
@@ -30,14 +36,14 @@ def test_a_clean_commit_needs_nothing_else():
 
 
 def test_cells_of_several_commits():
-    other = {"id": "9999aaaa", "clean": True}
+    other = Commit("9999aaaa", clean=True)
     results = made(COMMIT, commits=[other, other])
     assert origin.commit(results).startswith("Cells were computed at several commits: 9999aaaa, with no change")
     assert origin.steps(results, "a.yaml")[0] == "git checkout 9999aaaa"
 
 
 def test_changes_that_are_in_no_commit_are_said():
-    results = made(COMMIT | {"clean": False})
+    results = made(replace(COMMIT, clean=False))
     assert "with changes that are in no commit" in origin.commit(results)
     (sentence,) = origin.reservations(results, "config/study.yaml")
     assert sentence.startswith(

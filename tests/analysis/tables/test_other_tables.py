@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from fedgrid.analysis.pages.table_set import main, shown
-from fedgrid.analysis.tables import formula
+from fedgrid.analysis.scores.cells import Sizes
 from fedgrid.analysis.tables.grid import html, latex, markdown
 from fedgrid.analysis.tables.phases import phases
 from fedgrid.analysis.tables.protocol import settings
 from fedgrid.analysis.tables.rounds import rounds
-from fedgrid.analysis.tables.traffic import measured_bytes
+from fedgrid.analysis.tables.traffic import formula_value, parameter_counts, traffic
 from fedgrid.errors import UserError
 
 
@@ -86,7 +86,7 @@ def test_bytes_beside_a_formula(make_study):
         study.method(label, title=title)
         study.cell(label, "dir", 0, {1: [0.5, 0.5]}, sizes=sizes)
     asked = {"formula": {"FedAvg": "2 * (phi + pi)", "FedCoSR": "2 * (phi + k * classes)", "Gone": "theta"}}
-    table, grid = measured_bytes(study.load(), asked)
+    table, grid = traffic(study.load(), asked)
     assert texts(grid) == {
         "FedAvg": ["1.0", "3.0", "4.0", "8.0", "2 * (phi + pi)"],
         "FedCoSR": ["1.0", "3.0", "4.0", "8.1", "2 * (phi + k * classes)"],
@@ -99,7 +99,7 @@ def test_a_formula_needs_the_sizes_of_its_cell(make_study):
     study = make_study(seeds=[0])
     study.method("fedavg")
     study.cell("fedavg", "dir", 0, {1: [0.5]})
-    _, grid = measured_bytes(study.load(), {"formula": {"fedavg": "theta"}})
+    _, grid = traffic(study.load(), {"formula": {"fedavg": "theta"}})
     assert texts(grid)["fedavg"] == ["1.0", "3.0", "4.0", "–", "theta"]
 
 
@@ -107,14 +107,14 @@ def test_a_formula_needs_the_sizes_of_its_cell(make_study):
     ("text", "value"), [("2*theta", 28), ("phi + pi / 2 - 1", 11), ("2 * (phi + omega)", 32), ("k * classes", 6)]
 )
 def test_formulas(text, value):
-    names = formula.sizes({"extractor": 10, "head": 4, "features": 2, "classes": 3})
-    assert formula.value(text, names) == value
+    names = parameter_counts(Sizes(extractor=10, head=4, features=2, classes=3))
+    assert formula_value(text, names) == value
 
 
 @pytest.mark.parametrize("text", ["2 *", "__import__('os')", "2 ** 9", "phi / 0", "'a'", "-phi", "phii"])
 def test_what_is_no_formula(text):
     with pytest.raises(UserError, match="formula"):
-        formula.value(text, {"phi": 1})
+        formula_value(text, {"phi": 1})
 
 
 def test_settings_need_no_cells(make_study):
@@ -123,7 +123,10 @@ def test_settings_need_no_cells(make_study):
     columns = [["digits", "hom"]]
     study.study["methods"]["fedcosr"] |= {"score": "trained", "at": "last"}
     study.study["methods"]["fedcosr"]["elsewhere"] = [{"columns": columns, "settings": {"alpha": 2}}]
-    study.study["elsewhere"] = [{"columns": columns, "protocol": {"rounds": 9}, "model": "cnn"}]
+    study.study["elsewhere"] = [
+        {"columns": columns, "protocol": {"rounds": 9}, "model": "cnn"},
+        {"columns": [["digits", "dir"]], "protocol": {"rounds": 5}, "model": None},
+    ]
     study.study["described"] = {"dir": "A sentence."}
     _, grid = settings(study.load(), {})
     said = [(of, *(entry.text for entry in entries)) for of, entries in grid.rows]
@@ -139,6 +142,7 @@ def test_settings_need_no_cells(make_study):
         ("Protocol", "everywhere", "optimizer.lr", "0.1"),
         ("Protocol", there, "model", "cnn"),
         ("Protocol", there, "rounds", "9"),
+        ("Protocol", "Digits, Dirichlet β=0.1, 2 clients", "rounds", "5"),
         ("FedCoSR", "everywhere", "alpha", "1"),
         ("FedCoSR", "everywhere", "blend", "–"),
         ("FedCoSR", "everywhere", "score", "trained"),

@@ -1,5 +1,8 @@
 """What the page says first, with known answers."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
@@ -84,9 +87,9 @@ def test_columns_of_several_data_sets_are_named_by_both(toy):
 
 
 def with_partitions(results: Results, place: str) -> Results:
-    for cell in results.cells:
-        cell["partition"] = place.format(**cell)
-    return results
+    """The results with every cell's partition at a `place` that has fields of the cell in braces."""
+    cells = [replace(cell, partition=Path(place.format(**vars(cell)))) for cell in results.cells]
+    return replace(results, cells=cells)
 
 
 @pytest.mark.parametrize(
@@ -106,9 +109,10 @@ def test_what_the_spread_is_about(make_study, place, study, words):
 
 
 def test_a_column_with_one_published_partition_beside_others(toy):
-    results = with_partitions(toy.load(), "store/{heterogeneity}-0a/seed={seed}.parquet")
-    for cell in results.cells:
-        cell["partition"] = cell["partition"].replace("hom-", "file-")
+    for names in toy.cells:
+        kind = "file" if names["heterogeneity"] == "hom" else "dirichlet"
+        names["partition"] = f"store/{kind}-0a/seed={names['seed']}.parquet"
+    results = toy.load()
     expected = "partition and training seed, but training seed only on homogeneous, 2 clients"
     assert captions.varied(results) == expected
 

@@ -1,8 +1,11 @@
+from collections import Counter
+from itertools import product
+
 import pandas as pd
 import pytest
 
 from fedgrid.analysis.scores.points import client_series, scored
-from fedgrid.analysis.scores.summary import cell_scores, summary
+from fedgrid.analysis.scores.summary import cell_scores, computed_scores, summary
 
 RECEIVED, TRAINED = "accuracy_received", "accuracy_trained"
 ON_VALIDATION = "validation_accuracy_received", "validation_accuracy_trained"
@@ -224,3 +227,28 @@ def test_rounds_are_chosen_by_method_and_seed(make_study):
         study.cell("m", "dir", seed, {t: [t / 10] for t in (1, 2, 3)}, also={ON_VALIDATION[0]: on_validation})
     assert cell_scores(study.load())["accuracy"].tolist() == pytest.approx([0.1, 0.3])
     assert summary(study.load())["accuracy"].tolist() == pytest.approx([0.2])
+
+
+def test_scores_of_cells_are_computed_once_for_each_results(common_toy, monkeypatch):
+    results, counted = common_toy.load(), Counter()
+
+    def computed(of, domains, real=computed_scores):
+        counted[of, domains] += 1
+        return real(of, domains)
+
+    monkeypatch.setattr("fedgrid.analysis.scores.summary.computed_scores", computed)
+    other = results.rescored("trained")
+    for of in (results, other):
+        summary(of)
+        for domains in (False, True, False, True):
+            cell_scores(of, domains)
+    assert counted == dict.fromkeys(product((results, other), (False, True)), 1)
+
+
+def test_nobody_changes_the_scores_that_others_see(common_toy):
+    results = common_toy.load()
+    before = cell_scores(results)
+    changed = cell_scores(results)
+    changed["accuracy"] = 0.0
+    changed.loc[0, "status"] = "failed"
+    pd.testing.assert_frame_equal(cell_scores(results), before)

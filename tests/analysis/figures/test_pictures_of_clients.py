@@ -1,11 +1,11 @@
 """Bars of clients, representations, cooperation and distributions, by hand."""
 
-import json
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from test_figures import write_partition
+from toys import write_partition
 
 from fedgrid.analysis.figures.bars import bars
 from fedgrid.analysis.figures.distribution import distribution
@@ -209,7 +209,7 @@ OPTIONS = {"tsne": {"perplexity": 5}, "curves": {"window": 2}, "heatmap": {"roun
 
 @pytest.mark.parametrize("kind", ["loss", "traffic", "bars", "tsne", "heatmap", "distribution"])
 def test_the_same_bytes_twice(pictured, tmp_path, kind):
-    results = pictured.results()
+    results = pictured.load()
     place = {name: PLACE[name] for name in PLACES[kind]}
     made = []
     for name in ("a", "b"):
@@ -230,4 +230,4 @@ def test_an_unknown_data_set_is_one_sentence(pictured):
 
 def test_results_say_where_kept_tables_lie(pictured):
     first = load(pictured.results()).cells[0]
-    assert set(first["kept"]) == {"representations", "cooperation"} and json.dumps(first["kept"])
+    assert set(first.kept) == {"representations", "cooperation"} and all(map(Path.is_file, first.kept.values()))

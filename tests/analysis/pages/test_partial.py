@@ -8,6 +8,7 @@ from fedgrid.analysis.pages import build, partial, table_set
 from fedgrid.analysis.scores.results import load
 from fedgrid.analysis.scores.summary import summary
 from fedgrid.files import read_table
+from fedgrid.grid.plan.manifest_model import Absence
 
 KILLED = "was killed, by the system for lack of memory or by hand (it held 900 MB), in round 1 of 2"
 
@@ -16,7 +17,7 @@ def without(study, states):
     """`absent` of those cells of a study that `states` names: (label, heterogeneity, seed) → status."""
     named = {(cell["label"], cell["heterogeneity"], cell["seed"]): cell["key"] for cell in study.cells}
     reasons = {"failed": KILLED}
-    return {named[name]: {"status": status, "reason": reasons.get(status, "")} for name, status in states.items()}
+    return {named[name]: Absence(status, reasons.get(status, "")) for name, status in states.items()}
 
 
 SOME = {
@@ -35,9 +36,8 @@ SOME = {
 
 def made(study, states, name="partial"):
     """The folder `name` with the partial report of a study without some cells."""
-    listed = {"study": study.study, "cells": study.cells}
     with partial.made_anew(study.folder / name) as folder:
-        build.write(listed, without(study, states), folder, "config/study.yaml")
+        build.write(study.manifest, folder, "config/study.yaml", without(study, states))
     return study.folder / name
 
 
@@ -129,7 +129,7 @@ def test_only_diverged_cells_are_a_report_too(make_study):
     for seed in range(3):
         study.cell("m", "dir", seed, {0: [0.1, 0.1]}, status="diverged", reason="the loss is not finite")
     absent = without(study, {("m", "dir", 0): "missing"})
-    build.write({"study": study.study, "cells": study.cells}, absent, study.folder / "partial", "x.yaml")
+    build.write(study.manifest, study.folder / "partial", "x.yaml", absent)
     text = (study.folder / "partial/tables/accuracy.md").read_text()
     assert "seeds 1 and 2 diverged: the loss is not finite." in text
 
@@ -138,8 +138,8 @@ def test_a_data_set_without_any_finished_cell_has_no_curves(toy):
     toy.study["data"]["letters"] = "Letters"
     for seed in range(3):
         toy.cell("local", "dir", seed, {2: [0.5, 0.5]}, data="letters")
-    absent = {cell["key"]: {"status": "missing", "reason": ""} for cell in toy.cells if cell["data"] == "letters"}
-    build.write({"study": toy.study, "cells": toy.cells}, absent, toy.folder / "partial", "x.yaml")
+    absent = {cell["key"]: Absence("missing") for cell in toy.cells if cell["data"] == "letters"}
+    build.write(toy.manifest, toy.folder / "partial", "x.yaml", absent)
     assert {file.name for file in (toy.folder / "partial/figures").glob("*.pdf")} == {"curves-digits.pdf"}
     curves(load(toy.folder / "partial/results.parquet"), "letters")  # asked for all the same, it is empty
 

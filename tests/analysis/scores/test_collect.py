@@ -5,6 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from fedgrid.analysis.scores.cells import FinishedCell
 from fedgrid.analysis.scores.collect import collect, main
 from fedgrid.analysis.scores.results import load
 from fedgrid.errors import Damaged, UserError
@@ -13,7 +14,7 @@ from fedgrid.files import read_metadata, read_table, write_json, write_table
 
 def test_rows_carry_their_cells_names_in_manifest_order(toy):
     results = toy.load()
-    assert [cell["key"] for cell in results.cells] == [cell["key"] for cell in toy.cells]
+    assert [cell.key for cell in results.cells] == [cell["key"] for cell in toy.cells]
     one = results.rows.query("label == 'ditto' and heterogeneity == 'dir' and seed == 1 and round == 2 and client == 1")
     assert one.set_index("metric")["value"].to_dict() == {
         "accuracy_received": 0.915,
@@ -31,9 +32,10 @@ def test_schema(toy):
 
 def test_metadata_join_manifest_and_cell(toy):
     cell = load(toy.results()).cells[-1]
-    assert (cell["label"], cell["seed"], cell["status"]) == ("ditto", 2, "diverged")
-    assert cell["costs"]["seconds"]["total"] == 4.0
-    assert cell["partition"].endswith("seed=2.parquet")
+    assert isinstance(cell, FinishedCell)
+    assert (cell.label, cell.seed, cell.status) == ("ditto", 2, "diverged")
+    assert cell.costs.seconds.total == 4.0
+    assert cell.partition.name == "seed=2.parquet"
 
 
 def test_results_name_the_manifest_that_they_were_made_from(toy):
@@ -95,10 +97,33 @@ def test_bad_manifest(tmp_path, text):
         collect(tmp_path / "m.json", tmp_path / "out.parquet")
 
 
-def test_a_manifest_that_does_not_list_cells(tmp_path):
-    write_json(tmp_path / "m.json", {"study": {}})
-    with pytest.raises(UserError, match="lists no cells"):
-        collect(tmp_path / "m.json", tmp_path / "out.parquet")
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"cells": None}, "cells: None is not a list"),
+        ({"study": {"name": "toy"}}, "study.title: missing"),
+        ({"rows": []}, "rows: unknown key"),
+    ],
+)
+def test_a_file_that_is_no_manifest(toy, change, message):
+    write_json(toy.folder / "m.json", toy.content | change)
+    with pytest.raises(UserError, match=rf"m\.json: not a manifest of this version of fedgrid \({message}\)"):
+        collect(toy.folder / "m.json", toy.folder / "out.parquet")
+
+
+def test_a_cell_that_does_not_say_what_it_cost(toy):
+    path = Path(toy.cells[0]["path"])
+    rows, metadata = read_table(path)
+    write_table(path, rows, {name: value for name, value in metadata.items() if name != "costs"})
+    with pytest.raises(UserError, match=f"{path}.costs: missing; not the results of this version"):
+        toy.results()
+
+
+def test_results_of_another_form_are_refused(toy):
+    rows, head = read_table(toy.results())
+    write_table(toy.folder / "other.parquet", rows, head | {"study": head["study"] | {"seeds": "012"}})
+    with pytest.raises(UserError, match=r"of another version of fedgrid \(study.seeds: '012' is not a list\)"):
+        load(toy.folder / "other.parquet")
 
 
 def test_an_experiment_may_have_no_cells(make_study):
@@ -111,14 +136,14 @@ def test_published_numbers_and_reasons_of_absence_are_kept(toy):
     toy.prints("Local", "55.00")
     results = toy.load()
     assert results.published[0]["value"] == "55.00"
-    assert (results.cells[-1]["status"], results.cells[-1]["reason"]) == ("unavailable", "CIFAR is not at hand")
+    assert (results.cells[-1].status, results.cells[-1].reason) == ("unavailable", "CIFAR is not at hand")
     assert len(results.finished) == len(results.cells) - 1
 
 
 def test_what_only_newer_cells_say(toy):
     toy.cell("local", "hom", 0, {2: [0.5, 0.5]}, domains=["a", "b"])
-    cells = toy.load().cells
-    assert (cells[0]["domains"], cells[-1]["domains"], cells[-1]["sizes"]) == (None, ["a", "b"], None)
+    cells = toy.load().finished
+    assert (cells[0].domains, cells[-1].domains, cells[-1].sizes) == (None, ["a", "b"], None)
 
 
 def test_a_foreign_parquet_file_is_refused(tmp_path):

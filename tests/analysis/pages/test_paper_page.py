@@ -71,7 +71,7 @@ def made(study):
     """All that a run makes of one experiment."""
     file = study.folder / "manifest-0.json"
     study.folder.mkdir(parents=True, exist_ok=True)
-    write_json(file, {name: getattr(study, name) for name in ("study", "published", "absent", "cells")})
+    write_json(file, study.content)
     from_manifest(file, "paper.yaml")
 
 
@@ -276,7 +276,7 @@ def test_pages_take_points_in_place_of_a_large_drawing_and_leave_out_what_has_no
 def test_a_column_of_many_rows_says_more_about_orders_than_one_of_two():
     def found(name, rows, tau, between):
         return Overview(
-            name, Path(name), {}, agreement=pd.DataFrame({"rows": rows, "tau": tau, "between_seeds": between})
+            name, Path(name), name, agreement=pd.DataFrame({"rows": rows, "tau": tau, "between_seeds": between})
         )
 
     nan = float("nan")

@@ -1,34 +1,13 @@
 import re
 
 import pandas as pd
-import pyarrow as pa
 import pytest
+from toys import write_partition
 
 from fedgrid.analysis.figures.ablation import ablation, axis_floor
-from fedgrid.analysis.figures.bubbles import bubbles
 from fedgrid.analysis.figures.curves import curves
-from fedgrid.analysis.figures.shares import shares
+from fedgrid.analysis.figures.partitions import bubbles, shares
 from fedgrid.analysis.pages.figure_set import main
-from fedgrid.files import write_table
-from fedgrid.partition.common.publish import digest_of
-
-
-def write_partition(file, rows, clients=2, classes=("one", "two"), domains=(), test="own"):
-    """Write a partition of (client, split, label, domain) rows."""
-    client, split, label, domain = zip(*rows, strict=True)
-    columns = {
-        "client": pa.array(client, pa.int32()),
-        "split": pa.array(split).dictionary_encode(),
-        "index": pa.array(range(len(rows)), pa.int64()),
-        "label": pa.array(label, pa.int32()),
-        "domain": pa.array(domain, pa.string()).dictionary_encode(),
-    }
-    table = pa.table(columns)
-    facts = {"clients": clients, "words": "by hand", "data": "toy", "data_checksum": "ab" * 32}
-    facts |= {"classes": list(classes), "domains": list(domains), "test": test, "digest": digest_of(table), "spec": {}}
-    write_table(file, table, facts)
-    return file
-
 
 OWN = [(0, "train", 0), (0, "train", 0), (0, "validation", 1), (0, "test", 1), (1, "train", 1)]
 OWN = [(*row, None) for row in OWN]

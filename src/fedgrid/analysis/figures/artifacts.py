@@ -1,0 +1,97 @@
+"""What cells keep beside their results (a study's `artifacts`), as figures read it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from fedgrid.analysis.figures.style import Undrawn
+from fedgrid.analysis.prose.phrases import listing
+from fedgrid.analysis.scores.cells import Cell, FinishedCell
+from fedgrid.analysis.scores.results import ROW, Results
+from fedgrid.files import read_table
+
+COOPERATION, REPRESENTATIONS = "cooperation", "representations"
+"""Kinds of artifacts: matrices between clients, and the features of test images."""
+LAST = "last"
+"""A round of the option `rounds`: the last one that is kept."""
+MATRIX_WORDS = {
+    "graph": "cooperation weights",
+    "similarity": "similarity of models",
+    "complementarity": "overlap of features",
+}
+"""Matrix → its words; another one is called as its method calls it."""
+
+Artifacts = list[tuple[FinishedCell, pa.Table]]
+"""Cells, each with a table that is kept of it."""
+
+
+def of_first_seed(results: Results, data: str, kind: str) -> tuple[Artifacts, list[str]]:
+    """The cells of `data` and the study's first seed that came to their end, each with its table of a `kind`.
+
+    And sentences that name the other cells. Raises `UserError` when the study has no such data set, and `Undrawn` where
+    no cell has such a table.
+    """
+    results.heterogeneities(data)
+    seed = results.study.seeds[0]
+    there: Artifacts = []
+    others: dict[str, list[Cell]] = {}
+    for cell in results.cells:
+        if cell.data == data and cell.seed == seed:
+            file = cell.kept.get(kind)
+            if isinstance(cell, FinishedCell) and cell.status == "ok" and file and file.is_file():
+                there.append((cell, read_table(file)[0]))
+            else:
+                others.setdefault(absence(cell, kind), []).append(cell)
+    if not any(len(table) for _, table in there):
+        raise Undrawn(f"Nothing is drawn, because no cell of seed {seed} has kept its {kind} (artifacts: [{kind}]).")
+    return there, [f"{what}, so not drawn: {cell_names(results, cells)}." for what, cells in others.items()]
+
+
+def absence(cell: Cell, kind: str) -> str:
+    """Why there is no table of a `kind` to be drawn of a cell."""
+    if not isinstance(cell, FinishedCell):
+        return "Without results"
+    return f"Without kept {kind}" if cell.status == "ok" else "Diverged"
+
+
+def cell_names(results: Results, cells: Iterable[Cell]) -> str:
+    """Cells of one data set and seed, by row and heterogeneity."""
+    return listing(f"{results.names[cell.label]} ({results.words(cell.heterogeneity)})" for cell in cells)
+
+
+def matrices(table: pa.Table, rounds: Sequence[int | str]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+    """Each of the `rounds` with its values [client, other] by the name of their matrix; `Undrawn` for an unkept one."""
+    frame = table.to_pandas().astype({"matrix": "str"})
+    known = [int(round_) for round_ in frame["round"].unique()]
+    for asked in rounds:
+        if asked != LAST and asked not in known:
+            raise Undrawn(f"No matrices of round {asked} are kept; rounds: {', '.join(map(str, known))}.")
+        round_ = known[-1] if asked == LAST else int(asked)
+        parts = frame[frame["round"] == round_].groupby("matrix", sort=False)
+        yield (
+            round_,
+            {str(name): part.pivot(index="client", columns="other", values="value").to_numpy() for name, part in parts},
+        )
+
+
+def between_clients(results: Results, data: str, name: str) -> tuple[pd.DataFrame, list[str]]:
+    """The mean value of one matrix between two different clients, in the last round that is kept of the first seed.
+
+    Columns as in `ROW` and `value`, a row a cell on `data`; and sentences that name the rows and cells without it.
+    Raises `UserError` when the study has no such data set, and `Undrawn` where no cell has kept such a matrix.
+    """
+    there, lost = of_first_seed(results, data, COOPERATION)
+    values, without = [], {}
+    for cell, table in there:
+        found = next(matrices(table, (LAST,)))[1] if len(table) else {}
+        if name in found:
+            others = ~np.eye(len(found[name]), dtype=bool)
+            values.append([*cell.entry, float(found[name][others].mean())])
+        else:
+            without[cell.label] = results.names[cell.label]
+    if not values:
+        raise Undrawn(f"Nothing is drawn, because no cell has kept a matrix '{name}'.")
+    said = [f"Without {MATRIX_WORDS.get(name, name)}: {listing(without.values())}."] if without else []
+    return pd.DataFrame(values, columns=[*ROW, "value"]), [*said, *lost]

@@ -1,0 +1,273 @@
+"""Pictures of one partition, who holds what: bubbles by client and class, and stacked bars with domains below."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path as FilePath
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib import rcParams
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, PathPatch
+from matplotlib.path import Path
+from matplotlib.ticker import MaxNLocator
+from matplotlib.typing import ColorType
+
+from fedgrid.analysis.figures.style import COLOURS, GREY, TEST, TRAIN
+from fedgrid.partition.common.publish import opened
+from fedgrid.partition.common.statistics import class_counts, statistics
+
+WIDEST_STEP = 0.34
+"""Between two clients or two classes, in inches."""
+MOST_NAMES = 20
+"""Classes that have a name, at the axis or by colour; more are numbered, or on a continuous scale."""
+
+LONGEST_SIDE = 9.0
+"""Of the field of bubbles, in inches."""
+STEP_RATIO = 2.5
+"""The longer step over the shorter one, at most."""
+INK = 0.12
+"""Share of a crowded field that bubbles may cover, though the largest then reach over their neighbours."""
+SIZES = 3
+"""Bubbles in the legend of sizes."""
+MOST_SHAPES = 4000
+"""Bubbles that are drawn one by one; more are embedded as an image, or the file would be tens of megabytes."""
+DPI = 200
+"""Of such an image."""
+DISC, LEFT, RIGHT = Path.unit_circle(), Path.wedge(90, 270), Path.wedge(-90, 90)
+HALF_DISCS = (
+    "The area of a left half-disc is a client's number of training images of a class, the area of a right one that of "
+    "its test images; the bars on top are the sizes of the clients."
+)
+DISCS = (
+    "The area of a disc is a client's number of training images of a class; the bars on top are the sizes of the "
+    "clients."
+)
+
+NARROWEST, WIDEST = 3.0, 9.0
+"""The narrowest and widest field of bars, in inches."""
+HEIGHT, STRIP = 3.2, 0.6
+"""Of the bars and of the strip of domains, in inches."""
+SORTED = 1.3
+"""Width of the panel of sorted sizes, in inches."""
+BARS = (
+    "The length of a bar is a client's number of training images, its colours are their classes{domains}; the small "
+    "panel has the same clients by size."
+)
+
+
+def bubbles(partition: FilePath, title: str) -> tuple[Figure, str, str]:
+    """Clients along x, classes along y, area ∝ samples; return the figure, its title and its caption.
+
+    A bubble's left half are training images (with those for validation) and its right half the client's own test
+    images, so that neither hides the other; where all clients share one test set, bubbles are whole. Raises `UserError`
+    for a file that is no partition.
+    """
+    table, metadata = opened(partition)
+    shape = metadata["clients"], len(metadata["classes"])
+    training, test = class_counts(table, *shape)
+    halved = bool(test.any())
+    drawn = {"train": (training, LEFT if halved else DISC, TRAIN)} | ({"test": (test, RIGHT, TEST)} if halved else {})
+    across, up = steps(*shape)
+    width, height = across * shape[0], up * shape[1]
+    figure = Figure(figsize=(width + 2, height + 1.6), dpi=DPI, layout="constrained")
+    sizes, field = figure.subplots(2, 1, sharex=True, height_ratios=[0.8, height])
+    largest = max(training.max(), test.max(), 1)
+    area = area_of_an_image(across, up, largest, (training + test).sum() / (width * height))
+    for counts, marker, colour in drawn.values():
+        draw_field(field, counts, area, marker, colour)
+    label_axes(field, shape[0], metadata["classes"], width, height)
+    draw_sizes(sizes, training.sum(axis=1), test.sum(axis=1), numbered=across == WIDEST_STEP)
+    add_legend(figure, field, {name: (marker, colour) for name, (_, marker, colour) in drawn.items()}, area, largest)
+    found = statistics(table, *shape)
+    return figure, title, caption(title, HALF_DISCS if halved else DISCS, metadata, found)
+
+
+def steps(clients: int, classes: int) -> tuple[float, float]:
+    """Inches from one client to the next, and from one class to the next."""
+    across, up = (min(WIDEST_STEP, LONGEST_SIDE / n) for n in (clients, classes))
+    return min(across, STEP_RATIO * up), min(up, STEP_RATIO * across)
+
+
+def area_of_an_image(across: float, up: float, largest: int, density: float) -> float:
+    """Points squared, so that the `largest` bubble fits its place; more where few of many places are taken.
+
+    `density` is the mean number of images on a square inch.
+    """
+    within, widest = 0.8 * across * up / largest, 0.8 * WIDEST_STEP**2 / largest
+    return 72**2 * max(within, min(widest, INK / max(density, 1)))
+
+
+def label_axes(ax: Axes, clients: int, classes: list[str], width: float, height: float) -> None:
+    """Number the clients; name the classes, or number them where they are many. `ax` is so many inches large."""
+    ax.set(xlabel="Client", ylabel="Class", xlim=(-0.6, clients - 0.4), ylim=(-0.6, len(classes) - 0.4))
+    ax.xaxis.set_major_locator(MaxNLocator(max(2, min(20, int(width / 0.3))), integer=True, steps=[1, 2, 5, 10]))
+    if len(classes) <= MOST_NAMES and height / len(classes) > 0.15:
+        ax.set_yticks(range(len(classes)), classes)
+    else:
+        ax.yaxis.set_major_locator(MaxNLocator(max(2, int(height / 0.2)), integer=True, steps=[1, 2, 5, 10]))
+
+
+def draw_field(ax: Axes, counts: np.ndarray, area: float, marker: Path, colour: str) -> None:
+    """Draw a bubble for each client and class that has images; `area` is that of an image, in points squared."""
+    client, label = np.nonzero(counts)
+    order = np.argsort(-counts[client, label], kind="stable")  # small ones last, or a large neighbour may hide them
+    client, label = client[order], label[order]
+    bubbles = ax.scatter(client, label, s=area * counts[client, label], marker=marker, color=colour, linewidths=0)
+    bubbles.set_rasterized(len(client) > MOST_SHAPES)
+
+
+def draw_sizes(ax: Axes, training: np.ndarray, test: np.ndarray, numbered: bool) -> None:
+    """Draw each client's number of images above the bubbles, as a number too where there is room for it."""
+    clients, totals = np.arange(len(training)), training + test
+    width = 0.7 if len(clients) <= 100 else 1  # gaps between more bars would only be a grey veil
+    ax.bar(clients, training, width, color=TRAIN)
+    ax.bar(clients, test, width, training, color=TEST)
+    ax.set(ylabel="Images", ylim=(0, 1.25 * max(totals.max(), 1)))
+    ax.grid(axis="x", visible=False)
+    ax.tick_params(axis="x", length=0, labelbottom=False)
+    for client, total in enumerate(totals) if numbered else ():
+        ax.annotate(
+            f"{total}", (client, total), (0, 2), textcoords="offset points", ha="center", fontsize=6.5, color=GREY
+        )
+
+
+def add_legend(figure: Figure, ax: Axes, splits: dict[str, tuple[Path, str]], area: float, largest: int) -> None:
+    """Explain marker and colour of the `splits`, and show the area of some round numbers of images."""
+    numbers = [int(n) for n in MaxNLocator(SIZES, integer=True).tick_values(0, largest) if 0 < n <= largest]
+    marker = splits["train"][0]
+    shown = [(name, 90.0, *look) for name, look in splits.items()]
+    shown += [(f"{n:,} image{'s' * (n > 1)}", area * n, marker, "#aaaaaa") for n in numbers]
+    handles = [
+        ax.scatter([], [], s=size, marker=path, color=colour, linewidths=0, label=text)
+        for text, size, path, colour in shown
+    ]
+    tallest = np.sqrt(area * numbers[-1]) / rcParams["font.size"]
+    figure.legend(handles=handles, loc="outside right center", labelspacing=max(1.0, tallest - 0.6))
+
+
+def shares(partition: FilePath, title: str) -> tuple[Figure, str, str]:
+    """Clients along x, images along y, coloured by class; return the figure, its title and its caption.
+
+    Training images with those for validation are drawn. Raises `UserError` for a file that is no partition.
+    """
+    table, metadata = opened(partition)
+    clients, classes = metadata["clients"], metadata["classes"]
+    found = statistics(table, clients, len(classes))
+    counts = np.array(found["counts"])
+    domains = {name: found["domains"].get(name, [0] * clients) for name in metadata["domains"]}
+    width, strip = float(np.clip(WIDEST_STEP * clients, NARROWEST, WIDEST)), STRIP if domains else 0
+    figure = Figure(figsize=(width + SORTED + 2, HEIGHT + strip + 0.6), layout="constrained")
+    grid = figure.add_gridspec(
+        1 + bool(domains), 2, width_ratios=[width, SORTED], height_ratios=[HEIGHT, strip][: 1 + bool(domains)]
+    )
+    bars = figure.add_subplot(grid[0, 0])
+    bars.set(ylabel="Training images", xlim=(-0.6, clients - 0.4), ylim=(0, 1.04 * max(counts.sum(axis=1).max(), 1)))
+    bars.xaxis.set_major_locator(MaxNLocator(20, integer=True, steps=[1, 2, 5, 10]))
+    stack(bars, counts, colours_of_classes(len(classes)))
+    draw_sorted(figure.add_subplot(grid[0, 1], sharey=bars), counts.sum(axis=1))
+    if domains:
+        draw_domains(figure.add_subplot(grid[1, 0], sharex=bars), figure.add_subplot(grid[1, 1]), domains)
+        bars.tick_params(labelbottom=False)
+    figure.axes[-2 if domains else 0].set_xlabel("Client")
+    add_classes(figure, classes)
+    reading = BARS.format(domains=", the strip below has the shares of their domains" if domains else "")
+    return figure, title, caption(title, reading, metadata, found)
+
+
+def colours_of_classes(classes: int) -> np.ndarray:
+    """A colour for every class, [classes, 4]: far from each other if they are few, else along a scale."""
+    if classes > MOST_NAMES:
+        return matplotlib.colormaps["turbo"](np.linspace(0, 1, classes))
+    strong_then_pale = [*range(0, 20, 2), *range(1, 20, 2)]
+    return matplotlib.colormaps["tab20"](strong_then_pale[:classes])
+
+
+def stack(ax: Axes, heights: np.ndarray, colours: Iterable[ColorType]) -> None:
+    """Draw bars of [clients, parts] heights; one shape a colour, so that thousands of bars remain a small file."""
+    half = 0.42 if len(heights) <= 50 else 0.5  # gaps between more bars would only be a grey veil
+    tops = heights.cumsum(axis=1)
+    for part, colour in enumerate(colours):
+        client = np.flatnonzero(heights[:, part])
+        left, right, top = client - half, client + half, tops[client, part]
+        bottom = top - heights[client, part]
+        corners = np.stack([left, bottom, right, bottom, right, top, left, top], axis=1).reshape(-1, 4, 2)
+        if len(client):
+            ax.add_patch(PathPatch(Path.make_compound_path_from_polys(corners), color=colour, linewidth=0))
+    ax.grid(axis="x", visible=False)
+
+
+def draw_sorted(ax: Axes, sizes: np.ndarray) -> None:
+    """Draw the sizes of the clients from the largest to the smallest."""
+    ax.stairs(np.sort(sizes)[::-1], fill=True, color=TRAIN)
+    ax.set(xlabel="Clients by size", xlim=(0, len(sizes)))
+    ax.xaxis.set_major_locator(MaxNLocator(3, integer=True))
+    ax.tick_params(labelleft=False)
+
+
+def draw_domains(ax: Axes, beside: Axes, domains: dict[str, list[int]]) -> None:
+    """Draw the shares of the domains, with their names `beside`."""
+    counts = np.array(list(domains.values())).T
+    colours = COLOURS if len(domains) <= len(COLOURS) else colours_of_classes(len(domains))
+    stack(ax, counts / counts.sum(axis=1, keepdims=True).clip(1), colours[: len(domains)])
+    ax.set(ylabel="Domains", ylim=(0, 1), yticks=[])
+    beside.axis("off")
+    columns = -(-len(domains) // 4)
+    beside.legend(
+        handles=legend_patches(domains, colours), loc="center left", fontsize="small", labelspacing=0.2, ncols=columns
+    )
+
+
+def add_classes(figure: Figure, classes: list[str]) -> None:
+    """Explain the colours of the classes: by name, or as a scale where they are many."""
+    if len(classes) > MOST_NAMES:
+        scale = ScalarMappable(Normalize(0, len(classes) - 1), "turbo")
+        figure.colorbar(scale, ax=figure.axes, label="Class", ticks=MaxNLocator(8, integer=True), aspect=30)
+        return
+    handles = legend_patches(classes, colours_of_classes(len(classes)))[::-1]  # from top to bottom as in the bars
+    figure.legend(handles=handles, loc="outside right upper", title="Class", fontsize="small", labelspacing=0.3)
+
+
+def legend_patches(names: Iterable[str], colours: Iterable[ColorType]) -> list[Patch]:
+    """Entries of a legend."""
+    return [Patch(color=colour, label=name) for name, colour in zip(names, colours, strict=False)]
+
+
+def caption(title: str, picture: str, metadata: Mapping[str, Any], found: Mapping[str, Any]) -> str:
+    """The caption of a picture of a partition, a second paragraph on how different clients are.
+
+    `found` are its statistics, `picture` says how to read the drawing.
+    """
+    images, size = found["images"], found["size"]
+    kept = f", {images['validation']:,} of them for validation" if images["validation"] else ""
+    held = f"{size['min']:,} to {size['max']:,}" if size["min"] < size["max"] else f"{size['min']:,}"
+    total = images["train"] + images["validation"]
+    sentences = [
+        f"{title}: who holds what.",
+        picture,
+        f"A client holds {held} training images; there are {total:,} in all{kept}.",
+        tested_on(metadata, found),
+    ]
+    apart = f"\n\n{distances(found)}" if found["jensen_shannon"]["mean"] is not None else ""
+    return " ".join(sentences) + apart
+
+
+def tested_on(metadata: Mapping[str, Any], found: Mapping[str, Any]) -> str:
+    """Which test images the clients of a partition have."""
+    if not found["shared_test"]:
+        return f"Every client has its own test images, {found['images']['test']:,} in all."
+    weighted = ", each weighing its classes as in its own training images" if metadata["test"] == "weighted" else ""
+    return f"All clients share {found['shared_test']:,} official test images{weighted}."
+
+
+def distances(found: Mapping[str, Any]) -> str:
+    """How different the clients of a partition are, in words that say what is measured."""
+    return (
+        "The Jensen–Shannon distance between the class distributions of two clients (base 2; 0: equal, 1: no common "
+        f"class) is {found['jensen_shannon']['mean']:.2f} on average over all pairs; the earth mover's distance of a "
+        f"client's class distribution to that of all training images (Σ|pᵢ − p|, 0 to 2) is "
+        f"{found['earth_mover']['mean']:.2f} on average."
+    )

@@ -1,0 +1,87 @@
+"""The cells of an experiment, as results.parquet describes them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from fedgrid.grid.plan.codec import decode
+from fedgrid.grid.plan.manifest_model import UNAVAILABLE, CellNames
+
+WAITING = ("running", "queued", "missing")
+"""Statuses of cells that may still get results by themselves, or by the next run."""
+ABSENT = ("failed", UNAVAILABLE, *WAITING)
+"""Statuses of cells without results."""
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """Wall-clock time of a cell and its parts; None for a part that did not take place."""
+
+    total: float
+    train: float | None = None
+    server: float | None = None
+    evaluate: float | None = None
+    phases: dict[str, float] = field(default_factory=dict)
+    "Phases of a round that the method measures by itself."
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Time and memory of a cell; device memory is an accelerator's own."""
+
+    seconds: Seconds
+    peak_memory_bytes: int = 0
+    peak_device_memory_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Parameters of both parts of a model, its features and its classes."""
+
+    extractor: int
+    head: int
+    features: int
+    classes: int
+
+
+@dataclass(frozen=True)
+class Commit:
+    """The commit of the code that computed a cell, and whether its tree was clean."""
+
+    id: str
+    clean: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell(CellNames):
+    """A cell, with or without results."""
+
+    status: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinishedCell(Cell):
+    """A cell with results, even if it diverged; None for what cells of earlier releases do not say."""
+
+    score: str
+    "The point of a round at which its method's paper scores it."
+    rounds: int
+    costs: Costs
+    versions: dict[str, str]
+    hardware: dict[str, str | int]
+    domains: list[str | None] | None = None
+    "The domain of each client's images, if there is one."
+    sizes: Sizes | None = None
+    commit: Commit | None = None
+    images: str | None = None
+    "Checksum of the images that it was trained on."
+
+
+FROM_RESULTS = [one.name for one in fields(FinishedCell) if one.name not in {name.name for name in fields(CellNames)}]
+"""What a cell's own results say of it."""
+
+
+def from_header(values: Mapping[str, Any], path: str) -> Cell:
+    """The cell of these plain values; ValueError, which begins with `path`, where they describe none."""
+    return decode(Cell if values.get("status") in ABSENT else FinishedCell, values, path)

@@ -1,0 +1,212 @@
+"""What a manifest says of an experiment: the study's description, its rows and its cells, as plain values.
+
+`fedgrid.grid.plan.manifest` makes it from a planned study; tables, figures and pages are made from it. A field with a
+default may be absent from what an earlier version wrote, and then the default is what held.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from fedgrid.errors import UserError
+from fedgrid.files import read_json
+from fedgrid.grid.plan.codec import decode
+from fedgrid.grid.study.model import FULL
+
+UNAVAILABLE = "unavailable"
+"Status of a cell that cannot be computed here: what it needs is not at hand."
+Settings = dict[str, Any]
+Column = tuple[str, str]
+"Data set and heterogeneity, by label."
+
+
+@dataclass(frozen=True)
+class ColumnProtocol:
+    """How cells are trained in columns that differ in it from the study's protocol."""
+
+    columns: list[Column]
+    protocol: Settings
+    "The training settings that differ; None: not set there."
+    model: str | None = None
+    "None: the study's."
+
+
+@dataclass(frozen=True)
+class ColumnSettings:
+    """The settings of a row in columns that differ from its first one; None: not set there."""
+
+    columns: list[Column]
+    settings: Settings
+
+
+@dataclass(frozen=True)
+class RowDescription:
+    """A row of the tables: a method with its settings."""
+
+    method: str
+    title: str
+    name: str = ""
+    "The method's own title, whatever the row is called."
+    work: str = ""
+    "Formula for what a round costs a client."
+    score: str = ""
+    "The point of a round at which it is scored; empty: the study's."
+    at: str = ""
+    "The rounds at which it is scored; empty: the study's."
+    settings: Settings = field(default_factory=dict)
+    "Hyperparameters, and the training settings that are its own, in its first column."
+    file: str | None = None
+    "Where the method lies outside the package."
+    elsewhere: list[ColumnSettings] = field(default_factory=list)
+    code: str = ""
+    "Digest of all code that can change its numbers."
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of a paper, and the rule that checks it: one of `leads`, `above`, `within` and `grows`, or none."""
+
+    says: str
+    leads: str | None = None
+    "The row that is the best one."
+    above: tuple[str, str] | None = None
+    "A row, and one that it is better than."
+    within: tuple[str, int] | None = None
+    "A row, and the rank that it has at least."
+    grows: tuple[str, str] | None = None
+    "Rows whose difference grows from column to column."
+    metric: str = "accuracy"
+
+    @property
+    def rule(self) -> tuple[str, tuple[str | int, ...]] | None:
+        """The key of its rule and what the rule is applied to; None where no rule checks it."""
+        leads = None if self.leads is None else (self.leads,)
+        rules = {"leads": leads, "above": self.above, "within": self.within, "grows": self.grows}
+        return next(((key, arguments) for key, arguments in rules.items() if arguments is not None), None)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A table or figure that an experiment shows: its kind and its options."""
+
+    kind: str
+    options: Settings = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class StudyDescription:
+    """An experiment, or a study without experiments, in words and settings."""
+
+    name: str
+    title: str
+    source: str = ""
+    "Where it stands in its paper."
+    lacks: str = ""
+    "What of it cannot be said in a study yet."
+    claims: list[Claim] = field(default_factory=list)
+    assumed: dict[str, str] = field(default_factory=dict)
+    "Setting → why this value, where the paper does not say."
+    show: list[dict[str, Any]] | None = None
+    "Tables and figures as the study lists them; None: the usual ones. See `shown`."
+    paper: str = ""
+    "Title of the study that this is an experiment of."
+    score: str = "paper"
+    at: str = "last"
+    seeds: list[int] = field(default_factory=list)
+    partition_seed: int | None = None
+    train_seed: int | None = None
+    rounds: int = 0
+    protocol: Settings = field(default_factory=dict)
+    model: str = ""
+    elsewhere: list[ColumnProtocol] = field(default_factory=list)
+    data: dict[str, str] = field(default_factory=dict)
+    "Label → title."
+    heterogeneity: dict[str, str] = field(default_factory=dict)
+    "Label → the head of its columns."
+    described: dict[str, str] = field(default_factory=dict)
+    "Label of a heterogeneity → the whole setting as a sentence."
+    partitions: dict[str, dict[str, Settings]] = field(default_factory=dict)
+    "Data set → heterogeneity → the kind as ``partition``, and all its settings."
+    tested: list[str] = field(default_factory=list)
+    "What accuracy is measured on."
+    methods: dict[str, RowDescription] = field(default_factory=dict)
+    "Label → row."
+    scale: str = FULL
+
+    def shown(self, what: Literal["table", "figure"], usual: Sequence[Shown] = ()) -> list[Shown]:
+        """Its tables or figures in their order; the `usual` ones where it does not say what it shows."""
+        if self.show is None:
+            return list(usual)
+        listed = (dict(entry) for entry in self.show if what in entry)
+        return [Shown(entry.pop(what), entry) for entry in listed]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellNames:
+    """What names a cell, and what it is trained on."""
+
+    key: str
+    label: str
+    method: str
+    data: str
+    heterogeneity: str
+    seed: int
+    partition: Path
+    kept: dict[str, Path] = field(default_factory=dict)
+    "Kind of artifact → the file that is kept beside the results."
+
+    @property
+    def column(self) -> Column:
+        return self.data, self.heterogeneity
+
+    @property
+    def entry(self) -> tuple[str, str, str]:
+        """What names its entry of a table: row, data, heterogeneity."""
+        return self.label, self.data, self.heterogeneity
+
+    @property
+    def table_position(self) -> tuple[str, str, str, int]:
+        """What names it among the cells of its experiment: row, data, heterogeneity, seed."""
+        return *self.entry, self.seed
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedCell(CellNames):
+    """A cell and its files."""
+
+    path: Path
+    "Its results."
+    needs: list[str] = field(default_factory=list)
+    "Its key and those of what it is trained on."
+    images: Path | None = None
+    "The file whose metadata have the checksum of the images that it is trained on."
+
+
+@dataclass(frozen=True)
+class Absence:
+    """Why a cell has no results."""
+
+    status: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What the tables and figures of an experiment are made from."""
+
+    study: StudyDescription
+    cells: list[ListedCell]
+    published: list[dict[str, str]] = field(default_factory=list)
+    "The numbers that its paper prints."
+    absent: dict[str, Absence] = field(default_factory=dict)
+    "Key → why that cell has no results."
+
+
+def read_manifest(file: Path) -> Manifest:
+    """The manifest in a file; UserError where it is none, `Damaged` where it is not what was written."""
+    content = read_json(file)
+    try:
+        return decode(Manifest, content)
+    except ValueError as error:
+        raise UserError(f"{file}: not a manifest of this version of fedgrid ({error})") from error
