@@ -7,7 +7,7 @@ from fedgrid.run import snakemake_adapter
 from fedgrid.run.invocation import PLAN
 from snakemake.utils import min_version
 
-min_version("9.1")
+min_version("9.0")
 
 # on a cluster's nodes: the rules as they were when the run began, and its plan in place of the study
 RULES = Path(os.environ.get(CODE, "")) / "workflow" / "rules"
