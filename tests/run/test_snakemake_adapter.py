@@ -14,7 +14,7 @@ from snakemake.settings.types import Batch, ConfigSettings, DAGSettings
 from fedgrid.run import snakemake_adapter as adapter
 
 Workflow = api.Workflow
-STUDY = {"name": "s", "methods": ["local"]}
+STUDY = {"data": "digits", "methods": ["local"]}
 
 
 @pytest.fixture(autouse=True)
@@ -91,7 +91,7 @@ def test_configfiles_are_named_as_the_user_did(warning):
 @pytest.mark.parametrize("workflow", [SimpleNamespace(), SimpleNamespace(configfiles="a.yaml")])
 def test_a_study_without_a_name_is_known_by_its_keys(workflow, warning):
     assert adapter.configfiles(workflow) == []
-    assert adapter.is_study_given(workflow, STUDY) and adapter.is_study_given(workflow, {"experiments": {}})
+    assert adapter.is_study_given(workflow, STUDY) and adapter.is_study_given(workflow, {"name": "no more"})
     assert not adapter.is_study_given(workflow, {"scale": "small", "only": "table2"})
     assert warning().startswith("name the study's files; duplicate keys in them go unnoticed")
 

@@ -62,7 +62,8 @@ def test_a_workstation_goes_without_what_snakemake_lacks(tmp_path):
 def test_jobs_that_may_be_submitted_go_without_what_snakemake_lacks(tmp_path):
     missing = LOSSES.keys() - {GPUS, LIMIT}  # which are of use on a workstation alone
     checkout = Hiding(tmp_path, missing)
-    (tmp_path / "other.yaml").write_text(STUDY.replace("tiny", "other").replace("local, fedavg", "fedprox"))
+    other = STUDY.replace("tiny", "other").replace("fedavg", "fedprox")
+    (tmp_path / "other.yaml").write_text(f"{other}compute: {{pack: 2}}")
     checkout.assert_warned(checkout.snakemake("--configfile", "other.yaml"), *missing)
-    assert [cell.parts[-4] for cell in checkout.cells()] == ["fedprox"]
+    assert [cell.parts[-4] for cell in checkout.cells()] == ["fedprox", "local"]
     assert (tmp_path / "results/other/report.html").is_file()

@@ -14,6 +14,8 @@ from typing import Any
 
 from fedgrid.errors import say
 
+REQUIRED = {"name", "data", "heterogeneity", "methods", "experiments"}
+"Keys of which a study's file has some, and by which it is known where its name is not."
 MISSING = object()
 "Stands for an attribute that this Snakemake does not have; its value may be None."
 
@@ -41,10 +43,11 @@ def configfiles(workflow: Any) -> list[Path]:
 def is_study_given(workflow: Any, config: Mapping[str, Any]) -> bool:
     """Whether the command line names a study's file.
 
-    Where Snakemake does not say so, whether the configuration holds what a study is sure to have.
+    Where Snakemake does not say so, whether the configuration has a key that a study requires: the default study must
+    not fill in what another one lacks by mistake.
     """
     files = _named(workflow)
-    return bool(files) if files is not None else not config.keys().isdisjoint({"methods", "experiments"})
+    return bool(files) if files is not None else not REQUIRED.isdisjoint(config)
 
 
 def _named(workflow: Any) -> list[Any] | None:
