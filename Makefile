@@ -1,5 +1,6 @@
 # make run: the default study from nothing.  make test: everything that CI checks.  make bench: speed, scale, memory.
 # make bench-gpu [SECONDS=540]: what one GPU does, or the processor. With the python3 at hand where there is no .venv.
+# make test-snakemake VERSION=9.0: the workflow's tests with another version of Snakemake, in an environment of its own.
 # make papers [SCALE=small] [WITH=download=false]: every table of the five papers.
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -8,9 +9,11 @@ CONFIG ?= config/study.yaml
 PAPERS ?= fedcosr fedcrl fedccl fedssc fedsac
 SCALE ?= full
 SECONDS ?= 540
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+CONSTRAINTS ?= constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
+OTHER := $(VENV)-snakemake-$(VERSION)
 
-.PHONY: run papers test lint bench bench-gpu picture clean
+.PHONY: run papers test test-snakemake lint bench bench-gpu picture clean
 
 run: $(VENV)/.run
 	$(BIN)/snakemake --cores $(CORES) --configfile $(CONFIG)
@@ -26,6 +29,14 @@ papers: $(VENV)/.papers
 # take the cores from them
 test: $(VENV)/.test lint
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest -n $$(($$(nproc) + 1)) --dist loadscope
+
+# every version of Snakemake asks for other versions of its plugins' interfaces, of PuLP and of wrapt
+test-snakemake:
+	@[ -n "$(VERSION)" ] || { echo "which version? make test-snakemake VERSION=9.0" >&2; exit 1; }
+	mkdir -p $(OTHER)
+	{ grep -viE '^(snakemake|pulp|wrapt)' constraints.txt; echo snakemake==$(VERSION); } > $(OTHER)/constraints.txt
+	$(MAKE) $(OTHER)/.test VENV=$(OTHER) CONSTRAINTS=$(OTHER)/constraints.txt
+	OMP_WAIT_POLICY=PASSIVE $(OTHER)/bin/pytest tests/run tests/workflow tests/cluster
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -49,10 +60,10 @@ picture: $(VENV)/.run
 	$(BIN)/python -m fedgrid.analysis.pages.readme_picture results/digits/results.parquet docs/images/table
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(VENV)-snakemake-*
 
 # torch first and by its exact version: a range would be answered with several gigabytes of CUDA packages
-$(VENV)/.run: pyproject.toml constraints.txt
+$(VENV)/.run: pyproject.toml $(CONSTRAINTS)
 	python3 -m venv $(VENV)
 	$(PIP) "$$(grep '^torch==' constraints.txt)"
 	$(PIP) --editable '.[workflow,download]'

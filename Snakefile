@@ -3,15 +3,16 @@ import os
 from pathlib import Path
 
 from fedgrid.loading import CODE
+from fedgrid.run import snakemake_adapter
 from fedgrid.run.invocation import PLAN
 from snakemake.utils import min_version
 
-min_version("9.1")
+min_version("9.0")
 
 # on a cluster's nodes: the rules as they were when the run began, and its plan in place of the study
-RULES = Path(os.environ.get(CODE, workflow.basedir)) / "workflow" / "rules"
+RULES = Path(os.environ.get(CODE, "")) / "workflow" / "rules"
 
-if PLAN not in os.environ and not workflow.configfiles:
+if PLAN not in os.environ and not snakemake_adapter.is_study_given(workflow, config):
 
     configfile: "config/study.yaml"
 

@@ -55,9 +55,9 @@ class Checkout:
         assert run.returncode == code, run.stdout[-3000:]
         return run.stdout
 
-    def planned(self) -> dict[str, int]:
+    def planned(self, *arguments: str) -> dict[str, int]:
         """Jobs that a run would start: cells by method, other jobs by rule."""
-        said = self.snakemake("--dry-run", "--quiet", "host")
+        said = self.snakemake("--dry-run", "--quiet", "host", *arguments)
         blocks = re.findall(r"^rule (\w+):\n((?:    .*\n)*)", said, re.M)
         assert blocks or "Nothing to be done" in said, said
         jobs: dict[str, int] = {}

@@ -3,14 +3,15 @@ import re
 import sys
 from shlex import quote
 
-from fedgrid.run import adapter, invocation
+from fedgrid.run.invocation import invocation
 
-RUN = invocation.invocation(config, adapter.configfiles(workflow), workflow.basedir, adapter.submits(workflow))
+ROOT = snakemake_adapter.tree(workflow)
+RUN = invocation(config, snakemake_adapter.configfiles(workflow), ROOT, snakemake_adapter.submits(workflow))
 STUDY, RESULTS, STORE, COMPUTE, GPU = RUN.study, RUN.study.results, RUN.study.store, RUN.compute, RUN.gpus_per_job
 if not RUN.submits:
-    adapter.offer_gpus(workflow, RUN.gpu_slots)
+    snakemake_adapter.offer_gpus(workflow, RUN.gpu_slots)
 # Jobs run with the interpreter that runs Snakemake, activated or not, and with the code that the run began with.
-TREE = f"${{{CODE}:-{quote(str(Path(workflow.basedir).resolve()))}}}"
+TREE = f"${{{CODE}:-{quote(str(ROOT.resolve()))}}}"
 SET = f"export PYTHON={quote(sys.executable)} PLAN={quote(str(RUN.file))} OMP_NUM_THREADS={COMPUTE.threads}"
 PREFIX = f'{SET}; job() {{ bash "{TREE}/workflow/scripts/job.sh" "$@"; }}; '
 shell.prefix(PREFIX.replace("{", "{{").replace("}", "}}"))  # Snakemake formats it

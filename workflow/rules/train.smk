@@ -47,13 +47,14 @@ rule pack:
 # Hooks do not run on a cluster's nodes: there, and wherever no server listens, each cell is a plain process.
 onstart:
     RUN.begin()
-    adapter.forget_configfiles(workflow)
-    if not RUN.submits:
-        adapter.start_without_a_limit(workflow)
+    if RUN.submits:
+        snakemake_adapter.hide_configfiles(workflow)
+    else:
+        snakemake_adapter.lift_rate_limit(workflow)
 
 
 onsuccess:
-    RUN.end(complete=adapter.makes_everything(workflow))
+    RUN.end(complete=snakemake_adapter.makes_everything(workflow))
 
 
 onerror:

@@ -23,11 +23,13 @@ from fedgrid.run.pin import Pin
 
 PLAN = "FEDGRID_PLAN"
 "Environment variable: the plan of the run to which a job on a cluster's node belongs."
+UNNAMED = "STUDY.yaml"
+"Stands in reports for a study's file that Snakemake does not name."
 SHORT = 60.0
 "Seconds of a cell below which a warm worker pays: it saves the seconds that a start of Python with torch takes."
 
 
-def invocation(config: Any, configfiles: Sequence[Path], tree: str, submits: bool) -> "Invocation":
+def invocation(config: Any, configfiles: Sequence[Path], tree: Path, submits: bool) -> "Invocation":
     """What the Snakefile is parsed for: the study in `config`, or on a node the plan of the run.
 
     Ends the process, with one sentence, for a mistake in the study.
@@ -35,10 +37,10 @@ def invocation(config: Any, configfiles: Sequence[Path], tree: str, submits: boo
     try:
         if PLAN in os.environ:
             file = Path(os.environ[PLAN])
-            return Invocation(plan_file.read(file), file, Path(tree), submits)
+            return Invocation(plan_file.read(file), file, tree, submits)
         found = planned(config, configfiles, submits)
         originals.say_notices(found.study)
-        return Invocation(found, found.file, Path(tree), submits)
+        return Invocation(found, found.file, tree, submits)
     except (UserError, OSError) as error:
         sys.exit(complain(error))
 
@@ -54,7 +56,7 @@ def planned(config: Any, configfiles: Sequence[Path], submits: bool) -> plan_fil
         read(file)  # Snakemake has read it before this line, with a loader in which a key may stand twice
     everything = with_all_experiments(checked(config))
     study, manifests = selected(everything), manifest.files(everything)
-    named = str(configfiles[-1]) if configfiles else ""
+    named = str(configfiles[-1]) if configfiles else UNNAMED
     return plan_file.Plan(study, named, packs.chosen(study) if submits else {}, commit(), manifests)
 
 

@@ -1,0 +1,134 @@
+"""What fedgrid uses of Snakemake beyond its documentation, all in one place.
+
+Every use is optional. Where this Snakemake lacks the attribute, or has one of another type, a line on standard error
+says what the user loses, and the run goes on without it. tests/run/test_snakemake_adapter.py covers each case.
+"""
+
+import sys
+from collections.abc import Callable, Collection, Mapping
+from functools import cache
+from importlib.metadata import version
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+from fedgrid.errors import say
+
+REQUIRED = {"name", "data", "heterogeneity", "methods", "experiments"}
+"Keys of which a study's file has some, and by which it is known where its name is not."
+MISSING = object()
+"Stands for an attribute that this Snakemake does not have; its value may be None."
+
+
+def tree(workflow: Any) -> Path:
+    """The folder of the Snakefile; `main_snakefile` belongs to the interface published for executor plugins."""
+    return Path(workflow.main_snakefile).parent
+
+
+def submits(workflow: Any) -> bool:
+    """Whether jobs go to a cluster's scheduler: its executor counts jobs (``--jobs``), the local one cores.
+
+    Where Snakemake does not say so, jobs count as submitted. That is right on a workstation too, only slower: cells
+    lock GPUs by themselves. The opposite would refuse a study for want of a GPU that only the cluster's nodes have.
+    """
+    loss = "say whether it submits jobs; on a workstation, cells start slowly and hold a core while they wait for a GPU"
+    return _attribute(workflow, "nodes", int | None, loss) is not None
+
+
+def configfiles(workflow: Any) -> list[Path]:
+    """The study's files as the user named them, the last one over the others; none where Snakemake does not say."""
+    return [Path(file) for file in _named(workflow) or ()]
+
+
+def is_study_given(workflow: Any, config: Mapping[str, Any]) -> bool:
+    """Whether the command line names a study's file.
+
+    Where Snakemake does not say so, whether the configuration has a key that a study requires: the default study must
+    not fill in what another one lacks by mistake.
+    """
+    files = _named(workflow)
+    return bool(files) if files is not None else not REQUIRED.isdisjoint(config)
+
+
+def _named(workflow: Any) -> list[Any] | None:
+    loss = "name the study's files; duplicate keys in them go unnoticed, and reports show neither their names nor text"
+    files = _attribute(workflow, "configfiles", list, loss)
+    return None if files is MISSING else files
+
+
+def makes_everything(workflow: Any) -> bool:
+    """Whether a run that succeeds has made all that the study asks for: its command line names no part of it.
+
+    Where Snakemake does not say so, it counts as a part, of which less is promised.
+    """
+    loss = "say which targets it was given; fedgrid status says whether all tables and pages are up to date"
+    targets = _attribute(workflow, "dag_settings.targets", Collection, loss)
+    parts = [_attribute(workflow, f"dag_settings.{name}", object, loss) for name in ("until", "omit_from", "batch")]
+    return targets is not MISSING and set(targets) <= {"all"} and not any(parts)
+
+
+def offer_gpus(workflow: Any, slots: int) -> None:
+    """Lets no more jobs run that ask for a GPU than there are slots, or they would hold cores while they wait."""
+    if not slots:
+        return
+    loss = f"let fedgrid limit jobs to this machine's GPUs; --resources gpu={slots} keeps those that wait off the cores"
+    offered = _attribute(workflow, "global_resources", Mapping, loss)
+    register = _attribute(workflow, "register_resource", Callable, loss)
+    if MISSING in (offered, register) or "gpu" in offered:
+        return
+    try:
+        register("gpu", slots)
+    except TypeError:  # it takes other arguments
+        _warn(loss)
+
+
+def lift_rate_limit(workflow: Any) -> None:
+    """Lets local jobs start as others end, without a limit a second, which their cores are anyway.
+
+    With Snakemake's limit every look at the ready jobs has another one follow a second later, and every job that ends
+    starts one more such series: after 300 jobs the scheduler takes a third of a core from the cells. No value of
+    ``--max-jobs-per-timespan`` stands for no limit.
+    """
+    loss = "let fedgrid lift its limit on job starts; after some 300 jobs its scheduler takes a third of a core"
+    _replace(workflow, "scheduler.job_rate_limiter", object, None, loss)
+
+
+def hide_configfiles(workflow: Any) -> None:
+    """Keeps the study's files off the command lines of jobs on nodes.
+
+    Snakemake would read them there before anything else, and fail where one is being edited; nodes read the plan.
+    """
+    loss = "keep the study's files off the command lines of submitted jobs; edit them only after the last job has begun"
+    _replace(workflow, "config_settings.configfiles", list | tuple, [], loss)
+
+
+def _attribute(workflow: Any, path: str, kind: Any, loss: str) -> Any:
+    """Returns the attribute at a dotted path below the workflow.
+
+    Where there is none of that kind, warns of the loss and returns `MISSING`.
+    """
+    try:
+        value = attrgetter(path)(workflow)
+    except AttributeError:
+        value = MISSING
+    if value is MISSING or not isinstance(value, kind):
+        _warn(loss)
+        return MISSING
+    return value
+
+
+def _replace(workflow: Any, path: str, kind: Any, value: Any, loss: str) -> None:
+    """Sets the attribute at a dotted path below the workflow; where that is not possible, warns of the loss."""
+    if _attribute(workflow, path, kind, loss) is MISSING:
+        return
+    owner, _, name = path.rpartition(".")
+    try:
+        setattr(attrgetter(owner)(workflow), name, value)
+    except AttributeError:  # it cannot be set
+        _warn(loss)
+
+
+@cache
+def _warn(loss: str) -> None:
+    """Says once in a process what this Snakemake does not do, and what that costs the user."""
+    say(f"fedgrid: this Snakemake ({version('snakemake')}) does not {loss}", sys.stderr)
