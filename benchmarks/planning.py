@@ -21,8 +21,8 @@ from checkout import Checkout
 from fedgrid.data.common.store import Labels
 from fedgrid.files import write_table
 from fedgrid.grid.plan.model import Cell
-from fedgrid.grid.plan.resolve import resolved
-from fedgrid.grid.study.validation import checked
+from fedgrid.grid.plan.product import planned_study
+from fedgrid.grid.study.nodes import Node
 from fedgrid.loading import load, names
 from fedgrid.run.lock import StoreLock
 
@@ -46,7 +46,7 @@ def main() -> None:
     os.chdir(checkout.path)
     checkout.snakemake("--dry-run")  # describes the methods, which imports torch once
     told("dry run, 3,000 cells to train", lambda: checkout.snakemake("--dry-run"))
-    cells = resolved(checked(STUDY)).cells
+    cells = planned_study(Node.of(STUDY)).cells
     for cell in cells:
         train_without_training(cell)
     checkout.snakemake()

@@ -10,7 +10,7 @@ import torch
 from warmed import listening
 
 from fedgrid.data.common.images import MODALITIES
-from fedgrid.grid.plan import resolve
+from fedgrid.grid.study import resolve
 from fedgrid.jobs import warm
 from fedgrid.jobs.reporting import ASKED_TO_END
 from fedgrid.loading import names

@@ -10,8 +10,8 @@ from warmed import warm_command
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.plan_file import Plan
 from fedgrid.grid.plan.planned_study import Study
-from fedgrid.grid.plan.resolve import resolved
-from fedgrid.grid.study.validation import checked
+from fedgrid.grid.plan.product import planned_study
+from fedgrid.grid.study.nodes import Node
 from fedgrid.jobs import dataset, partition
 
 FOUR_CELLS = """
@@ -27,7 +27,7 @@ methods: [local, fedavg]
 
 def study_of(text: str = FOUR_CELLS, **changes: Any) -> Study:
     """The study of a YAML text with some keys replaced, resolved."""
-    return resolved(checked(yaml.safe_load(text) | changes))
+    return planned_study(Node.of(yaml.safe_load(text) | changes))
 
 
 def prepared(study: Study) -> Study:

@@ -50,6 +50,26 @@ def hp(
     return dataclasses.field(default=default, metadata=metadata)
 
 
+class SettingError(UserError):
+    """A wrong setting of a component: its `path` of names below `where`, and the `problem`.
+
+    Of an unknown setting the last name of the path is the unknown one, and the key of the message is what lacks it.
+    """
+
+    def __init__(self, path: tuple[str, ...], problem: str, unknown: bool = False, where: str = ""):
+        self.path, self.problem, self.unknown, self.where = path, problem, unknown, where
+        super().__init__(f"{'.'.join([where, *self.key])}: {problem}")
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The names below `where` in front of the problem."""
+        return self.path[:-1] if self.unknown else self.path
+
+    def at(self, where: str) -> "SettingError":
+        """The same error for a component at `where`."""
+        return SettingError(self.path, self.problem, self.unknown, where)
+
+
 @typing.dataclass_transform(frozen_default=True)
 class Component:
     """Base of every component; a subclass becomes a frozen dataclass by itself."""
@@ -115,21 +135,32 @@ def _check_declared(name: str, parameter: Mapping[str, Any]) -> None:
     where = f"{name}: the setting '{parameter['name']}'"
     if unknown := sorted(set(parameter["types"]) - KINDS):
         raise UserError(f"{where} is of the type {unknown[0]}; settings are {', '.join(sorted(KINDS))}")
-    if _checked(parameter, parameter["default"], f"{where}, its default") != parameter["default"]:
+    try:
+        default = _checked(parameter, parameter["default"], ())
+    except SettingError as error:
+        raise UserError(f"{where}, its default{error}") from error
+    if default != parameter["default"]:
         raise UserError(f"{where} has the default {parameter['default']!r}, which is not of its type")
 
 
 def resolve(description: Mapping[str, Any], given: Mapping[str, Any], where: str) -> dict[str, Any]:
     """All settings of a component: the `given` ones, checked, over the defaults.
 
-    `where` names the place in the study for messages. Raises UserError for an unknown name, a wrong type or a value
+    `where` names the place in the study for messages. Raises SettingError for an unknown name, a wrong type or a value
     outside its limits.
     """
+    try:
+        return _resolved(description, given, ())
+    except SettingError as error:
+        raise error.at(where) from error
+
+
+def _resolved(description: Mapping[str, Any], given: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
     parameters = {p["name"]: p for p in description["parameters"]}
     for name in given:
         if name not in parameters:
-            raise _unknown(name, parameters, where)
-    return {n: _checked(p, given[n], f"{where}.{n}") if n in given else p["default"] for n, p in parameters.items()}
+            raise _unknown(name, parameters, path)
+    return {n: _checked(p, given[n], (*path, n)) if n in given else p["default"] for n, p in parameters.items()}
 
 
 def parse_setting(description: Mapping[str, Any], text: str, where: str) -> tuple[str, Any]:
@@ -139,15 +170,16 @@ def parse_setting(description: Mapping[str, Any], text: str, where: str) -> tupl
         raise UserError(f"{where}: '{text}' is not of the form name=value")
     known = {p["name"]: p for p in description["parameters"]}
     if name not in known:
-        raise _unknown(name, known, where)
+        raise _unknown(name, known, ()).at(where)
     if "parameters" in known[name] and "=" in value:
         return name, dict(parse_setting(known[name], one, f"{where}.{name}") for one in value.split(","))
     return name, _from_text(known[name]["types"], value)
 
 
-def _unknown(name: str, parameters: Mapping[str, Mapping[str, Any]], where: str) -> UserError:
+def _unknown(name: str, parameters: Mapping[str, Mapping[str, Any]], path: tuple[str, ...]) -> SettingError:
     renamed = {p["was"]: p["name"] for p in parameters.values() if "was" in p}
-    return UserError(f"{where}: unknown setting '{name}'; {nearest(name, parameters, renamed)}")
+    problem = f"unknown setting '{name}'; {nearest(name, parameters, renamed)}"
+    return SettingError((*path, str(name)), problem, unknown=True)
 
 
 def _from_text(kinds: list[str], text: str) -> Any:
@@ -166,38 +198,38 @@ def _from_text(kinds: list[str], text: str) -> Any:
     return text
 
 
-def _checked(parameter: Mapping[str, Any], value: Any, where: str) -> Any:
+def _checked(parameter: Mapping[str, Any], value: Any, path: tuple[str, ...]) -> Any:
     kinds = parameter["types"]
     if isinstance(value, Mapping) and "mapping" in kinds:
-        return resolve(parameter, value, where)
+        return _resolved(parameter, value, path)
     if isinstance(value, list) and "list" in kinds:
-        return [_checked({**parameter, "types": ["str"]}, one, where) for one in value]
+        return [_checked({**parameter, "types": ["str"]}, one, path) for one in value]
     if type(value) is int and abs(value) > LARGEST:
-        raise UserError(f"{where}: must be between -{LARGEST} and {LARGEST}")
+        raise SettingError(path, f"must be between -{LARGEST} and {LARGEST}")
     if "float" in kinds and type(value) is int:
         value = float(value)  # YAML reads `mu: 1` as an integer; one value must have one identity
     if isinstance(value, str) and "float" in kinds and "str" not in kinds:
         value = _from_text(["float"], value)  # YAML 1.1 reads 1e-3 as a text
     if type(value).__name__ not in kinds and not (value is None and "None" in kinds):
-        raise UserError(f"{where}: expected {' or '.join(kinds)}, got {value!r}")
+        raise SettingError(path, f"expected {' or '.join(kinds)}, got {value!r}")
     if isinstance(value, float) and not math.isfinite(value):
-        raise UserError(f"{where}: must be a finite number, got {value!r}")
+        raise SettingError(path, f"must be a finite number, got {value!r}")
     if "choices" in parameter and value not in parameter["choices"]:
-        raise UserError(f"{where}: '{value}' is not a choice; {nearest(value, parameter['choices'])}")
+        raise SettingError(path, f"'{value}' is not a choice; {nearest(value, parameter['choices'])}")
     if "pattern" in parameter and not re.fullmatch(parameter["pattern"], str(value)):
-        raise UserError(f"{where}: '{value}' must be {parameter['form']}")
+        raise SettingError(path, f"'{value}' must be {parameter['form']}")
     if value is not None:
-        _check_limits(parameter, value, where)
+        _check_limits(parameter, value, path)
     return value
 
 
-def _check_limits(parameter: Mapping[str, Any], value: Any, where: str) -> None:
+def _check_limits(parameter: Mapping[str, Any], value: Any, path: tuple[str, ...]) -> None:
     if "low" in parameter and value < parameter["low"]:
-        raise UserError(f"{where}: must be at least {parameter['low']}, got {value}")
+        raise SettingError(path, f"must be at least {parameter['low']}, got {value}")
     if "above" in parameter and value <= parameter["above"]:
-        raise UserError(f"{where}: must be greater than {parameter['above']}, got {value}")
+        raise SettingError(path, f"must be greater than {parameter['above']}, got {value}")
     if "high" in parameter and value > parameter["high"]:
-        raise UserError(f"{where}: must be at most {parameter['high']}, got {value}")
+        raise SettingError(path, f"must be at most {parameter['high']}, got {value}")
 
 
 def _plain(default: Any) -> Any:

@@ -133,7 +133,11 @@ def tables(checkout):
 def test_tables_equal_those_of_a_local_run(cluster, tmp_path, expected, compute):
     there = Submitted(tmp_path, cluster, study(THREE, compute=compute))
     counting = 'with open("resolved.txt", "a") as file:\n        print(os.environ.get("SLURM_JOB_ID"), file=file)\n    '
-    there.edit("src/fedgrid/grid/plan/resolve.py", "root, folder = ", f"{counting}root, folder = ")
+    there.edit(
+        "src/fedgrid/grid/study/resolve.py",
+        "    study = check_study(study)\n",
+        f"    {counting}study = check_study(study)\n",
+    )
     there.snakemake_there("results/tiny/report.html")
     assert tables(there) == expected
     assert (tmp_path / "resolved.txt").read_text() == "None\n"  # once, where the run began, and on no node

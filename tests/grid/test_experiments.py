@@ -12,8 +12,9 @@ from studies import FOUR_CELLS, study_of
 from fedgrid.errors import UserError
 from fedgrid.grid.plan import manifest, plan_file
 from fedgrid.grid.plan.manifest_model import ColumnSettings
-from fedgrid.grid.plan.resolve import resolved
-from fedgrid.grid.study.validation import checked
+from fedgrid.grid.plan.product import planned_study
+from fedgrid.grid.study.nodes import Node
+from fedgrid.grid.study.yaml_file import read
 from fedgrid.run.invocation import planned
 
 NAMES = [f"toy/{name}" for name in ("table1", "sweep", "letters", "settings", "later")]
@@ -30,12 +31,12 @@ def folder(tmp_path, monkeypatch):
 def paper(change=lambda text: None, **choice):
     text = yaml.safe_load(PAPER)
     change(text)
-    return resolved(checked(text | choice))
+    return planned_study(Node.of(text | choice))
 
 
 def places(study, name):
     (found,) = (one for one in study.experiments if one.id == name)
-    return [cell.place for cell in found.cells]
+    return [cell.table_position for cell in found.cells]
 
 
 def listed(study, name):
@@ -107,13 +108,13 @@ def test_what_another_experiment_keeps_of_a_cell_is_kept_at_once():
     def shared(text):
         text["experiments"]["kept"] = {"methods": ["local"], "artifacts": ["representations"]}
 
-    alone = {cell.place[::2]: cell.artifacts for cell in paper(shared, only="table1").cells}
+    alone = {cell.table_position[::2]: cell.artifacts for cell in paper(shared, only="table1").cells}
     assert alone.pop(("local", "Dirichlet 0.5")) == ("representations",) and set(alone.values()) == {()}
 
 
 def test_data_that_are_not_at_hand_are_a_gap_and_not_the_end():
     study = paper()
-    lacking = {cell.place for cell in study.cells if cell.lacking}
+    lacking = {cell.table_position for cell in study.cells if cell.lacking}
     assert {place[1] for place in lacking} == {"emnist"} and len(lacking) == 4
     absent = listed(study, "letters").absent
     assert len(absent) == 4 and all("'emnist' is not at hand" in one.reason for one in absent.values())
@@ -161,7 +162,7 @@ def test_a_plain_study_is_one_experiment_at_its_own_place():
 
 def test_the_same_cells_in_a_paper_and_in_a_plain_study():
     text = yaml.safe_load(FOUR_CELLS)
-    whole = resolved(checked(text | {"name": "other", "experiments": {"a": None, "b": {"methods": ["local"]}}}))
+    whole = planned_study(Node.of(text | {"name": "other", "experiments": {"a": None, "b": {"methods": ["local"]}}}))
     assert whole.by_key.keys() == study_of().by_key.keys()
 
 
@@ -174,61 +175,61 @@ def at_scale(**scale):
 
 
 MISTAKES = {
-    "a key of an experiment": (sub(heterogenity=[]), "unknown key 'heterogenity' in experiments.a; did you mean"),
-    "an old key": (sub(keep=["clusters"]), "unknown key 'keep' in experiments.a; it is called 'artifacts' now"),
+    "a key of an experiment": (sub(heterogenity=[]), "^experiments.a: unknown key 'heterogenity'; did you mean"),
+    "an old key": (sub(keep=["clusters"]), "^experiments.a: unknown key 'keep'; it is called 'artifacts' now"),
     "a setting laid over heterogeneities": (
         sub(heterogeneity={"keep": 0.5}),
-        r"^experiments\.a\.heterogeneity\.0: unknown setting 'keep'; it is called 'keep_fraction' now",
+        r"^experiments\.a\.heterogeneity: unknown setting 'keep'; it is called 'keep_fraction' now",
     ),
     "a setting in a part": (
         sub(cells=[{}, {"methods": {"fedprox": {"mu": -1}}}]),
         r"^experiments\.a\.cells\.1\.methods\.fedprox.*\.mu: must be at least 0",
     ),
     "a row": (sub(methods=["fedprx"]), r"^experiments\.a\.methods: the study has no row 'fedprx'; did you mean"),
-    "rows of a wrong type": (sub(methods=[[]]), r"^study: experiments\.a\.methods\.0: expected a text, got \[\]"),
+    "rows of a wrong type": (sub(methods=[[]]), r"^experiments\.a\.methods\.0: expected a text, got \[\]"),
     "rows of a part of a wrong type": (
         sub(cells=[{"methods": [{"fedavg": None}]}]),
-        r"^study: experiments\.a\.cells\.0\.methods\.0: expected a text",
+        r"^experiments\.a\.cells\.0\.methods\.0: expected a text",
     ),
     "rows at a scale of a wrong type": (
         at_scale(experiments={"table1": {"methods": ["fedavg", [1]]}}),
-        r"^study: scales\.small\.experiments\.table1\.methods\.1: expected a text",
+        r"^scales\.small\.experiments\.table1\.methods\.1: expected a text",
     ),
     "settings of a row of a wrong type": (
         at_scale(methods={"fedavg": [1]}),
-        r"^study: scales\.small\.methods\.fedavg: expected a mapping or nothing",
+        r"^scales\.small\.methods\.fedavg: expected a mapping or nothing",
     ),
     "heterogeneities of a wrong type": (
         sub(heterogeneity=[[]]),
-        r"^study: experiments\.a\.heterogeneity\.0: expected a mapping, got \[\]",
+        r"^experiments\.a\.heterogeneity\.0: expected a mapping, got \[\]",
     ),
-    "data of a wrong type": (sub(data={"name": []}), r"^study: experiments\.a\.data\.name: expected a text, got \[\]"),
+    "data of a wrong type": (sub(data={"name": []}), r"^experiments\.a\.data\.name: expected a text, got \[\]"),
     "a setting at a scale": (
         at_scale(training={"rounds": 0}),
-        r"experiments\.table1\.cells\.0\.training\.rounds: must be at least 1",
+        r"^scales\.small\.training\.rounds: must be at least 1",
     ),
     "an experiment of a scale": (
         at_scale(experiments={"tabel1": {}}),
-        r"^scales\.small\.experiments: there is no experiment 'tabel1'; did you mean 'table1'",
+        r"^scales\.small\.experiments\.tabel1: there is no experiment 'tabel1'; did you mean 'table1'",
     ),
     "a mistake of the study itself": (
         lambda text: text["training"].update(roundz=1),
         r"^training: unknown setting 'roundz'; did you mean 'rounds'",
     ),
-    "a list without values": (sub(methods={"fedprox": {"mu": []}}), r"experiments\.a\.methods\.fedprox: a list"),
+    "a list without values": (sub(methods={"fedprox": {"mu": []}}), r"^experiments\.a\.methods\.fedprox\.mu: a list"),
     "a label that asks for what is not there": (
         sub(heterogeneity={"label": "{bta}"}),
-        r"experiments\.a\.heterogeneity\.0\.label: \{bta\} is no setting",
+        r"experiments\.a\.heterogeneity\.label: \{bta\} is no setting",
     ),
     "one label for several": (
         sub(heterogeneity={"beta": [1, 2], "label": "x"}),
-        r"experiments\.a\.heterogeneity: the same partition, or the same label, stands there twice",
+        r"^experiments\.a\.heterogeneity\.label: duplicate label 'x'",
     ),
     "no such id": (lambda text: text["experiments"].update({"a b": {}}), r"'a b' must be letters"),
     "a table of rounds to nothing": (sub(show=[{"table": "rounds"}]), r"show\.0: the key 'target' is missing"),
     "an option of another table": (
         sub(show=[{"table": "costs", "target": 50}]),
-        r"unknown key 'target' in .*show\.0; known: table",
+        r"show\.0: unknown key 'target'; known: table",
     ),
     "neither a table nor a figure": (sub(show=[{"std": True}]), r"show\.0: the key 'table' is missing"),
     "a kind of table": (sub(show=[{"table": "acuracy"}]), r"show\.0\.table: 'acuracy' is not a choice; did you mean"),
@@ -309,3 +310,32 @@ def test_printed_numbers_that_are_not_there():
     Path("paper.csv").unlink()
     with pytest.raises(UserError, match=r"published: paper\.csv cannot be read"):
         paper()
+
+
+def test_what_a_scale_replaces_is_said():
+    def change(text):
+        text["experiments"]["table1"] |= {"seeds": [0, 1, 2], "training": {"rounds": 9}}
+
+    assert paper(change).notices == ()
+    replaced = [f"scale 'small' replaces {name} of table1 (set in " for name in ("training.rounds", "seeds")]
+    notices = sorted(paper(change, scale="small").notices)
+    assert len(notices) == 2 and all(map(str.startswith, notices, sorted(replaced)))
+
+
+def test_rows_that_a_mapping_adds_are_said():
+    notices = paper(sub(methods={"ditto": None, "fedprox": {"mu": 1}})).notices
+    assert notices == ("experiments.a.methods: adds ditto to the 4 rows of the study; to show it alone, list names",)
+    assert paper(sub(methods={"fedprox": {"mu": 1}})).notices == ()
+
+
+def test_a_setting_laid_over_another_kind_names_the_entry():
+    kinds = (
+        "heterogeneity:\n- {partition: dirichlet, clients: 4}\n- {partition: pathological, classes: 3, clients: 4}\n"
+    )
+    laid = "methods: [local]\nexperiments:\n  a:\n    heterogeneity: {beta: 0.2}\n"
+    study = f"name: kinds\ndata: digits\n{kinds}{laid}"
+    Path("kinds.yaml").write_text(study)
+    with pytest.raises(UserError) as error:
+        planned_study(read(Path("kinds.yaml")))
+    assert str(error.value).startswith("kinds.yaml:9: experiments.a.heterogeneity: unknown setting 'beta'; ")
+    assert str(error.value).endswith("(laid over kinds.yaml:5: heterogeneity.1)")

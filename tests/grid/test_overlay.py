@@ -3,7 +3,8 @@
 import pytest
 
 from fedgrid.errors import UserError
-from fedgrid.grid.study.overlay import each, laid, lay, named
+from fedgrid.grid.study.nodes import Node, Origin
+from fedgrid.grid.study.overlay import added_rows, each, fill_label, lay, lay_study, overridden
 
 BASE = {
     "data": "digits",
@@ -61,24 +62,28 @@ CASES = {
 }
 
 
+def laid(base, over, key=""):
+    return lay_study(Node.of(base), Node.of(over, Origin(key=key))).plain
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_lay(case):
     over, key, expected = CASES[case]
-    found = laid(BASE, over, "experiments.a")
-    assert found == BASE | {key: expected}
+    assert laid(BASE, over) == BASE | {key: expected}
 
 
 def test_nothing_laid_over_changes_nothing_and_a_study_is_never_changed():
-    assert laid(BASE, {}, "") == BASE
+    assert laid(BASE, {}) == BASE
     before = repr(BASE)
     for over, *_ in CASES.values():
-        laid(BASE, over, "")
+        laid(BASE, over)
     assert repr(BASE) == before
 
 
 def test_laying_twice_is_laying_what_was_laid():
     first, second = {"training": {"rounds": 7}, "data": {"side": 16}}, {"training": {"lr": 1}, "data": {"side": 8}}
-    assert laid(laid(BASE, first, ""), second, "") == laid(BASE, lay(first, second), "")
+    together = lay(Node.of(first), Node.of(second)).plain
+    assert laid(laid(BASE, first), second) == laid(BASE, together)
 
 
 def test_a_row_that_is_not_there():
@@ -89,17 +94,18 @@ def test_a_row_that_is_not_there():
 
 
 def test_rows_of_a_study_that_lists_names():
-    assert laid({"methods": ["local", "fedavg"]}, {"methods": ["fedavg"]}, "")["methods"] == {"fedavg": None}
-    assert laid({"methods": ["local"]}, {"methods": {"local": {"a": 1}}}, "")["methods"]["local"]["a"] == 1
+    assert laid({"methods": ["local", "fedavg"]}, {"methods": ["fedavg"]})["methods"] == {"fedavg": None}
+    assert laid({"methods": ["local"]}, {"methods": {"local": {"a": 1}}})["methods"]["local"]["a"] == 1
 
 
 def test_a_list_means_each_and_several_mean_every_combination():
     entry = {"partition": "dirichlet", "beta": [0.1, 1], "training": {"lr": [1, 2]}}
-    found = list(each(entry))
+    found = list(each(Node.of(entry)))
     assert [taken for _, taken in found] == [{"beta": beta, "training.lr": lr} for beta in (0.1, 1) for lr in (1, 2)]
-    assert found[2][0] == {"partition": "dirichlet", "beta": 1, "training": {"lr": 1}}
-    assert list(each({"a": 1})) == [({"a": 1}, {})]
-    assert list(each({"a": []})) == []
+    assert found[2][0].plain == {"partition": "dirichlet", "beta": 1, "training": {"lr": 1}}
+    ((alone, taken),) = each(Node.of({"a": 1}))
+    assert (alone.plain, taken) == ({"a": 1}, {})
+    assert list(each(Node.of({"a": []}))) == []
 
 
 @pytest.mark.parametrize(
@@ -108,9 +114,26 @@ def test_a_list_means_each_and_several_mean_every_combination():
 )
 def test_labels_are_filled_in(template, label):
     entry = {"beta": 0.1, "n": 5, "training": {"lr": 2.0}}
-    assert named(template, entry, "x") == (label or "5 of {training.lr:}")
+    assert fill_label(Node(template), Node.of(entry)) == (label or "5 of {training.lr:}")
 
 
 def test_a_label_that_asks_for_what_is_not_there():
     with pytest.raises(UserError, match=r"heterogeneity\.0\.label: \{bta\} is no setting .* did you mean 'beta'"):
-        named("{bta}", {"beta": 1}, "heterogeneity.0.label")
+        fill_label(Node("{bta}", Origin(key="heterogeneity.0.label")), Node.of({"beta": 1}))
+
+
+def test_what_is_laid_over_keeps_its_own_line():
+    base = Node.of({"training": {"rounds": 5, "lr": 0.05}}, Origin("study.yaml", 1))
+    over = Node.of({"training": {"rounds": 7}}, Origin("study.yaml", 9, "scales.small"))
+    study = lay(base, over)
+    assert study.origin_of("training", "rounds").label == "study.yaml:9: scales.small.training.rounds"
+    assert study.origin_of("training", "lr").label == "study.yaml:1: training.lr"
+    assert [(name, origin.label) for name, origin in overridden(base, over)] == [
+        ("training.rounds", "study.yaml:1: training.rounds")
+    ]
+
+
+def test_rows_that_a_mapping_adds():
+    study = Node.of(BASE)
+    assert added_rows(study, Node.of({"methods": {"fedprox": None, "fedper": None}})) == ["fedper"]
+    assert added_rows(study, Node.of({"methods": ["fedprox"]})) == added_rows(study, Node.of({})) == []

@@ -8,8 +8,8 @@ import pytest
 from fedgrid.errors import UserError
 from fedgrid.grid.plan import manifest
 from fedgrid.grid.plan.keys import instance
-from fedgrid.grid.plan.resolve import resolved
-from fedgrid.grid.study.validation import checked
+from fedgrid.grid.plan.product import planned_study
+from fedgrid.grid.study.nodes import Node
 from fedgrid.grid.study.yaml_file import read
 
 EXPERIMENTS = {"fedcosr": 11, "fedcrl": 9, "fedccl": 12, "fedssc": 5, "fedsac": 12}
@@ -26,7 +26,7 @@ def paper(request, monkeypatch):
     monkeypatch.chdir(request.config.rootpath)
     monkeypatch.delenv("FEDGRID_DATA", raising=False)
     text = read(Path(f"config/papers/{request.param}.yaml"))
-    return request.param, text, resolved(checked(text))
+    return request.param, text.plain, planned_study(text)
 
 
 def listed(study):
@@ -100,13 +100,13 @@ def test_a_claim_that_can_be_checked_names_rows_of_its_table(paper):
 
 def test_scale_small_keeps_every_experiment_its_rows_and_its_columns(paper):
     _, text, study = paper
-    small = resolved(checked(text | {"scale": "small"}))
+    small = planned_study(Node.of(text | {"scale": "small"}))
     assert len(small.by_key) < len(study.by_key)
     swept = 0
     for one, other in zip(study.experiments, small.experiments, strict=True):
         assert bool(one.cells) == bool(other.cells)
-        left_out = {cell.place[:3] for cell in one.cells} - {cell.place[:3] for cell in other.cells}
-        assert {cell.place[:3] for cell in other.cells} <= {cell.place[:3] for cell in one.cells}
+        left_out = {cell.table_position[:3] for cell in one.cells} - {cell.table_position[:3] for cell in other.cells}
+        assert {cell.table_position[:3] for cell in other.cells} <= {cell.table_position[:3] for cell in one.cells}
         swept += bool(left_out)
     assert swept <= 6  # sweeps are thinned, tables are whole
 
@@ -114,7 +114,7 @@ def test_scale_small_keeps_every_experiment_its_rows_and_its_columns(paper):
 def test_papers_share_what_they_have_in_common(monkeypatch, request):
     monkeypatch.chdir(request.config.rootpath)
     cosr, crl = (
-        resolved(checked(read(Path(f"config/papers/{name}.yaml")) | {"only": "table2"}))
+        planned_study(Node.of(read(Path(f"config/papers/{name}.yaml")).plain | {"only": "table2"}))
         for name in ("fedcosr", "fedcrl")
     )
     baselines = {cell.key for cell in cosr.cells if cell.row.label != "fedcosr"}
@@ -124,5 +124,5 @@ def test_papers_share_what_they_have_in_common(monkeypatch, request):
 def test_a_paper_that_is_planned_where_its_numbers_are_not_says_so(tmp_path, monkeypatch, request):
     text = read(request.config.rootpath / "config/papers/fedssc.yaml")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match=r"published: config/papers/fedssc\.csv cannot be read"):
-        resolved(checked(text))
+    with pytest.raises(UserError, match=r"fedssc\.yaml:\d+: published: config/papers/fedssc\.csv cannot be read"):
+        planned_study(text)

@@ -83,9 +83,9 @@ def test_reading_a_plan_resolves_nothing(study, monkeypatch):
 
 def test_what_cells_share_stands_in_a_plan_once(study):
     content = plan_file.Plan(study).content()
-    ((cells,),) = ([one["cells"] for one in content["experiments"]],)
-    assert (len(cells), len(content["partitions"]), len(content["data"])) == (36, 6, 3)
-    assert len(json.dumps(cells)) < 36 * 90
+    (cells,) = content["cells"]
+    assert (len(cells), len(content["partitions"]), len(content["rows"])) == (36, 6, len(study.rows))
+    assert len(json.dumps(cells)) < 36 * 180
 
 
 def test_the_work_of_a_method_reaches_the_tables_and_no_key(study):

@@ -33,7 +33,7 @@ rule experiment:
         "job {log:q} fedgrid.analysis.pages.build {input.manifest:q} --configfile {params.configfile:q}"
 
 
-if "experiments" in STUDY.text:
+if STUDY.has_experiments:
 
     localrules:
         paper,

@@ -78,6 +78,8 @@ def _plan(arguments: argparse.Namespace) -> int:
     studies = _studies(arguments)
     for study in studies:
         originals.say_notices(study)
+        for notice in study.notices:
+            say(f"fedgrid: {notice}", sys.stderr)
     for shortage in filter(None, dict.fromkeys(map(gpus_lacking, studies))):
         say(f"fedgrid: {shortage}; these cells have to be computed elsewhere", sys.stderr)
     found = prospects(studies, measured)
@@ -109,8 +111,8 @@ def _studies(arguments: argparse.Namespace) -> list[Study]:
 
 def _only(files: Iterable[Path], asked: list[str]) -> dict[Path, str]:
     """By file, those of the experiments `asked` for that it has; files without any are left out."""
-    texts = {file: read(file) for file in files}
-    known = {f: text.get("experiments") or {} for f, text in texts.items() if isinstance(text, Mapping)}
+    experiments_of = {file: read(file).at("experiments") for file in files}
+    known = {file: [*experiments] for file, experiments in experiments_of.items() if isinstance(experiments, dict)}
     for name in asked:
         if not any(name in experiments for experiments in known.values()):
             every = dict.fromkeys(name for experiments in known.values() for name in experiments)
@@ -174,10 +176,10 @@ def _line(name: str, needs: Needs) -> str:
 def _lacking(studies: list[Study], found: Mapping[Id, Prospect]) -> list[str]:
     """What experiments lack by their own account, and why data cannot be had, with the cells that need them."""
     said = [
-        f"{study.name_of(one)} lacks: {one.about['lacks']}"
+        f"{study.name_of(one)} lacks: {one.about.lacks}"
         for study in studies
         for one in study.experiments
-        if one.about.get("lacks")
+        if one.about.lacks
     ]
     reasons = Counter(one.lacking for one in found.values() if one.lacking)
     said += [f"{number:,} cells lack data and are in no estimate: {why}" for why, number in reasons.items()]
@@ -205,7 +207,7 @@ def _values(studies: list[Study], found: Mapping[Id, Prospect], took: float) -> 
         "studies": [
             {
                 "name": study.name,
-                "scale": study.text["scale"],
+                "scale": study.scale,
                 "experiments": [_experiment(one, found) for one in study.experiments],
                 "all": asdict(_needs(_of(study.cells, found).values())),
             }
@@ -220,4 +222,4 @@ def _values(studies: list[Study], found: Mapping[Id, Prospect], took: float) -> 
 def _experiment(one: Experiment, found: Mapping[Id, Prospect]) -> dict[str, Any]:
     own = _of(one.cells, found)
     reasons = Counter(prospect.lacking for prospect in own.values() if prospect.lacking)
-    return {"id": one.id, "lacks": one.about.get("lacks", ""), **asdict(_needs(own.values())), "data": dict(reasons)}
+    return {"id": one.id, "lacks": one.about.lacks, **asdict(_needs(own.values())), "data": dict(reasons)}

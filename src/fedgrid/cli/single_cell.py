@@ -17,8 +17,10 @@ from fedgrid.grid.plan.commit import commit
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.plan_file import Plan
 from fedgrid.grid.plan.planned_study import Study
-from fedgrid.grid.plan.resolve import PUBLISHED, resolved
+from fedgrid.grid.plan.product import planned_study
 from fedgrid.grid.study.catalog import description
+from fedgrid.grid.study.nodes import Node
+from fedgrid.grid.study.resolve import PUBLISHED
 from fedgrid.jobs import originals
 from fedgrid.jobs.gpus import check_device
 from fedgrid.loading import names
@@ -76,7 +78,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _computed(arguments: argparse.Namespace) -> int:
-    study = resolved(_study(arguments))
+    study = planned_study(Node.of(_study(arguments)))
     cell = study.cells[0]
     originals.say_notices(study)
     out = arguments.out or cell.file
@@ -84,7 +86,7 @@ def _computed(arguments: argparse.Namespace) -> int:
         check_device(study.compute.device)
         if not arguments.out:
             check_writable(study.store, "--results")
-        plan = Plan(replace(study, text={**study.text, "name": f"run-{cell.key}"})).write()  # `fedgrid prune` heeds it
+        plan = Plan(replace(study, name=f"run-{cell.key}")).write()  # `fedgrid prune` heeds it
         _prepare(study, cell)
         if code := _train(study, cell, out):
             return code

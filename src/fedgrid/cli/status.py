@@ -58,7 +58,7 @@ def _status(arguments: argparse.Namespace) -> int:
 def _lines(study: Study, found: dict[str, states.State], remarks: dict[str, str]) -> list[str]:
     """The lines of one look; `remarks` are those on tables, by the name of an experiment among the results."""
     counts = _counts(found.values())
-    if "experiments" in study.text:
+    if study.has_experiments:
         lines = [*_experiments(study, found, remarks), counts]
     else:
         lines = [*_grid(study, found), counts + remarks[study.name_of(study.experiments[0])]]

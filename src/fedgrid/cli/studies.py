@@ -4,7 +4,6 @@ import argparse
 import re
 import shutil
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 from fedgrid.cli.parsing import Commands, path, with_examples
@@ -12,8 +11,8 @@ from fedgrid.errors import UserError
 from fedgrid.grid.plan import manifest, plan_file
 from fedgrid.grid.plan.manifest_model import read_manifest
 from fedgrid.grid.plan.planned_study import Study
-from fedgrid.grid.plan.resolve import resolved
-from fedgrid.grid.study.validation import checked
+from fedgrid.grid.plan.product import planned_study
+from fedgrid.grid.study.nodes import COMMAND_LINE, Node, Origin
 from fedgrid.grid.study.yaml_file import read
 from fedgrid.run.lock import StoreLock
 
@@ -57,8 +56,11 @@ def study_of(arguments: argparse.Namespace) -> Study:
 
 def read_study(file: Path, scale: str | None = None, only: str | None = None) -> Study:
     """The study in a file, at a scale, with some of its experiments."""
-    text, chosen = read(file), {name: value for name, value in (("scale", scale), ("only", only)) if value}
-    return resolved(checked({**text, **chosen} if isinstance(text, Mapping) else text))
+    node = read(file)
+    options = {name: value for name, value in (("scale", scale), ("only", only)) if value}
+    if isinstance(node.value, dict):
+        node = node.updated({name: Node(value, Origin(COMMAND_LINE, key=name)) for name, value in options.items()})
+    return planned_study(node)
 
 
 def _prune(arguments: argparse.Namespace) -> int:

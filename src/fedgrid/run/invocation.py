@@ -48,14 +48,15 @@ def invocation(config: Any, configfiles: Sequence[Path], tree: Path, submits: bo
 def planned(config: Any, configfiles: Sequence[Path], submits: bool) -> plan_file.Plan:
     """The study of Snakemake's `config`, resolved; UserError for any mistake in it. Nothing is written."""
     from fedgrid.grid.plan.commit import commit
-    from fedgrid.grid.plan.resolve import selected, with_all_experiments
-    from fedgrid.grid.study.validation import checked
+    from fedgrid.grid.plan.product import plan_study, select
+    from fedgrid.grid.study.nodes import Node, given, merged
+    from fedgrid.grid.study.resolve import parse
     from fedgrid.grid.study.yaml_file import read  # nodes need none of these, nor the libraries that they import
 
-    for file in configfiles:
-        read(file)  # Snakemake has read it before this line, with a loader in which a key may stand twice
-    everything = with_all_experiments(checked(config))
-    study, manifests = selected(everything), manifest.files(everything)
+    # read again, since Snakemake keeps no lines, and lets a key be there twice
+    parsed = parse(given(config, merged([read(file) for file in configfiles]) if configfiles else Node({})))
+    everything = plan_study(parsed)
+    study, manifests = select(everything, parsed.only), manifest.files(everything)
     named = str(configfiles[-1]) if configfiles else UNNAMED
     return plan_file.Plan(study, named, packs.chosen(study) if submits else {}, commit(), manifests)
 

@@ -12,6 +12,7 @@ def before(study: Study, submits: bool) -> Iterator[str]:
 
     Where a run `submits` its jobs, this machine's lack of GPUs is worth no more than a line.
     """
+    yield from study.notices
     waiting: dict[str, dict[str, None]] = {}
     for experiment in study.experiments:
         for cell in experiment.cells:

@@ -9,7 +9,8 @@ from fedgrid.analysis.pages.build import write
 from fedgrid.analysis.pages.figure_plan import drawings
 from fedgrid.analysis.pages.figure_set import KINDS, PLACES
 from fedgrid.errors import UserError
-from fedgrid.grid.study.validation import checked
+from fedgrid.grid.study.nodes import Node
+from fedgrid.grid.study.validation import check_study
 
 VALUES = {
     "window": 5,
@@ -28,7 +29,7 @@ STUDY = {"name": "s", "data": "digits", "heterogeneity": [{"partition": "homogen
 def refused(entry):
     """What is wrong with an entry of `show`; empty where nothing is."""
     try:
-        checked({**STUDY, "show": [entry]})
+        check_study(Node.of({**STUDY, "show": [entry]}))
     except UserError as error:
         return str(error)
     return ""
@@ -41,13 +42,13 @@ def test_a_study_may_set_the_options_of_a_figure_and_no_others(kind):
     assert known <= VALUES.keys()
     for name, value in VALUES.items():
         said = refused({"figure": kind, name: value})
-        assert said.startswith(f"study: unknown key '{name}' in show.0; ") if name not in known else said == ""
+        assert said.startswith(f"show.0: unknown key '{name}'; ") if name not in known else said == ""
 
 
 def test_wrong_options_are_one_sentence():
     assert "show.0.figure: 'curve' is not a choice; did you mean 'curves'?" in refused({"figure": "curve"})
     assert "show.0.colour: 'label' is not a choice" in refused({"figure": "tsne", "colour": "label"})
-    assert "unknown key 'windw' in show.0; did you mean 'window'?" in refused({"figure": "loss", "windw": 3})
+    assert "show.0: unknown key 'windw'; did you mean 'window'?" in refused({"figure": "loss", "windw": 3})
     assert "show.0.window" in refused({"figure": "loss", "window": 0})
     assert "show.0.rounds" in refused({"figure": "heatmap", "rounds": ["first"]})
 

@@ -88,24 +88,25 @@ def content(study: Study, experiment: Experiment) -> Manifest:
 
 
 def _description(study: Study, experiment: Experiment) -> StudyDescription:
-    """The experiment in words and settings; only here the manifest reads the study's text and what it says of one."""
-    text, about, cells = study.text, experiment.about, experiment.cells
+    """The experiment in words and settings."""
+    about, cells = experiment.about, experiment.cells
     partitions = [cell.partition for cell in cells]
     protocols = first_by_name((_column(cell), _protocol(cell)) for cell in cells)
     common = next(iter(protocols.values()), experiment.listed[0].common if experiment.listed else {})
     return StudyDescription(
         name=study.name_of(experiment),
-        title=about.get("title", experiment.id or study.name),
-        source=about.get("source", ""),
-        lacks=about.get("lacks", ""),
-        claims=[decode(Claim, claim, "claims") for claim in about.get("claims", [])],
-        assumed=about.get("assumed", {}),
-        show=about.get("show", None if cells else []),  # nothing is shown of one without cells that does not say
-        paper=text.get("title", study.name) if experiment.id else "",
-        **about["report"],  # score and at
-        seeds=about["seeds"],
-        partition_seed=about.get("partition_seed"),
-        train_seed=about.get("train_seed"),
+        title=about.title or experiment.id or study.name,
+        source=about.source,
+        lacks=about.lacks,
+        claims=[decode(Claim, claim, "claims") for claim in about.claims],
+        assumed=dict(about.assumed),
+        show=_shown(experiment),
+        paper=(study.title or study.name) if experiment.id else "",
+        score=about.reading.score,
+        at=about.reading.at,
+        seeds=list(about.seeds),
+        partition_seed=about.partition_seed,
+        train_seed=about.train_seed,
         rounds=max((cell.row.training["rounds"] for cell in cells), default=0),
         protocol=_without_model(common),
         model=common.get("model", ""),
@@ -119,8 +120,15 @@ def _description(study: Study, experiment: Experiment) -> StudyDescription:
         partitions=_partitions(partitions),
         tested=list({TESTED[one.tested]: None for one in partitions}),
         methods=_rows(experiment),
-        scale=text["scale"],
+        scale=study.scale,
     )
+
+
+def _shown(experiment: Experiment) -> list[dict[str, Any]] | None:
+    """Its tables and figures, None for the usual ones; none of an experiment without cells that does not list any."""
+    if experiment.about.show is None:
+        return None if experiment.cells else []
+    return [dict(entry) for entry in experiment.about.show]
 
 
 def _described(partitions: Iterable[PlannedPartition]) -> dict[str, str]:
@@ -218,10 +226,11 @@ def _listed(cell: Cell) -> ListedCell:
 
 def page(study: Study) -> str:
     """Digest of what the page of a paper is made from beside its experiments: code, and texts beside its study."""
-    said = {name: study.text.get(name) for name in ("title", "published", "assumed", "experiments")}
-    printed = sorted(Path(said["published"]).parent.glob("*.csv")) if said["published"] else []
+    about = [[one.id, encode(one.about)] for one in study.experiments]
+    printed = sorted(Path(study.published).parent.glob("*.csv")) if study.published else []
     contents = [digest_of_file(file) for file in printed if file.is_file()]  # of which some may be no text at all
-    return digest([said, contents, _analysis("fedgrid.analysis.pages.paper")])
+    texts = [study.title, study.published, dict(study.assumed), about]
+    return digest([texts, contents, _analysis("fedgrid.analysis.pages.paper")])
 
 
 def _analysis(module: str = "fedgrid.analysis.pages.build") -> dict[str, str]:

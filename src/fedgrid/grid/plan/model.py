@@ -215,7 +215,7 @@ class Cell:
         }
 
     @property
-    def place(self) -> tuple[str, str, str, int]:
+    def table_position(self) -> tuple[str, str, str, int]:
         """What names it in a table: row, data, heterogeneity, seed."""
         return self.row.label, self.partition.data.label, self.heterogeneity, self.seed
 

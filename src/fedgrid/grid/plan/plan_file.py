@@ -1,23 +1,22 @@
-"""The plan of a run: a resolved study as one file, which every job of the run looks its work up in.
+"""The plan of a run: a planned study as one file, in which every job of the run looks its work up.
 
-The study is resolved once, where the run begins. What cells share, such as a partition, stands in the file once.
+The study is planned once, where the run begins. What cells share, such as a partition, is in the file once.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from fedgrid.errors import Damaged
 from fedgrid.files import read_json, write_json
-from fedgrid.grid.plan.model import Cell, PlannedDataset, PlannedPartition
-from fedgrid.grid.plan.planned_study import Experiment, Study
+from fedgrid.grid.plan.codec import decode, encode
+from fedgrid.grid.plan.model import Cell, PlannedPartition
+from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.fingerprint import digest
 from fedgrid.grid.study.model import Configured, MethodRow
-from fedgrid.settings import Compute
 
-OWN = ("seed", "train_seed", "code", "key", "artifacts")
-"What a cell has beside its row, partition and model."
+Shared = TypeVar("Shared")
 
 
 @dataclass(frozen=True)
@@ -35,38 +34,21 @@ class Plan:
     "By an experiment's name among the results, what its tables are made from; of those that `only` leaves out too."
 
     def content(self) -> dict[str, Any]:
-        """The plan as plain values; `parsed` is its inverse."""
+        """The plan as plain values; `from_content` is its inverse."""
         study, cells = self.study, self.study.cells
-        rows, models = _Once(cell.row for cell in cells), _Once(cell.model for cell in cells)
-        partitions = _Once(cell.partition for cell in cells)
-        data = _Once(partition.data for partition in partitions.values)
+        rows, models = _Numbered(cell.row for cell in cells), _Numbered(cell.model for cell in cells)
+        partitions = _Numbered(cell.partition for cell in cells)
 
-        def numbered(cell: Cell) -> list[Any]:
-            shared = [rows[cell.row], partitions[cell.partition], models[cell.model]]
-            return shared + [getattr(cell, name) for name in OWN]
+        def listed(cell: Cell) -> _ListedCell:
+            numbers = rows[cell.row], partitions[cell.partition], models[cell.model]
+            return _ListedCell(*numbers, cell.seed, cell.train_seed, cell.code, cell.key, cell.artifacts)
 
-        return {
-            "configfile": self.configfile,
-            "commit": self.commit,
-            "packs": {name: list(keys) for name, keys in self.packs.items()},
-            "manifests": {name: str(file) for name, file in self.manifests.items()},
-            "text": study.text,
-            "compute": asdict(study.compute),
-            "data_root": study.data_root and str(study.data_root),
-            "models": [asdict(model) for model in models.values],
-            "rows": [asdict(row) for row in rows.values],
-            "data": [_dataset(one) for one in data.values],
-            "partitions": [_values(one) | {"data": data[one.data]} for one in partitions.values],
-            "experiments": [
-                _shallow(one)
-                | {
-                    "folder": str(one.folder),
-                    "cells": [numbered(cell) for cell in one.cells],
-                    "listed": [asdict(row) for row in one.listed],
-                }
-                for one in study.experiments
-            ],
-        }
+        without_cells = replace(study, experiments=[replace(one, cells=[]) for one in study.experiments])
+        cells_of_each = [[listed(cell) for cell in one.cells] for one in study.experiments]
+        plan: dict[str, Any] = encode(
+            _Content(replace(self, study=without_cells), cells_of_each, rows.values, partitions.values, models.values)
+        )
+        return plan
 
     @property
     def file(self) -> Path:
@@ -80,82 +62,66 @@ class Plan:
         return file
 
 
+@dataclass(frozen=True)
+class _ListedCell:
+    """A cell; its row, partition and model by their numbers."""
+
+    row: int
+    partition: int
+    model: int
+    seed: int
+    train_seed: int
+    code: str
+    key: str
+    artifacts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Content:
+    """What a plan's file holds."""
+
+    plan: Plan
+    "Without cells."
+    cells: list[list[_ListedCell]]
+    "Of each experiment."
+    rows: list[MethodRow]
+    partitions: list[PlannedPartition]
+    models: list[Configured]
+
+    def cell(self, listed: _ListedCell) -> Cell:
+        row, partition = self.rows[listed.row], self.partitions[listed.partition]
+        own = listed.seed, listed.train_seed, listed.code, listed.key, listed.artifacts
+        return Cell(row, partition, self.models[listed.model], *own)
+
+
 def read(file: Path) -> Plan:
     """The plan in a file; UserError where there is none, `Damaged` for one that is not what was written."""
     content = read_json(file)
     try:
-        return parsed(content)
-    except (AttributeError, ValueError, KeyError, TypeError) as error:
+        return from_content(content)
+    except (ValueError, IndexError) as error:
         raise Damaged(file, "it is no plan of this version of fedgrid") from error
 
 
-def parsed(content: Mapping[str, Any]) -> Plan:
-    """The inverse of `Plan.content`."""
-    text = content["text"]
-    store = Path(text["results"]) / "store"
-    models = [Configured(**model) for model in content["models"]]
-    rows = [_parsed_row(row) for row in content["rows"]]
-    data = [_parsed_dataset(found, store) for found in content["data"]]
-    partitions = [
-        PlannedPartition(**found | {"component": Configured(**found["component"]), "data": data[found["data"]]})
-        for found in content["partitions"]
-    ]
-
-    def cell(row: int, partition: int, model: int, *own: Any) -> Cell:
-        values = dict(zip(OWN, own, strict=True))
-        return Cell(rows[row], partitions[partition], models[model], **values | {"artifacts": tuple(own[-1])})
-
-    experiments = [
-        Experiment(
-            **one
-            | {
-                "folder": Path(one["folder"]),
-                "cells": [cell(*found) for found in one["cells"]],
-                "listed": [_parsed_row(row) for row in one["listed"]],
-            }
-        )
-        for one in content["experiments"]
-    ]
-    root = content["data_root"] and Path(content["data_root"])
-    study = Study(text, Compute(**content["compute"]), experiments, root)
-    packs = {name: tuple(keys) for name, keys in content["packs"].items()}
-    manifests = {name: Path(file) for name, file in content["manifests"].items()}
-    return Plan(study, content["configfile"], packs, content["commit"], manifests)
+def from_content(content: Mapping[str, Any]) -> Plan:
+    """The inverse of `Plan.content`; ValueError for other content."""
+    decoded = decode(_Content, content)
+    study = decoded.plan.study
+    pairs = zip(study.experiments, decoded.cells, strict=True)
+    experiments = [replace(one, cells=[decoded.cell(cell) for cell in cells]) for one, cells in pairs]
+    return replace(decoded.plan, study=replace(study, experiments=experiments))
 
 
-def _parsed_row(found: dict[str, Any]) -> MethodRow:
-    return MethodRow(**found | {"component": Configured(**found["component"])})
-
-
-class _Once:
+class _Numbered(Generic[Shared]):
     """Different objects in the order in which they come, and their numbers."""
 
-    def __init__(self, found: Iterable[Any]):
-        self.values: list[Any] = []
+    def __init__(self, objects: Iterable[Shared]):
+        self.values: list[Shared] = []
         self.numbers: dict[int, int] = {}
-        for one in found:
+        for one in objects:
             if id(one) not in self.numbers:
                 self.numbers[id(one)] = len(self.values)
                 self.values.append(one)
 
-    def __getitem__(self, one: Any) -> int:
+    def __getitem__(self, one: Shared) -> int:
         return self.numbers[id(one)]
-
-
-def _dataset(data: PlannedDataset) -> dict[str, Any]:
-    """A data set as plain values, with its images where it holds their features; without the store."""
-    values = {name: value for name, value in _values(data).items() if name != "store"}
-    return values | {"images": data.images and _dataset(data.images)}
-
-
-def _parsed_dataset(found: dict[str, Any], store: Path) -> PlannedDataset:
-    images = found["images"] and _parsed_dataset(found["images"], store)
-    return PlannedDataset(**found | {"store": store, "component": Configured(**found["component"]), "images": images})
-
-
-def _values(planned: PlannedDataset | PlannedPartition) -> dict[str, Any]:
-    return _shallow(planned) | {"component": asdict(planned.component)}
-
-
-def _shallow(one: PlannedDataset | PlannedPartition | Experiment) -> dict[str, Any]:
-    return {f.name: getattr(one, f.name) for f in fields(one)}

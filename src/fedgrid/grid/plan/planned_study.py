@@ -4,10 +4,10 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from fedgrid.grid.plan.model import Cell, PlannedDataset, PlannedPartition
-from fedgrid.grid.study.model import FULL, MethodRow
+from fedgrid.grid.study.model import FULL, About, MethodRow
 from fedgrid.settings import Compute
 
 Name = TypeVar("Name", bound=Hashable)
@@ -22,8 +22,7 @@ class Experiment:
     "Empty for a study without experiments."
     folder: Path
     "Where its tables and figures are kept."
-    about: Mapping[str, Any]
-    "What the study says of it: title, source, report, show, claims, assumed, and all that lies under its parts."
+    about: About
     cells: list[Cell]
     published: list[dict[str, str]] = field(default_factory=list)
     "The numbers that its paper prints."
@@ -38,17 +37,30 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Study:
-    """A resolved study: its text with defaults, and its experiments."""
+    """A planned study: its experiments with their cells, and where everything is kept."""
 
-    text: Mapping[str, Any]
+    name: str
+    results: Path
+    "The folder of all studies."
     compute: Compute
     experiments: list[Experiment]
+    title: str = ""
+    scale: str = FULL
+    download: bool = True
+    "Whether data and weights may be downloaded."
     data_root: Path | None = None
     "Where data sets lie on this machine."
+    published: str = ""
+    "The file of the numbers that its paper prints."
+    assumed: Mapping[str, str] = field(default_factory=dict)
+    "Of all experiments: setting → why this value, where the paper does not say."
+    notices: tuple[str, ...] = ()
+    "What a reader of the study's file might not expect, each in one sentence."
 
     @property
-    def name(self) -> str:
-        return self.text["name"]
+    def has_experiments(self) -> bool:
+        """Whether its file names experiments; else it is one, without a name."""
+        return any(one.id for one in self.experiments)
 
     def name_of(self, experiment: Experiment) -> str:
         """Its folder among the results, such as ``digits`` or ``fedcosr-small/table2``."""
@@ -71,13 +83,8 @@ class Study:
 
     @property
     def folder(self) -> Path:
-        """The folder of this study's tables and figures, at its scale."""
-        return folder_of(self.text)
-
-    @property
-    def results(self) -> Path:
-        """The folder of all studies."""
-        return Path(self.text["results"])
+        """The folder of this study's tables and figures: its name, with its scale where that is not the full one."""
+        return self.results / (self.name + ("" if self.scale == FULL else f"-{self.scale}"))
 
     @property
     def store(self) -> Path:
@@ -87,7 +94,7 @@ class Study:
     @property
     def downloads(self) -> Path | None:
         """Where downloads are kept, or None where the study forbids them."""
-        return self.store / "downloads" if self.text["download"] else None
+        return self.store / "downloads" if self.download else None
 
     @cached_property
     def datasets(self) -> dict[str, PlannedDataset]:
@@ -98,11 +105,6 @@ class Study:
     def partitions(self) -> dict[tuple[str, int], PlannedPartition]:
         """By key and seed."""
         return {(cell.partition.key, cell.partition.seed): cell.partition for cell in self.cells}
-
-
-def folder_of(text: Mapping[str, Any]) -> Path:
-    """The folder of a study's tables and figures: its name, with its scale where that is not the full one."""
-    return Path(text["results"], text["name"] + ("" if text["scale"] == FULL else f"-{text['scale']}"))
 
 
 def first_by_name(pairs: Iterable[tuple[Name, Value]]) -> dict[Name, Value]:

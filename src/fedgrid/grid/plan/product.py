@@ -2,7 +2,7 @@
 
 import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -23,15 +23,122 @@ from fedgrid.grid.plan.keys import (
     key_of_partition,
 )
 from fedgrid.grid.plan.model import Cell, PlannedDataset, PlannedPartition
-from fedgrid.grid.study.model import Configured, Heterogeneity, MethodRow, Settings
+from fedgrid.grid.plan.planned_study import Experiment, Study
+from fedgrid.grid.study.model import (
+    Configured,
+    DataEntry,
+    Heterogeneity,
+    MethodRow,
+    ParsedExperiment,
+    ParsedStudy,
+    Part,
+    Placed,
+    Reading,
+    Seeds,
+    Settings,
+)
+from fedgrid.grid.study.nodes import Node, Origin
+from fedgrid.grid.study.resolve import parse
 from fedgrid.partition.base import Partition
 
 CLEAN = "clean"
 "What models are scored on without an attack."
 ON_VALIDATION = ("validated", "validation")
 "Values of a study's `report` that need images held out for validation."
-Seeds = tuple[int, int, int]
-"Seed, seed of the partition, seed of training."
+PlannedData = tuple[PlannedDataset, DatasetInfo]
+
+
+def planned_study(study: Node) -> Study:
+    """The study of a YAML file, with those of its experiments that its `only` asks for; as `plan_study` otherwise."""
+    parsed = parse(study)
+    return select(plan_study(parsed), parsed.only)
+
+
+def plan_study(parsed: ParsedStudy) -> Study:
+    """Every cell of a study, with its key; UserError, with its place in the study, for cells that cannot be."""
+    study = Study(
+        name=parsed.name,
+        title=parsed.title,
+        results=parsed.results,
+        compute=parsed.compute,
+        experiments=[],
+        scale=parsed.scale,
+        download=parsed.download,
+        data_root=parsed.data_root,
+        published=parsed.published,
+        assumed=parsed.assumed,
+        notices=parsed.notices,
+    )
+    experiments = [_experiment(one, study) for one in parsed.experiments]
+    kept = _artifacts(experiments)
+    return replace(
+        study,
+        experiments=[
+            replace(one, cells=[replace(cell, artifacts=kept[cell.key]) for cell in one.cells]) for one in experiments
+        ],
+    )
+
+
+def select(study: Study, only: Sequence[str]) -> Study:
+    """The study with some of its experiments; with all where `only` is empty."""
+    return replace(study, experiments=[one for one in study.experiments if one.id in only]) if only else study
+
+
+def _artifacts(experiments: Iterable[Experiment]) -> dict[str, tuple[str, ...]]:
+    """By key, what any experiment keeps of a cell: what one of them needs later is kept when another has it trained."""
+    kept: dict[str, tuple[str, ...]] = {}
+    for cell in (cell for one in experiments for cell in one.cells):
+        kept[cell.key] = tuple(sorted({*kept.get(cell.key, ()), *cell.artifacts}))
+    return kept
+
+
+def _experiment(parsed: ParsedExperiment, study: Study) -> Experiment:
+    """An experiment with the cells of all its parts, every one once."""
+    cells: dict[tuple[str, str, str, int], tuple[Origin, Cell]] = {}
+    for part in parsed.parts:
+        for cell in _cells(part, study, lenient=bool(parsed.id)):
+            first, other = cells.setdefault(cell.table_position, (part.origin, cell))
+            if other.key != cell.key:
+                raise part.origin.mistake(
+                    f"{cell.words} would be two different cells, {other.key} of {first.label} and {cell.key} of "
+                    f"{part.origin.label}; give a row, the data or the heterogeneity of one of them another label"
+                )
+    return Experiment(
+        parsed.id,
+        study.folder / parsed.id,
+        parsed.about,
+        [cell for _, cell in cells.values()],
+        parsed.published,
+        parsed.listed,
+    )
+
+
+def _cells(part: Part, study: Study, lenient: bool) -> list[Cell]:
+    """The cells of a part; where it is `lenient`, those of data that cannot be had say so."""
+    data = [_plan_entry(entry, study) for entry in part.data]
+    check_attacks(part, data)
+    check_fit(part, data)
+    check_validation(part)
+    pairs = zip(part.data, data, strict=True)
+    at_hand = [_at_hand(planned, study, entry.origin, lenient) for entry, (planned, _) in pairs]
+    rows, kinds = [row.value for row in part.rows], [kind.value for kind in part.heterogeneity]
+    cells = grid(rows, at_hand, kinds, part.model.value.component, part.seeds)
+    return [replace(cell, artifacts=part.artifacts) for cell in cells]
+
+
+def _plan_entry(entry: Placed[DataEntry], study: Study) -> tuple[PlannedDataset, DatasetInfo]:
+    with entry.origin.located():
+        data = entry.value
+        images, info = plan_dataset(study.store, data.label, data.component, study.data_root)
+        return plan_features(images, info, data.backbone) if data.backbone else (images, info)
+
+
+def _at_hand(data: PlannedDataset, study: Study, origin: Origin, lenient: bool) -> PlannedDataset:
+    """The data set, which says what is lacking where it cannot be had; not `lenient`, that is a UserError."""
+    problem = lacking(data, study.data_root, study.download)
+    if problem and not lenient:
+        raise origin.mistake(problem)
+    return replace(data, lacking=problem)
 
 
 def plan_dataset(store: Path, label: str, data: Configured, root: Path | None) -> tuple[PlannedDataset, DatasetInfo]:
@@ -87,44 +194,54 @@ def grid(
     ]
 
 
-def check_fit(
-    label: str, info: DatasetInfo, partitions: Sequence[Configured], model: str, facts: Settings, seeds: Sequence[int]
-) -> None:
-    """Raises UserError where the data set cannot be dealt out so, or does not suit the model with these `facts`."""
-    smallest, modalities = facts["smallest"], tuple(facts.get("modalities", ()))
-    if modalities != info.modalities:
-        raise UserError(f"model: '{model}' is for {_of(modalities)}, '{label}' is {_of(info.modalities)}")
-    if min(info.shape[:2]) < smallest:
-        side = "×".join(map(str, info.shape[:2]))
-        raise UserError(f"model: '{model}' needs images of {smallest}×{smallest} at least, '{label}' has {side}")
-    for kind in partitions:
-        cast(Partition, instance(kind)).plan(info, list(seeds))
+def check_fit(part: Part, data: Sequence[PlannedData]) -> None:
+    """Raises UserError where a data set of a part cannot be dealt out so, or does not suit its model."""
+    model = part.model.value
+    for planned, info in data:
+        name, label = model.component.name, planned.label
+        if model.modalities != info.modalities:
+            problem = f"'{name}' is for {_of(model.modalities)}, '{label}' is {_of(info.modalities)}"
+            raise part.model.origin.mistake(problem)
+        if min(info.shape[:2]) < model.smallest:
+            side = "×".join(map(str, info.shape[:2]))
+            problem = f"'{name}' needs images of {model.smallest}×{model.smallest} at least, '{label}' has {side}"
+            raise part.model.origin.mistake(problem)
+        for kind in part.heterogeneity:
+            with kind.origin.located():
+                cast(Partition, instance(kind.value.component)).plan(info, part.partition_seeds)
 
 
 def _of(modalities: Sequence[str]) -> str:
     return f"data of the modalities {' and '.join(modalities)}" if modalities else "data of images alone"
 
 
-def check_attacks(training: Mapping[str, Settings], data: Sequence[tuple[PlannedDataset, DatasetInfo]]) -> None:
-    """Raises UserError where images are to be attacked, by rows' `training`, and a data set holds other things too."""
+def check_attacks(part: Part, data: Sequence[PlannedData]) -> None:
+    """Raises UserError where a row has images attacked, and a data set of its part holds other things too."""
     others = {one.label: "frozen features" for one, _ in data if one.backbone}
     others |= {one.label: _of(info.modalities) for one, info in data if info.modalities}
-    for label, settings in training.items():
+    for row in part.rows:
+        settings = row.value.training
         attacked = [name for name in settings["evaluate"] if name != CLEAN]
-        asking = "adversarial" if settings["adversarial"] else f"evaluate: {attacked[0]}" if attacked else ""
-        for name, what in others.items() if asking else ():
-            raise UserError(f"methods.{label}.training.{asking} needs images alone, and '{name}' is {what}")
+        setting = "adversarial" if settings["adversarial"] else f"evaluate: {attacked[0]}" if attacked else ""
+        for name, what in others.items() if setting else ():
+            raise row.origin.mistake(f"training.{setting} needs images alone, and '{name}' is {what}")
 
 
-def check_validation(asked: Mapping[str, str], partitions: Sequence[Configured], seeds: Sequence[int]) -> None:
-    """Raises UserError where what is `asked` of cells, by key, needs validation images that a partition lacks."""
-    asking = [f"{key}: '{value}'" for key, value in asked.items() if value in ON_VALIDATION]
-    if not asking:
-        return
-    for number, kind in enumerate(partitions):
-        if not all(cast(Partition, instance(kind)).validated(seed) for seed in seeds):
-            lacking = f"heterogeneity.{number} ('{kind.name}') holds none"
-            mend = "name a file that does" if kind.name == "file" else "set its validation, to 0.2 for example"
+def check_validation(part: Part) -> None:
+    """Raises UserError where cells are read on validation images that a partition of their part lacks."""
+    places = [part.reading, *(Placed(Reading(row.value.score, row.value.at), row.origin) for row in part.rows)]
+    asking = [
+        place.origin.child(name).label + f": '{value}'"
+        for place in places
+        for name, value in (("score", place.value.score), ("at", place.value.at))
+        if value in ON_VALIDATION
+    ]
+    for kind in part.heterogeneity if asking else ():
+        partition = cast(Partition, instance(kind.value.component))
+        if not all(partition.validated(seed) for seed in part.partition_seeds):
+            name = kind.value.component.name
+            mend = "name a file that does" if name == "file" else "set its validation, to 0.2 for example"
+            lacking = f"{kind.origin.label} ('{name}') holds none"
             raise UserError(f"{asking[0]} needs validation images, and {lacking}; {mend}")
 
 

@@ -4,145 +4,144 @@ From the bottom: the study itself, the experiment, its part, the scale that is a
 experiment. A study without experiments is one experiment without a name, of one part.
 """
 
-import csv
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
-from fedgrid.errors import UserError, nearest, reason
-from fedgrid.files import check_regular, path_of
+from fedgrid.errors import nearest
 from fedgrid.grid.study.model import FULL
-from fedgrid.grid.study.overlay import laid
-from fedgrid.grid.study.validation import checked, located
+from fedgrid.grid.study.nodes import Node, Origin
+from fedgrid.grid.study.overlay import added_rows, by_label, lay_study, overridden
+from fedgrid.grid.study.printed import read_printed
+from fedgrid.grid.study.validation import check_study
 
-Text = Mapping[str, Any]
 OF_ALL = ("experiments", "scales", "assumed", "published")
-"Keys of a study that are about its experiments, and no part of one."
+"Keys of a study that are about its experiments, and not part of one."
 ABOUT = ("title", "source", "lacks", "claims", "show", "assumed", "cells")
 "Keys of an experiment that are no partial study."
-COORDINATES = ("experiment", "row", "data", "heterogeneity", "domain", "metric")
-"Columns of a file of printed numbers that say which number it is."
-PUBLISHED = (*COORDINATES, "value", "corrected", "rank", "note")
-"Columns of a file of printed numbers."
 
 
 @dataclass(frozen=True)
-class Described:
-    """An experiment as its study describes it."""
+class Laid:
+    """An experiment with everything laid over its study."""
 
     id: str
-    about: Text
-    "The study laid under it, and what it says of itself: title, source, claims, show, assumed."
-    parts: list[tuple[str, Text]]
-    "Whole studies, each with the place where it stands in the study's file."
+    about: Node
+    "The study laid under it, and what it says of itself."
+    parts: list[Node]
+    "Whole studies, checked."
     published: list[dict[str, str]]
     "The numbers that its paper prints."
+    added: list[str]
+    "A sentence for each mapping that adds rows."
+    replaced: list[tuple[str, Origin]]
+    "Settings of its own that the scale replaces: name, and where they are set."
 
 
-def described(study: Text) -> list[Described]:
-    """All experiments of a checked study, at the scale that it asks for; UserError, with the key, for a mistake."""
+def lay_experiments(study: Node) -> list[Laid]:
+    """All experiments of a checked study, at the scale that it asks for; UserError, with its place, for a mistake."""
     scale = _scale(study)
-    if "experiments" not in study:
-        return [Described("", study, [("", study)], [])]
-    printed = published(study["published"]) if "published" in study else []
-    given = {name: text or {} for name, text in study["experiments"].items()}
-    _check_known(scale.get("experiments", {}), given, f"scales.{study['scale']}.experiments")
-    _check_known({row["experiment"] for row in printed}, given, str(study.get("published")))
-    return [_described(name, study, text, scale, printed) for name, text in given.items()]
+    experiments = study.get("experiments")
+    if experiments is None:
+        return [Laid("", study, [study], [], [], [])]
+    printed = _printed(study, experiments)
+    if named := scale.get("experiments"):
+        for name, node in named.mapping.items():
+            _check_known(name, experiments, node)
+    return [
+        _laid(name, study, node, scale, [row for row in printed if row["experiment"] == name])
+        for name, node in experiments.mapping.items()
+    ]
 
 
-def chosen(study: Text, names: Iterable[str]) -> list[str]:
-    """The experiments that the study's `only` asks for, of all `names`; a text may hold several, with commas."""
-    asked = study.get("only") or []
-    asked = [name.strip() for name in asked.split(",")] if isinstance(asked, str) else asked
-    names = list(names)
-    if asked and "experiments" not in study:
-        raise UserError("only: the study has no experiments to choose from")
-    for name in asked:
-        if name not in names:
-            raise UserError(f"only: there is no experiment '{name}'; {nearest(name, names)}")
-    return [name for name in names if name in asked or not asked]
-
-
-def published(place: str) -> list[dict[str, str]]:
-    """The rows of a file of printed numbers (CSV); UserError where it cannot be read or is no such table.
-
-    That is one in which a column is missing, a line has more or fewer fields than there are columns, or a line repeats
-    the coordinates of another.
-    """
-    path, name = path_of(place, "published"), f"published: {place}"
-    try:
-        check_regular(path, name)
-        with open(path, encoding="utf-8", newline="") as file:
-            return list(_printed(file, name))
-    except OSError as error:
-        raise UserError(f"{name} cannot be read ({reason(error)})") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{name} is no CSV ({error})") from error
-
-
-def _printed(lines: Iterable[str], name: str) -> Iterator[dict[str, str]]:
-    """The rows of `published`, in whose sentences the file has this `name`."""
-    reader = csv.reader(lines)
-    header = next(reader, [])
-    for column in PUBLISHED:
-        if column not in header:
-            raise UserError(f"{name} has no column '{column}'")
-    line_of: dict[tuple[str, ...], int] = {}
-    for fields in filter(None, reader):  # an empty line has no fields at all
-        line = reader.line_num
-        if len(fields) != len(header):
-            raise UserError(f"{name}, line {line}: has {len(fields)} fields, and the header has {len(header)}")
-        row = dict(zip(header, fields, strict=True))
-        first = line_of.setdefault(tuple(row[column] for column in COORDINATES), line)
-        if first != line:
-            raise UserError(f"{name}, line {line}: has the same {', '.join(COORDINATES)} as line {first}")
-        yield {column: row[column] for column in PUBLISHED}
-
-
-def under_all(study: Text) -> Text:
-    """The study that lies under all experiments."""
-    return {key: value for key, value in study.items() if key not in OF_ALL}
-
-
-def _scale(study: Text) -> Text:
-    """The partial study that the scale asked for means."""
-    scales, name = study.get("scales", {}), study["scale"]
-    if name == FULL:
-        return {}
-    if name not in scales:
-        raise UserError(f"scale: there is no scale '{name}'; {nearest(name, [FULL, *scales])}")
-    return scales[name] or {}
-
-
-def _check_known(names: Iterable[str], known: Text, where: str) -> None:
+def choose(asked: Node | None, ids: Iterable[str]) -> tuple[str, ...]:
+    """The experiments that a study's `only` asks for, of all `ids`; a text may hold several, with commas."""
+    if asked is None or not asked.value:
+        return ()
+    names = [name.strip() for name in asked.value.split(",")] if isinstance(asked.value, str) else asked.plain
+    known = list(ids)
+    if known == [""]:
+        raise asked.origin.mistake("the study has no experiments to choose from")
     for name in names:
         if name not in known:
-            raise UserError(f"{where}: there is no experiment '{name}'; {nearest(name, known)}")
+            raise asked.origin.mistake(f"there is no experiment '{name}'; {nearest(name, known)}")
+    return tuple(name for name in known if name in names)
 
 
-def _described(name: str, study: Text, given: Text, scale: Text, printed: list[dict[str, str]]) -> Described:
-    where = f"experiments.{name}"
-    base = under_all(study)
-    own = laid(base, {key: value for key, value in given.items() if key not in ABOUT}, where)
-    place = f"scales.{study['scale']}"
-    over = [({k: v for k, v in scale.items() if k != "experiments"}, place)]
-    over += [((scale.get("experiments", {}).get(name) or {}), f"{place}.experiments.{name}")]
-
-    def scaled(text: Text) -> Text:
-        return reduce(lambda under, one: laid(under, *one), over, text)
-
-    whole = [(where, own)]
-    if "cells" in given:
-        whole = [(f"{where}.cells.{n}", laid(own, part, f"{where}.cells.{n}")) for n, part in enumerate(given["cells"])]
-    parts = [(place, _checked(scaled(text), base, place)) for place, text in whole]
-    about = dict(scaled(own)) | {key: value for key, value in given.items() if key in ABOUT}
-    about |= {"assumed": {**study.get("assumed", {}), **given.get("assumed", {})}}
-    return Described(name, about, parts, [row for row in printed if row["experiment"] == name])
+def _scale(study: Node) -> Node:
+    """The partial study that the scale asked for means."""
+    scales, name = study.get("scales") or Node({}), study.at("scale")
+    if name == FULL:
+        return Node({})
+    if name not in scales.mapping:
+        known = nearest(name, [FULL, *scales.mapping])
+        raise study.origin_of("scale").mistake(f"there is no scale '{name}'; {known}")
+    scale = scales.mapping[name]
+    return Node(scale.mapping, scale.origin)
 
 
-def _checked(part: Text, base: Text, where: str) -> Text:
-    """The form of a part; a mistake that stands in the study itself is told as one."""
-    with located(where, lambda: checked(base)):
-        return checked(part)
+def _printed(study: Node, experiments: Node) -> list[dict[str, str]]:
+    """The rows of the study's printed numbers; none where it names no file."""
+    file = study.get("published")
+    if file is None:
+        return []
+    with file.origin.located():
+        rows = read_printed(file.plain)
+    for name in dict.fromkeys(row["experiment"] for row in rows):
+        if name not in experiments.mapping:
+            known = nearest(name, experiments.mapping)
+            raise file.origin.mistake(f"{file.plain}: there is no experiment '{name}'; {known}")
+    return rows
+
+
+def _check_known(name: str, experiments: Node, node: Node) -> None:
+    if name not in experiments.mapping:
+        raise node.origin.mistake(f"there is no experiment '{name}'; {nearest(name, experiments.mapping)}")
+
+
+def _laid(name: str, study: Node, given: Node, scale: Node, printed: list[dict[str, str]]) -> Laid:
+    base, over = study.without(*OF_ALL), given.without(*ABOUT)
+    own = lay_study(base, over)
+    of_scale = (scale.get("experiments") or Node({})).get(name) or Node({})
+    scales = [scale.without("experiments"), Node(of_scale.mapping, of_scale.origin)]
+
+    def scaled(part: Node) -> Node:
+        return reduce(lay_study, scales, part)
+
+    cells = given.get("cells")
+    overs = [] if cells is None else cells.items
+    parts = [own] if cells is None else [lay_study(own, part) for part in overs]
+    origins = [given.origin] if cells is None else [part.origin for part in overs]
+    checked = [check_study(scaled(part)) for part in parts]
+    about = scaled(own).updated({key: node for key, node in given.mapping.items() if key in ABOUT})
+    assumed = {**(study.get("assumed") or Node({})).mapping, **(given.get("assumed") or Node({})).mapping}
+    about = about.updated({"assumed": Node(assumed, given.origin)})
+    placed = [Node(part.value, origin) for part, origin in zip(checked, origins, strict=True)]
+    added = [sentence for pair in [(base, over), *((own, part) for part in overs)] for sentence in _added(*pair)]
+    replaced = [one for of_scale in scales for part in (over, *overs) for one in overridden(part, of_scale)]
+    return Laid(name, about, placed, printed, added, replaced)
+
+
+def _added(base: Node, over: Node) -> list[str]:
+    """A sentence where a mapping adds rows to those of what it is laid over; a list would select some."""
+    names = added_rows(base, over)
+    if not names:
+        return []
+    rows, they = len(by_label(base.mapping["methods"])), "it" if len(names) == 1 else "them"
+    added = f"adds {', '.join(names)} to the {rows} rows of the study; to show {they} alone, list names"
+    return [f"{over.origin_of('methods').label}: {added}"]
+
+
+def notices(experiments: Iterable[Laid], scale: str) -> tuple[str, ...]:
+    """What a reader of the file might not expect: rows that are added, and settings that the scale replaces."""
+    experiments = list(experiments)
+    ids: dict[str, dict[str, None]] = {}
+    places: dict[str, dict[str, None]] = {}
+    for one in experiments:
+        for name, origin in one.replaced:
+            ids.setdefault(name, {})[one.id] = None
+            places.setdefault(name, {})[origin.place] = None
+    replaced = [
+        f"scale '{scale}' replaces {name} of {', '.join(ids[name])} (set in {', '.join(places[name])})" for name in ids
+    ]
+    return (*(sentence for one in experiments for sentence in one.added), *replaced)

@@ -1,8 +1,12 @@
-"""What a study names, resolved: components with all their settings, kinds of heterogeneity, rows of its tables."""
+"""A study as it is parsed: its experiments, each with parts of rows, data, kinds of heterogeneity, model and seeds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from fedgrid.grid.study.nodes import Origin
+from fedgrid.settings import Compute
 
 Settings = Mapping[str, Any]
 FULL = "full"
@@ -56,3 +60,125 @@ class MethodRow:
     "The rounds at which its cells are read."
     common: Settings = field(default_factory=dict)
     "The training settings of its part of the study, of which it may have some of its own."
+
+
+Value = TypeVar("Value")
+Seeds = tuple[int, int, int]
+"Seed, seed of the partition, seed of training."
+Options = Mapping[str, Any]
+"An entry of `show` or `claims`, of the form that study.schema.yaml gives."
+
+
+@dataclass(frozen=True)
+class Placed(Generic[Value]):
+    """A value of a study, with the place where its user can change it."""
+
+    value: Value
+    origin: Origin
+
+
+@dataclass(frozen=True)
+class DataEntry:
+    """A data set as a study names it."""
+
+    label: str
+    component: Configured
+    backbone: Settings | None = None
+    "Settings of the network whose frozen features stand for the images; None: the images themselves."
+
+
+@dataclass(frozen=True)
+class ModelEntry:
+    """A model, and what it can be trained on."""
+
+    component: Configured
+    smallest: int
+    "Height and width that images need at least."
+    modalities: tuple[str, ...] = ()
+    "Of the data that it is for; none: of images alone."
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How cells are read: the point of a round, and the rounds."""
+
+    score: str = "paper"
+    at: str = "last"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of an experiment's cells: the product of rows, data, heterogeneities and seeds."""
+
+    origin: Origin
+    rows: list[Placed[MethodRow]]
+    data: list[Placed[DataEntry]]
+    heterogeneity: list[Placed[Heterogeneity]]
+    model: Placed[ModelEntry]
+    seeds: list[Seeds]
+    reading: Placed[Reading]
+    artifacts: tuple[str, ...]
+    "What is kept beside the cells' results."
+
+    @property
+    def partition_seeds(self) -> list[int]:
+        return [seed for _, seed, _ in self.seeds]
+
+
+@dataclass(frozen=True)
+class About:
+    """What a study says of an experiment beside its cells; of a study without experiments, of itself."""
+
+    title: str = ""
+    source: str = ""
+    "Where it stands in its paper."
+    lacks: str = ""
+    "What of it cannot be said in a study yet."
+    claims: tuple[Options, ...] = ()
+    show: tuple[Options, ...] | None = None
+    "Tables and figures; None: the usual ones."
+    assumed: Mapping[str, str] = field(default_factory=dict)
+    "Setting → why this value, where the paper does not say."
+    reading: Reading = field(default_factory=Reading)
+    seeds: tuple[int, ...] = (0,)
+    partition_seed: int | None = None
+    "One partition for all seeds; None: each seed has its own."
+    train_seed: int | None = None
+
+
+@dataclass(frozen=True)
+class ParsedExperiment:
+    """An experiment, every component with all its settings."""
+
+    id: str
+    "Empty for a study without experiments."
+    about: About
+    parts: list[Part]
+    published: list[dict[str, str]]
+    "The numbers that its paper prints."
+    listed: list[MethodRow]
+    "Its rows where it has no cells, only a table of settings."
+
+
+@dataclass(frozen=True)
+class ParsedStudy:
+    """A study of one YAML file, at one scale."""
+
+    name: str
+    title: str
+    results: Path
+    compute: Compute
+    experiments: list[ParsedExperiment]
+    scale: str = FULL
+    download: bool = True
+    "Whether data and weights may be downloaded."
+    data_root: Path | None = None
+    "Where data sets lie on this machine."
+    published: str = ""
+    "The file of printed numbers."
+    assumed: Mapping[str, str] = field(default_factory=dict)
+    "Of the whole study: setting → why this value."
+    only: tuple[str, ...] = ()
+    "Experiments to run; empty: all."
+    notices: tuple[str, ...] = ()
+    "What a reader of the file might not expect, each in one sentence."

@@ -1,8 +1,7 @@
-"""Checks the form of a study against its JSON schema; every mistake is one sentence that names the key."""
+"""Checks the form of a study against its JSON schema; every mistake is one sentence with its file, line and key."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any, cast
@@ -11,6 +10,7 @@ import jsonschema
 import yaml
 
 from fedgrid.errors import UserError, nearest
+from fedgrid.grid.study.nodes import Node, Origin
 
 WORDS = {
     "array": "a list",
@@ -23,50 +23,23 @@ WORDS = {
 }
 
 
-PART = re.compile("(data|heterogeneity|methods|model|training|seeds|report|artifacts)[.:]")
-"How a sentence begins that names a key which parts of an experiment have."
-
-
-def checked(study: Any) -> dict[str, Any]:
-    """The study with all defaults filled in; UserError for the first mistake."""
-    if not isinstance(study, Mapping):
-        raise UserError("study: a study is a mapping of keys such as name, data, methods")
+def check_study(study: Node) -> Node:
+    """The study with all defaults filled in; UserError, with its file and line, for the first mistake."""
+    if not isinstance(study.value, dict):
+        raise study.origin.mistake("a study is a mapping of keys such as name, data, methods")
     _check_letters(study)
     study = _as_meant(study)
-    errors = sorted(_validator().iter_errors(dict(study)), key=lambda e: (list(map(str, e.absolute_path)), e.message))
+    errors = sorted(_validator().iter_errors(study.plain), key=lambda e: (list(map(str, e.absolute_path)), e.message))
     if errors:
-        raise UserError(f"study: {_sentence(errors[0])}")
-    return _filled(dict(study), _schema())
-
-
-@contextmanager
-def located(where: str, below: Callable[[], object] = lambda: None) -> Iterator[None]:
-    """Puts `where` before the key in a UserError, unless it is empty or `below` raises the very same error.
-
-    `where` is a part of an experiment, and `below` does the same with the study that lies under it: a mistake that
-    stands there is told as one of the study.
-    """
-    try:
-        yield
-    except UserError as error:
-        if not where or _complaint(below) == str(error):
-            raise
-        said = str(error).removeprefix("study: ")
-        dot = "." if PART.match(said) else ": "
-        raise UserError(f"{where}{dot}{said}") from error
-
-
-def _complaint(check: Callable[[], object]) -> str:
-    try:
-        check()
-    except UserError as error:
-        return str(error)
-    return ""
+        raise _mistake(study, errors[0])
+    return _filled(study, _schema())
 
 
 @cache
 def _schema() -> dict[str, Any]:
-    return yaml.safe_load(files("fedgrid.grid.study").joinpath("study.schema.yaml").read_text(encoding="utf-8"))
+    text = files("fedgrid.grid.study").joinpath("study.schema.yaml").read_text(encoding="utf-8")
+    schema: dict[str, Any] = yaml.safe_load(text)
+    return schema
 
 
 @cache
@@ -74,72 +47,91 @@ def _validator() -> jsonschema.Draft202012Validator:
     return jsonschema.Draft202012Validator(_schema())
 
 
-def _check_letters(value: Any) -> None:
+def _check_letters(node: Node) -> None:
     """Raises UserError for a text that no file can hold: YAML can write half of a letter."""
-    if isinstance(value, Mapping):
-        value = [*value.keys(), *value.values()]
-    if isinstance(value, list):
-        for one in value:
-            _check_letters(one)
-    elif isinstance(value, str) and re.search("[\0\ud800-\udfff]", value):
-        raise UserError(f"study: {value[:40]!r} is no text that a file can hold")
+    if isinstance(node.value, dict):
+        for key, below in node.value.items():
+            _check_letters(Node(key, below.origin))
+            _check_letters(below)
+    elif isinstance(node.value, list):
+        for below in node.value:
+            _check_letters(below)
+    elif isinstance(node.value, str) and re.search("[\0\ud800-\udfff]", node.value):
+        raise node.origin.mistake(f"{node.value[:40]!r} is no text that a file can hold")
 
 
-def _as_meant(given: Mapping[str, Any]) -> dict[str, Any]:
+def _as_meant(study: Node) -> Node:
     """The study with seeds such as 1.0 as integers, and with texts of ``--config`` as what they mean.
 
     A JSON schema takes 1.0 for a whole number; Snakemake's command line has ``download=false`` as a text.
     """
-    study = dict(given)
+    changes = {}
     for name in ("partition_seed", "train_seed"):
-        study |= {name: _integer(study[name])} if name in study else {}
-    if isinstance(study.get("seeds"), list):
-        study["seeds"] = [_integer(seed) for seed in study["seeds"]]
-    for text, meant in (("true", True), ("false", False)):
-        if study.get("download") == text:
-            study["download"] = meant
-    return study
+        if node := study.get(name):
+            changes[name] = _integer(node)
+    seeds, download = study.get("seeds"), study.get("download")
+    if seeds and isinstance(seeds.value, list):
+        changes["seeds"] = Node([_integer(seed) for seed in seeds.items], seeds.origin)
+    if download and download.value in ("true", "false"):
+        changes["download"] = Node(download.value == "true", download.origin)
+    return study.updated(changes)
 
 
-def _integer(value: Any) -> Any:
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+def _integer(node: Node) -> Node:
+    whole = isinstance(node.value, float) and node.value.is_integer()
+    return Node(int(node.value), node.origin) if whole else node
 
 
-def _filled(value: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+def _filled(node: Node, schema: Mapping[str, Any]) -> Node:
+    changes = {}
     for key, part in schema.get("properties", {}).items():
-        if key not in value and "default" in part:
-            value[key] = part["default"]
-        if isinstance(value.get(key), Mapping):
-            value[key] = _filled(dict(value[key]), part)
-    return value
+        below = node.get(key)
+        if below is None and "default" in part:
+            below = Node.of(part["default"], node.origin.child(key))
+        if below is not None:
+            changes[key] = _filled(below, part) if isinstance(below.value, dict) else below
+    return node.updated(changes)
 
 
-def _sentence(error: jsonschema.ValidationError) -> str:
+def _mistake(study: Node, error: jsonschema.ValidationError) -> UserError:
+    """The error, at the value that it is about; one about a key that is absent is at the mapping that lacks it."""
     if error.validator == "oneOf" and (branch := _fitting_branch(error)):
-        return _sentence(branch)
-    key = ".".join(map(str, error.absolute_path))
-    rule, found = cast(Any, error.validator_value), cast(Any, error.instance)
+        return _mistake(study, branch)
+    path = list(error.absolute_path)
+    node, key = study.below(*path), None
+    if error.validator == "additionalProperties":
+        key = _unknown(error)
+    elif node and isinstance(node.value, dict) and not isinstance(error.instance, dict):
+        key = error.instance  # it is about the name of a row or an experiment
+    origin, line_of = study.origin_of(*path), study.origin_of(*path, *([] if key is None else [key]))
+    return Origin(line_of.file, line_of.line, origin.key).mistake(_problem(error))
+
+
+def _unknown(error: jsonschema.ValidationError) -> Any:
+    known = cast(Mapping[str, Any], error.schema)["properties"]
+    return next(name for name in cast(Any, error.instance) if name not in known)
+
+
+def _problem(error: jsonschema.ValidationError) -> str:
+    """What is wrong, in words, without the key."""
+    rule, value = cast(Any, error.validator_value), cast(Any, error.instance)
     schema = cast(Mapping[str, Any], error.schema)
     if error.validator == "additionalProperties":
-        known = schema["properties"]
-        unknown = next(name for name in found if name not in known)
-        inside = f" in {key}" if key else ""
-        return f"unknown key '{unknown}'{inside}; {nearest(unknown, known, schema.get('was'))}"
+        unknown = _unknown(error)
+        return f"unknown key '{unknown}'; {nearest(unknown, schema['properties'], schema.get('was'))}"
     if error.validator == "required":
-        missing = next(name for name in rule if name not in found)
-        return f"{key + ': ' if key else ''}the key '{missing}' is missing"
+        return f"the key '{next(name for name in rule if name not in value)}' is missing"
     if error.validator == "enum":
-        return f"{key}: '{found}' is not a choice; {nearest(found, rule, schema.get('was'))}"
+        return f"'{value}' is not a choice; {nearest(value, rule, schema.get('was'))}"
     if error.validator in ("oneOf", "type"):
-        return f"{key}: expected {_expected(error)}, got {found!r}"
+        return f"expected {_expected(error)}, got {value!r}"
     if error.validator == "uniqueItems":
-        return f"{key}: an entry stands there twice in {found!r}"
+        return f"duplicate entry in {value!r}"
     if error.validator in ("minItems", "minProperties", "minLength"):
-        return f"{key}: must not be empty"
+        return "must not be empty"
     if error.validator in ("pattern", "maxLength"):
-        about = schema.get("description", f"at most {rule} letters")
-        return f"{key or 'a name'}: {str(found)[:40]!r} must be {about}"
-    return f"{key}: {error.message}"
+        return f"{str(value)[:40]!r} must be {schema.get('description', f'at most {rule} letters')}"
+    return str(error.message)
 
 
 def _fitting_branch(error: jsonschema.ValidationError) -> jsonschema.ValidationError | None:
