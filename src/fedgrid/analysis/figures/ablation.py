@@ -54,7 +54,8 @@ def axis_floor(entries: pd.DataFrame) -> float:
     low, high = (entries["accuracy"] - spread).min() * 100, (entries["accuracy"] + spread).max() * 100
     if entries.empty or low < CROWDED * high:
         return 0.0
-    return max(0.0, 5 * np.floor((low - (high - low) / 2) / 5))
+    multiple_of_five: float = 5 * np.floor((low - (high - low) / 2) / 5)
+    return max(0.0, multiple_of_five)
 
 
 def draw_variant(ax: Axes, i: int, n: int, name: str, entries: pd.DataFrame, floor: float) -> None:

@@ -182,7 +182,7 @@ def colours_of_classes(classes: int) -> np.ndarray:
     """A colour for every class, [classes, 4]: far from each other if they are few, else along a scale."""
     if classes > MOST_NAMES:
         return matplotlib.colormaps["turbo"](np.linspace(0, 1, classes))
-    strong_then_pale = [*range(0, 20, 2), *range(1, 20, 2)]
+    strong_then_pale: list[int] = [*range(0, 20, 2), *range(1, 20, 2)]
     return matplotlib.colormaps["tab20"](strong_then_pale[:classes])
 
 

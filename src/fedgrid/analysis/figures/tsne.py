@@ -84,9 +84,9 @@ def embedded(table: pa.Table, perplexity: float) -> np.ndarray:
         return np.zeros((len(z), 2))
     model = TSNE(perplexity=min(perplexity, (len(z) - 1) / 3), init="pca", random_state=RANDOM_STATE)
     with threadpool_limits(1):  # sums of several threads differ in their last bits, and t-SNE makes more of that
-        found = model.fit_transform(z).astype(float)
-    found -= found.mean(axis=0)
-    return found / max(float(np.linalg.norm(found, axis=1).max()), 1e-12)
+        positions: np.ndarray = model.fit_transform(z).astype(float)
+    positions -= positions.mean(axis=0)
+    return positions / max(float(np.linalg.norm(positions, axis=1).max()), 1e-12)
 
 
 def draw(ax: Axes, places: np.ndarray, groups: np.ndarray, number: int) -> None:

@@ -99,7 +99,8 @@ def csv(table: pd.DataFrame) -> str:
     A text that a spreadsheet would run as a formula has an apostrophe in front of it, by which it shows it as it is.
     """
     texts = table.select_dtypes(exclude=["number", "bool"]).map(_inert)
-    return table.assign(**texts).rename(columns=_inert).to_csv(index=False, lineterminator="\n")
+    contents: str = table.assign(**texts).rename(columns=_inert).to_csv(index=False, lineterminator="\n")
+    return contents
 
 
 def _inert(value: Any) -> Any:

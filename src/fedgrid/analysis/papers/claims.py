@@ -118,7 +118,9 @@ class Numbers:
         self.results, self.columns = results, found.columns
         self.labels = {name: label for label, name in found.rows.items()}
         self.metric = of_images(metric)[1]
-        self.values = found.table[self.metric].where(found.table["status"] == "ok").to_dict()
+        self.values: dict[tuple[str, ...], float] = (
+            found.table[self.metric].where(found.table["status"] == "ok").to_dict()
+        )
         self.status = found.table["status"].to_dict()
         self.chance = chance
         self.printed = printed_rows(results, metric)

@@ -98,7 +98,8 @@ class Known:
         names = {letters(name): name for name in self.domains.get(column, ())}
         if column in self.computed and AVERAGE not in names:
             names[AVERAGE] = EVERY
-        return names.get(letters(entry["domain"]), entry["domain"])
+        as_printed: str = entry["domain"]
+        return names.get(letters(as_printed), as_printed)
 
     def lacking(self, entry: Mapping[str, Any]) -> str:
         """Which coordinate of a printed number there is not among ours; empty where all are, and only results lack."""

@@ -57,7 +57,9 @@ def of_images(results: Results, domains: bool) -> dict[tuple[str, ...], float]:
         over_domains = means(parts, CELL, results.columns).assign(domain=of_domains.AVERAGE)
         cells = pd.concat([cells, parts, over_domains])
     drawn_anew = results.study.partition_seed is None
-    return means(cells, ENTRY, apart if drawn_anew else {}).set_index(ENTRY)["variance"].to_dict()
+    entries = means(cells, ENTRY, apart if drawn_anew else {}).set_index(ENTRY)
+    variances: dict[tuple[str, ...], float] = entries["variance"].to_dict()
+    return variances
 
 
 def means(values: pd.DataFrame, by: list[str], apart: Collection[tuple[str, str]]) -> pd.DataFrame:

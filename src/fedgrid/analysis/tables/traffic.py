@@ -2,7 +2,7 @@
 
 import ast
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -17,7 +17,12 @@ from fedgrid.errors import UserError, nearest
 BYTES = 4
 """Bytes of a parameter."""
 SHOWN = {"kib_up": "Up (KiB)", "kib_down": "Down (KiB)", "kib_both": "Both (KiB)", "kib_formula": "Formula (KiB)"}
-OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
+OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
 """What a formula may be made of, beside numbers and names."""
 
 

@@ -161,7 +161,7 @@ class Loads:
 def trained_in_a_round(cell: Cell, images: Expected) -> float:
     """Images that gradients are taken at in a round; a method whose `work` cannot be read counts as E epochs."""
     training = cell.row.training
-    participants = max(1, math.floor(training["participation"] * images.clients + 1e-9))
+    participants: int = max(1, math.floor(training["participation"] * images.clients + 1e-9))
     once = images.train * participants / images.clients
     if not once:
         return 0.0
@@ -183,7 +183,8 @@ def attack_steps(training: Settings) -> int:
 
 def batch_of(cell: Cell, images: Expected) -> int:
     """Images of a batch: no more than a client has."""
-    return min(cell.row.training["batch_size"], max(1, images.train // images.clients))
+    batch_size: int = cell.row.training["batch_size"]
+    return min(batch_size, max(1, images.train // images.clients))
 
 
 def passes(work: str, settings: Mapping[str, object], epochs: float, batch: float) -> float:

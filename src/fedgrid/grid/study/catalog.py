@@ -80,7 +80,8 @@ def _described_apart(kind: str, reference: str) -> dict[str, Any]:
     if run.returncode or not found:
         *_, last = run.stderr.splitlines() or [f"exit code {run.returncode}"]
         raise UserError(f"method '{reference}': importing it ended the process ({last})")
-    return json.loads(found)
+    described: dict[str, Any] = json.loads(found)
+    return described
 
 
 def _described_here(kind: str, reference: str) -> dict[str, Any]:
