@@ -78,12 +78,14 @@ class Node:
     @property
     def mapping(self) -> dict[Any, "Node"]:
         """The nodes of a mapping by key; none of an absent value."""
-        return {} if self.value is None else self.value
+        nodes: dict[Any, Node] = self.value or {}
+        return nodes
 
     @property
     def items(self) -> list["Node"]:
         """The nodes of a list."""
-        return self.value
+        nodes: list[Node] = self.value
+        return nodes
 
     def get(self, key: Any) -> "Node | None":
         """The node below a key of a mapping, or at a place of a list; None where there is none."""
