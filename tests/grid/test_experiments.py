@@ -233,6 +233,10 @@ MISTAKES = {
     ),
     "neither a table nor a figure": (sub(show=[{"std": True}]), r"show\.0: the key 'table' is missing"),
     "a kind of table": (sub(show=[{"table": "acuracy"}]), r"show\.0\.table: 'acuracy' is not a choice; did you mean"),
+    "a row to compare with": (
+        sub(show=[{"table": "accuracy", "delta": "FedAgv"}]),
+        r"^experiments\.a\.show\.0\.delta: the experiment has no row 'FedAgv'; did you mean 'FedAvg'",
+    ),
     "a claim without words": (sub(claims=[{"leads": "FedAvg"}]), r"claims\.0: the key 'says' is missing"),
     "a claim of a rank that is none": (
         sub(claims=[{"says": "It is good.", "within": ["FedAvg", "second"]}]),

@@ -45,7 +45,7 @@ def mistakes():
         if isinstance(key, str) and inside[-1:] not in (("experiments",), ("scales",), ("methods",), ("assumed",)):
             yield (path, "misspelt"), changed(path, misspelt)
         for kind, value in WRONG.items():
-            if key not in FREE_TEXT and not {*FREE_TEXT} & {*path} or kind != "a text":
+            if (key not in FREE_TEXT and not {*FREE_TEXT} & {*path}) or kind != "a text":
                 yield (path, kind), changed(path, lambda there, key, value=value: there.__setitem__(key, value))
 
 

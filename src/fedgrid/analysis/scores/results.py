@@ -10,6 +10,7 @@ from fedgrid.errors import UserError, nearest
 from fedgrid.files import read_table
 from fedgrid.grid.plan.codec import decode
 from fedgrid.grid.plan.manifest_model import Column, StudyDescription
+from fedgrid.grid.study.model import printed_names
 
 DASH = "–"
 """What is printed for an absent value."""
@@ -21,8 +22,6 @@ CELL = [*ROW, "seed"]
 """What names one cell: one entry and one seed."""
 PAPERS = "paper"
 """The study's `score` where each method is scored as its own paper does."""
-OWN_FILE = " (own file)"
-"""What stands behind the name of a method that is not the package's, which may have the same title."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,17 +41,9 @@ class Results:
 
     @property
     def names(self) -> dict[str, str]:
-        """Label → the name to print, in study order: the method's title, or the label where that would be ambiguous.
-
-        A method from a file of one's own says so behind it.
-        """
-        methods = self.study.methods
-        titles = [method.title for method in methods.values()]
-        return {
-            label: (method.title if label == method.method or titles.count(method.title) == 1 else label)
-            + (OWN_FILE if method.file else "")
-            for label, method in methods.items()
-        }
+        """Label → the name to print, in study order."""
+        rows = self.study.methods.items()
+        return printed_names((label, row.method, row.title, row.file) for label, row in rows)
 
     @property
     def finished(self) -> list[FinishedCell]:

@@ -1,6 +1,6 @@
 """A study as it is parsed: its experiments, each with parts of rows, data, kinds of heterogeneity, model and seeds."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -60,6 +60,23 @@ class MethodRow:
     "The rounds at which its cells are read."
     common: Settings = field(default_factory=dict)
     "The training settings of its part of the study, of which it may have some of its own."
+
+
+OWN_FILE = " (own file)"
+"Behind the printed name of a method outside the package, which may have the title of one of the package's."
+
+
+def printed_names(rows: Iterable[tuple[str, str, str, str | None]]) -> dict[str, str]:
+    """Label → the name to print, of rows of (label, method, title, file).
+
+    That is the title, or the label of a row that shares its title and is not called like its method.
+    """
+    rows = list(rows)
+    titles = [title for _, _, title, _ in rows]
+    return {
+        label: (title if label == method or titles.count(title) == 1 else label) + (OWN_FILE if file else "")
+        for label, method, title, file in rows
+    }
 
 
 Value = TypeVar("Value")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fedgrid.components import SettingError, describe, resolve
-from fedgrid.errors import UserError
+from fedgrid.errors import UserError, nearest
 from fedgrid.files import path_of, slug
 from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.experiments import Laid, choose, lay_experiments, notices
@@ -24,6 +24,7 @@ from fedgrid.grid.study.model import (
     Placed,
     Reading,
     Settings,
+    printed_names,
 )
 from fedgrid.grid.study.nodes import Node, Origin
 from fedgrid.grid.study.overlay import by_label, each, fill_label, leaves, shown
@@ -70,7 +71,20 @@ def parse(study: Node) -> ParsedStudy:
 
 def _experiment(laid: Laid) -> ParsedExperiment:
     listed = [] if laid.parts else [row.value for row in _rows(laid.about)]
-    return ParsedExperiment(laid.id, _about(laid.about), [_part(part) for part in laid.parts], laid.published, listed)
+    parts = [_part(part) for part in laid.parts]
+    _check_shown(laid.about.get("show"), [*listed, *(row.value for part in parts for row in part.rows)])
+    return ParsedExperiment(laid.id, _about(laid.about), parts, laid.published, listed)
+
+
+def _check_shown(show: Node | None, rows: Sequence[MethodRow]) -> None:
+    """Raises UserError where a table is to compare with a row that the experiment does not have."""
+    first = {row.label: row for row in reversed(rows)}
+    known = printed_names((label, row.component.name, row.title, row.component.file) for label, row in first.items())
+    for entry in show.items if show else ():
+        delta = entry.get("delta")
+        if delta and delta.plain not in known.values():
+            problem = f"the experiment has no row '{delta.plain}'; {nearest(delta.plain, known.values())}"
+            raise delta.origin.mistake(problem)
 
 
 def _about(node: Node) -> About:
