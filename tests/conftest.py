@@ -10,7 +10,7 @@ import torch
 from warmed import listening
 
 from fedgrid.data.common.images import MODALITIES
-from fedgrid.grid.study import resolve
+from fedgrid.grid.study import configure
 from fedgrid.jobs import warm
 from fedgrid.jobs.reporting import ASKED_TO_END
 from fedgrid.loading import names
@@ -77,8 +77,8 @@ def worker():
 def two_modalities(monkeypatch):
     """While a study is resolved, its model is one for pictures and captions."""
 
-    def described(kind, name, real=resolve.description):
+    def described(kind, name, real=configure.description):
         found = real(kind, name)
         return found if kind != "models" else found | {"facts": found["facts"] | {"modalities": list(MODALITIES)}}
 
-    monkeypatch.setattr(resolve, "description", described)
+    monkeypatch.setattr(configure, "description", described)

@@ -59,7 +59,10 @@ STUDIES = {
         {"data": "attributes", "model": "image_text", "training": {"adversarial": {}}},
         ["adversarial needs images alone", "'attributes' is data of the modalities visual and textual"],
     ),
-    "a key of earlier versions": ({"keep": ["clusters"]}, ["study: unknown key 'keep'; it is called 'artifacts' now"]),
+    "a key of earlier versions": (
+        {"keep": ["clusters"]},
+        ["study.yaml:5: unknown key 'keep'; it is called 'artifacts' now"],
+    ),
     "a setting of earlier versions": (
         {"methods": {"a": {"method": "fedper", "keep": "all"}}},
         ["methods.a: unknown setting 'keep'; it is called 'local_part' now"],
@@ -103,7 +106,7 @@ STUDIES = {
     ),
     "a partition twice": (
         {"heterogeneity": [{"partition": "dirichlet"}, {"partition": "dirichlet", "beta": 0.1}]},
-        ["heterogeneity", "twice"],
+        ["heterogeneity.1: duplicate label"],
     ),
     "unknown model": ({"model": "mpl"}, ["mpl", "'mlp'"]),
     "model setting": ({"model": {"name": "mlp", "hiden": 3}}, ["model", "hiden", "'hidden'"]),
@@ -121,7 +124,7 @@ STUDIES = {
     "unknown optimiser": ({"training": {"optimizer": "sgdd"}}, ["training.optimizer", "did you mean 'sgd'"]),
     "participation above one": ({"training": {"participation": 1.5}}, ["training.participation", "at most 1"]),
     "negative seed": ({"seeds": [-1]}, ["seeds.0"]),
-    "a seed twice": ({"seeds": [1, 1]}, ["seeds", "twice"]),
+    "a seed twice": ({"seeds": [1, 1]}, ["seeds: duplicate entry"]),
     "seeds as text": ({"seeds": "012"}, ["seeds", "a list"]),
     "a seed too large for a file": ({"seeds": [3_000_000_000]}, ["seeds.0"]),
     "all seeds the same run": ({"seeds": [0, 1], "partition_seed": 0, "train_seed": 0}, ["seeds", "partition_seed"]),
@@ -160,7 +163,7 @@ COMMANDS = {
     "no command": ([], ["COMMAND"]),
     "unknown command": (["tarin"], ["tarin"]),
     "study that is not there": (["plan", "--configfile", "none.yaml"], ["none.yaml"]),
-    "study that is no YAML": (["plan", "--configfile", "broken.yaml"], ["broken.yaml", "line 1"]),
+    "study that is no YAML": (["plan", "--configfile", "broken.yaml"], ["broken.yaml:1: not YAML"]),
     "study that is no mapping": (["plan", "--configfile", "list.yaml"], ["mapping"]),
     "a scale of what is no mapping": (["plan", "--configfile", "list.yaml", "--scale", "small"], ["mapping"]),
     "status of a bad study": (["status", "--configfile", "list.yaml"], ["mapping"]),

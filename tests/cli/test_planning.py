@@ -126,7 +126,7 @@ def test_only_chooses_from_the_studies_that_have_it(planned, complaint):
 
 def test_a_mistake_in_one_of_several_files_is_told_with_its_name(complaint, folder):
     (folder / "two.yaml").write_text(TWO.replace("dirichlet", "dirichlt"))
-    assert complaint("plan", *BOTH).startswith("fedgrid: two.yaml: ")
+    assert complaint("plan", *BOTH).startswith("fedgrid: two.yaml:")
 
 
 # -- what is printed

@@ -19,8 +19,8 @@ from fedgrid.grid.plan.plan_file import Plan
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.plan.product import planned_study
 from fedgrid.grid.study.catalog import description
+from fedgrid.grid.study.columns import PUBLISHED
 from fedgrid.grid.study.nodes import Node
-from fedgrid.grid.study.resolve import PUBLISHED
 from fedgrid.jobs import originals
 from fedgrid.jobs.gpus import check_device
 from fedgrid.loading import names
@@ -107,11 +107,11 @@ def _study(arguments: argparse.Namespace) -> dict[str, Any]:
     entry = dict(parse_setting(method, text, "--set") for text in arguments.set)
     model_settings = dict(parse_setting(model, text, "--model-set") for text in arguments.model_set)
     features = {"features": arguments.features} if arguments.features else {}
+    data_root = {"data_root": arguments.data_root} if arguments.data_root else {}
     return {
         "name": "run",
         "results": arguments.results,
         "download": not arguments.no_download,
-        "data_root": arguments.data_root,
         "data": {"name": arguments.data} | dict(map(_data_setting, arguments.data_set)) | features,
         "heterogeneity": [{"partition": arguments.partition} | _typed(partition, others)],
         "methods": {method["name"]: {"method": arguments.method} | entry},
@@ -120,6 +120,7 @@ def _study(arguments: argparse.Namespace) -> dict[str, Any]:
         "seeds": [arguments.seed],
         "artifacts": arguments.artifacts,
         "compute": compute,
+        **data_root,
     }
 
 
