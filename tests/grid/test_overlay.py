@@ -135,5 +135,7 @@ def test_what_is_laid_over_keeps_its_own_line():
 
 def test_rows_that_a_mapping_adds():
     study = Node.of(BASE)
-    assert added_rows(study, Node.of({"methods": {"fedprox": None, "fedper": None}})) == ["fedper"]
+    assert added_rows(study, Node.of({"methods": {"fedprox": None, "fedper": None}})) == [
+        "methods: adds fedper to the 3 rows of the study; to show it alone, list names"
+    ]
     assert added_rows(study, Node.of({"methods": ["fedprox"]})) == added_rows(study, Node.of({})) == []

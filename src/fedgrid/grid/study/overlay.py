@@ -26,11 +26,16 @@ def lay_study(base: Node, over: Node) -> Node:
 
 
 def added_rows(base: Node, over: Node) -> list[str]:
-    """Rows that a mapping laid over a study's methods adds to those that it has."""
+    """A sentence where a mapping laid over a study's methods adds rows to them; a list of names would select some."""
     known, rows = base.get("methods"), over.get("methods")
     if known is None or rows is None or not isinstance(rows.value, dict):
         return []
-    return [str(name) for name in rows.value if name not in by_label(known)]
+    names = [str(name) for name in rows.value if name not in by_label(known)]
+    if not names:
+        return []
+    count, they = len(by_label(known)), "it" if len(names) == 1 else "them"
+    sentence = f"adds {', '.join(names)} to the {count} rows of the study; to show {they} alone, list names"
+    return [f"{rows.origin.label}: {sentence}"]
 
 
 def by_label(methods: Node) -> dict[Any, Node]:

@@ -3,12 +3,30 @@
 import csv
 from collections.abc import Iterable, Iterator
 
-from fedgrid.errors import UserError, reason
+from fedgrid.errors import UserError, nearest, reason
 from fedgrid.files import check_regular, path_of
+from fedgrid.grid.study.nodes import Node
 
 COORDINATES = ("experiment", "row", "data", "heterogeneity", "domain", "metric")
 "Columns that say which number it is."
 COLUMNS = (*COORDINATES, "value", "corrected", "rank", "note")
+
+
+def printed_numbers(study: Node) -> dict[str, list[dict[str, str]]]:
+    """By experiment, the rows of the study's file of printed numbers; none where it names no file."""
+    file, experiments = study.get("published"), study.get("experiments")
+    if file is None or experiments is None:
+        return {}
+    with file.origin.located():
+        rows = read_printed(file.plain)
+    by_experiment: dict[str, list[dict[str, str]]] = {}
+    for row in rows:
+        by_experiment.setdefault(row["experiment"], []).append(row)
+    for name in by_experiment:
+        if name not in experiments.mapping:
+            known = nearest(name, experiments.mapping)
+            raise file.origin.mistake(f"{file.plain}: there is no experiment '{name}'; {known}")
+    return by_experiment
 
 
 def read_printed(place: str) -> list[dict[str, str]]:

@@ -1,7 +1,7 @@
 """Parses a study: from the values of its YAML to one typed study, every component with all its settings."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from fedgrid.components import describe
@@ -9,7 +9,7 @@ from fedgrid.errors import nearest
 from fedgrid.files import path_of
 from fedgrid.grid.study.columns import data_entries, heterogeneities
 from fedgrid.grid.study.configure import configured_component, settings_of
-from fedgrid.grid.study.experiments import Laid, choose, lay_experiments, notices
+from fedgrid.grid.study.experiments import Laid, lay_experiments
 from fedgrid.grid.study.model import (
     About,
     MethodRow,
@@ -22,6 +22,7 @@ from fedgrid.grid.study.model import (
     printed_names,
 )
 from fedgrid.grid.study.nodes import Node, Origin
+from fedgrid.grid.study.printed import printed_numbers
 from fedgrid.grid.study.rows import method_rows
 from fedgrid.grid.study.validation import check_study
 from fedgrid.settings import Compute
@@ -33,31 +34,46 @@ def parse(study: Node) -> ParsedStudy:
     Writes nothing: a study may be looked at while a run is going, and where nothing can be written.
     """
     study = check_study(study)
+    laid, notices = lay_experiments(study)
+    printed = printed_numbers(study)
+    compute = settings_of(describe(Compute), study.get("compute") or Node({}))
     with study.origin_of("results").located():
         results = path_of(study.at("results"), "results")
-    compute = Compute(**settings_of(describe(Compute), study.get("compute") or Node({})))
-    laid = lay_experiments(study)
     return ParsedStudy(
         name=study.at("name"),
         title=study.at("title") or "",
         results=results,
-        compute=compute,
-        experiments=[_experiment(one) for one in laid],
+        compute=Compute(**compute),
+        experiments=[_experiment(one, printed.get(one.id, [])) for one in laid],
         scale=study.at("scale"),
         download=study.at("download"),
         data_root=_data_root(study),
         published=study.at("published") or "",
         assumed=study.at("assumed") or {},
-        only=choose(study.get("only"), [one.id for one in laid]),
-        notices=notices(laid, study.at("scale")),
+        only=_chosen(study.get("only"), [one.id for one in laid]),
+        notices=notices,
     )
 
 
-def _experiment(laid: Laid) -> ParsedExperiment:
+def _experiment(laid: Laid, published: list[dict[str, str]]) -> ParsedExperiment:
     listed = [] if laid.parts else [row.value for row in method_rows(laid.about)]
-    parts = [_part(part) for part in laid.parts]
+    parts = [_part(check_study(part)) for part in laid.parts]
     _check_shown(laid.about.get("show"), [*listed, *(row.value for part in parts for row in part.rows)])
-    return ParsedExperiment(laid.id, _about(laid.about), parts, laid.published, listed)
+    return ParsedExperiment(laid.id, _about(laid.about), parts, published, listed)
+
+
+def _chosen(asked: Node | None, ids: Iterable[str]) -> tuple[str, ...]:
+    """The experiments that a study's `only` asks for, of all `ids`; a text may hold several, with commas."""
+    if asked is None or not asked.value:
+        return ()
+    names = [name.strip() for name in asked.value.split(",")] if isinstance(asked.value, str) else asked.plain
+    known = list(ids)
+    if known == [""]:
+        raise asked.origin.mistake("the study has no experiments to choose from")
+    for name in names:
+        if name not in known:
+            raise asked.origin.mistake(f"there is no experiment '{name}'; {nearest(name, known)}")
+    return tuple(name for name in known if name in names)
 
 
 def _check_shown(show: Node | None, rows: Sequence[MethodRow]) -> None:
