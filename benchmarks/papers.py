@@ -24,7 +24,7 @@ from fedgrid.analysis.papers.claims import PROSE
 from fedgrid.analysis.scores.cells import FinishedCell
 from fedgrid.analysis.scores.results import load
 from fedgrid.files import read_metadata, read_table
-from fedgrid.grid.study.experiments import published
+from fedgrid.grid.study.printed import read_printed
 
 LARGEST = 3_000_000
 """Bytes that a page may have."""
@@ -140,7 +140,7 @@ def of_rounds(rows: pd.DataFrame, score: str) -> pd.Series:
 
 def between(papers: Path) -> pd.DataFrame:
     """What pairs of papers print of the same columns: rows that both have, equal numbers, mean τ by pairs of rows."""
-    table = between_papers({file.stem: published(str(file)) for file in sorted(papers.glob("*.csv"))})
+    table = between_papers({file.stem: read_printed(str(file)) for file in sorted(papers.glob("*.csv"))})
     papers = table.assign(columns=1).groupby(["paper", "other"])
     taus = [by_pairs(part, "tau") for _, part in papers]
     return papers[["columns", "rows", "equal"]].sum().assign(tau=taus).round(2)

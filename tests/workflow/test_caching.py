@@ -147,7 +147,7 @@ def test_a_study_without_methods_is_not_filled_from_the_default_one(checkout):
     study = "{name: other, data: digits, heterogeneity: [{partition: dirichlet}]}"
     (checkout.path / "config/other.yaml").write_text(study)
     said = checkout.snakemake("--configfile", "config/other.yaml", "--dry-run", code=2)
-    assert "fedgrid: study: the key 'methods' is missing" in said
+    assert "fedgrid: config/other.yaml:1: the key 'methods' is missing" in said
 
 
 def test_a_method_in_a_scratch_folder(checkout, tmp_path):

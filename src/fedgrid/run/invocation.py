@@ -54,11 +54,17 @@ def planned(config: Any, configfiles: Sequence[Path], submits: bool) -> plan_fil
     from fedgrid.grid.study.yaml_file import read  # nodes need none of these, nor the libraries that they import
 
     # read again, since Snakemake keeps no lines, and lets a key be there twice
-    parsed = parse(given(config, merged([read(file) for file in configfiles]) if configfiles else Node({})))
+    nodes = [read(_below_here(file)) for file in configfiles]
+    parsed = parse(given(config, merged(nodes) if nodes else Node({})))
     everything = plan_study(parsed)
     study, manifests = select(everything, parsed.only), manifest.files(everything)
     named = str(configfiles[-1]) if configfiles else UNNAMED
     return plan_file.Plan(study, named, packs.chosen(study) if submits else {}, commit(), manifests)
+
+
+def _below_here(file: Path) -> Path:
+    """The path as messages name it: Snakemake makes those of its command line absolute."""
+    return file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
 
 
 class Invocation:
