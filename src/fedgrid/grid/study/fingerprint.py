@@ -87,7 +87,7 @@ def files(module: str, file: Path) -> list[Path]:
 def uncovered(module: str, file: Path) -> list[str]:
     """What the source of a method outside the package uses that no key can cover: where it is, what, and what to do.
 
-    What only shows when the code runs is seen by `fedgrid.jobs.coverage`.
+    What only shows when the code runs is seen by `fedgrid.grid.study.audit`.
     """
     sources = _Sources(module, file)
     names = [name for name in sorted(sources.closure([module])) if not name.startswith(PACKAGE)]
