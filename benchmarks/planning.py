@@ -22,7 +22,7 @@ from fedgrid.data.common.store import Labels
 from fedgrid.files import write_table
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.product import planned_study
-from fedgrid.grid.study.nodes import Node
+from fedgrid.grid.study.sections import Section
 from fedgrid.loading import load, names
 from fedgrid.run.lock import StoreLock
 
@@ -46,7 +46,7 @@ def main() -> None:
     os.chdir(checkout.path)
     checkout.snakemake("--dry-run")  # describes the methods, which imports torch once
     told("dry run, 3,000 cells to train", lambda: checkout.snakemake("--dry-run"))
-    cells = planned_study(Node.of(STUDY)).cells
+    cells = planned_study(Section(STUDY)).cells
     for cell in cells:
         train_without_training(cell)
     checkout.snakemake()

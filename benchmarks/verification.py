@@ -19,7 +19,7 @@ from fedgrid import files
 from fedgrid.data.folder import Folder
 from fedgrid.engine.local import client_data
 from fedgrid.grid.plan.product import planned_study
-from fedgrid.grid.study.nodes import Node
+from fedgrid.grid.study.sections import Section
 from fedgrid.jobs import dataset, partition
 
 REPEATS, PICTURES = 5, 50_000
@@ -43,7 +43,7 @@ def loading(data: str) -> dict[str, float]:
         "methods": ["fedavg"],
         "heterogeneity": [{"partition": "dirichlet", "clients": 10}],
     }
-    study = planned_study(Node.of(text))
+    study = planned_study(Section(text))
     cell = study.cells[0]
     dataset.build(cell.partition.data, study)
     partition.build(cell.partition)

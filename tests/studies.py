@@ -11,7 +11,7 @@ from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.plan_file import Plan
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.plan.product import planned_study
-from fedgrid.grid.study.nodes import Node
+from fedgrid.grid.study.sections import Section
 from fedgrid.jobs import dataset, partition
 
 FOUR_CELLS = """
@@ -27,7 +27,7 @@ methods: [local, fedavg]
 
 def study_of(text: str = FOUR_CELLS, **changes: Any) -> Study:
     """The study of a YAML text with some keys replaced, resolved."""
-    return planned_study(Node.of(yaml.safe_load(text) | changes))
+    return planned_study(Section(yaml.safe_load(text) | changes))
 
 
 def prepared(study: Study) -> Study:

@@ -13,7 +13,7 @@ from fedgrid.errors import UserError
 from fedgrid.grid.plan import manifest, plan_file
 from fedgrid.grid.plan.manifest_model import ColumnSettings
 from fedgrid.grid.plan.product import planned_study
-from fedgrid.grid.study.nodes import Node
+from fedgrid.grid.study.sections import Section
 from fedgrid.grid.study.yaml_file import read
 from fedgrid.run.invocation import planned
 
@@ -31,7 +31,7 @@ def folder(tmp_path, monkeypatch):
 def paper(change=lambda text: None, **choice):
     text = yaml.safe_load(PAPER)
     change(text)
-    return planned_study(Node.of(text | choice))
+    return planned_study(Section(text | choice))
 
 
 def places(study, name):
@@ -162,7 +162,7 @@ def test_a_plain_study_is_one_experiment_at_its_own_place():
 
 def test_the_same_cells_in_a_paper_and_in_a_plain_study():
     text = yaml.safe_load(FOUR_CELLS)
-    whole = planned_study(Node.of(text | {"name": "other", "experiments": {"a": None, "b": {"methods": ["local"]}}}))
+    whole = planned_study(Section(text | {"name": "other", "experiments": {"a": None, "b": {"methods": ["local"]}}}))
     assert whole.by_key.keys() == study_of().by_key.keys()
 
 

@@ -3,8 +3,9 @@
 import pytest
 
 from fedgrid.errors import UserError
-from fedgrid.grid.study.nodes import Node, Origin
-from fedgrid.grid.study.overlay import added_rows, each, fill_label, lay, lay_study, overridden
+from fedgrid.grid.study.expansion import expand, fill_label
+from fedgrid.grid.study.overlay import added_rows, lay, lay_study, overridden
+from fedgrid.grid.study.sections import Origin, Section
 
 BASE = {
     "data": "digits",
@@ -63,7 +64,7 @@ CASES = {
 
 
 def laid(base, over, key=""):
-    return lay_study(Node.of(base), Node.of(over, Origin(key=key))).plain
+    return lay_study(Section(base), Section(over, Origin(key=key)))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -82,7 +83,7 @@ def test_nothing_laid_over_changes_nothing_and_a_study_is_never_changed():
 
 def test_laying_twice_is_laying_what_was_laid():
     first, second = {"training": {"rounds": 7}, "data": {"side": 16}}, {"training": {"lr": 1}, "data": {"side": 8}}
-    together = lay(Node.of(first), Node.of(second)).plain
+    together = lay(Section(first), Section(second))
     assert laid(laid(BASE, first), second) == laid(BASE, together)
 
 
@@ -100,12 +101,13 @@ def test_rows_of_a_study_that_lists_names():
 
 def test_a_list_means_each_and_several_mean_every_combination():
     entry = {"partition": "dirichlet", "beta": [0.1, 1], "training": {"lr": [1, 2]}}
-    found = list(each(Node.of(entry)))
-    assert [taken for _, taken in found] == [{"beta": beta, "training.lr": lr} for beta in (0.1, 1) for lr in (1, 2)]
-    assert found[2][0].plain == {"partition": "dirichlet", "beta": 1, "training": {"lr": 1}}
-    ((alone, taken),) = each(Node.of({"a": 1}))
-    assert (alone.plain, taken) == ({"a": 1}, {})
-    assert list(each(Node.of({"a": []}))) == []
+    entries = list(expand(Section(entry)))
+    assert [taken for _, taken in entries] == [{"beta": beta, "training.lr": lr} for beta in (0.1, 1) for lr in (1, 2)]
+    assert entries[2][0] == {"partition": "dirichlet", "beta": 1, "training": {"lr": 1}}
+    ((alone, taken),) = expand(Section({"a": 1}))
+    assert (alone, taken) == ({"a": 1}, {})
+    with pytest.raises(UserError, match="a: a list of values must not be empty"):
+        list(expand(Section({"a": []})))
 
 
 @pytest.mark.parametrize(
@@ -114,28 +116,28 @@ def test_a_list_means_each_and_several_mean_every_combination():
 )
 def test_labels_are_filled_in(template, label):
     entry = {"beta": 0.1, "n": 5, "training": {"lr": 2.0}}
-    assert fill_label(Node(template), Node.of(entry)) == (label or "5 of {training.lr:}")
+    assert fill_label(template, Section(entry), Origin()) == (label or "5 of {training.lr:}")
 
 
 def test_a_label_that_asks_for_what_is_not_there():
     with pytest.raises(UserError, match=r"heterogeneity\.0\.label: \{bta\} is no setting .* did you mean 'beta'"):
-        fill_label(Node("{bta}", Origin(key="heterogeneity.0.label")), Node.of({"beta": 1}))
+        fill_label("{bta}", Section({"beta": 1}), Origin(key="heterogeneity.0.label"))
 
 
 def test_what_is_laid_over_keeps_its_own_line():
-    base = Node.of({"training": {"rounds": 5, "lr": 0.05}}, Origin("study.yaml", 1))
-    over = Node.of({"training": {"rounds": 7}}, Origin("study.yaml", 9, "scales.small"))
+    base = Section({"training": {"rounds": 5, "lr": 0.05}}, Origin("study.yaml", 1))
+    over = Section({"training": {"rounds": 7}}, Origin("study.yaml", 9, "scales.small"))
     study = lay(base, over)
-    assert study.origin_of("training", "rounds").label == "study.yaml:9: scales.small.training.rounds"
-    assert study.origin_of("training", "lr").label == "study.yaml:1: training.lr"
+    assert study["training"].origins["rounds"].label == "study.yaml:9: scales.small.training.rounds"
+    assert study["training"].origins["lr"].label == "study.yaml:1: training.lr"
     assert [(name, origin.label) for name, origin in overridden(base, over)] == [
         ("training.rounds", "study.yaml:1: training.rounds")
     ]
 
 
 def test_rows_that_a_mapping_adds():
-    study = Node.of(BASE)
-    assert added_rows(study, Node.of({"methods": {"fedprox": None, "fedper": None}})) == [
+    study = Section(BASE)
+    assert added_rows(study, Section({"methods": {"fedprox": None, "fedper": None}})) == [
         "methods: adds fedper to the 3 rows of the study; to show it alone, list names"
     ]
-    assert added_rows(study, Node.of({"methods": ["fedprox"]})) == added_rows(study, Node.of({})) == []
+    assert added_rows(study, Section({"methods": ["fedprox"]})) == added_rows(study, Section({})) == []

@@ -9,7 +9,7 @@ from fedgrid.errors import UserError
 from fedgrid.grid.plan import manifest
 from fedgrid.grid.plan.keys import instance
 from fedgrid.grid.plan.product import planned_study
-from fedgrid.grid.study.nodes import Node
+from fedgrid.grid.study.sections import Section
 from fedgrid.grid.study.yaml_file import read
 
 EXPERIMENTS = {"fedcosr": 11, "fedcrl": 9, "fedccl": 12, "fedssc": 5, "fedsac": 12}
@@ -26,7 +26,7 @@ def paper(request, monkeypatch):
     monkeypatch.chdir(request.config.rootpath)
     monkeypatch.delenv("FEDGRID_DATA", raising=False)
     text = read(Path(f"config/papers/{request.param}.yaml"))
-    return request.param, text.plain, planned_study(text)
+    return request.param, text, planned_study(text)
 
 
 def listed(study):
@@ -100,7 +100,7 @@ def test_a_claim_that_can_be_checked_names_rows_of_its_table(paper):
 
 def test_scale_small_keeps_every_experiment_its_rows_and_its_columns(paper):
     _, text, study = paper
-    small = planned_study(Node.of(text | {"scale": "small"}))
+    small = planned_study(Section(text | {"scale": "small"}))
     assert len(small.by_key) < len(study.by_key)
     swept = 0
     for one, other in zip(study.experiments, small.experiments, strict=True):
@@ -114,7 +114,7 @@ def test_scale_small_keeps_every_experiment_its_rows_and_its_columns(paper):
 def test_papers_share_what_they_have_in_common(monkeypatch, request):
     monkeypatch.chdir(request.config.rootpath)
     cosr, crl = (
-        planned_study(Node.of(read(Path(f"config/papers/{name}.yaml")).plain | {"only": "table2"}))
+        planned_study(Section(read(Path(f"config/papers/{name}.yaml")) | {"only": "table2"}))
         for name in ("fedcosr", "fedcrl")
     )
     baselines = {cell.key for cell in cosr.cells if cell.row.label != "fedcosr"}

@@ -12,7 +12,7 @@ from fedgrid.errors import UserError
 from fedgrid.grid.plan import manifest
 from fedgrid.grid.plan.product import planned_study
 from fedgrid.grid.study import yaml_file
-from fedgrid.grid.study.nodes import Node
+from fedgrid.grid.study.sections import Section
 from fedgrid.grid.study.yaml_file import read
 
 PIPE = "pipe.csv"
@@ -49,7 +49,7 @@ def test_too_many_values_are_refused_and_no_aliases_are_blamed():
 
 def test_no_more_values_are_composed_than_are_allowed(monkeypatch):
     monkeypatch.setattr(yaml_file, "MOST_VALUES", 7)
-    assert read(study("seeds: [0, 1, 2, 3]")).plain == {"seeds": [0, 1, 2, 3]}
+    assert read(study("seeds: [0, 1, 2, 3]")) == {"seeds": [0, 1, 2, 3]}
     with pytest.raises(UserError, match="it holds more than 7 values"):
         read(study("seeds: [0, 1, 2, 3, 4, [not even YAML"))
 
@@ -76,17 +76,17 @@ def test_a_study_that_is_no_file(name):
 @pytest.mark.parametrize("name", [PIPE, "."])
 def test_printed_numbers_that_are_no_file(name):
     with pytest.raises(UserError, match=f"^published: {name} is no regular file"):
-        planned_study(Node.of(yaml.safe_load(PAPER) | {"published": name}))
+        planned_study(Section(yaml.safe_load(PAPER) | {"published": name}))
 
 
 def test_printed_numbers_that_are_too_large():
     sparse("large.csv", 65_000_000)
     with pytest.raises(UserError, match=r"^published: large\.csv has 65\.0 MB; at most 64 MB are allowed"):
-        planned_study(Node.of(yaml.safe_load(PAPER) | {"published": "large.csv"}))
+        planned_study(Section(yaml.safe_load(PAPER) | {"published": "large.csv"}))
 
 
 def test_what_lies_beside_printed_numbers_does_no_harm():
-    planned = planned_study(Node.of(yaml.safe_load(PAPER)))
+    planned = planned_study(Section(yaml.safe_load(PAPER)))
     before = manifest.page(planned)  # though a pipe lies there
     Path("latin.csv").write_bytes(b"\xe9")
     assert manifest.page(planned) != before

@@ -90,7 +90,7 @@ def test_a_float_for_a_whole_setting_is_refused():
 def test_merge_keys():
     text = "base: &base {partition: dirichlet, beta: 0.5}\nstudy: [{<<: *base, clients: 4}]\n"
     Path("study.yaml").write_text(text)
-    assert read(Path("study.yaml")).plain["study"] == yaml.safe_load(text)["study"]
+    assert read(Path("study.yaml"))["study"] == yaml.safe_load(text)["study"]
     Path("study.yaml").write_text(text.replace("clients: 4", "clients: 4, clients: 5"))
     with pytest.raises(UserError, match=r"study\.yaml:2: not YAML \(duplicate key 'clients'\)"):
         read(Path("study.yaml"))

@@ -111,7 +111,7 @@ def _studies(arguments: argparse.Namespace) -> list[Study]:
 
 def _only(files: Iterable[Path], asked: list[str]) -> dict[Path, str]:
     """By file, those of the experiments `asked` for that it has; files without any are left out."""
-    experiments_of = {file: read(file).at("experiments") for file in files}
+    experiments_of = {file: read(file).get("experiments") for file in files}
     known = {file: [*experiments] for file, experiments in experiments_of.items() if isinstance(experiments, dict)}
     for name in asked:
         if not any(name in experiments for experiments in known.values()):

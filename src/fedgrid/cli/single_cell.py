@@ -20,7 +20,7 @@ from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.plan.product import planned_study
 from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.columns import PUBLISHED
-from fedgrid.grid.study.nodes import Node
+from fedgrid.grid.study.sections import Section
 from fedgrid.jobs import originals
 from fedgrid.jobs.gpus import check_device
 from fedgrid.loading import names
@@ -78,7 +78,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _computed(arguments: argparse.Namespace) -> int:
-    study = planned_study(Node.of(_study(arguments)))
+    study = planned_study(Section(_study(arguments)))
     cell = study.cells[0]
     originals.say_notices(study)
     out = arguments.out or cell.file

@@ -12,7 +12,7 @@ from fedgrid.grid.plan import manifest, plan_file
 from fedgrid.grid.plan.manifest_model import read_manifest
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.plan.product import planned_study
-from fedgrid.grid.study.nodes import COMMAND_LINE, Node, Origin
+from fedgrid.grid.study.sections import COMMAND_LINE, Origin, Section
 from fedgrid.grid.study.yaml_file import read
 from fedgrid.run.lock import StoreLock
 
@@ -56,11 +56,9 @@ def study_of(arguments: argparse.Namespace) -> Study:
 
 def read_study(file: Path, scale: str | None = None, only: str | None = None) -> Study:
     """The study in a file, at a scale, with some of its experiments."""
-    node = read(file)
     options = {name: value for name, value in (("scale", scale), ("only", only)) if value}
-    if isinstance(node.value, dict):
-        node = node.updated({name: Node(value, Origin(COMMAND_LINE, key=name)) for name, value in options.items()})
-    return planned_study(node)
+    origins = {name: Origin(COMMAND_LINE, key=name) for name in options}
+    return planned_study(read(file) | Section(options, origins=origins))
 
 
 def _prune(arguments: argparse.Namespace) -> int:

@@ -49,13 +49,13 @@ def planned(config: Any, configfiles: Sequence[Path], submits: bool) -> plan_fil
     """The study of Snakemake's `config`, resolved; UserError for any mistake in it. Nothing is written."""
     from fedgrid.grid.plan.commit import commit
     from fedgrid.grid.plan.product import plan_study, select
-    from fedgrid.grid.study.nodes import Node, given, merged
     from fedgrid.grid.study.resolve import parse
+    from fedgrid.grid.study.sections import merge_files, with_origins
     from fedgrid.grid.study.yaml_file import read  # nodes need none of these, nor the libraries that they import
 
     # read again, since Snakemake keeps no lines, and lets a key be there twice
-    nodes = [read(_below_here(file)) for file in configfiles]
-    parsed = parse(given(config, merged(nodes) if nodes else Node({})))
+    files = merge_files(read(_below_here(file)) for file in configfiles)
+    parsed = parse(with_origins(config, files))
     everything = plan_study(parsed)
     study, manifests = select(everything, parsed.only), manifest.files(everything)
     named = str(configfiles[-1]) if configfiles else UNNAMED

@@ -9,7 +9,7 @@ from fedgrid.analysis.pages.build import write
 from fedgrid.analysis.pages.figure_plan import drawings
 from fedgrid.analysis.pages.figure_set import KINDS, PLACES
 from fedgrid.errors import UserError
-from fedgrid.grid.study.nodes import Node
+from fedgrid.grid.study.sections import Section
 from fedgrid.grid.study.validation import check_study
 
 VALUES = {
@@ -29,7 +29,7 @@ STUDY = {"name": "s", "data": "digits", "heterogeneity": [{"partition": "homogen
 def refused(entry):
     """What is wrong with an entry of `show`; empty where nothing is."""
     try:
-        check_study(Node.of({**STUDY, "show": [entry]}))
+        check_study(Section({**STUDY, "show": [entry]}))
     except UserError as error:
         return str(error)
     return ""

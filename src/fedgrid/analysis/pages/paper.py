@@ -41,7 +41,7 @@ def paper(manifests: Sequence[Path], out_html: Path, configfile: str) -> None:
     else to the page. `configfile` is the study's file, for what no result says: the titles of these experiments, what
     the whole paper assumes. Raises `UserError` where a result is damaged, or the tables of an experiment are not there.
     """
-    text = read(Path(configfile)).plain if Path(configfile).is_file() else {}
+    text = read(Path(configfile)) if Path(configfile).is_file() else {}
     described = text.get("experiments") or {}
     found = [experiment(manifest, described.get(manifest.parent.name) or {}) for manifest in manifests]
     papers = others(path_of(text["published"], "published")) if "published" in text else {}
@@ -98,7 +98,7 @@ def others(file: Path) -> dict[str, cross_paper.Numbers]:
 def name_of(file: Path) -> str:
     """The name of the paper of a file of printed numbers: its study's title up to the colon."""
     try:
-        title = read(file.with_suffix(".yaml")).plain["title"]
+        title = read(file.with_suffix(".yaml"))["title"]
     except (UserError, KeyError, TypeError):  # no study of it is at hand
         return file.stem
     return str(title).partition(":")[0]

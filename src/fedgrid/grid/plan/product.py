@@ -37,8 +37,8 @@ from fedgrid.grid.study.model import (
     Seeds,
     Settings,
 )
-from fedgrid.grid.study.nodes import Node, Origin
 from fedgrid.grid.study.resolve import parse
+from fedgrid.grid.study.sections import Origin, Section, StudyError, located
 from fedgrid.partition.base import Partition
 
 CLEAN = "clean"
@@ -48,7 +48,7 @@ ON_VALIDATION = ("validated", "validation")
 PlannedData = tuple[PlannedDataset, DatasetInfo]
 
 
-def planned_study(study: Node) -> Study:
+def planned_study(study: Section) -> Study:
     """The study of a YAML file, with those of its experiments that its `only` asks for; as `plan_study` otherwise."""
     parsed = parse(study)
     return select(plan_study(parsed), parsed.only)
@@ -99,9 +99,10 @@ def _experiment(parsed: ParsedExperiment, study: Study) -> Experiment:
         for cell in _cells(part, study, lenient=bool(parsed.id)):
             first, other = cells.setdefault(cell.table_position, (part.origin, cell))
             if other.key != cell.key:
-                raise part.origin.mistake(
+                raise StudyError(
+                    part.origin,
                     f"{cell.words} would be two different cells, {other.key} of {first.label} and {cell.key} of "
-                    f"{part.origin.label}; give a row, the data or the heterogeneity of one of them another label"
+                    f"{part.origin.label}; give a row, the data or the heterogeneity of one of them another label",
                 )
     return Experiment(
         parsed.id,
@@ -127,7 +128,7 @@ def _cells(part: Part, study: Study, lenient: bool) -> list[Cell]:
 
 
 def _plan_entry(entry: Placed[DataEntry], study: Study) -> tuple[PlannedDataset, DatasetInfo]:
-    with entry.origin.located():
+    with located(entry.origin):
         data = entry.value
         images, info = plan_dataset(study.store, data.label, data.component, study.data_root)
         return plan_features(images, info, data.backbone) if data.backbone else (images, info)
@@ -137,7 +138,7 @@ def _at_hand(data: PlannedDataset, study: Study, origin: Origin, lenient: bool) 
     """The data set, which says what is lacking where it cannot be had; not `lenient`, that is a UserError."""
     problem = lacking(data, study.data_root, study.download)
     if problem and not lenient:
-        raise origin.mistake(problem)
+        raise StudyError(origin, problem)
     return replace(data, lacking=problem)
 
 
@@ -201,13 +202,13 @@ def check_fit(part: Part, data: Sequence[PlannedData]) -> None:
         name, label = model.component.name, planned.label
         if model.modalities != info.modalities:
             problem = f"'{name}' is for {_of(model.modalities)}, '{label}' is {_of(info.modalities)}"
-            raise part.model.origin.mistake(problem)
+            raise StudyError(part.model.origin, problem)
         if min(info.shape[:2]) < model.smallest:
             side = "×".join(map(str, info.shape[:2]))
             problem = f"'{name}' needs images of {model.smallest}×{model.smallest} at least, '{label}' has {side}"
-            raise part.model.origin.mistake(problem)
+            raise StudyError(part.model.origin, problem)
         for kind in part.heterogeneity:
-            with kind.origin.located():
+            with located(kind.origin):
                 cast(Partition, instance(kind.value.component)).plan(info, part.partition_seeds)
 
 
@@ -224,7 +225,7 @@ def check_attacks(part: Part, data: Sequence[PlannedData]) -> None:
         attacked = [name for name in settings["evaluate"] if name != CLEAN]
         setting = "adversarial" if settings["adversarial"] else f"evaluate: {attacked[0]}" if attacked else ""
         for name, what in others.items() if setting else ():
-            raise row.origin.mistake(f"training.{setting} needs images alone, and '{name}' is {what}")
+            raise StudyError(row.origin, f"training.{setting} needs images alone, and '{name}' is {what}")
 
 
 def check_validation(part: Part) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from fedgrid.grid.study.nodes import Origin
+from fedgrid.grid.study.sections import Origin
 from fedgrid.settings import Compute
 
 Settings = Mapping[str, Any]

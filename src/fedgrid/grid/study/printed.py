@@ -5,37 +5,36 @@ from collections.abc import Iterable, Iterator
 
 from fedgrid.errors import UserError, nearest, reason
 from fedgrid.files import check_regular, path_of
-from fedgrid.grid.study.nodes import Node
+from fedgrid.grid.study.sections import Section, StudyError, located
 
 COORDINATES = ("experiment", "row", "data", "heterogeneity", "domain", "metric")
 "Columns that say which number it is."
 COLUMNS = (*COORDINATES, "value", "corrected", "rank", "note")
 
 
-def printed_numbers(study: Node) -> dict[str, list[dict[str, str]]]:
+def printed_numbers(study: Section) -> dict[str, list[dict[str, str]]]:
     """By experiment, the rows of the study's file of printed numbers; none where it names no file."""
-    file, experiments = study.get("published"), study.get("experiments")
-    if file is None or experiments is None:
+    if "published" not in study or "experiments" not in study:
         return {}
-    with file.origin.located():
-        rows = read_printed(file.plain)
+    file, origin, experiments = study["published"], study.origins["published"], study["experiments"]
+    with located(origin):
+        rows = read_printed(file)
     by_experiment: dict[str, list[dict[str, str]]] = {}
     for row in rows:
         by_experiment.setdefault(row["experiment"], []).append(row)
     for name in by_experiment:
-        if name not in experiments.mapping:
-            known = nearest(name, experiments.mapping)
-            raise file.origin.mistake(f"{file.plain}: there is no experiment '{name}'; {known}")
+        if name not in experiments:
+            raise StudyError(origin, f"{file}: there is no experiment '{name}'; {nearest(name, experiments)}")
     return by_experiment
 
 
-def read_printed(place: str) -> list[dict[str, str]]:
-    """The rows of a file of printed numbers (CSV); UserError where it cannot be read or is no such table.
+def read_printed(text: str) -> list[dict[str, str]]:
+    """The rows of a file of printed numbers (CSV).
 
-    That is one in which a column is missing, a line has more or fewer fields than there are columns, or a line repeats
-    the coordinates of another.
+    Raises UserError where it cannot be read, lacks a column, a line has more or fewer fields than there are columns,
+    or a line repeats the coordinates of another.
     """
-    path, name = path_of(place, "published"), f"published: {place}"
+    path, name = path_of(text, "published"), f"published: {text}"
     try:
         check_regular(path, name)
         with open(path, encoding="utf-8", newline="") as file:
@@ -47,7 +46,7 @@ def read_printed(place: str) -> list[dict[str, str]]:
 
 
 def _printed(lines: Iterable[str], name: str) -> Iterator[dict[str, str]]:
-    """The rows of `read_printed`, in whose sentences the file has this `name`."""
+    """The rows of `read_printed`; messages call the file `name`."""
     reader = csv.reader(lines)
     header = next(reader, [])
     for column in COLUMNS:

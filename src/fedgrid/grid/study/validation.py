@@ -9,8 +9,8 @@ from typing import Any, cast
 import jsonschema
 import yaml
 
-from fedgrid.errors import UserError, nearest
-from fedgrid.grid.study.nodes import Node, Origin
+from fedgrid.errors import nearest
+from fedgrid.grid.study.sections import Entries, Origin, Section, StudyError
 
 WORDS = {
     "array": "a list",
@@ -23,16 +23,14 @@ WORDS = {
 }
 
 
-def check_study(study: Node) -> Node:
-    """The study with all defaults filled in; UserError, with its file and line, for the first mistake."""
-    if not isinstance(study.value, dict):
-        raise study.origin.mistake("a study is a mapping of keys such as name, data, methods")
-    _check_letters(study)
+def check_study(study: Section) -> Section:
+    """The study with all defaults filled in; StudyError for the first mistake."""
+    _check_letters(study, study.origin)
     study = _as_meant(study)
-    errors = sorted(_validator().iter_errors(study.plain), key=lambda e: (list(map(str, e.absolute_path)), e.message))
+    errors = sorted(_validator().iter_errors(study), key=lambda e: (list(map(str, e.absolute_path)), e.message))
     if errors:
         raise _mistake(study, errors[0])
-    return _filled(study, _schema())
+    return _with_defaults(study, _schema())
 
 
 @cache
@@ -47,64 +45,58 @@ def _validator() -> jsonschema.Draft202012Validator:
     return jsonschema.Draft202012Validator(_schema())
 
 
-def _check_letters(node: Node) -> None:
-    """Raises UserError for a text that no file can hold: YAML can write half of a letter."""
-    if isinstance(node.value, dict):
-        for key, below in node.value.items():
-            _check_letters(Node(key, below.origin))
-            _check_letters(below)
-    elif isinstance(node.value, list):
-        for below in node.value:
-            _check_letters(below)
-    elif isinstance(node.value, str) and re.search("[\0\ud800-\udfff]", node.value):
-        raise node.origin.mistake(f"{node.value[:40]!r} is no text that a file can hold")
+def _check_letters(value: Any, origin: Origin) -> None:
+    """Raises StudyError for a text that no file can hold: YAML can write half of a letter."""
+    if isinstance(value, Section):
+        for key, below in value.items():
+            _check_letters(key, value.origins[key])
+            _check_letters(below, value.origins[key])
+    elif isinstance(value, Entries):
+        for entry, place in zip(value, value.origins, strict=True):
+            _check_letters(entry, place)
+    elif isinstance(value, str) and re.search("[\0\ud800-\udfff]", value):
+        raise StudyError(origin, f"{value[:40]!r} is no text that a file can hold")
 
 
-def _as_meant(study: Node) -> Node:
+def _as_meant(study: Section) -> Section:
     """The study with seeds such as 1.0 as integers, and with texts of ``--config`` as what they mean.
 
     A JSON schema takes 1.0 for a whole number; Snakemake's command line has ``download=false`` as a text.
     """
-    changes = {}
-    for name in ("partition_seed", "train_seed"):
-        if node := study.get(name):
-            changes[name] = _integer(node)
+    changes = {name: _integer(study[name]) for name in ("partition_seed", "train_seed") if name in study}
     seeds, download = study.get("seeds"), study.get("download")
-    if seeds and isinstance(seeds.value, list):
-        changes["seeds"] = Node([_integer(seed) for seed in seeds.items], seeds.origin)
-    if download and download.value in ("true", "false"):
-        changes["download"] = Node(download.value == "true", download.origin)
-    return study.updated(changes)
+    if isinstance(seeds, Entries):
+        changes["seeds"] = Entries(map(_integer, seeds), seeds.origin, seeds.origins)
+    if download in ("true", "false"):
+        changes["download"] = download == "true"
+    return study | changes
 
 
-def _integer(node: Node) -> Node:
-    whole = isinstance(node.value, float) and node.value.is_integer()
-    return Node(int(node.value), node.origin) if whole else node
+def _integer(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _filled(node: Node, schema: Mapping[str, Any]) -> Node:
-    changes = {}
-    for key, part in schema.get("properties", {}).items():
-        below = node.get(key)
-        if below is None and "default" in part:
-            below = Node.of(part["default"], node.origin.child(key))
-        if below is not None:
-            changes[key] = _filled(below, part) if isinstance(below.value, dict) else below
-    return node.updated(changes)
+def _with_defaults(section: Section, schema: Mapping[str, Any]) -> Section:
+    parts = schema.get("properties", {})
+    filled = section | {key: part["default"] for key, part in parts.items() if key not in section and "default" in part}
+    below = {k: _with_defaults(filled[k], part) for k, part in parts.items() if isinstance(filled.get(k), Section)}
+    return filled | below
 
 
-def _mistake(study: Node, error: jsonschema.ValidationError) -> UserError:
+def _mistake(study: Section, error: jsonschema.ValidationError) -> StudyError:
     """The error, at the value that it is about; one about a key that is absent is at the mapping that lacks it."""
     if error.validator == "oneOf" and (branch := _fitting_branch(error)):
         return _mistake(study, branch)
-    path = list(error.absolute_path)
-    node, key = study.below(*path), None
-    if error.validator == "additionalProperties":
-        key = _unknown(error)
-    elif node and isinstance(node.value, dict) and not isinstance(error.instance, dict):
-        key = error.instance  # it is about the name of a row or an experiment
-    origin, line_of = study.origin_of(*path), study.origin_of(*path, *([] if key is None else [key]))
-    return Origin(line_of.file, line_of.line, origin.key).mistake(_problem(error))
+    value, origin = cast(Any, study), study.origin
+    for key in error.absolute_path:
+        value, origin = value[key], value.origins[key]
+    about = origin
+    if isinstance(value, Section):
+        if error.validator == "additionalProperties":
+            about = value.origins[_unknown(error)]
+        elif not isinstance(error.instance, dict):  # it is about the name of a row or an experiment
+            about = value.origins[error.instance]
+    return StudyError(Origin(about.file, about.line, origin.key), _problem(error))
 
 
 def _unknown(error: jsonschema.ValidationError) -> Any:

@@ -8,7 +8,7 @@ import yaml
 
 from fedgrid.errors import UserError, reason
 from fedgrid.files import check_regular
-from fedgrid.grid.study.nodes import Node, Origin
+from fedgrid.grid.study.sections import Entries, Origin, Section, StudyError
 
 MOST_VALUES = 100_000
 "Values that a study may hold, its keys, lists and mappings included, and aliases replaced by what they stand for."
@@ -27,21 +27,23 @@ class _Loader(yaml.SafeLoader):
             raise ValueError(f"it holds more than {MOST_VALUES:,} values, the most that a study may have")
         return super().compose_node(parent, index)
 
-    def node(self, composed: yaml.Node, origin: Origin) -> Node:
-        """The value of a composed node, with its lines."""
-        origin = Origin(origin.file, composed.start_mark.line + 1, origin.key)
-        if isinstance(composed, yaml.MappingNode):
-            self.flatten_mapping(composed)  # merge keys (``<<``)
-            pairs = [(self.construct_object(key, deep=True), key, value) for key, value in composed.value]
-            return Node({key: self._below(value, origin, key, at) for key, at, value in pairs}, origin)
-        if isinstance(composed, yaml.SequenceNode):
-            below = [self.node(value, origin.child(i)) for i, value in enumerate(composed.value)]
-            return Node(below, origin)
-        return Node(self.construct_object(composed, deep=True), origin)
+    def section(self, composed: yaml.MappingNode, origin: Origin) -> Section:
+        """A composed mapping; each of its values has the line of its key."""
+        self.flatten_mapping(composed)  # merge keys (``<<``)
+        values, origins = {}, {}
+        for key_node, value_node in composed.value:
+            key = self.construct_object(key_node, deep=True)
+            origins[key] = origin.child(key, _line(key_node))
+            values[key] = self._value(value_node, origins[key])
+        return Section(values, origin, origins)
 
-    def _below(self, value: yaml.Node, origin: Origin, key: Any, at: yaml.Node) -> Node:
-        node = self.node(value, origin.child(key))
-        return Node(node.value, origin.child(key, at.start_mark.line + 1))  # a mapping begins where its key stands
+    def _value(self, composed: yaml.Node, origin: Origin) -> Any:
+        if isinstance(composed, yaml.MappingNode):
+            return self.section(composed, origin)
+        if isinstance(composed, yaml.SequenceNode):
+            origins = [origin.child(i, _line(entry)) for i, entry in enumerate(composed.value)]
+            return Entries(map(self._value, composed.value, origins), origin, origins)
+        return self.construct_object(composed, deep=True)
 
     def check_keys(self, top: yaml.Node) -> None:
         """Raises ConstructorError for a key that stands twice, which would be a silent loss, or is no scalar."""
@@ -69,17 +71,23 @@ class _Loader(yaml.SafeLoader):
             lines[name] = key.start_mark
 
 
-def read(file: Path) -> Node:
-    """The YAML of a study, unchecked; UserError where there is none, it is not YAML, or it is too large."""
+def _line(node: yaml.Node) -> int:
+    line: int = node.start_mark.line
+    return line + 1
+
+
+def read(file: Path) -> Section:
+    """The YAML of a study, unchecked; UserError where there is none, it is no mapping, or it is too large."""
     try:
         check_regular(file, str(file), MOST_BYTES)
         loader = _Loader(file.read_text(encoding="utf-8"))
         top = loader.get_single_node()
-        if top is None:
-            return Node(None, Origin(str(file), 1))
+        if not isinstance(top, yaml.MappingNode):
+            origin = Origin(str(file), _line(top) if top else 1)
+            raise StudyError(origin, "a study is a mapping of keys such as name, data, methods")
         _check_aliases(top)
         loader.check_keys(top)
-        return loader.node(top, Origin(str(file)))
+        return loader.section(top, Origin(str(file), _line(top)))
     except OSError as error:
         raise UserError(f"{file}: cannot be read ({reason(error)})") from error
     except (ValueError, OverflowError) as error:
