@@ -1,14 +1,13 @@
 """A planned study: its experiments, and what they share."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
 from fedgrid.grid.plan.model import Cell, PlannedDataset, PlannedPartition
-from fedgrid.grid.study.model import FULL, About, MethodRow
-from fedgrid.settings import Compute
+from fedgrid.grid.study.model import FULL, About, MethodRow, StudySettings
 
 Name = TypeVar("Name", bound=Hashable)
 Value = TypeVar("Value")
@@ -35,27 +34,11 @@ class Experiment:
         return self.folder / "partial"
 
 
-@dataclass(frozen=True)
-class Study:
+@dataclass(frozen=True, kw_only=True)
+class Study(StudySettings):
     """A planned study: its experiments with their cells, and where everything is kept."""
 
-    name: str
-    results: Path
-    "The folder of all studies."
-    compute: Compute
     experiments: list[Experiment]
-    title: str = ""
-    scale: str = FULL
-    download: bool = True
-    "Whether data and weights may be downloaded."
-    data_root: Path | None = None
-    "Where data sets lie on this machine."
-    published: str = ""
-    "The file of the numbers that its paper prints."
-    assumed: Mapping[str, str] = field(default_factory=dict)
-    "Of all experiments: setting → why this value, where the paper does not say."
-    notices: tuple[str, ...] = ()
-    "What a reader of the study's file might not expect, each in one sentence."
 
     @property
     def has_experiments(self) -> bool:

@@ -3,7 +3,7 @@
 import functools
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
 from typing import cast
@@ -36,6 +36,7 @@ from fedgrid.grid.study.model import (
     Reading,
     Seeds,
     Settings,
+    StudySettings,
 )
 from fedgrid.grid.study.resolve import parse
 from fedgrid.grid.study.sections import Origin, Section, StudyError, located
@@ -56,19 +57,8 @@ def planned_study(study: Section) -> Study:
 
 def plan_study(parsed: ParsedStudy) -> Study:
     """Every cell of a study, with its key; UserError, with its place in the study, for cells that cannot be."""
-    study = Study(
-        name=parsed.name,
-        title=parsed.title,
-        results=parsed.results,
-        compute=parsed.compute,
-        experiments=[],
-        scale=parsed.scale,
-        download=parsed.download,
-        data_root=parsed.data_root,
-        published=parsed.published,
-        assumed=parsed.assumed,
-        notices=parsed.notices,
-    )
+    shared = {setting.name: getattr(parsed, setting.name) for setting in fields(StudySettings)}
+    study = Study(**shared, experiments=[])
     experiments = [_experiment(one, study) for one in parsed.experiments]
     kept = _artifacts(experiments)
     return replace(

@@ -177,25 +177,32 @@ class ParsedExperiment:
     "Its rows where it has no cells, only a table of settings."
 
 
-@dataclass(frozen=True)
-class ParsedStudy:
-    """A study of one YAML file, at one scale."""
+@dataclass(frozen=True, kw_only=True)
+class StudySettings:
+    """What a study says beside its experiments; the same before and after planning."""
 
     name: str
-    title: str
     results: Path
+    "The folder of all studies."
     compute: Compute
-    experiments: list[ParsedExperiment]
+    title: str = ""
     scale: str = FULL
     download: bool = True
     "Whether data and weights may be downloaded."
     data_root: Path | None = None
     "Where data sets lie on this machine."
     published: str = ""
-    "The file of printed numbers."
+    "The file of the numbers that its paper prints."
     assumed: Mapping[str, str] = field(default_factory=dict)
-    "Of the whole study: setting → why this value."
+    "Of all experiments: setting → why this value, where the paper does not say."
+    notices: tuple[str, ...] = ()
+    "What a reader of the study's file might not expect, each in one sentence."
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParsedStudy(StudySettings):
+    """A study of one YAML file, at one scale."""
+
+    experiments: list[ParsedExperiment]
     only: tuple[str, ...] = ()
     "Experiments to run; empty: all."
-    notices: tuple[str, ...] = ()
-    "What a reader of the file might not expect, each in one sentence."
