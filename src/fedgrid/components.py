@@ -39,14 +39,17 @@ def hp(
     pattern: str | None = None,
     form: str | None = None,
     was: str | None = None,
+    since: str | None = None,
 ) -> Any:
     """A setting with its default and limits: `low` ≤ value ≤ `high`, value > `above`, value in `choices`.
 
     `pattern` is a regular expression that the value, written as a text, has to match from its first letter to its last,
     and `form` says the same to people. `was` is the setting's name in earlier versions, which is answered with its own.
+    `since` is the version that brought a setting whose default changes nothing: where it has that default, it is not
+    part of a key, so that earlier results keep theirs; see `identity`.
     """
     limits = {"low": low, "above": above, "high": high, "choices": choices, "pattern": pattern, "form": form}
-    metadata = {key: value for key, value in (limits | {"was": was}).items() if value is not None}
+    metadata = {key: value for key, value in (limits | {"was": was, "since": since}).items() if value is not None}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -161,6 +164,23 @@ def _resolved(description: Mapping[str, Any], given: Mapping[str, Any], path: tu
         if name not in parameters:
             raise _unknown(name, parameters, path)
     return {n: _checked(p, given[n], (*path, n)) if n in given else p["default"] for n, p in parameters.items()}
+
+
+def identity(description: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The `settings` of a component as they enter keys: without those that came later and have their default.
+
+    They may be those of an earlier version: a setting that had another name then is given today's.
+    """
+    renamed = {p["was"]: p["name"] for p in description["parameters"] if "was" in p}
+    named = {renamed.get(name, name): value for name, value in settings.items()}
+    parameters = {p["name"]: p for p in description["parameters"]}
+    kept = {n: v for n, v in named.items() if not _is_neutral(parameters.get(n, {}), v)}
+    nested = {n: identity(parameters[n], v) for n, v in kept.items() if isinstance(v, Mapping) and n in parameters}
+    return kept | nested
+
+
+def _is_neutral(parameter: Mapping[str, Any], value: Any) -> bool:
+    return "since" in parameter and value == parameter["default"]
 
 
 def parse_setting(description: Mapping[str, Any], text: str, where: str) -> tuple[str, Any]:

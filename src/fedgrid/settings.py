@@ -1,6 +1,10 @@
 """The settings of a study that are no component's own: how it trains, how it computes, what stands for images."""
 
-from fedgrid.components import Component, hp
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+from fedgrid.components import Component, describe, hp, identity
 
 ARTIFACTS = ("representations", "cooperation", "clusters")
 "What a study may keep beside a cell's results, its `artifacts`."
@@ -53,7 +57,7 @@ class Training(Component):
     "Trains every method's loss on images moved by PGD; none: on clean ones."
     eval_every: int = hp(1, low=1)
     "Rounds between evaluations; the initial and the last model are always evaluated."
-    eval_sample: int | None = hp(None, low=1)
+    eval_sample: int | None = hp(None, low=1, since="0.2")
     "Clients, the same ones throughout, whose models are scored in the rounds between evaluations too; none: nobody's."
     evaluate: tuple[str, ...] = hp(("clean",), choices=("clean", "fgsm", "pgd20"))
     "What models are scored on: clean images always, and images under these attacks in the last five evaluated rounds."
@@ -97,3 +101,17 @@ class Compute(Component):
     "MB that a scheduler reserves for a cell, before one like it was measured."
     runtime: int = hp(60, low=1, was="minutes")
     "Minutes that a scheduler grants a cell, before one like it was measured."
+
+
+description = functools.cache(describe)
+"What `describe` says of the classes of this module, which do not change."
+
+
+def identity_of_training(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of `Training` as they enter keys; see `fedgrid.components.identity`."""
+    return identity(description(Training), settings)
+
+
+def identity_of_backbone(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of `Backbone` as they enter keys; see `fedgrid.components.identity`."""
+    return identity(description(Backbone), settings)

@@ -6,6 +6,7 @@ import sys
 
 import fedgrid
 from fedgrid.cli import (
+    adopt,
     documentation,
     explain,
     listing,
@@ -22,7 +23,7 @@ from fedgrid.errors import UserError, complain
 
 COMMANDS = (
     *(listing, planning, studies, status, explain, partial_report, single_cell, partitions),
-    *(template, documentation),
+    *(adopt, template, documentation),
 )
 "The modules of the commands, in the order of the help."
 EXAMPLES = """examples:

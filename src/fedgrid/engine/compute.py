@@ -8,7 +8,7 @@ from typing import Any, cast
 import pyarrow as pa
 import torch
 
-from fedgrid.engine import artifacts
+from fedgrid.engine import artifacts, rounds
 from fedgrid.engine.federation.method import Method
 from fedgrid.engine.federation.simulation import Simulation, dtype_of
 from fedgrid.engine.local import client_data
@@ -18,7 +18,7 @@ from fedgrid.engine.local.grouping import batches_per_call
 from fedgrid.engine.local.loop import Loop
 from fedgrid.engine.local.stacked import Stacked
 from fedgrid.engine.rounds import Outcome, Saving, federate
-from fedgrid.engine.state.checkpoint import Progress
+from fedgrid.engine.state.checkpoint import Progress, Record
 from fedgrid.loading import load
 from fedgrid.models.base import Model
 from fedgrid.settings import Compute, Training
@@ -63,14 +63,24 @@ def compute(
     wanted: Collection[str] = (),
 ) -> Computed:
     """All rounds of a cell, from its checkpoint where there is one; `wanted` names the artifacts to keep."""
+    method, simulation = _prepare(sources, settings)
+    outcome = federate(method, simulation, saving, tell, matrices="cooperation" in wanted)
+    return Computed(method, simulation, outcome, wanted)
+
+
+def start(sources: Sources, settings: Compute) -> Record:
+    """What a cell records before its first round."""
+    return rounds.start(*_prepare(sources, settings))
+
+
+def _prepare(sources: Sources, settings: Compute) -> tuple[Method, Simulation]:
+    """The method and the simulation of a cell, with torch set as its specification and `settings` ask for."""
     torch.set_num_threads(settings.threads)
     torch.backends.cudnn.deterministic = True
     tf32 = sources.spec["training"]["tf32"]
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
     method = cast(Method, load("methods", sources.method)(**sources.spec["method"]["settings"]))
-    simulation = simulation_of(sources, settings)
-    outcome = federate(method, simulation, saving, tell, matrices="cooperation" in wanted)
-    return Computed(method, simulation, outcome, wanted)
+    return method, simulation_of(sources, settings)
 
 
 def simulation_of(sources: Sources, settings: Compute) -> Simulation:

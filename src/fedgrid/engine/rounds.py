@@ -69,7 +69,7 @@ def federate(
     progress, remark = load_checkpoint(saving.file, saving.key, simulation.device, matrices) if saving else (None, "")
     if progress is None:
         population = _setup(method, simulation, rows_of(saving.file) if saving else None, matrices and cooperates)
-        progress = Progress(population, Record(), dict.fromkeys(PARTS, 0.0), 0, [] if matrices else None)
+        progress = _first(population, matrices)
     report(progress, remark)
     try:
         if progress.rounds == 0:
@@ -88,6 +88,20 @@ def federate(
             report(progress, f"broken off: the checkpoint {saving.file} holds {progress.rounds} rounds")
         raise
     return Outcome(progress)
+
+
+@torch.no_grad()
+def start(method: Method, simulation: Simulation) -> Record:
+    """What is recorded before the first round: the clients' sizes, and the scores of their first models."""
+    method = apart(method, simulation)
+    progress = _first(_setup(method, simulation, None, matrices=False), matrices=False)
+    _record_start(method, simulation, progress)
+    return progress.record
+
+
+def _first(population: Population, matrices: bool) -> Progress:
+    """A cell before its first round."""
+    return Progress(population, Record(), dict.fromkeys(PARTS, 0.0), 0, [] if matrices else None)
 
 
 def _setup(method: Method, simulation: Simulation, file: Path | None, matrices: bool) -> Population:

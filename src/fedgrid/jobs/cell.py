@@ -30,6 +30,7 @@ from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.study.audit import Watch
 from fedgrid.grid.study.fingerprint import check_files, digest
 from fedgrid.jobs.gpus import acquire_gpu
+from fedgrid.jobs.machine import instructions, processor
 from fedgrid.jobs.reporting import MAXRSS_UNIT, TERMINATED, Report, Status, ending
 from fedgrid.jobs.signals import INTERRUPTIONS, ignore_signals, install_signal_handlers
 from fedgrid.loading import locate
@@ -125,8 +126,8 @@ def _metadata(cell: Cell, settings: Compute, counted: dict[str, str], computed: 
     costs["peak_device_memory_bytes"] = devices.peak_memory(simulation.device)
     versions = {"python": platform.python_version(), "fedgrid": fedgrid.__version__}
     versions |= {library: version(library) for library in ("torch", "numpy")}
-    hardware = {"host": socket.gethostname(), "cpu": processor(), "threads": settings.threads}
-    hardware["executor"] = type(simulation.executor).__name__.lower()
+    hardware: dict[str, Any] = {"host": socket.gethostname(), "cpu": processor(), "instructions": instructions()}
+    hardware |= {"threads": settings.threads, "executor": type(simulation.executor).__name__.lower()}
     hardware["device"] = devices.name_of(simulation.device)
     return {
         "key": cell.key,
@@ -151,15 +152,6 @@ def _sizes(network: Network) -> dict[str, int]:
     for part, module in network.modules.items():
         parameters[part.partition(".")[0]] += sum(t.numel() for t in module.parameters())
     return {**parameters, "features": network.width, "classes": network.classes}
-
-
-def processor() -> str:
-    """The processor's name, as the system says it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:  # not Linux
-        return platform.processor()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
 def _finished(cell: Cell) -> bool:

@@ -17,6 +17,7 @@ from fedgrid.grid.study.fingerprint import digest, fingerprint, modules
 from fedgrid.grid.study.model import Configured, MethodRow, Settings
 from fedgrid.loading import load
 from fedgrid.partition.base import Partition
+from fedgrid.settings import identity_of_backbone, identity_of_training
 
 ENTRY = "fedgrid.engine.compute"
 "The module with which the computation of every cell begins."
@@ -50,7 +51,7 @@ def key_of_features(images: PlannedDataset, backbone: Settings) -> str:
     if backbone["weights"] != HUB and backbone["backbone"] != RANDOM and not weights.is_file():
         raise UserError(f"data.features.weights: there is no file {weights}; name a file of weights, or {HUB}")
     content = file_digest(weights) if weights.is_file() else ""
-    return digest([images.key, backbone, content, fingerprint(FEATURES)])
+    return digest([images.key, identity_of_backbone(backbone), content, fingerprint(FEATURES)])
 
 
 def key_of_partition(partition: Partition, kind: Configured, code: str, data: PlannedDataset, seed: int) -> str:
@@ -60,7 +61,8 @@ def key_of_partition(partition: Partition, kind: Configured, code: str, data: Pl
 
 def key_of_cell(row: MethodRow, partition: PlannedPartition, model: Configured, train_seed: int, code: str) -> str:
     """The key of a cell; `code` is the fingerprint of all code that can change its numbers."""
-    return digest([row.component.spec, model.spec, dict(row.training), partition.key, partition.seed, train_seed, code])
+    training = identity_of_training(row.training)
+    return digest([row.component.spec, model.spec, training, partition.key, partition.seed, train_seed, code])
 
 
 def fingerprint_of_cell(module: str, file: str | None, model: str) -> str:

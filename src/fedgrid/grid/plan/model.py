@@ -12,6 +12,7 @@ from typing import Any
 from fedgrid.data.common.images import PARTS
 from fedgrid.files import check_identity, read_metadata
 from fedgrid.grid.study.model import Configured, MethodRow, Settings
+from fedgrid.settings import identity_of_backbone, identity_of_training
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class PlannedDataset:
     def spec(self) -> dict[str, Any]:
         """What it is, as it stands in a cell's specification."""
         spec = self.component.spec | ({"copy": self.copy} if self.copy else {})
-        return spec | ({"backbone": dict(self.backbone)} if self.backbone else {})
+        return spec | ({"backbone": identity_of_backbone(self.backbone)} if self.backbone else {})
 
 
 @dataclass(frozen=True)
@@ -209,7 +210,7 @@ class Cell:
         return {
             "method": self.row.component.spec,
             "model": self.model.spec,
-            "training": dict(self.row.training),
+            "training": identity_of_training(self.row.training),
             "partition": self.partition.spec,
             "seed": self.train_seed,
         }

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fedgrid.components import SettingError, resolve
+from fedgrid.components import SettingError, identity, resolve
 from fedgrid.files import slug
 from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.model import Configured, Placed, Settings
@@ -40,7 +40,8 @@ def _wrong_setting(changes: Section, error: SettingError) -> StudyError:
 def configured(about: Description, changes: Section) -> Configured:
     """A component with its settings: the `changes` over the defaults; StudyError for a wrong one."""
     named = {name: about[name] for name in ("name", "title", "reference", "module", "file")}
-    return Configured(**named, settings=settings_of(about, changes))
+    settings = settings_of(about, changes)
+    return Configured(**named, settings=settings, identity=identity(about, settings))
 
 
 def configured_component(kind: str, entry: Section, key: str = "name") -> tuple[Configured, Description]:

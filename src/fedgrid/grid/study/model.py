@@ -19,6 +19,8 @@ class Configured:
 
     name: str
     settings: Settings
+    identity: Settings
+    "Those of its settings that enter keys; see `fedgrid.components.identity`."
     title: str
     reference: str
     "How the study names it: a name, or the path of a method's file."
@@ -29,7 +31,7 @@ class Configured:
     @property
     def spec(self) -> dict[str, Any]:
         """Name and settings, as they stand in a cell's specification."""
-        return {"name": self.name, "settings": dict(self.settings)}
+        return {"name": self.name, "settings": dict(self.identity)}
 
 
 @dataclass(frozen=True)

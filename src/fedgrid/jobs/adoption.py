@@ -1,0 +1,213 @@
+"""Results under earlier code that are carried to today's keys, by evidence, and taken back again."""
+
+import multiprocessing
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import fedgrid
+from fedgrid.files import read_metadata, read_table, replacing, write_table
+from fedgrid.grid.adoption.candidates import Candidate, Circumstances, Group
+from fedgrid.grid.adoption.coverage import to_check
+from fedgrid.grid.plan.keys import modules_of_cell
+from fedgrid.grid.plan.model import Cell
+from fedgrid.grid.plan.plan_file import Plan
+from fedgrid.grid.plan.planned_study import Study
+from fedgrid.jobs import dataset, partition
+from fedgrid.jobs.evidence import difference, difference_at_start
+from fedgrid.jobs.machine import instructions, processor
+from fedgrid.jobs.pack import Pack
+from fedgrid.settings import Compute
+
+ADOPTED = "adopted"
+"The metadata that say where results come from: a list, one entry for each time they were carried to another key."
+IDENTITY = ("key", "spec", "code", "modules")
+"The metadata of results that code and settings decide."
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a group."""
+
+    group: Group
+    checked: int
+    "Cells of which results under both codes were compared."
+    trained: int
+    "Those of them that were trained for that."
+    carried: int = 0
+    refused: str = ""
+    "The cell and its first difference."
+
+
+def is_of_this_machine(circumstances: Circumstances) -> bool:
+    """Whether results under these circumstances can be checked here."""
+    here = replace(
+        circumstances,
+        processor=processor(),
+        instructions=instructions(),
+        device=_device(circumstances.device),
+        torch=version("torch"),
+        numpy=version("numpy"),
+    )
+    return here.agrees(circumstances)
+
+
+def _device(name: str) -> str:
+    """The device of this machine that results of the device `name` can be compared on."""
+    if name == "cpu":
+        return name
+    import torch  # it takes seconds
+
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
+
+
+def adopt(
+    groups: Sequence[Group], studies: Iterable[Study], cores: int, least: int, tell: Callable[[str], None]
+) -> Iterator[Verdict]:
+    """Checks groups of this machine's results, and carries those whose evidence holds; `tell` hears what is trained.
+
+    What is trained for a check stays as the result of its cell, so a call that was interrupted can be repeated.
+    """
+    study_of = {cell.key: study for study in studies for cell in study.cells}
+    date = datetime.now(UTC).isoformat(timespec="microseconds")
+    samples = [to_check(group, least) for group in groups]
+    for group, sample in zip(groups, samples, strict=True):
+        _train(group, [candidate.cell for candidate in sample], study_of, cores, tell)
+    with ProcessPoolExecutor(cores, mp_context=multiprocessing.get_context("spawn")) as processes:
+        for group, sample in zip(groups, samples, strict=True):
+            yield _verdict(group, sample, study_of, processes, date)
+
+
+def _train(
+    group: Group, cells: list[Cell], study_of: Mapping[str, Study], cores: int, tell: Callable[[str], None]
+) -> None:
+    """Trains the cells that have no results, each in its own process, `cores` at a time, as the group's were."""
+    waiting = [cell for cell in cells if not cell.done]
+    for cell in waiting:
+        tell(f"training {cell.words} ({cell.key})")
+        prepare(cell, study_of[cell.key])
+    for study in {id(study_of[cell.key]): study_of[cell.key] for cell in waiting}.values():
+        plan = Plan(replace(study, name=f"{study.name}-adopt", compute=_compute(group, study.compute))).write()
+        Pack(plan, [cell for cell in waiting if study_of[cell.key] is study], cores).run()
+        plan.unlink(missing_ok=True)
+
+
+def _compute(group: Group, settings: Compute) -> Compute:
+    """The settings with which the results of a group were computed."""
+    circumstances = group.circumstances
+    device = "cpu" if circumstances.device == "cpu" else "cuda"
+    return replace(settings, device=device, threads=circumstances.threads, executor=circumstances.executor)
+
+
+def prepare(cell: Cell, study: Study) -> None:
+    """Builds the data set, its features and the partition of a cell where the store lacks them."""
+    for stage in cell.partition.data.stages:
+        if not stage.built:
+            dataset.build(stage, study)
+    if not cell.partition.file.is_file():
+        partition.build(cell.partition)
+
+
+def _verdict(
+    group: Group, sample: list[Candidate], study_of: Mapping[str, Study], processes: Executor, date: str
+) -> Verdict:
+    """What is to become of a group whose `sample` has been trained; it is carried where all evidence holds."""
+    pairs = [*group.checked, *sample]
+    verdict = Verdict(group, checked=len(pairs), trained=len(sample))
+    rest = [candidate for candidate in group.candidates if candidate not in sample]
+    for candidate in pairs:
+        if sentence := _difference_of_pair(candidate, group):
+            return replace(verdict, refused=f"{candidate.cell.words}: {sentence}")
+    for candidate in rest:
+        prepare(candidate.cell, study_of[candidate.cell.key])
+    sentences = processes.map(difference_at_start, rest, [_compute(group, Compute())] * len(rest))
+    for candidate, sentence in zip(rest, sentences, strict=True):
+        if sentence:
+            return replace(verdict, refused=f"{candidate.cell.words}: {sentence}")
+    for candidate in rest:
+        carry(candidate, _evidence(group, pairs, date))
+    return replace(verdict, carried=len(rest))
+
+
+def _difference_of_pair(candidate: Candidate, group: Group) -> str:
+    """What speaks against a group in one of its checked cells; empty: nothing does."""
+    cell = candidate.cell
+    if not cell.done:
+        return f"could not be trained; see {cell.log}"
+    now = Circumstances.of(read_metadata(cell.file))
+    if not now.agrees(group.circumstances):
+        return f"was computed with {now}, not with {group.circumstances}"
+    return difference(candidate)
+
+
+def _evidence(group: Group, pairs: Sequence[Candidate], date: str) -> dict[str, Any]:
+    """What the metadata of carried results say of the check."""
+    cells = {candidate.key for candidate in [*pairs, *group.candidates]}
+    return {
+        "checked": [{"key": pair.cell.key, "earlier": pair.key} for pair in pairs],
+        "of": len(cells),
+        "circumstances": asdict(group.circumstances),
+        "fedgrid": fedgrid.__version__,
+        "date": date,
+    }
+
+
+def carry(candidate: Candidate, evidence: Mapping[str, Any]) -> None:
+    """Writes earlier results under the key of the planned cell; they keep what they were, so that it can be undone."""
+    cell, component = candidate.cell, candidate.cell.row.component
+    table, metadata = read_table(candidate.file)
+    earlier = {name: metadata[name] for name in IDENTITY}
+    place = candidate.file.relative_to(candidate.store).as_posix()
+    today = {
+        "key": cell.key,
+        "spec": cell.spec,
+        "code": cell.code,
+        "modules": modules_of_cell(component.module, component.file, cell.model.module),
+    }
+    chain = [*metadata.get(ADOPTED, []), {"earlier": earlier, "file": place, **evidence}]
+    for kind, file in candidate.artifacts.items():
+        copy(file, cell.kept_beside(cell.file)[kind])
+    write_table(cell.file, table, metadata | today | {ADOPTED: chain})
+
+
+def undo(store: Path) -> list[Path]:
+    """Takes back the latest adoption of a store: its results have their earlier keys again. Returns their files."""
+    adopted = [(file, chain[-1]) for file in results(store) if (chain := read_metadata(file).get(ADOPTED))]
+    latest = max((entry["date"] for _, entry in adopted), default="")
+    files = [(file, store / entry["file"]) for file, entry in adopted if entry["date"] == latest]
+    for file, earlier in files:
+        _take_back(file, earlier)
+    return [earlier for _, earlier in files]
+
+
+def _take_back(file: Path, earlier: Path) -> None:
+    table, metadata = read_table(file)
+    *chain, entry = metadata.pop(ADOPTED)
+    artifacts = {artifact: earlier.with_suffix(artifact.name.removeprefix(file.stem)) for artifact in beside(file)}
+    if not earlier.is_file():
+        for artifact, place in artifacts.items():
+            copy(artifact, place)
+        write_table(earlier, table, metadata | entry["earlier"] | ({ADOPTED: chain} if chain else {}))
+    for made in (file, *artifacts):
+        made.unlink()
+
+
+def results(store: Path) -> list[Path]:
+    """The files of all finished cells of a store."""
+    return [file for file in store.glob("cells/**/s*-*.parquet") if file.name.count(".") == 1]
+
+
+def beside(file: Path) -> list[Path]:
+    """What is kept beside the results of a cell."""
+    return list(file.parent.glob(f"{file.stem}.*.parquet"))
+
+
+def copy(file: Path, to: Path) -> None:
+    """Copies a file in one step."""
+    with replacing(to) as temporary:
+        shutil.copyfile(file, temporary)
