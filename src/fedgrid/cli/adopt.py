@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -128,6 +128,17 @@ def _sentence(verdict: "Verdict") -> str:
     else:
         lines.append(f"  {verdict.carried:,} adopted: all bits of {verdict.checked:,} checked cells are equal")
     return "\n".join(lines)
+
+
+def adoptable(studies: Iterable[Study]) -> list[str]:
+    """A sentence where cells to be trained have results under earlier code; empty where none has."""
+    found = _groups([*studies], None)
+    number = len({candidate.cell.key for group in found for candidate in group.candidates})
+    edited = tuple(dict.fromkeys(name for group in found for name in group.edited))
+    have = "cell has" if number == 1 else "cells have"
+    return [f"{number:,} {have} results under earlier code ({edited_modules(edited)} edited): fedgrid adopt"] * bool(
+        found
+    )
 
 
 def _title(group: Group) -> str:

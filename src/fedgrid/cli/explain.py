@@ -10,6 +10,7 @@ from fedgrid.cli.finding import alike, experiments_of
 from fedgrid.cli.parsing import Commands, with_examples
 from fedgrid.cli.studies import add_configfile, study_of
 from fedgrid.files import read_metadata
+from fedgrid.grid.adoption.candidates import Circumstances
 from fedgrid.grid.plan import manifest
 from fedgrid.grid.plan.keys import modules_of_cell
 from fedgrid.grid.plan.model import Cell
@@ -65,6 +66,7 @@ def _planned(study: Study, words: list[str]) -> Iterator[str]:
         if one.key in scores:
             yield f"score      {scores[one.key]}"
             yield f"made with  {_versions(one)}"
+            yield from _adoptions(one)
     if others:
         yield f"What the key {cell.key} is made of:"
     digest = f", rows {read_metadata(partition.file)['digest'][:16]}" if partition.file.is_file() else ", not built yet"
@@ -112,6 +114,14 @@ def _versions(cell: Cell) -> str:
     head = read_metadata(cell.file)
     versions = ", ".join(f"{name} {version}" for name, version in head["versions"].items())
     return f"{versions}; {head['hardware']['device']}; {head['finished']}"
+
+
+def _adoptions(cell: Cell) -> Iterator[str]:
+    """Where the results of a cell come from that was not trained with today's code, the latest adoption first."""
+    for entry in reversed(read_metadata(cell.file).get("adopted", [])):
+        earlier = f"{entry['earlier']['key']} of code {entry['earlier']['code']}"
+        checked = f"checked on {len(entry['checked'])} of {entry['of']} cells on {entry['date'][:10]}"
+        yield f"adopted    from {earlier}, {checked}; {Circumstances(**entry['circumstances'])}"
 
 
 def _settings(spec: Mapping[str, Any]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from fedgrid.cli.adopt import adoptable
 from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.cli.studies import DEFAULT, add_choice, read_study
 from fedgrid.errors import UserError, nearest, say
@@ -94,7 +95,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     total = _needs(found.values())
     name = studies[0].name if plain else "all"
     print(f"{name}: {total.cells:,} cells, {total.cached:,} cached, {total.left:,} to run")
-    print(_outlook(total, took))
+    print("\n".join([_outlook(total, took), *adoptable(studies)]))
     return 0
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from fedgrid.cli.adopt import adoptable
 from fedgrid.cli.finding import the_cell
 from fedgrid.cli.parsing import Commands, with_examples
 from fedgrid.cli.studies import add_configfile, study_of
@@ -65,7 +66,7 @@ def _lines(study: Study, found: dict[str, states.State], remarks: dict[str, str]
     lines += _times(study, found)
     running = [cell for key, cell in study.by_key.items() if found[key].name == "running"]
     lines += [f"▶ {cell.words}: {found[cell.key].remark}" for cell in running]
-    return lines + states.failures(study, found)
+    return lines + adoptable([study]) + states.failures(study, found)
 
 
 def _counts(found: Iterable[states.State]) -> str:

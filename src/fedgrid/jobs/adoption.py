@@ -61,9 +61,9 @@ def _device(name: str) -> str:
     """The device of this machine that results of the device `name` can be compared on."""
     if name == "cpu":
         return name
-    import torch  # it takes seconds
+    from fedgrid.engine.local.devices import chosen, name_of  # torch takes seconds to import
 
-    return torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
+    return name_of(chosen("auto"))
 
 
 def adopt(

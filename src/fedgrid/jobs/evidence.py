@@ -1,9 +1,9 @@
 """Evidence that results under earlier code are those of today's: the same partition, the same start, the same bits."""
 
+import struct
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -87,7 +87,7 @@ def _values(table: pa.Table) -> dict[tuple[int, str, int], bytes]:
 
 
 def _shown(bits: bytes | None) -> str:
-    return "no value" if bits is None else repr(float(np.frombuffer(bits)[0]))
+    return "no value" if bits is None else repr(struct.unpack("=d", bits)[0])
 
 
 def _same_bits(before: pa.Table, now: pa.Table) -> bool:

@@ -1,0 +1,136 @@
+"""Results of earlier code are carried where the evidence holds, never elsewhere, and can be taken back."""
+
+import shutil
+
+import pytest
+from earlier import EARLIER, edited, make_earlier, train_all
+from studies import prepared, study_of
+
+from fedgrid.files import read_metadata, read_table, write_table
+from fedgrid.grid.adoption.candidates import groups
+from fedgrid.jobs.adoption import adopt, is_of_this_machine, undo
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    """Three trained cells of FedAvg, which differ in their seeds."""
+    monkeypatch.chdir(tmp_path)
+    study = prepared(study_of(methods=["fedavg"], seeds=[0, 1, 2], artifacts=["representations"]))
+    train_all(study)
+    return study
+
+
+def adopted(study, least=1, cores=1):
+    """The verdicts on all groups."""
+    return list(adopt(groups(study.cells), [study], cores, least, lambda line: None))
+
+
+def numbers(study):
+    return {cell.key: read_table(cell.file)[0] for cell in study.cells}
+
+
+def test_checked_cells_vouch_for_the_others(study):
+    before = numbers(study)
+    for cell in study.cells:
+        make_earlier(cell)
+    (verdict,) = adopted(study)
+    assert (verdict.refused, verdict.checked, verdict.trained, verdict.carried) == ("", 1, 1, 2)
+    assert all(cell.done for cell in study.cells) and numbers(study) == before
+    chains = [read_metadata(cell.file).get("adopted", []) for cell in study.cells]
+    (trained,) = (cell.key for cell, chain in zip(study.cells, chains, strict=True) if not chain)
+    entries = [entry for chain in chains for entry in chain]
+    assert [entry["earlier"]["code"] for entry in entries] == [EARLIER] * 2
+    assert all(
+        entry["checked"] == [{"key": trained, "earlier": trained[::-1]}] and entry["of"] == 3 for entry in entries
+    )
+    metadata = read_metadata(study.cells[0].file)
+    assert (metadata["key"], metadata["code"]) == (study.cells[0].key, study.cells[0].code)
+
+
+def test_one_differing_bit_of_a_checked_cell_refuses_the_group(study):
+    for cell in study.cells:
+        make_earlier(cell, edited(2, "loss_trained"))
+    (verdict,) = adopted(study)
+    assert "round 2, loss_trained of client 0: " in verdict.refused and verdict.carried == 0
+    assert sum(cell.done for cell in study.cells) == 1  # the one that was trained
+
+
+def test_another_start_of_any_cell_refuses_the_group(study):
+    for number, cell in enumerate(study.cells):
+        make_earlier(cell, edited(0, "test_samples") if number == 1 else None)
+    found = groups(study.cells)
+    (verdict,) = adopted(study)
+    unchecked = [candidate.cell for candidate in found[0].candidates if not candidate.cell.done]
+    assert "round 0, test_samples of client 0: " in verdict.refused and len(unchecked) == 2
+
+
+def test_other_rows_of_a_partition_refuse_the_group(study, tmp_path):
+    for cell in study.cells:
+        make_earlier(cell)
+    store = tmp_path / "colleague"
+    shutil.move(study.store / "cells", store / "cells")
+    other = prepared(study_of(methods=["fedavg"], seeds=[7], results=str(tmp_path / "other"))).cells[0].partition
+    for cell in study.cells:
+        table, about = read_table(other.file)
+        write_table(store / cell.partition.file.relative_to(study.store), table, about | {"spec": cell.partition.spec})
+    verdicts = list(adopt(groups(study.cells, store), [study], 1, 1, lambda line: None))
+    assert "the partition: rows " in verdicts[0].refused and not verdicts[0].carried
+
+
+def test_an_artifact_with_another_bit_refuses_the_group(study):
+    cells = study.cells
+    for cell in cells:
+        make_earlier(cell)
+    kept = [next(cell.file.parent.glob(f"s{cell.seed}-{cell.key[::-1]}.representations.parquet")) for cell in cells]
+    contents = [file.read_bytes() for file in kept]
+    for file, content in zip(kept, contents[1:] + contents[:1], strict=True):
+        file.write_bytes(content)
+    (verdict,) = adopted(study)
+    assert verdict.refused.endswith("the artifact 'representations'")
+
+
+def test_what_was_trained_for_a_check_is_not_trained_again(study):
+    for cell in study.cells:
+        make_earlier(cell)
+    (first,) = adopted(study)
+    for cell in study.cells:
+        if "adopted" in read_metadata(cell.file):  # as if the call had been killed before they were carried
+            cell.file.unlink()
+    (again,) = adopted(study)
+    assert (first.trained, again.trained, again.checked, again.carried) == (1, 0, 1, 2)
+
+
+def test_results_of_another_processor_wait(study):
+    for number, cell in enumerate(study.cells):
+        hardware = read_metadata(cell.file)["hardware"]
+        make_earlier(cell, hardware=hardware | ({"cpu": "another processor"} if number else {}))
+    here, elsewhere = sorted(groups(study.cells), key=lambda group: len(group.candidates))
+    assert is_of_this_machine(here.circumstances) and not is_of_this_machine(elsewhere.circumstances)
+
+
+def test_an_instruction_set_that_was_not_recorded_is_no_obstacle(study):
+    for cell in study.cells:
+        hardware = dict(read_metadata(cell.file)["hardware"])
+        del hardware["instructions"]
+        make_earlier(cell, hardware=hardware)
+    assert all(is_of_this_machine(group.circumstances) for group in groups(study.cells))
+    (verdict,) = adopted(study)
+    assert verdict.carried == 2
+
+
+@pytest.mark.parametrize("pruned", [False, True])
+def test_an_adoption_can_be_taken_back(study, pruned):
+    files = [make_earlier(cell) for cell in study.cells]
+    before = [read_table(file) for file in files]
+    adopted(study)
+    if pruned:
+        for file in study.store.glob("cells/**/*.parquet"):
+            if not any(file in cell.files for cell in study.cells):
+                file.unlink()
+    carried = {cell.key for cell in study.cells if "adopted" in read_metadata(cell.file)}
+    assert len(undo(study.store)) == 2 and {cell.key for cell in study.cells if not cell.done} == carried
+    for cell, file, content in zip(study.cells, files, before, strict=True):
+        if cell.key in carried:
+            assert read_table(file) == content
+            assert file.with_suffix(".representations.parquet").is_file()
+    assert undo(study.store) == []
