@@ -90,8 +90,8 @@ class Component:
 
     def __post_init__(self) -> None:
         for name, kind in _nested(cast(Any, type(self))).items():  # which a specification holds as a mapping
-            if isinstance(given := getattr(self, name), Mapping):
-                object.__setattr__(self, name, kind(**given))
+            if isinstance(nested := getattr(self, name), Mapping):
+                object.__setattr__(self, name, kind(**nested))
 
     @classmethod
     def facts(cls) -> dict[str, Any]:
@@ -101,8 +101,8 @@ class Component:
 
 def describe(cls: type[Component]) -> dict[str, Any]:
     """Everything a study needs to know of a component, as JSON: title, source, summary, parameters."""
-    if lacking := sorted(getattr(cls, "__abstractmethods__", ())):
-        raise UserError(f"{cls.__name__}: it has to define {', '.join(lacking)}")
+    if missing := sorted(getattr(cls, "__abstractmethods__", ())):
+        raise UserError(f"{cls.__name__}: it has to define {', '.join(missing)}")
     docs = _field_docs(cast(Any, cls))  # mypy takes no class with a hash of its own for a key
     try:
         hints = typing.get_type_hints(cls)
@@ -146,24 +146,24 @@ def _check_declared(name: str, parameter: Mapping[str, Any]) -> None:
         raise UserError(f"{where} has the default {parameter['default']!r}, which is not of its type")
 
 
-def resolve(description: Mapping[str, Any], given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """All settings of a component: the `given` ones, checked, over the defaults.
+def resolve(description: Mapping[str, Any], settings: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """All settings of a component: the `settings` ones, checked, over the defaults.
 
     `where` names the place in the study for messages. Raises SettingError for an unknown name, a wrong type or a value
     outside its limits.
     """
     try:
-        return _resolved(description, given, ())
+        return _resolved(description, settings, ())
     except SettingError as error:
         raise error.at(where) from error
 
 
-def _resolved(description: Mapping[str, Any], given: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
+def _resolved(description: Mapping[str, Any], settings: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
     parameters = {p["name"]: p for p in description["parameters"]}
-    for name in given:
+    for name in settings:
         if name not in parameters:
             raise _unknown(name, parameters, path)
-    return {n: _checked(p, given[n], (*path, n)) if n in given else p["default"] for n, p in parameters.items()}
+    return {n: _checked(p, settings[n], (*path, n)) if n in settings else p["default"] for n, p in parameters.items()}
 
 
 def identity(description: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -174,9 +174,9 @@ def identity(description: Mapping[str, Any], settings: Mapping[str, Any]) -> dic
     renamed = {p["was"]: p["name"] for p in description["parameters"] if "was" in p}
     named = {renamed.get(name, name): value for name, value in settings.items()}
     parameters = {p["name"]: p for p in description["parameters"]}
-    kept = {n: v for n, v in named.items() if not _is_neutral(parameters.get(n, {}), v)}
-    nested = {n: identity(parameters[n], v) for n, v in kept.items() if isinstance(v, Mapping) and n in parameters}
-    return kept | nested
+    counted = {n: v for n, v in named.items() if not _is_neutral(parameters.get(n, {}), v)}
+    nested = {n: identity(parameters[n], v) for n, v in counted.items() if isinstance(v, Mapping) and n in parameters}
+    return counted | nested
 
 
 def _is_neutral(parameter: Mapping[str, Any], value: Any) -> bool:
@@ -192,7 +192,7 @@ def parse_setting(description: Mapping[str, Any], text: str, where: str) -> tupl
     if name not in known:
         raise _unknown(name, known, ()).at(where)
     if "parameters" in known[name] and "=" in value:
-        return name, dict(parse_setting(known[name], one, f"{where}.{name}") for one in value.split(","))
+        return name, dict(parse_setting(known[name], setting, f"{where}.{name}") for setting in value.split(","))
     return name, _from_text(known[name]["types"], value)
 
 
@@ -203,12 +203,12 @@ def _unknown(name: str, parameters: Mapping[str, Mapping[str, Any]], path: tuple
 
 
 def _from_text(kinds: list[str], text: str) -> Any:
-    words: dict[str, bool | None] = {"true": True, "false": False} if "bool" in kinds else {}
-    words |= {"none": None} if "None" in kinds else {}
-    if text.lower() in words:
-        return words[text.lower()]
+    constants: dict[str, bool | None] = {"true": True, "false": False} if "bool" in kinds else {}
+    constants |= {"none": None} if "None" in kinds else {}
+    if text.lower() in constants:
+        return constants[text.lower()]
     if "list" in kinds:
-        return [one.strip() for one in text.split(",")]
+        return [entry.strip() for entry in text.split(",")]
     for kind, convert in (("int", int), ("float", float)):
         if kind in kinds:
             try:
@@ -223,7 +223,7 @@ def _checked(parameter: Mapping[str, Any], value: Any, path: tuple[str, ...]) ->
     if isinstance(value, Mapping) and "mapping" in kinds:
         return _resolved(parameter, value, path)
     if isinstance(value, list) and "list" in kinds:
-        return [_checked({**parameter, "types": ["str"]}, one, path) for one in value]
+        return [_checked({**parameter, "types": ["str"]}, entry, path) for entry in value]
     if type(value) is int and abs(value) > LARGEST:
         raise SettingError(path, f"must be between -{LARGEST} and {LARGEST}")
     if "float" in kinds and type(value) is int:
@@ -257,7 +257,7 @@ def _plain(default: Any) -> Any:
 
 
 def _type_names(hint: Any) -> list[str]:
-    return [_type_name(one) for one in _alternatives(hint)]
+    return [_type_name(alternative) for alternative in _alternatives(hint)]
 
 
 def _type_name(hint: Any) -> str:

@@ -79,11 +79,11 @@ def say(text: str, stream: TextIO) -> None:
 
 def _forget(stream: TextIO) -> None:
     """Empties the buffer of a stream, or its process would end with the exit code of a failure."""
-    kept, nowhere = os.dup(stream.fileno()), os.open(os.devnull, os.O_WRONLY)
+    duplicate, nowhere = os.dup(stream.fileno()), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     stream.flush()
-    os.dup2(kept, stream.fileno())
-    os.close(kept)
+    os.dup2(duplicate, stream.fileno())
+    os.close(duplicate)
     os.close(nowhere)
 
 

@@ -151,17 +151,17 @@ def read_metadata(path: Path) -> dict[str, Any]:
 
 def check_identity(path: Path, **expected: Any) -> None:
     """Raises `Damaged` where the metadata of a file say other things of it than its place in the store does."""
-    found = read_metadata(path)
-    if any(found.get(name) != value for name, value in expected.items()):
+    metadata = read_metadata(path)
+    if any(metadata.get(name) != value for name, value in expected.items()):
         raise Damaged(path, "this is another file than its name says")
 
 
 def _opened(footer: Mapping[bytes, bytes] | None) -> tuple[dict[str, Any], Digests | None]:
     """Metadata, and digests by column if there are any; one of `READING` where the metadata are not as written."""
-    kept = footer or {}
-    if METADATA not in kept or SEAL not in kept:
+    stored = footer or {}
+    if METADATA not in stored or SEAL not in stored:
         raise ValueError("it is none of fedgrid's, or was written by other means")
-    text, sums = kept[METADATA].decode(), json.loads(kept[SEAL])
+    text, sums = stored[METADATA].decode(), json.loads(stored[SEAL])
     if _digest_of_text(text) != sums["metadata"]:
         raise ValueError("its metadata are not those that were written")
     return json.loads(text), sums["columns"]

@@ -39,8 +39,8 @@ def locate(kind: str, reference: str) -> tuple[str, str, Path | None]:
     """(name, module, file) of a component named by `reference`; `file` is None inside the package."""
     if kind == "methods" and reference.endswith(".py"):
         file = Path(reference)
-        kept = copy_of(file.parent, Path(os.environ[CODE])) / file.name if CODE in os.environ else file
-        file = kept if kept.is_file() else file
+        source = copy_of(file.parent, Path(os.environ[CODE])) / file.name if CODE in os.environ else file
+        file = source if source.is_file() else file
         if not file.is_file():
             raise UserError(f"method '{reference}': there is no such file")
         check_regular(file, f"method '{reference}'")
@@ -75,11 +75,11 @@ def load(kind: str, reference: str) -> type[Component]:
             raise
         line = f" (line {error.lineno})" if isinstance(error, SyntaxError) else ""
         raise UserError(f"method '{reference}' cannot be imported: {type(error).__name__}: {error}{line}") from error
-    own = [c for c in vars(loaded).values() if isinstance(c, type) and issubclass(c, Component)]
-    own = [c for c in own if c.__module__ == loaded.__name__]
-    if len(own) != 1:
-        raise UserError(f"{KINDS[kind]} '{reference}': expected one component class in the file, found {len(own)}")
-    return own[0]
+    classes = [c for c in vars(loaded).values() if isinstance(c, type) and issubclass(c, Component)]
+    classes = [c for c in classes if c.__module__ == loaded.__name__]
+    if len(classes) != 1:
+        raise UserError(f"{KINDS[kind]} '{reference}': expected one component class in the file, found {len(classes)}")
+    return classes[0]
 
 
 class _FromSource(SourceFileLoader):

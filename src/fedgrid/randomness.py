@@ -23,7 +23,7 @@ GOLDEN = 0x9E3779B97F4A7C15
 
 def generator(purpose: str, *key: int | str) -> np.random.Generator:
     """The generator of one purpose, such as ``generator("batches", seed, client, round, epoch)``."""
-    return np.random.Generator(np.random.Philox(key=_words("|".join([purpose, *map(str, key)]))))
+    return np.random.Generator(np.random.Philox(key=_hashed("|".join([purpose, *map(str, key)]))))
 
 
 def uniform(key: "int | Tensor", purpose: str, like: "Tensor") -> "Tensor":
@@ -35,8 +35,8 @@ def uniform(key: "int | Tensor", purpose: str, like: "Tensor") -> "Tensor":
     import torch
 
     start = _mixed(torch.as_tensor(key, device=like.device) + _salt(purpose))
-    place = torch.arange(1, like.numel() + 1, device=like.device) * _signed(GOLDEN)
-    return (((_mixed(start + place) >> 40) & 0xFFFFFF).to(like.dtype) / 2**24).reshape(like.shape)
+    counter = torch.arange(1, like.numel() + 1, device=like.device) * _signed(GOLDEN)
+    return (((_mixed(start + counter) >> 40) & 0xFFFFFF).to(like.dtype) / 2**24).reshape(like.shape)
 
 
 def _mixed(x: "Tensor") -> "Tensor":
@@ -57,8 +57,8 @@ def _signed(number: int) -> int:
 
 @cache
 def _salt(purpose: str) -> int:
-    return int(_words(purpose)[0]) >> 1
+    return int(_hashed(purpose)[0]) >> 1
 
 
-def _words(text: str) -> np.ndarray:
+def _hashed(text: str) -> np.ndarray:
     return np.frombuffer(hashlib.blake2b(text.encode(), digest_size=16).digest(), dtype="<u8")

@@ -182,7 +182,7 @@ def picture(number):
 def test_captions_of_cub_are_textual_samples(tmp_path):
     cub(tmp_path)
     data = Cub200(side=8, captions=True, caption_words=4)
-    assert data.found(tmp_path)
+    assert data.is_available(tmp_path)
     found = data.original(tmp_path, download=False)
     assert found.modalities == MODALITIES
     assert found.vocabulary == ("wings", "bird", "a", "is", "red", "this")
@@ -209,7 +209,7 @@ def test_captions_that_are_not_at_hand_are_asked_for(tmp_path):
     put(tmp_path / "cub200" / "train.parquet", b"")
     put(tmp_path / "cub200" / "test.parquet", b"")
     data = Cub200(captions=True)
-    assert Cub200().found(tmp_path) and not data.found(tmp_path)
+    assert Cub200().is_available(tmp_path) and not data.is_available(tmp_path)
     for download in (None, tmp_path / "downloads"):  # no download has captions
         with pytest.raises(
             UserError, match=r"not at hand: put the unpacked CUB_200_2011 and text_c10 .* into <data_root>"

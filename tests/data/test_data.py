@@ -95,7 +95,7 @@ def original_files(raw, parts, images=6):
 
 def test_mnist_from_the_original_files(tmp_path):
     pixels, labels = original_files(tmp_path / "MNIST" / "raw", ("train", "t10k"))
-    assert Mnist().found(tmp_path)
+    assert Mnist().is_available(tmp_path)
     found = Mnist().original(tmp_path, download=False)
     assert found.classes == Mnist.classes and found.note == ""
     for images in found.parts.values():
@@ -126,7 +126,7 @@ def test_damaged_original_files_are_named(tmp_path):
 
 
 def test_missing_data_say_what_to_put_where(tmp_path):
-    assert not Mnist().found(tmp_path)
+    assert not Mnist().is_available(tmp_path)
     with pytest.raises(UserError, match="into <data_root>/mnist"):
         Mnist().load(tmp_path, None)
 

@@ -229,7 +229,7 @@ def test_a_damaged_picture_in_a_table_is_left_to_whoever_decodes_it(tmp_path):
 @pytest.mark.parametrize("kind, words", [(Folder, "set path to the folder"), (Table, "set path to one of them")])
 @pytest.mark.parametrize("path", ["", "nowhere"])
 def test_a_missing_path_is_refused(kind, words, path):
-    assert not kind(path=path).found(None)
+    assert not kind(path=path).is_available(None)
     for ask in (kind.info, lambda data, root: data.load(root, None)):
         with pytest.raises(UserError, match=words):
             ask(kind(path=path), None)

@@ -189,7 +189,7 @@ def test_the_beginning_of_a_large_real_copy_is_converted(tmp_path, shared_data, 
 def test_digit_five_is_composed_of_those_that_are_at_hand(tmp_path, shared_data):
     data = DigitFive(domains_used="usps, mnist,mnistm")
     info = data.info(shared_data)
-    assert data.found(shared_data) and info.domains == ("usps", "mnist", "mnistm") and info.copy
+    assert data.is_available(shared_data) and info.domains == ("usps", "mnist", "mnistm") and info.copy
     assert info.images == {"train": 77_291, "test": 14_007}
     shutil.copytree(shared_data / "usps", tmp_path / "usps")
     for name in ("mnist", "mnistm"):
@@ -207,7 +207,7 @@ def test_digit_five_is_composed_of_those_that_are_at_hand(tmp_path, shared_data)
 
 def test_digit_five_names_what_is_missing(shared_data):
     data = DigitFive()
-    assert not data.found(shared_data)
+    assert not data.is_available(shared_data)
     with pytest.raises(UserError, match=r"lacks the domains svhn, synth .*the others are mnist,usps,mnistm"):
         data.load(shared_data, None)
 
@@ -225,7 +225,7 @@ def test_mnistm_from_its_text_lists(tmp_path):
             put(tmp_path / "mnist_m" / f"mnist_m_{part}" / f"{n:08}.png", encoded(colour(n, 32, 32)))
             lines.append(f"{n:08}.png {n}\n")
         put(tmp_path / "mnist_m" / f"mnist_m_{part}_labels.txt", "".join(lines).encode())
-    assert MnistM().found(tmp_path)
+    assert MnistM().is_available(tmp_path)
     found = MnistM().original(tmp_path, download=False)
     assert found.parts["train"].labels.tolist() == [4, 2]
     assert (found.parts["train"].pixels[0] == colour(4, 32, 32)).all()
@@ -304,7 +304,7 @@ def office(root, count):
 def test_office_folders_are_split_class_by_class(tmp_path):
     office(tmp_path / "Office_Caltech_DA_Dataset-main", 8)
     data = OfficeTen(side=16)
-    assert data.found(tmp_path)
+    assert data.is_available(tmp_path)
     found = data.original(tmp_path, download=False)
     train, test = found.parts["train"], found.parts["test"]
     for images, each in ((train, 6), (test, 2)):
@@ -342,7 +342,7 @@ def test_domainnet_takes_its_subset_out_of_the_archives(tmp_path):
     (tmp_path / "domainnet").mkdir()
     domainnet(tmp_path / "domainnet")
     data = DomainNet(side=8)
-    assert data.found(tmp_path)
+    assert data.is_available(tmp_path)
     found, info = data.original(tmp_path, download=False), data.info(tmp_path)
     assert found.classes == info.classes == TEN and info.images == {"train": 12, "test": 12}
     images = found.parts["train"]

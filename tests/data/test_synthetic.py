@@ -90,7 +90,7 @@ def test_it_is_described_converted_and_read(tmp_path):
     assert names >= {"side", "colour", "train_images", "class_count", "domain_count", "noise", "draw"}
     files = {part: tmp_path / f"{part}.parquet" for part in PARTS}
     data = Synthetic(**SMALL, colour=True, domain_count=2)
-    assert data.found(None)
+    assert data.is_available(None)
     convert(data, None, None, files)
     assert store.read(files).images.pixels.shape == (60, *data.info(None).shape) == (60, 28, 28, 3)
     assert store.read_labels(files)[0].domain_names == data.info(None).domains

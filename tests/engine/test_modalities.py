@@ -249,11 +249,11 @@ def test_a_network_of_one_modality_has_the_same_names_and_draws():
     for name in MODALITIES:
         own, found = whole.only(name), whole.only(name).initial(3)
         assert all(torch.equal(t, theta[key]) for key, t in found.items())
-        assert own.own(theta).keys() == found.keys() == own.parameters(theta).keys()
+        assert own.part_of_modality(theta).keys() == found.keys() == own.parameters(theta).keys()
         x = torch.rand(2, 3, 32, 32) if name == "visual" else torch.randint(0, 50, (2, 9))
         assert own.features(theta, x).shape == (2, 256)
         assert torch.equal(own(theta, x), own(found, x))
-    nested = whole.only("visual").own({"theta": theta, "decoder.textual.x": theta["head.bias"]})
+    nested = whole.only("visual").part_of_modality({"theta": theta, "decoder.textual.x": theta["head.bias"]})
     assert nested.keys() == {"theta"} and "extractor.textual.last.bias" not in nested.theta
 
 

@@ -116,8 +116,8 @@ def test_identities(method_name):
     for identity in cls.identities:
         kind = {} if identity.exact else {"dtype": "float64"}
         simulation = simulations.ragged(identity.clients, **{"batch_size": 8} | kind | identity.training)
-        ours = models(cls(**identity.given), simulation, identity.models)
-        others = models(simulations.method(identity.other, **identity.other_given), simulation, identity.models)
+        ours = models(cls(**identity.settings), simulation, identity.models)
+        others = models(simulations.method(identity.other, **identity.other_settings), simulation, identity.models)
         assert set(ours) == set(others)
         for name in ours:
             if identity.exact:

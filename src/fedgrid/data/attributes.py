@@ -126,13 +126,13 @@ class Attributes(DrawnDataSet):
     def _part(self, part: str, count: int) -> Images:
         labels = generator("attributes order", self.draw, part).permutation(count) % self.class_count
         values = self._combinations[labels]
-        drawn, told = (generator(f"attributes {what}", self.draw, part) for what in ("pictures", "captions"))
+        pictures, captions = (generator(f"attributes {what}", self.draw, part) for what in ("pictures", "captions"))
         pixels = np.empty((count, *self.shape), np.uint8)
         for start in range(0, count, AT_ONCE):
             some = slice(start, start + AT_ONCE)
-            noise = self.noise * drawn.standard_normal(pixels[some].shape, np.float32)
-            pixels[some] = np.rint(255 * (_pictures(values[some], self.shape[0], drawn) + noise)).clip(0, 255)
-        return Images(pixels, labels, captions=[self._caption(row, told) for row in values])
+            noise = self.noise * pictures.standard_normal(pixels[some].shape, np.float32)
+            pixels[some] = np.rint(255 * (_pictures(values[some], self.shape[0], pictures) + noise)).clip(0, 255)
+        return Images(pixels, labels, captions=[self._caption(row, captions) for row in values])
 
     def _caption(self, values: np.ndarray, random: np.random.Generator) -> str:
         """Ten sentences, one a line, on a picture with `values` [attributes]."""
@@ -140,10 +140,10 @@ class Attributes(DrawnDataSet):
 
     def _sentence(self, values: np.ndarray, random: np.random.Generator) -> str:
         parts = [_any(OPENINGS, random)]
-        for place in random.permutation(len(WORDS))[: self.named]:
-            attribute, synonyms = ATTRIBUTES[place], list(WORDS[ATTRIBUTES[place]].values())
+        for column in random.permutation(len(WORDS))[: self.named]:
+            attribute, synonyms = ATTRIBUTES[column], list(WORDS[ATTRIBUTES[column]].values())
             slip = random.random() < self.slips
-            word = _any(_any(synonyms, random) if slip else synonyms[values[place]], random)
+            word = _any(_any(synonyms, random) if slip else synonyms[values[column]], random)
             parts.append(_any(PHRASES[attribute], random).format(word))
         return " ".join([*parts, _any(ENDINGS, random)]).strip()
 
@@ -175,10 +175,10 @@ def _pictures(values: np.ndarray, side: int, random: np.random.Generator) -> np.
 def _turned(side: int, x: np.ndarray, y: np.ndarray, radius: np.ndarray, angle: np.ndarray) -> tuple[np.ndarray, ...]:
     """Across and down from the middle (x, y) of something of this radius and angle, in radii [n, side, side]."""
     middle = (2 * np.arange(side) + 1) / side - 1
-    right, below = (t / radius[:, None] for t in (middle - x[:, None], middle - y[:, None]))
+    across, down = (t / radius[:, None] for t in (middle - x[:, None], middle - y[:, None]))
     cos, sin = np.cos(angle)[:, None, None], np.sin(angle)[:, None, None]
-    right, below = right[:, None, :], below[:, :, None]
-    return cos * right + sin * below, cos * below - sin * right
+    across, down = across[:, None, :], down[:, :, None]
+    return cos * across + sin * down, cos * down - sin * across
 
 
 def _inside(shape: np.ndarray, across: np.ndarray, down: np.ndarray) -> np.ndarray:

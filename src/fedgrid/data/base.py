@@ -98,21 +98,21 @@ class DataSet(Component, abc.ABC):
         that fails.
         """
 
-    def found(self, root: Path | None) -> bool:
+    def is_available(self, root: Path | None) -> bool:
         """Whether the images are at hand under `root`, without reading them all."""
-        return root is not None and (self._copied(root) or self.original_found(root))
+        return root is not None and (self._copied(root) or self.has_original(root))
 
-    def original_found(self, root: Path) -> bool:
+    def has_original(self, root: Path) -> bool:
         """Whether the authors' own files lie under `root`."""
         return False
 
     def info(self, root: Path | None) -> DatasetInfo:
         """What `load` would give; a local Parquet copy may hold less than the original."""
         samples = {part: self._samples(part) for part in self.images}
-        found = DatasetInfo(samples, self.shape, self.classes, self.domains, modalities=self.modalities)
+        info = DatasetInfo(samples, self.shape, self.classes, self.domains, modalities=self.modalities)
         if root and self._copied(root):
-            found = parquet.info(root / self.name, self.published)
-        return replace(found, shape=self.prepared_shape(found.shape))
+            info = parquet.info(root / self.name, self.published)
+        return replace(info, shape=self.prepared_shape(info.shape))
 
     def load(self, root: Path | None, download: Path | None) -> RawDataset:
         """The images as the first source that has them gives them: Parquet, or the original files, or a download.
@@ -123,10 +123,10 @@ class DataSet(Component, abc.ABC):
         if root and self._copied(root):
             return parquet.read(root / self.name, self.published)
         for folder, fetch in ((root, False), (download, True)):
-            found = self.original(folder, fetch) if folder else None
-            if found is not None:
-                self._check_whole(found, folder)
-                return found
+            raw = self.original(folder, fetch) if folder else None
+            if raw is not None:
+                self._check_whole(raw, folder)
+                return raw
         copies = f"train.parquet and test.parquet into <data_root>/{self.name}"
         also = f", or {self.wanted}" if self.wanted else ""
         mend = self.by_hand or f"{copies}{also}, or allow the download (download: true)"
@@ -134,20 +134,21 @@ class DataSet(Component, abc.ABC):
 
     def _copied(self, root: Path) -> bool:
         """Whether a Parquet copy that will do lies under `root`."""
-        return not self.by_hand and parquet.found(root / self.name)
+        return not self.by_hand and parquet.is_present(root / self.name)
 
     def _samples(self, part: str) -> int:
         """How many samples a part of the original has."""
         return self.images[part] * (len(self.modalities) or 1)
 
-    def _check_whole(self, found: RawDataset, folder: Path | None) -> None:
+    def _check_whole(self, raw: RawDataset, folder: Path | None) -> None:
         """Raises UserError where the authors' files hold another number of images than the authors published."""
         for part in PARTS:
-            have, whole = len(found.parts[part].labels), self._samples(part)
-            if have != whole:
+            count, published = len(raw.parts[part].labels), self._samples(part)
+            if count != published:
                 wanted = f"; put {self.wanted} again" if self.wanted else ""
                 raise UserError(
-                    f"data '{self.name}': the files under {folder} hold {have:,} of {whole:,} {part} images{wanted}"
+                    f"data '{self.name}': the files under {folder} hold {count:,} of {published:,} {part} images"
+                    f"{wanted}"
                 )
 
     def prepared_shape(self, shape: tuple[int, int, int]) -> tuple[int, int, int]:
@@ -171,16 +172,16 @@ def convert(
     Where there are modalities, each row says its own, and has pixels or tokens.
     `check` is called with the checksum before anything is written, and may raise.
     """
-    found = data.load(root, download)
-    _check(data, found)
-    if found.note:
-        say(f"data '{data.name}': {found.note}", sys.stderr)
-    parts = {part: _prepared(data, found.parts[part]) for part in PARTS}
+    raw = data.load(root, download)
+    _check(data, raw)
+    if raw.note:
+        say(f"data '{data.name}': {raw.note}", sys.stderr)
+    parts = {part: _prepared(data, raw.parts[part]) for part in PARTS}
     facts: dict[str, Any] = {
         "key": key,
         "name": data.name,
-        "classes": list(found.classes),
-        "domains": list(found.domains),
+        "classes": list(raw.classes),
+        "domains": list(raw.domains),
         "images": {part: len(parts[part].labels) for part in PARTS},
         "shape": list(parts["train"].pixels.shape[1:]),
         "dtype": "uint8",
@@ -188,11 +189,11 @@ def convert(
         "mean": list(data.mean),
         "std": list(data.std),
         "source": data.source,
-        "note": found.note,
+        "note": raw.note,
         "checksum": checksum_of(parts),
     }
     if (tokens := parts["train"].tokens) is not None:
-        facts["modalities"], facts["vocabulary"] = list(found.modalities), list(found.vocabulary)
+        facts["modalities"], facts["vocabulary"] = list(raw.modalities), list(raw.vocabulary)
         facts["captions"] = list(tokens.shape[1:])
     check(facts["checksum"])
     write(outputs, parts, facts)
@@ -205,17 +206,17 @@ def _prepared(data: DataSet, images: Images) -> Images:
     return replace(images, pixels=pixels)
 
 
-def _check(data: DataSet, found: RawDataset) -> None:
+def _check(data: DataSet, raw: RawDataset) -> None:
     """Raises UserError for labels and domains out of range, and for a copy of the original that is not the original."""
     for part in PARTS:
-        images, where = found.parts[part], f"data '{data.name}': the {part} part"
+        images, where = raw.parts[part], f"data '{data.name}': the {part} part"
         samples = len(images.pixels) + (0 if images.tokens is None else len(images.tokens))
         if samples != len(images.labels):
             raise UserError(f"{where} has {samples} images and {len(images.labels)} labels")
-        _check_range(f"{where} has a label", images.labels, len(found.classes))
+        _check_range(f"{where} has a label", images.labels, len(raw.classes))
         if images.domains is not None:
-            _check_range(f"{where} has a domain", images.domains, len(found.domains))
-    if data.checksum and not found.note and checksum_of(found.parts) != data.checksum:
+            _check_range(f"{where} has a domain", images.domains, len(raw.domains))
+    if data.checksum and not raw.note and checksum_of(raw.parts) != data.checksum:
         raise UserError(f"data '{data.name}': the images are not those of the original data set")
 
 

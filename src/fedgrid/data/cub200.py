@@ -53,35 +53,35 @@ class Cub200(DataSet):
         return f"the unpacked {FOLDER} and {TEXTS} (ten sentences a picture) into <data_root>" if self.captions else ""
 
     def original(self, folder: Path, download: bool) -> RawDataset | None:
-        if not self.original_found(folder):
+        if not self.has_original(folder):
             if not download or self.by_hand:
                 return None
             downloads.unpacked(downloads.fetch(URLS, folder / f"{FOLDER}.tgz", SHA256), FOLDER)
-        here = folder / FOLDER
-        files, labels, training = (dict(lists.pairs(here / name)) for name in LISTS)
+        top = folder / FOLDER
+        files, labels, training = (dict(lists.pairs(top / name)) for name in LISTS)
         chosen = {part: [i for i in files if training.get(i) == flag] for part, flag in (("train", "1"), ("test", "0"))}
-        parts = {part: self._images(here, ids, files, labels) for part, ids in chosen.items()}
-        found = RawDataset(parts, self.classes)
-        return in_two_modalities(found, SENTENCES, self.caption_words) if self.captions else found
+        parts = {part: self._images(top, ids, files, labels) for part, ids in chosen.items()}
+        raw = RawDataset(parts, self.classes)
+        return in_two_modalities(raw, SENTENCES, self.caption_words) if self.captions else raw
 
-    def original_found(self, root: Path) -> bool:
+    def has_original(self, root: Path) -> bool:
         at_hand = all((root / FOLDER / name).is_file() for name in LISTS)
         return at_hand and (not self.captions or _texts(root / FOLDER) is not None)
 
-    def _images(self, here: Path, ids: list[str], files: Mapping[str, str], labels: Mapping[str, str]) -> Images:
-        pixels = pictures.decoded((here / "images" / files[i] for i in ids), self.side, 3)
-        numbers = [lists.integer(here / LISTS[1], labels.get(i, "nothing")) - 1 for i in ids]
-        return Images(pixels, np.array(numbers, np.int64), captions=_captions(here, [files[i] for i in ids]))
+    def _images(self, top: Path, ids: list[str], files: Mapping[str, str], labels: Mapping[str, str]) -> Images:
+        pixels = pictures.decoded((top / "images" / files[i] for i in ids), self.side, 3)
+        numbers = [lists.integer(top / LISTS[1], labels.get(i, "nothing")) - 1 for i in ids]
+        return Images(pixels, np.array(numbers, np.int64), captions=_captions(top, [files[i] for i in ids]))
 
 
-def _texts(here: Path) -> Path | None:
+def _texts(folder: Path) -> Path | None:
     """The folder of the captions: in the folder of the pictures, or beside it."""
-    return next((place / TEXTS for place in (here, here.parent) if (place / TEXTS).is_dir()), None)
+    return next((parent / TEXTS for parent in (folder, folder.parent) if (parent / TEXTS).is_dir()), None)
 
 
-def _captions(here: Path, files: list[str]) -> list[str] | None:
+def _captions(top: Path, files: list[str]) -> list[str] | None:
     """The sentences of every picture, one a line; None where there are none for the whole set."""
-    folder = _texts(here)
+    folder = _texts(top)
     return [_sentences((folder / file).with_suffix(".txt")) for file in files] if folder else None
 
 

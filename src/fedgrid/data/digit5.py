@@ -57,8 +57,8 @@ class DigitFive(DataSet):
     def images(self) -> Mapping[str, int]:
         return {part: sum(SETS[name]().images[part] for name in self.domains) for part in PARTS}
 
-    def found(self, root: Path | None) -> bool:
-        return all(SETS[name]().found(root) for name in self.domains)
+    def is_available(self, root: Path | None) -> bool:
+        return all(SETS[name]().is_available(root) for name in self.domains)
 
     def info(self, root: Path | None) -> DatasetInfo:
         infos = {name: SETS[name]().info(root) for name in self.domains}
@@ -69,7 +69,7 @@ class DigitFive(DataSet):
 
     def load(self, root: Path | None, download: Path | None) -> RawDataset:
         """The domains in use, one after the other; UserError naming those that are not to be had."""
-        missing = [] if download else [name for name in self.domains if not SETS[name]().found(root)]
+        missing = [] if download else [name for name in self.domains if not SETS[name]().is_available(root)]
         sets, reason = {}, "not at hand: put them into data_root or allow the download, download: true"
         for name in () if missing else self.domains:
             try:
@@ -89,13 +89,13 @@ class DigitFive(DataSet):
         return self.load(folder, folder if download else None)
 
     def _composed(self, sets: dict[str, RawDataset]) -> RawDataset:
-        notes = [f"{name}: {found.note}" for name, found in sets.items() if found.note]
-        parts = {part: _joined([found.parts[part] for found in sets.values()]) for part in PARTS}
+        notes = [f"{name}: {raw.note}" for name, raw in sets.items() if raw.note]
+        parts = {part: _joined([raw.parts[part] for raw in sets.values()]) for part in PARTS}
         return RawDataset(parts, self.classes, self.domains, " ".join(notes))
 
 
 def _joined(sets: list[Images]) -> Images:
     pixels = [pictures.resized(images.pixels, SIDE) for images in sets]
-    coloured = [np.broadcast_to(one, (*one.shape[:3], 3)) for one in pixels]
+    coloured = [np.broadcast_to(gray, (*gray.shape[:3], 3)) for gray in pixels]
     numbers = np.repeat(np.arange(len(sets)), [len(images.labels) for images in sets])
     return Images(np.concatenate(coloured), np.concatenate([images.labels for images in sets]), numbers)

@@ -23,7 +23,7 @@ class Digits(DataSet):
     mean = (0.3053,)
     std = (0.3761,)
 
-    def found(self, root: Path | None) -> bool:
+    def is_available(self, root: Path | None) -> bool:
         return True
 
     def load(self, root: Path | None, download: Path | None) -> RawDataset:

@@ -73,66 +73,66 @@ class DomainNet(DataSet):
         Before these are there, the counts are those of all classes, which the ten cannot exceed.
         """
         info = super().info(root)
-        if self.subset == "all" or root is None or parquet.found(root / self.name) or not _lists_found(root):
+        if self.subset == "all" or root is None or parquet.is_present(root / self.name) or not _has_lists(root):
             return info
         counts = {part: len(self._rows(root / "domainnet", part)) for part in PARTS}
         return DatasetInfo(counts, info.shape, info.classes, info.domains)
 
     def load(self, root: Path | None, download: Path | None) -> RawDataset:
-        found = super().load(root, download)
-        if found.classes != self.classes:
+        raw = super().load(root, download)
+        if raw.classes != self.classes:
             raise UserError(
                 f"data 'domainnet': the local copy has not the {len(self.classes)} classes of this `subset`"
             )
-        return found
+        return raw
 
     def original(self, folder: Path, download: bool) -> RawDataset | None:
-        if not self.original_found(folder):
+        if not self.has_original(folder):
             if not download:
                 return None
             _download(folder / "domainnet")
         parts = {part: self._images(folder / "domainnet", part) for part in PARTS}
         return RawDataset(parts, self.classes, self.domains)
 
-    def original_found(self, root: Path) -> bool:
-        return _lists_found(root) and all((root / "domainnet" / f"{domain}.zip").is_file() for domain in self.domains)
+    def has_original(self, root: Path) -> bool:
+        return _has_lists(root) and all((root / "domainnet" / f"{domain}.zip").is_file() for domain in self.domains)
 
-    def _images(self, here: Path, part: str) -> Images:
-        rows = self._rows(here, part)
+    def _images(self, folder: Path, part: str) -> Images:
+        rows = self._rows(folder, part)
         numbers = np.array([row[1:] for row in rows], np.int64).reshape(-1, 2)
-        pixels = pictures.decoded(_members(here, [row[0] for row in rows]), self.side, 3, where=f"{here}, {part}")
+        pixels = pictures.decoded(_members(folder, [row[0] for row in rows]), self.side, 3, where=f"{folder}, {part}")
         return Images(pixels, numbers[:, 0], numbers[:, 1])
 
-    def _rows(self, here: Path, part: str) -> list[tuple[str, int, int]]:
+    def _rows(self, folder: Path, part: str) -> list[tuple[str, int, int]]:
         """(picture, label, domain) of the subset's pictures, domain by domain; UserError for an unknown class."""
-        place = {name: number for number, name in enumerate(self.classes)}
+        label_of = {name: number for number, name in enumerate(self.classes)}
         known, rows = set(names.DOMAINNET), []
         for number, domain in enumerate(self.domains):
-            file = here / "txt" / f"{domain}_{part}.txt"
+            file = folder / "txt" / f"{domain}_{part}.txt"
             for picture, _ in lists.pairs(file):
                 name = Path(picture).parent.name
                 if name not in known:
                     raise UserError(f"{file}: there is no class '{name}' in DomainNet")
-                if name in place:
-                    rows.append((picture, place[name], number))
+                if name in label_of:
+                    rows.append((picture, label_of[name], number))
         return rows
 
 
-def _lists_found(root: Path) -> bool:
+def _has_lists(root: Path) -> bool:
     return all((root / "domainnet" / "txt" / f"{name}.txt").is_file() for name in LISTS)
 
 
-def _download(here: Path) -> None:
+def _download(folder: Path) -> None:
     for name, sha256 in LISTS.items():
-        downloads.fetch([f"{SITE}/domainnet/txt/{name}.txt"], here / "txt" / f"{name}.txt", sha256)
-    for domain, (folder, sha256) in ARCHIVES.items():
-        downloads.fetch([f"{SITE}/{folder}{domain}.zip"], here / f"{domain}.zip", sha256)
+        downloads.fetch([f"{SITE}/domainnet/txt/{name}.txt"], folder / "txt" / f"{name}.txt", sha256)
+    for domain, (subfolder, sha256) in ARCHIVES.items():
+        downloads.fetch([f"{SITE}/{subfolder}{domain}.zip"], folder / f"{domain}.zip", sha256)
 
 
-def _members(here: Path, files: list[str]) -> Iterator[bytes]:
+def _members(folder: Path, files: list[str]) -> Iterator[bytes]:
     """The bytes of pictures '<domain>/<class>/<name>', out of their domains' archives."""
     for domain, group in itertools.groupby(files, lambda file: file.partition("/")[0]):
-        archive = here / f"{domain}.zip"
+        archive = folder / f"{domain}.zip"
         try:
             with zipfile.ZipFile(archive) as pictures_of_domain:
                 for file in group:

@@ -47,7 +47,7 @@ class Folder(DataSet):
     channels: int = hp(3, choices=(1, 3))
     "What the pictures are turned into: 1, grey; 3, red, green and blue."
 
-    def found(self, root: Path | None) -> bool:
+    def is_available(self, root: Path | None) -> bool:
         return bool(self.path) and self._top.is_dir()
 
     def info(self, root: Path | None) -> DatasetInfo:
@@ -56,14 +56,14 @@ class Folder(DataSet):
         `copy` is a digest of their relative paths and of what they hold; those that have not changed since they were
         last looked at are not read again. Raises UserError as `load` does, save for what only their pixels show.
         """
-        found = self._pictures()
-        height, width = (self.side, self.side) if self.side else self._decoded(found[:1]).shape[1:3]
-        images = {part: sum(p.part == part for p in found) for part in PARTS}
+        entries = self._pictures()
+        height, width = (self.side, self.side) if self.side else self._decoded(entries[:1]).shape[1:3]
+        images = {part: sum(p.part == part for p in entries) for part in PARTS}
         shape = self.prepared_shape((height, width, self.channels))
-        copy = _digest(found, self._top)
+        copy = _digest(entries, self._top)
         if not self.side:
-            sizes.check(((str(p.file), p.file) for p in found), (height, width), copy, self._with_a_side)
-        return DatasetInfo(images, shape, _classes(found), _domains(found), copy)
+            sizes.check(((str(p.file), p.file) for p in entries), (height, width), copy, self._with_a_side)
+        return DatasetInfo(images, shape, _classes(entries), _domains(entries), copy)
 
     def load(self, root: Path | None, download: Path | None) -> RawDataset:
         """The pictures in the order of part, domain, class and name; `root` and `download` are not used.
@@ -75,16 +75,16 @@ class Folder(DataSet):
         return self.original(self._top, download=False)
 
     def original(self, folder: Path, download: bool) -> RawDataset:
-        found = self._pictures()
+        entries = self._pictures()
         lost: Counter[str] = Counter()
-        pixels, classes, domains = self._decoded(found, lost), _classes(found), _domains(found)
-        train = sum(p.part == "train" for p in found)
+        pixels, classes, domains = self._decoded(entries, lost), _classes(entries), _domains(entries)
+        train = sum(p.part == "train" for p in entries)
         parts = {}
         for part, rows in (("train", slice(0, train)), ("test", slice(train, None))):
-            labels = positions([p.label for p in found[rows]], classes)
-            places = positions([p.domain for p in found[rows]], domains) if domains else None
+            labels = positions([p.label for p in entries[rows]], classes)
+            places = positions([p.domain for p in entries[rows]], domains) if domains else None
             parts[part] = Images(pixels[rows], labels, places)
-        note = "; ".join(f"{number:,} of {len(found):,} pictures: {what}" for what, number in lost.items())
+        note = "; ".join(f"{number:,} of {len(entries):,} pictures: {what}" for what, number in lost.items())
         return RawDataset(parts, classes, domains, note)
 
     @property
@@ -98,14 +98,14 @@ class Folder(DataSet):
         return path_of(self.path, "path")
 
     def _pictures(self) -> list[Picture]:
-        if not self.found(None):
+        if not self.is_available(None):
             _complain(f"there is no folder '{self.path}'; set path to the folder of your pictures")
-        found = [p for part, folder in _parts(self._top).items() for p in _part(part, folder)]
-        _check(found)
-        return found
+        entries = [p for part, folder in _parts(self._top).items() for p in _part(part, folder)]
+        _check(entries)
+        return entries
 
-    def _decoded(self, found: list[Picture], lost: Counter[str] | None = None) -> np.ndarray:
-        return pictures.decoded([p.file for p in found], self.side, self.channels, lost=lost)
+    def _decoded(self, entries: list[Picture], lost: Counter[str] | None = None) -> np.ndarray:
+        return pictures.decoded([p.file for p in entries], self.side, self.channels, lost=lost)
 
 
 def _parts(top: Path) -> dict[str, Path]:
@@ -130,49 +130,49 @@ def _visible(name: str) -> bool:
 
 
 def _part(part: str, top: Path) -> list[Picture]:
-    found = []
+    entries = []
     for file in _files(top):
         *above, label = ("", *file.relative_to(top).parent.parts)
         if not 1 <= len(above) <= 2:
             _complain(f"{file} must lie in {top}/<class> or in {top}/<domain>/<class>")
-        found.append(Picture(part, above[-1], label, file))
-    return sorted(found)
+        entries.append(Picture(part, above[-1], label, file))
+    return sorted(entries)
 
 
 def _files(top: Path) -> Iterator[Path]:
-    seen: set[str] = set()
+    visited: set[str] = set()
     for folder, inner, files in os.walk(top, followlinks=True, onerror=_unreadable):
-        if (place := os.path.realpath(folder)) in seen:
+        if (path := os.path.realpath(folder)) in visited:
             _complain(f"{folder} is a link to a folder that holds it or stands there already; remove it")
-        seen.add(place)
+        visited.add(path)
         inner[:] = filter(_visible, inner)
         pictures = [name for name in files if _visible(name) and name.lower().endswith(SUFFIXES)]
-        found = [name for name in pictures if os.path.isfile(os.path.join(folder, name))]
-        if not inner and not found:
+        files = [name for name in pictures if os.path.isfile(os.path.join(folder, name))]
+        if not inner and not files:
             _complain(f"{folder} holds no pictures ({', '.join(SUFFIXES)}); fill it or remove it")
-        yield from (Path(folder, name) for name in found)
+        yield from (Path(folder, name) for name in files)
 
 
-def _check(found: list[Picture]) -> None:
-    flat, deep = ([p for p in found if bool(p.domain) == nested] for nested in (False, True))
+def _check(entries: list[Picture]) -> None:
+    flat, deep = ([p for p in entries if bool(p.domain) == nested] for nested in (False, True))
     if flat and deep:
         _complain(f"{flat[0].file} lies in no domain but {deep[0].file} does; give all pictures a domain, or none")
-    known = set(_classes(found))
-    unknown = [p for p in found if p.label not in known]
+    known = set(_classes(entries))
+    unknown = [p for p in entries if p.label not in known]
     if unknown:
         _complain(f"the training part has no class '{unknown[0].label}', of which {unknown[0].file} is")
 
 
-def _classes(found: list[Picture]) -> tuple[str, ...]:
-    return tuple(sorted({p.label for p in found if p.part == "train"}))
+def _classes(entries: list[Picture]) -> tuple[str, ...]:
+    return tuple(sorted({p.label for p in entries if p.part == "train"}))
 
 
-def _domains(found: list[Picture]) -> tuple[str, ...]:
-    return tuple(sorted({p.domain for p in found if p.domain}))
+def _domains(entries: list[Picture]) -> tuple[str, ...]:
+    return tuple(sorted({p.domain for p in entries if p.domain}))
 
 
-def _digest(found: list[Picture], top: Path) -> str:
-    contents = digests((p.file for p in found), top)
+def _digest(entries: list[Picture], top: Path) -> str:
+    contents = digests((p.file for p in entries), top)
     return hashlib.sha256(json.dumps(contents).encode()).hexdigest()[:16]
 
 

@@ -24,13 +24,13 @@ class MnistM(DataSet):
     wanted = "the folder mnist_m of mnist_m.tar.gz (mnist_m_train, mnist_m_train_labels.txt, …) into <data_root>"
 
     def original(self, folder: Path, download: bool) -> RawDataset | None:
-        if not self.original_found(folder):
+        if not self.has_original(folder):
             if not download:
                 return None
             downloads.unpacked(downloads.fetch(URLS, folder / "mnist_m.tar.gz", md5=MD5), "mnist_m")
         return RawDataset({part: _images(folder / "mnist_m", part) for part in PARTS}, self.classes)
 
-    def original_found(self, root: Path) -> bool:
+    def has_original(self, root: Path) -> bool:
         return all((root / "mnist_m" / f"mnist_m_{part}_labels.txt").is_file() for part in PARTS)
 
 

@@ -39,17 +39,17 @@ class OfficeTen(DataSet):
 
     def original(self, folder: Path, download: bool) -> RawDataset | None:
         """As `DataSet.original`; the authors' files have no stable address, so nothing is downloaded."""
-        here = _home(folder)
-        if here is None:
+        home = _home(folder)
+        if home is None:
             return None
         rows: dict[str, list[tuple[Path, int, int]]] = {part: [] for part in PARTS}
         for domain, name in enumerate(self.domains):
-            for label, files in enumerate(_files(here, name, self.classes)):
+            for label, files in enumerate(_files(home, name, self.classes)):
                 for part, file in _split(files):
                     rows[part].append((file, label, domain))
         return RawDataset({part: self._images(rows[part]) for part in PARTS}, self.classes, self.domains)
 
-    def original_found(self, root: Path) -> bool:
+    def has_original(self, root: Path) -> bool:
         return _home(root) is not None
 
     def _images(self, rows: list[tuple[Path, int, int]]) -> Images:
@@ -60,21 +60,21 @@ class OfficeTen(DataSet):
 def _home(root: Path) -> Path | None:
     """The folder under `root` that holds the four domains."""
     for name in FOLDERS:
-        here = _child(root, name)
-        if here is not None and all(_child(here, domain) for domain in OfficeTen.domains):
-            return here
+        child = _child(root, name)
+        if child is not None and all(_child(child, domain) for domain in OfficeTen.domains):
+            return child
     return None
 
 
-def _files(here: Path, domain: str, classes: tuple[str, ...]) -> list[list[Path]]:
+def _files(folder: Path, domain: str, classes: tuple[str, ...]) -> list[list[Path]]:
     """The pictures of every class of a domain, by name; UserError for a class that has no folder."""
-    top = _child(here, domain)
+    top = _child(folder, domain)
     assert top is not None  # else `_home` had not chosen `here`
-    found = {_plain(folder.name): folder for folder in sorted(top.iterdir()) if folder.is_dir()}
-    missing = [name for name in classes if name not in found]
+    folders = {_plain(folder.name): folder for folder in sorted(top.iterdir()) if folder.is_dir()}
+    missing = [name for name in classes if name not in folders]
     if missing:
-        raise UserError(f"{here / domain}: there are no folders of the classes {', '.join(missing)}")
-    return [sorted(file for file in found[name].iterdir() if file.suffix.lower() in SUFFIXES) for name in classes]
+        raise UserError(f"{folder / domain}: there are no folders of the classes {', '.join(missing)}")
+    return [sorted(file for file in folders[name].iterdir() if file.suffix.lower() in SUFFIXES) for name in classes]
 
 
 def _split(files: list[Path]) -> list[tuple[str, Path]]:

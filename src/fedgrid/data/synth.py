@@ -21,11 +21,11 @@ class SyntheticDigits(DataSet):
 
     def original(self, folder: Path, download: bool) -> RawDataset | None:
         """As `DataSet.original`; the authors' files have no stable address, so nothing is downloaded."""
-        if not self.original_found(folder):
+        if not self.has_original(folder):
             return None
         return RawDataset({part: _images(_file(folder, part)) for part in PARTS}, self.classes)
 
-    def original_found(self, root: Path) -> bool:
+    def has_original(self, root: Path) -> bool:
         return all(_file(root, part).is_file() for part in PARTS)
 
 

@@ -29,17 +29,17 @@ class Table(DataSet):
     path: str = hp("")
     "The folder or the .parquet file; a relative path starts where fedgrid is run."
 
-    def found(self, root: Path | None) -> bool:
-        return bool(self.path) and parquet.found(self._place)
+    def is_available(self, root: Path | None) -> bool:
+        return bool(self.path) and parquet.is_present(self._path)
 
     def info(self, root: Path | None) -> DatasetInfo:
         """What the files hold; `copy` is the digest of all their bytes. Raises UserError as `load` does."""
-        place = self._checked()
-        found = parquet.info(place, self.published)
-        files = [place] if place.is_file() else [place / f"{part}.parquet" for part in PARTS]
+        path = self._checked()
+        info = parquet.info(path, self.published)
+        files = [path] if path.is_file() else [path / f"{part}.parquet" for part in PARTS]
         encoded = (picture for file in files for picture in sizes.in_table(file))
-        sizes.check(encoded, found.shape[:2], found.copy, MEND)
-        return replace(found, shape=self.prepared_shape(found.shape))
+        sizes.check(encoded, info.shape[:2], info.copy, MEND)
+        return replace(info, shape=self.prepared_shape(info.shape))
 
     def load(self, root: Path | None, download: Path | None) -> RawDataset:
         """The images in the order of the rows; `root` and `download` are not used.
@@ -52,13 +52,13 @@ class Table(DataSet):
         return parquet.read(folder, self.published)
 
     @property
-    def _place(self) -> Path:
+    def _path(self) -> Path:
         return path_of(self.path, "path")
 
     def _checked(self) -> Path:
-        if not self.found(None):
+        if not self.is_available(None):
             raise UserError(
                 f"data 'table': '{self.path}' is neither a .parquet file nor a folder with train.parquet and "
                 "test.parquet; set path to one of them"
             )
-        return self._place
+        return self._path

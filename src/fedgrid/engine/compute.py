@@ -93,8 +93,8 @@ def simulation_of(sources: Sources, settings: Compute) -> Simulation:
     network = model.network((height, width, channels), images.classes, images.vocabulary)
     if training.dtype == "bfloat16-mixed":
         network = network.in_bfloat16()
-    words = 1 if images.tokens is None else images.tokens.shape[2]
-    flops = network.flops((height, width, channels), words) * training.batch_size
+    length = 1 if images.tokens is None else images.tokens.shape[2]
+    flops = network.flops((height, width, channels), length) * training.batch_size
     together = training.participation * batches_per_call(images.train, training.batch_size)
     executor = executor_for(settings, device, flops, together)
     return Simulation(images, network, training, executor, spec["seed"], device)

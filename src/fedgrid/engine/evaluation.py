@@ -50,12 +50,12 @@ class View:
 
 def views(data: ClientData, training: Training, done: int) -> list[View]:
     """What models are scored on after so many rounds."""
-    found = [View("test", "", data)]
+    selected = [View("test", "", data)]
     if data.validation is not None:
-        found.append(View("validation", "validation", data))
+        selected.append(View("validation", "validation", data))
     if attacked_in(training, done):
-        found += [View("test", name, data, attack) for name, attack in of_evaluation(training, data.colour).items()]
-    return found
+        selected += [View("test", name, data, attack) for name, attack in of_evaluation(training, data.colour).items()]
+    return selected
 
 
 class RoundScores:
@@ -70,7 +70,7 @@ class RoundScores:
         """Adds the scores of some clients."""
         self.parts.setdefault((modality, metric), []).append((clients, values))
 
-    def found(self) -> Iterator[tuple[str, list[int], Tensor]]:
+    def entries(self) -> Iterator[tuple[str, list[int], Tensor]]:
         """(metric, clients, values), those of each modality by themselves."""
         for (_, metric), parts in self.parts.items():
             yield metric, [client for clients, _ in parts for client in clients], torch.cat([v for _, v in parts])
@@ -95,17 +95,17 @@ def evaluate(
             sums = _of_one_model(everyone, shared, view, scores)
             for name in ["global", "received"] if received is None else ["global"]:
                 _record(everyone, view, sums, name, scores)
-        own = view.measurement(method.predict)
+        measurement = view.measurement(method.predict)
         if received is not None:
-            sums = everyone.test(received, own, images=view.images)
+            sums = everyone.test(received, measurement, images=view.images)
             _record(everyone, view, sums, "received", scores)
         if adapted is not None:
-            _record(everyone, view, everyone.test(adapted, own, images=view.images), "adapted", scores)
+            _record(everyone, view, everyone.test(adapted, measurement, images=view.images), "adapted", scores)
         if trained is not None and participants is not None:
             if unchanged is not None:
                 sums = rows(sums, unchanged)
             else:
-                sums = participants.test(trained, own, images=view.images)
+                sums = participants.test(trained, measurement, images=view.images)
             _record(participants, view, sums, "trained", scores)
 
 
@@ -186,8 +186,8 @@ def _record(fed: Federation, view: View, sums: Tree, name: str, scores: RoundSco
         means = ((shares * total[tested].reshape(len(tested), -1)).sum(dim=1) / number)[known]
         if not means.isfinite().all():
             wrong = ids[int((~means.isfinite()).nonzero()[0])]
-            told = f"the {view.name or view.images} loss of the {name} model of client {data.number(wrong)}"
-            raise Diverged(fed.round - 1, told)
+            loss_name = f"the {view.name or view.images} loss of the {name} model of client {data.number(wrong)}"
+            raise Diverged(fed.round - 1, loss_name)
         scores.add(fed.model.modality, f"{prefix}{metric}_{name}", list(map(data.number, ids)), means)
 
 

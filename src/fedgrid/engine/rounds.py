@@ -12,7 +12,7 @@ from fedgrid.engine.evaluation import RoundScores, evaluate, sizes
 from fedgrid.engine.federation.federation import Federation
 from fedgrid.engine.federation.method import Method
 from fedgrid.engine.federation.modalities import apart, views
-from fedgrid.engine.federation.participation import drawn, due, everyone, in_parts, on_device, scored
+from fedgrid.engine.federation.participation import drawn, everyone, in_parts, is_evaluated, on_device, scored
 from fedgrid.engine.federation.simulation import Simulation
 from fedgrid.engine.federation.traffic import Traffic
 from fedgrid.engine.local.devices import fetched
@@ -117,7 +117,7 @@ def _setup(method: Method, simulation: Simulation, file: Path | None, matrices: 
 def _check_matrices(matrices: int, simulation: Simulation) -> None:
     """Raises UserError where so many matrices after each evaluated round are too many numbers to keep."""
     training, clients = simulation.training, simulation.data.clients
-    evaluated = sum(due(training, done) for done in range(1, training.rounds + 1))
+    evaluated = sum(is_evaluated(training, done) for done in range(1, training.rounds + 1))
     numbers = matrices * clients**2 * evaluated
     if numbers > MOST_NUMBERS:
         raise UserError(
@@ -142,22 +142,22 @@ def _round(method: Method, simulation: Simulation, before: Progress) -> Progress
     on_clients = simulation.executor.seconds
     with _timed(seconds, "server"):
         fed = Federation(simulation, ids, before.rounds, traffic, before.population.gather(clients), phases)
-        after = method.round(fed, fed.state)
-        population = before.population.scatter(clients, fed.state, after)
-        if not all_finite(after.server):
+        state = method.round(fed, fed.state)
+        population = before.population.scatter(clients, fed.state, state)
+        if not all_finite(state.server):
             raise Diverged(before.rounds, "the server's state")
     on_clients = simulation.executor.seconds - on_clients
     seconds["server"] -= on_clients
     seconds["train"] += on_clients
-    told = {"bytes_up": traffic.up[ids], "bytes_down": traffic.down[ids]} | after.quantities
-    for name, values in zip(told, fetched(list(told.values())), strict=True):
+    round_metrics = {"bytes_up": traffic.up[ids], "bytes_down": traffic.down[ids]} | state.quantities
+    for name, values in zip(round_metrics, fetched(list(round_metrics.values())), strict=True):
         record.add(done, name, clients.tolist(), values)
     with _timed(seconds, "evaluate"):
         try:
-            _score(method, simulation, done, population, record, fed, after.trained)
+            _score(method, simulation, done, population, record, fed, state.trained)
         except Diverged as error:
             raise Diverged(before.rounds, f"{error.what}, in the evaluation,") from error
-    if matrices is not None and due(simulation.training, done):
+    if matrices is not None and is_evaluated(simulation.training, done):
         after_round = method.cooperation(State(population.server)).items()
         matrices = matrices + [(done, name, matrix.cpu()) for name, matrix in after_round]
     return Progress(population, record, seconds, done, matrices, phases)
@@ -178,7 +178,7 @@ def _score(
     for part in in_parts(simulation, done, clients, population):
         for view in views(method, part, fed, trained):
             evaluate(*view, scores)
-    for metric, numbers, values in scores.found():
+    for metric, numbers, values in scores.entries():
         record.add(done, prefix + metric, numbers, values)
 
 

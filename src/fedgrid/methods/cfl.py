@@ -44,7 +44,7 @@ class CFL(Method):
     identities = [
         Identity("fedavg", {"eps1": 0.0, "t0": 0}, exact=False),
         Identity("fedavg", training={"rounds": 2}, exact=False),
-        Identity("local", clients=1, given={"eps1": 1e9, "eps2": 0.0, "t0": 0}),
+        Identity("local", clients=1, settings={"eps1": 1e9, "eps2": 0.0, "t0": 0}),
     ]
 
     bounds: str = hp("notebook", choices=tuple(BOUNDS))
@@ -101,9 +101,9 @@ class CFL(Method):
     def split(self, fed: Federation, cluster: Tensor, active: Tensor, products: Tensor, typical: Tensor) -> Tensor:
         """The clusters [N] after a round, from the inner products [n, n] of the participants' updates."""
         unit = typical if self.bounds == "relative" else 1.0
-        given = zip((self.eps1, self.eps2), BOUNDS[self.bounds], strict=True)
-        eps1, eps2 = ((default if eps is None else eps) * unit for eps, default in given)
-        after = cluster.clone()
+        bounds = zip((self.eps1, self.eps2), BOUNDS[self.bounds], strict=True)
+        eps1, eps2 = ((default if eps is None else eps) * unit for eps, default in bounds)
+        divided = cluster.clone()
         for number in cluster.unique() if fed.round >= self.first(fed) else ():
             members = (cluster[fed.ids] == number).nonzero().flatten()
             inner, p = products[members][:, members], self.member_weights(fed)[members]
@@ -111,8 +111,8 @@ class CFL(Method):
                 continue
             mean, longest = (p @ inner @ p).clamp(min=0).sqrt() / p.sum(), inner.diagonal().max().sqrt()
             if mean < eps1 and longest > eps2:
-                after[fed.ids[members[two_groups(inner)]]] = after.max() + 1
-        return after
+                divided[fed.ids[members[two_groups(inner)]]] = divided.max() + 1
+        return divided
 
     def clusters(self, s: State) -> dict[str, Tensor]:
         return {"client": torch.arange(len(s.server.cluster)), "cluster": s.server.cluster}

@@ -86,24 +86,26 @@ class FedALA(FedAvg):
         """A of this round: after one pass, or the first time after as many as it takes."""
         weights: Tree = s.clients.weights
         losses: list[Tensor] = []
-        while len(losses) < self.max_passes and len(those := active.nonzero().flatten()):
-            weights, last = self.one_pass(fed, s, gap, weights, those)
+        while len(losses) < self.max_passes and len(positions := active.nonzero().flatten()):
+            weights, last = self.one_pass(fed, s, gap, weights, positions)
             losses.append(last)
             quiet = torch.stack(losses[-WINDOW:]).std(dim=0, unbiased=False) < self.threshold
             active = active & ~s.clients.started & ~(quiet & (len(losses) > WINDOW))
         return weights
 
-    def one_pass(self, fed: Federation, s: State, gap: Tree, weights: Tree, those: Tensor) -> tuple[Tree, Tensor]:
+    def one_pass(self, fed: Federation, s: State, gap: Tree, weights: Tree, clients: Tensor) -> tuple[Tree, Tensor]:
         """A after Eq. 5 on a part of the images of those clients (positions), and their last losses [n]."""
         start = Tree(weights=weights, last=next(iter(gap.values())).new_zeros(fed.size))
-        own = {"own": self.upper(fed, s.clients.theta).rows(those), "gap": gap.rows(those)}
-        some, share = fed.subset(those), self.rand_percent / 100
-        here, learn, whole = start.rows(those), self.learn, self.whole
-        learned = some.iterate(here, learn, clients=own, epochs=1, share=share, stream="ala", model=whole)
-        after = start.placed(those, learned.theta)
-        return after.weights, after.last
+        client_state = {"own": self.upper(fed, s.clients.theta).rows(clients), "gap": gap.rows(clients)}
+        some, share = fed.subset(clients), self.rand_percent / 100
+        carried, learn, local_model = start.rows(clients), self.learn, self.local_model
+        learned = some.iterate(
+            carried, learn, clients=client_state, epochs=1, share=share, stream="ala", model=local_model
+        )
+        merged = start.placed(clients, learned.theta)
+        return merged.weights, merged.last
 
-    def whole(self, carried: Tree, at: LossContext) -> Tree:
+    def local_model(self, carried: Tree, at: LossContext) -> Tree:
         """θ̂ as it is while A is learnt."""
         merged: Tree = at.client.own + at.client.gap * carried.weights
         return at.server.theta | merged
@@ -119,7 +121,7 @@ class FedALA(FedAvg):
         return self.merged(fed, s, s.clients.weights)
 
     def adapted(self, fed: Federation, s: State) -> Tree:
-        weights, those = s.clients.weights, s.clients.started.nonzero().flatten()
-        if len(those):
-            weights, _ = self.one_pass(fed, s, self.gap(fed, s), weights, those)
+        weights, started = s.clients.weights, s.clients.started.nonzero().flatten()
+        if len(started):
+            weights, _ = self.one_pass(fed, s, self.gap(fed, s), weights, started)
         return self.merged(fed, s, weights)

@@ -71,14 +71,14 @@ class FedCCL(FedAvg):
         return s.update(server=empty(s.server.theta) | unknown(s.server.theta))
 
     def loss(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
-        z, given = at.model.features(theta, batch.x), at.server
+        z, bank = at.model.features(theta, batch.x), at.server
         objective = cross_entropy(at.model.head(theta, z), batch.y)
-        times = given.known[batch.y].sum() if self.reduction == "sum" else 1.0  # samples that are contrasted
+        times = bank.known[batch.y].sum() if self.reduction == "sum" else 1.0  # samples that are contrasted
         if self.local_weight:
-            own = bank_contrast(z, batch.y, given.vectors, given.held, self.temperature)
-            objective = objective + self.local_weight * times * own
+            contrast = bank_contrast(z, batch.y, bank.vectors, bank.held, self.temperature)
+            objective = objective + self.local_weight * times * contrast
         if self.global_weight:
-            shared = mean_contrast(z, batch.y, given.prototypes, given.known, self.temperature)
+            shared = mean_contrast(z, batch.y, bank.prototypes, bank.known, self.temperature)
             objective = objective + self.global_weight * times * shared
         return objective
 
@@ -89,16 +89,16 @@ class FedCCL(FedAvg):
             fed.broadcast(s.server.vectors, s.server.held)
         if self.global_weight:
             fed.broadcast(s.server.prototypes, s.server.known)
-        after = super().round(fed, s)
-        assert after.trained is not None
-        vectors, held = self.signals(fed, after.trained)
+        state = super().round(fed, s)
+        assert state.trained is not None
+        vectors, held = self.signals(fed, state.trained)
         fed.upload(vectors, held)
         fresh = listed(vectors.transpose(0, 1).flatten(1, 2), held.transpose(0, 1).flatten(1, 2))
         bank = renewed(listed(s.server.vectors, s.server.held), fresh)
         merged = bank if self.average_global else clustered(bank, **self.how)
         (vectors, held), (prototypes, known) = padded(bank), centres(*padded(merged))
         new = {"vectors": vectors, "held": held, "prototypes": prototypes, "known": known}
-        return after.update(server=new)
+        return state.update(server=new)
 
     def signals(self, fed: Federation, theta: Tree) -> tuple[Tensor, Tensor]:
         """Local signals [n, C, L, k] and which there are [n, C, L] (Eq. 7 or 10)."""

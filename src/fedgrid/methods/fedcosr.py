@@ -93,8 +93,8 @@ class FedCoSR(Method):
 
     def blended(self, fed: Federation, s: State, tau: Tensor) -> Tree:
         """θ̂ of Eqs. 8–9: the blended extractor under the client's own head."""
-        own, received = self.shared(s.clients.theta), fed.broadcast(s.server.theta)
-        return s.clients.theta | (tau * own + (1 - tau) * received)
+        local, received = self.shared(s.clients.theta), fed.broadcast(s.server.theta)
+        return s.clients.theta | (tau * local + (1 - tau) * received)
 
     def clipped(self, fed: Federation, theta: Tree) -> Tree:
         """Line 22, read literally."""
@@ -112,8 +112,8 @@ class FedCoSR(Method):
         last = s.clients.regularity.nan_to_num(0.0)
         new = s.clients.regularity.isnan() & (fed.counts.sum(dim=1) > 0)
         if new.any():
-            found = fed.subset(new).measure(s.clients.theta.rows(new), self.regularity)
-            last = last.masked_scatter(new, (found.total / found.samples).nan_to_num(0.0))
+            values = fed.subset(new).measure(s.clients.theta.rows(new), self.regularity)
+            last = last.masked_scatter(new, (values.total / values.samples).nan_to_num(0.0))
         return torch.exp(-self.gamma * last).clamp(0, 1)
 
     def regularity(self, theta: Tree, batch: Batch, at: LossContext) -> dict[str, Tensor]:

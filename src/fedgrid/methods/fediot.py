@@ -67,7 +67,7 @@ class FedIoT(Method):
         trained = fed.upload(fed.train(fed.broadcast(sent), self.loss, model=self.with_classifier).theta)
         for network, where in fed.modalities:  # the others stay
             equal = torch.full_like(fed.weights[where], 1 / len(where))
-            sent |= fed.average(network.own(trained.rows(where)), equal)
+            sent |= fed.average(network.part_of_modality(trained.rows(where)), equal)
         theta = s.server.theta | sent.part("extractor")
         server = {"theta": theta | self.classifier(fed, theta), "decoders": sent.part("decoder")}
         return s.update(server=server)

@@ -62,9 +62,9 @@ class FedPAC(Method):
     def round(self, fed: Federation, s: State) -> State:
         fed.broadcast(s.server.prototypes, s.server.known)
         received = fed.broadcast(s.server.theta) | fed.send(s.clients.theta.part("head"))
-        found = fed.measure(received, self.moments)
-        alpha = self.weights(fed, found)
-        theta = fed.upload(self.trained(fed, received, class_means(found.sums, fed.counts)))
+        moments = fed.measure(received, self.moments)
+        alpha = self.weights(fed, moments)
+        theta = fed.upload(self.trained(fed, received, class_means(moments.sums, fed.counts)))
         heads = theta.part("head")
         clients = {"theta": theta | (alpha @ heads if self.combine else heads)}
         server = collected(fed, s, local_means(fed, theta)) | {"theta": fed.average(theta.part("extractor"))}
@@ -79,8 +79,8 @@ class FedPAC(Method):
         """The head alone, then the extractor alone, which is aligned to G, or to the client's own `means` [n, C, k]."""
         plain = fed.optimizer.but(kind="sgd", lr=self.head_lr)
         fitted = fed.train(theta, super().loss, epochs=self.head_epochs, optimizer=plain, part="head", stream="head")
-        own = {"means": means}
-        return fed.train(fitted.theta, self.loss, clients=own, epochs=self.body_epochs, part="extractor").theta
+        own_means = {"means": means}
+        return fed.train(fitted.theta, self.loss, clients=own_means, epochs=self.body_epochs, part="extractor").theta
 
     def loss(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
         z = at.model.features(theta, batch.x)
@@ -89,13 +89,13 @@ class FedPAC(Method):
         alignment = mse_loss(z, target, reduction="sum") / max(1, z.numel()) * known.any()
         return cross_entropy(at.model.head(theta, z), batch.y) + self.lam * alignment
 
-    def weights(self, fed: Federation, found: Tree) -> Tensor:
+    def weights(self, fed: Federation, moments: Tree) -> Tensor:
         """α [n, n], float64: row i for the head of client i, from the `moments` that all send (Eq. 10)."""
         images = fed.counts.sum(dim=1)
-        h = (found.sums / images.reshape(-1, 1, 1)).flatten(1)
-        v = ((found.squares / images - h.square().sum(dim=1)) / images).clamp(min=0)
-        fed.upload(v.type_as(found.sums)), fed.upload(found.sums, fed.counts > 0)
-        programmes = torch.stack([v.diag() + (own - h) @ (own - h).T for own in h])
+        h = (moments.sums / images.reshape(-1, 1, 1)).flatten(1)
+        v = ((moments.squares / images - h.square().sum(dim=1)) / images).clamp(min=0)
+        fed.upload(v.type_as(moments.sums)), fed.upload(moments.sums, fed.counts > 0)
+        programmes = torch.stack([v.diag() + (h_i - h) @ (h_i - h).T for h_i in h])
         alpha = minimum_on_simplex(programmes, self.solver)
         small = (alpha < self.cutoff) & (alpha < alpha.amax(dim=1, keepdim=True))
         alpha = torch.where(small, 0.0, alpha)

@@ -67,14 +67,14 @@ class FedPCL(Method):
         objective = self.contrast * self.contrasts(normalize(z, dim=1, eps=EPS), batch.y, at.server)
         return objective + cross_entropy(at.model.head(theta, z), batch.y) if self.with_ce else objective
 
-    def contrasts(self, z: Tensor, labels: Tensor, given: Tree) -> Tensor:
+    def contrasts(self, z: Tensor, labels: Tensor, shared: Tree) -> Tensor:
         """L_g + L_p of unit vectors z [B, k]."""
-        filled = torch.where(given.has.unsqueeze(2), given.sets, given.prototypes)
-        banks = torch.cat([given.prototypes.unsqueeze(0), filled])
+        filled = torch.where(shared.has.unsqueeze(2), shared.sets, shared.prototypes)
+        banks = torch.cat([shared.prototypes.unsqueeze(0), filled])
         logits = torch.einsum("bk,nck->nbc", z, banks) / self.temperature
-        own = one_hot(labels, len(given.known)).bool()
-        values, counted = against(logits, own, given.known, exclude=self.exclude_positive)
-        sent = given.has.any(dim=1, keepdim=True)
+        positive = one_hot(labels, len(shared.known)).bool()
+        values, counted = against(logits, positive, shared.known, exclude=self.exclude_positive)
+        sent = shared.has.any(dim=1, keepdim=True)
         return average(values[0], counted[0]) + average(values[1:] * sent, counted[1:] & sent)
 
     def round(self, fed: Federation, s: State) -> State:

@@ -35,7 +35,7 @@ class FedProto(Method):
     identities = [
         Identity("local", {"lam": 0.0}),
         Identity("fedavg", {"lam": 0.0, "average": True}),
-        Identity("local", clients=1, given={"lam": 0.0, "average": True}),
+        Identity("local", clients=1, settings={"lam": 0.0, "average": True}),
     ]
 
     lam: float = hp(1.0, low=0)

@@ -49,15 +49,15 @@ class FedRoD(FedAvg):
     def setup(self, fed: Federation) -> State:
         theta = fed.initial()
         scale = 1.0 if self.private_start == "copy" else 0.0
-        own = Tree((PRIVATE + name, scale * t) for name, t in theta.part("head").items())
-        own = own if self.share_generic_head else own | theta.part("head")
-        return State(server={"theta": self.shared(theta)}, clients={"private": fed.replicate(own)})
+        private = Tree((PRIVATE + name, scale * t) for name, t in theta.part("head").items())
+        private = private if self.share_generic_head else private | theta.part("head")
+        return State(server={"theta": self.shared(theta)}, clients={"private": fed.replicate(private)})
 
     def logits(self, theta: Tree, x: Tensor, at: LossContext) -> tuple[Tensor, Tensor]:
         """Generic logits, and those of the private head on constant features."""
         z = at.model.features(theta, x)
-        own = {name.removeprefix(PRIVATE): t for name, t in theta.items() if name.startswith(PRIVATE)}
-        return at.model.head(theta, z), at.model.head(own, z.detach())
+        private = {name.removeprefix(PRIVATE): t for name, t in theta.items() if name.startswith(PRIVATE)}
+        return at.model.head(theta, z), at.model.head(private, z.detach())
 
     def loss(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
         generic, private = self.logits(theta, batch.x, at)

@@ -59,7 +59,7 @@ class FedSaC(PFedGraph):
         Identity("pfedgraph", {"until": 0.0, "beta": 1.25}, {"alpha": 0.8}, exact=False),
         Identity("fedavg", NEITHER, exact=False),
         Identity("local", ALONE | {"alpha": 0.0, "beta": 1e9}),
-        Identity("local", clients=1, given={"lam": 0.0}),
+        Identity("local", clients=1, settings={"lam": 0.0}),
     ]
 
     alpha: float = hp(0.9, low=0)
@@ -81,25 +81,25 @@ class FedSaC(PFedGraph):
 
     def compared(self, fed: Federation, similar: Tensor, theta: Tree) -> dict[str, Tensor]:
         strangers = fed.modality.unsqueeze(1) != fed.modality
-        found = {"similarity": similar.masked_fill(strangers, 0.0)}
+        matrices = {"similarity": similar.masked_fill(strangers, 0.0)}
         if self.alpha:
             with fed.phase("subspaces"):
-                found["complementarity"] = self.overlapping(fed, theta).masked_fill(strangers, 0.0)
+                matrices["complementarity"] = self.overlapping(fed, theta).masked_fill(strangers, 0.0)
         with fed.phase("optimisation"):
             sizes = fed.counts.sum(dim=1) * ~strangers
             shares = sizes / sizes.sum(dim=1, keepdim=True)
             alpha = self.weight(fed.round, fed.training.rounds)
-            shared = alpha * found.get("complementarity", similar.new_zeros(similar.shape))
-            found["graph"] = self.mixing(shares, similar, shared.masked_fill(strangers, inf))
+            shared = alpha * matrices.get("complementarity", similar.new_zeros(similar.shape))
+            matrices["graph"] = self.mixing(shares, similar, shared.masked_fill(strangers, inf))
             if "heads" in fed.state.server:
                 heads = replace(self, layers="head").similar(fed, fed.state.clients.theta, theta)
-                found["heads"] = self.mixing(fed.weights, heads) if strangers.any() else found["graph"]
-        return found
+                matrices["heads"] = self.mixing(fed.weights, heads) if strangers.any() else matrices["graph"]
+        return matrices
 
     def overlapping(self, fed: Federation, theta: Tree) -> Tensor:
         """C [n, n]."""
-        found = fed.measure(theta, feature_moments)
-        bases = directions(found.sums, found.squares, fed.counts.sum(dim=1), self.directions, self.centred)
+        moments = fed.measure(theta, feature_moments)
+        bases = directions(moments.sums, moments.squares, fed.counts.sum(dim=1), self.directions, self.centred)
         bases = fed.upload(bases.type_as(theta["head.weight"]), bases.any(dim=2))
         angles = {"principal": principal_angles, "greedy": greedy_angles}[self.angles](bases)
         return overlap(bases, angles)

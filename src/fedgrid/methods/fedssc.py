@@ -85,21 +85,21 @@ class FedSSC(FedAvg):
             value = value + at.server.weight * self.with_shared(z, batch.y, at.server)
         return value
 
-    def with_shared(self, z: Tensor, labels: Tensor, given: Tree) -> Tensor:
+    def with_shared(self, z: Tensor, labels: Tensor, shared: Tree) -> Tensor:
         """L_glob (Eq. 3), or its alternatives with the rest of the batch."""
         if self.negatives == "shared":
-            return mean_contrast(z, labels, given.prototypes, given.known, self.temperature)
+            return mean_contrast(z, labels, shared.prototypes, shared.known, self.temperature)
         unit, itself = normalize(z, dim=1, eps=EPS), torch.eye(len(z), dtype=torch.bool, device=z.device)
-        cosines = unit @ torch.cat([normalize(given.prototypes, dim=1, eps=EPS), unit]).T
-        positive = torch.cat([one_hot(labels, len(given.known)).bool(), labels.unsqueeze(1) == labels], dim=1)
-        allowed = torch.cat([given.known.expand(len(z), -1), ~itself], dim=1)
+        cosines = unit @ torch.cat([normalize(shared.prototypes, dim=1, eps=EPS), unit]).T
+        positive = torch.cat([one_hot(labels, len(shared.known)).bool(), labels.unsqueeze(1) == labels], dim=1)
+        allowed = torch.cat([shared.known.expand(len(z), -1), ~itself], dim=1)
         return average(*against(cosines / self.temperature, positive, allowed, each=self.negatives == "batch"))
 
     def round(self, fed: Federation, s: State) -> State:
         part = self.trained_part(fed)
         loss = {"": self.loss, "extractor": self.extractor_loss, "head": super().loss}[part]
-        given = {"weight": self.weight(fed)}
-        theta = fed.train(fed.broadcast(s.server.theta), loss, server=given, part=part).theta
+        inputs = {"weight": self.weight(fed)}
+        theta = fed.train(fed.broadcast(s.server.theta), loss, server=inputs, part=part).theta
         sent = fed.upload({name: t for name, t in theta.items() if name.startswith(part)})
         shared = self.exchanged(fed, s, theta) if self.mu_glob and part != "head" else {}
         server = shared | {"theta": s.server.theta | fed.average(sent)}
@@ -127,5 +127,5 @@ class FedSSC(FedAvg):
     def drawn(self, fed: Federation, offered: Tensor) -> Tensor:
         """Whose means of a class are averaged, bool [n, C]: `shared` of those offered, without replacement."""
         draws = fed.counts.new_tensor(fed.random("shared").random(offered.shape))
-        place = torch.where(offered, draws, 2.0).argsort(dim=0).argsort(dim=0)
-        return offered & (place < (self.shared or fed.size))
+        rank = torch.where(offered, draws, 2.0).argsort(dim=0).argsort(dim=0)
+        return offered & (rank < (self.shared or fed.size))

@@ -57,13 +57,13 @@ class FPL(FedAvg):
         if not self.contrast and not self.pull:
             return super().round(fed, s)
         fed.broadcast(s.server.vectors, s.server.held)
-        after = super().round(fed, s)
-        assert after.trained is not None
+        state = super().round(fed, s)
+        assert state.trained is not None
         present = fed.counts > 0
-        means = fed.upload(local_means(fed, after.trained), present)
+        means = fed.upload(local_means(fed, state.trained), present)
         fresh = clustered(listed(means.transpose(0, 1), present.T))
         vectors, held = padded(renewed(listed(s.server.vectors, s.server.held), fresh))
-        return after.update(server={"vectors": vectors, "held": held})
+        return state.update(server={"vectors": vectors, "held": held})
 
     def clusters(self, s: State) -> dict[str, Tensor]:
         """The means G_c^q, which are numbered within their class."""

@@ -61,16 +61,16 @@ class KNNPer(FedAvg):
         if self.lam is not None or held_out is None:
             return fixed
         hits = fed.test(theta, self.validated, images="validation").hits
-        asked = fed.ids.new_tensor([len(held_out[i]) for i in fed.numbers]) > 0
-        return torch.where(asked, fixed.new_tensor(GRID)[hits.argmax(dim=1)], fixed)
+        held = fed.ids.new_tensor([len(held_out[i]) for i in fed.numbers]) > 0
+        return torch.where(held, fixed.new_tensor(GRID)[hits.argmax(dim=1)], fixed)
 
     def store(self, fed: Federation, s: State) -> dict[str, Tensor]:
         """Features and labels of the clients' training images in random order, padded to the largest store."""
-        found = fed.representations(fed.replicate(s.server.theta))
-        drawn = orders(fed, {f"memory {i}": len(y) for i, (_, y) in zip(fed.numbers, found, strict=True)})
-        kept = [tuple(t[rows[: self.capacity]] for t in pair) for pair, rows in zip(found, drawn, strict=True)]
-        memory, labels = (pad_sequence(list(part), batch_first=True) for part in zip(*kept, strict=True))
-        return {"memory": memory, "labels": labels, "stored": fed.ids.new_tensor([len(y) for _, y in kept])}
+        pairs = fed.representations(fed.replicate(s.server.theta))
+        drawn = orders(fed, {f"memory {i}": len(y) for i, (_, y) in zip(fed.numbers, pairs, strict=True)})
+        stored = [tuple(t[rows[: self.capacity]] for t in pair) for pair, rows in zip(pairs, drawn, strict=True)]
+        memory, labels = (pad_sequence(list(part), batch_first=True) for part in zip(*stored, strict=True))
+        return {"memory": memory, "labels": labels, "stored": fed.ids.new_tensor([len(y) for _, y in stored])}
 
     def neighbourly(self, theta: Tree, z: Tensor, classes: int) -> Tensor:
         """p_kNN [B, C] of features z; zero without neighbours."""

@@ -44,5 +44,5 @@ class Moon(FedAvg):
         return cross_entropy(at.model.head(theta, z), batch.y) + self.mu * contrast
 
     def round(self, fed: Federation, s: State) -> State:
-        after = super().round(fed, s)
-        return after.update(clients={"previous": after.trained})
+        state = super().round(fed, s)
+        return state.update(clients={"previous": state.trained})

@@ -56,8 +56,8 @@ class PerFedAvg(FedAvg):
 
     def rates(self, fed: Federation) -> dict[str, float]:
         """α and β."""
-        given = {"alpha": self.alpha, "beta": self.beta}
-        return {name: fed.optimizer.lr if rate is None else rate for name, rate in given.items()}
+        rates = {"alpha": self.alpha, "beta": self.beta}
+        return {name: fed.optimizer.lr if rate is None else rate for name, rate in rates.items()}
 
     def slope(self, theta: Tree, batch: Batch, at: LossContext) -> tuple[Tree, Tensor]:
         return torch.func.grad_and_value(lambda t: self.loss(t, batch, at))(theta)
@@ -78,8 +78,8 @@ class PerFedAvg(FedAvg):
         passes, usual = order if self.passes is None else self.passes, fed.training
         epochs, steps = usual.local_epochs * passes, usual.local_steps and usual.local_steps * passes
         start, rates = {"theta": w, "speed": w.map(torch.zeros_like)}, self.rates(fed)
-        after = fed.iterate(start, self.meta_step, batches=order, server=rates, epochs=epochs, steps=steps)
-        local = after.theta.theta
+        trained = fed.iterate(start, self.meta_step, batches=order, server=rates, epochs=epochs, steps=steps)
+        local = trained.theta.theta
         return s.update(server={"theta": fed.average(fed.upload(local))}, trained=local)
 
     def adaptation(self, theta: Tree, batch: Batch, at: LossContext) -> tuple[Tree, Tensor]:

@@ -50,7 +50,7 @@ class PFedGraph(Method):
     identities = [
         Identity("local", ALONE | {"alpha": 1e-9}),
         Identity("fedavg", {"lam": 0.0, "alpha": 1e15}, exact=False),
-        Identity("local", clients=1, given={"lam": 0.0}),
+        Identity("local", clients=1, settings={"lam": 0.0}),
     ]
 
     alpha: float = hp(0.8, above=0)
@@ -91,14 +91,14 @@ class PFedGraph(Method):
         theta = fed.upload(fed.train(received, self.loss).theta)
         with fed.phase("similarity"):
             similar = self.similar(fed, received, theta)
-        found = self.compared(fed, similar, theta)
+        matrices = self.compared(fed, similar, theta)
         with fed.phase("mixture"):
-            clients = {"theta": self.mixed(found, theta), "served": torch.ones_like(s.clients.served)}
+            clients = {"theta": self.mixed(matrices, theta), "served": torch.ones_like(s.clients.served)}
             if self.pull == "directions":
                 models = fed.parameters(theta)
                 lengths = gram(models).diagonal().sqrt()
-                clients["target"] = self.mixed({name: t / lengths for name, t in found.items()}, models)
-        rows = {name: t.new_zeros(fed.size, fed.total).index_copy(1, fed.ids, t) for name, t in found.items()}
+                clients["target"] = self.mixed({name: t / lengths for name, t in matrices.items()}, models)
+        rows = {name: t.new_zeros(fed.size, fed.total).index_copy(1, fed.ids, t) for name, t in matrices.items()}
         server = {name: s.server[name].index_copy(0, fed.ids, t) for name, t in rows.items()}
         return s.update(server=server, clients=clients, trained=theta)
 
@@ -106,8 +106,8 @@ class PFedGraph(Method):
         """S [n, n]; a client that has not moved is similar to nobody."""
         if self.similarity != "parameters":
             theta = theta - (fed.replicate(fed.initial()) if self.similarity == "since_start" else received)
-        found = cosines(self.of_layers(fed, theta))
-        return torch.where(found > self.threshold, 1.0, found)
+        similarity = cosines(self.of_layers(fed, theta))
+        return torch.where(similarity > self.threshold, 1.0, similarity)
 
     def of_layers(self, fed: Federation, theta: Tree) -> Tree:
         """The parameters that are compared."""

@@ -85,8 +85,8 @@ class PFedHN(Method):
                 phi[f"{name}.{kind}"] = theta["head.weight"].new_tensor(unit / math.sqrt(columns))
         statistics = {name: theta[name] for name in fed.model.statistics}
         server = {"phi": phi, "speed": phi.map(torch.zeros_like), "statistics": statistics}
-        own = {"head": fed.replicate(theta.part("head"))} if self.own_head else {}
-        return State(server=server, clients=own)
+        clients = {"head": fed.replicate(theta.part("head"))} if self.own_head else {}
+        return State(server=server, clients=clients)
 
     def generate(self, phi: Tree, ids: Tensor, like: Tree) -> Tree:
         """h(v_i; Φ) for the clients `ids` [n], a stack with rows in the shapes of those of `like`."""
@@ -112,9 +112,9 @@ class PFedHN(Method):
         """Φ and its momentum after the steps for clients `ids` [n], which trained models by −Δ, in this `order` [n]."""
         phi, speed = phi.map(torch.clone), speed.map(torch.clone)
         steps = order.unsqueeze(1 if self.server_step == "sequential" else 0)
-        for those in steps:
-            pull = torch.func.vjp(lambda phi, ids=ids[those]: self.generate(phi, ids, delta), phi)[1]
-            self.descend(phi, speed, pull(delta.rows(those) / len(those))[0], 1 / len(steps))
+        for clients in steps:
+            pull = torch.func.vjp(lambda phi, ids=ids[clients]: self.generate(phi, ids, delta), phi)[1]
+            self.descend(phi, speed, pull(delta.rows(clients) / len(clients))[0], 1 / len(steps))
         return phi, speed
 
     def descend(self, phi: Tree, speed: Tree, slope: Tree, share: float) -> None:

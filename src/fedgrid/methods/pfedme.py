@@ -74,21 +74,21 @@ class PFedMe(FedAvg):
         return fed.optimizer.lr if self.outer_lr is None else self.outer_lr
 
     def step(self, both: Tree, batch: Batch, at: LossContext) -> tuple[dict[str, Tree], Tensor]:
-        w, own = both.local, both.personal if self.warm else both.local
+        w, personal = both.local, both.personal if self.warm else both.local
         value = torch.zeros(())
 
         def envelope(theta: Tree) -> Tensor:
             return self.loss(theta, batch, at) + self.lam / 2 * squared_distance(theta, w)
 
         for _ in range(self.inner_steps):
-            slope, value = torch.func.grad_and_value(envelope)(own)
-            own = own - self.inner_lr * (slope + self.inner_decay * own)
-        return {"local": w - at.server.rate * self.lam * (w - own), "personal": own}, value
+            slope, value = torch.func.grad_and_value(envelope)(personal)
+            personal = personal - self.inner_lr * (slope + self.inner_decay * personal)
+        return {"local": w - at.server.rate * self.lam * (w - personal), "personal": personal}, value
 
     def round(self, fed: Federation, s: State) -> State:
         w = fed.broadcast(s.server.theta)
-        start, given = {"local": w, "personal": w}, {"rate": self.rate(fed)}
-        both = fed.iterate(start, self.step, server=given, model=lambda both, at: both.personal).theta
+        start, server = {"local": w, "personal": w}, {"rate": self.rate(fed)}
+        both = fed.iterate(start, self.step, server=server, model=lambda both, at: both.personal).theta
         average = fed.average(fed.upload(both.local))
         theta = (1 - self.beta) * s.server.theta + self.beta * average
         return s.update(server={"theta": theta}, clients={"personal": both.personal}, trained=both.personal)

@@ -92,8 +92,8 @@ class Network:
         self.modules, self.width, self.classes, self.dropout = modules, features, classes, dropout
         self.modalities = tuple(part.partition(".")[2] for part in modules if part.startswith("extractor."))
         "What it has an extractor each for; empty: it is plain."
-        found = [f"{part}.{name}" for part, module in modules.items() for name, _ in module.named_buffers()]
-        self.statistics = tuple(name for name in found if is_statistic(name))
+        buffers = [f"{part}.{name}" for part, module in modules.items() for name, _ in module.named_buffers()]
+        self.statistics = tuple(name for name in buffers if is_statistic(name))
         "Names of the entries of θ that are statistics of images, not trained."
 
     def only(self, modality: str) -> "Network":
@@ -103,12 +103,14 @@ class Network:
         statistics = tuple(name for name in self.statistics if name.startswith(part + "."))
         return self._with(modules=modules, statistics=statistics, modality=modality)
 
-    def own(self, theta: Any) -> Any:
+    def part_of_modality(self, theta: Any) -> Any:
         """θ, a stack or a tree of them, without the entries ``part.modality.…`` of other modalities than its own."""
         if not isinstance(theta, Mapping):
             return theta
         others = {*self.modalities} - {self.modality}
-        return Tree((name, self.own(t)) for name, t in theta.items() if others.isdisjoint(name.split(".")[1:2]))
+        return Tree(
+            (name, self.part_of_modality(t)) for name, t in theta.items() if others.isdisjoint(name.split(".")[1:2])
+        )
 
     def learning(self, key: int | Tensor) -> "Network":
         """The network as it is in training: dropout is a function of `key`, batch norm uses the batch's statistics."""
@@ -133,24 +135,24 @@ class Network:
     def head(self, theta: Mapping[str, Tensor], z: Tensor) -> Tensor:
         """Logits [B, C] of representations z [B, k]."""
         if self.key is not None and self.dropout:
-            kept = uniform(self.key, "dropout", z) >= self.dropout
-            z = z * kept / (1 - self.dropout)
+            retained = uniform(self.key, "dropout", z) >= self.dropout
+            z = z * retained / (1 - self.dropout)
         return self._call("head", theta, z)
 
     def moments(self, theta: Mapping[str, Tensor], x: Tensor) -> Tree:
         """First and second moments of what the batch-norm layers see of images x, under the names of `statistics`."""
         layers = named_layers(self.modules[self._extractor], self._extractor)
-        found = Tree()
-        hooks = [layer.register_forward_pre_hook(noting(name, found)) for name, layer in layers.items()]
+        moments = Tree()
+        hooks = [layer.register_forward_pre_hook(noting(name, moments)) for name, layer in layers.items()]
         self.features(theta, x)
         for hook in hooks:
             hook.remove()
-        return found
+        return moments
 
     def parameters(self, theta: Mapping[str, Tensor]) -> Tree:
         """What is trained of θ (or of a stack): no statistics of batch norm, no other modality's extractor."""
-        own = self.own(theta) if self.modality else theta
-        return Tree((name, t) for name, t in own.items() if not is_statistic(name))
+        part = self.part_of_modality(theta) if self.modality else theta
+        return Tree((name, t) for name, t in part.items() if not is_statistic(name))
 
     def initial(self, seed: int) -> Tree:
         """Parameters drawn as torch's layers do, U(−1/√fan_in, 1/√fan_in), from generators keyed by name and seed."""
@@ -162,24 +164,24 @@ class Network:
                     theta[full] = _drawn(full, tuple(empty.shape), layer.weight.shape, seed)
         return theta
 
-    def flops(self, shape: tuple[int, int, int], words: int = 1) -> int:
+    def flops(self, shape: tuple[int, int, int], tokens: int = 1) -> int:
         """Floating-point operations of linear layers and convolutions in a forward pass for one image of `shape`.
 
         Two for each multiplication with a weight, as `torch.utils.flop_counter` counts (whose use costs a second). Of
-        several modalities, whose texts have so many `words`, those of the one that costs most.
+        several modalities, whose texts have so many `tokens`, those of the one that costs most.
         """
         if self.modalities and not self.modality:
-            return max(self.only(modality).flops(shape, words) for modality in self.modalities)
+            return max(self.only(modality).flops(shape, tokens) for modality in self.modalities)
         height, width, channels = shape
-        found: list[int] = []
+        counts: list[int] = []
         layers = [layer for module in self.modules.values() for layer in module.modules() if isinstance(layer, COUNTED)]
-        hooks = [layer.register_forward_hook(lambda *a: found.append(_operations(*a))) for layer in layers]
-        text = torch.zeros(1, words, dtype=torch.long)
+        hooks = [layer.register_forward_hook(lambda *a: counts.append(_operations(*a))) for layer in layers]
+        text = torch.zeros(1, tokens, dtype=torch.long)
         with torch.no_grad():
             self(self.initial(0), text if self.modality == "textual" else torch.zeros(1, channels, height, width))
         for hook in hooks:
             hook.remove()
-        return sum(found)
+        return sum(counts)
 
     @property
     def _extractor(self) -> str:

@@ -23,9 +23,9 @@ class CNN(Model):
 
     def extractor(self, shape: tuple[int, int, int]) -> nn.Module:
         height, width, colours = shape
-        left = [((side - 4) // 2 - 4) // 2 for side in (height, width)]
+        sides_left = [((side - 4) // 2 - 4) // 2 for side in (height, width)]
         wide = 2 * self.channels
         first = pooled_convolution(colours, self.channels, 5, self.norm)
         second = pooled_convolution(self.channels, wide, 5, self.norm)
-        last = [nn.Linear(wide * left[0] * left[1], self.features), nn.ReLU()]
+        last = [nn.Linear(wide * sides_left[0] * sides_left[1], self.features), nn.ReLU()]
         return nn.Sequential(*first, *second, nn.Flatten(), *last)

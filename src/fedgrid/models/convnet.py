@@ -26,13 +26,15 @@ class ConvNet(Model):
     "Normalisation behind each convolution."
 
     def extractor(self, shape: tuple[int, int, int]) -> nn.Module:
-        *sides, before = shape
-        left = [side // 2**self.blocks for side in sides]
-        if not all(left):
+        *sides, inputs = shape
+        sides_left = [side // 2**self.blocks for side in sides]
+        if not all(sides_left):
             raise UserError(f"model: {self.blocks} blocks of ConvNet need images of at least {2**self.blocks} pixels")
         layers = []
         for block in range(self.blocks):
             wide = self.channels * 2**block
-            layers += pooled_convolution(before, wide, 3, self.norm, padding=1)
-            before = wide
-        return nn.Sequential(*layers, nn.Flatten(), nn.Linear(before * left[0] * left[1], self.features), nn.ReLU())
+            layers += pooled_convolution(inputs, wide, 3, self.norm, padding=1)
+            inputs = wide
+        return nn.Sequential(
+            *layers, nn.Flatten(), nn.Linear(inputs * sides_left[0] * sides_left[1], self.features), nn.ReLU()
+        )

@@ -34,13 +34,15 @@ class ImageText(Model):
     "Filters of each convolution of texts."
 
     def extractor(self, shape: tuple[int, int, int]) -> nn.Module:
-        *sides, before = shape
-        left, layers = [side // 2**BLOCKS for side in sides], []
+        *sides, inputs = shape
+        sides_left, layers = [side // 2**BLOCKS for side in sides], []
         for block in range(BLOCKS):
-            after = self.channels * 2**block
-            layers += pooled_convolution(before, after, 3, padding=1)
-            before = after
-        return nn.Sequential(*layers, nn.Flatten(), nn.Linear(before * left[0] * left[1], self.features), nn.ReLU())
+            outputs = self.channels * 2**block
+            layers += pooled_convolution(inputs, outputs, 3, padding=1)
+            inputs = outputs
+        return nn.Sequential(
+            *layers, nn.Flatten(), nn.Linear(inputs * sides_left[0] * sides_left[1], self.features), nn.ReLU()
+        )
 
     def extractors(self, shape: tuple[int, int, int], vocabulary: int) -> dict[str, nn.Module]:
         textual = TextCNN(vocabulary, self.embedding, self.filters, self.features)
@@ -58,7 +60,7 @@ class TextCNN(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         tokens = tokens[:, 0] if tokens.dim() == 3 else tokens
-        words = (self.embedding(tokens) * (tokens > 0).unsqueeze(-1)).transpose(1, 2)
-        strongest = [convolution(words).amax(dim=2) for convolution in self.convolutions]
+        embedded = (self.embedding(tokens) * (tokens > 0).unsqueeze(-1)).transpose(1, 2)
+        strongest = [convolution(embedded).amax(dim=2) for convolution in self.convolutions]
         z: Tensor = self.last(torch.cat(strongest, dim=1).relu())
         return z.relu()

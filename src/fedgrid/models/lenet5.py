@@ -25,10 +25,10 @@ class LeNet5(Model):
 
     def extractor(self, shape: tuple[int, int, int]) -> nn.Module:
         height, width, colours = shape
-        left = [((side - 4) // 2 - 4) // 2 for side in (height, width)]
-        convolutions, before = [], colours
-        for after in PLANES:
-            convolutions += pooled_convolution(before, after, 5)
-            before = after
-        first = [nn.Linear(before * left[0] * left[1], WIDTH), nn.ReLU()]
+        sides_left = [((side - 4) // 2 - 4) // 2 for side in (height, width)]
+        convolutions, inputs = [], colours
+        for outputs in PLANES:
+            convolutions += pooled_convolution(inputs, outputs, 5)
+            inputs = outputs
+        first = [nn.Linear(inputs * sides_left[0] * sides_left[1], WIDTH), nn.ReLU()]
         return nn.Sequential(*convolutions, nn.Flatten(), *first, nn.Linear(WIDTH, self.features), nn.ReLU())

@@ -109,7 +109,7 @@ class SampledPartition(Partition):
         """The client [n] (int) of every image of the pool, or UNUSED; UserError where it is impossible."""
 
     @abc.abstractmethod
-    def words(self) -> str:
+    def description(self) -> str:
         """The setting of this kind as a person says it."""
 
     def check(self, images: int, classes: int, domains: int) -> None:
@@ -142,17 +142,17 @@ class SampledPartition(Partition):
         return [images // clients + (client < images % clients) for client in range(clients)]
 
     def expected(self, info: DatasetInfo, seed: int) -> Expected:
-        one = info.of_one_modality()
+        info_of_one = info.of_one_modality()
         each = self.of_one_modality(info.modalities)
-        sizes = each.sizes(each.dealt(one), one) * (len(info.modalities) or 1)
+        sizes = each.sizes(each.dealt(info_of_one), info_of_one) * (len(info.modalities) or 1)
         sizes = [kept_of(n, self._keeps(client, len(sizes))) for client, n in enumerate(sizes)]
         train, validation, test = (sum(part) for part in zip(*map(self._parts, sizes), strict=True))
         if self.test != "own":
-            test = len(sizes) * self.used(one.images["test"])
+            test = len(sizes) * self.used(info_of_one.images["test"])
         return Expected(len(sizes), train, validation, test)
 
     def sentence(self) -> str:
-        parts = [self.words()]
+        parts = [self.description()]
         if self.keep_fraction < 1:
             who = f"the last {self.scarce} clients keep" if self.scarce else "all clients keep"
             parts.append(f"{who} {self.keep_fraction:.0%}")
@@ -180,8 +180,8 @@ class SampledPartition(Partition):
                 f"partition.test: '{self.test}' needs a published test part, which this data set has not; use own"
             )
         self.check_scarce(len(info.domains))
-        one = info.of_one_modality()
-        self.of_one_modality(info.modalities).check(self.dealt(one), len(info.classes), len(info.domains))
+        info_of_one = info.of_one_modality()
+        self.of_one_modality(info.modalities).check(self.dealt(info_of_one), len(info.classes), len(info.domains))
 
     def of_one_modality(self, modalities: Sequence[str]) -> Self:
         """The same for the clients of one of the modalities, among whom it deals out that modality's images by itself.
@@ -203,7 +203,7 @@ class SampledPartition(Partition):
         rows = []
         for client, index in enumerate(_of_each(*self._dealt(pool, random), clients)):
             if (share := self._keeps(client, clients)) < 1:
-                index = kept(index, pool.labels[index], share, random)
+                index = stratified_share(index, pool.labels[index], share, random)
             rows.append(self._client(client, index, random))
         if self.test != "own":
             shared = self._shared(pool, seed)
@@ -212,15 +212,15 @@ class SampledPartition(Partition):
 
     def _dealt(self, pool: Labels, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Owners [n] of the images that are used, and which these are [n]: of one modality after the other."""
-        each, found = self.of_one_modality(pool.modalities), []
+        each, columns = self.of_one_modality(pool.modalities), []
         dealt = np.arange(len(pool.labels) if self.test == "own" else pool.train)
         for number, members in enumerate(_by_modality(pool, dealt)):
             used = np.sort(random.permutation(members)[: self.used(len(members))])
             each.check(len(used), pool.classes, len(pool.domain_names))
             owner = each.owners(taken(pool, used), random)
             first = number * each.count(len(pool.domain_names))
-            found.append((np.where(owner == UNUSED, UNUSED, owner + first), used))
-        owners, images = (np.concatenate(column) for column in zip(*found, strict=True))
+            columns.append((np.where(owner == UNUSED, UNUSED, owner + first), used))
+        owners, images = (np.concatenate(column) for column in zip(*columns, strict=True))
         return owners, images
 
     def _shared(self, pool: Labels, seed: int) -> np.ndarray:
@@ -235,8 +235,8 @@ class SampledPartition(Partition):
     def _client(self, client: int, index: np.ndarray, random: np.random.Generator) -> tuple[np.ndarray, ...]:
         """(client, index, split) [n_i] of one client's images."""
         train, validation, _ = self._parts(len(index))
-        place = random.permutation(len(index))
-        split = np.where(place < train, 0, np.where(place < train + validation, 1, 2))
+        rank = random.permutation(len(index))
+        split = np.where(rank < train, 0, np.where(rank < train + validation, 1, 2))
         order = np.lexsort((index, split))
         return np.full(len(index), client), index[order], split[order]
 
@@ -277,7 +277,7 @@ def kept_of(images: int, share: float) -> int:
     return max(min(images, 1), round(share * images))
 
 
-def kept(index: np.ndarray, labels: np.ndarray, share: float, random: np.random.Generator) -> np.ndarray:
+def stratified_share(index: np.ndarray, labels: np.ndarray, share: float, random: np.random.Generator) -> np.ndarray:
     """A random `share` of images `index` [n] with `labels` [n], at least one, whose classes keep their shares."""
     if not len(index):
         return index

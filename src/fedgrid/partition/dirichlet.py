@@ -36,7 +36,7 @@ class Dirichlet(SampledPartition):
     min_samples: int = hp(10, low=0)
     "Smallest number of images a client may hold; poorer clients are given images of the richest."
 
-    def words(self) -> str:
+    def description(self) -> str:
         return f"Dirichlet β={self.beta:g}{' by client' * (self.by == 'client')}, {self.clients} clients"
 
     def check(self, images: int, classes: int, domains: int) -> None:

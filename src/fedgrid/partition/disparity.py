@@ -46,14 +46,14 @@ class Disparity(SampledPartition):
         """How many of its classes a client does not share."""
         return round(self.disparity * self.classes)
 
-    def words(self) -> str:
+    def description(self) -> str:
         return f"two clients with {self.classes} classes each, disparity {self.disparity:g}, {self.parts} sizes"
 
     def check(self, images: int, classes: int, domains: int) -> None:
         super().check(images, classes, domains)
         exact = self.disparity * self.classes
         if abs(exact - self.alone) > WHOLE:
-            near = " or ".join(f"{whole / self.classes:.3g}" for whole in (math.floor(exact), math.ceil(exact)))
+            near = " or ".join(f"{shared / self.classes:.3g}" for shared in (math.floor(exact), math.ceil(exact)))
             raise UserError(
                 f"partition.disparity: {self.disparity:g} of {self.classes} classes is no whole number; take {near}"
             )
@@ -68,22 +68,22 @@ class Disparity(SampledPartition):
             )
 
     def sizes(self, images: int, info: DatasetInfo) -> list[int]:
-        part = sum(self._part(place) for place in range(self.classes)) / len(info.classes)
+        part = sum(self._part(position) for position in range(self.classes)) / len(info.classes)
         return [round(part * images), round((self.classes / len(info.classes) - part) * images)]
 
     def owners(self, pool: Labels, random: np.random.Generator) -> np.ndarray:
         owner = np.full(len(pool.labels), UNUSED)
-        for place, label in enumerate(random.permutation(pool.classes)[: self.classes + self.alone]):
+        for position, label in enumerate(random.permutation(pool.classes)[: self.classes + self.alone]):
             members = random.permutation(np.flatnonzero(pool.labels == label))
-            cut = round(self._part(place) * len(members))
-            if place < self.classes:
+            cut = round(self._part(position) * len(members))
+            if position < self.classes:
                 owner[members[:cut]] = 0
-            if place >= self.alone:
+            if position >= self.alone:
                 owner[members[cut:]] = 1
         return owner
 
-    def _part(self, place: int) -> float:
+    def _part(self, position: int) -> float:
         """The part of a class that is the first client's, where it holds it; classes are counted from 0."""
         if self.parts == "equal":
             return 0.5
-        return self.larger if self.parts == "different" or place % 2 == 0 else 1 - self.larger
+        return self.larger if self.parts == "different" or position % 2 == 0 else 1 - self.larger

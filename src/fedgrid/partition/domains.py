@@ -29,7 +29,7 @@ class Domains(SampledPartition):
     min_samples: int = hp(10, low=0)
     "Smallest number of images a client may hold; a poorer one is given more of its own domain."
 
-    def words(self) -> str:
+    def description(self) -> str:
         how = "balanced" if self.beta is None else f"imbalanced β={self.beta:g}"
         least = f", {self.per_class} images a class" if self.per_class else ""
         return f"one domain a client, {how}{least}" + (f", {self.clients} clients" if self.clients else "")
@@ -58,16 +58,16 @@ class Domains(SampledPartition):
         wanted = self._balanced(have) if self.beta is None else self._imbalanced(have, random)
         owner = np.full(len(pool.labels), UNUSED)
         for client, row in enumerate(stock):
-            own = [images[:n] for images, n in zip(row, wanted[client], strict=True)]
-            rest = np.concatenate([images[n:] for images, n in zip(row, wanted[client], strict=True)])
+            dealt = [images[:n] for images, n in zip(row, wanted[client], strict=True)]
+            remaining = np.concatenate([images[n:] for images, n in zip(row, wanted[client], strict=True)])
             missing = max(0, self.min_samples - int(wanted[client].sum()))
-            if missing > len(rest):
+            if missing > len(remaining):
                 name = pool.domain_names[client % domains]
                 raise UserError(
                     f"partition.min_samples: client {client} has only {have[client].sum()} images of domain '{name}', "
                     f"not {self.min_samples}"
                 )
-            owner[np.concatenate([*own, random.permutation(rest)[:missing]])] = client
+            owner[np.concatenate([*dealt, random.permutation(remaining)[:missing]])] = client
         return owner
 
     def _balanced(self, have: np.ndarray) -> np.ndarray:

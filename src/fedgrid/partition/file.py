@@ -24,8 +24,8 @@ from fedgrid.partition.common.rows import EVERYONE, SPLITS, split_numbers
 
 def name_of(path: str) -> str:
     """The name of a published partition: of one file a seed, that of their folder."""
-    place = Path(path)
-    return place.parent.name if "{seed}" in path else place.stem
+    file = Path(path)
+    return file.parent.name if "{seed}" in path else file.stem
 
 
 class File(Partition):
@@ -38,48 +38,48 @@ class File(Partition):
     def sentence(self) -> str:
         return f"published partition {name_of(self.path)}"
 
-    def place(self, seed: int) -> Path:
+    def file_of(self, seed: int) -> Path:
         """The file of a seed."""
         return path_of(self.path.replace("{seed}", str(seed)), "partition.path")
 
     def identity(self, seed: int) -> dict[str, Any]:
-        published = facts(self.place(seed))
+        published = facts(self.file_of(seed))
         return {name: published[name] for name in ("digest", "test", "clients", "classes")}
 
     def tested(self, seed: int) -> str:
-        test: str = facts(self.place(seed))["test"]
+        test: str = facts(self.file_of(seed))["test"]
         return test
 
     def validated(self, seed: int) -> bool:
-        table, _ = checked(self.place(seed))
+        table, _ = checked(self.file_of(seed))
         return "validation" in pc.unique(table["split"]).to_pylist()
 
     def plan(self, info: DatasetInfo, seeds: list[int]) -> None:
         if not self.path:
             raise UserError("partition: 'file' needs a path, as in file:published/partition.parquet")
         for seed in seeds:
-            classes = facts(self.place(seed))["classes"]
+            classes = facts(self.file_of(seed))["classes"]
             if len(classes) != len(info.classes):
                 raise UserError(
-                    f"{self.place(seed)}: made for {len(classes)} classes, the data set has {len(info.classes)}"
+                    f"{self.file_of(seed)}: made for {len(classes)} classes, the data set has {len(info.classes)}"
                 )
 
     def expected(self, info: DatasetInfo, seed: int) -> Expected:
-        table, metadata = checked(self.place(seed))
+        table, metadata = checked(self.file_of(seed))
         shared = pc.sum(pc.equal(table["client"], EVERYONE)).as_py() or 0
         train, validation, test = np.bincount(split_numbers(table), minlength=len(SPLITS)).tolist()
         testers = metadata["clients"] // (len(info.modalities) or 1)  # a client is tested on its own modality
         return Expected(metadata["clients"], train, validation, test + (testers - 1) * shared)
 
     def about(self, pool: Labels, seed: int) -> dict[str, Any]:
-        published = facts(self.place(seed))
+        published = facts(self.file_of(seed))
         return {name: published[name] for name in ("clients", "words", "test")}
 
     def split(self, pool: Labels, seed: int) -> pa.Table:
-        table, metadata = checked(self.place(seed))
+        table, metadata = checked(self.file_of(seed))
         if metadata["data_checksum"] != pool.checksum:
             raise UserError(
-                f"{self.place(seed)}: made for other images of '{metadata['data']}' (data checksum "
+                f"{self.file_of(seed)}: made for other images of '{metadata['data']}' (data checksum "
                 f"{metadata['data_checksum'][:16]}…, here {pool.checksum[:16]}…)"
             )
         return table

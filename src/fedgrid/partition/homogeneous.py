@@ -12,7 +12,7 @@ class Homogeneous(SampledPartition):
 
     named = ("clients",)
 
-    def words(self) -> str:
+    def description(self) -> str:
         return f"homogeneous, {self.clients} clients"
 
     def owners(self, pool: Labels, random: np.random.Generator) -> np.ndarray:

@@ -33,7 +33,7 @@ class Pathological(SampledPartition):
     balance: bool = hp(True)
     "Whether the holders of a class get equal parts of it; shards are always equal."
 
-    def words(self) -> str:
+    def description(self) -> str:
         what = {"classes": "classes", "consecutive": "consecutive classes", "shards": "shards"}[self.deal]
         uneven = "" if self.balance or self.deal == "shards" else ", unequal sizes"
         return f"pathological ({self.classes} {what} each{uneven}), {self.clients} clients"

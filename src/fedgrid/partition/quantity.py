@@ -18,7 +18,7 @@ class Quantity(SampledPartition):
     min_samples: int = hp(10, low=0)
     "Smallest number of images a client may hold; poorer clients are given images of the richest."
 
-    def words(self) -> str:
+    def description(self) -> str:
         return f"quantity skew β={self.beta:g}, {self.clients} clients"
 
     def check(self, images: int, classes: int, domains: int) -> None:

@@ -30,8 +30,8 @@ def words(text: str) -> list[str]:
 def vocabulary(captions: Sequence[str]) -> tuple[str, ...]:
     """The words of the vocabulary of these captions, in order; at most `MOST`."""
     counts = Counter(word for caption in captions for word in words(caption))
-    kept = sorted((-count, word) for word, count in counts.items() if count >= OFTEN)
-    return tuple(word for _, word in kept[:MOST])
+    frequent = sorted((-count, word) for word, count in counts.items() if count >= OFTEN)
+    return tuple(word for _, word in frequent[:MOST])
 
 
 def tokens(captions: Sequence[str], known: Sequence[str], sentences: int, length: int) -> np.ndarray:
@@ -39,27 +39,27 @@ def tokens(captions: Sequence[str], known: Sequence[str], sentences: int, length
 
     A caption with fewer sentences has them again from the first; of one with more, the first count.
     """
-    number = {word: FIRST + place for place, word in enumerate(known)}
-    found = np.full((len(captions), sentences, length), FILLED, np.uint16)
-    for rows, caption in zip(found, captions, strict=True):
+    number = {word: FIRST + position for position, word in enumerate(known)}
+    tokens_of_captions = np.full((len(captions), sentences, length), FILLED, np.uint16)
+    for rows, caption in zip(tokens_of_captions, captions, strict=True):
         for row, sentence in zip(rows, itertools.cycle(caption.splitlines()), strict=False):
             of_sentence = [number.get(word, UNKNOWN) for word in words(sentence)[:length]]
             row[: len(of_sentence)] = of_sentence
-    return found
+    return tokens_of_captions
 
 
-def in_two_modalities(found: RawDataset, sentences: int, length: int) -> RawDataset:
+def in_two_modalities(raw: RawDataset, sentences: int, length: int) -> RawDataset:
     """Captioned pictures with every picture as a visual sample and every caption as a textual one.
 
     Visual samples stand before textual ones, both in the order of the pictures.
     """
-    known = vocabulary(found.parts["train"].captions or ())
+    known = vocabulary(raw.parts["train"].captions or ())
 
     def parted(images: Images) -> Images:
         modality = np.repeat(np.arange(len(MODALITIES)), len(images.labels))
         labels = np.tile(images.labels, len(MODALITIES))
-        told = tokens(images.captions or (), known, sentences, length)
-        return Images(images.pixels, labels, modality=modality, tokens=told)
+        tokens_of_captions = tokens(images.captions or (), known, sentences, length)
+        return Images(images.pixels, labels, modality=modality, tokens=tokens_of_captions)
 
-    parts = {part: parted(found.parts[part]) for part in PARTS}
-    return RawDataset(parts, found.classes, note=found.note, modalities=MODALITIES, vocabulary=known)
+    parts = {part: parted(raw.parts[part]) for part in PARTS}
+    return RawDataset(parts, raw.classes, note=raw.note, modalities=MODALITIES, vocabulary=known)

@@ -21,14 +21,14 @@ def texts(values: Sequence[str]) -> pa.Array:
 
 def positions(names: Sequence[str], known: Sequence[str]) -> np.ndarray:
     """Where each of the names [n] stands in `known`, int64 [n]; KeyError for one that does not."""
-    place = {name: number for number, name in enumerate(known)}
-    return np.array([place[name] for name in names], np.int64)
+    position = {name: number for number, name in enumerate(known)}
+    return np.array([position[name] for name in names], np.int64)
 
 
-def numbers(found: pa.Array | pa.ChunkedArray) -> np.ndarray:
+def numbers(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
     """The numbers [n] of a column that has no nulls."""
-    kind = np.dtype(found.type.to_pandas_dtype())
-    chunks = found.chunks if isinstance(found, pa.ChunkedArray) else [found]
+    kind = np.dtype(column.type.to_pandas_dtype())
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     parts = [np.frombuffer(c.buffers()[1], kind)[c.offset :][: len(c)] for c in chunks if len(c)]
     return np.concatenate([np.empty(0, kind), *parts])
 
@@ -40,9 +40,9 @@ def fixed_column(values: np.ndarray) -> pa.Array:
     return pa.FixedSizeBinaryArray.from_buffers(pa.binary(size), len(flat), [None, pa.py_buffer(flat)])
 
 
-def fixed(found: pa.ChunkedArray, kind: str, shape: Sequence[int]) -> np.ndarray:
+def fixed(column: pa.ChunkedArray, kind: str, shape: Sequence[int]) -> np.ndarray:
     """The arrays [n, *shape] of a column of their bytes, without its nulls."""
-    width = found.type.byte_width
-    chunks = [chunk.drop_null() if chunk.null_count else chunk for chunk in found.chunks]
+    width = column.type.byte_width
+    chunks = [chunk.drop_null() if chunk.null_count else chunk for chunk in column.chunks]
     parts = [np.frombuffer(c.buffers()[1], np.uint8)[c.offset * width :][: len(c) * width] for c in chunks]
     return np.concatenate([np.empty(0, np.uint8), *parts]).view(kind).reshape(-1, *shape)

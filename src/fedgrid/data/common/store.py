@@ -70,8 +70,8 @@ def modalities_of(facts: Mapping[str, Any]) -> tuple[str, ...]:
 
 def read_labels(files: Mapping[str, Path]) -> tuple[Labels, dict[str, Any]]:
     """Labels and domains of the whole data set, and its facts, without the images."""
-    said = read_metadata(files["train"])
-    names = {"domain": tuple(said["domains"]), "modality": modalities_of(said)}
+    metadata = read_metadata(files["train"])
+    names = {"domain": tuple(metadata["domains"]), "modality": modalities_of(metadata)}
     facts, tables = _opened(files, ["label", *(column for column, known in names.items() if known)])
     table = pa.concat_tables(tables)
     domains, modality = (positions(table[c].to_pylist(), known) if known else None for c, known in names.items())

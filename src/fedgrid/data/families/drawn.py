@@ -11,13 +11,13 @@ class DrawnDataSet(DataSet):
 
     source = "drawn by fedgrid"
 
-    def found(self, root: Path | None) -> bool:
+    def is_available(self, root: Path | None) -> bool:
         return True
 
     def info(self, root: Path | None) -> DatasetInfo:
         return super().info(None)  # files under `root` do not know the settings
 
     def load(self, root: Path | None, download: Path | None) -> RawDataset:
-        found = self.original(Path(), download=False)
-        assert found is not None  # nothing can be missing
-        return found
+        raw = self.original(Path(), download=False)
+        assert raw is not None  # nothing can be missing
+        return raw

@@ -35,11 +35,11 @@ class VisionDataSet(DataSet):
     "Order of the axes of torchvision's array: n images, height, width, channels."
 
     def original(self, folder: Path, download: bool) -> RawDataset | None:
-        if not download and not self.original_found(folder):
+        if not download and not self.has_original(folder):
             return None
         return RawDataset(_read(self, folder, download), self.classes)
 
-    def original_found(self, root: Path) -> bool:
+    def has_original(self, root: Path) -> bool:
         return all((root / file).is_file() for file in self.files)
 
 

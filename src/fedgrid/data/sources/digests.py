@@ -43,9 +43,9 @@ def reading_again() -> Iterator[None]:
         _REMEMBERING.reset(token)
 
 
-def _looked_up(files: Iterable[Path], top: Path, asked: Path) -> dict[str, str]:
-    """As `digests`; what is known of them is kept under the name of what was `asked` for."""
-    memory = cache("digests") / f"{hashlib.sha256(os.fsencode(asked.resolve())).hexdigest()[:16]}.json"
+def _looked_up(files: Iterable[Path], top: Path, asking: Path) -> dict[str, str]:
+    """As `digests`; what is known of them is kept under the name of what was `asking` for."""
+    memory = cache("digests") / f"{hashlib.sha256(os.fsencode(asking.resolve())).hexdigest()[:16]}.json"
     remembered, now = _remembered(memory), time.time()
     entries: dict[str, list[Any]] = {}
     for file in sorted({*files}):

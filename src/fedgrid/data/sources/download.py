@@ -179,9 +179,9 @@ def _flaw(file: Path, sha256: str | None, md5: str | None, suffix: str | None = 
         return "there is no file"
     for name, expected in (("sha256", sha256), ("md5", md5)):
         if expected:
-            with open(file, "rb") as whole:
-                found = hashlib.file_digest(whole, name).hexdigest()
-            return None if found == expected else f"its {name} is {found}, not {expected}"
+            with open(file, "rb") as content:
+                digest = hashlib.file_digest(content, name).hexdigest()
+            return None if digest == expected else f"its {name} is {digest}, not {expected}"
     return _zip_flaw(file) if (suffix or file.suffix) == ".zip" else None
 
 

@@ -32,7 +32,7 @@ def text(file: Path) -> str:
 
 
 def _pair(file: Path, number: int, line: str) -> tuple[str, str]:
-    words = line.split()
-    if len(words) != 2:
+    fields = line.split()
+    if len(fields) != 2:
         raise UserError(f"{file}, line {number}: expected two words, found '{line}'")
-    return words[0], words[1]
+    return fields[0], fields[1]

@@ -1,11 +1,11 @@
 """Class names of the data sets that have many, in the order of their labels."""
 
 
-def _words(text: str) -> tuple[str, ...]:
+def _split(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-CIFAR100 = _words(
+CIFAR100 = _split(
     """
     apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly camel can castle
     caterpillar cattle chair chimpanzee clock cloud cockroach couch crab crocodile cup dinosaur dolphin elephant
@@ -18,7 +18,7 @@ CIFAR100 = _words(
 )
 "CIFAR-100's fine labels."
 
-CUB200 = _words(
+CUB200 = _split(
     """
     Black_footed_Albatross Laysan_Albatross Sooty_Albatross Groove_billed_Ani Crested_Auklet Least_Auklet
     Parakeet_Auklet Rhinoceros_Auklet Brewer_Blackbird Red_winged_Blackbird Rusty_Blackbird Yellow_headed_Blackbird
@@ -55,7 +55,7 @@ CUB200 = _words(
 )
 "The species of CUB-200-2011, spelt as there."
 
-DOMAINNET = _words(
+DOMAINNET = _split(
     """
     aircraft_carrier airplane alarm_clock ambulance angel animal_migration ant anvil apple arm asparagus axe backpack
     banana bandage barn baseball baseball_bat basket basketball bat bathtub beach bear beard bed bee belt bench bicycle

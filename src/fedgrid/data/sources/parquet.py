@@ -40,7 +40,7 @@ class _Facts:
     "Those of the columns domain and caption that there are."
 
 
-def found(folder: Path) -> bool:
+def is_present(folder: Path) -> bool:
     """Whether both parts lie in `folder`, or `folder` is itself a Parquet file: of the training part alone."""
     return all(file.is_file() for file in _files(folder).values())
 
@@ -124,8 +124,8 @@ def _images(file: Path, facts: _Facts, domains: tuple[str, ...]) -> Images:
         labels = pq.read_table(file, columns=["label"])["label"].to_numpy().astype(np.int64)
         if len(labels) and not 0 <= labels.min() <= labels.max() < len(facts.classes):
             raise UserError(f"{file}: there is a label outside 0..{len(facts.classes) - 1}")
-        found = [name.lower() for name in _texts(file, "domain")] if domains else []
-        places = positions(found, [name.lower() for name in domains]) if domains else None
+        names = [name.lower() for name in _texts(file, "domain")] if domains else []
+        places = positions(names, [name.lower() for name in domains]) if domains else None
         captions = _texts(file, "caption") if "caption" in facts.extras else None
         return Images(_pixels(file, facts), labels, places, captions)
 

@@ -116,8 +116,8 @@ class Federation:
         """
         if not self.simulation.data.modality:
             return [(self.model, torch.arange(self.size, device=self.ids.device))] if self.size else []
-        own = [self.simulation.data.modality[client] for client in self.numbers]
-        networks = [(network, np.flatnonzero(np.equal(own, number))) for number, network in self._networks()]
+        modality = [self.simulation.data.modality[client] for client in self.numbers]
+        networks = [(network, np.flatnonzero(np.equal(modality, number))) for number, network in self._networks()]
         networks = [(network, places) for network, places in networks if len(places)]
         where = sent([places for _, places in networks], self.ids.device)
         return [(network, places) for (network, _), places in zip(networks, where, strict=True)]
@@ -133,8 +133,8 @@ class Federation:
         """
         data = self.simulation.data
         for number, network in self._networks():
-            own = data.only(number) if data.modality else data
-            index = own.sample(share, generator(f"sample {purpose}", self.simulation.seed, network.modality))
+            data_of_client = data.only(number) if data.modality else data
+            index = data_of_client.sample(share, generator(f"sample {purpose}", self.simulation.seed, network.modality))
             for some in index.split(data.large_batch) if len(index) else ():
                 yield network, data.batch(some, network.modality)
 
@@ -150,11 +150,11 @@ class Federation:
         trained = self.model.parameters(theta)
         if not self.simulation.data.modality:
             return trained
-        own = tree_map(torch.zeros_like, trained)
+        trained_here = tree_map(torch.zeros_like, trained)
         for network, where in self.modalities:
-            theirs = network.own(rows(trained, where))
-            own |= placed({name: own[name] for name in theirs}, where, theirs)
-        return own
+            part = network.part_of_modality(rows(trained, where))
+            trained_here |= placed({name: trained_here[name] for name in part}, where, part)
+        return trained_here
 
     def replicate(self, tree: TensorOrTree) -> TensorOrTree:
         """The same tree for every client, as a stack (no memory is used)."""
@@ -282,20 +282,20 @@ class Federation:
     def representations(self, theta: Tree, *, images: str = "train") -> list[tuple[Tensor, Tensor]]:
         """Every client's representations [n_i, k] of its images under its model of the stack, and labels [n_i]."""
 
-        def values(own: Tree, batch: Batch, at: LossContext) -> dict[str, Tensor]:
-            return {"z": at.model.features(own, batch.x), "y": batch.y}
+        def values(theta_i: Tree, batch: Batch, at: LossContext) -> dict[str, Tensor]:
+            return {"z": at.model.features(theta_i, batch.x), "y": batch.y}
 
-        return [(found.z, found.y) for found in self.collect(theta, values, images=images)]
+        return [(result.z, result.y) for result in self.collect(theta, values, images=images)]
 
     def _bytes(self, stack: Any, mask: Tensor | None) -> Tensor | float:
         """Bytes of every row; what belongs to other modalities than the client's own does not travel."""
         if not self.simulation.data.modality:
             return bytes_of(stack, mask)
-        found = torch.zeros_like(self.ids, dtype=torch.float64)
+        total = torch.zeros_like(self.ids, dtype=torch.float64)
         for network, where in self.modalities:
-            own = rows(network.own(stack), where)
-            found[where] += bytes_of(own, None if mask is None else mask[where])
-        return found
+            part = rows(network.part_of_modality(stack), where)
+            total[where] += bytes_of(part, None if mask is None else mask[where])
+        return total
 
     def _settled(self, theta: Any, steps: Tensor) -> Any:
         """A stack of parameters whose batch-norm statistics are those of each client's images under them.
@@ -334,9 +334,9 @@ class Federation:
         if not changes:
             return function
 
-        def altered(theta: Any, given: Any, at: LossContext) -> Any:
-            several = isinstance(given, list)
-            batches = list(given) if several else [given]
+        def altered(theta: Any, batch_or_batches: Any, at: LossContext) -> Any:
+            several = isinstance(batch_or_batches, list)
+            batches = list(batch_or_batches) if several else [batch_or_batches]
             for change in changes:
                 batches = [change(theta, batch, at, number) for number, batch in enumerate(batches)]
             return function(theta, batches if several else batches[0], at)
@@ -389,6 +389,6 @@ class Federation:
 
 def _moments(both: Tree, batch: Batch, at: LossContext) -> tuple[Mapping[str, Any], Tensor]:
     """A step that adds a batch's moments, times its images, to the sums."""
-    found = at.model.moments(both.theta, batch.x)
-    sums = {name: total + len(batch.y) * found[name] for name, total in both.sums.items()}
+    moments = at.model.moments(both.theta, batch.x)
+    sums = {name: total + len(batch.y) * moments[name] for name, total in both.sums.items()}
     return {"theta": both.theta, "sums": sums}, batch.x.new_zeros(())

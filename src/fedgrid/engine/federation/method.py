@@ -35,15 +35,15 @@ SCORES = ("global", "received", "adapted", "trained")
 class Identity:
     """A limit in which a method must equal `other`; the test-suite checks every one it finds.
 
-    `given` are the hyperparameters of this method, `other_given` those of the other, `models` says which models are
-    compared (``used``: adapted or as received, ``trained`` or ``global``) and `clients` into how many clients the data
-    are split. Both are trained with the settings `training`. Equal means bit for bit, or, where the two do their
-    arithmetic in another order (`exact=False`), to the rounding of float64.
+    `settings` are the hyperparameters of this method and `other_settings` those of the other. `models` says which
+    models are compared: ``used`` (adapted or as received), ``trained`` or ``global``. The data are split into `clients`
+    clients, and both methods are trained with the settings `training`. Equal means bit for bit or, where the two do
+    their arithmetic in a different order (`exact=False`), up to the rounding of float64.
     """
 
     other: str
-    given: Mapping[str, Any] = field(default_factory=dict)
-    other_given: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    other_settings: Mapping[str, Any] = field(default_factory=dict)
     models: str = "used"
     clients: int = 5
     training: Mapping[str, Any] = field(default_factory=dict)
@@ -125,9 +125,9 @@ class Method(Component, abc.ABC):
     def used(self, fed: Federation, s: State) -> Tree | None:
         """The stack [N, …] of models that clients use: adapted, as received, or the global one."""
         adapted = self.adapted(fed, s)
-        found = self.received(fed, s) if adapted is None else adapted
+        models = self.received(fed, s) if adapted is None else adapted
         shared = self.global_model(s)
-        return fed.replicate(shared) if found is None and shared is not None else found
+        return fed.replicate(shared) if models is None and shared is not None else models
 
     def cooperation(self, s: State) -> Mapping[str, Tensor]:
         """Matrices [N, N] by name, of what client i (rows) has of client j, such as a graph of weights; none.

@@ -40,35 +40,35 @@ class Apart(Method):
         server, clients, trained, quantities = Tree(s.server), Tree(s.clients), Tree(), Tree()
         for name, where, part in parts(fed):
             before = State(s.server[name], s.clients[name])
-            after = before.scatter(where, self.method.round(part, part.state))
-            server[name], clients[name] = after.server, after.clients
-            if after.trained is not None:
-                trained[name] = after.trained
-            for quantity, values in after.quantities.items():
+            merged = before.scatter(where, self.method.round(part, part.state))
+            server[name], clients[name] = merged.server, merged.clients
+            if merged.trained is not None:
+                trained[name] = merged.trained
+            for quantity, values in merged.quantities.items():
                 unknown = torch.full(fed.ids.shape, torch.nan, dtype=torch.float64, device=fed.ids.device)
                 quantities.setdefault(quantity, unknown)[where] = values.double()
-            for whole, own in ((fed.traffic.up, part.traffic.up), (fed.traffic.down, part.traffic.down)):
-                whole[fed.ids[where]] += own[part.ids]
+            for total, of_part in ((fed.traffic.up, part.traffic.up), (fed.traffic.down, part.traffic.down)):
+                total[fed.ids[where]] += of_part[part.ids]
         return State(server, clients, trained, quantities)
 
     def cooperation(self, s: State) -> dict[str, Tensor]:
-        found: dict[str, Tensor] = {}
-        for ids, own in self._states(s):
-            for name, matrix in self.method.cooperation(own).items():
-                whole = found.setdefault(name, matrix.new_zeros(self.data.clients, self.data.clients))
-                whole[ids.unsqueeze(1), ids] = matrix
-        return found
+        matrices: dict[str, Tensor] = {}
+        for ids, state in self._states(s):
+            for name, matrix in self.method.cooperation(state).items():
+                full = matrices.setdefault(name, matrix.new_zeros(self.data.clients, self.data.clients))
+                full[ids.unsqueeze(1), ids] = matrix
+        return matrices
 
     def clusters(self, s: State) -> dict[str, Tensor]:
-        found: dict[str, Tensor] = {}
-        for ids, own in self._states(s):
-            groups = dict(self.method.clusters(own))
+        clusters: dict[str, Tensor] = {}
+        for ids, state in self._states(s):
+            groups = dict(self.method.clusters(state))
             if "client" in groups:
                 groups["client"] = ids[groups["client"]]
-            if "cluster" in found:
-                groups["cluster"] = groups["cluster"] + found["cluster"].max() + 1
-            found = {name: torch.cat([found[name], t] if name in found else [t]) for name, t in groups.items()}
-        return found
+            if "cluster" in clusters:
+                groups["cluster"] = groups["cluster"] + clusters["cluster"].max() + 1
+            clusters = {name: torch.cat([clusters[name], t] if name in clusters else [t]) for name, t in groups.items()}
+        return clusters
 
     def _states(self, s: State) -> Iterator[tuple[Tensor, State]]:
         """Each modality's clients [m], and its server's state."""

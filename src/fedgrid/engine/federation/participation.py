@@ -73,12 +73,12 @@ def scored(simulation: Simulation, done: int) -> tuple[np.ndarray, str]:
     All of them in every `eval_every`-th round, at the start and at the end; in the rounds between, those of a sample
     that stays the same for the whole cell, or nobody.
     """
-    if due(simulation.training, done):
+    if is_evaluated(simulation.training, done):
         return np.arange(simulation.data.clients), ""
     able, size = simulation.data.with_images, simulation.training.eval_sample or 0
     return np.sort(generator("evaluation sample", simulation.seed).permutation(able)[:size]), SAMPLE
 
 
-def due(training: Training, done: int) -> bool:
+def is_evaluated(training: Training, done: int) -> bool:
     """Whether all clients' models are scored after so many rounds."""
     return done % training.eval_every == 0 or done == training.rounds

@@ -71,17 +71,17 @@ def of_evaluation(training: Training, colour: bool) -> dict[str, Attack]:
 
 def attacked_in(training: Training, done: int) -> bool:
     """Whether models are scored under attack after so many rounds, after which there is an evaluation."""
-    left = -(-(training.rounds - done) // training.eval_every)
-    return done > 0 and left < ATTACKED_ROUNDS
+    evaluations_left = -(-(training.rounds - done) // training.eval_every)
+    return done > 0 and evaluations_left < ATTACKED_ROUNDS
 
 
 def moved_in_training(
     attack: Attack, pixels: Range, model: ModelOf, theta: Mapping[str, Any], batch: Batch, at: LossContext, number: int
 ) -> Batch:
     """A batch moved against a client's model as it is; `number` is its place among the batches of a step."""
-    own = model(tree_map(torch.detach, theta), at)
+    attacked_model = model(tree_map(torch.detach, theta), at)
     start = 2 * at.uniform(f"adversary {number}" if number else "adversary", batch.x) - 1
-    return replace(batch, x=attack(lambda x: at.model(own, x), batch, pixels, start))
+    return replace(batch, x=attack(lambda x: at.model(attacked_model, x), batch, pixels, start))
 
 
 def model_itself(theta: Tree, at: LossContext) -> Tree:

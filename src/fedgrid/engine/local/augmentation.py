@@ -36,10 +36,10 @@ def cropped_and_flipped(x: Tensor, at: LossContext, purpose: str) -> Tensor:
     moves in has the mean colour, zero after normalisation, where torchvision's recipe has black.
     """
     batch, _, height, width = x.shape
-    down, right, mirrored = at.uniform(purpose, x.new_empty(3, batch))
+    down, across, mirrored = at.uniform(purpose, x.new_empty(3, batch))
     span = 2 * PADDING + 1
     rows = torch.arange(height, device=x.device) + (down * span).floor().long()[:, None]
-    columns = torch.arange(width, device=x.device) + (right * span).floor().long()[:, None]
+    columns = torch.arange(width, device=x.device) + (across * span).floor().long()[:, None]
     columns = torch.where(mirrored[:, None] < 0.5, columns, columns.flip(1))
     wide = pad(x, [PADDING] * 4)
     tall = wide.gather(2, rows[:, None, :, None].expand(-1, x.shape[1], -1, wide.shape[3]))

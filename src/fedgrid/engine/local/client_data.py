@@ -94,15 +94,15 @@ class ClientData:
 
     def only(self, modality: int) -> "ClientData":
         """The clients of one modality, as plain data of clients that are numbered from 0."""
-        ids = [client for client, own in enumerate(self.modality) if own == modality]
+        ids = [client for client, number in enumerate(self.modality) if number == modality]
 
-        def theirs(lists: list[Tensor]) -> list[Tensor]:
+        def chosen(lists: list[Tensor]) -> list[Tensor]:
             return [lists[client] for client in ids]
 
-        held_out = None if self.validation is None else theirs(self.validation)
+        held_out = None if self.validation is None else chosen(self.validation)
         tokens = self.tokens if self.modalities[modality] == TEXTUAL else None
         plain = replace(self, tokens=tokens, modality=(), modalities=(), numbers=tuple(ids))
-        return replace(plain, train=theirs(self.train), test=theirs(self.test), validation=held_out)
+        return replace(plain, train=chosen(self.train), test=chosen(self.test), validation=held_out)
 
     def number(self, client: int) -> int:
         """The number by which users know a client."""
@@ -158,8 +158,8 @@ class ClientData:
         return self._counted(self.test).cpu()
 
     def _counted(self, lists: list[Tensor]) -> Tensor:
-        found = {id(index): torch.bincount(self.labels[index], minlength=self.classes) for index in lists}
-        return torch.stack([found[id(index)] for index in lists]).double()
+        counts = {id(index): torch.bincount(self.labels[index], minlength=self.classes) for index in lists}
+        return torch.stack([counts[id(index)] for index in lists]).double()
 
 
 def load(
@@ -182,7 +182,7 @@ def load(
         if (client[chosen] == EVERYONE).any():
             shared = torch.from_numpy(position[chosen]).to(device)
             of_each = [shared[shared < len(pixels)], shared[shared >= len(pixels)]]
-            return [of_each[own] for own in modality] or [shared] * clients
+            return [of_each[number] for number in modality] or [shared] * clients
         order = np.flatnonzero(chosen)[np.argsort(client[chosen], kind="stable")]
         cuts = np.searchsorted(client[order], np.arange(1, clients))
         return [torch.from_numpy(rows).to(device) for rows in np.split(position[order], cuts)]
@@ -200,9 +200,9 @@ def load(
     if pool.images.tokens is None:
         return plain
     tokens = torch.from_numpy(pool.images.tokens[_places(pool.images, used, 1)].astype(np.int64)).to(device)
-    words = len(pool.facts["vocabulary"]) + PADDING_AND_UNKNOWN
+    vocabulary = len(pool.facts["vocabulary"]) + PADDING_AND_UNKNOWN
     return replace(
-        plain, tokens=tokens, modality=modality, modalities=tuple(pool.facts["modalities"]), vocabulary=words
+        plain, tokens=tokens, modality=modality, modalities=tuple(pool.facts["modalities"]), vocabulary=vocabulary
     )
 
 
@@ -227,6 +227,6 @@ def _modalities(images: Images, client: np.ndarray, index: np.ndarray, clients: 
     """Each client's modality: that of its samples or, without any, the one that clients with its number are dealt."""
     if images.modality is None:
         return ()
-    found, own = np.arange(clients) * len(MODALITIES) // clients, client != EVERYONE
-    found[client[own]] = images.modality[index[own]]
-    return tuple(found.tolist())
+    modality, has_images = np.arange(clients) * len(MODALITIES) // clients, client != EVERYONE
+    modality[client[has_images]] = images.modality[index[has_images]]
+    return tuple(modality.tolist())

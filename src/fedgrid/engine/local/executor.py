@@ -72,10 +72,10 @@ class TrainingStats:
             self.totals[name] = torch.zeros(len(self.steps), dtype=torch.float64, device=self.steps.device)
         _increased(self.totals[name], rows, value)
 
-    def place(self, positions: Tensor, own: "TrainingStats") -> None:
+    def put(self, positions: Tensor, part: "TrainingStats") -> None:
         """Takes over the stats of some of the clients."""
-        self.steps[positions] = own.steps
-        for name, total in own.totals.items():
+        self.steps[positions] = part.steps
+        for name, total in part.totals.items():
             self.totals.setdefault(name, torch.zeros_like(self.steps, dtype=total.dtype))[positions] = total
 
     def close(self, theta: Tree) -> Trained:
@@ -117,19 +117,19 @@ class Executor(ABC):
         with self._timed(task):
             if not task.data.modality:
                 return Tree(self._measure(task, measurement))
-            parts = [(where, Tree(self._measure(own, measurement))) for where, own in task.of_one_modality()]
+            parts = [(where, Tree(self._measure(part, measurement))) for where, part in task.of_one_modality()]
             return joined(len(task.ids), parts)
 
     @torch.no_grad()
     def collect(self, task: LocalTask, function: Measurement) -> list[Tree]:
         """A value for every image, one client after the other: results differ in length. See `Federation.collect`."""
-        found: dict[int, Tree] = {}
+        results: dict[int, Tree] = {}
         with self._timed(task):
-            for where, own in task.of_one_modality() or [(torch.arange(len(task.ids)), task)]:
-                for position, place in enumerate(where.tolist()):
-                    parts = self._batchwise(own, position, function)
-                    found[place] = Tree({name: torch.cat([part[name] for part in parts]) for name in parts[0]})
-        return [found[position] for position in range(len(task.ids))]
+            for where, part in task.of_one_modality() or [(torch.arange(len(task.ids)), task)]:
+                for position, row_number in enumerate(where.tolist()):
+                    parts = self._batchwise(part, position, function)
+                    results[row_number] = Tree({name: torch.cat([part[name] for part in parts]) for name in parts[0]})
+        return [results[position] for position in range(len(task.ids))]
 
     @torch.no_grad()
     def _checked(self, task: LocalTask, solver: Solver) -> Trained:
@@ -142,7 +142,7 @@ class Executor(ABC):
         """All epochs of all clients, of one modality after the other."""
         if not task.data.modality:
             return self._walk(task, solver)
-        parts = [(where, as_tree(vars(self._walk(own, solver)))) for where, own in task.of_one_modality()]
+        parts = [(where, as_tree(vars(self._walk(part, solver)))) for where, part in task.of_one_modality()]
         return Trained(**joined(len(task.ids), parts))
 
     def _batchwise(self, task: LocalTask, position: int, function: Measurement) -> list[Mapping[str, Tensor]]:
@@ -173,25 +173,25 @@ def joined(clients: int, parts: Sequence[tuple[Tensor, Tree]]) -> Tree:
     A mean that was named where a client saw a batch is NaN where none did.
     """
     first = max((part for _, part in parts), key=lambda part: len(leaves(part)))
-    whole = tree_map(lambda t: t.new_full((clients, *t.shape[1:]), torch.nan if t.is_floating_point() else 0), first)
+    full = tree_map(lambda t: t.new_full((clients, *t.shape[1:]), torch.nan if t.is_floating_point() else 0), first)
     for where, part in parts:
-        whole = _with_rows(whole, where, part)
-    return whole
+        full = _with_rows(full, where, part)
+    return full
 
 
-def _with_rows(whole: Any, where: Tensor, part: Any) -> Any:
-    if not isinstance(whole, Mapping):
-        return whole.index_copy(0, where, part)
-    return Tree((name, _with_rows(t, where, part[name]) if name in part else t) for name, t in whole.items())
+def _with_rows(full: Any, where: Tensor, part: Any) -> Any:
+    if not isinstance(full, Mapping):
+        return full.index_copy(0, where, part)
+    return Tree((name, _with_rows(t, where, part[name]) if name in part else t) for name, t in full.items())
 
 
 def client_copy(stack: Any, position: int) -> Any:
     """One client's own copy of its row; convolutions are fastest with their channels last."""
 
-    def own(t: Tensor) -> Tensor:
+    def copied(t: Tensor) -> Tensor:
         return t.clone(memory_format=torch.channels_last if t.dim() == 4 else torch.contiguous_format)
 
-    return tree_map(own, row(stack, position))
+    return tree_map(copied, row(stack, position))
 
 
 def _require_finite(task: LocalTask, trained: Trained) -> None:

@@ -47,8 +47,8 @@ def groups(task: LocalTask, positions: Sequence[int]) -> tuple[Tensor, list[Grou
     plan = list(_single(task, ids) if task.together == 1 else _several(task, ids))
     index = [places for group in plan for places in group.index]
     others = [array for group in plan for array in (group.rows, group.keys, group.opened)]
-    where, places, *rest = sent([np.array(order), flat(index), *others], task.data.labels.device)
-    images, parts = task.images_at(places, index), iter(rest)
+    where, places, *sent_arrays = sent([np.array(order), flat(index), *others], task.data.labels.device)
+    images, parts = task.images_at(places, index), iter(sent_arrays)
 
     def moved(group: Planned) -> Group:
         rows, keys, opened = next(parts), next(parts), next(parts)
@@ -80,26 +80,32 @@ def of_one_epoch(orders: Sequence[np.ndarray], size: int, keys: np.ndarray) -> I
         still = np.flatnonzero(full > step)
         index = np.stack([orders[row][step * size : (step + 1) * size] for row in still.tolist()])
         yield Planned(still, [index], keys[still] + step, NOBODY)
-    left = np.array([len(order) % size for order in orders])
-    for rest in np.unique(left[left > 0]):
-        those = np.flatnonzero(left == rest)
-        index = np.stack([orders[row][-rest:] for row in those.tolist()])
-        yield Planned(those, [index], keys[those] + full[those], NOBODY)
+    remaining = np.array([len(order) % size for order in orders])
+    for size_of_last in np.unique(remaining[remaining > 0]):
+        members = np.flatnonzero(remaining == size_of_last)
+        index = np.stack([orders[row][-size_of_last:] for row in members.tolist()])
+        yield Planned(members, [index], keys[members] + full[members], NOBODY)
 
 
 def _several(task: LocalTask, clients: Sequence[int]) -> Iterator[Planned]:
     """Steps of several consecutive batches each, which may lie in two epochs; what is left at the end is not used."""
     together = task.together
-    found = [[keyed for epoch in range(task.epochs_of(i)) for keyed in task.batches(i, epoch)] for i in clients]
-    for start in range(0, max(map(len, found)), together):
+    batches_of_clients = [
+        [keyed for epoch in range(task.epochs_of(i)) for keyed in task.batches(i, epoch)] for i in clients
+    ]
+    for start in range(0, max(map(len, batches_of_clients)), together):
         alike: dict[tuple[int, ...], list[int]] = {}
-        for row, batches in enumerate(found):
+        for row, batches in enumerate(batches_of_clients):
             if start + together <= len(batches):
                 sizes = tuple(len(places) for _, places in batches[start : start + together])
                 alike.setdefault(sizes, []).append(row)
-        for those in alike.values():
-            index = [np.stack([found[row][start + number][1] for row in those]) for number in range(together)]
-            yield Planned(np.array(those), index, np.array([found[row][start][0] for row in those]), NOBODY)
+        for members in alike.values():
+            index = [
+                np.stack([batches_of_clients[row][start + number][1] for row in members]) for number in range(together)
+            ]
+            yield Planned(
+                np.array(members), index, np.array([batches_of_clients[row][start][0] for row in members]), NOBODY
+            )
 
 
 def batches_per_call(images: Sequence[Sized], size: int) -> float:

@@ -25,8 +25,8 @@ class Loop(Executor):
         theta = tree_map(lambda t: t.new_empty(clients, *t.shape[1:]), task.theta)
         stats = TrainingStats(clients, task.data.labels.device)
         for position, epochs in enumerate(_epochs(task)):
-            after = self._client(task, position, epochs, solver, stats)
-            tree_map(lambda all_, own, p=position: all_[p].copy_(own), theta, after)
+            trained = self._client(task, position, epochs, solver, stats)
+            tree_map(lambda all_, part, p=position: all_[p].copy_(part), theta, trained)
         return stats.close(theta)
 
     def _client(self, task: LocalTask, position: int, epochs: Epochs, solver: Solver, stats: TrainingStats) -> Any:
@@ -47,17 +47,17 @@ class Loop(Executor):
 
     def _measure(self, task: LocalTask, measurement: Measurement) -> dict[str, Tensor]:
         rows = [self._measured(task, position, measurement) for position in range(len(task.ids))]
-        return {name: torch.stack([found[name] for found in rows]) for name in rows[0]}
+        return {name: torch.stack([sums[name] for sums in rows]) for name in rows[0]}
 
     def _measured(self, task: LocalTask, position: int, measurement: Measurement) -> dict[str, Tensor]:
-        found = self._batchwise(task, position, measurement)
-        return {name: torch.stack([part[name] for part in found]).sum(dim=0) for name in found[0]}
+        parts = self._batchwise(task, position, measurement)
+        return {name: torch.stack([part[name] for part in parts]).sum(dim=0) for name in parts[0]}
 
 
 def _epochs(task: LocalTask) -> list[Epochs]:
     """What every client goes through; all of it is sent to the device in one copy."""
     plan = [[list(task.batches(client, epoch)) for epoch in range(task.epochs_of(client))] for client in task.ids]
-    places = [own for epochs in plan for batches in epochs for _, own in batches]
+    places = [index_of_batch for epochs in plan for batches in epochs for _, index_of_batch in batches]
     (index,) = sent([flat(places)], task.data.labels.device)
     images = task.images_at(index, places)
     return [[[(key, next(images)) for key, _ in batches] for batches in epochs] for epochs in plan]
@@ -66,5 +66,5 @@ def _epochs(task: LocalTask) -> list[Epochs]:
 def _to(task: LocalTask, private: Tree, keyed: list[Keyed]) -> Apply:
     """Applies a function to one client's batch, or to the batches of a step."""
     batches, at = [task.batch(index) for _, index in keyed], task.at(private, keyed[0][0])
-    given = task.given(batches, at)
-    return lambda function, theta: function(theta, given, at)
+    loss_input = task.loss_input(batches, at)
+    return lambda function, theta: function(theta, loss_input, at)

@@ -54,14 +54,14 @@ class Optimizer:
             used = _clipped(used, self.clip, taken.dim())
         if self.weight_decay:
             used = list(torch._foreach_add(used, parameters, alpha=self.weight_decay))
-        own = {name: [moment[key] for key in names] for name, moment in moments.items()}
+        used_moments = {name: [moment[key] for key in names] for name, moment in moments.items()}
         if self.kind == "adam":
-            self._adam(parameters, used, own["first"], own["second"], taken)
+            self._adam(parameters, used, used_moments["first"], used_moments["second"], taken)
             return
-        if own:
-            torch._foreach_mul_(own["first"], self.momentum)
-            torch._foreach_add_(own["first"], used)
-        torch._foreach_add_(parameters, own.get("first", used), alpha=-self.lr)
+        if used_moments:
+            torch._foreach_mul_(used_moments["first"], self.momentum)
+            torch._foreach_add_(used_moments["first"], used)
+        torch._foreach_add_(parameters, used_moments.get("first", used), alpha=-self.lr)
 
     def _adam(
         self, parameters: list[Tensor], slopes: list[Tensor], first: list[Tensor], second: list[Tensor], taken: Tensor
@@ -71,10 +71,10 @@ class Optimizer:
         torch._foreach_addcmul_(second, slopes, slopes, value=1 - BETA2)
         count = taken.to(parameters[0].dtype)
         size, root = self.lr / (1 - BETA1**count), (1 - BETA2**count).sqrt()
-        for parameter, one, two in zip(parameters, first, torch._foreach_sqrt(second), strict=True):
+        for parameter, mean, deviation in zip(parameters, first, torch._foreach_sqrt(second), strict=True):
             shape = _per_client(taken.dim(), parameter)
-            scale = (two / root.reshape(shape)).add_(EPSILON)
-            parameter.sub_(size.reshape(shape) * one / scale)
+            scale = (deviation / root.reshape(shape)).add_(EPSILON)
+            parameter.sub_(size.reshape(shape) * mean / scale)
 
 
 def study_optimizer(training: Training, round_: int) -> Optimizer:

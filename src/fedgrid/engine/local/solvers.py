@@ -50,10 +50,10 @@ class Descent:
         return theta, entry
 
     def _trained(self, theta: Tree) -> Tree:
-        found = Tree((key, t) for key, t in theta.items() if key.startswith(self.part) and not is_statistic(key))
-        if not found:
+        trained = Tree((key, t) for key, t in theta.items() if key.startswith(self.part) and not is_statistic(key))
+        if not trained:
             raise ValueError(f"part: no parameter's name starts with '{self.part}', only: {', '.join(theta)}")
-        return found
+        return trained
 
     def _entry(self, theta: Tree, batch: Batch, at: LossContext) -> dict[str, Any]:
         return _entry(self.loss(theta, batch, at))
@@ -75,8 +75,8 @@ class CustomStep:
         return result["theta"], result["entry"]
 
     def _result(self, theta: Tree, batch: Any, at: LossContext) -> dict[str, Any]:
-        after, objective = self.step(theta, batch, at)
-        return {"theta": as_tree(after), "entry": _entry(objective)}
+        moved, objective = self.step(theta, batch, at)
+        return {"theta": as_tree(moved), "entry": _entry(objective)}
 
 
 def _entry(objective: Objective) -> dict[str, Any]:

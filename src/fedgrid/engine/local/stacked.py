@@ -54,18 +54,18 @@ class Stacked(Executor):
 
     def _measure(self, task: LocalTask, measurement: Measurement) -> dict[str, Tensor]:
         clients, start = len(task.ids), 0
-        found: dict[str, Tensor] = {}
+        sums: dict[str, Tensor] = {}
         self.images = self.images or MEASURED_TOGETHER.get(task.data.labels.device.type, 1024)
         while start < clients:
             positions = list(range(start, min(clients, start + min(self.chunk or clients, self.images))))
             largest = min(task.batch_size, self.images // len(positions))
             try:
-                _measure(task, positions, measurement, largest, found)
+                _measure(task, positions, measurement, largest, sums)
             except torch.OutOfMemoryError as error:
                 self.images = _half(self.images, error)
             else:
                 start += len(positions)
-        return found
+        return sums
 
 
 def _half(size: int, error: Exception) -> int:
@@ -86,57 +86,61 @@ def _fitting(task: LocalTask) -> int:
 def _train(task: LocalTask, positions: list[int], solver: Solver, result: Any, stats: TrainingStats) -> None:
     """All epochs of some clients, whose rows of `result` and `stats` are written."""
     where, plan = groups(task, positions)
-    theta, clients, own = rows(task.theta, where), rows(task.clients, where), TrainingStats(len(where), where.device)
+    theta, clients, stats_of_part = (
+        rows(task.theta, where),
+        rows(task.clients, where),
+        TrainingStats(len(where), where.device),
+    )
     memory = solver.memory(theta)
     for group in plan:
         at = group.rows
         if group.opened is not None:
-            own.open(group.opened)
-        here, kept = rows(theta, at), rows(memory, at)
+            stats_of_part.open(group.opened)
+        before, momenta = rows(theta, at), rows(memory, at)
         apply = _to_each(task, group.index, rows(clients, at), group.keys)
-        after, entry = solver.advance(apply, here, kept, own.count(at))
-        own.add(at, entry, sum(index.shape[1] for index in group.index))
-        if after is not here:  # a step may hand on what it was given, under another name
-            _put(theta, at, tree_map(torch.clone, after))
+        moved, entry = solver.advance(apply, before, momenta, stats_of_part.count(at))
+        stats_of_part.add(at, entry, sum(index.shape[1] for index in group.index))
+        if moved is not before:  # a step may hand on what it was given, under another name
+            _put(theta, at, tree_map(torch.clone, moved))
         elif isinstance(at, Tensor):
-            _put(theta, at, here)
+            _put(theta, at, before)
         if isinstance(at, Tensor):
-            _put(memory, at, kept)
+            _put(memory, at, momenta)
     _put(result, where, theta)
-    stats.place(where, own)
+    stats.put(where, stats_of_part)
 
 
 def _measure(
-    task: LocalTask, positions: list[int], measurement: Measurement, largest: int, found: dict[str, Tensor]
+    task: LocalTask, positions: list[int], measurement: Measurement, largest: int, sums: dict[str, Tensor]
 ) -> None:
-    """Sums over all images of consecutive clients, whose rows of `found` are written; `largest` of each in a call."""
+    """Sums over all images of consecutive clients, whose rows of `sums` are written; `largest` of each in a call."""
     totals: dict[str, Tensor] = {}
     pieces = list(_pieces([task.images[task.ids[p]] for p in positions], largest))
-    chosen = sent([np.array(those) for those, _ in pieces], task.data.labels.device)
-    for those, (_, index) in zip(chosen, pieces, strict=True):
-        where = those + positions[0]
+    chosen = sent([np.array(members) for members, _ in pieces], task.data.labels.device)
+    for members, (_, index) in zip(chosen, pieces, strict=True):
+        where = members + positions[0]
         apply = _to_each(task, [index], rows(task.clients, where), None)
         for name, value in apply(lambda *a: dict(measurement(*a)), rows(task.theta, where)).items():
             value = value + 0  # a truth value becomes a number
             if name not in totals:
                 totals[name] = value.new_zeros(len(positions), *value.shape[1:])
-            totals[name].index_add_(0, those, value)
+            totals[name].index_add_(0, members, value)
     for name, total in totals.items():
-        if name not in found:
-            found[name] = total.new_zeros(len(task.ids), *total.shape[1:])
-        found[name][positions[0] : positions[-1] + 1] = total
+        if name not in sums:
+            sums[name] = total.new_zeros(len(task.ids), *total.shape[1:])
+        sums[name][positions[0] : positions[-1] + 1] = total
 
 
 def _pieces(lists: list[Tensor], largest: int) -> Iterator[tuple[list[int], Tensor]]:
     """(rows [k], images [k, size]): every list in pieces of falling size, each size the half of the one before."""
     size, start = 1 << (max(1, largest).bit_length() - 1), [0] * len(lists)
     while size:
-        those = [row for row, images in enumerate(lists) if len(images) - start[row] >= size]
-        if those:
-            yield those, torch.stack([lists[row][start[row] : start[row] + size] for row in those])
-        for row in those:
+        members = [row for row, images in enumerate(lists) if len(images) - start[row] >= size]
+        if members:
+            yield members, torch.stack([lists[row][start[row] : start[row] + size] for row in members])
+        for row in members:
             start[row] += size
-        if not those:
+        if not members:
             size //= 2
 
 
@@ -145,12 +149,14 @@ def _to_each(task: LocalTask, index: list[Tensor], clients: Any, keys: Tensor | 
     batches = [task.batch(images) for images in index]
 
     def apply(function: Callable[[Any, Any, LossContext], Any], theta: Any) -> Any:
-        def one(own: list[Tensor], private: list[Tensor], x: list[Tensor], y: list[Tensor], key: Tensor | None) -> Any:
+        def single(
+            parameters: list[Tensor], private: list[Tensor], x: list[Tensor], y: list[Tensor], key: Tensor | None
+        ) -> Any:
             at = task.at(rebuilt(clients, private), key)
-            given = task.given([Batch(*pair) for pair in zip(x, y, strict=True)], at)
-            return function(rebuilt(theta, own), given, at)
+            loss_input = task.loss_input([Batch(*pair) for pair in zip(x, y, strict=True)], at)
+            return function(rebuilt(theta, parameters), loss_input, at)
 
-        together = torch.vmap(one, in_dims=(0, 0, 0, 0, None if keys is None else 0))
+        together = torch.vmap(single, in_dims=(0, 0, 0, 0, None if keys is None else 0))
         try:
             return together(leaves(theta), leaves(clients), [b.x for b in batches], [b.y for b in batches], keys)
         except RuntimeError as error:

@@ -57,7 +57,7 @@ class LocalTask:
         """The samples of `index` [B] or, of several clients, [k, B], of the modality that the network takes."""
         return self.data.batch(index, self.model.modality)
 
-    def given(self, batches: list[Batch], at: LossContext) -> Any:
+    def loss_input(self, batches: list[Batch], at: LossContext) -> Any:
         """What a function of one client gets of a step's batches; in training, one caption of each text."""
         if at.key is not None and self.model.modality == TEXTUAL:
             batches = [captioned(batch, at, number) for number, batch in enumerate(batches)]
@@ -86,8 +86,8 @@ class LocalTask:
         """Which of its images a client sees in one epoch, by their numbers among them, in their order."""
         used = self._used(client)
         if self.steps is not None:
-            left = self.steps - epoch * self._batches(client)
-            used = min(used, max(0, left) * self.batch_size)
+            steps_left = self.steps - epoch * self._batches(client)
+            used = min(used, max(0, steps_left) * self.batch_size)
         return self._random("batches", client, epoch).permutation(len(self.images[client]))[:used]
 
     @cached_property

@@ -38,8 +38,8 @@ class Record:
 
     def latest(self, metric: str) -> float | None:
         """Mean over clients of the last recorded values of a metric."""
-        found = [(round_, values) for round_, name, _, values in self.rows if name == metric]
-        last = [value for round_, values in found if round_ == found[-1][0] for value in values]
+        values_by_round = [(round_, values) for round_, name, _, values in self.rows if name == metric]
+        last = [value for round_, values in values_by_round if round_ == values_by_round[-1][0] for value in values]
         return sum(last) / len(last) if last else None
 
     def table(self) -> pa.Table:
@@ -135,14 +135,17 @@ def load_checkpoint(file: Path, key: str, device: torch.device, matrices: bool =
     if _digest(content[DIGEST_SIZE:]) != content[:DIGEST_SIZE]:  # torch does not notice every damage
         return None, f"the checkpoint {file} is damaged: starting over"
     content = torch.load(io.BytesIO(content[DIGEST_SIZE:]), map_location=device, weights_only=True)
-    if (found := content["key"]) != key:
-        return None, f"the checkpoint {file} is of another cell or of other code ({found}, not {key}): starting over"
+    if (saved_key := content["key"]) != key:
+        return (
+            None,
+            f"the checkpoint {file} is of another cell or of other code ({saved_key}, not {key}): starting over",
+        )
     if matrices and content["matrices"] is None:
         return None, f"the checkpoint {file} lacks the matrices of earlier rounds that are to be kept: starting over"
     try:
         population = Population.loaded(content["population"], rows_of(file), device)
     except Lost as error:
         return None, f"the checkpoint {file} has lost states of clients ({error}): starting over"
-    record, kept = Record.from_tensors(content["record"]), content["matrices"] if matrices else None
-    progress = Progress(population, record, content["seconds"], content["rounds"], kept, content["phases"])
+    record, matrices_saved = Record.from_tensors(content["record"]), content["matrices"] if matrices else None
+    progress = Progress(population, record, content["seconds"], content["rounds"], matrices_saved, content["phases"])
     return progress, f"continuing after round {progress.rounds} from {file}"

@@ -27,7 +27,7 @@ class Population:
 
     server: Tree
     slots: Slots
-    place: np.ndarray
+    slot_of: np.ndarray
     "The slot of each client [N]."
 
     @classmethod
@@ -35,17 +35,17 @@ class Population:
         """All clients after a method's setup; too many rows for memory go to `file`, where one is given."""
         stack = state.clients
         alike = all(_alike(t) for t in leaves(stack))
-        place = np.zeros(clients, dtype=np.int64) if alike else np.arange(clients)
+        slot_of = np.zeros(clients, dtype=np.int64) if alike else np.arange(clients)
         distinct = rows(stack, slice(0, 1)) if alike else stack
         if file is None or clients * row_size(stack) <= IN_MEMORY:
-            return cls(state.server, InMemory(tree_map(torch.clone, distinct)), place)
+            return cls(state.server, InMemory(tree_map(torch.clone, distinct)), slot_of)
         slots = InFile(file, tree_map(torch.clone, rows(stack, slice(0, 1))))
-        slots.write(np.unique(place), distinct)
-        return cls(state.server, slots, place)
+        slots.write(np.unique(slot_of), distinct)
+        return cls(state.server, slots, slot_of)
 
     def gather(self, clients: np.ndarray) -> State:
         """The state as clients [n] see it; a row that they all share is read once, and takes no memory for each."""
-        slots = self.place[clients]
+        slots = self.slot_of[clients]
         if len(slots) > 1 and (slots == slots[0]).all():
             shared = self.slots.read(slots[:1])
             return State(self.server, tree_map(lambda t: t.expand(len(slots), *t.shape[1:]), shared))
@@ -53,36 +53,36 @@ class Population:
 
     def everyone(self) -> State:
         """The state of all clients."""
-        return self.gather(np.arange(len(self.place)))
+        return self.gather(np.arange(len(self.slot_of)))
 
-    def scatter(self, clients: np.ndarray, before: State, after: State) -> "Population":
-        """All clients after a round of some, who saw the state `before` and leave `after`."""
-        before.require_same_entries(after)
-        if isinstance(self.slots, InMemory) and (len(clients) == len(self.place) or not leaves(after.clients)):
-            return Population(after.server, InMemory(after.clients), np.arange(len(self.place)))
-        place, new = self.place.copy(), self.slots.free(self.place, len(clients))
-        self.slots.write(new, after.clients)
-        place[clients] = new
-        return Population(after.server, self.slots, place)
+    def scatter(self, clients: np.ndarray, before: State, merged: State) -> "Population":
+        """All clients after a round of some, who saw the state `before` and leave `merged`."""
+        before.require_same_entries(merged)
+        if isinstance(self.slots, InMemory) and (len(clients) == len(self.slot_of) or not leaves(merged.clients)):
+            return Population(merged.server, InMemory(merged.clients), np.arange(len(self.slot_of)))
+        slot_of, new = self.slot_of.copy(), self.slots.free(self.slot_of, len(clients))
+        self.slots.write(new, merged.clients)
+        slot_of[clients] = new
+        return Population(merged.server, self.slots, slot_of)
 
     def saved(self) -> dict[str, Any]:
         """What a checkpoint holds; rows in a file stay there."""
-        named, number = np.unique(self.place, return_inverse=True)
+        named, number = np.unique(self.slot_of, return_inverse=True)
         return {"server": plain(self.server), "place": torch.from_numpy(number)} | self.slots.saved(named)
 
     def reserve(self) -> None:
         """Keeps the rows from being written over, since a checkpoint names them now."""
         if isinstance(self.slots, InFile):
-            self.slots.reserved = np.unique(self.place)
+            self.slots.reserved = np.unique(self.slot_of)
 
     @classmethod
     def loaded(cls, content: dict[str, Any], file: Path, device: torch.device) -> "Population":
         """The inverse of `saved`, with the rows in `file` where they were kept there; raises Lost."""
-        server, place = as_tree(content["server"]), content["place"].cpu().numpy()
+        server, slot_of = as_tree(content["server"]), content["place"].cpu().numpy()
         if "rows" in content:
-            return cls(server, InMemory(as_tree(content["rows"])), place)
-        slots = InFile.found(file, content, device)
-        return cls(server, slots, slots.reserved[place])
+            return cls(server, InMemory(as_tree(content["rows"])), slot_of)
+        slots = InFile.reopened(file, content, device)
+        return cls(server, slots, slots.reserved[slot_of])
 
 
 def row_size(stack: Tree) -> int:

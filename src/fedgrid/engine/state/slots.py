@@ -79,10 +79,10 @@ class InMemory(Slots):
         tree_map(lambda t, new: t.index_put_((where,), _owned(new)), self.stack, stack)
 
     def saved(self, slots: np.ndarray) -> dict[str, Any]:
-        own = self.read(slots)
+        stack = self.read(slots)
         if len(slots) < len(self):  # a view would be saved with all rows
-            own = tree_map(torch.clone, own)
-        return {"rows": plain(own)}
+            stack = tree_map(torch.clone, stack)
+        return {"rows": plain(stack)}
 
     @property
     def _device(self) -> torch.device:
@@ -113,37 +113,40 @@ class InFile(Slots):
             os.close(self.descriptor)
 
     @classmethod
-    def found(cls, file: Path, saved: dict[str, Any], device: torch.device) -> "InFile":
+    def reopened(cls, file: Path, saved: dict[str, Any], device: torch.device) -> "InFile":
         """The rows that a checkpoint names; raises Lost where the file does not hold them."""
         if not file.is_file():
             raise Lost(f"{file} is missing")
-        own, slots = cls(file, tree_map(lambda t: t.to(device), as_tree(saved["form"]))), saved["slots"].cpu().numpy()
-        own.checksums = np.zeros(int(slots.max()) + 1, np.int64)
-        own.checksums[slots] = saved["checksums"].cpu().numpy()
-        own.reserved = slots
-        for _, some in own._pieces(slots):
-            if [crc32(content.data) for content in own._bytes(some)] != own.checksums[some].tolist():
+        opened, slots = (
+            cls(file, tree_map(lambda t: t.to(device), as_tree(saved["form"]))),
+            saved["slots"].cpu().numpy(),
+        )
+        opened.checksums = np.zeros(int(slots.max()) + 1, np.int64)
+        opened.checksums[slots] = saved["checksums"].cpu().numpy()
+        opened.reserved = slots
+        for _, some in opened._pieces(slots):
+            if [crc32(content.data) for content in opened._bytes(some)] != opened.checksums[some].tolist():
                 raise Lost(f"{file} is damaged")
-        return own
+        return opened
 
     def __len__(self) -> int:
         return len(self.checksums)
 
     def read(self, slots: np.ndarray) -> Tree:
         stack = tree_map(lambda t: t.new_empty(len(slots), *t.shape[1:]), self.form)
-        for place, some in self._pieces(slots):
+        for position, some in self._pieces(slots):
             parts = torch.from_numpy(self._bytes(some)).split(self.sizes, dim=1)
             for t, part in zip(leaves(stack), parts, strict=True):
-                _as_bytes(t[place]).copy_(part)
+                _as_bytes(t[position]).copy_(part)
         return stack
 
     def write(self, slots: np.ndarray, stack: Tree) -> None:
         missing = int(slots.max()) + 1 - len(self)
         if missing > 0:
             self.checksums = np.concatenate([self.checksums, np.zeros(missing, np.int64)])
-        for place, some in self._pieces(slots):
-            own = torch.cat([_as_bytes(t[place].cpu().contiguous()) for t in leaves(stack)], dim=1)
-            for slot, content in zip(some.tolist(), own, strict=True):
+        for position, some in self._pieces(slots):
+            contents = torch.cat([_as_bytes(t[position].cpu().contiguous()) for t in leaves(stack)], dim=1)
+            for slot, content in zip(some.tolist(), contents, strict=True):
                 self._put(slot, content.numpy())
 
     def saved(self, slots: np.ndarray) -> dict[str, Any]:
@@ -161,10 +164,10 @@ class InFile(Slots):
 
     def _bytes(self, slots: np.ndarray) -> np.ndarray:
         """The rows of slots [n], uint8 [n, bytes]; zeros behind the end of the file."""
-        found = np.zeros((len(slots), self.size), np.uint8)
-        for content, slot in zip(found, slots.tolist(), strict=True):
+        contents = np.zeros((len(slots), self.size), np.uint8)
+        for content, slot in zip(contents, slots.tolist(), strict=True):
             os.preadv(self.descriptor, [content.data], slot * self.size)
-        return found
+        return contents
 
     def _pieces(self, slots: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
         """The slots in pieces that are moved together, with their places in a stack."""

@@ -38,23 +38,23 @@ class State:
         quantities: Mapping[str, Tensor] = NOTHING,
     ) -> "State":
         """A new state with some entries replaced or added."""
-        kept = self.trained if trained is None else trained
-        return State(self.server | server, self.clients | clients, kept, self.quantities | dict(quantities))
+        trained_models = self.trained if trained is None else trained
+        return State(self.server | server, self.clients | clients, trained_models, self.quantities | dict(quantities))
 
     def gather(self, clients: Tensor | slice) -> "State":
         """The state as some of the clients see it: positions [n], truth values or a slice."""
         return State(self.server, rows(self.clients, clients))
 
-    def require_same_entries(self, after: "State") -> None:
+    def require_same_entries(self, other: "State") -> None:
         """Raises ValueError where a round has added or dropped entries of `clients`."""
-        if set(after.clients) != set(self.clients):
+        if set(other.clients) != set(self.clients):
             raise ValueError("a round may not add or drop entries of `clients`: set them up before the first round")
 
-    def scatter(self, clients: Tensor, after: "State") -> "State":
+    def scatter(self, clients: Tensor, rows_of_round: "State") -> "State":
         """The state of all clients after a round of some, whose new rows are put in their places."""
-        self.require_same_entries(after)
+        self.require_same_entries(rows_of_round)
         if all(len(clients) == len(t) for t in leaves(self.clients)):
-            merged = after.clients
+            merged = rows_of_round.clients
         else:
-            merged = placed(self.clients, clients, after.clients)
-        return State(after.server, merged, after.trained, after.quantities)
+            merged = placed(self.clients, clients, rows_of_round.clients)
+        return State(rows_of_round.server, merged, rows_of_round.trained, rows_of_round.quantities)

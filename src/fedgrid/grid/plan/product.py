@@ -241,11 +241,11 @@ def lacking(data: PlannedDataset, root: Path | None, download: bool) -> str:
     if any(stage.built for stage in data.stages):
         return ""
     kind = cast(DataSet, instance((data.images or data).component))
-    if kind.by_hand and not kind.found(root):
+    if kind.by_hand and not kind.is_available(root):
         return f"'{data.label}' is not at hand: put {kind.by_hand}"
     if download:
         return ""
-    if not kind.found(root):
+    if not kind.is_available(root):
         return (
             f"'{data.label}' is not at hand and download is false; put it under data_root "
             "(or FEDGRID_DATA) or allow the download"

@@ -24,8 +24,8 @@ def padded(groups: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """Tensors [m, k] of any m as one [G, R, k], with a mask [G, R] of what is no padding; R ≥ 1."""
     lengths = [len(group) for group in groups]
     vectors = groups[0].new_zeros(len(groups), max(1, *lengths), groups[0].shape[1])
-    for place, group in zip(vectors, groups, strict=True):
-        place[: len(group)] = group
+    for row, group in zip(vectors, groups, strict=True):
+        row[: len(group)] = group
     sizes = vectors.new_tensor(lengths, dtype=torch.long)
     return vectors, torch.arange(vectors.shape[1], device=sizes.device) < sizes.unsqueeze(1)
 
@@ -43,7 +43,7 @@ def empty(theta: Tree) -> dict[str, Tensor]:
 
 def renewed(old: Sequence[Tensor], fresh: Sequence[Tensor]) -> list[Tensor]:
     """The vectors of this round; a class of which none has come keeps those that it had."""
-    return [new if len(new) else kept for kept, new in zip(old, fresh, strict=True)]
+    return [new if len(new) else previous for previous, new in zip(old, fresh, strict=True)]
 
 
 def grouped(points: Tensor, **how: bool) -> Tensor:
@@ -56,7 +56,7 @@ def clustered(groups: Sequence[Tensor], **how: bool) -> list[Tensor]:
     together = torch.cat(list(groups)).cpu().numpy()
     apart = np.split(together, np.cumsum([len(points) for points in groups])[:-1])
     means = [cluster_means(points, partitions(points, **how)[-1]) for points in apart]
-    return list(groups[0].new_tensor(np.concatenate(means)).split([len(own) for own in means]))
+    return list(groups[0].new_tensor(np.concatenate(means)).split([len(means_of_client) for means_of_client in means]))
 
 
 def vectors_of(bank: list[Tensor], clusters: Callable[[Tensor], Tensor]) -> dict[str, Tensor]:
@@ -82,13 +82,13 @@ def against(
     """
     positive = positive & allowed
     others = allowed & ~positive if exclude else allowed
-    whole = torch.logsumexp(torch.where(others, logits, FAR), dim=-1)
+    total = torch.logsumexp(torch.where(others, logits, FAR), dim=-1)
     if each:
-        own = torch.where(positive, logits, 0.0).sum(dim=-1) / positive.sum(dim=-1).clamp(min=1)
+        own_class = torch.where(positive, logits, 0.0).sum(dim=-1) / positive.sum(dim=-1).clamp(min=1)
     else:
-        own = torch.logsumexp(torch.where(positive, logits, FAR), dim=-1)
-    counted = (positive.any(dim=-1) & others.any(dim=-1)).expand_as(whole)
-    return torch.where(counted, whole - own, 0.0), counted
+        own_class = torch.logsumexp(torch.where(positive, logits, FAR), dim=-1)
+    counted = (positive.any(dim=-1) & others.any(dim=-1)).expand_as(total)
+    return torch.where(counted, total - own_class, 0.0), counted
 
 
 def average(values: Tensor, counted: Tensor) -> Tensor:
@@ -107,14 +107,14 @@ def by_class(fed: Federation, theta: Tree) -> list[Tensor]:
     """Representations [m, k] under the models `theta`: those of each class, of one client after the other."""
     sizes = fed.counts.long().tolist()
     pairs = zip(fed.representations(theta), sizes, strict=True)
-    return [points for (z, labels), own in pairs for points in z[labels.argsort(stable=True)].split(own)]
+    return [points for (z, labels), sizes in pairs for points in z[labels.argsort(stable=True)].split(sizes)]
 
 
 def unit_means(fed: Federation, theta: Tree) -> Tensor:
     """Means [n, C, k] of the normalised representations of each class, z/‖z‖, under the models `theta`."""
 
-    def sums(own: Tree, batch: Batch, at: LossContext) -> dict[str, Tensor]:
-        z = normalize(at.model.features(own, batch.x), dim=1, eps=EPS)
+    def sums(theta_i: Tree, batch: Batch, at: LossContext) -> dict[str, Tensor]:
+        z = normalize(at.model.features(theta_i, batch.x), dim=1, eps=EPS)
         return {"sums": summed_by_class(z, batch.y, at.model.classes)}
 
     return class_means(fed.measure(theta, sums).sums, fed.counts)

@@ -23,7 +23,7 @@ def initial(fed: Federation, channels: int) -> Tree:
 
     `channels` are those before a picture's last convolution; each one before it has twice as many.
     """
-    data, like, found = fed.simulation.data, fed.initial()["head.weight"], Tree()
+    data, like, parameters = fed.simulation.data, fed.initial()["head.weight"], Tree()
     for network, _ in fed.modalities:
         of_texts: Shapes = {"first": (data.vocabulary, network.width)}
         of_pictures = _of_pictures(network.width, tuple(data.images.shape[1:]), channels)
@@ -32,8 +32,8 @@ def initial(fed: Federation, channels: int) -> Tree:
             for kind, shape in (("weight", weight), ("bias", (bias,))):
                 full = _named(network.modality, f"{name}.{kind}")
                 unit = 2 * fed.random(full).random(shape, dtype="float32") - 1
-                found[full] = like.new_tensor(unit / math.sqrt(math.prod(weight[1:])))
-    return found
+                parameters[full] = like.new_tensor(unit / math.sqrt(math.prod(weight[1:])))
+    return parameters
 
 
 def reconstruction(theta: Tree, modality: str, z: Tensor, x: Tensor) -> Tensor:
@@ -44,8 +44,8 @@ def reconstruction(theta: Tree, modality: str, z: Tensor, x: Tensor) -> Tensor:
     decoder = {name: t for name, t in theta.items() if name.startswith(_named(modality, ""))}
     out = linear(z, decoder[_named(modality, "first.weight")], decoder[_named(modality, "first.bias")])
     if modality == TEXTUAL:
-        words = torch.zeros_like(out).scatter(1, x, 1.0)
-        return binary_cross_entropy_with_logits(out[:, 1:], words[:, 1:])
+        counts = torch.zeros_like(out).scatter(1, x, 1.0)
+        return binary_cross_entropy_with_logits(out[:, 1:], counts[:, 1:])
     blocks = len(decoder) // 2 - 1
     sides = [-(-side // 2**blocks) for side in x.shape[2:]]
     out = out.unflatten(1, (-1, *sides))

@@ -41,7 +41,7 @@ def partitions(
     points = np.asarray(points, dtype=np.float64)
     if len(points) < SMALLEST:
         return [np.zeros(len(points), dtype=np.int32)]
-    found: list[np.ndarray] = []
+    levels: list[np.ndarray] = []
     centres, reach = points, None
     while True:
         links = _links(centres)
@@ -51,12 +51,12 @@ def partitions(
             near = lengths.data <= reach + ROUNDING
             links = _graph(lengths.row[near], lengths.col[near], len(centres))
         number, of_centre = connected_components(links, directed=False)
-        if found and (number == len(centres) or (number == 1 and not keep_one)):
-            return found
-        found.append(of_centre[found[-1]] if found else of_centre)
+        if levels and (number == len(centres) or (number == 1 and not keep_one)):
+            return levels
+        levels.append(of_centre[levels[-1]] if levels else of_centre)
         if number == 1 or only_first or (early_exit and number == len(centres) - 1):
-            return found
-        centres = cluster_means(points, found[-1])
+            return levels
+        centres = cluster_means(points, levels[-1])
 
 
 def cluster_means(points: np.ndarray, clusters: np.ndarray) -> np.ndarray:

@@ -46,10 +46,10 @@ def aggregate(means: Tensor, counts: Tensor, previous: Tensor, known: Tensor) ->
     `means` [n, C, k], `counts` [n, C]; a class without samples this round keeps its `previous` [C, k] and `known` [C].
     """
     total = counts.sum(dim=0)
-    seen = total > 0
+    covered = total > 0
     share = (counts / total.clamp(min=1)).unsqueeze(-1)
     fresh = (share * means.double()).sum(dim=0).to(previous.dtype)
-    return torch.where(seen.unsqueeze(-1), fresh, previous), known | seen
+    return torch.where(covered.unsqueeze(-1), fresh, previous), known | covered
 
 
 def collected(fed: Federation, s: State, means: Tensor, counts: Tensor | None = None) -> dict[str, Tensor | Tree]:
@@ -71,9 +71,9 @@ def info_nce(z: Tensor, labels: Tensor, prototypes: Tensor, known: Tensor, tempe
     """
     similarity = normalize(z, dim=1, eps=1e-8) @ normalize(prototypes, dim=1, eps=1e-8).T
     logits = torch.where(known, similarity / temperature, FAR)
-    own = logits.gather(1, labels.unsqueeze(1)).squeeze(1)
+    own_class = logits.gather(1, labels.unsqueeze(1)).squeeze(1)
     counted = known[labels]
-    value = torch.where(counted, torch.logsumexp(logits, dim=1) - own, 0.0)
+    value = torch.where(counted, torch.logsumexp(logits, dim=1) - own_class, 0.0)
     return value.sum(), counted.sum()
 
 

@@ -15,8 +15,8 @@ def minimum_on_simplex(programme: Tensor, solver: str = "exact") -> Tensor:
     Where several w are equally good (P = 0, say), one with small entries comes back; NaN for a P that is not finite.
     """
     matrices = programme.double().cpu().numpy()
-    found = [_minimum(matrix, solver) for matrix in matrices.reshape(-1, *matrices.shape[-2:])]
-    return programme.new_tensor(np.stack(found).reshape(matrices.shape[:-1]), dtype=torch.float64)
+    minima = [_minimum(matrix, solver) for matrix in matrices.reshape(-1, *matrices.shape[-2:])]
+    return programme.new_tensor(np.stack(minima).reshape(matrices.shape[:-1]), dtype=torch.float64)
 
 
 def _minimum(matrix: np.ndarray, solver: str) -> np.ndarray:

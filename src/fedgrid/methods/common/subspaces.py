@@ -64,10 +64,10 @@ def principal_angles(bases: Tensor) -> Tensor:
     taken from the distance of the two principal vectors. Only the first `common_rank` angles mean anything.
     """
     bases = bases.double()
-    left, cosine, right = torch.linalg.svd(torch.einsum("iak,jbk->ijab", bases, bases))
-    ours = torch.einsum("ijal,iak->ijlk", left, bases)
-    theirs = torch.einsum("ijlb,jbk->ijlk", right, bases)
-    near = 2 * torch.atan2((ours - theirs).norm(dim=3), (ours + theirs).norm(dim=3))
+    u, cosine, v = torch.linalg.svd(torch.einsum("iak,jbk->ijab", bases, bases))
+    vectors_i = torch.einsum("ijal,iak->ijlk", u, bases)
+    vectors_j = torch.einsum("ijlb,jbk->ijlk", v, bases)
+    near = 2 * torch.atan2((vectors_i - vectors_j).norm(dim=3), (vectors_i + vectors_j).norm(dim=3))
     return torch.where(cosine > 0.5, near, cosine.clamp(max=1).acos())
 
 
@@ -79,18 +79,18 @@ def greedy_angles(bases: Tensor) -> Tensor:
     bases, real = bases.double(), bases.any(dim=2)
     cosine = torch.einsum("iak,jbk->ijab", bases, bases)
     cosine = torch.where(real[:, None, :, None] & real[None, :, None, :], cosine, -torch.inf)
-    width, found = bases.shape[1], []
+    width, angles = bases.shape[1], []
     for _ in range(width):
-        best, place = cosine.flatten(2).max(dim=2)
-        found.append(best.clamp(-1, 1).acos())
-        a, b = (torch.nn.functional.one_hot(index, width).bool() for index in (place // width, place % width))
+        best, position = cosine.flatten(2).max(dim=2)
+        angles.append(best.clamp(-1, 1).acos())
+        a, b = (torch.nn.functional.one_hot(index, width).bool() for index in (position // width, position % width))
         cosine = cosine.masked_fill(a.unsqueeze(3) | b.unsqueeze(2), -torch.inf)
-    return torch.stack(found, dim=2)
+    return torch.stack(angles, dim=2)
 
 
 def overlap(bases: Tensor, angles: Tensor) -> Tensor:
     """cos((1/r) Σ_l ϕ_l) [n, n] over the angles that two clients have; 0 where they have none, 1 with oneself."""
     ranks, position = common_rank(bases), torch.arange(angles.shape[2], device=bases.device)
     total = torch.where(position < ranks.unsqueeze(2), angles, 0.0).sum(dim=2)
-    found = torch.where(ranks > 0, (total / ranks.clamp(min=1)).cos(), 0.0)
-    return found.fill_diagonal_(1.0)
+    overlaps = torch.where(ranks > 0, (total / ranks.clamp(min=1)).cos(), 0.0)
+    return overlaps.fill_diagonal_(1.0)

@@ -57,13 +57,13 @@ def named_layers(module: nn.Module, part: str) -> dict[str, BatchNorm]:
     return {f"{part}.{name}": layer for name, layer in module.named_modules() if isinstance(layer, BatchNorm)}
 
 
-def noting(name: str, found: dict[str, Tensor]) -> Callable[[BatchNorm, tuple[Tensor, ...]], None]:
-    """A hook that puts the first two moments of what a layer sees into `found`."""
+def noting(name: str, moments: dict[str, Tensor]) -> Callable[[BatchNorm, tuple[Tensor, ...]], None]:
+    """A hook that puts the first two moments of what a layer sees into `moments`."""
 
     def hook(layer: BatchNorm, inputs: tuple[Tensor, ...]) -> None:
         values = inputs[0].type_as(layer.running_mean).transpose(0, 1).flatten(1)  # bfloat16 would cancel
-        found[f"{name}.running_mean"] = values.mean(dim=1)
-        found[f"{name}.running_var"] = values.square().mean(dim=1)
+        moments[f"{name}.running_mean"] = values.mean(dim=1)
+        moments[f"{name}.running_var"] = values.square().mean(dim=1)
 
     return hook
 

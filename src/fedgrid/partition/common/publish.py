@@ -116,10 +116,10 @@ def publish(file: Path, folder: Path) -> Path:
 
 def speaking_name(metadata: Mapping[str, Any]) -> str:
     """Data set, setting and seed (or, without one, 8 digits of the digest) in letters that every file system takes."""
-    words = "".join(_plain(letter) for letter in f"{metadata['data']} {metadata['words']}".lower())
+    letters = "".join(_plain(letter) for letter in f"{metadata['data']} {metadata['words']}".lower())
     seed = metadata["spec"].get("seed")
     end = metadata["digest"][:8] if seed is None else f"s{seed}"
-    return "-".join([*re.findall(r"[a-z0-9_.]*[a-z0-9]", words), end])
+    return "-".join([*re.findall(r"[a-z0-9_.]*[a-z0-9]", letters), end])
 
 
 def read_sums(folder: Path) -> dict[str, str]:
@@ -155,8 +155,8 @@ def _check_rows(file: Path, table: pa.Table, metadata: Mapping[str, Any]) -> Non
         column, low = table[name], EVERYONE if name == "client" else 0
         if not pa.types.is_integer(column.type) or column.null_count:
             raise UserError(f"{file}: the column '{name}' must be whole numbers")
-        found = pc.min_max(column).as_py() if len(column) else {"min": low, "max": low}
-        if found["min"] < low or (high is not None and found["max"] > high):
+        limits = pc.min_max(column).as_py() if len(column) else {"min": low, "max": low}
+        if limits["min"] < low or (high is not None and limits["max"] > high):
             raise UserError(f"{file}: the column '{name}' goes beyond the clients and classes of the metadata")
     unknown = set(pc.unique(table["split"]).to_pylist()) - set(SPLITS)
     if unknown:
@@ -171,7 +171,10 @@ def _check_new(path: Path, content: bytes) -> None:
 def _readme(folder: Path, sums: Mapping[str, str]) -> str:
     files = [folder / name for name in sorted(sums) if name.endswith(".parquet") and (folder / name).is_file()]
     entries = [(file.name, read_metadata(file)) for file in files]
-    rows = [f"| {name} | {found['data']} | {found['words']} | {found['digest'][:16]} |" for name, found in entries]
+    rows = [
+        f"| {name} | {facts_of_file['data']} | {facts_of_file['words']} | {facts_of_file['digest'][:16]} |"
+        for name, facts_of_file in entries
+    ]
     return f"""{README}
 
 | file | data set | setting | digest of the rows |

@@ -16,13 +16,13 @@ def levelled(sizes: np.ndarray, least: int) -> np.ndarray:
 
     The sum must be at least n·`least`. A size above `least` never falls below it and no two sizes change their order.
     """
-    lacking = int(np.maximum(least - sizes, 0).sum())
-    cut = np.array([np.maximum(sizes - level, 0).sum() for level in _levels(sizes, lacking)])
-    level = _levels(sizes, lacking)[np.flatnonzero(cut >= lacking).max()]
+    missing = int(np.maximum(least - sizes, 0).sum())
+    cut = np.array([np.maximum(sizes - level, 0).sum() for level in _levels(sizes, missing)])
+    level = _levels(sizes, missing)[np.flatnonzero(cut >= missing).max()]
     rich = np.flatnonzero(sizes > level)
     levelled_sizes: np.ndarray = np.maximum(np.minimum(sizes, level), least)
     # cutting down to a whole level may take a few images too many: they stay with those who had most
-    spare = int(np.maximum(sizes - level, 0).sum()) - lacking
+    spare = int(np.maximum(sizes - level, 0).sum()) - missing
     levelled_sizes[rich[np.argsort(-sizes[rich], kind="stable")][:spare]] += 1
     return levelled_sizes
 
@@ -36,11 +36,11 @@ def check_least(clients: int, least: int, images: int) -> None:
         )
 
 
-def _levels(sizes: np.ndarray, lacking: int) -> np.ndarray:
-    """Two neighbouring whole levels between which the cut that yields `lacking` lies."""
+def _levels(sizes: np.ndarray, missing: int) -> np.ndarray:
+    """Two neighbouring whole levels between which the cut that yields `missing` lies."""
     ordered = np.sort(sizes)[::-1]
     number = np.arange(1, len(ordered) + 1)
-    level = np.floor((np.cumsum(ordered) - lacking) / number).astype(np.int64)
+    level = np.floor((np.cumsum(ordered) - missing) / number).astype(np.int64)
     return np.array([level.max(), level.max() + 1])
 
 

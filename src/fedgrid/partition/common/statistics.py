@@ -36,12 +36,12 @@ def statistics(table: pa.Table, clients: int, classes: int) -> dict[str, Any]:
     A distance is null where there is no pair, or no client, to measure.
     """
     client, split = numbers(table["client"]), split_numbers(table)
-    own = client != EVERYONE
-    sizes = _tally(clients, client[own], len(SPLITS), split[own]).T
+    is_client = client != EVERYONE
+    sizes = _tally(clients, client[is_client], len(SPLITS), split[is_client]).T
     counts, _ = class_counts(table, clients, classes)
     return {
         "images": {name: int((split == number).sum()) for number, name in enumerate(SPLITS)},
-        "shared_test": int((~own).sum()),
+        "shared_test": int((~is_client).sum()),
         "sizes": {name: sizes[number].tolist() for number, name in enumerate(SPLITS)},
         "counts": counts.tolist(),
         "domains": _domains(table, clients),
@@ -69,9 +69,9 @@ def domains_of_clients(table: pa.Table, clients: int) -> list[str | None]:
     Shared test rows do not count.
     """
     pairs = pa.table({"client": table["client"], "domain": table["domain"].cast(pa.string())})
-    found = pairs.group_by(["client", "domain"]).aggregate([])
+    pairs_present = pairs.group_by(["client", "domain"]).aggregate([])
     held: list[set[str | None]] = [set() for _ in range(clients)]
-    for client, domain in zip(found["client"].to_pylist(), found["domain"].to_pylist(), strict=True):
+    for client, domain in zip(pairs_present["client"].to_pylist(), pairs_present["domain"].to_pylist(), strict=True):
         if client != EVERYONE:
             held[client].add(domain)
     return [domains.pop() if len(domains) == 1 else None for domains in held]
@@ -91,9 +91,9 @@ def _domains(table: pa.Table, clients: int) -> dict[str, list[int]]:
     if "domain" not in table.column_names or table["domain"].null_count:  # every image has one, or none
         return {}
     training = table.filter(pa.array(_training(table)))
-    found = training["domain"].cast(pa.string()).combine_chunks().dictionary_encode()
-    tally = _tally(clients, training["client"].to_numpy(), len(found.dictionary), found.indices.to_numpy())
-    return {name: tally[:, number].tolist() for number, name in enumerate(found.dictionary.to_pylist())}
+    encoded = training["domain"].cast(pa.string()).combine_chunks().dictionary_encode()
+    tally = _tally(clients, training["client"].to_numpy(), len(encoded.dictionary), encoded.indices.to_numpy())
+    return {name: tally[:, number].tolist() for number, name in enumerate(encoded.dictionary.to_pylist())}
 
 
 def _spread(sizes: np.ndarray) -> dict[str, float]:
