@@ -59,7 +59,7 @@ def test_a_cell_of_which_nothing_is_made_yet(study, said, untouched):
     assert name == "mlp" and {"hidden=16", "features=8"} <= set(settings.split(", "))
     assert {"rounds=2", "local_epochs=1", "lr=0.05"} <= set(found["training"].split(", "))
     assert found["seed"] == "0"
-    assert found["partition"] == f"{cell.partition.key}, {cell.partition.words}, seed 0, not built yet"
+    assert found["partition"] == f"{cell.partition.key}, {cell.partition.description}, seed 0, not built yet"
     assert found["data"] == f"{cell.partition.data.key}, {cell.partition.data.title}, not built yet"
     assert found["code"].startswith(f"{cell.code}, of ")
 
@@ -76,7 +76,7 @@ def test_the_digests_of_what_it_is_trained_on(study, said):
 def test_the_modules_that_count_and_those_that_do_not(cell, said, untouched):
     with untouched():
         text = said("explain", cell.key[:8], *STUDY)
-    assert text.startswith(f"{cell.words}: trained\n")
+    assert text.startswith(f"{cell.description}: trained\n")
     _, _, code = text.partition("\ncode ")
     counted, _, others = code.partition("not counted, for it cannot change a number:\n")
     head, *lines = counted.splitlines()

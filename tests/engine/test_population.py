@@ -90,7 +90,7 @@ def test_a_round_touches_the_rows_of_its_participants_alone(filed, tmp_path, mon
     ends = []
 
     def tell(progress, remark):
-        ends.append((len(read), len(written), set(progress.population.place.tolist())))
+        ends.append((len(read), len(written), set(progress.population.slot_of.tolist())))
 
     federate(brief("ditto"), world(eval_every=5), kept(tmp_path), tell)
     rounds = list(pairwise(ends[1:-1]))  # the last round's models of all clients are scored

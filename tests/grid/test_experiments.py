@@ -114,7 +114,7 @@ def test_what_another_experiment_keeps_of_a_cell_is_kept_at_once():
 
 def test_data_that_are_not_at_hand_are_a_gap_and_not_the_end():
     study = paper()
-    lacking = {cell.table_position for cell in study.cells if cell.lacking}
+    lacking = {cell.table_position for cell in study.cells if cell.unavailable}
     assert {place[1] for place in lacking} == {"emnist"} and len(lacking) == 4
     absent = listed(study, "letters").absent
     assert len(absent) == 4 and all("'emnist' is not at hand" in one.reason for one in absent.values())

@@ -41,7 +41,7 @@ def test_clients_that_modalities_cannot_share_are_refused(two_modalities):
 
 def test_a_study_of_two_modalities_is_planned(two_modalities):
     (cell,) = study_of(STUDY).cells
-    assert cell.partition.data.component.name == "attributes" and not cell.lacking
+    assert cell.partition.data.component.name == "attributes" and not cell.unavailable
 
 
 @pytest.mark.parametrize("download", [True, False])
@@ -53,4 +53,4 @@ def test_captions_that_are_not_at_hand_are_asked_for_before_anything_is_built(tw
 
 def test_an_experiment_goes_without_captions_and_says_so(two_modalities):
     (cell,) = study_of(STUDY, data=CUB, experiments={"table": {"title": "T.", "show": [{"table": "accuracy"}]}}).cells
-    assert "put the unpacked CUB_200_2011 and text_c10" in cell.lacking
+    assert "put the unpacked CUB_200_2011 and text_c10" in cell.unavailable

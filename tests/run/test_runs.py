@@ -22,7 +22,7 @@ from fedgrid.files import read_metadata
 from fedgrid.grid.costs import measured
 from fedgrid.jobs import reporting
 from fedgrid.jobs.partition import main as build_partition
-from fedgrid.run import cluster, packs, states
+from fedgrid.run import cell_states, packs, slurm
 from fedgrid.run.lock import StoreLock
 from fedgrid.run.pin import Pin
 
@@ -73,9 +73,9 @@ def test_requests_come_from_measured_cells_of_the_method_and_data_set():
 
 def test_a_cell_that_finishes_while_somebody_watches_counts():
     study = prepared(planned())
-    assert states.seconds_left(study, states.read(study)) is None
+    assert cell_states.seconds_left(study, cell_states.read(study)) is None
     trained(study.cells[0], study)
-    assert states.seconds_left(study, states.read(study)) > 0
+    assert cell_states.seconds_left(study, cell_states.read(study)) > 0
 
 
 def test_a_damaged_cell_says_nothing_about_costs():
@@ -140,8 +140,8 @@ def test_a_failed_cell_does_not_stop_its_pack():
     said = run_pack(pack_command(study), code=1)
     assert "2 of 4 cells have no results" in said and "ZeroDivisionError: on purpose" in said
     assert [cell.done for cell in study.cells] == [False, False, True, True] and not Path("done").exists()
-    found = states.read(study)
-    assert found[study.cells[0].key] == states.State("failed", "ZeroDivisionError: on purpose")
+    found = cell_states.read(study)
+    assert found[study.cells[0].key] == cell_states.State("failed", "ZeroDivisionError: on purpose")
 
 
 BROKEN = '''
@@ -166,7 +166,7 @@ def test_a_pack_that_is_asked_to_end_keeps_checkpoints_and_goes_on():
             time.sleep(0.02)
         process.send_signal(signal.SIGTERM)
         assert process.wait(300) == reporting.TERMINATED
-    assert "asked to end (SIGTERM) in round" in states.read(study)[study.cells[0].key].remark
+    assert "asked to end (SIGTERM) in round" in cell_states.read(study)[study.cells[0].key].remark
     assert not study.cells[1].log.exists()  # it was not started
     run_pack(command)
     assert "continuing after round" in study.cells[0].log.read_text()
@@ -233,13 +233,13 @@ def test_states_tell_what_lives_waits_and_died():
     note(failed, state="failed", reason="out of memory: MemoryError: too big")
     note(elsewhere, host="another", pid=1)
     note(asked, state="interrupted")
-    found = states.read(study)
+    found = cell_states.read(study)
     assert [found[cell.key].name for cell in study.cells] == [*RUNNING_AND_FAILED, "missing"]
     assert found[running.key].share == 0.5
     assert "it held 321 MB" in found[dead.key].remark
     assert found[failed.key].remark == "out of memory: MemoryError: too big"
     assert "was asked to end (SIGTERM) in round 1 of 2; the next run continues it" in found[asked.key].remark
-    lines = states.failures(study, found)
+    lines = cell_states.failures(study, found)
     assert len(lines) == 3 and lines[0].startswith("✗ local, digits, dirichlet-beta0.5-clients4, seed 1: was killed")
 
 
@@ -254,11 +254,11 @@ def test_cells_are_queued_while_a_run_is_at_work_unless_they_failed_in_it():
     note(study.cells[0], state="failed", reason="earlier", time=time.time() - 100)
     lock.acquire()
     note(study.cells[1], state="failed", reason="now", time=time.time() + 1)
-    found = states.read(study)
+    found = cell_states.read(study)
     assert [found[cell.key].name for cell in study.cells] == ["queued", "failed", "queued", "queued"]
     assert StoreLock(study.store).holder().pid == os.getpid()
     lock.release()
-    assert states.read(study)[study.cells[0].key].name == "failed"
+    assert cell_states.read(study)[study.cells[0].key].name == "failed"
 
 
 def test_who_looks_for_the_holder_does_not_stop_a_run_from_starting():
@@ -276,8 +276,8 @@ def test_reasons_are_read_from_what_slurm_wrote(folder):
         log = folder / f".snakemake/slurm_logs/rule_train/some_cell/{number}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text(text)
-    assert [cluster.reason(str(number)) for number in range(len(SAID))] == list(SAID)
-    assert cluster.reason("99") == ""
+    assert [slurm.reason(str(number)) for number in range(len(SAID))] == list(SAID)
+    assert slurm.reason("99") == ""
 
 
 def test_jobs_that_a_killed_run_left_behind_are_cancelled_and_no_others(folder, monkeypatch, capsys):
@@ -289,10 +289,10 @@ def test_jobs_that_a_killed_run_left_behind_are_cancelled_and_no_others(folder, 
         (folder / name).write_text(f"#!/bin/sh\n{text}\n")
         (folder / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    cluster.end_leftovers({key})
+    slurm.end_leftovers({key})
     assert (folder / "cancelled").read_text() == "1\n"
     assert "cancelling 1 job that an earlier run left behind" in capsys.readouterr().err
-    cluster.end_leftovers({key})
+    slurm.end_leftovers({key})
     assert capsys.readouterr().err == ""
 
 

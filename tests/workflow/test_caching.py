@@ -18,7 +18,7 @@ NOTHING = [
     ("config/study.yaml", "mu: 0.01", "mu: 1.0e-2"),
     ("src/fedgrid/models/cnn.py", "smallest = 16", "smallest = 17"),
     ("src/fedgrid/data/mnist.py", "0.1307", "0.1308"),
-    ("src/fedgrid/run/states.py", '"missing": "·"', '"missing": "-"'),
+    ("src/fedgrid/run/cell_states.py", '"missing": "·"', '"missing": "-"'),
     ("src/fedgrid/jobs/cell.py", "finished meanwhile, by", "finished, by"),
     ("src/fedgrid/errors.py", "did you mean", "do you mean"),
     ("workflow/rules/train.smk", "WARM=1 job", "WARM=1  job"),

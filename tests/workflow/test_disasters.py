@@ -19,7 +19,7 @@ from warmed import listening, warm_command
 
 from fedgrid.engine.state.checkpoint import DIGEST_SIZE, _digest
 from fedgrid.jobs import reporting, warm
-from fedgrid.run import states
+from fedgrid.run import cell_states
 
 SMALL = re.sub(r"methods:\n(.*\n)*", "methods: [fedavg]\n", STUDY).replace("[0, 1]", "[0]")
 REPORT = "results/tiny/report.html"
@@ -257,7 +257,7 @@ def test_a_cell_of_whose_files_one_lies_on_a_full_disk(cell, disk, which):
         assert re.search(rf"\nfedgrid: {place}/.*: cannot be written \(No space left on device\)\n$", "\n" + said)
         assert not [f for f in disk.seen.rglob("*") if f.is_file() and f.name != "filler"]
         if which != "status":
-            assert states.read(cell.study)[cell.cell.key].remark.endswith("(No space left on device)")
+            assert cell_states.read(cell.study)[cell.cell.key].remark.endswith("(No space left on device)")
         disk.empty()
         assert cell.run()[0] == 0
         assert cell.found() == cell.whole
@@ -275,7 +275,7 @@ def test_what_became_of_a_cell_is_noted_on_a_full_disk(cell, disk):
         note.running()
         disk.fill()
         note.failed("enough")
-        assert states.read(cell.study)[cell.cell.key] == states.State("failed", "enough")
+        assert cell_states.read(cell.study)[cell.cell.key] == cell_states.State("failed", "enough")
     finally:
         place.unlink()
 

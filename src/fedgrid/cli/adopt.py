@@ -74,40 +74,40 @@ def _undo(store: Path) -> int:
     return 0
 
 
-def _say_plan(found: Sequence[Group], least: int) -> int:
+def _say_plan(groups: Sequence[Group], least: int) -> int:
     """Says what a call without ``--dry-run`` would do."""
     from fedgrid.jobs.adoption import is_of_this_machine
 
-    for group in found:
+    for group in groups:
         print(_title(group))
         print(f"  edited: {edited_modules(group.edited)}")
         if is_of_this_machine(group.circumstances):
             _say_sample(group, to_check(group, least))
         else:
             print(f"  waits for another machine: {group.circumstances}")
-    if not found:
+    if not groups:
         print("no planned cell without results has any under earlier code")
     return 0
 
 
 def _say_sample(group: Group, sample: Sequence[Candidate]) -> None:
     minutes = sum(candidate.metadata["costs"]["seconds"]["total"] for candidate in sample) / 60
-    rest = len(group.candidates) - len(sample)
-    print(f"  to train and compare: {len(sample)}, which took {minutes:.1f} minutes before; to adopt then: {rest}")
+    unchecked = len(group.candidates) - len(sample)
+    print(f"  to train and compare: {len(sample)}, which took {minutes:.1f} minutes before; to adopt then: {unchecked}")
     for candidate in sample:
-        print(f"    {candidate.cell.words}")
+        print(f"    {candidate.cell.description}")
 
 
 def _carry(studies: Sequence[Study], arguments: argparse.Namespace) -> int:
     """Checks and carries; the exit code is 1 where a group was refused."""
     from fedgrid.jobs.adoption import adopt, is_of_this_machine  # torch takes seconds to import
 
-    here: list[Group] = []
+    checkable: list[Group] = []
     elsewhere: list[Group] = []
     for group in _groups(studies, arguments.store):
-        (here if is_of_this_machine(group.circumstances) else elsewhere).append(group)
+        (checkable if is_of_this_machine(group.circumstances) else elsewhere).append(group)
     verdicts: list[Verdict] = []
-    for verdict in adopt(here, studies, arguments.cores, arguments.check, lambda line: say(line, sys.stdout)):
+    for verdict in adopt(checkable, studies, arguments.cores, arguments.check, lambda line: say(line, sys.stdout)):
         print(_sentence(verdict))
         verdicts.append(verdict)
     for group in elsewhere:
@@ -132,12 +132,12 @@ def _sentence(verdict: "Verdict") -> str:
 
 def adoptable(studies: Iterable[Study]) -> list[str]:
     """A sentence where cells to be trained have results under earlier code; empty where none has."""
-    found = _groups([*studies], None)
-    number = len({candidate.cell.key for group in found for candidate in group.candidates})
-    edited = tuple(dict.fromkeys(name for group in found for name in group.edited))
+    groups = _groups([*studies], None)
+    number = len({candidate.cell.key for group in groups for candidate in group.candidates})
+    edited = tuple(dict.fromkeys(name for group in groups for name in group.edited))
     have = "cell has" if number == 1 else "cells have"
     return [f"{number:,} {have} results under earlier code ({edited_modules(edited)} edited): fedgrid adopt"] * bool(
-        found
+        groups
     )
 
 

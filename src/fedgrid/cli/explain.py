@@ -16,7 +16,7 @@ from fedgrid.grid.plan.keys import modules_of_cell
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Experiment, Study
 from fedgrid.grid.study.fingerprint import NOT_COUNTED
-from fedgrid.run import states
+from fedgrid.run import cell_states
 
 EXAMPLES = """
 fedgrid explain 3fa1b2c4
@@ -29,7 +29,10 @@ def add_commands(commands: Commands) -> None:
     text = "the cells behind a number of a table: settings, state, files, and the code that can change their numbers"
     explain = with_examples(commands, "explain", text, EXAMPLES)
     explain.add_argument(
-        "words", nargs="+", metavar="WORD", help="of a cell: its experiment, row, data set, heterogeneity, sSEED, key"
+        "selection",
+        nargs="+",
+        metavar="WORD",
+        help="of a cell: its experiment, row, data set, heterogeneity, sSEED, key",
     )
     add_configfile(explain)
     explain.set_defaults(call=_explain)
@@ -37,40 +40,40 @@ def add_commands(commands: Commands) -> None:
 
 def _explain(arguments: argparse.Namespace) -> int:
     study = study_of(arguments)
-    kept = _of_other_code(study, arguments.words)
-    if kept:
-        print("\n".join(_kept(kept, study)))
+    earlier_results = _of_other_code(study, arguments.selection)
+    if earlier_results:
+        print("\n".join(_of_earlier_code(earlier_results, study)))
     else:
-        print("\n".join(_planned(study, arguments.words)))
+        print("\n".join(_planned(study, arguments.selection)))
     return 0
 
 
-def _planned(study: Study, words: list[str]) -> Iterator[str]:
+def _planned(study: Study, selection: list[str]) -> Iterator[str]:
     """The cells of one number, which differ in their seeds; what a key is made of is that of the first one."""
-    cells = alike(study, words, "explain")
-    found, (cell, *others) = states.read(study), cells
+    cells = alike(study, selection, "explain")
+    states_by_key, (cell, *others) = cell_states.read(study), cells
     partition, data = cell.partition, cell.partition.data
-    yield f"{cell.words}: {_state(found[cell.key])}" if not others else _summary(cells)
+    yield f"{cell.description}: {_state(states_by_key[cell.key])}" if not others else _summary(cells)
     experiments = experiments_of(study, cells)
     if any(experiments):
         yield f"shown in   {', '.join(experiments)}"
     yield from _settings(cell.spec)
-    scores = _scores(study, cells, words)
-    for one in cells:
-        yield f"seed       {one.train_seed}"
+    scores = _scores(study, cells, selection)
+    for similar in cells:
+        yield f"seed       {similar.train_seed}"
         if others:
-            yield f"state      {_state(found[one.key])}"
-        yield f"key        {one.key}"
-        yield f"file       {one.file}"
-        yield f"log        {one.log}{'' if one.log.is_file() else ', not there'}"
-        if one.key in scores:
-            yield f"score      {scores[one.key]}"
-            yield f"made with  {_versions(one)}"
-            yield from _adoptions(one)
+            yield f"state      {_state(states_by_key[similar.key])}"
+        yield f"key        {similar.key}"
+        yield f"file       {similar.file}"
+        yield f"log        {similar.log}{'' if similar.log.is_file() else ', not there'}"
+        if similar.key in scores:
+            yield f"score      {scores[similar.key]}"
+            yield f"made with  {_versions(similar)}"
+            yield from _adoptions(similar)
     if others:
         yield f"What the key {cell.key} is made of:"
     digest = f", rows {read_metadata(partition.file)['digest'][:16]}" if partition.file.is_file() else ", not built yet"
-    yield f"partition  {partition.key}, {partition.words}, seed {partition.seed}{digest}"
+    yield f"partition  {partition.key}, {partition.description}, seed {partition.seed}{digest}"
     checksum = f", images {read_metadata(data.files['train'])['checksum'][:16]}" if data.built else ", not built yet"
     yield f"data       {data.key}, {data.title}{checksum}"
     component = cell.row.component
@@ -89,21 +92,21 @@ def _summary(cells: list[Cell]) -> str:
     return f"{named}, seeds {seeds}: {done} of {len(cells)} trained"
 
 
-def _state(state: states.State) -> str:
+def _state(state: cell_states.State) -> str:
     """How a cell is doing."""
     name = {"done": "trained", "missing": "to be trained"}.get(state.name, state.name)
     return f"{name}, {state.remark}" if state.remark else name
 
 
-def _scores(study: Study, cells: list[Cell], words: list[str]) -> dict[str, str]:
+def _scores(study: Study, cells: list[Cell], selection: list[str]) -> dict[str, str]:
     """By key of a finished cell, its score in the experiment that is named, else in the one that shows most of them."""
     done = {cell.key for cell in cells if cell.done}
     if not done:
         return {}
     from fedgrid.analysis.tables.one_cell import scores  # it imports pandas, which takes half a second
 
-    def shows(one: Experiment) -> tuple[bool, int]:
-        return one.id in words, len(done & {cell.key for cell in one.cells})
+    def shows(experiment: Experiment) -> tuple[bool, int]:
+        return experiment.id in selection, len(done & {cell.key for cell in experiment.cells})
 
     experiment = max(study.experiments, key=shows)
     return scores(manifest.content(study, experiment), done)
@@ -131,17 +134,17 @@ def _settings(spec: Mapping[str, Any]) -> Iterator[str]:
     yield f"training   {', '.join(f'{name}={value}' for name, value in spec['training'].items())}"
 
 
-def _of_other_code(study: Study, words: list[str]) -> Path | None:
+def _of_other_code(study: Study, selection: list[str]) -> Path | None:
     """The finished cell with that key, where it is none of the study's as it is now."""
-    if len(words) > 1 or not re.fullmatch("[0-9a-f]{4,16}", words[0]):
+    if len(selection) > 1 or not re.fullmatch("[0-9a-f]{4,16}", selection[0]):
         return None
-    if any(key.startswith(words[0]) for key in study.by_key):
+    if any(key.startswith(selection[0]) for key in study.by_key):
         return None
-    found = [file for file in study.store.glob(f"cells/**/s*-{words[0]}*.parquet") if file.name.count(".") == 1]
-    return found[0] if len(found) == 1 else None
+    files = [file for file in study.store.glob(f"cells/**/s*-{selection[0]}*.parquet") if file.name.count(".") == 1]
+    return files[0] if len(files) == 1 else None
 
 
-def _kept(file: Path, study: Study) -> Iterator[str]:
+def _of_earlier_code(file: Path, study: Study) -> Iterator[str]:
     """What a finished cell says of its key, and which of its modules are others now."""
     metadata = read_metadata(file)
     yield f"{file}: of another study, or of other code or data"

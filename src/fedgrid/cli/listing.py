@@ -31,11 +31,13 @@ def _show(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _block(name: str, found: dict[str, Any]) -> str:
-    lines = [f"{name}: {found['title']}", f"  {found['summary']}"]
-    facts = {key: value for key, value in found["facts"].items() if value and key != "named"}
-    lines += [f"  {key}: {as_text(value)}" for key, value in ({"source": found["source"]} | facts).items() if value]
-    lines += [f"    {p['name']} = {as_text(p['default'])}{_limits(p)}  {p['doc']}" for p in found["parameters"]]
+def _block(name: str, components: dict[str, Any]) -> str:
+    lines = [f"{name}: {components['title']}", f"  {components['summary']}"]
+    facts = {key: value for key, value in components["facts"].items() if value and key != "named"}
+    lines += [
+        f"  {key}: {as_text(value)}" for key, value in ({"source": components["source"]} | facts).items() if value
+    ]
+    lines += [f"    {p['name']} = {as_text(p['default'])}{_limits(p)}  {p['doc']}" for p in components["parameters"]]
     return "\n".join(lines)
 
 

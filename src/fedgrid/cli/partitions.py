@@ -35,8 +35,8 @@ def _inspect(arguments: argparse.Namespace) -> int:
     from fedgrid.partition.common.statistics import statistics
 
     table, metadata = checked(arguments.partition)
-    found = statistics(table, metadata["clients"], len(metadata["classes"]))
-    print(json.dumps(found, indent=1, ensure_ascii=False) if arguments.json else _text(metadata, found))
+    summary = statistics(table, metadata["clients"], len(metadata["classes"]))
+    print(json.dumps(summary, indent=1, ensure_ascii=False) if arguments.json else _text(metadata, summary))
     return 0
 
 
@@ -47,14 +47,14 @@ def _export(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _text(metadata: Mapping[str, Any], found: Mapping[str, Any]) -> str:
-    return "\n".join([metadata["words"], *_summary(metadata, found), "", *_clients(metadata, found)])
+def _text(metadata: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
+    return "\n".join([metadata["words"], *_summary(metadata, summary), "", *_clients(metadata, summary)])
 
 
-def _summary(metadata: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
-    images, size = found["images"], found["size"]
-    empty = sum(not any(row) for row in found["counts"])
-    test = f"{metadata['test']}, one test set for all clients" if found["shared_test"] else "each client its own"
+def _summary(metadata: Mapping[str, Any], summary: Mapping[str, Any]) -> Iterator[str]:
+    images, size = summary["images"], summary["size"]
+    empty = sum(not any(row) for row in summary["counts"])
+    test = f"{metadata['test']}, one test set for all clients" if summary["shared_test"] else "each client its own"
     yield f"data       {metadata['data']}, checksum {metadata['data_checksum'][:16]}"
     yield f"rows       digest {metadata['digest'][:16]}"
     yield f"clients    {metadata['clients']:,}" + (f", {empty:,} without training images" if empty else "")
@@ -63,16 +63,16 @@ def _summary(metadata: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[
         f"sizes      {size['min']:,} to {size['max']:,} training and validation images, median {size['median']:,g}, "
         f"coefficient of variation {size['variation']:.2f}"
     )
-    held = found["classes_held"]
+    held = summary["classes_held"]
     yield f"classes    {min(held)} to {max(held)} of {len(metadata['classes'])} with a client"
-    if found["domains"]:
-        totals = (f"{name} {sum(found['domains'].get(name, [])):,}" for name in metadata["domains"])
+    if summary["domains"]:
+        totals = (f"{name} {sum(summary['domains'].get(name, [])):,}" for name in metadata["domains"])
         yield f"domains    {', '.join(totals)}"
-    yield from _distances(found)
+    yield from _distances(summary)
 
 
-def _distances(found: Mapping[str, Any]) -> Iterator[str]:
-    between, pooled = found["jensen_shannon"], found["earth_mover"]
+def _distances(summary: Mapping[str, Any]) -> Iterator[str]:
+    between, pooled = summary["jensen_shannon"], summary["earth_mover"]
     if between["mean"] is not None:
         yield (
             f"distances  Jensen–Shannon between clients (0 to 1): mean {between['mean']:.3f}, "
@@ -84,16 +84,16 @@ def _distances(found: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _clients(metadata: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
+def _clients(metadata: Mapping[str, Any], summary: Mapping[str, Any]) -> Iterator[str]:
     yield f"{'client':>6}  {'train':>7}  {'valid.':>7}  {'test':>7}  {'classes':>7}  most images of"
     clients = range(metadata["clients"])
     many = len(clients) > MOST_CLIENTS
     for client in [*clients[:ENDS], *clients[-ENDS:]] if many else clients:
         if many and client == clients[-ENDS]:
             yield f"{'…':>6}  {len(clients) - 2 * ENDS:,} more; --json prints them all"
-        numbers = [sizes[client] for sizes in found["sizes"].values()]
-        columns = [f"{number:7,}" for number in (*numbers, found["classes_held"][client])]
-        yield "  ".join([f"{client:6}", *columns, _largest(metadata["classes"], found["counts"][client])]).rstrip()
+        numbers = [sizes[client] for sizes in summary["sizes"].values()]
+        columns = [f"{number:7,}" for number in (*numbers, summary["classes_held"][client])]
+        yield "  ".join([f"{client:6}", *columns, _largest(metadata["classes"], summary["counts"][client])]).rstrip()
 
 
 def _largest(names: list[str], counts: list[int]) -> str:

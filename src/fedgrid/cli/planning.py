@@ -20,7 +20,7 @@ from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Experiment, Study
 from fedgrid.grid.study.yaml_file import read
 from fedgrid.jobs import originals
-from fedgrid.run.remarks import gpus_lacking
+from fedgrid.run.notices import missing_gpus
 
 EXAMPLES = """
 fedgrid plan
@@ -50,7 +50,7 @@ class Needs:
     "MB of the results to come."
 
     @property
-    def left(self) -> int:
+    def to_run(self) -> int:
         """Cells without results."""
         return self.cells - self.cached
 
@@ -81,20 +81,20 @@ def _plan(arguments: argparse.Namespace) -> int:
         originals.say_notices(study)
         for notice in study.notices:
             say(f"fedgrid: {notice}", sys.stderr)
-    for shortage in filter(None, dict.fromkeys(map(gpus_lacking, studies))):
+    for shortage in filter(None, dict.fromkeys(map(missing_gpus, studies))):
         say(f"fedgrid: {shortage}; these cells have to be computed elsewhere", sys.stderr)
-    found = prospects(studies, measured)
+    forecast = prospects(studies, measured)
     took = time.perf_counter() - began
     if arguments.json:
-        print(json.dumps(_values(studies, found, took), indent=1, ensure_ascii=False))
+        print(json.dumps(_values(studies, forecast, took), indent=1, ensure_ascii=False))
         return 0
-    plain = len(studies) == 1 and not any(one.id for one in studies[0].experiments)
-    print("\n".join(_rows(studies[0], found) if plain else _table(studies, found)))
+    plain = len(studies) == 1 and not any(entry.id for entry in studies[0].experiments)
+    print("\n".join(_rows(studies[0], forecast) if plain else _table(studies, forecast)))
     if arguments.cells:
-        print("\n".join(f"{'cached' if one.done else 'to run'}  {one.cell.file}" for one in found.values()))
-    total = _needs(found.values())
+        print("\n".join(f"{'cached' if entry.done else 'to run'}  {entry.cell.file}" for entry in forecast.values()))
+    total = _needs(forecast.values())
     name = studies[0].name if plain else "all"
-    print(f"{name}: {total.cells:,} cells, {total.cached:,} cached, {total.left:,} to run")
+    print(f"{name}: {total.cells:,} cells, {total.cached:,} cached, {total.to_run:,} to run")
     print("\n".join([_outlook(total, took), *adoptable(studies)]))
     return 0
 
@@ -110,15 +110,16 @@ def _studies(arguments: argparse.Namespace) -> list[Study]:
     return [_named(file, arguments.scale, only[file]) for file in only]
 
 
-def _only(files: Iterable[Path], asked: list[str]) -> dict[Path, str]:
-    """By file, those of the experiments `asked` for that it has; files without any are left out."""
+def _only(files: Iterable[Path], names: list[str]) -> dict[Path, str]:
+    """By file, those of the experiments `names` for that it has; files without any are left out."""
     experiments_of = {file: read(file).get("experiments") for file in files}
     known = {file: [*experiments] for file, experiments in experiments_of.items() if isinstance(experiments, dict)}
-    for name in asked:
+    for name in names:
         if not any(name in experiments for experiments in known.values()):
             every = dict.fromkeys(name for experiments in known.values() for name in experiments)
             raise UserError(f"only: no study has an experiment '{name}'; {nearest(name, every)}")
-    return {f: ",".join(one for one in asked if one in own) for f, own in known.items() if {*asked} & {*own}}
+    chosen = {file: [name for name in names if name in experiments] for file, experiments in known.items()}
+    return {file: ",".join(some) for file, some in chosen.items() if some}
 
 
 def _named(file: Path, scale: str | None, only: str | None) -> Study:
@@ -128,44 +129,46 @@ def _named(file: Path, scale: str | None, only: str | None) -> Study:
         raise error if str(file) in str(error) else UserError(f"{file}: {error}") from error
 
 
-def _needs(found: Iterable[Prospect]) -> Needs:
-    found = list(found)
+def _needs(prospects: Iterable[Prospect]) -> Needs:
+    prospects = list(prospects)
     return Needs(
-        cells=len(found),
-        cached=sum(one.done for one in found),
-        without_data=sum(bool(one.lacking) for one in found),
-        measured=sum(one.measured for one in found),
-        hours=sum(one.seconds for one in found) / 3600 / (os.cpu_count() or 1),
-        memory=max((one.memory for one in found), default=0.0),
-        disk=sum(one.size for one in found) / 1e6,
+        cells=len(prospects),
+        cached=sum(prospect.done for prospect in prospects),
+        without_data=sum(bool(prospect.unavailable) for prospect in prospects),
+        measured=sum(prospect.measured for prospect in prospects),
+        hours=sum(prospect.seconds for prospect in prospects) / 3600 / (os.cpu_count() or 1),
+        memory=max((prospect.memory for prospect in prospects), default=0.0),
+        disk=sum(prospect.size for prospect in prospects) / 1e6,
     )
 
 
-def _of(cells: Iterable[Cell], found: Mapping[Id, Prospect]) -> dict[Id, Prospect]:
+def _of(cells: Iterable[Cell], forecast: Mapping[Id, Prospect]) -> dict[Id, Prospect]:
     """The prospects of some cells, each once."""
-    return {id_of(cell): found[id_of(cell)] for cell in cells}
+    return {id_of(cell): forecast[id_of(cell)] for cell in cells}
 
 
-def _rows(study: Study, found: Mapping[Id, Prospect]) -> list[str]:
+def _rows(study: Study, forecast: Mapping[Id, Prospect]) -> list[str]:
     """A line for each row of a plain study."""
     width, lines = max(map(len, study.rows)), []
     for label in study.rows:
-        needs = _needs(_of((cell for cell in study.cells if cell.row.label == label), found).values())
-        lines.append(f"{label:{width}}  {needs.cached:4} cached  {needs.left:4} to run")
+        needs = _needs(_of((cell for cell in study.cells if cell.row.label == label), forecast).values())
+        lines.append(f"{label:{width}}  {needs.cached:4} cached  {needs.to_run:4} to run")
     return lines
 
 
-def _table(studies: list[Study], found: Mapping[Id, Prospect]) -> list[str]:
+def _table(studies: list[Study], forecast: Mapping[Id, Prospect]) -> list[str]:
     """A line for each experiment and a total for each study, and below them what is lacking."""
-    width = max(len(TOTAL), *(len(study.name_of(one)) for study in studies for one in study.experiments))
+    width = max(len(TOTAL), *(len(study.name_of(experiment)) for study in studies for experiment in study.experiments))
     lines = ["  ".join([" " * width, *HEADS])]
     for study in studies:
-        for one in study.experiments:
-            lines.append(_line(f"{study.name_of(one):{width}}", _needs(_of(one.cells, found).values())))
+        for experiment in study.experiments:
+            lines.append(
+                _line(f"{study.name_of(experiment):{width}}", _needs(_of(experiment.cells, forecast).values()))
+            )
         if len(study.experiments) > 1:
-            lines.append(_line(f"{TOTAL:>{width}}", _needs(_of(study.cells, found).values())))
+            lines.append(_line(f"{TOTAL:>{width}}", _needs(_of(study.cells, forecast).values())))
         lines.append("")
-    return lines + _lacking(studies, found)
+    return lines + _missing_data(studies, forecast)
 
 
 def _line(name: str, needs: Needs) -> str:
@@ -174,17 +177,17 @@ def _line(name: str, needs: Needs) -> str:
     return "  ".join([name, *(f"{number:>{len(head)}}" for number, head in zip(numbers, HEADS, strict=True))])
 
 
-def _lacking(studies: list[Study], found: Mapping[Id, Prospect]) -> list[str]:
+def _missing_data(studies: list[Study], forecast: Mapping[Id, Prospect]) -> list[str]:
     """What experiments lack by their own account, and why data cannot be had, with the cells that need them."""
-    said = [
+    lines = [
         f"{study.name_of(one)} lacks: {one.about.lacks}"
         for study in studies
         for one in study.experiments
         if one.about.lacks
     ]
-    reasons = Counter(one.lacking for one in found.values() if one.lacking)
-    said += [f"{number:,} cells lack data and are in no estimate: {why}" for why, number in reasons.items()]
-    return [*said, ""] if said else []
+    reasons = Counter(one.unavailable for one in forecast.values() if one.unavailable)
+    lines += [f"{number:,} cells lack data and are in no estimate: {why}" for why, number in reasons.items()]
+    return [*lines, ""] if lines else []
 
 
 def _outlook(needs: Needs, took: float) -> str:
@@ -202,25 +205,30 @@ def _rounded(number: float) -> str:
     return "0" if not number else f"{max(number, 0.01):.2g}" if number < 9.5 else f"{number:,.0f}"
 
 
-def _values(studies: list[Study], found: Mapping[Id, Prospect], took: float) -> dict[str, Any]:
+def _values(studies: list[Study], forecast: Mapping[Id, Prospect], took: float) -> dict[str, Any]:
     """All that the table says, unrounded."""
     return {
         "studies": [
             {
                 "name": study.name,
                 "scale": study.scale,
-                "experiments": [_experiment(one, found) for one in study.experiments],
-                "all": asdict(_needs(_of(study.cells, found).values())),
+                "experiments": [_experiment(experiment, forecast) for experiment in study.experiments],
+                "all": asdict(_needs(_of(study.cells, forecast).values())),
             }
             for study in studies
         ],
-        "all": asdict(_needs(found.values())),
+        "all": asdict(_needs(forecast.values())),
         "cores": os.cpu_count() or 1,
         "seconds": took,
     }
 
 
-def _experiment(one: Experiment, found: Mapping[Id, Prospect]) -> dict[str, Any]:
-    own = _of(one.cells, found)
-    reasons = Counter(prospect.lacking for prospect in own.values() if prospect.lacking)
-    return {"id": one.id, "lacks": one.about.lacks, **asdict(_needs(own.values())), "data": dict(reasons)}
+def _experiment(experiment: Experiment, forecast: Mapping[Id, Prospect]) -> dict[str, Any]:
+    prospects_of_it = _of(experiment.cells, forecast)
+    reasons = Counter(prospect.unavailable for prospect in prospects_of_it.values() if prospect.unavailable)
+    return {
+        "id": experiment.id,
+        "lacks": experiment.about.lacks,
+        **asdict(_needs(prospects_of_it.values())),
+        "data": dict(reasons),
+    }

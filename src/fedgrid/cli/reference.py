@@ -47,9 +47,9 @@ def _overview(methods: Mapping[str, Described]) -> str:
 
 def _row(name: str, method: Described) -> list[str]:
     facts = method["facts"]
-    told = [_prose(facts[key]) for key in ("family", "shares", "down", "up", "work")]
+    texts = [_prose(facts[key]) for key in ("family", "shares", "down", "up", "work")]
     citation = f"[{facts['cite']}](../CITATIONS.bib)" if facts["cite"] else "–"
-    return [f"[`{name}`](#{name}) {_prose(method['title'])}", *told, facts["score"], citation]
+    return [f"[`{name}`](#{name}) {_prose(method['title'])}", *texts, facts["score"], citation]
 
 
 def _section(name: str, method: Described) -> str:
@@ -67,7 +67,7 @@ def _limits(parameter: Mapping[str, Any]) -> str:
 
 def _prose(text: str) -> str:
     """Plain text with code as Markdown: indented lines stay the code blocks that Markdown takes them for."""
-    return KEPT_OR_MARK.sub(lambda found: found[0] if found["kept"] else f"\\{found[0]}", text)
+    return KEPT_OR_MARK.sub(lambda match: match[0] if match["kept"] else f"\\{match[0]}", text)
 
 
 def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

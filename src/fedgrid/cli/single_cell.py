@@ -99,11 +99,11 @@ def _study(arguments: argparse.Namespace) -> dict[str, Any]:
     """The study of one cell that the options describe."""
     _check(arguments)
     method, model = description("methods", arguments.method), description("models", arguments.model)
-    given = {k[8:]: v for k, v in vars(arguments).items() if k.startswith("setting_") and v is not None}
+    settings = {k[8:]: v for k, v in vars(arguments).items() if k.startswith("setting_") and v is not None}
     published = arguments.partition.startswith(PUBLISHED)
     partition = description("partition", "file" if published else arguments.partition)
-    training, compute = (_typed(of, given, of) for of in (describe(Training), describe(Compute)))
-    others = {name: value for name, value in given.items() if name not in training | compute}
+    training, compute = (_typed(of, settings, of) for of in (describe(Training), describe(Compute)))
+    others = {name: value for name, value in settings.items() if name not in training | compute}
     entry = dict(parse_setting(method, text, "--set") for text in arguments.set)
     model_settings = dict(parse_setting(model, text, "--model-set") for text in arguments.model_set)
     features = {"features": arguments.features} if arguments.features else {}
@@ -145,12 +145,14 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _typed(
-    description: Mapping[str, Any], given: Mapping[str, str], only: Mapping[str, Any] | None = None
+    description: Mapping[str, Any], texts: Mapping[str, str], only: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """The given settings, typed as a component's; with `only`, those that this component has."""
-    known = {parameter["name"] for parameter in only["parameters"]} if only else set(given)
-    texts = [f"{name}={value}" for name, value in given.items() if name in known]
-    return dict(parse_setting(description, text, f"--{text.partition('=')[0].replace('_', '-')}") for text in texts)
+    known = {parameter["name"] for parameter in only["parameters"]} if only else set(texts)
+    assignments = [f"{name}={value}" for name, value in texts.items() if name in known]
+    return dict(
+        parse_setting(description, text, f"--{text.partition('=')[0].replace('_', '-')}") for text in assignments
+    )
 
 
 def _finished(out: Path, cell: Cell) -> bool:

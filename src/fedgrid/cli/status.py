@@ -18,9 +18,9 @@ from fedgrid.grid.plan.manifest import OUT_OF_DATE
 from fedgrid.grid.plan.manifest_model import UNAVAILABLE
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
-from fedgrid.run import states
+from fedgrid.run import cell_states
+from fedgrid.run.cell_states import MARKS
 from fedgrid.run.lock import StoreLock
-from fedgrid.run.states import MARKS
 
 EVERY = 2.0
 "Seconds between two looks of `--watch`."
@@ -36,7 +36,9 @@ def add_commands(commands: Commands) -> None:
     status.add_argument("--watch", action="store_true", help="look again every 2 seconds, until nothing runs")
     status.set_defaults(call=_status)
     logs = with_examples(commands, "logs", "the end of what a cell said", LOGS)
-    logs.add_argument("words", nargs="+", metavar="WORD", help="of a cell: its key, method, data set, partition, sSEED")
+    logs.add_argument(
+        "selection", nargs="+", metavar="WORD", help="of a cell: its key, method, data set, partition, sSEED"
+    )
     logs.add_argument("--lines", type=int, default=20, help="default: 20")
     logs.set_defaults(call=_logs)
     for parser in (status, logs):
@@ -47,30 +49,30 @@ def _status(arguments: argparse.Namespace) -> int:
     study = study_of(arguments)
     manifests = manifest.files(study)
     while True:
-        found = states.read(study)
+        states_by_key = cell_states.read(study)
         remarks = {name: _remark_on_tables(file) for name, file in manifests.items()}
-        text = "\n".join(_lines(study, found, remarks))
+        text = "\n".join(_lines(study, states_by_key, remarks))
         print(f"{HOME if arguments.watch and sys.stdout.isatty() else ''}{text}", flush=True)
-        if not arguments.watch or not any(state.name in ("running", "queued") for state in found.values()):
+        if not arguments.watch or not any(state.name in ("running", "queued") for state in states_by_key.values()):
             return 0
         time.sleep(EVERY)
 
 
-def _lines(study: Study, found: dict[str, states.State], remarks: dict[str, str]) -> list[str]:
+def _lines(study: Study, states_by_key: dict[str, cell_states.State], remarks: dict[str, str]) -> list[str]:
     """The lines of one look; `remarks` are those on tables, by the name of an experiment among the results."""
-    counts = _counts(found.values())
+    counts = _counts(states_by_key.values())
     if study.has_experiments:
-        lines = [*_experiments(study, found, remarks), counts]
+        lines = [*_experiments(study, states_by_key, remarks), counts]
     else:
-        lines = [*_grid(study, found), counts + remarks[study.name_of(study.experiments[0])]]
-    lines += _times(study, found)
-    running = [cell for key, cell in study.by_key.items() if found[key].name == "running"]
-    lines += [f"▶ {cell.words}: {found[cell.key].remark}" for cell in running]
-    return lines + adoptable([study]) + states.failures(study, found)
+        lines = [*_grid(study, states_by_key), counts + remarks[study.name_of(study.experiments[0])]]
+    lines += _times(study, states_by_key)
+    running = [cell for key, cell in study.by_key.items() if states_by_key[key].name == "running"]
+    lines += [f"▶ {cell.description}: {states_by_key[cell.key].remark}" for cell in running]
+    return lines + adoptable([study]) + cell_states.failures(study, states_by_key)
 
 
-def _counts(found: Iterable[states.State]) -> str:
-    counts = Counter(state.name for state in found)
+def _counts(states: Iterable[cell_states.State]) -> str:
+    counts = Counter(state.name for state in states)
     return ", ".join(f"{MARKS[name]} {counts[name]} {name}" for name in MARKS if counts[name] or name != UNAVAILABLE)
 
 
@@ -82,15 +84,15 @@ def _remark_on_tables(file: Path) -> str:
         return f", {error}"
 
 
-def _experiments(study: Study, found: dict[str, states.State], remarks: dict[str, str]) -> Iterator[str]:
+def _experiments(study: Study, states_by_key: dict[str, cell_states.State], remarks: dict[str, str]) -> Iterator[str]:
     """A line for each experiment: how many of its cells are in which state, and whether its tables are out of date."""
-    width = max(len(one.id) for one in study.experiments)
-    for one in study.experiments:
-        cells = [found[key] for key in dict.fromkeys(cell.key for cell in one.cells)]
-        yield f"{one.id:{width}}  {_counts(cells) if cells else 'no cells'}{remarks[study.name_of(one)]}"
+    width = max(len(experiment.id) for experiment in study.experiments)
+    for experiment in study.experiments:
+        cells = [states_by_key[key] for key in dict.fromkeys(cell.key for cell in experiment.cells)]
+        yield f"{experiment.id:{width}}  {_counts(cells) if cells else 'no cells'}{remarks[study.name_of(experiment)]}"
 
 
-def _grid(study: Study, found: dict[str, states.State]) -> Iterator[str]:
+def _grid(study: Study, states_by_key: dict[str, cell_states.State]) -> Iterator[str]:
     """Rows by columns, with one sign for each seed."""
     columns = list(dict.fromkeys(map(_column, study.cells)))
     heads = [" ".join(column) for column in columns]
@@ -98,8 +100,8 @@ def _grid(study: Study, found: dict[str, states.State]) -> Iterator[str]:
     yield "  ".join([" " * width, *heads])
     marks: dict[tuple[str, ...], str] = {}
     for cell in study.cells:
-        place = (cell.row.label, *_column(cell))
-        marks[place] = marks.get(place, "") + MARKS[found[cell.key].name]
+        position = (cell.row.label, *_column(cell))
+        marks[position] = marks.get(position, "") + MARKS[states_by_key[cell.key].name]
     for label in study.rows:
         signs = [f"{marks[label, *column]:{len(head)}}" for column, head in zip(columns, heads, strict=True)]
         yield "  ".join([f"{label:{width}}", *signs])
@@ -109,14 +111,14 @@ def _column(cell: Cell) -> tuple[str, str]:
     return cell.partition.data.label, cell.heterogeneity
 
 
-def _times(study: Study, found: dict[str, states.State]) -> list[str]:
+def _times(study: Study, states_by_key: dict[str, cell_states.State]) -> list[str]:
     """How long the run at work has been going, and how much is left by what finished cells took."""
-    run, left = StoreLock(study.store).holder(), states.seconds_left(study, found)
+    run, seconds_left = StoreLock(study.store).holder(), cell_states.seconds_left(study, states_by_key)
     parts = [f"running for {_duration(time.time() - run.began)}"] if run else []
-    if left:
-        running = sum(state.name == "running" for state in found.values())
+    if seconds_left:
+        running = sum(state.name == "running" for state in states_by_key.values())
         beside = f", {running} cells at a time" if running > 1 else ""
-        parts.append(f"about {_duration(left)} left{beside}")
+        parts.append(f"about {_duration(seconds_left)} left{beside}")
     return ["; ".join(parts)] if parts else []
 
 
@@ -132,25 +134,25 @@ def _logs(arguments: argparse.Namespace) -> int:
     if arguments.lines < 1:
         raise UserError(f"--lines: must be at least 1, got {arguments.lines}")
     study = study_of(arguments)
-    log = _of_another_study(study, arguments.words)
+    log = _of_another_study(study, arguments.selection)
     if log is None:
-        cell = the_cell(study, arguments.words, "logs")
-        found, log = states.read(study)[cell.key], cell.log
-        print(f"{cell.words}: {found.name}{f', {found.remark}' if found.remark else ''}")
+        cell = the_cell(study, arguments.selection, "logs")
+        state, log = cell_states.read(study)[cell.key], cell.log
+        print(f"{cell.description}: {state.name}{f', {state.remark}' if state.remark else ''}")
     print(f"log: {log}")
     try:
-        said = log.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except FileNotFoundError:
         print("there is no log: it has not been started, or its results come from elsewhere")
         return 0
-    print(*said[-arguments.lines :], sep="\n")
+    print(*lines[-arguments.lines :], sep="\n")
     return 0
 
 
-def _of_another_study(study: Study, words: list[str]) -> Path | None:
+def _of_another_study(study: Study, selection: list[str]) -> Path | None:
     """The log of the cell with that key, where it is none of the study's: of another study, or of other code."""
-    if len(words) > 1 or not re.fullmatch("[0-9a-f]{4,16}", words[0]):
+    if len(selection) > 1 or not re.fullmatch("[0-9a-f]{4,16}", selection[0]):
         return None
-    found = list(study.store.glob(f"logs/cells/**/s*-{words[0]}*.log"))
-    ours = any(cell.key.startswith(words[0]) for cell in study.cells)
-    return found[0] if len(found) == 1 and not ours else None
+    logs = list(study.store.glob(f"logs/cells/**/s*-{selection[0]}*.log"))
+    is_planned = any(cell.key.startswith(selection[0]) for cell in study.cells)
+    return logs[0] if len(logs) == 1 and not is_planned else None

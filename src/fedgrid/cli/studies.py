@@ -67,8 +67,8 @@ def _prune(arguments: argparse.Namespace) -> int:
         raise UserError(f"--results: there is no store in {arguments.results}")
     needed = _needed(arguments)
     patterns = STORED if StoreLock(store).holder() else STORED + OF_A_RUN
-    found = sorted({file for pattern in patterns for file in store.glob(pattern)})
-    stale = [file for file in found if not _keys(file) & needed and not _being_written(file)]
+    files = sorted({file for pattern in patterns for file in store.glob(pattern)})
+    stale = [file for file in files if not _keys(file) & needed and not _being_written(file)]
     plans = sorted(store.glob("plans/*.json"))
     stale += [file for file in plans if file not in _latest_plans(store)]
     size = sum(part.stat().st_size for file in stale for part in (file, *file.rglob("*")) if part.is_file())
@@ -79,7 +79,7 @@ def _prune(arguments: argparse.Namespace) -> int:
         elif arguments.delete:
             file.unlink()
     hint = "" if arguments.delete or not stale else "; delete them with fedgrid prune --delete"
-    print(f"{len(stale)} of {len(found) + len(plans)} files, {size / 1e6:.1f} MB{hint}")
+    print(f"{len(stale)} of {len(files) + len(plans)} files, {size / 1e6:.1f} MB{hint}")
     return 0
 
 
@@ -89,7 +89,7 @@ def _needed(arguments: argparse.Namespace) -> set[str]:
     manifests = [read_manifest(file) for depth in depths for file in arguments.results.glob(f"{depth}/{manifest.NAME}")]
     studies = [plan_file.read(file).study for file in _latest_plans(arguments.results / "store")]
     studies += [read_study(file) for file in arguments.configfile]
-    drawn = {key for found in manifests for cell in found.cells for key in cell.needs}
+    drawn = {key for manifest in manifests for cell in manifest.cells for key in cell.needs}
     return drawn | {key for study in studies for cell in study.cells for key in cell.keys}
 
 

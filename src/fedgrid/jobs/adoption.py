@@ -46,7 +46,7 @@ class Verdict:
 
 def is_of_this_machine(circumstances: Circumstances) -> bool:
     """Whether results under these circumstances can be checked here."""
-    here = replace(
+    current = replace(
         circumstances,
         processor=processor(),
         instructions=instructions(),
@@ -54,7 +54,7 @@ def is_of_this_machine(circumstances: Circumstances) -> bool:
         torch=version("torch"),
         numpy=version("numpy"),
     )
-    return here.agrees(circumstances)
+    return current.agrees(circumstances)
 
 
 def _device(name: str) -> str:
@@ -89,7 +89,7 @@ def _train(
     """Trains the cells that have no results, each in its own process, `cores` at a time, as the group's were."""
     waiting = [cell for cell in cells if not cell.done]
     for cell in waiting:
-        tell(f"training {cell.words} ({cell.key})")
+        tell(f"training {cell.description} ({cell.key})")
         prepare(cell, study_of[cell.key])
     for study in {id(study_of[cell.key]): study_of[cell.key] for cell in waiting}.values():
         plan = Plan(replace(study, name=f"{study.name}-adopt", compute=_compute(group, study.compute))).write()
@@ -119,19 +119,19 @@ def _verdict(
     """What is to become of a group whose `sample` has been trained; it is carried where all evidence holds."""
     pairs = [*group.checked, *sample]
     verdict = Verdict(group, checked=len(pairs), trained=len(sample))
-    rest = [candidate for candidate in group.candidates if candidate not in sample]
+    unchecked = [candidate for candidate in group.candidates if candidate not in sample]
     for candidate in pairs:
         if sentence := _difference_of_pair(candidate, group):
-            return replace(verdict, refused=f"{candidate.cell.words}: {sentence}")
-    for candidate in rest:
+            return replace(verdict, refused=f"{candidate.cell.description}: {sentence}")
+    for candidate in unchecked:
         prepare(candidate.cell, study_of[candidate.cell.key])
-    sentences = processes.map(difference_at_start, rest, [_compute(group, Compute())] * len(rest))
-    for candidate, sentence in zip(rest, sentences, strict=True):
+    sentences = processes.map(difference_at_start, unchecked, [_compute(group, Compute())] * len(unchecked))
+    for candidate, sentence in zip(unchecked, sentences, strict=True):
         if sentence:
-            return replace(verdict, refused=f"{candidate.cell.words}: {sentence}")
-    for candidate in rest:
+            return replace(verdict, refused=f"{candidate.cell.description}: {sentence}")
+    for candidate in unchecked:
         carry(candidate, _evidence(group, pairs, date))
-    return replace(verdict, carried=len(rest))
+    return replace(verdict, carried=len(unchecked))
 
 
 def _difference_of_pair(candidate: Candidate, group: Group) -> str:
@@ -162,14 +162,14 @@ def carry(candidate: Candidate, evidence: Mapping[str, Any]) -> None:
     cell, component = candidate.cell, candidate.cell.row.component
     table, metadata = read_table(candidate.file)
     earlier = {name: metadata[name] for name in IDENTITY}
-    place = candidate.file.relative_to(candidate.store).as_posix()
+    path_in_store = candidate.file.relative_to(candidate.store).as_posix()
     today = {
         "key": cell.key,
         "spec": cell.spec,
         "code": cell.code,
         "modules": modules_of_cell(component.module, component.file, cell.model.module),
     }
-    chain = [*metadata.get(ADOPTED, []), {"earlier": earlier, "file": place, **evidence}]
+    chain = [*metadata.get(ADOPTED, []), {"earlier": earlier, "file": path_in_store, **evidence}]
     for kind, file in candidate.artifacts.items():
         copy(file, cell.kept_beside(cell.file)[kind])
     write_table(cell.file, table, metadata | today | {ADOPTED: chain})
@@ -190,8 +190,8 @@ def _take_back(file: Path, earlier: Path) -> None:
     *chain, entry = metadata.pop(ADOPTED)
     artifacts = {artifact: earlier.with_suffix(artifact.name.removeprefix(file.stem)) for artifact in beside(file)}
     if not earlier.is_file():
-        for artifact, place in artifacts.items():
-            copy(artifact, place)
+        for artifact, path_in_store in artifacts.items():
+            copy(artifact, path_in_store)
         write_table(earlier, table, metadata | entry["earlier"] | ({ADOPTED: chain} if chain else {}))
     for made in (file, *artifacts):
         made.unlink()

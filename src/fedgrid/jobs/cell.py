@@ -167,8 +167,8 @@ def _finished(cell: Cell) -> bool:
 
 def _of_memory(error: Exception) -> bool:
     """Whether memory, the processor's or the GPU's, was lacking; torch says so in several ways."""
-    lacking = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
-    return lacking or (isinstance(error, RuntimeError) and any(words in str(error) for words in OF_MEMORY))
+    out_of_memory = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    return out_of_memory or (isinstance(error, RuntimeError) and any(pattern in str(error) for pattern in OF_MEMORY))
 
 
 def run(cell: Cell, planned: plan_file.Plan) -> int:

@@ -69,11 +69,11 @@ def _metadata(file: Path) -> dict[str, Any]:
 def _difference_of_records(before: pa.Table, now: pa.Table) -> str:
     """The first value, in the order of the rounds, that is not in both tables with the same bits."""
     earlier, today = _values(before), _values(now)
-    for place in sorted({*earlier, *today}):
-        if earlier.get(place) != today.get(place):
-            round_, metric, client = place
+    for key in sorted({*earlier, *today}):
+        if earlier.get(key) != today.get(key):
+            round_, metric, client = key
             values = " ".join(
-                f"{_shown(values.get(place))} {when}," for values, when in ((earlier, "before"), (today, "now"))
+                f"{_shown(values.get(key))} {when}," for values, when in ((earlier, "before"), (today, "now"))
             )
             return f"round {round_}, {metric} of client {client}: {values.rstrip(',')}"
     return ""

@@ -66,8 +66,8 @@ def check_device(device: str) -> None:
 
     Where nvidia-smi lists no card at all, torch decides, in a process of its own: it may know cards of other makers.
     """
-    if shortage(device) and (lacking := shortage(device, len(cards()) or _seen_by_torch())):
-        raise UserError(f"{lacking}; set it to auto or cpu, or run this where there are enough")
+    if shortage(device) and (problem := shortage(device, len(cards()) or _seen_by_torch())):
+        raise UserError(f"{problem}; set it to auto or cpu, or run this where there are enough")
 
 
 @contextmanager
@@ -108,33 +108,33 @@ def _seen_by_torch() -> int:
 
 def _by_lock(environment: Mapping[str, str]) -> dict[str, str]:
     """What `cards` returns, by the names under which the cards are locked."""
-    asked = [name.strip() for name in environment[VARIABLE].split(",")] if VARIABLE in environment else None
-    if asked and not NAME.fullmatch(asked[0]):
+    visible = [name.strip() for name in environment[VARIABLE].split(",")] if VARIABLE in environment else None
+    if visible and not NAME.fullmatch(visible[0]):
         return {}
     gpus = _listed(environment)
-    if asked is None:
+    if visible is None:
         return {name: name for gpu in gpus for name in gpu.instances or [gpu.name]}
     counted = gpus and not any(gpu.instances for gpu in gpus)
     ordered = len({gpu.model for gpu in gpus}) == 1 or environment.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
-    found: dict[str, str] = {}
-    for name in asked:
+    cards_by_name: dict[str, str] = {}
+    for name in visible:
         if not NAME.fullmatch(name) or (counted and name.isdigit() and int(name) >= len(gpus)):
             break
         start = gpus[int(name)].name if counted and ordered and name.isdigit() else name
         same = [uuid for gpu in gpus for uuid in (gpu.name, *gpu.instances) if uuid.startswith(start)]
-        found.setdefault(same[0] if len(same) == 1 else name, name)
-    return found
+        cards_by_name.setdefault(same[0] if len(same) == 1 else name, name)
+    return cards_by_name
 
 
 def _listed(environment: Mapping[str, str]) -> list[Gpu]:
     """The GPUs of this machine; none where nvidia-smi does not answer."""
     command = ["nvidia-smi", "-L"]
     try:
-        found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=PATIENCE)
+        run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=PATIENCE)
     except (OSError, subprocess.SubprocessError):
         return []
     gpus: list[Gpu] = []
-    for line in found.stdout.splitlines():
+    for line in run.stdout.splitlines():
         if gpu := GPU.match(line):
             gpus.append(Gpu(gpu[1], gpu[2], []))
         elif gpus and (instance := MIG.match(line)):
@@ -160,13 +160,13 @@ def _take(names: list[str], share: int) -> tuple[str, FileLock] | None:
 
 def _free_slots(card: Path, share: int) -> list[FileLock]:
     """Locks of a card's slots that nobody held; they are held now."""
-    found = []
+    free = []
     for number in range(share):
         slot = FileLock(card.with_name(f"{card.name}.{number}"), timeout=0)
         with suppress(Timeout):
             slot.acquire()
-            found.append(slot)
-    return found
+            free.append(slot)
+    return free
 
 
 def _folder() -> Path:
@@ -174,7 +174,7 @@ def _folder() -> Path:
     whose = filter(None, ["fedgrid-gpus", str(os.getuid()), os.environ.get("SLURM_JOB_ID")])
     folder = Path(tempfile.gettempdir(), UNSAFE.sub("_", "-".join(whose)))
     folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()  # a folder that all can write in may hold somebody else's folder, or a link, of this name
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+    status = folder.lstat()  # a folder that all can write in may hold somebody else's folder, or a link, of this name
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
         raise PermissionError(None, "it belongs to somebody else", str(folder))
     return folder

@@ -40,7 +40,7 @@ class Note:
     @classmethod
     def read(cls, file: Path) -> "Note":
         """The note in a file, which may lack what earlier releases did not note; ValueError for a damaged one."""
-        found = json.loads(file.read_text(encoding="utf-8"))
-        if not isinstance(found, dict):
+        content = json.loads(file.read_text(encoding="utf-8"))
+        if not isinstance(content, dict):
             raise ValueError(f"{file} holds no note")
-        return cls(**{field.name: found[field.name] for field in fields(cls) if field.name in found})
+        return cls(**{field.name: content[field.name] for field in fields(cls) if field.name in content})

@@ -60,15 +60,15 @@ def say_notices(study: Study) -> None:
 
 def notices(data: Iterable[PlannedDataset], root: Path | None) -> Iterator[str]:
     """A line for each data set that the store has built from other files than those which lie under `root` now."""
-    for one in data:
-        if root is None or not one.built or not one.first_sight.exists():
+    for dataset in data:
+        if root is None or not dataset.built or not dataset.first_sight.exists():
             continue
-        built_from = read_json(one.first_sight).get("files", {})
+        built_from = read_json(dataset.first_sight).get("files", {})
         names = [name for name in built_from if (root / name).is_file()]
         others = [name for name, content in _digests(root, names) if content != built_from[name]]
         if others:
             yield (
-                f"data '{one.label}': the images in the store were built from other files than those under {root} "
+                f"data '{dataset.label}': the images in the store were built from other files than those under {root} "
                 f"({len(others):,} of {len(names):,} differ, such as {others[0]}); the store's images are used; for "
                 "the new ones set results to another folder"
             )

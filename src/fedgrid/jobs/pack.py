@@ -70,9 +70,9 @@ class Pack:
 
 def _train(file: Path, key: str, log: Path) -> None:
     """The process of a cell: what it says goes to its log."""
-    said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    log_file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     for stream in (1, 2):
-        os.dup2(said, stream)
+        os.dup2(log_file, stream)
     from fedgrid.jobs import cell  # here, not in the pack: it imports torch
 
     sys.exit(cell.main([str(file), key]))
@@ -95,9 +95,9 @@ def main(argv: list[str] | None = None) -> int:
 def _work(arguments: argparse.Namespace) -> int:
     tempfile.tempdir = folder = own_folder()  # the fork server's socket will lie there
     Finalize(None, shutil.rmtree, (folder, True), exitpriority=AFTER_ALL)
-    found = plan_file.read(arguments.file)
-    cells = [found.study.by_key[key] for key in found.packs[arguments.name]]
-    pack = Pack(arguments.file, cells, max(1, arguments.threads // found.study.compute.threads))
+    plan = plan_file.read(arguments.file)
+    cells = [plan.study.by_key[key] for key in plan.packs[arguments.name]]
+    pack = Pack(arguments.file, cells, max(1, arguments.threads // plan.study.compute.threads))
     for number in ASKED_TO_END:
         signal.signal(number, pack.stop)
     failed = pack.run()

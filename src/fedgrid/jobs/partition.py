@@ -43,8 +43,8 @@ def build(partition: PlannedPartition) -> None:
         "digest": digest_of(table),
         "spec": partition.spec,
     }
-    found = statistics(table, about["clients"], pool.classes)
-    write_text(partition.file.with_suffix(".json"), as_json(about | {"statistics": found}))
+    summary = statistics(table, about["clients"], pool.classes)
+    write_text(partition.file.with_suffix(".json"), as_json(about | {"statistics": summary}))
     write_table(partition.file, table, about)
 
 

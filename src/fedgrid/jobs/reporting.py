@@ -43,11 +43,11 @@ def ending() -> str:
     if not command[3]:
         return ""
     try:
-        said = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE).stdout
+        output = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE).stdout
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    left = TIME_LEFT.fullmatch(said.strip())  # minutes and seconds: with hours or days before them, it is no end
-    return LIMIT if left and 60 * int(left[1]) + int(left[2]) <= NEAR else ""
+    time_left = TIME_LEFT.fullmatch(output.strip())  # minutes and seconds: with hours or days before them, it is no end
+    return LIMIT if time_left and 60 * int(time_left[1]) + int(time_left[2]) <= NEAR else ""
 
 
 class Report:

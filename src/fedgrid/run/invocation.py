@@ -17,7 +17,7 @@ from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Experiment
 from fedgrid.jobs import gpus, originals, warm
 from fedgrid.loading import CODE
-from fedgrid.run import cluster, packs, remarks, states
+from fedgrid.run import cell_states, notices, packs, slurm
 from fedgrid.run.lock import StoreLock
 from fedgrid.run.pin import Pin
 
@@ -38,9 +38,9 @@ def invocation(config: Any, configfiles: Sequence[Path], tree: Path, submits: bo
         if PLAN in os.environ:
             file = Path(os.environ[PLAN])
             return Invocation(plan_file.read(file), file, tree, submits)
-        found = planned(config, configfiles, submits)
-        originals.say_notices(found.study)
-        return Invocation(found, found.file, tree, submits)
+        plan = planned(config, configfiles, submits)
+        originals.say_notices(plan.study)
+        return Invocation(plan, plan.file, tree, submits)
     except (UserError, OSError) as error:
         sys.exit(complain(error))
 
@@ -82,7 +82,7 @@ class Invocation:
     @cached_property
     def experiments(self) -> dict[str, Experiment]:
         """The study's experiments by the folder that each has among the results."""
-        return {self.study.name_of(one): one for one in self.study.experiments}
+        return {self.study.name_of(experiment): experiment for experiment in self.study.experiments}
 
     @property
     def manifests(self) -> list[str]:
@@ -105,21 +105,21 @@ class Invocation:
 
     def targets(self, name: str) -> list[Path]:
         """Files that are there when all cells of an experiment are, but for those that cannot be trained here."""
-        cells = [cell for cell in self.experiments[name].cells if not cell.lacking]
+        cells = [cell for cell in self.experiments[name].cells if not cell.unavailable]
         return [file for c in cells for file in ([self.packed[c.key]] if c.key in self.packed else c.files)]
 
     def pictured(self, name: str) -> list[Path]:
         """Partitions of an experiment of which there are pictures: those of its first seed."""
-        cells = [cell for cell in self.experiments[name].cells if not cell.lacking]
+        cells = [cell for cell in self.experiments[name].cells if not cell.unavailable]
         return sorted({cell.partition.file for cell in cells if cell.seed == cells[0].seed})
 
     @cached_property
     def kept(self) -> dict[tuple[str, ...], list[str]]:
         """By what is kept beside their results, the keys of cells."""
-        found: dict[tuple[str, ...], list[str]] = {}
+        paths: dict[tuple[str, ...], list[str]] = {}
         for cell in self.study.by_key.values():
-            found.setdefault(cell.artifacts, []).append(cell.key)
-        return found
+            paths.setdefault(cell.artifacts, []).append(cell.key)
+        return paths
 
     def pack(self, name: str) -> list[Cell]:
         """The cells of a pack."""
@@ -138,8 +138,8 @@ class Invocation:
     @property
     def gpus_per_job(self) -> int:
         """GPUs that the job of a cell, or of a pack, asks for; `auto` asks for one where this machine has any."""
-        asked = self.compute.device.startswith("cuda") and (self.submits or self.compute.device == "cuda")
-        return int(asked or self.gpu_slots > 0)
+        wants_gpu = self.compute.device.startswith("cuda") and (self.submits or self.compute.device == "cuda")
+        return int(wants_gpu or self.gpu_slots > 0)
 
     @cached_property
     def pin(self) -> Pin:
@@ -159,11 +159,11 @@ class Invocation:
             self.lock.acquire()
             self.pin.keep()
             if self.submits:
-                cluster.end_leftovers({*self.study.by_key, *self.plan.packs})
+                slurm.end_leftovers({*self.study.by_key, *self.plan.packs})
             os.environ[PLAN] = str(self.plan.write(self.file).resolve())
         except (UserError, OSError) as error:
             sys.exit(complain(error))
-        for line in remarks.before(self.study, self.submits):
+        for line in notices.before(self.study, self.submits):
             print(f"fedgrid: {line}", file=sys.stderr)
         if waiting and not self.gpus_per_job and self.compute.device == "auto":
             where = "no GPU is asked for (compute.device: auto)" if self.submits else "no GPU here"
@@ -186,7 +186,7 @@ class Invocation:
                 file=sys.stderr,
             )
         if failed:
-            for line in states.failures(self.study, states.read(self.study)):
+            for line in cell_states.failures(self.study, cell_states.read(self.study)):
                 print(line, file=sys.stderr)
             earlier = [f"{page} is of an earlier run."] if page.is_file() else []
             end = "Stopped, or some jobs failed: see above and fedgrid status. The same command goes on."

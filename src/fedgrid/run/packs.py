@@ -33,7 +33,7 @@ def cells(plan: Plan, name: str) -> list[Cell]:
     return [plan.study.by_key[key] for key in plan.packs[name]]
 
 
-def asked(plan: Plan, name: str) -> Request:
+def request_of(plan: Plan, name: str) -> Request:
     """What a scheduler is asked for to run a pack."""
     return request(cells(plan, name), plan.study.compute, plan.study.compute.gpu_share)
 

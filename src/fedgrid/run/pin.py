@@ -33,14 +33,14 @@ class Pin:
     def _sources(self) -> Sources:
         """Every file that jobs may read as code, by its place in the copy."""
         package = Path(fedgrid.__file__).parent
-        found = {Path(fedgrid.__name__) / f.relative_to(package): f for f in _below(package)}
-        found |= {Path(RULES) / f.relative_to(self.tree / RULES): f for f in _below(self.tree / RULES)}
+        sources = {Path(fedgrid.__name__) / f.relative_to(package): f for f in _below(package)}
+        sources |= {Path(RULES) / f.relative_to(self.tree / RULES): f for f in _below(self.tree / RULES)}
         for component in (cell.row.component for cell in self.study.cells):
             if component.file and component.module.startswith(OUTSIDE):
                 folder = Path(component.file).parent
                 for file in files(component.module, Path(component.file)):
-                    found[copy_of(folder, Path()) / file.relative_to(folder)] = file
-        return found
+                    sources[copy_of(folder, Path()) / file.relative_to(folder)] = file
+        return sources
 
     def keep(self) -> Path:
         """Copies the code, unless the very same is there, and lets all later jobs of this process use the copy."""
@@ -53,7 +53,7 @@ class Pin:
 
     def changed(self) -> list[str]:
         """Names of the source files that are other than they were when the run began."""
-        now = _content({place: file for place, file in self.sources.items() if file.is_file()})
+        now = _content({name: file for name, file in self.sources.items() if file.is_file()})
         return sorted(name for name, known in self.content.items() if now.get(name) != known)
 
 
@@ -62,12 +62,12 @@ def _below(folder: Path) -> list[Path]:
 
 
 def _content(sources: Sources) -> dict[str, str]:
-    return {str(place): hashlib.sha256(file.read_bytes()).hexdigest() for place, file in sources.items()}
+    return {str(name): hashlib.sha256(file.read_bytes()).hexdigest() for name, file in sources.items()}
 
 
 def _holds(folder: Path, content: dict[str, str]) -> bool:
     """Whether a copy is there, and every file of it as it was copied; a damaged one is removed."""
-    places = {Path(place): folder / place for place in content}
+    places = {Path(name): folder / name for name in content}
     if all(file.is_file() for file in places.values()) and _content(places) == content:
         return True
     shutil.rmtree(folder, ignore_errors=True)
@@ -82,9 +82,9 @@ def _copy(sources: Sources, folder: Path) -> None:
     except OSError as error:
         raise UserError(f"{folder.parent}: cannot be written ({reason(error)})") from error
     try:
-        for place, file in sources.items():
-            (temporary / place).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, temporary / place)
+        for name, file in sources.items():
+            (temporary / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, temporary / name)
         temporary.chmod(0o755)
         os.rename(temporary, folder)
     except OSError as error:

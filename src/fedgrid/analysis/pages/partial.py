@@ -18,7 +18,7 @@ from fedgrid.files import check_writable
 from fedgrid.grid.plan import manifest, plan_file
 from fedgrid.grid.plan.manifest_model import UNAVAILABLE, Absence
 from fedgrid.grid.plan.planned_study import Experiment, Study
-from fedgrid.run import states
+from fedgrid.run import cell_states
 
 
 def report_of(study: Study, configfile: str) -> list[str]:
@@ -35,7 +35,7 @@ def report_of(study: Study, configfile: str) -> list[str]:
 
 def absent_from(study: Study) -> dict[str, Absence]:
     """Cells without results, by key: the status of each, and of a failed or unavailable one the reason."""
-    found = {key: state for key, state in states.read(study).items() if state.name not in ("done", "diverged")}
+    found = {key: state for key, state in cell_states.read(study).items() if state.name not in ("done", "diverged")}
     said = ("failed", UNAVAILABLE)
     reasons = {key: " ".join(state.remark.split()) for key, state in found.items() if state.name in said}
     return {key: Absence(state.name, reasons.get(key, "")) for key, state in found.items()}

@@ -111,7 +111,7 @@ class Group:
 
 def groups(cells: Iterable[Cell], store: Path | None = None) -> list[Group]:
     """The planned `cells` that have results under earlier code in `store` (None: in their own), in groups."""
-    found: dict[tuple[Any, ...], Group] = {}
+    by_code: dict[tuple[Any, ...], Group] = {}
     for cell in {cell.key: cell for cell in cells}.values():
         for candidate in earlier(cell, store):
             fresh = facts(cell.file) if cell.done else None
@@ -121,12 +121,12 @@ def groups(cells: Iterable[Cell], store: Path | None = None) -> list[Group]:
                 continue  # damaged results, which the next run replaces
             codes = candidate.metadata["code"], cell.code
             name = cell.row.component.name, cell.model.name, *codes, candidate.circumstances
-            group = found.setdefault(name, Group(*name))
+            group = by_code.setdefault(name, Group(*name))
             (group.checked if fresh else group.candidates).append(candidate)
             if not fresh:
                 break  # the newest of several
     return sorted(
-        (group for group in found.values() if group.candidates),
+        (group for group in by_code.values() if group.candidates),
         key=lambda group: (group.method, group.model, group.circumstances),
     )
 
@@ -136,7 +136,7 @@ def earlier(cell: Cell, store: Path | None = None) -> Iterator[Candidate]:
     folder = (store or cell.store) / cell.file.parent.relative_to(cell.store)
     files = [file for file in folder.glob(f"s{cell.seed}-*.parquet") if file.name.count(".") == 1]
     known = [Candidate(cell, file, head) for file in files if file != cell.file and (head := facts(file))]
-    for candidate in sorted(known, key=lambda one: one.metadata["finished"], reverse=True):
+    for candidate in sorted(known, key=lambda candidate: candidate.metadata["finished"], reverse=True):
         if _is_usable(candidate):
             yield candidate
 

@@ -21,13 +21,13 @@ def to_check(group: Group, least: int) -> list[Candidate]:
     At least `least` in all (or the whole group), by the group's digest, and as many more as cover every choice that
     occurs among the candidates, those first that cover most.
     """
-    order = sorted(group.candidates, key=lambda one: digest([group.code_before, group.code_now, one.key]))
-    choices = {one.key: set(choices_of(one)) for one in order}
+    order = sorted(group.candidates, key=lambda candidate: digest([group.code_before, group.code_now, candidate.key]))
+    choices = {candidate.key: set(choices_of(candidate)) for candidate in order}
     chosen = order[: max(0, least - len(group.checked))]
-    covered = {choice for one in group.checked for choice in choices_of(one)}
-    covered |= {choice for one in chosen for choice in choices[one.key]}
-    while lacking := set().union(*choices.values()) - covered:
-        best = max(order, key=lambda one: len(choices[one.key] & lacking))
+    covered = {choice for candidate in group.checked for choice in choices_of(candidate)}
+    covered |= {choice for candidate in chosen for choice in choices[candidate.key]}
+    while missing := set().union(*choices.values()) - covered:
+        best = max(order, key=lambda candidate: len(choices[candidate.key] & missing))
         chosen.append(best)
         covered |= choices[best.key]
     return chosen

@@ -93,9 +93,9 @@ class Prospect:
     "Whether finished cells like it say so."
 
     @property
-    def lacking(self) -> str:
+    def unavailable(self) -> str:
         """Why it cannot be trained here; empty where it can be, or is."""
-        return "" if self.done else self.cell.partition.data.lacking
+        return "" if self.done else self.cell.partition.data.unavailable
 
 
 def id_of(cell: Cell) -> Id:
@@ -107,22 +107,22 @@ def prospects(studies: Sequence[Study], speeds: Callable[[list[Trial]], list[Spe
     """Of every cell of some studies, once; `speeds` measures what no finished cell says, and is not called in vain."""
     every = [(cell, study) for study in studies for cell in study.by_key.values()]
     undone = {id_of(cell) for cell, _ in every if not cell.done}  # one study may keep more of a cell than another
-    found = {id_of(cell): Prospect(cell, id_of(cell) not in undone) for cell, _ in every}
+    by_id = {id_of(cell): Prospect(cell, id_of(cell) not in undone) for cell, _ in every}
     loads, counted = Loads(), {}
     for cell, study in every:
         name = id_of(cell)
-        if found[name].done or found[name].lacking or found[name].measured or name in counted:
+        if by_id[name].done or by_id[name].unavailable or by_id[name].measured or name in counted:
             continue
         if known := cost(cell):
-            found[name] = Prospect(cell, False, known.seconds, known.memory, known.size, measured=True)
+            by_id[name] = Prospect(cell, False, known.seconds, known.memory, known.size, measured=True)
         else:
             counted[name] = loads.of(cell, study.data_root)
             size = BYTES_A_FILE + BYTES_A_ROW * counted[name].rows
-            found[name] = Prospect(cell, False, memory=study.compute.mem_mb, size=size)
+            by_id[name] = Prospect(cell, False, memory=study.compute.mem_mb, size=size)
     trials = {load.trial.name: load.trial for load in counted.values()}
     measured = dict(zip(trials, speeds(list(trials.values())), strict=True)) if trials else {}
     timed = {name: seconds(load, measured[load.trial.name]) for name, load in counted.items()}
-    return found | {name: replace(found[name], seconds=value) for name, value in timed.items()}
+    return by_id | {name: replace(by_id[name], seconds=value) for name, value in timed.items()}
 
 
 def seconds(load: Load, speed: Speed) -> float:
@@ -142,10 +142,10 @@ class Loads:
         partition, training = cell.partition, cell.row.training
         if partition.data.key not in self.infos:
             self.infos[partition.data.key] = _info(partition.data, root)
-        info, place = self.infos[partition.data.key], (partition.key, partition.seed)
-        if place not in self.images:
-            self.images[place] = cast(Partition, instance(partition.component)).expected(info, partition.seed)
-        images = self.images[place]
+        info, identity = self.infos[partition.data.key], (partition.key, partition.seed)
+        if identity not in self.images:
+            self.images[identity] = cast(Partition, instance(partition.component)).expected(info, partition.seed)
+        images = self.images[identity]
         of_all = 1 + math.ceil(training["rounds"] / training["eval_every"])  # the first and the last model always
         share = min(1.0, (training["eval_sample"] or 0) / images.clients)
         evaluations = of_all + share * (training["rounds"] + 1 - of_all)

@@ -14,18 +14,18 @@ TOKEN = re.compile(r"\s*(?:(?P<number>\d+(?:\.\d+)?)|(?P<symbol>\|[^|]+\||[^\W\d
 
 def worth(formula: str, numbers: Mapping[str, float]) -> float:
     """The value of a formula with these `numbers` for its symbols; UserError where it cannot be read."""
-    said: list[str] = []
-    place = 0
-    while place < len(formula):
-        found = TOKEN.match(formula, place)
-        if not found:
-            raise UserError(f"the formula '{formula}' cannot be read at '{formula[place:]}'")
-        if said and said[-1] not in "+-*/(" and (not found["sign"] or found["sign"] == "("):
-            said.append("*")
-        said.append(found["number"] or (found["sign"] or _value(found["symbol"], numbers, formula)).replace("·", "*"))
-        place = found.end()
+    tokens: list[str] = []
+    position = 0
+    while position < len(formula):
+        match = TOKEN.match(formula, position)
+        if not match:
+            raise UserError(f"the formula '{formula}' cannot be read at '{formula[position:]}'")
+        if tokens and tokens[-1] not in "+-*/(" and (not match["sign"] or match["sign"] == "("):
+            tokens.append("*")
+        tokens.append(match["number"] or (match["sign"] or _value(match["symbol"], numbers, formula)).replace("·", "*"))
+        position = match.end()
     try:
-        return float(eval(" ".join(said)))  # nothing but numbers and signs stands there
+        return float(eval(" ".join(tokens)))  # nothing but numbers and signs stands there
     except (SyntaxError, TypeError, ArithmeticError) as error:
         raise UserError(f"the formula '{formula}' cannot be read ({error})") from error
 

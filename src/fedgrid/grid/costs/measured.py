@@ -59,7 +59,7 @@ def cost(cell: Cell) -> Cost | None:
     rounds, wanted = cell.row.training["rounds"], _costly(cell.spec)
     for finished in (_newest(cell.file.parent), _newest(cell.file.parents[1], "*/")):
         known = ((file, head) for file in finished if (head := facts(file)) and head["rounds"])
-        alike = list(itertools.islice((one for one in known if _costly(one[1]["spec"]) == wanted), LOOKED_AT))
+        alike = list(itertools.islice((entry for entry in known if _costly(entry[1]["spec"]) == wanted), LOOKED_AT))
         if alike:
             shares = [rounds / head["rounds"] for _, head in alike]
             seconds = [head["costs"]["seconds"]["total"] * n for (_, head), n in zip(alike, shares, strict=True)]
@@ -82,8 +82,10 @@ def request(cells: Sequence[Cell], compute: Compute, beside: int = 1) -> Request
     Taken from measured costs, and for a cell without any from the study's `compute.mem_mb` and `compute.runtime`.
     """
     known = [cost(cell) for cell in cells]
-    seconds = [TIME_MARGIN * one.longest if one else 60 * compute.runtime - TIME_MORE for one in known]
-    memory = [MEMORY_MARGIN * one.memory if one else compute.mem_mb - MEMORY_MORE for one in known]
+    seconds = [
+        TIME_MARGIN * precedent.longest if precedent else 60 * compute.runtime - TIME_MORE for precedent in known
+    ]
+    memory = [MEMORY_MARGIN * precedent.memory if precedent else compute.mem_mb - MEMORY_MORE for precedent in known]
     work = max(max(seconds), sum(seconds) / beside)
     return Request(math.ceil(max(memory) * min(beside, len(cells)) + MEMORY_MORE), math.ceil((work + TIME_MORE) / 60))
 
@@ -109,5 +111,5 @@ def _newest(folder: Path, below: str = "") -> tuple[Path, ...]:
 
 @functools.lru_cache(1024)
 def _listed(folder: Path, below: str, mtimes: tuple[int, ...]) -> tuple[Path, ...]:
-    found = [f for f in folder.glob(f"{below}s*-*.parquet") if f.name.count(".") == 1]  # others are kept beside cells
-    return tuple(sorted(found, key=lambda f: f.stat().st_mtime_ns, reverse=True))
+    files = [f for f in folder.glob(f"{below}s*-*.parquet") if f.name.count(".") == 1]  # others are kept beside cells
+    return tuple(sorted(files, key=lambda f: f.stat().st_mtime_ns, reverse=True))

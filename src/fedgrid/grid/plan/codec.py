@@ -27,7 +27,9 @@ SCALARS: dict[Any, tuple[str, tuple[type, ...]]] = {
 def encode(value: Any, path: str = "") -> Any:
     """The JSON value of a dataclass or of what one may hold; ValueError for anything else."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: encode(getattr(value, one.name), _inside(path, one.name)) for one in _fields(type(value))}
+        return {
+            field.name: encode(getattr(value, field.name), _inside(path, field.name)) for field in _fields(type(value))
+        }
     if isinstance(value, Mapping):
         return {_text(key, path): encode(part, _inside(path, key)) for key, part in value.items()}
     if isinstance(value, list | tuple):
@@ -63,19 +65,19 @@ def _decode(hint: Any, value: Any, path: str) -> Any:
 
 def _decode_dataclass(kind: Any, value: Any, path: str) -> Any:
     _check(isinstance(value, Mapping), "a mapping", value, path)
-    known, hints = {one.name: one for one in _fields(kind)}, _hints(kind)
+    known, hints = {field.name: field for field in _fields(kind)}, _hints(kind)
     for name in value:
         if name not in known:
             raise _error(_inside(path, name), "unknown key")
-    for name, one in known.items():
-        if name not in value and one.default is MISSING and one.default_factory is MISSING:
+    for name, field in known.items():
+        if name not in value and field.default is MISSING and field.default_factory is MISSING:
             raise _error(_inside(path, name), "missing")
     return kind(**{name: _decode(hints[name], part, _inside(path, name)) for name, part in value.items()})
 
 
 def _decode_scalar(kind: Any, value: Any, path: str) -> Any:
-    words, types = SCALARS[kind]
-    _check(isinstance(value, types) and (kind is bool or not isinstance(value, bool)), words, value, path)
+    expected, types = SCALARS[kind]
+    _check(isinstance(value, types) and (kind is bool or not isinstance(value, bool)), expected, value, path)
     return value if value is None else kind(value)
 
 
@@ -137,7 +139,7 @@ def _hints(kind: Any) -> dict[str, Any]:
 @cache
 def _fields(kind: Any) -> tuple[Field[Any], ...]:
     """The fields that a dataclass is made from."""
-    return tuple(one for one in fields(kind) if one.init)
+    return tuple(field for field in fields(kind) if field.init)
 
 
 def _text(key: Any, path: str) -> str:
@@ -149,9 +151,9 @@ def _inside(path: str, name: object) -> str:
     return f"{path}.{name}" if path else str(name)
 
 
-def _check(fits: bool, words: str, value: Any, path: str) -> None:
+def _check(fits: bool, expected: str, value: Any, path: str) -> None:
     if not fits:
-        raise _error(path, f"{value!r} is not {words}")
+        raise _error(path, f"{value!r} is not {expected}")
 
 
 def _error(path: str, problem: str) -> ValueError:

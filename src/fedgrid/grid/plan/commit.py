@@ -15,8 +15,8 @@ def commit() -> dict[str, Any] | None:
     package = Path(fedgrid.__file__).parent
     if not _git(package, "ls-files", "--", "__init__.py"):  # it may be installed inside of another repository
         return None
-    found, changed = _git(package, "rev-parse", "HEAD"), _git(package, "status", "--porcelain", "--", str(package))
-    return {"id": found.strip(), "clean": changed == ""} if found else None
+    revision, changed = _git(package, "rev-parse", "HEAD"), _git(package, "status", "--porcelain", "--", str(package))
+    return {"id": revision.strip(), "clean": changed == ""} if revision else None
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

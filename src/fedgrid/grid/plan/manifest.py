@@ -70,7 +70,7 @@ def write(study: Study, path: Path) -> None:
 
     None of them is left if this one cannot be written.
     """
-    (experiment,) = (one for one in study.experiments if one.folder == path.parent)
+    (experiment,) = (experiment for experiment in study.experiments if experiment.folder == path.parent)
     for earlier in path.parent.glob(NAME):
         earlier.unlink()
     write_json(path, encode(content(study, experiment)))
@@ -78,12 +78,12 @@ def write(study: Study, path: Path) -> None:
 
 def content(study: Study, experiment: Experiment) -> Manifest:
     """What the manifest of an experiment says."""
-    lacking = {cell.key: cell.lacking for cell in experiment.cells if cell.lacking}
+    without_data = {cell.key: cell.unavailable for cell in experiment.cells if cell.unavailable}
     return Manifest(
         study=_description(study, experiment),
         cells=[_listed(cell) for cell in experiment.cells],
         published=experiment.published,
-        absent={key: Absence(UNAVAILABLE, reason) for key, reason in lacking.items()},
+        absent={key: Absence(UNAVAILABLE, reason) for key, reason in without_data.items()},
     )
 
 
@@ -114,11 +114,11 @@ def _description(study: Study, experiment: Experiment) -> StudyDescription:
             ColumnProtocol(columns, _without_model(settings), settings.get("model"))
             for columns, settings in _differing(common, protocols)
         ],
-        data={one.data.label: one.data.title for one in partitions},
-        heterogeneity={one.label: one.words for one in partitions},
+        data={partition.data.label: partition.data.title for partition in partitions},
+        heterogeneity={partition.label: partition.description for partition in partitions},
         described=_described(partitions),
         partitions=_partitions(partitions),
-        tested=list({TESTED[one.tested]: None for one in partitions}),
+        tested=list({TESTED[partition.tested]: None for partition in partitions}),
         methods=_rows(experiment),
         scale=study.scale,
     )
@@ -133,18 +133,21 @@ def _shown(experiment: Experiment) -> list[dict[str, Any]] | None:
 
 def _described(partitions: Iterable[PlannedPartition]) -> dict[str, str]:
     """By label, the whole setting as a sentence; where it differs between data sets, all that it is."""
-    found: dict[str, dict[str, None]] = {}
-    for one in partitions:
-        found.setdefault(one.label, {})[one.sentence] = None
-    return {label: "; or ".join(sentences) for label, sentences in found.items()}
+    names: dict[str, dict[str, None]] = {}
+    for partition in partitions:
+        names.setdefault(partition.label, {})[partition.sentence] = None
+    return {label: "; or ".join(sentences) for label, sentences in names.items()}
 
 
 def _partitions(partitions: Iterable[PlannedPartition]) -> dict[str, dict[str, dict[str, Any]]]:
     """By data set and heterogeneity, the kind of the partition as ``partition`` and all its settings."""
-    found: dict[str, dict[str, dict[str, Any]]] = {}
-    for one in partitions:
-        found.setdefault(one.data.label, {})[one.label] = {"partition": one.component.name, **one.component.settings}
-    return found
+    files: dict[str, dict[str, dict[str, Any]]] = {}
+    for partition in partitions:
+        files.setdefault(partition.data.label, {})[partition.label] = {
+            "partition": partition.component.name,
+            **partition.component.settings,
+        }
+    return files
 
 
 def _column(cell: Cell) -> Column:
@@ -164,7 +167,7 @@ def _without_model(protocol: Settings) -> dict[str, Any]:
 
 def _rows(experiment: Experiment) -> dict[str, RowDescription]:
     """By label, a row with its settings in its first column, and where they differ in others."""
-    found = {row.label: _row(row) for row in experiment.listed}
+    rows = {row.label: _row(row) for row in experiment.listed}
     by_label: dict[str, dict[Column, Cell]] = {}
     for cell in experiment.cells:
         by_label.setdefault(cell.row.label, {}).setdefault(_column(cell), cell)
@@ -172,8 +175,8 @@ def _rows(experiment: Experiment) -> dict[str, RowDescription]:
         first = next(iter(cells.values()))
         differing = _differing(_settings(first.row), {column: _settings(c.row) for column, c in cells.items()})
         elsewhere = [ColumnSettings(columns, settings) for columns, settings in differing]
-        found[label] = replace(_row(first.row), elsewhere=elsewhere, code=first.code)
-    return found
+        rows[label] = replace(_row(first.row), elsewhere=elsewhere, code=first.code)
+    return rows
 
 
 def _row(row: MethodRow) -> RowDescription:
@@ -191,21 +194,21 @@ def _row(row: MethodRow) -> RowDescription:
 
 def _settings(row: MethodRow) -> dict[str, Any]:
     """A row's hyperparameters, and the training settings that are its own."""
-    own = {f"training.{name}": value for name, value in row.training.items() if value != row.common[name]}
-    return {**row.component.settings, **own}
+    of_row = {f"training.{name}": value for name, value in row.training.items() if value != row.common[name]}
+    return {**row.component.settings, **of_row}
 
 
 def _differing(common: Settings, by_column: Mapping[Column, Settings]) -> list[tuple[list[Column], dict[str, Any]]]:
     """What differs from the `common` settings, each time with the columns in which it does; None: not set there."""
-    found: list[tuple[list[Column], dict[str, Any]]] = []
+    differing: list[tuple[list[Column], dict[str, Any]]] = []
     for column, settings in by_column.items():
         other = {name: settings.get(name) for name in {**common, **settings} if settings.get(name) != common.get(name)}
-        columns = next((columns for columns, known in found if known == other), None)
+        columns = next((columns for columns, known in differing if known == other), None)
         if columns is not None:
             columns.append(column)
         elif other:
-            found.append(([column], other))
-    return found
+            differing.append(([column], other))
+    return differing
 
 
 def _listed(cell: Cell) -> ListedCell:
@@ -226,7 +229,7 @@ def _listed(cell: Cell) -> ListedCell:
 
 def page(study: Study) -> str:
     """Digest of what the page of a paper is made from beside its experiments: code, and texts beside its study."""
-    about = [[one.id, encode(one.about)] for one in study.experiments]
+    about = [[experiment.id, encode(experiment.about)] for experiment in study.experiments]
     printed = sorted(Path(study.published).parent.glob("*.csv")) if study.published else []
     contents = [digest_of_file(file) for file in printed if file.is_file()]  # of which some may be no text at all
     texts = [study.title, study.published, dict(study.assumed), about]

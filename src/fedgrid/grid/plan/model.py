@@ -29,7 +29,7 @@ class PlannedDataset:
     "Where these are features: the images that they are made of."
     backbone: Settings | None = None
     "Where these are features: settings of the backbone."
-    lacking: str = ""
+    unavailable: str = ""
     "Why it cannot be had here; a study with experiments is run without it."
 
     @property
@@ -80,8 +80,8 @@ class PlannedDataset:
         """The name in tables and figures: a label of the study's own, else that of the data set, and of features."""
         if self.label != self.name:
             return self.label
-        own = self.component.title
-        return f"{own} ({self.backbone['backbone']} features)" if self.backbone else own
+        title = self.component.title
+        return f"{title} ({self.backbone['backbone']} features)" if self.backbone else title
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -100,9 +100,9 @@ class PlannedPartition:
     key: str
     label: str
     "Its heterogeneity's name in tables and commands."
-    place: str
+    store_folder: str
     "What its folder in the store begins with."
-    words: str
+    description: str
     "The head of a column: a label of the study's own, else the whole setting."
     sentence: str
     "The whole setting as a person says it."
@@ -111,7 +111,7 @@ class PlannedPartition:
 
     @property
     def file(self) -> Path:
-        folder = self.data.store / "partitions" / self.data.name / f"{self.place}-{self.key}"
+        folder = self.data.store / "partitions" / self.data.name / f"{self.store_folder}-{self.key}"
         return folder / f"seed={self.seed}.parquet"
 
     def check(self) -> None:
@@ -125,7 +125,7 @@ class PlannedPartition:
     @property
     def title(self) -> str:
         """The title of its picture."""
-        return f"{self.data.title}: {self.words}, seed {self.seed}"
+        return f"{self.data.title}: {self.description}, seed {self.seed}"
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class Cell:
 
     @property
     def _folder(self) -> Path:
-        return Path("cells", self.row.component.name, self.partition.data.name, self.partition.place)
+        return Path("cells", self.row.component.name, self.partition.data.name, self.partition.store_folder)
 
     @property
     def file(self) -> Path:
@@ -177,7 +177,7 @@ class Cell:
     @property
     def waiting(self) -> bool:
         """Whether it is to be trained, and can be."""
-        return not self.done and not self.partition.data.lacking
+        return not self.done and not self.partition.data.unavailable
 
     @property
     def log(self) -> Path:
@@ -226,11 +226,11 @@ class Cell:
         return None not in (built, trained_on) and built != trained_on
 
     @property
-    def lacking(self) -> str:
+    def unavailable(self) -> str:
         """Why it cannot be trained here; empty where it can be, or is."""
-        return "" if self.done else self.partition.data.lacking
+        return "" if self.done else self.partition.data.unavailable
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The cell as a person names it."""
         return f"{self.row.label}, {self.partition.data.label}, {self.heterogeneity}, seed {self.seed}"

@@ -43,8 +43,8 @@ class Plan:
             numbers = rows[cell.row], partitions[cell.partition], models[cell.model]
             return _ListedCell(*numbers, cell.seed, cell.train_seed, cell.code, cell.key, cell.artifacts)
 
-        without_cells = replace(study, experiments=[replace(one, cells=[]) for one in study.experiments])
-        cells_of_each = [[listed(cell) for cell in one.cells] for one in study.experiments]
+        without_cells = replace(study, experiments=[replace(experiment, cells=[]) for experiment in study.experiments])
+        cells_of_each = [[listed(cell) for cell in experiment.cells] for experiment in study.experiments]
         plan: dict[str, Any] = encode(
             _Content(replace(self, study=without_cells), cells_of_each, rows.values, partitions.values, models.values)
         )
@@ -90,8 +90,8 @@ class _Content:
 
     def cell(self, listed: _ListedCell) -> Cell:
         row, partition = self.rows[listed.row], self.partitions[listed.partition]
-        own = listed.seed, listed.train_seed, listed.code, listed.key, listed.artifacts
-        return Cell(row, partition, self.models[listed.model], *own)
+        identity = listed.seed, listed.train_seed, listed.code, listed.key, listed.artifacts
+        return Cell(row, partition, self.models[listed.model], *identity)
 
 
 def read(file: Path) -> Plan:
@@ -108,7 +108,7 @@ def from_content(content: Mapping[str, Any]) -> Plan:
     decoded = decode(_Content, content)
     study = decoded.plan.study
     pairs = zip(study.experiments, decoded.cells, strict=True)
-    experiments = [replace(one, cells=[decoded.cell(cell) for cell in cells]) for one, cells in pairs]
+    experiments = [replace(experiment, cells=[decoded.cell(cell) for cell in cells]) for experiment, cells in pairs]
     return replace(decoded.plan, study=replace(study, experiments=experiments))
 
 
@@ -118,10 +118,10 @@ class _Numbered(Generic[Shared]):
     def __init__(self, objects: Iterable[Shared]):
         self.values: list[Shared] = []
         self.numbers: dict[int, int] = {}
-        for one in objects:
-            if id(one) not in self.numbers:
-                self.numbers[id(one)] = len(self.values)
-                self.values.append(one)
+        for shared in objects:
+            if id(shared) not in self.numbers:
+                self.numbers[id(shared)] = len(self.values)
+                self.values.append(shared)
 
-    def __getitem__(self, one: Shared) -> int:
-        return self.numbers[id(one)]
+    def __getitem__(self, shared: Shared) -> int:
+        return self.numbers[id(shared)]

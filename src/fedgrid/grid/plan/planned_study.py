@@ -43,7 +43,7 @@ class Study(StudySettings):
     @property
     def has_experiments(self) -> bool:
         """Whether its file names experiments; else it is one, without a name."""
-        return any(one.id for one in self.experiments)
+        return any(experiment.id for experiment in self.experiments)
 
     def name_of(self, experiment: Experiment) -> str:
         """Its folder among the results, such as ``digits`` or ``fedcosr-small/table2``."""
@@ -92,7 +92,7 @@ class Study(StudySettings):
 
 def first_by_name(pairs: Iterable[tuple[Name, Value]]) -> dict[Name, Value]:
     """By name, the first value that has it."""
-    found: dict[Name, Value] = {}
+    first: dict[Name, Value] = {}
     for name, value in pairs:
-        found.setdefault(name, value)
-    return found
+        first.setdefault(name, value)
+    return first

@@ -59,27 +59,32 @@ def plan_study(parsed: ParsedStudy) -> Study:
     """Every cell of a study, with its key; UserError, with its place in the study, for cells that cannot be."""
     shared = {setting.name: getattr(parsed, setting.name) for setting in fields(StudySettings)}
     study = Study(**shared, experiments=[])
-    experiments = [_experiment(one, study) for one in parsed.experiments]
-    kept = _artifacts(experiments)
+    experiments = [_experiment(experiment, study) for experiment in parsed.experiments]
+    artifacts = _artifacts(experiments)
     return replace(
         study,
         experiments=[
-            replace(one, cells=[replace(cell, artifacts=kept[cell.key]) for cell in one.cells]) for one in experiments
+            replace(experiment, cells=[replace(cell, artifacts=artifacts[cell.key]) for cell in experiment.cells])
+            for experiment in experiments
         ],
     )
 
 
 def select(study: Study, only: Sequence[str]) -> Study:
     """The study with some of its experiments; with all where `only` is empty."""
-    return replace(study, experiments=[one for one in study.experiments if one.id in only]) if only else study
+    return (
+        replace(study, experiments=[experiment for experiment in study.experiments if experiment.id in only])
+        if only
+        else study
+    )
 
 
 def _artifacts(experiments: Iterable[Experiment]) -> dict[str, tuple[str, ...]]:
     """By key, what any experiment keeps of a cell: what one of them needs later is kept when another has it trained."""
-    kept: dict[str, tuple[str, ...]] = {}
-    for cell in (cell for one in experiments for cell in one.cells):
-        kept[cell.key] = tuple(sorted({*kept.get(cell.key, ()), *cell.artifacts}))
-    return kept
+    artifacts: dict[str, tuple[str, ...]] = {}
+    for cell in (cell for experiment in experiments for cell in experiment.cells):
+        artifacts[cell.key] = tuple(sorted({*artifacts.get(cell.key, ()), *cell.artifacts}))
+    return artifacts
 
 
 def _experiment(parsed: ParsedExperiment, study: Study) -> Experiment:
@@ -91,7 +96,7 @@ def _experiment(parsed: ParsedExperiment, study: Study) -> Experiment:
             if other.key != cell.key:
                 raise StudyError(
                     part.origin,
-                    f"{cell.words} would be two different cells, {other.key} of {first.label} and {cell.key} of "
+                    f"{cell.description} would be two different cells, {other.key} of {first.label} and {cell.key} of "
                     f"{part.origin.label}; give a row, the data or the heterogeneity of one of them another label",
                 )
     return Experiment(
@@ -126,10 +131,10 @@ def _plan_entry(entry: Placed[DataEntry], study: Study) -> tuple[PlannedDataset,
 
 def _at_hand(data: PlannedDataset, study: Study, origin: Origin, lenient: bool) -> PlannedDataset:
     """The data set, which says what is lacking where it cannot be had; not `lenient`, that is a UserError."""
-    problem = lacking(data, study.data_root, study.download)
+    problem = problem_of_data(data, study.data_root, study.download)
     if problem and not lenient:
         raise StudyError(origin, problem)
-    return replace(data, lacking=problem)
+    return replace(data, unavailable=problem)
 
 
 def plan_dataset(store: Path, label: str, data: Configured, root: Path | None) -> tuple[PlannedDataset, DatasetInfo]:
@@ -151,9 +156,9 @@ def plan_partition(kind: Heterogeneity, code: str, data: PlannedDataset, seed: i
     partition = cast(Partition, instance(kind.component))
     key = key_of_partition(partition, kind.component, code, data, seed)
     sentence = partition.sentence()
-    words = kind.label if kind.named else sentence
+    description = kind.label if kind.named else sentence
     return PlannedPartition(
-        kind.component, data, seed, key, kind.label, kind.place, words, sentence, partition.tested(seed)
+        kind.component, data, seed, key, kind.label, kind.store_folder, description, sentence, partition.tested(seed)
     )
 
 
@@ -208,8 +213,8 @@ def _of(modalities: Sequence[str]) -> str:
 
 def check_attacks(part: Part, data: Sequence[PlannedData]) -> None:
     """Raises UserError where a row has images attacked, and a data set of its part holds other things too."""
-    others = {one.label: "frozen features" for one, _ in data if one.backbone}
-    others |= {one.label: _of(info.modalities) for one, info in data if info.modalities}
+    others = {partition.label: "frozen features" for partition, _ in data if partition.backbone}
+    others |= {partition.label: _of(info.modalities) for partition, info in data if info.modalities}
     for row in part.rows:
         settings = row.value.training
         attacked = [name for name in settings["evaluate"] if name != CLEAN]
@@ -220,11 +225,11 @@ def check_attacks(part: Part, data: Sequence[PlannedData]) -> None:
 
 def check_validation(part: Part) -> None:
     """Raises UserError where cells are read on validation images that a partition of their part lacks."""
-    places = [part.reading, *(Placed(Reading(row.value.score, row.value.at), row.origin) for row in part.rows)]
+    readings = [part.reading, *(Placed(Reading(row.value.score, row.value.at), row.origin) for row in part.rows)]
     asking = [
-        place.origin.child(name).label + f": '{value}'"
-        for place in places
-        for name, value in (("score", place.value.score), ("at", place.value.at))
+        reading.origin.child(name).label + f": '{value}'"
+        for reading in readings
+        for name, value in (("score", reading.value.score), ("at", reading.value.at))
         if value in ON_VALIDATION
     ]
     for kind in part.heterogeneity if asking else ():
@@ -232,11 +237,11 @@ def check_validation(part: Part) -> None:
         if not all(partition.validated(seed) for seed in part.partition_seeds):
             name = kind.value.component.name
             mend = "name a file that does" if name == "file" else "set its validation, to 0.2 for example"
-            lacking = f"{kind.origin.label} ('{name}') holds none"
-            raise UserError(f"{asking[0]} needs validation images, and {lacking}; {mend}")
+            problem = f"{kind.origin.label} ('{name}') holds none"
+            raise UserError(f"{asking[0]} needs validation images, and {problem}; {mend}")
 
 
-def lacking(data: PlannedDataset, root: Path | None, download: bool) -> str:
+def problem_of_data(data: PlannedDataset, root: Path | None, download: bool) -> str:
     """What a data set lacks that is neither built, nor at hand, nor to be downloaded, in a sentence; empty: nothing."""
     if any(stage.built for stage in data.stages):
         return ""

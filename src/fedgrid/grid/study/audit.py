@@ -91,7 +91,7 @@ class Watch:
 
     def __init__(self, module: str, file: Path):
         self.file = file
-        self.covered = {os.path.realpath(one) for one in files(module, file)}
+        self.covered = {os.path.realpath(path) for path in files(module, file)}
         self.written: set[str] = set()
         self.flaws: list[str] = []
         self.listening = listening(self._see)

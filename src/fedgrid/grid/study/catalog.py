@@ -29,18 +29,18 @@ def description(kind: str, reference: str) -> dict[str, Any]:
     """`components.describe` of a component, with its name, `reference`, module and (outside the package) file."""
     name, module, file = locate(kind, reference)
     code = _code(reference, module, file)
-    kept = cache("descriptions") / kind / f"{name}-{code}.json"
+    cached = cache("descriptions") / kind / f"{name}-{code}.json"
     try:
-        found = read_json(kept)
+        facts = read_json(cached)
     except UserError:
-        found = _described_apart(kind, reference) if file else describe(load(kind, reference))
+        facts = _described_apart(kind, reference) if file else describe(load(kind, reference))
         with suppress(UserError):  # it only saves time, and others' results may be read where nothing can be written
-            write_json(kept, found)
-    if kind == "methods" and "score" not in found["facts"]:
+            write_json(cached, facts)
+    if kind == "methods" and "score" not in facts["facts"]:
         raise UserError(
             f"method '{reference}': its class is no method; derive it from fedgrid.engine.federation.method.Method"
         )
-    return found | {"name": name, "reference": reference, "module": module, "file": str(file) if file else None}
+    return facts | {"name": name, "reference": reference, "module": module, "file": str(file) if file else None}
 
 
 def _code(reference: str, module: str, file: Path | None) -> str:
@@ -63,24 +63,24 @@ def _described_apart(kind: str, reference: str) -> dict[str, Any]:
 
     Two files may each have their own ``helper.py`` beside them. Nothing is written, not even their bytecode.
     """
-    answer, out = os.pipe()  # what the file prints is none of the answer
-    command = [sys.executable, "-P", "-B", "-m", "fedgrid.grid.study.catalog", kind, reference, str(out)]
-    apart: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "pass_fds": [out]}
+    reader, writer = os.pipe()  # what the file prints is none of the answer
+    command = [sys.executable, "-P", "-B", "-m", "fedgrid.grid.study.catalog", kind, reference, str(writer)]
+    apart: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "pass_fds": [writer]}
     try:
         run = subprocess.run(command, **apart, text=True, errors="replace", timeout=PATIENCE)
     except subprocess.TimeoutExpired as error:
         raise UserError(f"method '{reference}': importing it takes more than {PATIENCE} seconds") from error
     finally:
-        os.close(out)
-        with open(answer, encoding="utf-8") as file:
-            found = file.read()
-    said = [line for line in run.stderr.splitlines() if line.startswith(SAID)]
-    if said:
-        raise UserError(said[-1].removeprefix(SAID))
-    if run.returncode or not found:
+        os.close(writer)
+        with open(reader, encoding="utf-8") as file:
+            text = file.read()
+    lines = [line for line in run.stderr.splitlines() if line.startswith(SAID)]
+    if lines:
+        raise UserError(lines[-1].removeprefix(SAID))
+    if run.returncode or not text:
         *_, last = run.stderr.splitlines() or [f"exit code {run.returncode}"]
         raise UserError(f"method '{reference}': importing it ended the process ({last})")
-    described: dict[str, Any] = json.loads(found)
+    described: dict[str, Any] = json.loads(text)
     return described
 
 

@@ -68,11 +68,11 @@ def _heterogeneity(entry: Section) -> Heterogeneity:
     unusual = [p["name"] for p in about["parameters"] if settings[p["name"]] != p["default"]]
     in_name = [name for name in named if settings[name] is not None]
     in_name += [name for name in unusual if name not in named and name != "path"]
-    place = "-".join([kind.name, *(_in_slug(name, settings[name]) for name in in_name)])
+    folder = "-".join([kind.name, *(_in_slug(name, settings[name]) for name in in_name)])
     if "label" in entry:
-        return Heterogeneity(kind, fill_label(entry["label"], entry, entry.origins["label"]), place, named=True)
+        return Heterogeneity(kind, fill_label(entry["label"], entry, entry.origins["label"]), folder, named=True)
     file = f"-{name_of(settings['path'])}" if kind.name == "file" else ""
-    return Heterogeneity(kind, place + file, place, named=False)
+    return Heterogeneity(kind, folder + file, folder, named=False)
 
 
 def _in_slug(name: str, value: Any) -> str:

@@ -58,7 +58,7 @@ def named_entries(entries: Any, origin: Origin) -> list[Section]:
     if isinstance(entries, str):
         return [Section({"name": entries}, origin, {"name": origin})]
     pairs = zip(entries, entries.origins, strict=True)
-    return [section for entry, place in pairs for section in named_entries(entry, place)]
+    return [section for entry, origin in pairs for section in named_entries(entry, origin)]
 
 
 def check_labels(labels: Sequence[Placed[str]]) -> None:

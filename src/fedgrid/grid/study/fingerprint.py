@@ -71,17 +71,17 @@ def modules(module: str, file: Path | None = None, also: Iterable[str] = ()) -> 
     `NOT_COUNTED` is left out, and what only those import.
     """
     sources = _Sources(module, file)
-    found = {name: sources.node(name) for name in sorted(sources.closure([module, *also]))}
-    counted = {name: node.digest for name, node in found.items()}
-    return counted | {f"{name}: {data.name}": digest_of_file(data) for name in found for data in sources.data(name)}
+    nodes = {name: sources.node(name) for name in sorted(sources.closure([module, *also]))}
+    counted = {name: node.digest for name, node in nodes.items()}
+    return counted | {f"{name}: {data.name}": digest_of_file(data) for name in nodes for data in sources.data(name)}
 
 
 def files(module: str, file: Path) -> list[Path]:
     """The files in the folder of a method outside any package that `fingerprint` covers."""
     sources = _Sources(module, file)
     names = sources.closure([module])
-    found = [sources.file(name) for name in names] + [data for name in names for data in sources.data(name)]
-    return sorted(f for f in found if f and f.is_relative_to(file.parent))
+    paths = [sources.file(name) for name in names] + [data for name in names for data in sources.data(name)]
+    return sorted(f for f in paths if f and f.is_relative_to(file.parent))
 
 
 def uncovered(module: str, file: Path) -> list[str]:
@@ -104,7 +104,8 @@ def uncovered(module: str, file: Path) -> list[str]:
 def check_files(method: type, module: str, file: Path) -> None:
     """Raises UserError where a loaded class reads other `files` than its source writes out."""
     sources = _Sources(module, file)
-    written = {name for one in sources.closure([module]) if sources.data(one) for name in sources.node(one).data}
+    used = [name for name in sources.closure([module]) if sources.data(name)]
+    written = {file_name for name in used for file_name in sources.node(name).data}
     files = getattr(method, "files", ())
     if isinstance(files, str) or not {*files} <= written:
         raise UserError(f"{file}: {method.__name__}.files is {files!r} when it runs; {WRITTEN_OUT}")
@@ -129,11 +130,11 @@ class _Sources:
         file = self.file(name)
         if file is None or name.startswith(PACKAGE):
             return []
-        found = [file.parent / data for data in self.node(name).data]
-        for data in found:
+        files = [file.parent / data for data in self.node(name).data]
+        for data in files:
             if data.exists() and not data.is_file():  # a device may have no end
                 raise UserError(f"{file}: its `files` name {data}, which is no regular file")
-        return found
+        return files
 
     def node(self, name: str) -> "_Node":
         file = self.file(name)
@@ -148,14 +149,14 @@ class _Sources:
         return _module_file(self.root, name) if self.root and name and not self.package else None
 
     def closure(self, entries: list[str]) -> set[str]:
-        seen: set[str] = set()
+        visited: set[str] = set()
         todo = [self.alias.get(entry, entry) for entry in entries]
         while todo:
             name = todo.pop()
-            if name not in seen and (name in entries or name not in NOT_COUNTED):
-                seen.add(name)
+            if name not in visited and (name in entries or name not in NOT_COUNTED):
+                visited.add(name)
                 todo += [m for m in self.node(name).imported if self.file(m)]
-        return seen
+        return visited
 
 
 @functools.cache
@@ -241,13 +242,13 @@ def _is_installed(name: str) -> bool:
     if name in sys.stdlib_module_names or name == PACKAGE:
         return True
     try:
-        found = importlib.util.find_spec(name)
+        spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):
         return True
-    if found is None:
+    if spec is None:
         return True  # the import fails and says so
-    places = [found.origin or "", *(found.submodule_search_locations or ())]
-    if any(part in ("site-packages", "dist-packages") for place in places for part in Path(place).parts):
+    places = [spec.origin or "", *(spec.submodule_search_locations or ())]
+    if any(part in ("site-packages", "dist-packages") for folder in places for part in Path(folder).parts):
         return True
     return name in packages_distributions()  # installed so that its source can be edited where it lies
 

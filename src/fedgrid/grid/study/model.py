@@ -41,7 +41,7 @@ class Heterogeneity:
     component: Configured
     label: str
     "Its name in tables and commands: the study's own where it is `named`, else made of the settings."
-    place: str
+    store_folder: str
     "Kind and settings, in letters that a path takes: what folders of its partitions in the store begin with."
     named: bool
 

@@ -40,7 +40,9 @@ def _lay_value(base: Any, over: Any, origin: Origin) -> Any:
         if any(key in over for key in NAMING):
             return Entries([over], origin)
         pairs = zip(base, base.origins, strict=True)
-        return Entries([_lay_value(entry, over, place) for entry, place in pairs], origin, base.origins)
+        return Entries(
+            [_lay_value(entry, over, origin_of_entry) for entry, origin_of_entry in pairs], origin, base.origins
+        )
     if isinstance(base, str):
         base = Section({"name": base}, origin, {"name": origin})
     return lay(base, over) if isinstance(base, Section) and not _names_another(base, over) else over
@@ -64,8 +66,8 @@ def _lay_methods(base: Section | Entries | None, over: Section | Entries) -> Sec
     if isinstance(over, Entries):
         for name, origin in zip(over, over.origins, strict=True):
             if name not in rows:
-                place = Origin(origin.file, origin.line, over.origin.key)
-                raise StudyError(place, f"the study has no row '{name}'; {nearest(name, rows)}")
+                origin = Origin(origin.file, origin.line, over.origin.key)
+                raise StudyError(origin, f"the study has no row '{name}'; {nearest(name, rows)}")
         return Section({name: rows[name] for name in over}, over.origin, rows.origins)
     laid = {}
     for label, row in over.items():

@@ -60,8 +60,8 @@ def _check_plain_rates(origin: Origin, component: Configured, rates: Sequence[st
     """Raises StudyError where steps of plain SGD would take a rate that is meant for Adam or for momentum."""
     if training["optimizer"] == "sgd" and not training["momentum"]:
         return
-    meant = "Adam" if training["optimizer"] == "adam" else f"a momentum of {training['momentum']:g}"
+    configured = "Adam" if training["optimizer"] == "adam" else f"a momentum of {training['momentum']:g}"
     for name in rates:
         if component.settings[name] is None:
-            rate = f"the study's rate of {training['lr']:g}, which is meant for {meant}"
+            rate = f"the study's rate of {training['lr']:g}, which is meant for {configured}"
             raise StudyError(origin, f"takes plain SGD steps, for which {rate}, is not usable; set {name}")

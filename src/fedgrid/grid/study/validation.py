@@ -52,8 +52,8 @@ def _check_letters(value: Any, origin: Origin) -> None:
             _check_letters(key, value.origins[key])
             _check_letters(below, value.origins[key])
     elif isinstance(value, Entries):
-        for entry, place in zip(value, value.origins, strict=True):
-            _check_letters(entry, place)
+        for entry, origin in zip(value, value.origins, strict=True):
+            _check_letters(entry, origin)
     elif isinstance(value, str) and re.search("[\0\ud800-\udfff]", value):
         raise StudyError(origin, f"{value[:40]!r} is no text that a file can hold")
 
@@ -140,5 +140,5 @@ def _expected(error: jsonschema.ValidationError) -> str:
     rule = cast(Any, error.validator_value)
     if error.validator == "oneOf":
         rule = [e.validator_value for e in error.context if e.validator == "type"]
-    kinds = list(dict.fromkeys(kind for one in _listed(rule) for kind in _listed(one)))
+    kinds = list(dict.fromkeys(kind for alternative in _listed(rule) for kind in _listed(alternative)))
     return " or ".join(WORDS[kind] for kind in kinds)

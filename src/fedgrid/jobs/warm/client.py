@@ -30,10 +30,10 @@ def main(argv: list[str]) -> "NoReturn":
     connection = submit(os.environ.get("FEDGRID_WARM_SOCKET", ""), argv)
     if connection is None:
         os.execv(sys.executable, [sys.executable, "-P", "-m", *argv])
-    answer = wait(connection)
-    if not answer:
+    exit_code = wait(connection)
+    if not exit_code:
         print(KILLED, file=sys.stderr)
-    os._exit(int(answer) if answer else 70)
+    os._exit(int(exit_code) if exit_code else 70)
 
 
 def connected(path: str) -> "Socket | None":

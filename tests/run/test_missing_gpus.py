@@ -12,7 +12,7 @@ from fedgrid.grid.costs.forecast import Speed
 from fedgrid.grid.study.yaml_file import read
 from fedgrid.jobs import gpus
 from fedgrid.loading import CODE
-from fedgrid.run import remarks
+from fedgrid.run import notices
 from fedgrid.run.invocation import PLAN, invocation
 
 CUDA = {"compute": {"device": "cuda"}}
@@ -62,10 +62,10 @@ def test_a_study_whose_cells_are_all_cached_needs_no_card(request, capsys):
 
 def test_where_jobs_are_submitted_it_is_one_line():
     study = study_of(**CUDA)
-    assert list(remarks.before(study, submits=True)) == [f"{LACKING}; each job asks the cluster for one"]
-    assert list(remarks.before(study, submits=False)) == []
+    assert list(notices.before(study, submits=True)) == [f"{LACKING}; each job asks the cluster for one"]
+    assert list(notices.before(study, submits=False)) == []
     finish(study)
-    assert list(remarks.before(study, submits=True)) == []
+    assert list(notices.before(study, submits=True)) == []
 
 
 def test_a_plan_says_it_once(capsys, monkeypatch):

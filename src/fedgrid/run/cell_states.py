@@ -11,7 +11,7 @@ from fedgrid.grid.plan.manifest_model import UNAVAILABLE
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.jobs.note import Note, lives
-from fedgrid.run import cluster
+from fedgrid.run import slurm
 from fedgrid.run.lock import Holder, StoreLock
 
 MARKS = {"done": "✓", "diverged": "!", "running": "▶", "queued": "○", "failed": "✗", "missing": "·", UNAVAILABLE: "–"}
@@ -32,7 +32,7 @@ def read(study: Study) -> dict[str, State]:
     A cell without results is queued while a run is at work on the store, unless it failed in that very run.
     """
     run = StoreLock(study.store).holder()
-    in_queue = functools.cache(lambda: {job.number for job in cluster.jobs()})
+    in_queue = functools.cache(lambda: {job.number for job in slurm.jobs()})
     return {key: _state(cell, run, in_queue) for key, cell in study.by_key.items()}
 
 
@@ -42,8 +42,8 @@ def _state(cell: Cell, run: Holder | None, in_queue: Callable[[], Set[str]]) -> 
         if head is None:
             return State("failed", f"{cell.file} is damaged: delete it, the next run trains the cell again")
         return State("done") if head["status"] == "ok" else State(head["status"], head["reason"])
-    if cell.lacking:
-        return State(UNAVAILABLE, cell.lacking)
+    if cell.unavailable:
+        return State(UNAVAILABLE, cell.unavailable)
     try:
         noted = Note.read(cell.status)
     except FileNotFoundError:
@@ -71,27 +71,32 @@ def _why(noted: Note) -> str:
     where = f"in round {noted.round} of {noted.rounds}"
     if noted.state == "interrupted":
         return f"{noted.reason or 'was asked to end (SIGTERM)'} {where}; the next run continues it"
-    if noted.job and (known := cluster.reason(noted.job)):
+    if noted.job and (known := slurm.reason(noted.job)):
         return f"{known} {where}; the next run continues it"
     held = f"it held {noted.memory:.0f} MB"
     return f"was killed {where}, by the system for lack of memory or by hand ({held}); the next run continues it"
 
 
-def failures(study: Study, found: Mapping[str, State]) -> list[str]:
+def failures(study: Study, states_by_key: Mapping[str, State]) -> list[str]:
     """A line for each cell that failed or diverged."""
-    bad = [cell for key, cell in study.by_key.items() if found[key].name in ("failed", "diverged")]
-    return [f"{MARKS[found[c.key].name]} {c.words}: {found[c.key].remark} (fedgrid logs {c.key[:8]})" for c in bad]
+    bad = [cell for key, cell in study.by_key.items() if states_by_key[key].name in ("failed", "diverged")]
+    return [
+        f"{MARKS[states_by_key[c.key].name]} {c.description}: {states_by_key[c.key].remark} (fedgrid logs {c.key[:8]})"
+        for c in bad
+    ]
 
 
-def seconds_left(study: Study, found: Mapping[str, State]) -> float | None:
+def seconds_left(study: Study, states_by_key: Mapping[str, State]) -> float | None:
     """Seconds till the last cell, from measured costs, as many cells at a time as now; None where nothing is known.
 
     A cell of which nothing like it was measured counts as the mean of the others.
     """
-    waiting = [cell for key, cell in study.by_key.items() if found[key].name not in ("done", "diverged", UNAVAILABLE)]
-    known = {cell.key: one.seconds for cell in waiting if (one := cost(cell))}
+    waiting = [
+        cell for key, cell in study.by_key.items() if states_by_key[key].name not in ("done", "diverged", UNAVAILABLE)
+    ]
+    known = {cell.key: measured.seconds for cell in waiting if (measured := cost(cell))}
     if not known:
         return None if waiting else 0.0
     usual = mean(known.values())
-    work = sum(known.get(cell.key, usual) * (1 - found[cell.key].share) for cell in waiting)
-    return work / max(1, sum(found[cell.key].name == "running" for cell in waiting))
+    work = sum(known.get(cell.key, usual) * (1 - states_by_key[cell.key].share) for cell in waiting)
+    return work / max(1, sum(states_by_key[cell.key].name == "running" for cell in waiting))

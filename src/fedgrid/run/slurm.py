@@ -35,10 +35,10 @@ def jobs() -> list[Job]:
     """The user's jobs that wait or run; none where SLURM is not there or does not answer."""
     command = ["squeue", "--noheader", "--user", getpass.getuser(), "--format", "%A|%k|%Z"]
     try:
-        found = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+        run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     except (FileNotFoundError, subprocess.TimeoutExpired):
         return []
-    lines = found.stdout.splitlines() if found.returncode == 0 else []
+    lines = run.stdout.splitlines() if run.returncode == 0 else []
     return [Job(*line.split("|")) for line in lines if line.count("|") == 2]
 
 
@@ -47,25 +47,25 @@ def end_leftovers(keys: Set[str]) -> None:
 
     One that still waited would delete, and compute again, what the new run has finished. They are waited for.
     """
-    left = _left(keys)
-    if not left:
+    leftovers = _leftovers(keys)
+    if not leftovers:
         return
-    jobs_left = f"{len(left)} job{'s' if len(left) > 1 else ''}"
+    jobs_left = f"{len(leftovers)} job{'s' if len(leftovers) > 1 else ''}"
     print(f"fedgrid: cancelling {jobs_left} that an earlier run left behind", file=sys.stderr)
-    subprocess.run(["scancel", *(job.number for job in left)], check=False)
+    subprocess.run(["scancel", *(job.number for job in leftovers)], check=False)
     patience = time.monotonic() + PATIENCE
-    while _left(keys) and time.monotonic() < patience:
+    while _leftovers(keys) and time.monotonic() < patience:
         time.sleep(0.5)
 
 
-def _left(keys: Set[str]) -> list[Job]:
-    here = str(Path.cwd())
-    return [j for j in jobs() if j.folder == here and not keys.isdisjoint(re.findall("[0-9a-f]{16}", j.comment))]
+def _leftovers(keys: Set[str]) -> list[Job]:
+    folder = str(Path.cwd())
+    return [j for j in jobs() if j.folder == folder and not keys.isdisjoint(re.findall("[0-9a-f]{16}", j.comment))]
 
 
 def reason(number: str) -> str:
     """Why SLURM ended a job, a key of `REASONS`, as it says itself in the job's log; empty where it does not."""
     for log in LOGS.glob(f"rule_*/**/{number}.log"):
-        said = log.read_text(encoding="utf-8", errors="replace")
-        return next((name for name, words in REASONS.items() if words.search(said)), "")
+        text = log.read_text(encoding="utf-8", errors="replace")
+        return next((name for name, pattern in REASONS.items() if pattern.search(text)), "")
     return ""

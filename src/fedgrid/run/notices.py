@@ -16,11 +16,11 @@ def before(study: Study, submits: bool) -> Iterator[str]:
     waiting: dict[str, dict[str, None]] = {}
     for experiment in study.experiments:
         for cell in experiment.cells:
-            if cell.lacking:
-                waiting.setdefault(cell.lacking, {})[experiment.id] = None
-    for lacking, experiments in waiting.items():
-        yield f"{lacking}; waiting for it: {', '.join(experiments)}"
-    if submits and (shortage := gpus_lacking(study)):
+            if cell.unavailable:
+                waiting.setdefault(cell.unavailable, {})[experiment.id] = None
+    for reason, experiments in waiting.items():
+        yield f"{reason}; waiting for it: {', '.join(experiments)}"
+    if submits and (shortage := missing_gpus(study)):
         yield f"{shortage}; each job asks the cluster for one"
     again = [cell for cell in study.by_key.values() if _without_artifact(cell)]
     if again:
@@ -29,7 +29,7 @@ def before(study: Study, submits: bool) -> Iterator[str]:
         yield f"{cells} kept no {' or '.join(kinds)} and will be trained again, to the same numbers"
 
 
-def gpus_lacking(study: Study) -> str:
+def missing_gpus(study: Study) -> str:
     """What cells that are to be computed ask for beyond this machine's GPUs; empty: nothing."""
     waits = any(cell.waiting for cell in study.by_key.values())
     return gpus.shortage(study.compute.device) if waits else ""
