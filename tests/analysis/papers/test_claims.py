@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedgrid.analysis.pages.table_set import tables
-from fedgrid.analysis.papers.claims import FAILS, HOLDS, UNTOLD, verdicts
+from fedgrid.analysis.papers.claims import CONFIRMED, INCONCLUSIVE, REFUTED, verdicts
 from fedgrid.analysis.scores.resolution import Chance
 
 
@@ -38,23 +38,23 @@ def told(study, **claim):
 @pytest.mark.parametrize(
     ("claim", "verdict"),
     [
-        ({"leads": "A"}, UNTOLD),  # a tie with B in the first column
-        ({"leads": "B"}, FAILS),
-        ({"above": ["A", "C"]}, HOLDS),
-        ({"above": ["A", "B"]}, UNTOLD),
-        ({"above": ["C", "B"]}, FAILS),
-        ({"within": ["A", 1]}, UNTOLD),
-        ({"within": ["B", 1]}, FAILS),
-        ({"within": ["B", 2]}, HOLDS),
-        ({"within": ["C", 3]}, HOLDS),
-        ({"above": ["A", "B"], "metric": "std_clients"}, FAILS),
-        ({"within": ["A", 1], "metric": "std_clients"}, FAILS),
-        ({"within": ["A", 2], "metric": "std_clients"}, HOLDS),
-        ({"above": ["B", "C"], "metric": "std_clients"}, FAILS),
-        ({"grows": ["A", "B"]}, HOLDS),  # 0, 15
-        ({"grows": ["A", "C"]}, HOLDS),  # 25, 40
-        ({"grows": ["C", "A"]}, FAILS),
-        ({"grows": ["B", "C"]}, UNTOLD),  # 25, 25
+        ({"leads": "A"}, INCONCLUSIVE),  # a tie with B in the first column
+        ({"leads": "B"}, REFUTED),
+        ({"above": ["A", "C"]}, CONFIRMED),
+        ({"above": ["A", "B"]}, INCONCLUSIVE),
+        ({"above": ["C", "B"]}, REFUTED),
+        ({"within": ["A", 1]}, INCONCLUSIVE),
+        ({"within": ["B", 1]}, REFUTED),
+        ({"within": ["B", 2]}, CONFIRMED),
+        ({"within": ["C", 3]}, CONFIRMED),
+        ({"above": ["A", "B"], "metric": "std_clients"}, REFUTED),
+        ({"within": ["A", 1], "metric": "std_clients"}, REFUTED),
+        ({"within": ["A", 2], "metric": "std_clients"}, CONFIRMED),
+        ({"above": ["B", "C"], "metric": "std_clients"}, REFUTED),
+        ({"grows": ["A", "B"]}, CONFIRMED),  # 0, 15
+        ({"grows": ["A", "C"]}, CONFIRMED),  # 25, 40
+        ({"grows": ["C", "A"]}, REFUTED),
+        ({"grows": ["B", "C"]}, INCONCLUSIVE),  # 25, 25
     ],
 )
 def test_verdicts(make_study, claim, verdict):
@@ -77,20 +77,20 @@ def test_verdicts_are_a_table_too(make_study):
     study = study_of(make_study, ROWS)
     study.study["claims"] = [{"says": "A is above C.", "above": ["A", "C"]}, {"says": "All is well."}]
     numbers, grid = dict(tables(study.load()))["claims"]
-    assert numbers["verdict"].tolist() == [HOLDS, UNTOLD]
+    assert numbers["verdict"].tolist() == [CONFIRMED, INCONCLUSIVE]
     assert numbers["numbers"][0].startswith("Digits, dir: A 80.00, C 55.00, difference +25.00 ± 2.85; Digits, hom:")
     texts = [(name, [entry.text for entry in row]) for name, row in grid.rows]
-    assert texts[1] == ("All is well.", [UNTOLD, "No rule can check this sentence."])
+    assert texts[1] == ("All is well.", [INCONCLUSIVE, "No rule can check this sentence."])
 
 
 def test_prose_cannot_be_checked(make_study):
     found = told(study_of(make_study, ROWS))
-    assert (found.verdict, found.rule, found.numbers) == (UNTOLD, "No rule can check this sentence.", [])
+    assert (found.verdict, found.rule, found.numbers) == (INCONCLUSIVE, "No rule can check this sentence.", [])
 
 
 def test_a_row_that_is_not_there(make_study):
     found = told(study_of(make_study, ROWS), above=["A", "MOON"])
-    assert (found.verdict, found.numbers) == (UNTOLD, ["There is no row MOON here."])
+    assert (found.verdict, found.numbers) == (INCONCLUSIVE, ["There is no row MOON here."])
 
 
 def test_no_claims_no_verdicts(make_study):
@@ -99,15 +99,15 @@ def test_no_claims_no_verdicts(make_study):
 
 def test_a_column_without_cells_leaves_it_open_but_one_against_it_decides(make_study):
     rows = ROWS | {"A": ([0.8, 0.9], None)}
-    assert told(study_of(make_study, rows), leads="A").verdict == UNTOLD
-    assert told(study_of(make_study, ROWS | {"A": ([0.1, 0.1], None)}), leads="A").verdict == FAILS
+    assert told(study_of(make_study, rows), leads="A").verdict == INCONCLUSIVE
+    assert told(study_of(make_study, ROWS | {"A": ([0.1, 0.1], None)}), leads="A").verdict == REFUTED
 
 
 def test_a_rival_that_is_not_finished_may_still_win(make_study):
     study = study_of(make_study, {"A": ([0.9, 0.9], [0.9, 0.9]), "B": ([0.5, 0.5], None)}, seeds=1)
     study.without("b", "hom", 0, "not at hand")
     found = told(study, leads="A")
-    assert found.verdict == UNTOLD and found.numbers[1] == "Digits, hom: A 90.00, 0 others"
+    assert found.verdict == INCONCLUSIVE and found.numbers[1] == "Digits, hom: A 90.00, 0 others"
     assert told(study, within=["B", 2]).numbers[1] == "Digits, hom: B has no final number"
 
 
@@ -116,12 +116,13 @@ def test_a_rival_that_diverged_or_was_not_planned_does_not_count(make_study):
     study.method("c", title="C")
     for seed in (0, 1):
         study.cell("c", "dir", seed, {1: [1.0, 1.0]}, status="diverged", reason="no")
-    assert told(study, leads="A").verdict == HOLDS
-    assert told(study, leads="C").verdict == UNTOLD
+    assert told(study, leads="A").verdict == CONFIRMED
+    assert told(study, leads="C").verdict == INCONCLUSIVE
 
 
 @pytest.mark.parametrize(
-    ("lead", "verdict"), [(0.0, UNTOLD), (0.02, UNTOLD), (-0.02, UNTOLD), (0.04, HOLDS), (-0.04, FAILS)]
+    ("lead", "verdict"),
+    [(0.0, INCONCLUSIVE), (0.02, INCONCLUSIVE), (-0.02, INCONCLUSIVE), (0.04, CONFIRMED), (-0.04, REFUTED)],
 )
 def test_a_lead_must_be_larger_than_what_test_images_may_do(make_study, lead, verdict):
     """Of 2,000 images, half of them right, the mean has a standard error of 1.1 points, and a difference of 1.6."""
@@ -131,7 +132,7 @@ def test_a_lead_must_be_larger_than_what_test_images_may_do(make_study, lead, ve
 
 
 def smallest(study, of=("a", "b"), column=("digits", "dir", ""), domains=False, metric="accuracy"):
-    return Chance(study.load(), domains).smallest(*of, column, metric)
+    return Chance(study.load(), domains).smallest_detectable_difference(*of, column, metric)
 
 
 def test_clients_and_seeds_with_images_of_their_own_average_chance_away(make_study):
@@ -169,12 +170,12 @@ def test_what_has_no_score_has_no_chance(make_study):
     for seed in (0, 1):
         study.without("b", "dir", seed, "not at hand")
     found = told(study, above=["A", "B"])
-    assert (found.verdict, found.numbers) == (UNTOLD, ["Digits, dir: A 50.00, B –, difference –"])
+    assert (found.verdict, found.numbers) == (INCONCLUSIVE, ["Digits, dir: A 50.00, B –, difference –"])
 
 
 def test_one_column_cannot_grow(make_study):
     rows = {"A": ([0.9, 0.9],), "B": ([0.5, 0.5],)}
-    assert told(study_of(make_study, rows, columns=("dir",)), grows=["A", "B"]).verdict == UNTOLD
+    assert told(study_of(make_study, rows, columns=("dir",)), grows=["A", "B"]).verdict == INCONCLUSIVE
 
 
 def test_columns_are_those_of_the_accuracy_table(make_study):
@@ -183,37 +184,39 @@ def test_columns_are_those_of_the_accuracy_table(make_study):
         study.method(name.lower(), title=name)
         study.cell(name.lower(), "dir", 0, {1: values}, domains=["x", "y"], samples=[2000, 2000])
     found = told(study, leads="A")
-    assert found.verdict == FAILS
+    assert found.verdict == REFUTED
     assert [line.split(": ")[0].split(", ")[-1] for line in found.numbers] == ["x", "y", "Avg."]
     study.study["show"] = [{"table": "accuracy"}]
-    assert told(study, leads="A").verdict == HOLDS
+    assert told(study, leads="A").verdict == CONFIRMED
 
 
 def test_an_experiment_without_cells(make_study):
     study = make_study(seeds=[0])
     study.method("a", title="A")
-    assert told(study, leads="A").verdict == UNTOLD
+    assert told(study, leads="A").verdict == INCONCLUSIVE
 
 
 def test_where_a_paper_prints_numbers_only_its_rows_compete(make_study):
     """B, a variant of ours, is above A in the second column, of which the paper prints A and C."""
     study = study_of(make_study, {"A": ([0.8], [0.8]), "B": ([0.7], [0.9]), "C": ([0.6], [0.7])}, samples=[2000])
-    assert told(study, leads="A").verdict == FAILS
+    assert told(study, leads="A").verdict == REFUTED
     for row in ("A", "C", "Averaged"):
         study.prints(row, "70", heterogeneity="hom")
     found = told(study, leads="A")
-    assert found.verdict == HOLDS and "only the rows that it prints" in found.rule
+    assert found.verdict == CONFIRMED and "only the rows that it prints" in found.rule
     assert "B 70.00, difference +10.00" in found.numbers[0]  # nothing is printed of the first column
-    assert told(study, within=["C", 2]).verdict == FAILS  # third of the first column, second of two in the second
-    assert told(study, leads="A", metric="std_clients").verdict == UNTOLD  # printed is accuracy alone; all are equal
+    assert told(study, within=["C", 2]).verdict == REFUTED  # third of the first column, second of two in the second
+    assert (
+        told(study, leads="A", metric="std_clients").verdict == INCONCLUSIVE
+    )  # printed is accuracy alone; all are equal
     assert "prints" not in told(study, above=["A", "C"]).rule
 
 
 def test_two_rows_are_compared_where_both_were_planned(make_study):
     study = study_of(make_study, {"A": ([0.8], [0.8]), "B": ([0.7], None)}, samples=[2000])
     found = told(study, above=["A", "B"])
-    assert (found.verdict, len(found.numbers)) == (HOLDS, 1)
+    assert (found.verdict, len(found.numbers)) == (CONFIRMED, 1)
     study.without("b", "hom", 0, "not at hand")
-    assert told(study, above=["A", "B"]).verdict == UNTOLD
+    assert told(study, above=["A", "B"]).verdict == INCONCLUSIVE
     nowhere = study_of(make_study, {"A": ([0.8], None), "B": (None, [0.7])}, samples=[2000])
-    assert told(nowhere, above=["A", "B"]).verdict == UNTOLD
+    assert told(nowhere, above=["A", "B"]).verdict == INCONCLUSIVE

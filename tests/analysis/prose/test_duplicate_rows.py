@@ -3,7 +3,7 @@
 import pytest
 
 from fedgrid.analysis.pages.table_set import main
-from fedgrid.analysis.prose.duplicate_rows import twins
+from fedgrid.analysis.prose.duplicate_rows import duplicates
 from fedgrid.analysis.scores.summary import cell_scores, summary
 
 SAME = [0.9, 0.8, 0.7]
@@ -11,7 +11,7 @@ SAME = [0.9, 0.8, 0.7]
 
 def said(study) -> list[str]:
     results = study.load()
-    return twins(results, cell_scores(results), summary(results))
+    return duplicates(results, cell_scores(results), summary(results))
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@
 import pytest
 
 from fedgrid.analysis.pages.table_set import tables
-from fedgrid.analysis.papers.claims import FAILS, HOLDS, verdicts
+from fedgrid.analysis.papers.claims import CONFIRMED, REFUTED, verdicts
 from fedgrid.analysis.papers.published import joined
-from fedgrid.analysis.tables.attacks import attacks, evaluated, under
+from fedgrid.analysis.tables.attacks import attacks, evaluated, results_under_attack
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_a_study_may_show_it(attacked):
 
 def test_without_attacks_there_are_clean_images_alone(common_toy):
     results = common_toy.load()
-    assert evaluated(results) == ["clean"] and under(results, "clean") is results
+    assert evaluated(results) == ["clean"] and results_under_attack(results, "clean") is results
 
 
 def test_printed_numbers_and_claims(attacked):
@@ -61,7 +61,7 @@ def test_printed_numbers_and_claims(attacked):
     ]
     results = attacked.load()
     assert joined(results)["difference"].tolist() == pytest.approx([1.0, -1.0])
-    assert [one.verdict for one in verdicts(results)] == [FAILS, HOLDS]
+    assert [one.verdict for one in verdicts(results)] == [REFUTED, CONFIRMED]
     assert verdicts(results)[1].rule.startswith(
         "Hardened has better accuracy (FGSM) than Plain in every column of both. "
     )

@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from fedgrid.analysis.figures.style import COLOURS
 from fedgrid.analysis.prose import captions
-from fedgrid.analysis.prose.figure_captions import in_two, lacking
+from fedgrid.analysis.prose.figure_captions import in_two, missing_cells
 from fedgrid.analysis.scores.results import CELL, Results, choose
 from fedgrid.analysis.scores.summary import SCORED, cell_scores, summary
 from fedgrid.errors import UserError
@@ -37,7 +37,9 @@ def ablation(results: Results, method: str, data: str) -> tuple[Figure, str, str
     ax = figure.subplots()
     for i, label in enumerate(variants):
         draw_variant(ax, i, len(variants), results.names[label], table.loc[[(group, label) for group in groups]], floor)
-    ax.set_xticks(range(len(groups)), [fill(results.words(group), 11 * len(variants)) for group in groups])
+    ax.set_xticks(
+        range(len(groups)), [fill(results.heterogeneity_title(group), 11 * len(variants)) for group in groups]
+    )
     ax.set_xlim(-0.5, len(groups) - 0.5)  # a variant without a bar has its place too
     ax.set_ylim(bottom=floor)
     ax.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 5, 10]))
@@ -66,16 +68,24 @@ def draw_variant(ax: Axes, i: int, n: int, name: str, entries: pd.DataFrame, flo
     height = (entries["accuracy"] * 100).where(ok).to_numpy()
     spread = (entries["accuracy_std_seeds"] * 100).where(ok).fillna(0).to_numpy()
     ax.bar(x, height, width * 0.92, label=name, color=COLOURS[i % len(COLOURS)], alpha=0.85)
-    seen = ok & (spread > 0)
-    ax.errorbar(x[seen], height[seen], spread[seen], fmt="none", ecolor="#333333", elinewidth=1, capsize=2.5)
+    with_spread = ok & (spread > 0)
+    ax.errorbar(
+        x[with_spread],
+        height[with_spread],
+        spread[with_spread],
+        fmt="none",
+        ecolor="#333333",
+        elinewidth=1,
+        capsize=2.5,
+    )
     for j in range(len(entries)):
         if ok[j]:
-            place, text, turn = height[j] + spread[j], f"{height[j]:.2f}", 0
+            height_of_text, text, turn = height[j] + spread[j], f"{height[j]:.2f}", 0
         else:
-            place, text, turn = floor, entries["status"].iloc[j], 90
+            height_of_text, text, turn = floor, entries["status"].iloc[j], 90
         ax.annotate(
             text,
-            (x[j], place),
+            (x[j], height_of_text),
             (0, 3),
             textcoords="offset points",
             ha="center",
@@ -98,7 +108,7 @@ def caption(results: Results, method: str, data: str, floor: float, entries: pd.
         f"Bars: mean test accuracy over clients, each counting the same, over {captions.seeds(results)}"
         + (f"; whiskers: {spread}." if several else "."),
         f"The axis starts at {floor:g} %, not at zero." if floor else "The axis starts at zero.",
-        *lacking(results, entries),
+        *missing_cells(results, entries),
     ]
     scores = cell_scores(results).merge(pd.DataFrame([cell.table_position for cell in cells], columns=CELL), on=CELL)
     return in_two(sentences, [captions.scored_at(results, cells), captions.counted_rounds(results, scores)])

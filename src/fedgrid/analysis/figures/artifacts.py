@@ -58,17 +58,17 @@ def absence(cell: Cell, kind: str) -> str:
 
 def cell_names(results: Results, cells: Iterable[Cell]) -> str:
     """Cells of one data set and seed, by row and heterogeneity."""
-    return listing(f"{results.names[cell.label]} ({results.words(cell.heterogeneity)})" for cell in cells)
+    return listing(f"{results.names[cell.label]} ({results.heterogeneity_title(cell.heterogeneity)})" for cell in cells)
 
 
 def matrices(table: pa.Table, rounds: Sequence[int | str]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
     """Each of the `rounds` with its values [client, other] by the name of their matrix; `Undrawn` for an unkept one."""
     frame = table.to_pandas().astype({"matrix": "str"})
     known = [int(round_) for round_ in frame["round"].unique()]
-    for asked in rounds:
-        if asked != LAST and asked not in known:
-            raise Undrawn(f"No matrices of round {asked} are kept; rounds: {', '.join(map(str, known))}.")
-        round_ = known[-1] if asked == LAST else int(asked)
+    for round_ in rounds:
+        if round_ != LAST and round_ not in known:
+            raise Undrawn(f"No matrices of round {round_} are kept; rounds: {', '.join(map(str, known))}.")
+        round_ = known[-1] if round_ == LAST else int(round_)
         parts = frame[frame["round"] == round_].groupby("matrix", sort=False)
         yield (
             round_,
@@ -85,13 +85,13 @@ def between_clients(results: Results, data: str, name: str) -> tuple[pd.DataFram
     there, lost = of_first_seed(results, data, COOPERATION)
     values, without = [], {}
     for cell, table in there:
-        found = next(matrices(table, (LAST,)))[1] if len(table) else {}
-        if name in found:
-            others = ~np.eye(len(found[name]), dtype=bool)
-            values.append([*cell.entry, float(found[name][others].mean())])
+        matrices_of_last = next(matrices(table, (LAST,)))[1] if len(table) else {}
+        if name in matrices_of_last:
+            others = ~np.eye(len(matrices_of_last[name]), dtype=bool)
+            values.append([*cell.entry, float(matrices_of_last[name][others].mean())])
         else:
             without[cell.label] = results.names[cell.label]
     if not values:
         raise Undrawn(f"Nothing is drawn, because no cell has kept a matrix '{name}'.")
-    said = [f"Without {MATRIX_WORDS.get(name, name)}: {listing(without.values())}."] if without else []
-    return pd.DataFrame(values, columns=[*ROW, "value"]), [*said, *lost]
+    sentences = [f"Without {MATRIX_WORDS.get(name, name)}: {listing(without.values())}."] if without else []
+    return pd.DataFrame(values, columns=[*ROW, "value"]), [*sentences, *lost]

@@ -48,7 +48,7 @@ def bars(results: Results, data: str) -> tuple[Figure, str, str]:
             add_to_title(ax, paper.get((name, heterogeneity), ""))
     for heterogeneity, ax in zip(columns, grid[0], strict=True):
         over = {"xytext": (0, 18), "textcoords": "offset points", "ha": "center", "va": "bottom"}
-        ax.annotate(results.words(heterogeneity), (0.5, 1), xycoords="axes fraction", **over)
+        ax.annotate(results.heterogeneity_title(heterogeneity), (0.5, 1), xycoords="axes fraction", **over)
     for ax in grid[-1]:
         ax.set(xlabel="Client", xlim=(-0.6, number - 0.4), ylim=(0, 105), yticks=[0, 50, 100])
         ax.xaxis.set_major_locator(MaxNLocator(20, integer=True, steps=[1, 2, 5, 10]))
@@ -70,9 +70,9 @@ def draw_panel(ax: Axes, name: str, entry: pd.Series, clients: pd.DataFrame, few
     add_to_title(ax, f": {percent(entry['accuracy'])} ± {percent(entry['std_clients'])}")
 
 
-def add_to_title(ax: Axes, words: str) -> None:
+def add_to_title(ax: Axes, text: str) -> None:
     """Add to what stands above a panel."""
-    ax.set_title(ax.get_title(loc="left") + words, loc="left", fontsize="medium")
+    ax.set_title(ax.get_title(loc="left") + text, loc="left", fontsize="medium")
 
 
 def printed(results: Results, data: str) -> dict[tuple[str, str], str]:
@@ -80,12 +80,14 @@ def printed(results: Results, data: str) -> dict[tuple[str, str], str]:
     if not results.published:
         return {}
     table = on_data(results, data)
-    found: dict[tuple[str, str], str] = {}
+    texts: dict[tuple[str, str], str] = {}
     for metric, sign in (("accuracy", ""), ("std_clients", "± ")):
         for entry in table[table["metric"] == metric].to_dict("records"):
-            place = entry["row"], entry["heterogeneity_key"]
-            found[place] = " ".join(filter(None, [found.get(place, ""), sign + (entry["corrected"] or entry["value"])]))
-    return {place: f" (printed: {words})" for place, words in found.items()}
+            position = entry["row"], entry["heterogeneity_key"]
+            texts[position] = " ".join(
+                filter(None, [texts.get(position, ""), sign + (entry["corrected"] or entry["value"])])
+            )
+    return {position: f" (printed: {text})" for position, text in texts.items()}
 
 
 def scarce(results: Results, data: str, heterogeneity: str) -> Sequence[int]:
@@ -102,9 +104,9 @@ def draw_clients(ax: Axes, clients: pd.DataFrame, marked: Sequence[int]) -> None
     for few, colour, hatch in ((False, OTHERS, None), (True, SCARCE, HATCH)):
         part = by_client[by_client.index.isin(list(marked)) == few]
         ax.bar(part.index, part["mean"], 0.8, linewidth=0, facecolor=colour, hatch=hatch)
-    seen = by_client[by_client["max"] > by_client["min"]]
-    reach = [seen["mean"] - seen["min"], seen["max"] - seen["mean"]]
-    ax.errorbar(seen.index, seen["mean"], reach, fmt="none", ecolor="#333333", elinewidth=0.8, capsize=1.5)
+    varying = by_client[by_client["max"] > by_client["min"]]
+    reach = [varying["mean"] - varying["min"], varying["max"] - varying["mean"]]
+    ax.errorbar(varying.index, varying["mean"], reach, fmt="none", ecolor="#333333", elinewidth=0.8, capsize=1.5)
     if len(by_client):
         ax.axhline(by_client["mean"].mean(), color="black", lw=1, ls=(0, (4, 2)))
     ax.grid(axis="x", visible=False)
@@ -119,7 +121,7 @@ def caption(results: Results, data: str, marked: Sequence[str]) -> str:
         f"Bars: {'mean over ' if several else ''}{captions.seeds(results)}{whiskers}; dashed: the mean over clients. "
         "Above each panel: mean ± standard deviation over clients, in percent.",
         *(scarce_sentence(results, data, heterogeneity) for heterogeneity in marked),
-        *figure_captions.lacking(results, entries_of(results, data)),
+        *figure_captions.missing_cells(results, entries_of(results, data)),
     ]
     scores = cell_scores(results).merge(entries_of(results, data)[ROW], on=ROW)
     protocol = [figure_captions.scored_on(results, data), captions.counted_rounds(results, scores)]
@@ -130,7 +132,7 @@ def scarce_sentence(results: Results, data: str, heterogeneity: str) -> str:
     """Which clients of a heterogeneity are scarce, and how much they keep."""
     few = scarce(results, data, heterogeneity)
     who = f"clients {few[0]} to {few[-1]}" if len(few) > 1 else f"client {few[0]}"
-    kept = results.study.partitions[data][heterogeneity]["keep_fraction"]
-    where = f" ({results.words(heterogeneity)})" if len(results.heterogeneities(data)) > 1 else ""
+    share = results.study.partitions[data][heterogeneity]["keep_fraction"]
+    where = f" ({results.heterogeneity_title(heterogeneity)})" if len(results.heterogeneities(data)) > 1 else ""
     verb, whose = ("keep", "their") if len(few) > 1 else ("keeps", "its")
-    return f"Hatched: {who}, counted from 0, which {verb} {kept:.0%} of {whose} data{where}."
+    return f"Hatched: {who}, counted from 0, which {verb} {share:.0%} of {whose} data{where}."

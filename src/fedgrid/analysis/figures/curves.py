@@ -19,7 +19,7 @@ class Measure:
     """What is drawn over the rounds."""
 
     title: str
-    words: str
+    text: str
     axis: str
     scale: float = 1.0
     "What a value is multiplied by."
@@ -50,7 +50,9 @@ def over_rounds(
     results: Results, data: str, measure: Measure, means: pd.DataFrame, window: int, narrow: bool
 ) -> tuple[Figure, str, str]:
     """The curves of a `measure`; `means` are those of `round_means`."""
-    panels = {heterogeneity: results.words(heterogeneity) for heterogeneity in results.heterogeneities(data)}
+    panels = {
+        heterogeneity: results.heterogeneity_title(heterogeneity) for heterogeneity in results.heterogeneities(data)
+    }
     window = window if window < means["round"].max() else 1
     values = smoothed(means, window) if window > 1 else means
     table = banded(values.assign(value=values["value"] * measure.scale), ["label", "heterogeneity", "round"])
@@ -87,12 +89,12 @@ def entries_of(results: Results, data: str) -> pd.DataFrame:
 def smoothed(means: pd.DataFrame, window: int) -> pd.DataFrame:
     """The trailing moving average of each cell over the evaluated rounds among the last `window` rounds."""
     rounds, values = means["round"].to_numpy(), means["value"].to_numpy()
-    found = np.empty(len(means))
+    means_of_window = np.empty(len(means))
     for rows in means.groupby(CELL, sort=False).indices.values():
         for row in rows:
             age = rounds[row] - rounds[rows]
-            found[row] = values[rows[(age >= 0) & (age < window)]].mean()
-    return means.assign(value=found)
+            means_of_window[row] = values[rows[(age >= 0) & (age < window)]].mean()
+    return means.assign(value=means_of_window)
 
 
 def caption(results: Results, data: str, measure: Measure, window: int) -> str:
@@ -100,7 +102,7 @@ def caption(results: Results, data: str, measure: Measure, window: int) -> str:
     entries = entries_of(results, data)
     smooth = f"each point the mean over the evaluated rounds among the last {window}" if window > 1 else "unsmoothed"
     sentences = [
-        f"{captions.lead(results)}: {measure.words} over clients, each counting the same, against communication "
+        f"{captions.lead(results)}: {measure.text} over clients, each counting the same, against communication "
         f"rounds on {results.title(data)}, {smooth}.",
         *figure_captions.sampled(results, data),
         figure_captions.lines(results, figure_captions.with_scores(entries)),

@@ -31,7 +31,9 @@ def distribution(results: Results) -> tuple[Figure, str, str]:
     there = [(column, files[column]) for column in results.columns if column in files and files[column].is_file()]
     if not there:
         raise Undrawn(f"None of the partitions of seed {seed} is there.")
-    by_data = [[place for place in there if place[0][0] == data] for data in dict.fromkeys(c[0] for c, _ in there)]
+    by_data = [
+        [position for position in there if position[0][0] == data] for data in dict.fromkeys(c[0] for c, _ in there)
+    ]
     across = min(ACROSS, max(map(len, by_data)))
     rows = [part[i : i + across] for part in by_data for i in range(0, len(part), across)]
     figure = Figure(figsize=(PANEL[0] * across, PANEL[1] * len(rows)), layout="constrained")
@@ -39,8 +41,8 @@ def distribution(results: Results) -> tuple[Figure, str, str]:
     for panels, axes in zip(rows, grid, strict=True):
         for ((data, heterogeneity), file), ax in zip(panels, axes, strict=False):
             largest = draw(ax, file)
-            words = f"{results.title(data)}: {results.words(heterogeneity)}"
-            ax.set_title(f"{words}\nlargest bubble: {counted(largest, 'image')}", fontsize="medium")
+            title = f"{results.title(data)}: {results.heterogeneity_title(heterogeneity)}"
+            ax.set_title(f"{title}\nlargest bubble: {counted(largest, 'image')}", fontsize="medium")
         for ax in axes[len(panels) :]:
             ax.remove()
     lost = [column for column in results.columns if column not in dict(there)]
@@ -62,7 +64,9 @@ def draw(ax: Axes, file: Path) -> int:
 
 def caption(results: Results, lost: list[tuple[str, str]]) -> str:
     """How to read the bubbles, and which partitions are not there."""
-    absent = listing(f"{results.title(data)}, {results.words(name)}" for data, name in lost) if lost else ""
+    absent = (
+        listing(f"{results.title(data)}, {results.heterogeneity_title(name)}" for data, name in lost) if lost else ""
+    )
     sentences = [
         f"{results.study.title}: the area of a disc is a client's number of training images of a class, with those "
         f"for validation, seed {results.study.seeds[0]}.",

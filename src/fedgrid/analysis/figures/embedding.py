@@ -56,8 +56,8 @@ def uri(image: Path) -> str:
 
 def within(pictures: Sequence[Picture], room: int) -> list[Picture]:
     """The pictures, without their images from the one on at which they would take more than `room` bytes together."""
-    found = []
-    for one in pictures:
-        room -= len(one.uri) + len(one.narrow)
-        found.append(one if room >= 0 else replace(one, uri="", narrow=""))
-    return found
+    chosen = []
+    for picture in pictures:
+        room -= len(picture.uri) + len(picture.narrow)
+        chosen.append(picture if room >= 0 else replace(picture, uri="", narrow=""))
+    return chosen

@@ -52,14 +52,14 @@ def heatmap(results: Results, data: str, rounds: Sequence[int | str] = (LAST,)) 
     """
     there, lost = of_first_seed(results, data, COOPERATION)
     lines = list(lines_of(results, data, there, rounds))
-    own = list(own_weights(lines))
+    weights_of_itself = list(own_weights(lines))
     unused = [panel.title for line in lines for panel in line if not panel.values.any()]
     without = [cell for cell, table in there if not len(table)]
     sentences = [
         f"{captions.lead(results)}: what clients (rows) take from others (columns) on {results.title(data)}, seed "
         f"{results.study.seeds[0]}. Panels of one kind share a scale of colours.",
         f"{DATA}: the cosine of the clients' numbers of training images by class.",
-        *([f"Mean weight of a client's own model: {listing(own)}."] if own else []),
+        *([f"Mean weight of a client's own model: {listing(weights_of_itself)}."] if weights_of_itself else []),
         *([f"Zero everywhere, so not drawn: {listing(unused)}."] if unused else []),
         *([f"Without matrices between clients: {cell_names(results, without)}."] if without else []),
         *lost,
@@ -78,15 +78,15 @@ def lines_of(results: Results, data: str, there: Artifacts, rounds: Sequence[int
     """For each heterogeneity the panel of its data, then the panels of each row and round."""
     several = len(results.heterogeneities(data)) > 1
     for heterogeneity in results.heterogeneities(data):
-        where = f", {results.words(heterogeneity)}" if several else ""
+        where = f", {results.heterogeneity_title(heterogeneity)}" if several else ""
         cells = [(cell, table) for cell, table in there if cell.heterogeneity == heterogeneity and len(table)]
         if cells:
             yield [Matrix(DATA, DATA + where, of_data(cells[0][0].partition))]
         for cell, table in cells:
-            for round_, found in matrices(table, rounds):
-                said = {name: MATRIX_WORDS.get(name, name) for name in found}
+            for round_, by_name in matrices(table, rounds):
+                names = {name: MATRIX_WORDS.get(name, name) for name in by_name}
                 head = f"{results.names[cell.label]}{where}, round {round_}"
-                yield [Matrix(said[name], f"{head}: {said[name]}", values) for name, values in found.items()]
+                yield [Matrix(names[name], f"{head}: {names[name]}", values) for name, values in by_name.items()]
 
 
 def of_data(partition: Path) -> np.ndarray:

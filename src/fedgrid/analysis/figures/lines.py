@@ -69,9 +69,9 @@ def panelled(
         ax.remove()
     figure.supylabel(y, fontsize="medium")
     handles = [Line2D([], [], label=names[label], **styles[label]) for label in names if label in drawn]
-    place: Literal["outside lower center", "outside right center"]
-    place = "outside lower center" if narrow else "outside right center"
-    figure.legend(handles=handles, loc=place, handlelength=2.8, ncols=legend_columns)
+    position: Literal["outside lower center", "outside right center"]
+    position = "outside lower center" if narrow else "outside right center"
+    figure.legend(handles=handles, loc=position, handlelength=2.8, ncols=legend_columns)
     return figure, axes[: len(titles)]
 
 

@@ -82,8 +82,8 @@ def bubbles(partition: FilePath, title: str) -> tuple[Figure, str, str]:
     label_axes(field, shape[0], metadata["classes"], width, height)
     draw_sizes(sizes, training.sum(axis=1), test.sum(axis=1), numbered=across == WIDEST_STEP)
     add_legend(figure, field, {name: (marker, colour) for name, (_, marker, colour) in drawn.items()}, area, largest)
-    found = statistics(table, *shape)
-    return figure, title, caption(title, HALF_DISCS if halved else DISCS, metadata, found)
+    summary = statistics(table, *shape)
+    return figure, title, caption(title, HALF_DISCS if halved else DISCS, metadata, summary)
 
 
 def steps(clients: int, classes: int) -> tuple[float, float]:
@@ -156,9 +156,9 @@ def shares(partition: FilePath, title: str) -> tuple[Figure, str, str]:
     """
     table, metadata = opened(partition)
     clients, classes = metadata["clients"], metadata["classes"]
-    found = statistics(table, clients, len(classes))
-    counts = np.array(found["counts"])
-    domains = {name: found["domains"].get(name, [0] * clients) for name in metadata["domains"]}
+    summary = statistics(table, clients, len(classes))
+    counts = np.array(summary["counts"])
+    domains = {name: summary["domains"].get(name, [0] * clients) for name in metadata["domains"]}
     width, strip = float(np.clip(WIDEST_STEP * clients, NARROWEST, WIDEST)), STRIP if domains else 0
     figure = Figure(figsize=(width + SORTED + 2, HEIGHT + strip + 0.6), layout="constrained")
     grid = figure.add_gridspec(
@@ -175,7 +175,7 @@ def shares(partition: FilePath, title: str) -> tuple[Figure, str, str]:
     figure.axes[-2 if domains else 0].set_xlabel("Client")
     add_classes(figure, classes)
     reading = BARS.format(domains=", the strip below has the shares of their domains" if domains else "")
-    return figure, title, caption(title, reading, metadata, found)
+    return figure, title, caption(title, reading, metadata, summary)
 
 
 def colours_of_classes(classes: int) -> np.ndarray:
@@ -192,9 +192,9 @@ def stack(ax: Axes, heights: np.ndarray, colours: Iterable[ColorType]) -> None:
     tops = heights.cumsum(axis=1)
     for part, colour in enumerate(colours):
         client = np.flatnonzero(heights[:, part])
-        left, right, top = client - half, client + half, tops[client, part]
+        start, end, top = client - half, client + half, tops[client, part]
         bottom = top - heights[client, part]
-        corners = np.stack([left, bottom, right, bottom, right, top, left, top], axis=1).reshape(-1, 4, 2)
+        corners = np.stack([start, bottom, end, bottom, end, top, start, top], axis=1).reshape(-1, 4, 2)
         if len(client):
             ax.add_patch(PathPatch(Path.make_compound_path_from_polys(corners), color=colour, linewidth=0))
     ax.grid(axis="x", visible=False)
@@ -236,38 +236,38 @@ def legend_patches(names: Iterable[str], colours: Iterable[ColorType]) -> list[P
     return [Patch(color=colour, label=name) for name, colour in zip(names, colours, strict=False)]
 
 
-def caption(title: str, picture: str, metadata: Mapping[str, Any], found: Mapping[str, Any]) -> str:
+def caption(title: str, picture: str, metadata: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
     """The caption of a picture of a partition, a second paragraph on how different clients are.
 
-    `found` are its statistics, `picture` says how to read the drawing.
+    `summary` are its statistics, `picture` says how to read the drawing.
     """
-    images, size = found["images"], found["size"]
-    kept = f", {images['validation']:,} of them for validation" if images["validation"] else ""
+    images, size = summary["images"], summary["size"]
+    held_out = f", {images['validation']:,} of them for validation" if images["validation"] else ""
     held = f"{size['min']:,} to {size['max']:,}" if size["min"] < size["max"] else f"{size['min']:,}"
     total = images["train"] + images["validation"]
     sentences = [
         f"{title}: who holds what.",
         picture,
-        f"A client holds {held} training images; there are {total:,} in all{kept}.",
-        tested_on(metadata, found),
+        f"A client holds {held} training images; there are {total:,} in all{held_out}.",
+        tested_on(metadata, summary),
     ]
-    apart = f"\n\n{distances(found)}" if found["jensen_shannon"]["mean"] is not None else ""
+    apart = f"\n\n{distances(summary)}" if summary["jensen_shannon"]["mean"] is not None else ""
     return " ".join(sentences) + apart
 
 
-def tested_on(metadata: Mapping[str, Any], found: Mapping[str, Any]) -> str:
+def tested_on(metadata: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
     """Which test images the clients of a partition have."""
-    if not found["shared_test"]:
-        return f"Every client has its own test images, {found['images']['test']:,} in all."
+    if not summary["shared_test"]:
+        return f"Every client has its own test images, {summary['images']['test']:,} in all."
     weighted = ", each weighing its classes as in its own training images" if metadata["test"] == "weighted" else ""
-    return f"All clients share {found['shared_test']:,} official test images{weighted}."
+    return f"All clients share {summary['shared_test']:,} official test images{weighted}."
 
 
-def distances(found: Mapping[str, Any]) -> str:
+def distances(summary: Mapping[str, Any]) -> str:
     """How different the clients of a partition are, in words that say what is measured."""
     return (
         "The Jensen–Shannon distance between the class distributions of two clients (base 2; 0: equal, 1: no common "
-        f"class) is {found['jensen_shannon']['mean']:.2f} on average over all pairs; the earth mover's distance of a "
+        f"class) is {summary['jensen_shannon']['mean']:.2f} on average over all pairs; the earth mover's distance of a "
         f"client's class distribution to that of all training images (Σ|pᵢ − p|, 0 to 2) is "
-        f"{found['earth_mover']['mean']:.2f} on average."
+        f"{summary['earth_mover']['mean']:.2f} on average."
     )

@@ -62,8 +62,8 @@ def sweep(
         what = MATRIX_WORDS.get(matrix, matrix).capitalize()
         figure, _ = plot(results, swept, banded(measured, ROW).drop(columns="data"), word, what, narrow)
         title = f"{what} over {word} on {results.title(data)}"
-        said = [between(results, data, what.lower(), word), *stray(results, data, swept), *missing]
-        return figure, title, " ".join(said)
+        sentences = [between(results, data, what.lower(), word), *off_axis_note(results, data, swept), *missing]
+        return figure, title, " ".join(sentences)
     figure, panels = plot(results, swept, accuracies(results, data), word, ACCURACY.axis, narrow)
     printed = mark_printed(results, data, swept, panels)
     title = f"Accuracy over {word} on {results.title(data)}"
@@ -106,30 +106,32 @@ def of_columns(results: Results, data: str, over: str) -> Swept:
 
 def common(results: Results, part: Family) -> str:
     """What the words of some heterogeneities have in common, with "…" for the value in which they differ."""
-    found = []
+    templates = []
     for name, value in part.members.items():
-        words = results.words(name)
-        places = re.finditer(rf"(?<![\d.]){re.escape(f'{value:g}')}(?![\d.])", words)
-        found.append({f"{words[: place.start()]}…{words[place.end() :]}" for place in places})
-    return min(set.intersection(*found), default=results.words(next(iter(part.members))))
+        text = results.heterogeneity_title(name)
+        places = re.finditer(rf"(?<![\d.]){re.escape(f'{value:g}')}(?![\d.])", text)
+        templates.append({f"{text[: match.start()]}…{text[match.end() :]}" for match in places})
+    return min(set.intersection(*templates), default=results.heterogeneity_title(next(iter(part.members))))
 
 
 def of_rows(results: Results, data: str, over: str) -> Swept:
     """Rows of one method along x; every other row is as high everywhere."""
-    panels = {heterogeneity: results.words(heterogeneity) for heterogeneity in results.heterogeneities(data)}
+    panels = {
+        heterogeneity: results.heterogeneity_title(heterogeneity) for heterogeneity in results.heterogeneities(data)
+    }
     points = [(panel, *point, panel) for panel in panels for point in row_points(results, data, panel, over)]
     lines = dict.fromkeys(line for _, line, *_ in points)
     names = {line: results.names.get(line, line) for line in lines}
-    own = [line for line in lines if line not in results.names]
-    return Swept(panels, names, pd.DataFrame(points, columns=POINT), own)
+    drawn = [line for line in lines if line not in results.names]
+    return Swept(panels, names, pd.DataFrame(points, columns=POINT), drawn)
 
 
 def row_points(results: Results, data: str, heterogeneity: str, over: str) -> Iterator[tuple[str, float, str]]:
     """Line, x and label of every point of a panel of rows."""
     there = rows(results, data, heterogeneity)
     parts = [part for part in families(there, over) if len(part.members) > 1]
-    for part, words in zip(parts, told_apart(parts), strict=True):
-        line = ", ".join(filter(None, [title_of(results, next(iter(part.members))), words]))
+    for part, text in zip(parts, told_apart(parts), strict=True):
+        line = ", ".join(filter(None, [title_of(results, next(iter(part.members))), text]))
         yield from ((line, x, label) for label, x in part.members.items())
     values = [x for part in parts for x in part.members.values()]
     others = [label for label in there if not any(label in part.members for part in parts)]
@@ -170,13 +172,13 @@ def mark_printed(results: Results, data: str, swept: Swept, panels: Mapping[str,
     printed = printed[(printed["metric"] == "accuracy") & printed["number"].notna()]
     labels = {name: label for label, name in results.names.items()}
     printed = printed.assign(label=printed["row"].map(labels), heterogeneity=printed["heterogeneity_key"])
-    found = printed[["label", "heterogeneity", "number"]].merge(swept.points, on=["label", "heterogeneity"])
+    marked = printed[["label", "heterogeneity", "number"]].merge(swept.points, on=["label", "heterogeneity"])
     order = list(swept.names)
-    for entry in found.to_dict("records"):
+    for entry in marked.to_dict("records"):
         colour = line_style(order.index(entry["line"]))["color"]
         look = {"marker": "D", "markersize": 6, "markerfacecolor": "none", "markeredgecolor": colour}
         panels[entry["panel"]].plot([entry["x"]], [entry["number"]], linestyle="none", **look)
-    return len(found) > 0
+    return len(marked) > 0
 
 
 def between(results: Results, data: str, what: str, word: str) -> str:
@@ -185,10 +187,10 @@ def between(results: Results, data: str, what: str, word: str) -> str:
     return f"{captions.lead(results)}: mean {what} of two different clients in the last round, over {word} {where}."
 
 
-def stray(results: Results, data: str, swept: Swept) -> list[str]:
+def off_axis_note(results: Results, data: str, swept: Swept) -> list[str]:
     """A sentence on the heterogeneities that stand nowhere on the axis."""
     there = set(swept.points["heterogeneity"])
-    absent = [results.words(name) for name in results.heterogeneities(data) if name not in there]
+    absent = [results.heterogeneity_title(name) for name in results.heterogeneities(data) if name not in there]
     return [f"Without a value of it, so not drawn: {listing(absent)}."] if absent else []
 
 
@@ -200,7 +202,7 @@ def caption(results: Results, data: str, swept: Swept, word: str, printed: bool)
         f"{results.title(data)}.",
         figure_captions.lines(results, figure_captions.with_scores(entries) & set(swept.names)),
         *(["Hollow marks: what the paper prints."] if printed else []),
-        *stray(results, data, swept),
+        *off_axis_note(results, data, swept),
         *figure_captions.left_out(results, entries),
     ]
     scores = cell_scores(results)

@@ -20,11 +20,13 @@ def traffic(results: Results, data: str, narrow: bool = False) -> tuple[Figure, 
     A point is an evaluated round; of several seeds, its bytes are their mean. A method whose clients send nothing has
     no line. Raises `UserError` when the study has no such data set.
     """
-    panels = {heterogeneity: results.words(heterogeneity) for heterogeneity in results.heterogeneities(data)}
+    panels = {
+        heterogeneity: results.heterogeneity_title(heterogeneity) for heterogeneity in results.heterogeneities(data)
+    }
     means = round_means(results, data).merge(sent(results), on=[*CELL, "round"], how="left").fillna({"mib": 0.0})
-    place = ["label", "heterogeneity", "round"]
-    table = banded(means.assign(value=means["value"] * ACCURACY.scale), place)
-    table = table.merge(means.groupby(place, as_index=False)["mib"].mean(), on=place)
+    keys = ["label", "heterogeneity", "round"]
+    table = banded(means.assign(value=means["value"] * ACCURACY.scale), keys)
+    table = table.merge(means.groupby(keys, as_index=False)["mib"].mean(), on=keys)
     table = table.rename(columns={"heterogeneity": "panel", "mib": "x"})
     table = table[table["x"] > 0]
     thick = figure_captions.claimed(results)

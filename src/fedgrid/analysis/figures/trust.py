@@ -23,7 +23,9 @@ def trust(results: Results, data: str, narrow: bool = False) -> tuple[Figure, st
     Lines are means over the clients that take part, of all seeds; bands hold the middle four fifths of these clients.
     Raises `UserError` when the study has no such data set, and `Undrawn` when no method on it records trust.
     """
-    panels = {heterogeneity: results.words(heterogeneity) for heterogeneity in results.heterogeneities(data)}
+    panels = {
+        heterogeneity: results.heterogeneity_title(heterogeneity) for heterogeneity in results.heterogeneities(data)
+    }
     rows = named(results.rows[(results.rows["metric"] == QUANTITY) & (results.rows["data"] == data)])
     if rows.empty:
         raise Undrawn("No method records a trust τ here.")
@@ -45,6 +47,6 @@ def caption(results: Results, data: str, labels: list[str]) -> str:
         "starts a round from τ of its own extractor and 1 − τ of the global one, so at τ = 1 blending has stopped.",
         f"Lines: mean over the clients that take part in a round, over {captions.seeds(results)}; bands: the middle "
         f"{MIDDLE[1] - MIDDLE[0]:.0%} of them.",
-        *figure_captions.lacking(results, entries[entries["label"].isin(labels)]),
+        *figure_captions.missing_cells(results, entries[entries["label"].isin(labels)]),
     ]
     return " ".join(sentences)

@@ -46,7 +46,7 @@ def tsne(
     column = COLOURED[choose(colour, list(COLOURED), "colour")]
     tables = {(cell.heterogeneity, cell.label): thinned(table, points) for cell, table in there if len(table)}
     down = [name for name in results.heterogeneities(data) if any(name == row for row, _ in tables)]
-    across = [label for label in results.names if any(label == place for _, place in tables)]
+    across = [label for label in results.names if any(label == position for _, position in tables)]
     number = 1 + max(max(table[column].to_pylist()) for table in tables.values())
     figure = Figure(figsize=(SIDE * len(across) + 1.2, (SIDE + 0.1) * len(down) + 0.3), layout="constrained")
     grid = figure.subplots(len(down), len(across), squeeze=False)
@@ -57,14 +57,14 @@ def tsne(
             if (heterogeneity, label) in tables:
                 table = tables[heterogeneity, label]
                 draw(ax, embedded(table, perplexity), table[column].to_numpy(), number)
-        grid[i, 0].set_ylabel(results.words(heterogeneity))
+        grid[i, 0].set_ylabel(results.heterogeneity_title(heterogeneity))
     for label, ax in zip(across, grid[0], strict=True):
         ax.set_title(results.names[label])
     names = classes(there[0][0]) if colour == "class" else list(map(str, range(number)))
     explain(figure, names[:number], colour.capitalize())
     counts = listing(dict.fromkeys(f"{len(table):,}" for table in tables.values()))
-    said = [*caption(results, data, counts, perplexity), *sentences]
-    return figure, f"Representations on {results.title(data)}", " ".join(said)
+    sentences_below = [*caption(results, data, counts, perplexity), *sentences]
+    return figure, f"Representations on {results.title(data)}", " ".join(sentences_below)
 
 
 def thinned(table: pa.Table, points: int) -> pa.Table:

@@ -29,11 +29,11 @@ def partitions(results: Results, data: str) -> dict[str, Settings]:
 
 def rows(results: Results, data: str, heterogeneity: str) -> dict[str, Settings]:
     """The method and the settings of every row in one column, by label."""
-    found: dict[str, Settings] = {}
+    settings_of_rows: dict[str, Settings] = {}
     for label, row in results.study.methods.items():
         there = [part.settings for part in row.elsewhere if (data, heterogeneity) in part.columns]
-        found[label] = {"method": row.method, **row.settings, **(there[0] if there else {})}
-    return found
+        settings_of_rows[label] = {"method": row.method, **row.settings, **(there[0] if there else {})}
+    return settings_of_rows
 
 
 def varied(of_columns: Mapping[str, Settings], of_rows: Mapping[str, Settings], over: str) -> tuple[str, bool]:
@@ -43,23 +43,27 @@ def varied(of_columns: Mapping[str, Settings], of_rows: Mapping[str, Settings], 
     and `Undrawn` where it, or every setting, takes one value alone.
     """
     counts = {
-        (name, columns): max(len(family.members) for family in families(found, name))
-        for found, columns in ((of_columns, True), (of_rows, False))
-        for name in numbers(found)
+        (name, columns): max(len(family.members) for family in families(settings_of_lines, name))
+        for settings_of_lines, columns in ((of_columns, True), (of_rows, False))
+        for name in numbers(settings_of_lines)
     }
-    counts = {place: count for place, count in counts.items() if count > 1}
+    counts = {setting: count for setting, count in counts.items() if count > 1}
     known = {*numbers(of_columns), *numbers(of_rows)}
     if over and over not in known:
         raise UserError(f"show: no heterogeneity and no row has a number '{over}'; {nearest(over, known)}")
-    counts = {place: count for place, count in counts.items() if not over or place[0] == over}
+    counts = {setting: count for setting, count in counts.items() if not over or setting[0] == over}
     if not counts:
         raise Undrawn(f"No two heterogeneities or rows differ in {over or 'one setting'} alone.")
-    return max(counts, key=lambda place: counts[place])
+    return max(counts, key=lambda setting: counts[setting])
 
 
-def numbers(found: Mapping[str, Settings]) -> list[str]:
+def numbers(settings_of_lines: Mapping[str, Settings]) -> list[str]:
     """The names of settings that are a number somewhere."""
-    return list(dict.fromkeys(name for one in found.values() for name, value in one.items() if is_number(value)))
+    return list(
+        dict.fromkeys(
+            name for settings in settings_of_lines.values() for name, value in settings.items() if is_number(value)
+        )
+    )
 
 
 def is_number(value: Any) -> bool:
@@ -67,16 +71,17 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def families(found: Mapping[str, Settings], over: str) -> list[Family]:
+def families(settings_of_lines: Mapping[str, Settings], over: str) -> list[Family]:
     """What differs in `over` alone, together; what has no number there is in no family."""
     parts: dict[str, Family] = {}
-    for name, settings in found.items():
+    for name, settings in settings_of_lines.items():
         if is_number(settings.get(over)):
             others = {key: value for key, value in settings.items() if key != over}
             part = parts.setdefault(repr(sorted(others.items())), Family({}, others))
             part.members[name] = float(settings[over])
     return [
-        Family(dict(sorted(part.members.items(), key=lambda one: one[1])), part.settings) for part in parts.values()
+        Family(dict(sorted(part.members.items(), key=lambda member: member[1])), part.settings)
+        for part in parts.values()
     ]
 
 

@@ -36,10 +36,10 @@ def write(
     for made in (figures, tables):
         made.mkdir(exist_ok=True)
     write_tables(results, tables)
-    drawn = {name: one for name, one in drawings(results).items() if drawable(one, results.finished)}
-    for name, one in drawn.items():
+    drawn = {name: drawing for name, drawing in drawings(results).items() if drawable(drawing, results.finished)}
+    for name, drawing in drawn.items():
         try:
-            draw(one.kind, one.source, figures / name, one.place, one.options)
+            draw(drawing.kind, drawing.source, figures / name, drawing.place, drawing.options)
         except Undrawn as nothing:
             write_text(figures / f"{name}.txt", f"{nothing}\n")
     report(results, page, tables, [figures / f"{name}.svg" for name in drawn], configfile)

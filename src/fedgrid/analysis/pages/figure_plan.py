@@ -31,14 +31,14 @@ def drawings(results: Results) -> dict[str, Drawing]:
     Names begin with the kind; a second one of the same kind and place has a number behind it. `UserError` for an
     unknown kind.
     """
-    found: dict[str, Drawing] = {}
+    planned: dict[str, Drawing] = {}
     for figure in results.study.shown("figure", PLAIN):
         kind = choose(figure.kind, list(KINDS), "kind of figure")
         for name, partition, place in places(results, kind):
-            number = 1 + sum(one.kind == kind and one.place == place for one in found.values())
+            number = 1 + sum(drawing.kind == kind and drawing.place == place for drawing in planned.values())
             drawn = Drawing(kind, partition or results, place, figure.options)
-            found["-".join([kind, *name, *([str(number)] if number > 1 else [])])] = drawn
-    return found
+            planned["-".join([kind, *name, *([str(number)] if number > 1 else [])])] = drawn
+    return planned
 
 
 def places(results: Results, kind: str) -> Iterator[tuple[list[str], Path | None, dict[str, str]]]:
@@ -59,6 +59,6 @@ def places(results: Results, kind: str) -> Iterator[tuple[list[str], Path | None
     if kind in OF_PARTITION:
         files = {cell.column: cell.partition for cell in results.cells if cell.seed == study.seeds[0]}
         for (data, heterogeneity), file in files.items():
-            said = study.described.get(heterogeneity, results.words(heterogeneity))
-            title = f"{results.title(data)}: {said}, seed {study.seeds[0]}"
+            sentence = study.described.get(heterogeneity, results.heterogeneity_title(heterogeneity))
+            title = f"{results.title(data)}: {sentence}, seed {study.seeds[0]}"
             yield [slug(data), slug(heterogeneity)], file, {"title": title}

@@ -46,24 +46,26 @@ PLACES: dict[str, tuple[str, ...]] = {
 """Kind → the names of what its figures are of."""
 
 
-def draw(kind: str, source: Source, out_stem: Path, place: Mapping[str, str], options: Mapping[str, Any] = {}) -> None:
+def draw(
+    kind: str, source: Source, out_stem: Path, selection: Mapping[str, str], options: Mapping[str, Any] = {}
+) -> None:
     """Draw one figure, and of lines OUT_STEM.narrow.svg for narrow screens.
 
-    `source` is results or the file of a partition, `place` says what of them is drawn (see `PLACES`), `options` are
+    `source` is results or the file of a partition, `selection` says what of them is drawn (see `PLACES`), `options` are
     those of the kind. Raises `UserError` where they ask for what is not there, and `Undrawn` where there is nothing
     to draw.
     """
     with drawing():
-        figure, title, caption = KINDS[kind](source, **place, **options)
+        figure, title, caption = KINDS[kind](source, **selection, **options)
         save(figure, out_stem, title, caption)
         if kind in OF_LINES:
-            figure, title, _ = KINDS[kind](source, **place, **options, narrow=True)
+            figure, title, _ = KINDS[kind](source, **selection, **options, narrow=True)
             write_figure(figure, Path(f"{out_stem}.narrow.svg"), title)
 
 
-def from_file(kind: str, source: Path, out_stem: Path, **place: str) -> None:
+def from_file(kind: str, source: Path, out_stem: Path, **selection: str) -> None:
     """Draw one figure of a file of results, or of a partition."""
-    draw(kind, source if kind in OF_PARTITION else load(source), out_stem, place)
+    draw(kind, source if kind in OF_PARTITION else load(source), out_stem, selection)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -74,8 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         kind = kinds.add_parser(name, help=KINDS[name].__doc__, description=KINDS[name].__doc__)
         kind.add_argument("source", type=Path, metavar="PARTITION" if name in OF_PARTITION else "RESULTS")
         kind.add_argument("out_stem", type=Path, metavar="OUT_STEM", help="path of the figure without its suffix")
-        for place in places:
-            kind.add_argument(f"--{place}", required=True)
+        for selection in places:
+            kind.add_argument(f"--{selection}", required=True)
         kind.set_defaults(action=partial(from_file, name))
     return run(parser, argv)
 

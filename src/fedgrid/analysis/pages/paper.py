@@ -16,7 +16,7 @@ import pandas as pd
 from fedgrid.analysis.figures.embedding import within
 from fedgrid.analysis.pages.paper_section import Section, section
 from fedgrid.analysis.papers import cross_paper
-from fedgrid.analysis.papers.headline import answer
+from fedgrid.analysis.papers.headline import headline
 from fedgrid.analysis.papers.overview import Overview, overview, without_results
 from fedgrid.analysis.prose import origin
 from fedgrid.analysis.scores import differences
@@ -43,10 +43,10 @@ def paper(manifests: Sequence[Path], out_html: Path, configfile: str) -> None:
     """
     text = read(Path(configfile)) if Path(configfile).is_file() else {}
     described = text.get("experiments") or {}
-    found = [experiment(manifest, described.get(manifest.parent.name) or {}) for manifest in manifests]
+    overviews = [experiment(manifest, described.get(manifest.parent.name) or {}) for manifest in manifests]
     papers = others(path_of(text["published"], "published")) if "published" in text else {}
     assumed = text.get("assumed") or {}
-    ran = {one.id: one.results for one in found if one.results}
+    ran = {overview.id: overview.results for overview in overviews if overview.results}
     same, different = differences.compared({name: results for name, results in ran.items() if results.cells})
     all_of_them = merge_studies(list(ran.values()))
     study = all_of_them.study
@@ -57,8 +57,8 @@ def paper(manifests: Sequence[Path], out_html: Path, configfile: str) -> None:
             title=study.paper or text.get("title") or out_html.parent.name,
             name=out_html.parent.name,
             scale=study.scale,
-            answer=answer(found, papers),
-            sections=fitting([section(one, out_html, assumed, papers) for one in found]),
+            headline=headline(overviews, papers),
+            sections=fitting([section(overview, out_html, assumed, papers) for overview in overviews]),
             command=partial(origin.command, configfile, study.scale),
             same=same,
             different=different,
@@ -88,11 +88,11 @@ def records(manifest: Path) -> dict[str, Path]:
 
 def others(file: Path) -> dict[str, cross_paper.Numbers]:
     """By name of the paper, the printed numbers beside the `file` of this paper's, in the same folder."""
-    found: dict[str, cross_paper.Numbers] = {}
+    numbers_of: dict[str, cross_paper.Numbers] = {}
     for other in sorted(file.parent.glob("*.csv")):
         with suppress(UserError):  # a table of something else
-            found |= {name_of(other): read_printed(str(other))} if other != file else {}
-    return found
+            numbers_of |= {name_of(other): read_printed(str(other))} if other != file else {}
+    return numbers_of
 
 
 def name_of(file: Path) -> str:
@@ -108,16 +108,18 @@ def merge_studies(experiments: Sequence[Results]) -> Results:
     """The cells of all experiments, and what they say of their paper, as `origin` asks for them."""
     empty = StudyDescription(name="", title="")
     first = experiments[0].study if experiments else empty
-    methods = {label: row for one in experiments for label, row in one.study.methods.items()}
+    methods = {label: row for results in experiments for label, row in results.study.methods.items()}
     study = replace(empty, methods=methods, scale=first.scale, paper=first.paper)
-    return Results(study, [cell for one in experiments for cell in one.cells], pd.DataFrame())
+    return Results(study, [cell for results in experiments for cell in results.cells], pd.DataFrame())
 
 
 def fitting(sections: Sequence[Section]) -> list[Section]:
     """The sections with as many images as there is room for on one page."""
-    left = iter(within([one for part in sections for one in (*part.pictures, *part.partitions)], ROOM))
+    fitted = iter(within([picture for part in sections for picture in (*part.pictures, *part.partitions)], ROOM))
     return [
-        replace(part, pictures=[next(left) for _ in part.pictures], partitions=[next(left) for _ in part.partitions])
+        replace(
+            part, pictures=[next(fitted) for _ in part.pictures], partitions=[next(fitted) for _ in part.partitions]
+        )
         for part in sections
     ]
 

@@ -15,7 +15,7 @@ from fedgrid.analysis.papers import cross_paper
 from fedgrid.analysis.papers.agreement import text
 from fedgrid.analysis.papers.overview import Overview, agreed, fate, fates
 from fedgrid.analysis.scores.cells import FinishedCell
-from fedgrid.analysis.scores.differences import own
+from fedgrid.analysis.scores.differences import only_here
 from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.scores.summary import summary
 from fedgrid.analysis.tables.grid import html, levels
@@ -48,8 +48,8 @@ class Section:
     @property
     def tau(self) -> str:
         """The mean over columns beside that between our seeds, where there is one."""
-        ours, ceiling, columns = agreed([self.overview])
-        return f"{text(ours)} of {text(ceiling)}" if columns and ceiling == ceiling else text(ours)
+        our_tau, ceiling, columns = agreed([self.overview])
+        return f"{text(our_tau)} of {text(ceiling)}" if columns and ceiling == ceiling else text(our_tau)
 
     @property
     def verdicts(self) -> dict[str, int]:
@@ -57,24 +57,26 @@ class Section:
         return dict(fates([self.overview]))
 
 
-def section(found: Overview, page: Path, assumed: Mapping[str, str], papers: Mapping[str, Any]) -> Section:
+def section(overview: Overview, page: Path, assumed: Mapping[str, str], papers: Mapping[str, Any]) -> Section:
     """The parts of one experiment on `page`; `assumed` is what the whole paper assumes, `papers` what others print."""
-    href = relative(found.folder / "report.html", page)
-    results = found.results
+    href = relative(overview.folder / "report.html", page)
+    results = overview.results
     if results is None:
-        return Section(found, href)
-    drawn = [(kind, picture(file)) for kind in kinds(results) for file in files(found.folder, kind)]
+        return Section(overview, href)
+    drawn = [(kind, picture(file)) for kind in kinds(results) for file in files(overview.folder, kind)]
     return Section(
-        found,
+        overview,
         href,
-        tables=list(tables(results, found.folder)),
-        folded=folded(results, found.folder, papers),
-        pictures=[one for kind, one in drawn if kind not in OF_PARTITION],
-        partitions=[one for kind, one in drawn if kind in OF_PARTITION],
-        undrawn=[sentence for kind in kinds(results) for sentence in undrawn(found.folder, kind)],
-        claims=[{"fate": fate(one), "verdict": one, "open": len(one.numbers) <= FEW} for one in found.verdicts],
-        assumed=own(results.study.assumed, assumed),
-        records=records(found, page) if results.cells else {},
+        tables=list(tables(results, overview.folder)),
+        folded=folded(results, overview.folder, papers),
+        pictures=[entry for kind, entry in drawn if kind not in OF_PARTITION],
+        partitions=[entry for kind, entry in drawn if kind in OF_PARTITION],
+        undrawn=[sentence for kind in kinds(results) for sentence in undrawn(overview.folder, kind)],
+        claims=[
+            {"fate": fate(entry), "verdict": entry, "open": len(entry.numbers) <= FEW} for entry in overview.verdicts
+        ],
+        assumed=only_here(results.study.assumed, assumed),
+        records=records(overview, page) if results.cells else {},
     )
 
 
@@ -96,13 +98,13 @@ def folded(results: Results, folder: Path, papers: Mapping[str, Any]) -> dict[st
     """Tables about printed numbers, by the words of what they show."""
     if not results.published:
         return {}
-    found = {"Printed numbers beside ours": [Markup(read(folder / "tables/printed.html"))]}
+    tables = {"Printed numbers beside ours": [Markup(read(folder / "tables/printed.html"))]}
     if not results.cells:
-        return found
+        return tables
     beside = cross_paper.compared(results.published, papers)
     agreement = [Markup(read(folder / "tables/agreement.html"))]
     agreement += [Markup(html(cross_paper.grid(beside)))] if len(beside) else []
-    return found | {"How far the orders of rows agree": agreement}
+    return tables | {"How far the orders of rows agree": agreement}
 
 
 def kinds(results: Results) -> list[str]:
@@ -125,18 +127,20 @@ def undrawn(folder: Path, kind: str) -> list[str]:
     return [f"There are no results from which this figure ({kind}) could be drawn."]
 
 
-def records(found: Overview, page: Path) -> dict[str, Any]:
+def records(overview: Overview, page: Path) -> dict[str, Any]:
     """Which cells there are, each with a link to the file of its results."""
-    results = found.results
+    results = overview.results
     assert results is not None
     entries: dict[tuple[str, str, str], list[tuple[int, str, str]]] = {}
     for cell in results.cells:
-        ready = isinstance(cell, FinishedCell) and cell.key in found.records
-        link = relative(found.records[cell.key], page) if ready else ""
+        ready = isinstance(cell, FinishedCell) and cell.key in overview.records
+        link = relative(overview.records[cell.key], page) if ready else ""
         entries.setdefault(cell.entry, []).append((cell.seed, link, cell.status))
     rows = [
         (name, [entries.get((label, *column), []) for column in results.columns])
         for label, name in results.names.items()
     ]
-    heads = [(results.title(data), results.words(words)) for data, words in results.columns]
+    heads = [
+        (results.title(data), results.heterogeneity_title(heterogeneity)) for data, heterogeneity in results.columns
+    ]
     return {"header": levels(heads), "rows": rows}

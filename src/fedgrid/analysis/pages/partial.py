@@ -27,18 +27,20 @@ def report_of(study: Study, configfile: str) -> list[str]:
     Raises UserError where no cell of any is finished.
     """
     absent = absent_from(study)
-    begun = [one for one in study.experiments if any(cell.key not in absent for cell in one.cells)]
+    begun = [experiment for experiment in study.experiments if any(cell.key not in absent for cell in experiment.cells)]
     if not begun:
         raise UserError(f"no cell of {study.name} is finished yet, so there is nothing to report")
-    return [_report(study, one, absent, configfile) for one in begun]
+    return [_report(study, experiment, absent, configfile) for experiment in begun]
 
 
 def absent_from(study: Study) -> dict[str, Absence]:
     """Cells without results, by key: the status of each, and of a failed or unavailable one the reason."""
-    found = {key: state for key, state in cell_states.read(study).items() if state.name not in ("done", "diverged")}
-    said = ("failed", UNAVAILABLE)
-    reasons = {key: " ".join(state.remark.split()) for key, state in found.items() if state.name in said}
-    return {key: Absence(state.name, reasons.get(key, "")) for key, state in found.items()}
+    unfinished = {
+        key: state for key, state in cell_states.read(study).items() if state.name not in ("done", "diverged")
+    }
+    explained = ("failed", UNAVAILABLE)
+    reasons = {key: " ".join(state.remark.split()) for key, state in unfinished.items() if state.name in explained}
+    return {key: Absence(state.name, reasons.get(key, "")) for key, state in unfinished.items()}
 
 
 def _report(study: Study, experiment: Experiment, absent: dict[str, Absence], configfile: str) -> str:
@@ -65,8 +67,8 @@ def made_anew(folder: Path) -> Iterator[Path]:
 
 def from_plan(file: Path) -> None:
     """Makes the report of a run's plan, and prints where it is."""
-    found = plan_file.read(file)
-    print(*report_of(found.study, found.configfile), sep="\n")
+    plan = plan_file.read(file)
+    print(*report_of(plan.study, plan.configfile), sep="\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -29,9 +29,9 @@ LETTER = 8
 
 def picture(results: Path, out_stem: Path) -> None:
     """Write OUT_STEM.json and OUT_STEM.svg of the study of `results`."""
-    found = texts(results)
-    write_text(Path(f"{out_stem}.json"), json.dumps(found, indent=1, ensure_ascii=False) + "\n")
-    write_text(Path(f"{out_stem}.svg"), draw(found))
+    content = texts(results)
+    write_text(Path(f"{out_stem}.json"), json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    write_text(Path(f"{out_stem}.svg"), draw(content))
 
 
 def texts(file: Path) -> dict[str, Any]:
@@ -48,14 +48,14 @@ def texts(file: Path) -> dict[str, Any]:
     }
 
 
-def draw(found: dict[str, Any]) -> str:
+def draw(content: dict[str, Any]) -> str:
     """The picture of `texts` as SVG."""
-    width = STUB + COLUMN * len(found["header"][-1])
-    sentences = [(name, wrap(sentence, width // LETTER)) for name, sentence in found["findings"]]
+    width = STUB + COLUMN * len(content["header"][-1])
+    sentences = [(name, wrap(sentence, width // LETTER)) for name, sentence in content["findings"]]
     return (
         templates()
         .get_template("picture.svg.j2")
-        .render(found, sentences=sentences, width=width, stub_width=STUB, column=COLUMN, line=LINE)
+        .render(content, sentences=sentences, width=width, stub_width=STUB, column=COLUMN, line=LINE)
     )
 
 

@@ -46,7 +46,7 @@ def report(results: Results, out_html: Path, tables: Path, figures: Sequence[Pat
             study=results.study,
             names=results.names,
             column=results.column,
-            words=results.words,
+            words=results.heterogeneity_title,
             title=results.title,
             **headline_context(results, shown_tables.get(ACCURACY)),
             most=MOST_FINDINGS,

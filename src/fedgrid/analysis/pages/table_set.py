@@ -84,13 +84,13 @@ def shown(results: Results) -> dict[str, Shown]:
     Names are kinds, with a number behind the second of a kind and those after it. `UserError` for an unknown kind.
     """
     counts: Counter[str] = Counter()
-    found = {}
+    tables = {}
     for table in results.study.shown("table", PLAIN):
         kind = choose(table.kind, list(KINDS), "kind of table")
         if results.cells or kind in WITHOUT_CELLS:
             counts[kind] += 1
-            found[kind + (f"-{counts[kind]}" if counts[kind] > 1 else "")] = table
-    return found
+            tables[kind + (f"-{counts[kind]}" if counts[kind] > 1 else "")] = table
+    return tables
 
 
 def csv(table: pd.DataFrame) -> str:

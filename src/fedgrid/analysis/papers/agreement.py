@@ -8,7 +8,7 @@ import pandas as pd
 from scipy.stats import kendalltau, norm, rankdata
 
 from fedgrid.analysis.papers.measured import PLACE, by_seed
-from fedgrid.analysis.papers.published import metric_words, number, ordered, place
+from fedgrid.analysis.papers.published import column_of, metric_words, number, ordered
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.scores.results import DASH, Results
 from fedgrid.analysis.tables.grid import Entry, Grid
@@ -49,18 +49,18 @@ def agreement(results: Results, table: pd.DataFrame) -> tuple[pd.DataFrame, Grid
     `table` is that of `published.joined`. The row Averaged does not count. `between_seeds` is the mean over all pairs
     of seeds, over the same rows, as far as both seeds have them: about what a paper could reach that were a seed more.
     """
-    here = table[(table["unjoined"] == "") & (table["row"] != AVERAGED) & table["ours"].notna()]
-    places = list(map(place, here.to_dict("records")))
+    joined = table[(table["unjoined"] == "") & (table["row"] != AVERAGED) & table["ours"].notna()]
+    places = list(map(column_of, joined.to_dict("records")))
     seeds = by_seed(results).set_index(PLACE).sort_index()
-    found = []
-    for column in ordered(results, here):
-        common = here[[found_at == column for found_at in places]].drop_duplicates("row").set_index("row")
+    entries = []
+    for column in ordered(results, joined):
+        common = joined[[found_at == column for found_at in places]].drop_duplicates("row").set_index("row")
         value = tau(common["number"].to_list(), common["ours"].to_list())
-        own = seeds.loc[[column]]
-        own = own[own["row"].isin(common.index)].pivot(index="row", columns="seed", values="value")
-        found.append((*column, len(common), value, *interval(value, len(common)), between_seeds(own)))
+        of_column = seeds.loc[[column]]
+        of_column = of_column[of_column["row"].isin(common.index)].pivot(index="row", columns="seed", values="value")
+        entries.append((*column, len(common), value, *interval(value, len(common)), between_seeds(of_column)))
     columns = [*PLACE, "rows", "tau", "low", "high", "between_seeds"]
-    numbers = pd.DataFrame(found, columns=columns)
+    numbers = pd.DataFrame(entries, columns=columns)
     rows = [(name_of(results, entry), of_column(entry)) for entry in numbers.to_dict("records")]
     header = [[("Rows", 1), ("Kendall’s τ", 1), (f"{100 * COVERED:g} % interval", 1), ("τ between our seeds", 1)]]
     return numbers, Grid(caption(results), "Column", header, rows)
@@ -68,11 +68,11 @@ def agreement(results: Results, table: pd.DataFrame) -> tuple[pd.DataFrame, Grid
 
 def between_seeds(scores: pd.DataFrame) -> float:
     """The mean of τ over all pairs of seeds; `scores` is [row, seed]. NaN for one seed."""
-    found = []
+    correlations = []
     for a, b in combinations(scores.columns, 2):
         both = scores[[a, b]].dropna()
-        found.append(tau(both[a].to_list(), both[b].to_list()))
-    known = [value for value in found if not np.isnan(value)]
+        correlations.append(tau(both[a].to_list(), both[b].to_list()))
+    known = [value for value in correlations if not np.isnan(value)]
     return float(np.mean(known)) if known else float("nan")
 
 
@@ -89,8 +89,8 @@ def by_pairs(columns: pd.DataFrame, value: str) -> float:
 def name_of(results: Results, entry: Mapping[str, str]) -> str:
     """The name of a column of printed numbers."""
     domain = NAMES.get(entry["domain"], entry["domain"])
-    words = [results.title(entry["data"]), results.words(entry["heterogeneity"]), domain]
-    return ", ".join(filter(None, [*words, metric_words(results, entry["metric"])]))
+    parts = [results.title(entry["data"]), results.heterogeneity_title(entry["heterogeneity"]), domain]
+    return ", ".join(filter(None, [*parts, metric_words(results, entry["metric"])]))
 
 
 def of_column(entry: Mapping[str, float]) -> list[Entry]:
@@ -124,7 +124,7 @@ def between_papers(papers: Mapping[str, Sequence[Mapping[str, str]]]) -> pd.Data
     `other`, the column's three names, `rows`, `equal` (number of rows with the same number), `tau`, `low`, `high`.
     """
     printed = {name: accuracies(numbers) for name, numbers in papers.items()}
-    found = []
+    entries = []
     for (name, first), (other, second) in combinations(printed.items(), 2):
         for column in first:
             rows = [row for row in first[column] if row in second.get(column, {})]
@@ -133,17 +133,17 @@ def between_papers(papers: Mapping[str, Sequence[Mapping[str, str]]]) -> pd.Data
             a, b = ([numbers[column][row] for row in rows] for numbers in (first, second))
             value = tau(a, b)
             equal = sum(x == y for x, y in zip(a, b, strict=True))
-            found.append((name, other, *column, len(rows), equal, value, *interval(value, len(rows))))
+            entries.append((name, other, *column, len(rows), equal, value, *interval(value, len(rows))))
     names = ["paper", "other", *PLACE[:3], "rows", "equal", "tau", "low", "high"]
-    return pd.DataFrame(found, columns=names)
+    return pd.DataFrame(entries, columns=names)
 
 
 def accuracies(numbers: Sequence[Mapping[str, str]]) -> dict[tuple[str, str, str], dict[str, float]]:
     """Column → row → accuracy that a paper prints, without the row Averaged."""
-    found: dict[tuple[str, str, str], dict[str, float]] = {}
+    by_column: dict[tuple[str, str, str], dict[str, float]] = {}
     for entry in numbers:
         value = number(entry)
         if entry["metric"] == "accuracy" and entry["row"] != AVERAGED and not np.isnan(value):
             column = entry["data"], entry["heterogeneity"], entry["domain"]
-            found.setdefault(column, {}).setdefault(entry["row"], value)
-    return found
+            by_column.setdefault(column, {}).setdefault(entry["row"], value)
+    return by_column

@@ -9,19 +9,19 @@ from math import hypot
 import numpy as np
 import pandas as pd
 
-from fedgrid.analysis.papers.published import joined, place
+from fedgrid.analysis.papers.published import column_of, joined
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.phrases import percent
 from fedgrid.analysis.scores.domains import Column
 from fedgrid.analysis.scores.leads import ROUNDING
-from fedgrid.analysis.scores.resolution import SAID, Chance
+from fedgrid.analysis.scores.resolution import CHANCE_SENTENCE, Chance
 from fedgrid.analysis.scores.results import Results
-from fedgrid.analysis.tables.attacks import METRIC, WORDS, of_images, under
+from fedgrid.analysis.tables.attacks import METRIC, WORDS, of_images, results_under_attack
 from fedgrid.analysis.tables.grid import Entry, Grid
 from fedgrid.analysis.tables.pivot import NAMES, Pivot, pivot, points
 from fedgrid.grid.plan.manifest_model import Claim
 
-HOLDS, FAILS, UNTOLD = "holds", "does not hold", "cannot be told"
+CONFIRMED, REFUTED, INCONCLUSIVE = "holds", "does not hold", "cannot be told"
 BETTER = {
     **{"accuracy": ("accuracy", 1.0), "std_clients": ("std over clients, where low is good,", -1.0)},
     **{name + METRIC: (f"accuracy ({words})", 1.0) for name, words in WORDS.items()},
@@ -50,7 +50,7 @@ class Margin:
     """By how much a claim is true in one column, as a fraction, below zero where it is false; the column in words."""
 
     value: float
-    said: str
+    text: str
     smallest: float = 0.0
     "What chance may make of it."
 
@@ -63,8 +63,8 @@ def verdicts(results: Results) -> list[Verdict]:
 
     @cache
     def measured_on(images: str) -> tuple[Pivot, Chance]:
-        seen = under(results, images)
-        return pivot(seen, domains), Chance(seen, domains)
+        under_attack = results_under_attack(results, images)
+        return pivot(under_attack, domains), Chance(under_attack, domains)
 
     @cache
     def numbers_of(metric: str) -> Numbers:
@@ -75,36 +75,38 @@ def verdicts(results: Results) -> list[Verdict]:
 
 def claims(results: Results) -> tuple[pd.DataFrame, Grid]:
     """One row a claim with its verdict, the rule and the numbers that decided, and the table to print."""
-    found = verdicts(results)
-    rows = [(one.says, [Entry(one.verdict), Entry("; ".join(one.numbers) or one.rule)]) for one in found]
-    caption = f"{captions.lead(results)}: what the paper claims. {SAID}"
-    grid = Grid(caption, "Claim", [[("Verdict", 1), ("Numbers", 1)]], rows, words=True)
-    return pd.DataFrame([asdict(one) | {"numbers": "; ".join(one.numbers)} for one in found]), grid
+    checked = verdicts(results)
+    rows = [(claim.says, [Entry(claim.verdict), Entry("; ".join(claim.numbers) or claim.rule)]) for claim in checked]
+    caption = f"{captions.lead(results)}: what the paper claims. {CHANCE_SENTENCE}"
+    grid = Grid(caption, "Claim", [[("Verdict", 1), ("Numbers", 1)]], rows, textual=True)
+    return pd.DataFrame([asdict(claim) | {"numbers": "; ".join(claim.numbers)} for claim in checked]), grid
 
 
 def verdict(numbers_of: Callable[[str], "Numbers"], claim: Claim) -> Verdict:
     """The verdict on one claim: one column against it decides, and one that cannot be told leaves the rest open."""
     if claim.rule is None:
-        return Verdict(claim.says, UNTOLD, PROSE)
+        return Verdict(claim.says, INCONCLUSIVE, PROSE)
     kind, arguments = claim.rule
     numbers = numbers_of(claim.metric)
-    words, margins_of = RULES[kind]
+    template, margins_of = RULES[kind]
     remarks = [PRINTED] if numbers.printed and kind in RANKED else []
-    rule = " ".join([words.format(*arguments, metric=numbers.words), *remarks, SAID])
+    rule = " ".join([template.format(*arguments, metric=numbers.metric_text), *remarks, CHANCE_SENTENCE])
     absent = [name for name in arguments if isinstance(name, str) and name not in numbers.labels]
     if absent:
-        return Verdict(claim.says, UNTOLD, rule, [f"There is no row {name} here." for name in absent])
+        return Verdict(claim.says, INCONCLUSIVE, rule, [f"There is no row {name} here." for name in absent])
     margins = margins_of(numbers, *arguments)
-    told = {column_says(margin) for margin in margins}
-    outcome = FAILS if FAILS in told else UNTOLD if UNTOLD in told or not told else HOLDS
-    return Verdict(claim.says, outcome, rule, [margin.said for margin in margins])
+    decisions = {column_says(margin) for margin in margins}
+    outcome = (
+        REFUTED if REFUTED in decisions else INCONCLUSIVE if INCONCLUSIVE in decisions or not decisions else CONFIRMED
+    )
+    return Verdict(claim.says, outcome, rule, [margin.text for margin in margins])
 
 
 def column_says(margin: Margin) -> str:
     """The verdict of one column."""
     if np.isnan(margin.value) or abs(margin.value) < margin.smallest:
-        return UNTOLD
-    return HOLDS if margin.value > 0 else FAILS
+        return INCONCLUSIVE
+    return CONFIRMED if margin.value > 0 else REFUTED
 
 
 class Numbers:
@@ -113,15 +115,15 @@ class Numbers:
     `found` is on the metric's images, and so is `chance`.
     """
 
-    def __init__(self, results: Results, metric: str, found: Pivot, chance: Chance):
-        self.words, self.sign = BETTER[metric]
-        self.results, self.columns = results, found.columns
-        self.labels = {name: label for label, name in found.rows.items()}
+    def __init__(self, results: Results, metric: str, pivoted: Pivot, chance: Chance):
+        self.metric_text, self.sign = BETTER[metric]
+        self.results, self.columns = results, pivoted.columns
+        self.labels = {name: label for label, name in pivoted.rows.items()}
         self.metric = of_images(metric)[1]
         self.values: dict[tuple[str, ...], float] = (
-            found.table[self.metric].where(found.table["status"] == "ok").to_dict()
+            pivoted.table[self.metric].where(pivoted.table["status"] == "ok").to_dict()
         )
-        self.status = found.table["status"].to_dict()
+        self.status = pivoted.table["status"].to_dict()
         self.chance = chance
         self.printed = printed_rows(results, metric)
 
@@ -134,20 +136,22 @@ class Numbers:
         value = self.sign * (self.of(first, column) - self.of(second, column))
         return 0.0 if abs(value) < ROUNDING else value
 
-    def margin(self, value: float, said: str, column: Column, smallest: float = 0.0) -> Margin:
+    def margin(self, value: float, text: str, column: Column, smallest: float = 0.0) -> Margin:
         """The margin of a column, in words that begin with its name."""
         data, heterogeneity, domain = column
-        parts = [self.results.title(data), self.results.words(heterogeneity), NAMES.get(domain, domain)]
-        return Margin(value, f"{', '.join(filter(None, parts))}: {said}", smallest)
+        parts = [self.results.title(data), self.results.heterogeneity_title(heterogeneity), NAMES.get(domain, domain)]
+        return Margin(value, f"{', '.join(filter(None, parts))}: {text}", smallest)
 
     def pair(self, first: str, second: str, column: Column) -> Margin:
         """How one row stands against another."""
         a, b = self.of(first, column), self.of(second, column)
         value = self.lead(first, second, column)
-        smallest = self.chance.smallest(self.labels[first], self.labels[second], column, self.metric)
+        smallest = self.chance.smallest_detectable_difference(
+            self.labels[first], self.labels[second], column, self.metric
+        )
         difference = f"{points(a - b)} ± {percent(smallest)}" if not np.isnan(value) else points(a - b)
-        said = f"{first} {percent(a)}, {second} {percent(b)}, difference {difference}"
-        return self.margin(value, said, column, smallest)
+        text = f"{first} {percent(a)}, {second} {percent(b)}, difference {difference}"
+        return self.margin(value, text, column, smallest)
 
     def planned(self, column: Column, *names: str) -> bool:
         """Whether all these rows have cells in a column."""
@@ -160,19 +164,19 @@ class Numbers:
 
     def place(self, name: str, last: int, column: Column) -> Margin:
         """How a row stands against the one that would take the place `last` from it; to share a place will do."""
-        own = self.of(name, column)
-        if np.isnan(own):
+        value = self.of(name, column)
+        if np.isnan(value):
             return self.margin(OPEN, f"{name} has no final number", column)
         rivals = self.rivals(name, column)
         others = [other for other in rivals if not np.isnan(self.of(other, column))]
         others.sort(key=lambda other: self.lead(name, other, column))
         final = all(self.status[self.labels[other], *column] in SETTLED for other in rivals)
         if len(others) < last:
-            return self.margin(np.inf if final else OPEN, f"{name} {percent(own)}, {len(others)} others", column)
-        found = self.pair(name, others[last - 1], column)
-        if found.value < 0 or final:
-            return found
-        return Margin(OPEN, f"{found.said}, but not all rows are finished", found.smallest)
+            return self.margin(np.inf if final else OPEN, f"{name} {percent(value)}, {len(others)} others", column)
+        margin = self.pair(name, others[last - 1], column)
+        if margin.value < 0 or final:
+            return margin
+        return Margin(OPEN, f"{margin.text}, but not all rows are finished", margin.smallest)
 
 
 def leads(numbers: Numbers, name: str) -> list[Margin]:
@@ -192,12 +196,14 @@ def within(numbers: Numbers, name: str, last: int) -> list[Margin]:
 
 def grows(numbers: Numbers, first: str, second: str) -> list[Margin]:
     """The difference of the two rows in each column against that in the column before."""
-    found = above(numbers, first, second)
+    margins = above(numbers, first, second)
     steps = [
-        Margin(after.value - before.value, after.said, hypot(before.smallest, after.smallest))
-        for before, after in pairwise(found)
+        Margin(larger.value - smaller.value, larger.text, hypot(smaller.smallest, larger.smallest))
+        for smaller, larger in pairwise(margins)
     ]
-    return [Margin(steps[0].value, f"{found[0].said}; {steps[0].said}", steps[0].smallest), *steps[1:]] if steps else []
+    return (
+        [Margin(steps[0].value, f"{margins[0].text}; {steps[0].text}", steps[0].smallest), *steps[1:]] if steps else []
+    )
 
 
 RULES: dict[str, tuple[str, Callable[..., list[Margin]]]] = {
@@ -213,9 +219,9 @@ RANKED = ("leads", "within")
 
 def printed_rows(results: Results, metric: str) -> dict[Column, set[str]]:
     """By column, the rows of which the paper prints this metric, as far as they and the column are ours too."""
-    found: dict[Column, set[str]] = {}
+    rows_of: dict[Column, set[str]] = {}
     if results.published:
         table = joined(results)
         for entry in table[(table["unjoined"] == "") & (table["metric"] == metric)].to_dict("records"):
-            found.setdefault(place(entry)[:3], set()).add(entry["row"])
-    return found
+            rows_of.setdefault(column_of(entry)[:3], set()).add(entry["row"])
+    return rows_of

@@ -16,8 +16,8 @@ THIS = ""
 def compared(printed: Numbers, papers: Mapping[str, Numbers]) -> pd.DataFrame:
     """τ of this paper's `printed` numbers with those of each other one: the columns of `between_papers`."""
     parts = [between_papers({THIS: printed, name: numbers}) for name, numbers in papers.items()]
-    found = [part for part in parts if len(part)]
-    return pd.concat(found, ignore_index=True) if found else between_papers({})
+    filled = [part for part in parts if len(part)]
+    return pd.concat(filled, ignore_index=True) if filled else between_papers({})
 
 
 def grid(table: pd.DataFrame) -> Grid:

@@ -9,7 +9,7 @@ import pandas as pd
 from fedgrid.analysis.scores.results import CELL, ROW, Results
 from fedgrid.analysis.scores.summary import SCORED, cell_scores, standing
 from fedgrid.analysis.tables import phases, rounds
-from fedgrid.analysis.tables.attacks import METRIC, evaluated, under
+from fedgrid.analysis.tables.attacks import METRIC, evaluated, results_under_attack
 from fedgrid.analysis.tables.pivot import AVERAGED
 
 PLACE = ["data", "heterogeneity", "domain", "metric"]
@@ -33,19 +33,19 @@ def by_seed(results: Results) -> pd.DataFrame:
     """
     scores = pd.concat([cell_scores(results), cell_scores(results, domains=True)])
     scores = scores.drop_duplicates([*CELL, "domain"])
-    found = [scores.assign(metric=name, value=100 * scores[name]) for name in ("accuracy", "std_clients")]
+    by_metric = [scores.assign(metric=name, value=100 * scores[name]) for name in ("accuracy", "std_clients")]
     for title in dict.fromkeys(entry["metric"] for entry in results.published):
         label = compared_with(results, title)
         if label:
-            found.append(scores.assign(metric=title, value=100 * difference(scores, label)))
+            by_metric.append(scores.assign(metric=title, value=100 * difference(scores, label)))
     shown = {table.kind: table.options for table in reversed(results.study.shown("table"))}
     for name in evaluated(results) if "attacks" in shown else []:
-        of_images = cell_scores(under(results, name))
-        found.append(of_images.assign(metric=name + METRIC, value=100 * of_images["accuracy"]))
+        of_images = cell_scores(results_under_attack(results, name))
+        by_metric.append(of_images.assign(metric=name + METRIC, value=100 * of_images["accuracy"]))
     if "rounds" in shown:
         cells = rounds.first_rounds(results, shown["rounds"])
-        found.append(cells.assign(metric="rounds", value=cells["rounds"]))
-    numbers = pd.concat(found)
+        by_metric.append(cells.assign(metric="rounds", value=cells["rounds"]))
+    numbers = pd.concat(by_metric)
     entries = pd.MultiIndex.from_frame(numbers[ROW])
     scored = np.isin(statuses(results)["status"].reindex(entries), SCORED)
     numbers = numbers[scored & (numbers["status"] == "ok") & numbers["value"].notna()]
@@ -63,9 +63,9 @@ def compared_with(results: Results, title: str) -> str | None:
 
 def difference(scores: pd.DataFrame, label: str) -> pd.Series:
     """The accuracy of every row of `scores` less that of the row `label` with the same seed."""
-    place = ["data", "heterogeneity", "domain", "seed"]
-    there = scores[scores["label"] == label].set_index(place)["accuracy"]
-    return scores["accuracy"] - there.reindex(pd.MultiIndex.from_frame(scores[place])).to_numpy()
+    keys = ["data", "heterogeneity", "domain", "seed"]
+    there = scores[scores["label"] == label].set_index(keys)["accuracy"]
+    return scores["accuracy"] - there.reindex(pd.MultiIndex.from_frame(scores[keys])).to_numpy()
 
 
 def timings(results: Results, shown: Mapping[str, Any] | None) -> Iterator[pd.DataFrame]:

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from fedgrid.analysis.papers.agreement import agreement, by_pairs
-from fedgrid.analysis.papers.claims import FAILS, HOLDS, PROSE, UNTOLD, Verdict, verdicts
+from fedgrid.analysis.papers.claims import CONFIRMED, INCONCLUSIVE, PROSE, REFUTED, Verdict, verdicts
 from fedgrid.analysis.papers.published import joined
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.phrases import counted
@@ -18,7 +18,7 @@ from fedgrid.analysis.scores.results import Results, load
 from fedgrid.grid.plan.manifest_model import UNAVAILABLE
 
 NOT_RUN, OUT_OF_DATE = "not run", "out of date"
-VERDICTS = {HOLDS: "holds", FAILS: "fails", UNTOLD: "open", PROSE: "unchecked"}
+VERDICTS = {CONFIRMED: "holds", REFUTED: "fails", INCONCLUSIVE: "open", PROSE: "unchecked"}
 """What may become of a claim → a word for it; a sentence that no rule can check is none of the others."""
 
 AGREED = ["rows", "tau", "between_seeds"]
@@ -82,8 +82,12 @@ def overview(folder: Path, records: Mapping[str, Path]) -> Overview:
     results = load(folder / "results.parquet")
     study = results.study
     about = Overview(folder.name, folder, study.title, study.source, study.lacks)
-    found = replace(about, results=results, records=records, verdicts=verdicts(results))
-    return replace(found, agreement=agreement(results, joined(results))[0]) if results.published else found
+    overview_so_far = replace(about, results=results, records=records, verdicts=verdicts(results))
+    return (
+        replace(overview_so_far, agreement=agreement(results, joined(results))[0])
+        if results.published
+        else overview_so_far
+    )
 
 
 def without_results(folder: Path, text: Mapping[str, Any], out_of_date: bool) -> Overview:
@@ -100,7 +104,7 @@ def fate(verdict: Verdict) -> str:
 
 def fates(experiments: Iterable[Overview]) -> Counter[str]:
     """How many claims came to what, by the words of `VERDICTS`."""
-    return Counter(fate(verdict) for one in experiments for verdict in one.verdicts)
+    return Counter(fate(verdict) for overview in experiments for verdict in overview.verdicts)
 
 
 def agreed(experiments: Iterable[Overview]) -> tuple[float, float, int]:
@@ -108,7 +112,7 @@ def agreed(experiments: Iterable[Overview]) -> tuple[float, float, int]:
 
     Columns count as in `by_pairs`; NaN where there is none.
     """
-    tables = [one.agreement[AGREED].astype(float) for one in experiments]
+    tables = [overview.agreement[AGREED].astype(float) for overview in experiments]
     columns = pd.concat([pd.DataFrame(columns=AGREED, dtype=float), *tables])
     columns = columns[columns["tau"].notna()]
     return by_pairs(columns, "tau"), by_pairs(columns, "between_seeds"), len(columns)

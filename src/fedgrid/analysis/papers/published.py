@@ -43,18 +43,18 @@ def joined(results: Results) -> pd.DataFrame:
     table["number"] = [number(entry) for entry in results.published]
     study = results.study
     titles = {letters(title): label for label in study.data for title in (label, results.title(label))}
-    words = {word: label for label, words in study.heterogeneity.items() for word in (label, words)}
+    names = {word: label for label, names in study.heterogeneity.items() for word in (label, names)}
     table["data_key"] = table["data"].map(letters).map(titles)
-    table["heterogeneity_key"] = table["heterogeneity"].map(words)
+    table["heterogeneity_key"] = table["heterogeneity"].map(names)
     numbers = measured.over_seeds(measured.by_seed(results))
     known = Known(results, numbers)
     table["domain_key"] = [known.domain(entry) for entry in table.to_dict("records")]
-    place = table.drop(columns=list(KEYS)).rename(columns={key: name for name, key in KEYS.items()})
-    found = numbers.reindex(pd.MultiIndex.from_frame(place[COORDINATES])).reset_index(drop=True)
-    table = pd.concat([table, found], axis=1)
+    positions = table.drop(columns=list(KEYS)).rename(columns={key: name for name, key in KEYS.items()})
+    joined_numbers = numbers.reindex(pd.MultiIndex.from_frame(positions[COORDINATES])).reset_index(drop=True)
+    table = pd.concat([table, joined_numbers], axis=1)
     table["difference"] = table["ours"] - table["number"]
     table["unjoined"] = [
-        "" if not np.isnan(entry["ours"]) and not np.isnan(entry["number"]) else known.lacking(entry)
+        "" if not np.isnan(entry["ours"]) and not np.isnan(entry["number"]) else known.why_unjoined(entry)
         for entry in table.to_dict("records")
     ]
     return table
@@ -101,7 +101,7 @@ class Known:
         as_printed: str = entry["domain"]
         return names.get(letters(as_printed), as_printed)
 
-    def lacking(self, entry: Mapping[str, Any]) -> str:
+    def why_unjoined(self, entry: Mapping[str, Any]) -> str:
         """Which coordinate of a printed number there is not among ours; empty where all are, and only results lack."""
         if np.isnan(entry["number"]):
             return f"'{entry['value']}' is no number"
@@ -128,16 +128,16 @@ def letters(name: str) -> str:
 
 def printed(results: Results, table: pd.DataFrame) -> tuple[pd.DataFrame, Grid]:
     """`joined` as a table to write, and to print: for each column what is printed, ours, and the difference."""
-    here = table[table["unjoined"] == ""]
+    comparable = table[table["unjoined"] == ""]
     statuses = measured.statuses(results).reset_index()
     notes = Footnotes(results, statuses)
     status = statuses.set_index(["label", "data", "heterogeneity"])["status"].to_dict()
     labels = {name: label for label, name in results.names.items()}
-    entries = {(entry["row"], *place(entry)): entry for entry in here.to_dict("records")}
-    places = ordered(results, here)
-    order = [*results.names.values(), *here["row"], AVERAGED]
+    entries = {(entry["row"], *column_of(entry)): entry for entry in comparable.to_dict("records")}
+    places = ordered(results, comparable)
+    order = [*results.names.values(), *comparable["row"], AVERAGED]
     rows = []
-    for name in sorted(dict.fromkeys(here["row"]), key=order.index):
+    for name in sorted(dict.fromkeys(comparable["row"]), key=order.index):
         cells = []
         for column in places:
             row = labels.get(name, "")
@@ -145,23 +145,29 @@ def printed(results: Results, table: pd.DataFrame) -> tuple[pd.DataFrame, Grid]:
             cells += of_entry(entries.get((name, *column)), word, notes)
         rows.append((name, cells))
     leaves = [
-        (results.title(data), results.words(words), NAMES.get(domain, domain), metric_words(results, metric), what)
-        for data, words, domain, metric in places
+        (
+            results.title(data),
+            results.heterogeneity_title(heterogeneity),
+            NAMES.get(domain, domain),
+            metric_words(results, metric),
+            what,
+        )
+        for data, heterogeneity, domain, metric in places
         for what in ("printed", "ours", "difference")
     ]
     written = table.drop(columns=list(KEYS.values()))
     return written, Grid(caption(results, table), "Method", levels(leaves), rows, notes.texts)
 
 
-def place(entry: Mapping[str, Any]) -> tuple[str, str, str, str]:
+def column_of(entry: Mapping[str, Any]) -> tuple[str, str, str, str]:
     """The column of a printed number, by our names."""
     return entry["data_key"], entry["heterogeneity_key"], entry["domain_key"], entry["metric"]
 
 
 def ordered(results: Results, table: pd.DataFrame) -> list[tuple[str, str, str, str]]:
     """The columns of joined numbers in study order; domains and metrics as the paper has them."""
-    found = list(dict.fromkeys(map(place, table.to_dict("records"))))
-    return sorted(found, key=lambda column: results.columns.index(column[:2]))
+    columns = list(dict.fromkeys(map(column_of, table.to_dict("records"))))
+    return sorted(columns, key=lambda column: results.columns.index(column[:2]))
 
 
 def metric_words(results: Results, metric: str) -> str:
@@ -208,8 +214,8 @@ def unjoined(table: pd.DataFrame) -> list[str]:
     groups = table[table["unjoined"] != ""].groupby("unjoined", sort=False)
     if not len(groups):
         return []
-    said = [f"{why}: {listing(map(coordinates, part.to_dict('records')))}" for why, part in groups]
-    return [f"Printed, but without a counterpart here: {'; '.join(said)}."]
+    sentences = [f"{why}: {listing(map(coordinates, part.to_dict('records')))}" for why, part in groups]
+    return [f"Printed, but without a counterpart here: {'; '.join(sentences)}."]
 
 
 def coordinates(entry: Mapping[str, str]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from fedgrid.analysis.prose.duplicate_rows import twins
+from fedgrid.analysis.prose.duplicate_rows import duplicates
 from fedgrid.analysis.prose.findings import unmarked
 from fedgrid.analysis.prose.origin import differing
 from fedgrid.analysis.prose.phrases import listing
@@ -41,7 +41,7 @@ def lead(results: Results) -> str:
 def progress(results: Results) -> str:
     """How many cells are finished and what the others are at; empty where all are finished."""
     counts = Counter(cell.status for cell in results.cells)
-    others = [f"{counts[name]} {words[counts[name] > 1]}" for name, words in DOING.items() if counts[name]]
+    others = [f"{counts[name]} {forms[counts[name] > 1]}" for name, forms in DOING.items() if counts[name]]
     if not others:
         return ""
     finished = len(results.finished)
@@ -55,12 +55,12 @@ def scored_at(results: Results, cells: Iterable[Cell]) -> str:
     names: dict[str | None, dict[str, None]] = {}
     for cell in cells:
         names.setdefault(results.point(cell), {})[results.names[cell.label]] = None
-    found = {words: ", ".join(names[point]) for point, words in (POINTS | VALIDATED).items() if point in names}
-    if not found:
+    methods_of = {text: ", ".join(names[point]) for point, text in (POINTS | VALIDATED).items() if point in names}
+    if not methods_of:
         return "Nothing is scored yet."
-    if len(found) == 1:
-        return f"Every method is scored {next(iter(found))}."
-    return f"Scored {'; '.join(f'{words}: {methods}' for words, methods in found.items())}."
+    if len(methods_of) == 1:
+        return f"Every method is scored {next(iter(methods_of))}."
+    return f"Scored {'; '.join(f'{text}: {methods}' for text, methods in methods_of.items())}."
 
 
 def counted_rounds(results: Results, scores: pd.DataFrame) -> str:
@@ -80,9 +80,9 @@ def counted_round(at: str, scores: pd.DataFrame) -> str:
         return "No cell came to its end with a score."
     first, last = rounds.min(), rounds.max()
     if at == VALIDATION:
-        found = f"round {first}" if first == last else f"rounds {first} to {last}"
+        text = f"round {first}" if first == last else f"rounds {first} to {last}"
         return (
-            f"The score is that of the round that is best on validation images, by method and seed ({found}), never "
+            f"The score is that of the round that is best on validation images, by method and seed ({text}), never "
             "the best on test images."
         )
     span = f"{last}" if first == last else f"{first} to {last}, depending on the cell"
@@ -192,7 +192,7 @@ def short_accuracy(results: Results, ranks: bool, bold: bool) -> str:
 
 def remarks(results: Results, scores: pd.DataFrame, table: pd.DataFrame) -> list[str]:
     """What else a reader must know about the numbers of an accuracy table."""
-    return [*twins(results, scores, table), *unscored(results), *differing(results)]
+    return [*duplicates(results, scores, table), *unscored(results), *differing(results)]
 
 
 def unscored(results: Results) -> list[str]:

@@ -12,7 +12,7 @@ from fedgrid.analysis.scores.summary import SCORED
 NUMBERS = ["accuracy", "accuracy_weighted", "std_clients"]
 
 
-def twins(results: Results, scores: pd.DataFrame, table: pd.DataFrame) -> list[str]:
+def duplicates(results: Results, scores: pd.DataFrame, table: pd.DataFrame) -> list[str]:
     """A sentence on each group of rows that have equal numbers on every seed, and in which columns.
 
     `scores` are those of `summary.cell_scores`, `table` is that of `summary.summary`.
@@ -29,7 +29,7 @@ def twins(results: Results, scores: pd.DataFrame, table: pd.DataFrame) -> list[s
         for labels in alike.values():
             if len(labels) > 1:
                 groups.setdefault(tuple(labels), []).append(column)
-    return [said for labels, columns in groups.items() for said in sentences(results, labels, columns, rounds)]
+    return [sentence for labels, columns in groups.items() for sentence in sentences(results, labels, columns, rounds)]
 
 
 def fingerprints(frame: pd.DataFrame, columns: list[str]) -> dict[tuple[str, str, str], bytes]:
@@ -50,18 +50,18 @@ def sentences(
     by_rounds: dict[tuple[bytes, ...], list[str]] = {}
     for label in labels:
         by_rounds.setdefault(tuple(rounds[*column, label] for column in columns), []).append(label)
-    said = [
+    result = [
         f"{named(results, alike)} are equal{where}, for every client in every round: {reason(results, alike, columns)}."
         for alike in by_rounds.values()
         if len(alike) > 1
     ]
     if len(by_rounds) > 1:
         one_of_each = [alike[0] for alike in by_rounds.values()]
-        said.append(
+        result.append(
             f"{named(results, one_of_each)} have the same score{where}, though other rounds differ: an effect too "
             "small to show in it."
         )
-    return said
+    return result
 
 
 def named(results: Results, labels: Sequence[str]) -> str:
@@ -85,11 +85,13 @@ def reason(results: Results, labels: Sequence[str], columns: list[tuple[str, str
             for name in dict.fromkeys(name for of_one in settings for name in of_one)
             if len({str(of_one.get(name)) for of_one in settings}) > 1
         }
-        said = listing(f"{name} ({', '.join(values)})" for name, values in differing.items()) if differing else "code"
-        return f"they differ in {said}, which had no effect here"
-    own = [
+        cause = listing(f"{name} ({', '.join(values)})" for name, values in differing.items()) if differing else "code"
+        return f"they differ in {cause}, which had no effect here"
+    differing_settings = [
         f"{results.names[label]}: {', '.join(f'{name} = {value}' for name, value in of_one.items())}"
         for label, of_one in zip(labels, settings, strict=True)
         if of_one
     ]
-    return "what tells these methods apart had no effect here" + (f" ({'; '.join(own)})" if own else "")
+    return "what tells these methods apart had no effect here" + (
+        f" ({'; '.join(differing_settings)})" if differing_settings else ""
+    )

@@ -24,10 +24,10 @@ def scored_on(results: Results, data: str) -> str:
 
 def sampled(results: Results, data: str) -> list[str]:
     """Whose models are scored between evaluations of all clients, where some are."""
-    own = replace(results, rows=results.rows[results.rows["data"] == data])
-    if not has_sample(own):
+    of_data = replace(results, rows=results.rows[results.rows["data"] == data])
+    if not has_sample(of_data):
         return []
-    rows = accuracies(of_sample(own), [f"accuracy_{point}" for point in POINTS], "test")
+    rows = accuracies(of_sample(of_data), [f"accuracy_{point}" for point in POINTS], "test")
     sizes = rows.groupby(CELL)["client"].nunique()
     number = " to ".join(map(str, sorted({sizes.min(), sizes.max()})))
     return [f"Between evaluations of all clients: mean over {number} of them, the same ones throughout."]
@@ -60,15 +60,15 @@ def left_out(results: Results, entries: pd.DataFrame) -> list[str]:
     """
     bad = entries[~entries["status"].isin([*SCORED, "missing", *NOTHING_YET])]
     names = [
-        f"{results.names[entry.label]} ({results.words(entry.heterogeneity)})"
+        f"{results.names[entry.label]} ({results.heterogeneity_title(entry.heterogeneity)})"
         for _, panel in bad.groupby("heterogeneity", sort=False)
         for entry in panel.itertuples()
     ]
-    said = [f"Not drawn, because a seed diverged or nothing was scored: {listing(names)}."] if names else []
-    return said + lacking(results, entries)
+    sentences = [f"Not drawn, because a seed diverged or nothing was scored: {listing(names)}."] if names else []
+    return sentences + missing_cells(results, entries)
 
 
-def lacking(results: Results, entries: pd.DataFrame) -> list[str]:
+def missing_cells(results: Results, entries: pd.DataFrame) -> list[str]:
     """Sentences on the entries of which no seed is finished, and on those of which some are."""
     planned = len(results.study.seeds)
     none = entries[entries["status"].isin(NOTHING_YET)].assign(counted="")
@@ -83,9 +83,9 @@ def lacking(results: Results, entries: pd.DataFrame) -> list[str]:
 
 def by_panel(results: Results, entries: pd.DataFrame) -> str:
     """The names of entries, each with its text in the column `counted`, by heterogeneity."""
-    panels = {words: entries[entries["heterogeneity"] == name] for name, words in results.study.heterogeneity.items()}
+    panels = {title: entries[entries["heterogeneity"] == name] for name, title in results.study.heterogeneity.items()}
     return "; ".join(
-        f"{words}: " + listing(f"{results.names[entry.label]}{entry.counted}" for entry in panel.itertuples())
-        for words, panel in panels.items()
+        f"{title}: " + listing(f"{results.names[entry.label]}{entry.counted}" for entry in panel.itertuples())
+        for title, panel in panels.items()
         if len(panel)
     )

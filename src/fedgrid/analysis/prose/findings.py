@@ -26,18 +26,18 @@ def finding(results: Results, entries: pd.DataFrame) -> str:
     names, scores = [results.names[label] for label in ranked["label"]], ranked["accuracy"].map(percent).tolist()
     leaders = int((ranked["rank"] == 1).sum())
     if len(ranked) == 1:
-        said = f"{names[0]} has {scores[0]} %; no other method has a score of every seed."
+        sentence = f"{names[0]} has {scores[0]} %; no other method has a score of every seed."
     elif leaders > 1:
-        said = f"{listing(names[:leaders])} share the first place with {scores[0]} %."
+        sentence = f"{listing(names[:leaders])} share the first place with {scores[0]} %."
     else:
         second = ranked.iloc[1]
         margin_of = f"{margin(second)} above {names[1]} with {scores[1]} %"
         if ranked["supported"].any():
-            said = f"{names[0]} leads with {scores[0]} %, {margin_of}."
+            sentence = f"{names[0]} leads with {scores[0]} %, {margin_of}."
         else:
-            said = f"No lead is supported: {names[0]} is first with {scores[0]} %, {margin_of}; {verdict(second)}."
-    told = max(leaders, 2)
-    return " ".join([said, *baselines(results, ranked[told:]), *uncompared(results, entries)])
+            sentence = f"No lead is supported: {names[0]} is first with {scores[0]} %, {margin_of}; {verdict(second)}."
+    named = max(leaders, 2)
+    return " ".join([sentence, *baselines(results, ranked[named:]), *uncompared(results, entries)])
 
 
 def in_order(entries: pd.DataFrame) -> pd.DataFrame:
@@ -48,16 +48,16 @@ def in_order(entries: pd.DataFrame) -> pd.DataFrame:
 def margin(against: Any) -> str:
     """By how much the best is above an entry: points, interval, seeds, test images, p-value."""
     seeds = counted(int(against["common"]), "seed")
-    told = [f"on {seeds}"]
+    parts = [f"on {seeds}"]
     if pd.notna(against["low"]):
         interval = f"{signed(against['low'])} to {signed(against['high'])}"
-        told = [f"{100 * (1 - LEVEL):g} % interval {interval}, {seeds}, p = {against['p_value']:.2g}"]
+        parts = [f"{100 * (1 - LEVEL):g} % interval {interval}, {seeds}, p = {against['p_value']:.2g}"]
     elif against["common"] > 1:
-        told = [f"the same on {seeds}"]
-    return f"{signed(against['difference'])} points ({'; '.join([*told, right(against)])})"
+        parts = [f"the same on {seeds}"]
+    return f"{signed(against['difference'])} points ({'; '.join([*parts, extra_correct_images(against)])})"
 
 
-def right(against: Any) -> str:
+def extra_correct_images(against: Any) -> str:
     """How many more test images the best classifies right."""
     images = f"{abs(against['images']):,.1f}".removesuffix(".0")
     unit = f"test {'image' if images == '1' else 'images'}{'' if against['common'] == 1 else ' a seed'}"
@@ -82,24 +82,24 @@ def baselines(results: Results, others: pd.DataFrame) -> list[str]:
     rows = [[label for label in methods if methods[label].method == method] for method in BASELINES]
     scores = others.set_index("label")["accuracy"]
     first = [labels[0] for labels in rows if labels and labels[0] in scores.index]
-    said = [f"{results.names[label]} has {percent(scores[label])} %" for label in first]
-    return [f"{listing(said)}."] if said else []
+    sentences = [f"{results.names[label]} has {percent(scores[label])} %" for label in first]
+    return [f"{listing(sentences)}."] if sentences else []
 
 
 def uncompared(results: Results, entries: pd.DataFrame) -> list[str]:
     """The entries that were begun but are not ranked, and why."""
     left_out = entries[entries["rank"].isna() & (entries["status"] != "missing")]
-    said = [f"{results.names[entry['label']]} ({entry['status']})" for _, entry in left_out.iterrows()]
-    return [f"Not compared: {listing(said)}."] if said else []
+    sentences = [f"{results.names[entry['label']]} ({entry['status']})" for _, entry in left_out.iterrows()]
+    return [f"Not compared: {listing(sentences)}."] if sentences else []
 
 
 def unmarked(results: Results, table: pd.DataFrame) -> list[str]:
     """For tables without these sentences: what is printed in place of bold, the best's difference to the second."""
     parts = {column: in_order(part) for column, part in table.groupby(COLUMN, sort=False)}
-    said = []
+    sentences = []
     for column in results.columns:
         ranked = parts[column]
         if len(ranked) > 1 and not ranked["supported"].any() and ranked["rank"].iloc[1] > 1:
             first, second = (results.names[label] for label in ranked["label"].iloc[:2])
-            said.append(f"{results.column(*column)}: {first} over {second} {margin(ranked.iloc[1])}")
-    return [f"In place of bold: {'; '.join(said)}."] if said else []
+            sentences.append(f"{results.column(*column)}: {first} over {second} {margin(ranked.iloc[1])}")
+    return [f"In place of bold: {'; '.join(sentences)}."] if sentences else []

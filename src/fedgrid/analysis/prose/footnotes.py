@@ -38,7 +38,7 @@ def letter(i: int) -> str:
 def notes(results: Results, table: pd.DataFrame) -> dict[tuple[str, ...], str]:
     """(label, data, heterogeneity) → what must be said of it."""
     planned = len(results.study.seeds)
-    found = {
+    footnotes = {
         tuple(entry[name] for name in ROW): [f"mean over {entry['seeds']} of {planned} seeds"]
         for entry in table.to_dict("records")
         if entry["status"] in SCORED and entry["seeds"] < planned
@@ -48,5 +48,5 @@ def notes(results: Results, table: pd.DataFrame) -> dict[tuple[str, ...], str]:
     for (*entry, status, reason), part in failed:
         seeds = f"{'seed' if len(part) == 1 else 'seeds'} {listing(map(str, part['seed']))} "
         everywhere = status == UNAVAILABLE and len(part) == planned
-        found.setdefault(tuple(entry), []).append(f"{'' if everywhere else seeds}{status}: {reason.rstrip('.')}")
-    return {entry: "; ".join(parts) + "." for entry, parts in found.items()}
+        footnotes.setdefault(tuple(entry), []).append(f"{'' if everywhere else seeds}{status}: {reason.rstrip('.')}")
+    return {entry: "; ".join(parts) + "." for entry, parts in footnotes.items()}

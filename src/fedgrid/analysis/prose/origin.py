@@ -19,14 +19,14 @@ CHANGED = "with changes that are in no commit"
 def differing(results: Results) -> list[str]:
     """A sentence where the cells of a table were not all computed with the same versions on the same hardware."""
     cells = results.finished
-    found = {name: Counter(str(cell.versions.get(name)) for cell in cells) for name in LIBRARIES}
-    found |= {name: Counter(str(cell.hardware.get(key)) for cell in cells) for name, key in HARDWARE.items()}
-    said = [
+    counts = {name: Counter(str(cell.versions.get(name)) for cell in cells) for name in LIBRARIES}
+    counts |= {name: Counter(str(cell.hardware.get(key)) for cell in cells) for name, key in HARDWARE.items()}
+    sentences = [
         f"{name} ({', '.join(value + ': ' + counted(number, 'cell') for value, number in sorted(counts.items()))})"
-        for name, counts in found.items()
+        for name, counts in counts.items()
         if len(counts) > 1
     ]
-    return [f"The cells differ in {listing(said)}, which may change last digits."] if said else []
+    return [f"The cells differ in {listing(sentences)}, which may change last digits."] if sentences else []
 
 
 def environments(results: Results) -> list[tuple[list[str], dict[str, Any]]]:
@@ -40,16 +40,16 @@ def environments(results: Results) -> list[tuple[list[str], dict[str, Any]]]:
 
 def commits(results: Results) -> list[tuple[str, bool]]:
     """The commits, each with whether its tree was clean, of the code that computed cells; the most common first."""
-    found = Counter((cell.commit.id, cell.commit.clean) for cell in results.finished if cell.commit)
-    return [commit for commit, _ in found.most_common()]
+    counts = Counter((cell.commit.id, cell.commit.clean) for cell in results.finished if cell.commit)
+    return [commit for commit, _ in counts.most_common()]
 
 
 def commit(results: Results) -> str:
     """Which code made the cells, as far as version control knows."""
-    found = [f"{name}, {'with no change beside it' if clean else CHANGED}" for name, clean in commits(results)]
-    if not found:
+    names = [f"{name}, {'with no change beside it' if clean else CHANGED}" for name, clean in commits(results)]
+    if not names:
         return "The commit is not known: the code did not lie in a clone of the repository."
-    return f"Commit {found[0]}." if len(found) == 1 else f"Cells were computed at several commits: {'; '.join(found)}."
+    return f"Commit {names[0]}." if len(names) == 1 else f"Cells were computed at several commits: {'; '.join(names)}."
 
 
 def steps(results: Results, configfile: str) -> list[str]:
@@ -68,20 +68,20 @@ def command(configfile: str, scale: str, only: str) -> str:
 
 def reservations(results: Results, configfile: str) -> list[str]:
     """What the commands of `steps` need that a clone does not have."""
-    own = {row.title: row.file for row in results.study.methods.values() if row.file}
-    said = []
+    own_files = {row.title: row.file for row in results.study.methods.values() if row.file}
+    sentences = []
     if not all(clean for _, clean in commits(results)):
-        said.append(
+        sentences.append(
             "The tree had changes that are in no commit, so this commit alone may give other numbers. Compare the "
             "digests of the methods' code."
         )
     if not commits(results):
-        said.append("Take the version of fedgrid that stands above; which commit it was is not known.")
+        sentences.append("Take the version of fedgrid that stands above; which commit it was is not known.")
     if is_elsewhere(configfile):
-        said.append(f"The study's file was not in the repository: save its text as {portable(configfile)}.")
-    if own:
-        said.append(f"You also need {listing(f'{file} ({title})' for title, file in own.items())}.")
-    return said
+        sentences.append(f"The study's file was not in the repository: save its text as {portable(configfile)}.")
+    if own_files:
+        sentences.append(f"You also need {listing(f'{file} ({title})' for title, file in own_files.items())}.")
+    return sentences
 
 
 def written(configfile: str) -> str:

@@ -23,6 +23,6 @@ def signed(fraction: float) -> str:
     return percent(fraction).replace("-", "−")
 
 
-def counted(number: int, one: str, many: str = "") -> str:
+def counted(number: int, singular: str, plural: str = "") -> str:
     """ "1 seed", "3 seeds"."""
-    return f"{number} {one if number == 1 else many or one + 's'}"
+    return f"{number} {singular if number == 1 else plural or singular + 's'}"

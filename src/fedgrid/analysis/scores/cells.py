@@ -78,7 +78,9 @@ class FinishedCell(Cell):
     "Checksum of the images that it was trained on."
 
 
-FROM_RESULTS = [one.name for one in fields(FinishedCell) if one.name not in {name.name for name in fields(CellNames)}]
+FROM_RESULTS = [
+    entry.name for entry in fields(FinishedCell) if entry.name not in {name.name for name in fields(CellNames)}
+]
 """What a cell's own results say of it."""
 
 

@@ -63,7 +63,7 @@ def in_memory(manifest: Manifest, keys: Iterable[str]) -> Results:
 
 def described(cell: ListedCell, absent: Mapping[str, Absence]) -> Cell:
     """What results.parquet says about one cell of the manifest, after a check that the file is that very cell."""
-    names = {one.name: getattr(cell, one.name) for one in fields(CellNames)}
+    names = {entry.name: getattr(cell, entry.name) for entry in fields(CellNames)}
     if cell.key in absent:
         return Cell(**names, status=absent[cell.key].status, reason=absent[cell.key].reason)
     head = read_metadata(cell.path)
@@ -87,8 +87,8 @@ def check_images(listed: Sequence[ListedCell], cells: Sequence[Cell]) -> None:
     for file, trained in trained_on.items():
         checksums = Counter(checksum for checksum, _ in trained)
         built = file.is_file()
-        meant = read_metadata(file)["checksum"] if built else checksums.most_common(1)[0][0]
-        others = [path for checksum, path in trained if checksum != meant]
+        expected = read_metadata(file)["checksum"] if built else checksums.most_common(1)[0][0]
+        others = [path for checksum, path in trained if checksum != expected]
         if others:
             which = f"{others[0]} and {len(others) - 1:,} more were" if others[1:] else f"{others[0]} was"
             than = f"that of {file.parent}" if built else "other cells"

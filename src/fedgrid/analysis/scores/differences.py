@@ -15,14 +15,14 @@ Said = list[tuple[str, str]]
 
 def compared(experiments: Mapping[str, Results]) -> tuple[Said, list[tuple[str, list[tuple[str, str]]]]]:
     """Settings that are the same everywhere; and the others, by name: each value with the experiments that have it."""
-    found: dict[str, dict[str, list[str]]] = {}
+    values_of: dict[str, dict[str, list[str]]] = {}
     for name, results in experiments.items():
         for where, setting, value in of_experiment(results):
-            place = f"{name} ({where})" if where else name
-            found.setdefault(setting, {}).setdefault(value, []).append(place)
+            setting = f"{name} ({where})" if where else name
+            values_of.setdefault(setting, {}).setdefault(value, []).append(setting)
     everywhere = list(experiments)
     same, different = [], []
-    for setting, values in found.items():
+    for setting, values in values_of.items():
         shared = [value for value, names in values.items() if names == everywhere]
         other = [(value, ", ".join(names)) for value, names in values.items() if names != everywhere]
         same += [(setting, value) for value in shared]
@@ -34,8 +34,8 @@ def of_experiment(results: Results) -> Iterator[tuple[str, str, str]]:
     """Where a setting holds, empty for the whole experiment, its name and its value."""
     study = results.study
     yield from (("", "data", title) for title in study.data.values())
-    for label, words in study.heterogeneity.items():
-        yield "", "heterogeneity", study.described.get(label, words)
+    for label, name in study.heterogeneity.items():
+        yield "", "heterogeneity", study.described.get(label, name)
     seeds = {"seeds": study.seeds, "partition_seed": study.partition_seed, "train_seed": study.train_seed}
     for name, value in {**seeds, "score": study.score, "at": study.at}.items():
         if value is not None:
@@ -52,7 +52,7 @@ def settings(where: str, part: StudyDescription | ColumnProtocol) -> Iterator[tu
     yield from ((where, f"training.{name}", setting_text(value)) for name, value in flattened(part.protocol))
 
 
-def own(assumed: Mapping[str, str], of_all: Mapping[str, str]) -> dict[str, str]:
+def only_here(assumed: Mapping[str, str], of_all: Mapping[str, str]) -> dict[str, str]:
     """What is assumed of one experiment beside what is of the whole paper."""
     return {name: why for name, why in assumed.items() if of_all.get(name) != why}
 
@@ -65,8 +65,8 @@ def environments(results: Results) -> list[tuple[int, dict[str, Any]]]:
 
 def by_environment(cells: Iterable[FinishedCell]) -> list[tuple[list[FinishedCell], dict[str, Any]]]:
     """Cells by the versions and the hardware that they ran on, most common first."""
-    found: dict[str, list[FinishedCell]] = {}
+    cells_of: dict[str, list[FinishedCell]] = {}
     for cell in cells:
         environment = {"versions": cell.versions, "hardware": cell.hardware}
-        found.setdefault(json.dumps(environment), []).append(cell)
-    return [(alike, json.loads(text)) for text, alike in sorted(found.items(), key=lambda item: -len(item[1]))]
+        cells_of.setdefault(json.dumps(environment), []).append(cell)
+    return [(alike, json.loads(text)) for text, alike in sorted(cells_of.items(), key=lambda item: -len(item[1]))]

@@ -50,16 +50,16 @@ def lead(best: pd.Series, other: pd.Series, images: pd.Series) -> dict[str, floa
     fewer than two seeds are common, and no interval where the difference is the same on every seed.
     """
     differences = (best - other).dropna()
-    found = {"difference": differences.mean(), "common": len(differences), "images": images[differences.index].mean()}
+    entry = {"difference": differences.mean(), "common": len(differences), "images": images[differences.index].mean()}
     if len(differences) < 2:
-        return found
+        return entry
     if np.ptp(differences) < ROUNDING:
         # The same difference on every seed (mostly: the same scores) tells nothing about the noise between seeds; the
         # test's ratio is then 0/0, or a rounding error away from infinity. It must not pass for evidence.
-        return found | {"p_value": 1.0}
+        return entry | {"p_value": 1.0}
     test = ttest_rel(best[differences.index], other[differences.index])
     interval = test.confidence_interval(1 - LEVEL)
-    return found | {"p_value": test.pvalue, "low": interval.low, "high": interval.high}
+    return entry | {"p_value": test.pvalue, "low": interval.low, "high": interval.high}
 
 
 def is_supported(against: pd.Series) -> bool:

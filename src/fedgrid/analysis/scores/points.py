@@ -43,13 +43,13 @@ def client_series(results: Results) -> pd.DataFrame:
 def scored(results: Results, images: str) -> pd.DataFrame:
     """The `accuracy` on test or validation `images` that scores each cell, one row per (cell, round, client)."""
     metrics = cell_frame(results)[[*CELL, "metric"]]
-    found = accuracies(results, metrics["metric"].dropna().unique(), images).merge(metrics)
+    scores = accuracies(results, metrics["metric"].dropna().unique(), images).merge(metrics)
     by_validation = metrics.loc[metrics["metric"] == VALIDATED, CELL]
     if len(by_validation):
         chosen = validated(results).merge(by_validation)
         chosen = accuracies(results, [RECEIVED, TRAINED], images).merge(chosen)
-        found = pd.concat([found, chosen], ignore_index=True) if len(found) else chosen
-    return found.drop(columns="metric")
+        scores = pd.concat([scores, chosen], ignore_index=True) if len(scores) else chosen
+    return scores.drop(columns="metric")
 
 
 def validated(results: Results) -> pd.DataFrame:
@@ -58,8 +58,8 @@ def validated(results: Results) -> pd.DataFrame:
     Validated is, of the received and the trained model, the one with the higher mean accuracy over clients on
     validation images, and the received one of equals. A cell without validation images has no row.
     """
-    found = accuracies(results, [RECEIVED, TRAINED], "validation")
-    means = found.groupby([*CELL, "round", "metric"])["accuracy"].mean().unstack().reindex(columns=[RECEIVED, TRAINED])
+    scores = accuracies(results, [RECEIVED, TRAINED], "validation")
+    means = scores.groupby([*CELL, "round", "metric"])["accuracy"].mean().unstack().reindex(columns=[RECEIVED, TRAINED])
     better = means[TRAINED] - means[RECEIVED] > ROUNDING
     return better.map({True: TRAINED, False: RECEIVED}).rename("metric").reset_index()
 
@@ -72,8 +72,8 @@ def accuracies(results: Results, metrics: list[str], images: str) -> pd.DataFram
     names = {PREFIX[images] + metric: metric for metric in {*metrics, RECEIVED}}
     rows = named(results.rows[results.rows["metric"].isin(names)]).rename(columns={"value": "accuracy"})
     rows = rows.assign(metric=rows["metric"].map(names))
-    found = pd.concat([rows, held_by_idle(rows)], ignore_index=True)
-    return found[found["metric"].isin(metrics)]
+    with_idle = pd.concat([rows, held_by_idle(rows)], ignore_index=True)
+    return with_idle[with_idle["metric"].isin(metrics)]
 
 
 def held_by_idle(rows: pd.DataFrame) -> pd.DataFrame:
@@ -100,8 +100,8 @@ def has_sample(results: Results) -> bool:
 def of_sample(results: Results) -> Results:
     """The same results with the scores between evaluations, which some clients have, in place of all others."""
     metric = results.rows["metric"].astype(str)
-    kept = metric.str.startswith(SAMPLE) | (metric == "test_samples")
-    return replace(results, rows=results.rows.assign(metric=metric.str.removeprefix(SAMPLE))[kept])
+    wanted = metric.str.startswith(SAMPLE) | (metric == "test_samples")
+    return replace(results, rows=results.rows.assign(metric=metric.str.removeprefix(SAMPLE))[wanted])
 
 
 def named(rows: pd.DataFrame) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from fedgrid.analysis.scores.summary import ENTRY, cell_scores, of_clients
 
 ERRORS = 2
 """A difference counts from so many standard errors on."""
-SAID = (
+CHANCE_SENTENCE = (
     "A difference counts from two standard errors on, which stand behind ±: of the test images or, with several seeds, "
     "of the seeds’ differences, whichever is larger."
 )
@@ -27,7 +27,7 @@ class Chance:
         scores = cell_scores(results, domains)
         self.scores = scores[scores["status"] == "ok"].set_index([*ENTRY, "seed"]).sort_index()
 
-    def smallest(self, first: str, second: str, column: Column, metric: str) -> float:
+    def smallest_detectable_difference(self, first: str, second: str, column: Column, metric: str) -> float:
         """The smallest difference of a metric between two rows, by label, that counts in a column, as a fraction."""
         images = sum(self.variance.get((label, *column), 0.0) for label in (first, second))
         return ERRORS * sqrt(max(images, self.of_seeds(first, second, column, metric)))
@@ -48,8 +48,10 @@ def of_images(results: Results, domains: bool) -> dict[tuple[str, ...], float]:
     """
     clients, _ = of_clients(results)
     clients = clients[clients["samples"] > 0]
-    right = (clients["accuracy"] * clients["samples"] + 1) / (clients["samples"] + 2)  # 0 and 1 are not certain either
-    clients = clients.assign(variance=right * (1 - right) / clients["samples"], domain=of_domains.EVERY)
+    smoothed = (clients["accuracy"] * clients["samples"] + 1) / (
+        clients["samples"] + 2
+    )  # 0 and 1 are not certain either
+    clients = clients.assign(variance=smoothed * (1 - smoothed) / clients["samples"], domain=of_domains.EVERY)
     apart = own_images(results)
     cells = means(clients, [*CELL, "domain"], apart)
     if domains:
@@ -68,9 +70,11 @@ def means(values: pd.DataFrame, by: list[str], apart: Collection[tuple[str, str]
     Elsewhere values move together, and their mean varies as much as they do.
     """
     groups = values.groupby(by, sort=False)["variance"]
-    found = pd.DataFrame({"variance": groups.mean(), "size": groups.size()}).reset_index()
-    independent = [column in apart for column in zip(found["data"], found["heterogeneity"], strict=True)]
-    return found.assign(variance=found["variance"] / found["size"].where(independent, 1)).drop(columns="size")
+    variances = pd.DataFrame({"variance": groups.mean(), "size": groups.size()}).reset_index()
+    independent = [column in apart for column in zip(variances["data"], variances["heterogeneity"], strict=True)]
+    return variances.assign(variance=variances["variance"] / variances["size"].where(independent, 1)).drop(
+        columns="size"
+    )
 
 
 def own_images(results: Results) -> set[tuple[str, str]]:

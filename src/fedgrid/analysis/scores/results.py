@@ -58,21 +58,25 @@ class Results:
     @property
     def columns(self) -> list[Column]:
         """All (data, heterogeneity) that have a cell, in study order, each data set's side by side."""
-        found = dict.fromkeys(cell.column for cell in self.cells)
-        order = list(dict.fromkeys(data for data, _ in found))
-        return sorted(found, key=lambda column: order.index(column[0]))
+        columns = dict.fromkeys(cell.column for cell in self.cells)
+        order = list(dict.fromkeys(data for data, _ in columns))
+        return sorted(columns, key=lambda column: order.index(column[0]))
 
     def column(self, data: str, heterogeneity: str) -> str:
         """The name of a column in a sentence: its heterogeneity, after the data set's title where there are several."""
         several = len({name for name, _ in self.columns}) > 1
-        return f"{self.title(data)}, {self.words(heterogeneity)}" if several else self.words(heterogeneity)
+        return (
+            f"{self.title(data)}, {self.heterogeneity_title(heterogeneity)}"
+            if several
+            else self.heterogeneity_title(heterogeneity)
+        )
 
     def heterogeneities(self, data: str) -> list[str]:
         """The heterogeneities with which data set `data` was run; `UserError` when it was not run at all."""
         choose(data, [name for name, _ in self.columns], "data set")
         return [heterogeneity for name, heterogeneity in self.columns if name == data]
 
-    def words(self, heterogeneity: str) -> str:
+    def heterogeneity_title(self, heterogeneity: str) -> str:
         """A heterogeneity in human words."""
         return self.study.heterogeneity.get(heterogeneity, heterogeneity)
 

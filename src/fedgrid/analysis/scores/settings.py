@@ -26,4 +26,6 @@ def setting_text(value: Any) -> str:
 
 def column_names(results: Results, columns: Iterable[tuple[str, str]]) -> str:
     """The names of columns, for a sentence."""
-    return "; ".join(f"{results.title(data)}, {results.words(heterogeneity)}" for data, heterogeneity in columns)
+    return "; ".join(
+        f"{results.title(data)}, {results.heterogeneity_title(heterogeneity)}" for data, heterogeneity in columns
+    )

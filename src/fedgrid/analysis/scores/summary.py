@@ -48,9 +48,9 @@ def counted_rounds(results: Results, series: pd.DataFrame) -> pd.DataFrame:
     at = rounds_asked(results)
     parts = []
     for rule in dict.fromkeys(at.values()):
-        found = scored(results, "validation") if rule == VALIDATION else series
-        found = found[found["label"].map(at) == rule]
-        parts.append(best_rounds(found) if rule == VALIDATION else last_rounds(found, AVERAGED_ROUNDS[rule]))
+        of_rule = scored(results, "validation") if rule == VALIDATION else series
+        of_rule = of_rule[of_rule["label"].map(at) == rule]
+        parts.append(best_rounds(of_rule) if rule == VALIDATION else last_rounds(of_rule, AVERAGED_ROUNDS[rule]))
     return pd.concat(parts, ignore_index=True)
 
 

@@ -23,17 +23,17 @@ def accuracy(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame
     over rows), `arrows` (whether a number lies above or below that), `delta` (name of a row: the difference to it, in
     points), `domains` (a column is a domain). `UserError` when `delta` names no row.
     """
-    found = pivot(results, bool(options.get("domains")), options.get("delta"))
-    notes = Footnotes(results, found.table.reset_index())
+    pivoted = pivot(results, bool(options.get("domains")), options.get("delta"))
+    notes = Footnotes(results, pivoted.table.reset_index())
     several = len(results.study.seeds) > 1
-    entries = found.table.to_dict("index")
-    means = found.averaged.to_dict("index")
+    entries = pivoted.table.to_dict("index")
+    means = pivoted.averaged.to_dict("index")
     rows = [
         (
             name,
             [
                 printed
-                for data, heterogeneity, domain in found.columns
+                for data, heterogeneity, domain in pivoted.columns
                 for printed in of_entry(
                     entries[label, data, heterogeneity, domain],
                     means[data, heterogeneity, domain],
@@ -44,14 +44,14 @@ def accuracy(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame
                 )
             ],
         )
-        for label, name in found.rows.items()
+        for label, name in pivoted.rows.items()
     ]
     if options.get("averaged"):
-        rows.append((AVERAGED, [printed for column in found.columns for printed in of_mean(means[column], options)]))
+        rows.append((AVERAGED, [printed for column in pivoted.columns for printed in of_mean(means[column], options)]))
     statistics = ["Acc. (%)", "Std. over clients (%)"] if options.get("std") else [""]
-    header = levels(list(heads(results, found.columns, statistics)))
-    grid = Grid(caption(results, found, options), "Method", header, rows, notes.texts)
-    return found.tidy(bool(options.get("averaged"))), grid
+    header = levels(list(heads(results, pivoted.columns, statistics)))
+    grid = Grid(caption(results, pivoted, options), "Method", header, rows, notes.texts)
+    return pivoted.tidy(bool(options.get("averaged"))), grid
 
 
 def of_entry(
@@ -92,35 +92,35 @@ def arrow(value: float, mean: float) -> str:
     return " ↑" if value > mean else " ↓"
 
 
-def caption(results: Results, found: Pivot, options: Mapping[str, Any]) -> str:
+def caption(results: Results, pivoted: Pivot, options: Mapping[str, Any]) -> str:
     """What the numbers are."""
     std, ranks = bool(options.get("std")), bool(options.get("ranks"))
     return " ".join(
         [
-            captions.accuracy_table(results, cell_scores(results), by_row(found), std, ranks),
+            captions.accuracy_table(results, cell_scores(results), by_row(pivoted), std, ranks),
             *(["In a column of the std over clients, marks go to the lowest."] * (std and ranks)),
-            *(beside(options, found.columns)),
+            *(beside(options, pivoted.columns)),
         ]
     )
 
 
-def by_row(found: Pivot) -> pd.DataFrame:
+def by_row(pivoted: Pivot) -> pd.DataFrame:
     """The entries of all clients, or of the mean over domains; `supported` is whether the entry of any domain is."""
-    table = found.table.reset_index()
+    table = pivoted.table.reset_index()
     table = table.assign(supported=table.groupby(ROW)["supported"].transform("any"))
     return table[table["domain"].isin([EVERY, AVERAGE])]
 
 
 def beside(options: Mapping[str, Any], columns: list[Column]) -> list[str]:
     """Sentences on what stands beside the accuracies."""
-    said = []
+    sentences = []
     if any(domain == AVERAGE for *_, domain in columns):
-        said.append(
+        sentences.append(
             "A column is a domain: the mean over its clients. Avg.: the mean over domains, each counting the same."
         )
     if options.get("delta"):
-        said.append(f"In parentheses: the difference to {options['delta']} in points.")
+        sentences.append(f"In parentheses: the difference to {options['delta']} in points.")
     if options.get("averaged"):
         arrows = "; ↑ and ↓: above and below it" if options.get("arrows") else ""
-        said.append(f"{AVERAGED}: the mean over the rows that have a value{arrows}.")
-    return said
+        sentences.append(f"{AVERAGED}: the mean over the rows that have a value{arrows}.")
+    return sentences

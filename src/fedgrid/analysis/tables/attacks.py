@@ -25,12 +25,12 @@ METRIC = "_accuracy"
 
 def attacks(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, Grid]:
     """One row an entry and attack, with `pivot`'s columns, and the table to print; the option is `ranks`."""
-    found = {name: pivot(under(results, name)) for name in evaluated(results)}
-    clean = found[CLEAN]
+    pivoted = {name: pivot(results_under_attack(results, name)) for name in evaluated(results)}
+    clean = pivoted[CLEAN]
     notes, several = Footnotes(results, clean.table.reset_index()), len(results.study.seeds) > 1
-    columns = [(column, name) for column in clean.columns for name in found]
-    entries = {name: part.table.to_dict("index") for name, part in found.items()}
-    means = {name: part.averaged.to_dict("index") for name, part in found.items()}
+    columns = [(column, name) for column in clean.columns for name in pivoted]
+    entries = {name: part.table.to_dict("index") for name, part in pivoted.items()}
+    means = {name: part.averaged.to_dict("index") for name, part in pivoted.items()}
 
     def printed(label: str, column: Column, name: str) -> list[Entry]:
         letter = notes.letter(label, *column[:2])
@@ -40,9 +40,10 @@ def attacks(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame,
         (row, [entry for column in columns for entry in printed(label, *column)]) for label, row in clean.rows.items()
     ]
     leaves = [
-        (results.title(data), results.words(heterogeneity), WORDS[name]) for (data, heterogeneity, _), name in columns
+        (results.title(data), results.heterogeneity_title(heterogeneity), WORDS[name])
+        for (data, heterogeneity, _), name in columns
     ]
-    tidy = pd.concat([part.tidy(averaged=False).assign(images=name) for name, part in found.items()])
+    tidy = pd.concat([part.tidy(averaged=False).assign(images=name) for name, part in pivoted.items()])
     return tidy, Grid(caption(results, clean, bool(options.get("ranks"))), "Method", levels(leaves), rows, notes.texts)
 
 
@@ -57,21 +58,21 @@ def of_images(metric: str) -> tuple[str, str]:
     return (metric.removesuffix(METRIC), METRIC[1:]) if metric.endswith(METRIC) else (CLEAN, metric)
 
 
-def under(results: Results, name: str) -> Results:
+def results_under_attack(results: Results, name: str) -> Results:
     """The same results as if the images under an attack were the test images; `CLEAN` gives them as they are."""
     if name == CLEAN:
         return results
     metric = results.rows["metric"].astype(str)
-    kept = metric.str.startswith(f"{name}_") | metric.isin(["train_samples", "test_samples"])
-    rows = results.rows[kept].assign(metric=metric[kept].str.removeprefix(f"{name}_"))
+    wanted = metric.str.startswith(f"{name}_") | metric.isin(["train_samples", "test_samples"])
+    rows = results.rows[wanted].assign(metric=metric[wanted].str.removeprefix(f"{name}_"))
     return replace(results, rows=rows)
 
 
-def caption(results: Results, found: Pivot, ranks: bool) -> str:
-    """What the numbers are; `found` are those of clean images."""
+def caption(results: Results, pivoted: Pivot, ranks: bool) -> str:
+    """What the numbers are; `pivoted` are those of clean images."""
     return " ".join(
         [
-            captions.accuracy_table(results, cell_scores(results), found.table.reset_index(), False, ranks),
+            captions.accuracy_table(results, cell_scores(results), pivoted.table.reset_index(), False, ranks),
             "FGSM: one step of length ε against the model that is scored, by its own scores and the true label. "
             "PGD-20: 20 steps of ε/10 within ε. Bold compares the numbers of its own column.",
         ]

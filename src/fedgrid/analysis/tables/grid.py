@@ -34,7 +34,7 @@ class Grid:
     header: list[list[tuple[str, int]]]
     rows: list[tuple[str, list[Entry]]]
     notes: list[str] = field(default_factory=list)
-    words: bool = False
+    textual: bool = False
     "Whether the entries are words, which stand at the left, not numbers."
 
     @property
@@ -49,7 +49,7 @@ def levels(leaves: Sequence[tuple[str, ...]]) -> list[list[tuple[str, int]]]:
     Neighbours with the same names down to a level share its head, but for the last level. One that names none is left
     out.
     """
-    found = []
+    runs = []
     for depth in range(len(leaves[0]) if leaves else 0):
         if not any(leaf[depth] for leaf in leaves):
             continue
@@ -57,8 +57,8 @@ def levels(leaves: Sequence[tuple[str, ...]]) -> list[list[tuple[str, int]]]:
         for i, leaf in enumerate(leaves):
             shared = i > 0 and depth < len(leaf) - 1 and leaf[: depth + 1] == leaves[i - 1][: depth + 1]
             level[-1:] = [(leaf[depth], level[-1][1] + 1)] if shared else [*level[-1:], (leaf[depth], 1)]
-        found.append(level)
-    return found or [[]]
+        runs.append(level)
+    return runs or [[]]
 
 
 @cache
@@ -85,7 +85,7 @@ def markdown(grid: Grid) -> str:
     header = [grid.stub, *(", ".join(filter(None, parts)) for parts in zip(*spread, strict=True))]
     lines = [
         [text.translate(MARKDOWN) for text in header],
-        ["---", *["---" if grid.words else "---:"] * (len(header) - 1)],
+        ["---", *["---" if grid.textual else "---:"] * (len(header) - 1)],
     ]
     lines += [[name.translate(MARKDOWN), *map(markdown_entry, entries)] for name, entries in grid.rows]
     body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -161,7 +161,7 @@ def latex(grid: Grid) -> str:
         r"\begin{table*}",
         r"\centering",
         rf"\caption{{{grid.caption.translate(TEX)}}}",
-        rf"\begin{{tabular}}{{l{('l' if grid.words else 'r') * columns}}}",
+        rf"\begin{{tabular}}{{l{('l' if grid.textual else 'r') * columns}}}",
         r"\toprule",
         *levels,
         r"\midrule",

@@ -15,14 +15,14 @@ def scores(manifest: Manifest, keys: Collection[str]) -> dict[str, str]:
     """By key, what some finished cells score; `manifest` is that of their experiment."""
     results = in_memory(manifest, keys)
     table = cell_scores(results).set_index(["label", "data", "heterogeneity", "seed"])
-    found = {}
+    scores_of = {}
     for cell in results.cells:
         point = results.point(cell) or ""
-        found[cell.key] = said(table.loc[cell.table_position], POINTS.get(point, point))
-    return found
+        scores_of[cell.key] = score_text(table.loc[cell.table_position], POINTS.get(point, point))
+    return scores_of
 
 
-def said(score: pd.Series, point: str) -> str:
+def score_text(score: pd.Series, point: str) -> str:
     """One cell's score in words: accuracy, its spread over clients, where and when it was measured."""
     if pd.isna(score["accuracy"]):
         return f"none {point}"

@@ -30,7 +30,10 @@ def phases(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, 
         (name, [of_entry(entries.get((*column, name))) for column in columns])
         for name in dict.fromkeys([*names(results, options).values()])
     ]
-    heads = [(results.title(data), results.words(words), results.names[label]) for label, data, words in columns]
+    heads = [
+        (results.title(data), results.heterogeneity_title(heterogeneity), results.names[label])
+        for label, data, heterogeneity in columns
+    ]
     return table, Grid(caption(results), "Phase", levels(heads), rows)
 
 
@@ -53,16 +56,16 @@ def timed(results: Results) -> list[FinishedCell]:
 def parts(cell: FinishedCell) -> dict[str, float]:
     """Seconds of a cell's phases, in the order of the table."""
     spent = cell.costs.seconds
-    found = {"train": spent.train, **spent.phases, "evaluate": spent.evaluate}
-    return {name: seconds for name, seconds in found.items() if seconds is not None}
+    seconds = {"train": spent.train, **spent.phases, "evaluate": spent.evaluate}
+    return {name: seconds for name, seconds in seconds.items() if seconds is not None}
 
 
 def names(results: Results, options: Mapping[str, Any]) -> dict[str, str]:
     """Phase → its printed name, evaluation last."""
-    found = dict.fromkeys(phase for cell in timed(results) for phase in parts(cell))
-    words = {phase: WORDS.get(phase, phase.replace("_", " ").capitalize()) for phase in found}
-    words |= {phase: name for phase, name in options.get("names", {}).items() if phase in words}
-    return {phase: words[phase] for phase in sorted(words, key=lambda phase: phase == "evaluate")}
+    phases_timed = dict.fromkeys(phase for cell in timed(results) for phase in parts(cell))
+    titles = {phase: WORDS.get(phase, phase.replace("_", " ").capitalize()) for phase in phases_timed}
+    titles |= {phase: name for phase, name in options.get("names", {}).items() if phase in titles}
+    return {phase: titles[phase] for phase in sorted(titles, key=lambda phase: phase == "evaluate")}
 
 
 def measured(cells: pd.DataFrame) -> set[tuple[str, ...]]:

@@ -40,8 +40,8 @@ class Pivot:
         if averaged:
             means = self.averaged.reset_index().assign(label=AVERAGED, status="averaged", supported=False)
             table = pd.concat([table, means], ignore_index=True)
-        whole = all(domain == of_domains.EVERY for *_, domain in self.columns)
-        return table.drop(columns="domain") if whole else table
+        without_domains = all(domain == of_domains.EVERY for *_, domain in self.columns)
+        return table.drop(columns="domain") if without_domains else table
 
 
 def pivot(results: Results, domains: bool = False, delta: str | None = None) -> Pivot:
@@ -78,7 +78,7 @@ def heads(results: Results, columns: list[Column], statistics: list[str]) -> Ite
     """The names of all columns of a table from the top, for `grid.levels`: every column has all `statistics`."""
     for data, heterogeneity, domain in columns:
         for statistic in statistics:
-            yield results.title(data), results.words(heterogeneity), NAMES.get(domain, domain), statistic
+            yield results.title(data), results.heterogeneity_title(heterogeneity), NAMES.get(domain, domain), statistic
 
 
 def without_number(status: str, notes: str) -> Entry:

@@ -14,7 +14,7 @@ PROTOCOL = "Protocol"
 
 def settings(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, Grid]:
     """One row a setting: whose it is (protocol or the row's name), where it holds, its name and its value."""
-    table = pd.DataFrame(found(results), columns=["of", "where", "setting", "value"])
+    table = pd.DataFrame(entries(results), columns=["of", "where", "setting", "value"])
     somewhere = bool(table["where"].any())
     header = [[*([("Where", 1)] * somewhere), ("Setting", 1), ("Value", 1)]]
     rows = [
@@ -22,16 +22,16 @@ def settings(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame
         for of, where, setting, value in table.itertuples(index=False)
     ]
     caption = f"{results.study.title}: protocol, and hyperparameters of every row."
-    return table, Grid(caption, "Of", header, rows, words=True)
+    return table, Grid(caption, "Of", header, rows, textual=True)
 
 
-def found(results: Results) -> Iterator[tuple[str, str, str, str]]:
+def entries(results: Results) -> Iterator[tuple[str, str, str, str]]:
     """The rows of the table."""
     study = results.study
     for title in study.data.values():
         yield PROTOCOL, "", "data", title
-    for label, words in study.heterogeneity.items():
-        yield PROTOCOL, "", "heterogeneity", study.described.get(label) or words
+    for label, title in study.heterogeneity.items():
+        yield PROTOCOL, "", "heterogeneity", study.described.get(label) or title
     yield PROTOCOL, "", "seeds", setting_text(study.seeds)
     if study.model:
         yield PROTOCOL, "", "model", study.model
@@ -42,9 +42,9 @@ def found(results: Results) -> Iterator[tuple[str, str, str, str]]:
         for name, value in [*model, *flattened(other.protocol)]:
             yield PROTOCOL, column_names(results, other.columns), name, setting_text(value)
     for label, row in study.methods.items():
-        own = {"score": row.score} if row.score not in ("", study.score) else {}
-        own |= {"at": row.at} if row.at not in ("", study.at) else {}
-        for name, value in flattened(row.settings | own):
+        of_row = {"score": row.score} if row.score not in ("", study.score) else {}
+        of_row |= {"at": row.at} if row.at not in ("", study.at) else {}
+        for name, value in flattened(row.settings | of_row):
             yield results.names[label], "", name, setting_text(value)
         for part in row.elsewhere:
             for name, value in flattened(part.settings):

@@ -26,9 +26,13 @@ def rounds(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, 
     """
     cells = first_rounds(results, options)
     good = good_ones(cells, "last")
-    found = good["rounds"]
+    reached = good["rounds"]
     table = standing(results, cells, "last").assign(
-        target=options["target"], rounds=found.median(), low=found.min(), high=found.max(), last=good["last"].max()
+        target=options["target"],
+        rounds=reached.median(),
+        low=reached.min(),
+        high=reached.max(),
+        last=good["last"].max(),
     )
     table = table.reset_index()
     notes = Footnotes(results, table)

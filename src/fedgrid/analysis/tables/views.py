@@ -45,13 +45,13 @@ def views(results: Results, options: Mapping[str, Any]) -> list[View]:
 
     `options` are those of `accuracy.accuracy`.
     """
-    own = summary(results)
-    found = [view(own_name(results), results, own, options)]
+    own_view = summary(results)
+    shown = [view(own_name(results), results, own_view, options)]
     for name, score in others(results):
         rescored = results.rescored(score)
         table = summary(rescored)
-        found.append(replace(view(name, rescored, table, options), moves=moved(results, own, table)))
-    return found
+        shown.append(replace(view(name, rescored, table, options), moves=moved(results, own_view, table)))
+    return shown
 
 
 def view(name: str, results: Results, table: pd.DataFrame, options: Mapping[str, Any]) -> View:
@@ -66,27 +66,31 @@ def view(name: str, results: Results, table: pd.DataFrame, options: Mapping[str,
 
 def own_name(results: Results) -> str:
     """How the switch names the study's own scoring."""
-    asked = {method.score or results.study.score for method in results.study.methods.values()}
-    return NAMES[asked.pop()] if len(asked) == 1 else "as the study asks"
+    scores = {method.score or results.study.score for method in results.study.methods.values()}
+    return NAMES[scores.pop()] if len(scores) == 1 else "as the study asks"
 
 
 def others(results: Results) -> Iterator[tuple[str, str]]:
     """Name and score of the other scorings, without those that would score every cell as the study does."""
     metrics = set(results.rows["metric"].unique())
-    found = [score for score in NAMES if score == PAPERS or f"accuracy_{score}" in metrics]
-    own = [results.point(cell) for cell in results.finished]
-    for score in found:
+    other_views = [score for score in NAMES if score == PAPERS or f"accuracy_{score}" in metrics]
+    points = [results.point(cell) for cell in results.finished]
+    for score in other_views:
         rescored = results.rescored(score)
-        if [rescored.point(cell) for cell in rescored.finished] != own:
+        if [rescored.point(cell) for cell in rescored.finished] != points:
             yield NAMES[score], score
 
 
-def moved(results: Results, before: pd.DataFrame, after: pd.DataFrame) -> str:
+def moved(results: Results, earlier: pd.DataFrame, later: pd.DataFrame) -> str:
     """What another scoring changes most in each column: an accuracy, and a place in the order."""
-    both = before.merge(after, on=ROW, suffixes=("", "_after"))
+    both = earlier.merge(later, on=ROW, suffixes=("", "_after"))
     parts = {column: part for column, part in both.groupby(COLUMN, sort=False)}
-    said = {column: moves(results, parts[column]) for column in results.columns}
-    return ". ".join(f"{results.column(*column)}: {'; '.join(found)}" for column, found in said.items() if found)
+    moves_of = {column: moves(results, parts[column]) for column in results.columns}
+    return ". ".join(
+        f"{results.column(*column)}: {'; '.join(moves_in_column)}"
+        for column, moves_in_column in moves_of.items()
+        if moves_in_column
+    )
 
 
 def moves(results: Results, entries: pd.DataFrame) -> list[str]:

@@ -21,7 +21,7 @@ from fedgrid.loading import load, locate
 
 PATIENCE = 120
 "Seconds that a method's file may take to be imported, torch included."
-SAID = "fedgrid: "
+PREFIX = "fedgrid: "
 "With this a sentence for the user begins."
 
 
@@ -74,9 +74,9 @@ def _described_apart(kind: str, reference: str) -> dict[str, Any]:
         os.close(writer)
         with open(reader, encoding="utf-8") as file:
             text = file.read()
-    lines = [line for line in run.stderr.splitlines() if line.startswith(SAID)]
+    lines = [line for line in run.stderr.splitlines() if line.startswith(PREFIX)]
     if lines:
-        raise UserError(lines[-1].removeprefix(SAID))
+        raise UserError(lines[-1].removeprefix(PREFIX))
     if run.returncode or not text:
         *_, last = run.stderr.splitlines() or [f"exit code {run.returncode}"]
         raise UserError(f"method '{reference}': importing it ended the process ({last})")
