@@ -1,4 +1,5 @@
-# make run: the default study from nothing.  make test: everything that CI checks.  make bench: speed, scale, memory.
+# make run: the default study from nothing.  make bench: speed, scale, memory.
+# make check: after every edit, the tests that it can reach.  make test: what CI runs.  make test-all: before a release.
 # make bench-gpu [SECONDS=540]: what one GPU does, or the processor. With the python3 at hand where there is no .venv.
 # make test-snakemake VERSION=9.0: the workflow's tests with another version of Snakemake, in an environment of its own.
 # make papers [SCALE=small] [WITH=download=false]: every table of the five papers.
@@ -9,11 +10,13 @@ CONFIG ?= config/study.yaml
 PAPERS ?= fedcosr fedcrl fedccl fedssc fedsac
 SCALE ?= full
 SECONDS ?= 540
+SECONDS_OF_CHECK ?= 30
+WORKERS ?= $$(($$(nproc) + 1))
 CONSTRAINTS ?= constraints.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
 OTHER := $(VENV)-snakemake-$(VERSION)
 
-.PHONY: run papers test test-snakemake lint bench bench-gpu picture clean
+.PHONY: run papers check test test-all test-snakemake lint bench bench-gpu picture clean
 
 run: $(VENV)/.run
 	$(BIN)/snakemake --cores $(CORES) --configfile $(CONFIG)
@@ -28,7 +31,14 @@ papers: $(VENV)/.papers
 # one worker more than cores, for those that wait for a scheduler; threads that wait for others must not spin, for they
 # take the cores from them
 test: $(VENV)/.test lint
-	OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest -n $$(($$(nproc) + 1)) --dist loadscope
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest -n $(WORKERS) --dist loadscope -m "not full"
+
+test-all: $(VENV)/.test lint
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest -n $(WORKERS) --dist loadscope --cov=fedgrid --cov-report=term:skip-covered
+
+# nearest tests first; what there is no time for is counted, and left to `make test`
+check: $(VENV)/.test lint
+	$(BIN)/pytest -q -n $$(nproc) --dist loadscope --no-loadscope-reorder -m "not full" --reached $(SECONDS_OF_CHECK) || [ $$? = 5 ]
 
 # every version of Snakemake asks for other versions of its plugins' interfaces, of PuLP and of wrapt
 test-snakemake:

@@ -3,10 +3,13 @@
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
 import torch
+from reach import OVER, Reach
+from tiers import mark_full
 from warmed import listening
 
 from fedgrid.data.common.images import MODALITIES
@@ -29,11 +32,42 @@ SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 def pytest_addoption(parser):
     parser.addoption("--method", action="append", default=[], help="run the methods' suite on this file instead")
+    parser.addoption("--reached", type=float, metavar="SECONDS", help="run what the last edit can reach, for so long")
+
+
+def pytest_configure(config):
+    seconds = config.getoption("--reached")
+    config.reach = Reach(seconds) if seconds else None
+
+
+def pytest_ignore_collect(collection_path, config):
+    if config.reach and collection_path.name.startswith("test_") and collection_path not in config.reach.files:
+        return True
+    return None
 
 
 def pytest_generate_tests(metafunc):
     if "method_name" in metafunc.fixturenames:
         metafunc.parametrize("method_name", metafunc.config.getoption("--method") or [*names("methods"), *EXAMPLES])
+
+
+def pytest_collection_modifyitems(config, items):
+    mark_full(items)
+    if reach := config.reach:
+        items[:] = sorted(filter(reach.takes, items), key=reach.order)
+
+
+def pytest_runtest_setup(item):
+    reach = item.config.reach
+    if reach and time.monotonic() > reach.end:
+        pytest.skip(OVER)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    skipped = terminalreporter.stats.get("skipped", [])
+    left = sum(OVER in str(report.longrepr) for report in skipped)
+    if config.reach and left:
+        terminalreporter.write_line(f"{left:,} tests that the edit can reach were left to `make test`: {OVER}")
 
 
 @pytest.fixture(autouse=True, scope="module")

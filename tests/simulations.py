@@ -101,6 +101,17 @@ EDGES = {
 }
 
 
+HARDEST = (
+    "a client without images",
+    "a client with one image",
+    "tests without a class",
+    "few participants",
+    "more clients than images of a class",
+    "batch norm and a batch of one",
+)
+"Edge cases that every method meets in `make test`."
+
+
 @cache
 def edge(name):
     """The simulation of an edge case, the same for all methods."""

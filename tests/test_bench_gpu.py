@@ -26,6 +26,7 @@ def rows_of(file):
         return list(csv.DictReader(opened))
 
 
+@pytest.mark.full
 def test_a_quick_run_needs_nothing_of_the_workflow(tmp_path):
     """It and all its processes find none of the modules that a lent machine lacks."""
     block = f"import sys\nfor name in {NOT_ON_THE_MACHINE}:\n    sys.modules[name] = None\n"

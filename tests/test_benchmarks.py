@@ -66,6 +66,7 @@ def test_the_page(tmp_path):
     assert (tmp_path / "results" / "here.csv").read_text().count("\n") == 1 + len(rows)
 
 
+@pytest.mark.full
 def test_many_clients_are_measured_and_killed(tmp_path):
     sizes = ["--clients", "12", "--participants", "3", "--repeats", "1", "--kills", "1"]
     assert population.main([*sizes, "--methods", "fedcosr", "--out", str(tmp_path)]) == 0

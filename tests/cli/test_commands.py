@@ -159,6 +159,7 @@ def test_a_method_outside_the_package(said, folder, descriptions):
     assert len(list(descriptions.glob("methods/mine-*.json"))) == 2
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("descriptions")
 def test_two_outside_methods_may_each_have_a_helper_of_the_same_name(said, folder):
     for name, setting in (("ma", "strength"), ("mb", "power")):
@@ -197,6 +198,7 @@ def installed(folder, monkeypatch):
         del sys.modules[module]
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("descriptions")
 def test_a_method_that_an_installed_package_announces(installed, said, complaint):
     command = ["run", "fedtheirs", *SMALL, "--out", "f.parquet"]
@@ -235,6 +237,7 @@ def test_the_manifest_says_what_each_method_was_trained_with():
     assert study.methods["local"].settings == {}
 
 
+@pytest.mark.full
 def test_a_new_method_passes_the_free_suite_as_it_is(said, folder, request):
     assert "is written" in said("new-method", "fed_mine")
     root, file = request.config.rootpath, folder / "fed_mine.py"

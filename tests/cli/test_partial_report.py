@@ -60,6 +60,7 @@ def test_during_and_after_a_run(run, capsys, said):
     assert not page.parent.exists()
 
 
+@pytest.mark.full
 def test_the_end_of_a_run_says_which_page_it_did_not_make(run, capsys):
     page, partial = Path("results/s/report.html"), Path("results/s/partial")
     partial.mkdir(parents=True)

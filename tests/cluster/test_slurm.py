@@ -129,7 +129,7 @@ def tables(checkout):
     return found
 
 
-@pytest.mark.parametrize("compute", ["{}", "{pack: 2}"])
+@pytest.mark.parametrize("compute", [pytest.param("{}", marks=pytest.mark.full), "{pack: 2}"])
 def test_tables_equal_those_of_a_local_run(cluster, tmp_path, expected, compute):
     there = Submitted(tmp_path, cluster, study(THREE, compute=compute))
     counting = 'with open("resolved.txt", "a") as file:\n        print(os.environ.get("SLURM_JOB_ID"), file=file)\n    '
@@ -144,6 +144,7 @@ def test_tables_equal_those_of_a_local_run(cluster, tmp_path, expected, compute)
     assert "3 done" in there.fedgrid("status")
 
 
+@pytest.mark.full
 def test_cancelled_cells_and_a_killed_run_go_on_with_a_gpu_for_each_cell(cluster, tmp_path):
     there = Submitted(tmp_path, cluster, study("slow: {method: slow.py}", seeds="[0, 1, 2]"))
     there.method("slow", WAITING)
@@ -174,6 +175,7 @@ def overlaps(seen):
     return [(a, b) for i, a in enumerate(seen) for b in seen[:i] if a[0] == b[0] and a[1] < b[2] and b[1] < a[2]]
 
 
+@pytest.mark.full
 def test_cells_without_enough_time_or_memory_are_reported_and_go_on_with_more(cluster, tmp_path):
     methods = "slow: {method: slow.py}\n  greedy: {method: greedy.py}\n  fedavg:"
     there = Submitted(tmp_path, cluster, study(methods, compute="{mem_mb: 900, runtime: 20}"))

@@ -51,6 +51,7 @@ def of_whole(progress, clients):
     return {(round_, metric, clients[client]): value for (round_, metric, client), value in values(progress).items()}
 
 
+@pytest.mark.representatives
 @pytest.mark.parametrize("given", [{}, {"shared_tests": True, "weighted": True, "participation": 0.5}], ids=str)
 def test_every_method_under_both_executors(method_name, given):
     progress = [
@@ -64,6 +65,7 @@ def test_every_method_under_both_executors(method_name, given):
     assert tested == {0, 1, 3, 4, 5}
 
 
+@pytest.mark.representatives
 def test_a_run_that_is_killed_is_the_undisturbed_one(method_name, tmp_path):
     saving, simulation = Saving(tmp_path / "cell", "key", every=0.0), two_modalities.simulation(participation=0.5)
     simulation = replace(simulation, training=replace(simulation.training, rounds=3))

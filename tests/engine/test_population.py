@@ -70,6 +70,7 @@ def test_every_method_has_the_same_numbers_with_rows_in_a_file(filed, tmp_path, 
     assert_same(ours, federate(method, where).progress)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", STATEFUL)
 @pytest.mark.parametrize("participation", [0.4, 1.0])
 def test_a_cell_that_is_killed_again_and_again_ends_alike(filed, tmp_path, name, participation):

@@ -76,6 +76,7 @@ def compare(method, where):
 # Every method, and what a study may ask of it
 
 
+@pytest.mark.representatives
 @each_executor
 def test_the_numbers_are_those_of_the_processor(method_name, executor):
     with machine():

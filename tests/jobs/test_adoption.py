@@ -89,6 +89,7 @@ def test_an_artifact_with_another_bit_refuses_the_group(study):
     assert verdict.refused.endswith("the artifact 'representations'")
 
 
+@pytest.mark.full
 def test_what_was_trained_for_a_check_is_not_trained_again(study):
     for cell in study.cells:
         make_earlier(cell)
@@ -118,6 +119,7 @@ def test_an_instruction_set_that_was_not_recorded_is_no_obstacle(study):
     assert verdict.carried == 2
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pruned", [False, True])
 def test_an_adoption_can_be_taken_back(study, pruned):
     files = [make_earlier(cell) for cell in study.cells]

@@ -91,6 +91,7 @@ def is_one_sentence(error):
     return "\n" not in text and len(text) < 500 and "results" in text
 
 
+@pytest.mark.full
 def test_flipped_bits_never_give_other_numbers(store, numbers):
     draw, refused = random.Random(0), 0
     files = store.files
@@ -254,6 +255,7 @@ def test_commands_on_a_damaged_store(store, numbers, capsys, damage):
         file.write_bytes(before)
 
 
+@pytest.mark.full
 def test_reports_on_a_damaged_store(store, numbers, capsys):
     Path("study.yaml").write_text(FOUR_CELLS)
     for file in store.of_each_kind[::2]:

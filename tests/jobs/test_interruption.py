@@ -117,6 +117,7 @@ def killed(place, moments, blindly):
     return said
 
 
+@pytest.mark.full
 def test_twelve_kills_at_random_moments(undisturbed, tmp_path):
     whole = undisturbed(LONG)
     place, moments, continued = Place(tmp_path, LONG), random.Random(5), []
@@ -133,7 +134,7 @@ def test_twelve_kills_at_random_moments(undisturbed, tmp_path):
     assert place.facts() == whole.facts()
 
 
-@pytest.mark.parametrize("kind", ["plain", "warm"])
+@pytest.mark.parametrize("kind", ["warm", pytest.param("plain", marks=pytest.mark.full)])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
 def test_a_process_that_is_asked_to_end_keeps_its_last_round(undisturbed, tmp_path, monkeypatch, number, kind):
     whole = undisturbed(SHORT)

@@ -63,6 +63,7 @@ def finished(job):
     return job
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["warm", "plain"])
 @BOTH
 def test_a_signal_waits_until_the_job_has_its_handlers(unfinished, monkeypatch, kind, number):

@@ -148,6 +148,7 @@ def test_blocks_of_rows_make_no_difference(monkeypatch):
         assert all((a == b).all() for a, b in zip(whole, partitions(points), strict=True))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("early_exit", [False, True])
 def test_the_authors_package_finds_the_same(early_exit):
     with warnings.catch_warnings():

@@ -23,6 +23,8 @@ from fedgrid.grid.costs.formulas import worth
 from fedgrid.loading import load, locate
 from fedgrid.tree import leaves
 
+FEW = pytest.mark.representatives
+OTHERS = [edge for edge in simulations.EDGES if edge not in simulations.HARDEST]
 LIMITS = {"fedprox": 15, "ditto": 35, "apfl": 40, "fedbabu": 40}
 FORBIDDEN = (
     ".to(",
@@ -54,7 +56,7 @@ def run(method_name, simulation):
     return simulations.run(method_name, simulation, **simulations.brief(method_name)).progress
 
 
-@pytest.mark.parametrize("edge", simulations.EDGES)
+@pytest.mark.parametrize("edge", [*simulations.HARDEST, *(pytest.param(e, marks=FEW) for e in OTHERS)])
 def test_edge(method_name, edge):
     simulation = simulations.edge(edge)
     outcome = simulations.run(method_name, simulation, **simulations.brief(method_name))
@@ -87,7 +89,7 @@ def test_a_seed_changes_the_result(method_name):
     assert first != second
 
 
-@pytest.mark.parametrize("participation", [1.0, 0.5])
+@pytest.mark.parametrize("participation", [0.5, pytest.param(1.0, marks=FEW)])
 def test_a_run_that_is_killed_in_every_round_is_the_undisturbed_one(method_name, tmp_path, participation):
     """In every round but the first, when the one before it is saved; whoever goes on knows nothing but the file."""
     saving, whole = Saving(tmp_path / "cell.checkpoint", "key", every=0.0), undisturbed(method_name, participation)

@@ -56,6 +56,7 @@ def test_clients_one_by_one_or_together(method_name, participation, executor):
     assert predictions(method_name, simulation, together.state) == predictions(method_name, alone, loop.state)
 
 
+@pytest.mark.representatives
 def test_clients_under_attack(method_name):
     """Where a slope is all but zero, its sign hangs on rounding: scores may differ by a little."""
     attacked = {"adversarial": {"steps": 2}, "evaluate": ["clean", "fgsm", "pgd20"]}
@@ -72,6 +73,7 @@ def test_clients_under_attack(method_name):
         assert values == pytest.approx(theirs[round_, metric], **allowed), metric
 
 
+@pytest.mark.representatives
 def test_clients_with_batch_norm(method_name):
     """In tiny batches it amplifies rounding without bound, so a client is one batch."""
     loop, together = (
@@ -81,6 +83,7 @@ def test_clients_with_batch_norm(method_name):
     assert_equal_states(together, loop, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.representatives
 @pytest.mark.parametrize("participation", [1.0, 0.5])
 def test_float32_decides_the_same_but_for_an_image(method_name, participation):
     _, exact = one_by_one(method_name, participation)
@@ -101,6 +104,7 @@ def images_right(progress, simulation):
     }
 
 
+@pytest.mark.representatives
 def test_threads(method_name, threads):
     """The same bits with as many of them, the same numbers to rounding with more."""
     _, expected = one_by_one(method_name)

@@ -133,6 +133,7 @@ def test_a_pack_trains_its_cells_and_leaves_out_finished_ones(capsys):
     assert not any(cell.status.exists() for cell in study.cells)
 
 
+@pytest.mark.full
 def test_a_failed_cell_does_not_stop_its_pack():
     Path("broken.py").write_text(BROKEN)
     methods = {"broken": {"method": "broken.py"}, "fedavg": None}
@@ -157,6 +158,7 @@ class Broken(Plain):
 '''
 
 
+@pytest.mark.full
 def test_a_pack_that_is_asked_to_end_keeps_checkpoints_and_goes_on():
     study = prepared(planned(training={"rounds": 400} | QUICK, compute={"pack": 2, "checkpoint_every": 0.05}))
     command = pack_command(study)

@@ -6,6 +6,7 @@ import shutil
 import pyarrow.parquet as pq
 import pytest
 from forked import Forked
+from tiers import every_third
 
 ANALYSIS = {"manifest": 1, "experiment": 1}
 METHODS = "src/fedgrid/methods/"
@@ -65,7 +66,7 @@ def checkout(finished, tmp_path):
     return finished.copied(tmp_path / "tree")
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", every_third([*CASES]))
 def test_edit(checkout, case):
     edits, expected = CASES[case]
     for edit in edits:
@@ -106,6 +107,7 @@ def test_nothing_is_lost_with_snakemakes_own_records(checkout):
     assert checkout.planned() == {"fedcosr": 2} | ANALYSIS
 
 
+@pytest.mark.full
 def test_an_edit_that_is_taken_back_costs_nothing(checkout):
     table = checkout.path / "results/tiny/tables/accuracy.csv"
     before = table.read_bytes()
@@ -150,6 +152,7 @@ def test_a_study_without_methods_is_not_filled_from_the_default_one(checkout):
     assert "fedgrid: config/other.yaml:1: the key 'methods' is missing" in said
 
 
+@pytest.mark.full
 def test_a_method_in_a_scratch_folder(checkout, tmp_path):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
@@ -166,6 +169,7 @@ def test_a_method_in_a_scratch_folder(checkout, tmp_path):
     assert checkout.planned() == {"mine": 2} | ANALYSIS
 
 
+@pytest.mark.full
 def test_what_is_kept_is_made_once_and_changes_no_result(checkout):
     before = {cell: pq.read_table(cell) for cell in checkout.cells()}
     checkout.edit("config/study.yaml", "seeds:", "artifacts: [representations, cooperation]\nseeds:")

@@ -95,6 +95,7 @@ def test_all_cells_on_two_cards_that_two_may_share(tmp_path):
     assert max(sum(start <= began < end for _, start, end in seen) for _, began, _ in seen) == 4
 
 
+@pytest.mark.full
 def test_the_card_of_a_killed_cell_is_free_at_once(tmp_path):
     machine = Workstation(tmp_path, share=1)
     with machine.started() as run:

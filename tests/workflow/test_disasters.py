@@ -117,6 +117,7 @@ def on_disk(undisturbed, tmp_path, monkeypatch):
     checkout.disk.end()
 
 
+@pytest.mark.full
 def test_a_disk_that_is_full_at_every_step(undisturbed, on_disk):
     on_disk.disk.fill()
     assert_one_sentence(on_disk.snakemake(REPORT, code=2), FULL)
@@ -133,6 +134,7 @@ def test_a_disk_that_is_full_at_every_step(undisturbed, on_disk):
     assert tables(on_disk.results) == tables(undisturbed.path / "results")
 
 
+@pytest.mark.full
 def test_read_only_results_can_be_looked_at(undisturbed, on_disk):
     on_disk.take(undisturbed, "store")
     on_disk.disk.remount("ro")
@@ -171,6 +173,7 @@ class Mortal(Forked):
         return given | {"PYTHONPATH": path, dying.VARIABLE: f"{self.pattern}\n{hook}", warm.VARIABLE: ""}
 
 
+@pytest.mark.full
 def test_jobs_of_a_run_that_die_while_they_write(undisturbed, tmp_path):
     checkout = Mortal(tmp_path / "tree", SMALL)
     checkout.pattern = "store/cells/|figures/.*svg$"
@@ -287,6 +290,7 @@ def test_a_finished_cell_does_not_fail_over_its_log(cell, disk):
     assert cell.found() == cell.whole
 
 
+@pytest.mark.full
 def test_twenty_deaths_in_the_middle_of_a_write(cell):
     targets = ("status/", "checkpoints/", "representations.parquet$", r"s0-\w+.parquet$")
     moments = [(target, share) for target in targets for share in (0.0, 0.3, 0.7, 1.0, 2.0)]

@@ -77,6 +77,7 @@ class Held(Forked):
         return subprocess.run(command, cwd=self.path, env=self.environment, capture_output=True, text=True).stdout
 
 
+@pytest.mark.full
 def test_edits_meanwhile_reach_the_next_run(tmp_path):
     checkout = Held(tmp_path)
     with checkout.started("--cores", "1") as run:
@@ -101,6 +102,7 @@ def bytes_of(folder):
     return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file() and "logs" not in file.parts}
 
 
+@pytest.mark.full
 def test_a_look_at_an_edited_study_leaves_a_run_alone(tmp_path):
     checkout = Held(tmp_path, STUDY.replace("methods: {", "methods: {fedavg: , "))
     results = tmp_path / "results"

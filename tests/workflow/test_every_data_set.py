@@ -51,6 +51,7 @@ def thinned(file: Path, copy: Path) -> None:
     pq.write_table(table.take(list(range(0, len(table), max(1, len(table) // 1000)))), copy)
 
 
+@pytest.mark.full
 def test_every_real_data_set_trains_a_round(tmp_path, shared_data):
     for file in shared_data.rglob("*.parquet"):
         thinned(file, tmp_path / "data" / file.relative_to(shared_data))
@@ -61,6 +62,7 @@ def test_every_real_data_set_trains_a_round(tmp_path, shared_data):
     assert all(value > 0 for value in found.values())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["mnist", "cifar10"])
 def test_a_large_real_data_set_is_converted_as_a_whole(tmp_path, shared_data, name):
     files = {part: tmp_path / f"{part}.parquet" for part in ("train", "test")}

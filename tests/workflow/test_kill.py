@@ -9,6 +9,7 @@ import subprocess
 import time
 
 import pyarrow.parquet as pq
+import pytest
 from checkout import STUDY, Checkout
 from forked import Forked
 
@@ -36,6 +37,7 @@ class Patient(Checkout):
         return super().environment | {"BASH_ENV": str(self.path / "wait.sh"), warm.VARIABLE: ""}
 
 
+@pytest.mark.full
 def test_sigkill_at_three_random_moments(tmp_path, forker):
     undisturbed = Forked(tmp_path / "undisturbed", STUDIED)
     undisturbed.snakemake(REPORT)

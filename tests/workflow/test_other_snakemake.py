@@ -52,6 +52,7 @@ class Hiding(Forked):
         assert all(any(f") does not {LOSSES[name]}" in line for line in lines) for name in missing), said
 
 
+@pytest.mark.full
 def test_a_workstation_goes_without_what_snakemake_lacks(tmp_path):
     missing = LOSSES.keys() - {"nodes", "config_settings.configfiles"}
     checkout = Hiding(tmp_path, missing)
@@ -60,6 +61,7 @@ def test_a_workstation_goes_without_what_snakemake_lacks(tmp_path):
     assert "--configfile STUDY.yaml" in (tmp_path / "results/tiny/report.html").read_text()
 
 
+@pytest.mark.full
 def test_jobs_that_may_be_submitted_go_without_what_snakemake_lacks(tmp_path):
     missing = LOSSES.keys() - {GPUS, LIMIT}  # which are of use on a workstation alone
     checkout = Hiding(tmp_path, missing)

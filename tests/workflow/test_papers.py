@@ -107,6 +107,7 @@ def test_words_and_printed_numbers_train_nothing(checkout, file, old, new, expec
     assert checkout.planned() == expected
 
 
+@pytest.mark.full
 def test_the_page_shows_nothing_of_an_experiment_that_was_edited_and_not_run(checkout):
     checkout.edit("config/study.yaml", "FedCoSR leads.", "FedCoSR is best.")
     checkout.edit(
@@ -134,6 +135,7 @@ def section(page, name):
     return re.search(rf'<section class="experiment" id="x-{name}">(.*?)</section>', page, re.S)[1]
 
 
+@pytest.mark.full
 def test_a_run_is_kept_and_its_cells_are_not_trained_elsewhere(checkout, monkeypatch):
     monkeypatch.chdir(checkout.path)
     out = checkout.path / "kept/small"

@@ -116,6 +116,7 @@ def test_the_page_says_that_it_is_unfinished_and_why_cells_failed(folder):
     assert "8 of 8 finished cells" in page
 
 
+@pytest.mark.full
 def test_a_page_without_failures_says_so(ablated):
     page = (made(ablated, {("local", "dir", 0): "running"}) / "report.html").read_text()
     assert "17 of 18 cells are finished (1 diverged); 1 is running." in page

@@ -1,0 +1,142 @@
+"""Which tests an edit can reach, nearest first: for `make check`.
+
+The graph of imports says which modules use an edited one, and the tests' own imports which tests use those. Methods, data
+sets, models and partitions are loaded by name, so tests that name an edited one are reached too. Tests that run the whole
+workflow would be reached by everything: only edits of what runs it bring them in.
+"""
+
+import ast
+import subprocess
+import time
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+
+import pytest
+from tiers import REPRESENTATIVES, method_of
+
+ROOT = Path(__file__).parents[1]
+TESTS, SOURCES = ROOT / "tests", ROOT / "src"
+COMPONENTS = ("data", "methods", "models", "partition")
+WHOLE_RUNS = ("cluster", "workflow")
+"Folders of tests that run the whole workflow."
+RUNS = (
+    "Snakefile",
+    "workflow/",
+    "profiles/",
+    "src/fedgrid/run/",
+    "src/fedgrid/jobs/",
+    "tests/workflow/",
+    "tests/cluster/",
+)
+"What is edited when tests of whole runs are reached."
+OVER = "the time of `make check` is over"
+
+
+class Reach:
+    """The selection of one session: files and cases that the edit reaches, for at most so many `seconds`."""
+
+    def __init__(self, seconds: float):
+        self.end = time.monotonic() + seconds
+        files = edited_files()
+        self.modules = distances(module for file in files if (module := module_of(file)))
+        self.names = component_names(self.modules)
+        self.whole_runs = any(file.startswith(RUNS) for file in files)
+        self.files = {file: d for file in TESTS.rglob("test_*.py") if (d := self._distance(file, files)) is not None}
+
+    def _distance(self, file: Path, edited: Iterable[str]) -> int | None:
+        """Steps from an edited file to a file of tests; None where it is not reached."""
+        if file.relative_to(TESTS).parts[0] in WHOLE_RUNS and not self.whole_runs:
+            return None
+        if any(ROOT / name in (file, *helpers(file)) for name in edited):
+            return 0
+        steps = [self.modules[name] + 1 for name in imported(file) if name in self.modules]
+        return min([*steps, *([1] if self._names_one(file) else [])], default=None)
+
+    def _names_one(self, file: Path) -> bool:
+        text = file.read_text(encoding="utf-8")
+        takes_methods = "method_name" in text and self.methods
+        return bool(takes_methods) or any(f'"{name}"' in text for name in self.names)
+
+    @property
+    def methods(self) -> set[str]:
+        """Methods that are edited themselves, or use what was."""
+        return {name.rpartition(".")[2] for name in self.modules if name.startswith("fedgrid.methods.")}
+
+    def takes(self, item: pytest.Item) -> bool:
+        """Whether a case is reached: of cases by method those of edited methods, unless the edit is below all methods."""
+        method = method_of(item)
+        return method is None or not self.methods or method in self.methods
+
+    def order(self, item: pytest.Item) -> tuple[int, str, bool]:
+        """Nearest files first, and in each the representative methods."""
+        return self.files.get(item.path, 0), str(item.path), method_of(item) not in REPRESENTATIVES
+
+
+def edited_files() -> list[str]:
+    """Files that differ from the last commit or are not in it; those of the last commit where nothing does."""
+    changed = _git("diff", "--name-only", "HEAD") + _git("ls-files", "--others", "--exclude-standard")
+    return changed or _git("diff", "--name-only", "HEAD~1", "HEAD")
+
+
+def _git(*arguments: str) -> list[str]:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def module_of(file: str) -> str | None:
+    """The module of a file of the package; of a template or a style sheet, the package that holds it."""
+    path = ROOT / file
+    if SOURCES not in path.parents:
+        return None
+    while path.suffix != ".py" and not (path / "__init__.py").is_file():
+        path = path.parent
+    parts = path.relative_to(SOURCES).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def distances(modules: Iterable[str]) -> dict[str, int]:
+    """Modules that use some of these, directly or not, by the number of imports between; 0 for these themselves."""
+    import grimp  # of import-linter, which the environment of the tests has
+
+    graph = grimp.build_graph("fedgrid")
+    found = {module: 0 for module in modules if module in graph.modules}
+    waiting = list(found)
+    for module in waiting:
+        for user in graph.find_modules_that_directly_import(module):
+            if user not in found:
+                found[user] = found[module] + 1
+                waiting.append(user)
+    return found
+
+
+def component_names(modules: Mapping[str, int]) -> set[str]:
+    """Names by which edited components, and components that import them, are loaded."""
+    rooms = {f"fedgrid.{room}" for room in COMPONENTS}
+    return {name.rpartition(".")[2] for name in modules if name.rpartition(".")[0] in rooms}
+
+
+@cache
+def imported(file: Path) -> frozenset[str]:
+    """Modules of the package that a file of tests imports, itself or through helpers beside it."""
+    names = {name for name in _imports(file) if name.startswith("fedgrid")}
+    return frozenset(names).union(*(imported(helper) for helper in helpers(file)))
+
+
+@cache
+def helpers(file: Path) -> tuple[Path, ...]:
+    """Modules of the tests' own that a file of tests imports."""
+    folders = (TESTS, TESTS / "workflow", file.parent)
+    names = {name.split(".")[0] for name in _imports(file) if not name.startswith("fedgrid")}
+    return tuple({path for name in names for folder in folders if (path := folder / f"{name}.py").is_file()} - {file})
+
+
+@cache
+def _imports(file: Path) -> frozenset[str]:
+    """Everything that is imported, the names behind ``from … import`` as if they were modules too."""
+    names = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return frozenset(names)
