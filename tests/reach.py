@@ -1,8 +1,8 @@
 """Which tests an edit can reach, nearest first: for `make check`.
 
-The graph of imports says which modules use an edited one, and the tests' own imports which tests use those. Methods, data
-sets, models and partitions are loaded by name, so tests that name an edited one are reached too. Tests that run the whole
-workflow would be reached by everything: only edits of what runs it bring them in.
+The graph of imports says which modules use an edited one, and the tests' own imports which tests use those. Methods,
+data sets, models and partitions are loaded by name, so tests that name an edited one are reached too. Every edit would
+reach the tests that run the whole workflow, so only edits of what runs it select them.
 """
 
 import ast
@@ -64,7 +64,7 @@ class Reach:
         return {name.rpartition(".")[2] for name in self.modules if name.startswith("fedgrid.methods.")}
 
     def takes(self, item: pytest.Item) -> bool:
-        """Whether a case is reached: of cases by method those of edited methods, unless the edit is below all methods."""
+        """Whether a case is reached: one about a method only where that method is, if any is."""
         method = method_of(item)
         return method is None or not self.methods or method in self.methods
 

@@ -26,6 +26,7 @@ fedgrid adopt --undo
 
 
 def add_commands(commands: Commands) -> None:
+    """Adds `fedgrid adopt` to the command line."""
     text = "after an update of the code: keep results whose numbers it does not change, by checking some of them"
     adopt = with_examples(commands, "adopt", text, EXAMPLES)
     text = f"the studies (default: {DEFAULT})"

@@ -16,6 +16,7 @@ DEFAULT = Path("docs/methods.md")
 
 
 def add_commands(commands: Commands) -> None:
+    """Adds `fedgrid docs` to the command line."""
     text = "write the page on methods from the methods themselves, or check that it is up to date"
     parser = with_examples(commands, "docs", text, "fedgrid docs\nfedgrid docs --check")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if the page would change")
@@ -29,6 +30,7 @@ def own_methods() -> list[str]:
 
 
 def methods_page() -> str:
+    """The text of docs/methods.md, in Markdown."""
     return page({name: _described(name) for name in own_methods()})
 
 

@@ -26,6 +26,7 @@ fedgrid explain --configfile config/papers/fedcosr.yaml table2 FedCoSR CIFAR-10 
 
 
 def add_commands(commands: Commands) -> None:
+    """Adds `fedgrid explain` to the command line."""
     text = "the cells behind a number of a table: settings, state, files, and the code that can change their numbers"
     explain = with_examples(commands, "explain", text, EXAMPLES)
     explain.add_argument(

@@ -13,6 +13,7 @@ COMMANDS = {"methods": "methods", "datasets": "data", "partitions": "partition",
 
 
 def add_commands(commands: Commands) -> None:
+    """Adds the commands that list components to the command line."""
     for command, kind in COMMANDS.items():
         examples = f"fedgrid {command}\nfedgrid {command} {names(kind)[0]}"
         parser = with_examples(commands, command, f"list {command} with their settings and sources", examples)

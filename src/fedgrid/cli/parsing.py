@@ -17,6 +17,7 @@ class Parser(argparse.ArgumentParser):
     """An argument parser whose complaints are one sentence, as all of fedgrid's are."""
 
     def error(self, message: str) -> NoReturn:
+        """Prints a mistake on the command line as one sentence and exits with 2."""
         raise UserError(f"{message} (see {self.prog} --help)")
 
 

@@ -9,6 +9,7 @@ EXAMPLES = "fedgrid report\nfedgrid report --configfile config/mnist.yaml"
 
 
 def add_commands(commands: Commands) -> None:
+    """Adds `fedgrid report` to the command line."""
     text = "tables, figures and report of the cells that are finished, also while a run is going or after it failed"
     report = with_examples(commands, "report", text, EXAMPLES)
     add_configfile(report)

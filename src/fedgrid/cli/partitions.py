@@ -16,6 +16,7 @@ LARGEST = 3
 
 
 def add_commands(commands: Commands) -> None:
+    """Adds the commands on partitions to the command line."""
     text = "what a partition looks like: clients, sizes, classes, distances"
     inspect = with_examples(
         commands, "inspect", text, "fedgrid inspect partition.parquet\nfedgrid inspect partition.parquet --json"

@@ -56,6 +56,7 @@ class Needs:
 
 
 def add_commands(commands: Commands) -> None:
+    """Adds `fedgrid plan` to the command line."""
     text = "which cells of studies are cached and which are to run, and about how many hours these take"
     plan = with_examples(commands, "plan", text, EXAMPLES)
     text = f"the studies (default: {DEFAULT})"

@@ -36,6 +36,7 @@ COMPUTE = [parameter for parameter in describe(Compute)["parameters"] if paramet
 
 
 def add_commands(commands: Commands) -> None:
+    """Adds `fedgrid run` to the command line."""
     parser = with_examples(commands, "run", "train one cell without Snakemake", EXAMPLES)
     parser.add_argument("method", metavar="METHOD", help="a name (see fedgrid methods) or path/to/mine.py")
     parser.add_argument("--data", default="digits", help="data set, or the path of one's own (default: digits)")

@@ -31,11 +31,12 @@ LOGS = "fedgrid logs 3fa1b2c4\nfedgrid logs fedcosr s0\nfedgrid logs fedavg digi
 
 
 def add_commands(commands: Commands) -> None:
+    """Adds `fedgrid status` and `fedgrid logs` to the command line."""
     text = "done, running, queued and failed cells as a grid, one sign for each seed, and the time left"
     status = with_examples(commands, "status", text, STATUS)
     status.add_argument("--watch", action="store_true", help="look again every 2 seconds, until nothing runs")
     status.set_defaults(call=_status)
-    logs = with_examples(commands, "logs", "the end of what a cell said", LOGS)
+    logs = with_examples(commands, "logs", "print the tail of a cell's log", LOGS)
     logs.add_argument(
         "selection", nargs="+", metavar="WORD", help="of a cell: its key, method, data set, partition, sSEED"
     )

@@ -27,6 +27,7 @@ OF_A_RUN = ("packs/*", "code/*")
 
 
 def add_commands(commands: Commands) -> None:
+    """Adds `fedgrid prune` to the command line."""
     text = "list the files of the store that no study needs, and delete them if asked"
     prune = with_examples(commands, "prune", text, "fedgrid prune\nfedgrid prune --configfile config/*.yaml --delete")
     prune.add_argument(

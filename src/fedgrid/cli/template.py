@@ -58,6 +58,7 @@ class {title}(Method):
 
 
 def add_commands(commands: Commands) -> None:
+    """Adds `fedgrid new-method` to the command line."""
     text = "write a commented one-file method to start from"
     examples = "fedgrid new-method fedmine\nfedgrid new-method fedmine --folder src/fedgrid/methods"
     parser = with_examples(commands, "new-method", text, examples)

@@ -192,7 +192,7 @@ def _record(fed: Federation, view: View, sums: Tree, name: str, scores: RoundSco
 
 
 def _class_shares(counts: Tensor) -> Tensor:
-    """q [n, C]: shares of the classes among the clients' training images `counts` [n, C].
+    """Shares q [n, C] of the classes among the clients' training images `counts` [n, C].
 
     With them an official test set is scored as Σ_c q_ic·correct_ic / Σ_c q_ic·images_c, as FedSaC's and pFedGraph's
     codes do: a frequent class counts by its share of the client's images and by its number of test images.

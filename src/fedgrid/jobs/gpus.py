@@ -170,7 +170,7 @@ def _free_slots(card: Path, share: int) -> list[FileLock]:
 
 
 def _folder() -> Path:
-    """This user's folder of locks, one for each allocation of Slurm, as several may call different cards 0."""
+    """The user's folder of locks, one for each SLURM allocation: allocations may each call another card 0."""
     whose = filter(None, ["fedgrid-gpus", str(os.getuid()), os.environ.get("SLURM_JOB_ID")])
     folder = Path(tempfile.gettempdir(), UNSAFE.sub("_", "-".join(whose)))
     folder.mkdir(mode=0o700, exist_ok=True)

@@ -87,6 +87,7 @@ class CFL(Method):
         return s.update(server={"cluster": cluster, "models": models, "largest": largest}, trained=theta)
 
     def member_weights(self, fed: Federation) -> Tensor:
+        """Weights [n] of the participants in their cluster's mean, before they are scaled."""
         return fed.weights if self.weighting == "count" else torch.full_like(fed.weights, 1 / fed.size)
 
     def averaged(self, fed: Federation, cluster: Tensor, theta: Tree, models: Tree) -> Tree:

@@ -30,6 +30,7 @@ class Ditto(FedAvg):
         return s.update(clients={"personal": fed.replicate(s.server.theta)})
 
     def pull(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
+        """Local loss + λ/2·‖v − w‖², which pulls v towards the global model w."""
         return self.loss(theta, batch, at) + self.lam / 2 * squared_distance(theta, at.server.theta)
 
     def round(self, fed: Federation, s: State) -> State:

@@ -75,7 +75,7 @@ class FedALA(FedAvg):
         return s.update(server={"theta": fed.average(fed.upload(local.theta))}, clients=clients, trained=local.theta)
 
     def gap(self, fed: Federation, s: State) -> Tree:
-        """w − θ_i of the tensors that are merged."""
+        """The differences w − θ_i of the tensors that are merged."""
         return self.upper(fed, fed.replicate(s.server.theta)) - self.upper(fed, s.clients.theta)
 
     def merged(self, fed: Federation, s: State, weights: Tree) -> Tree:

@@ -57,6 +57,7 @@ class FedAMP(Method):
         return State(server=server, clients={"theta": models})
 
     def pull(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
+        """Local loss + λ/(2α)·‖w − u‖², which pulls w towards the client's cloud model u."""
         weight = self.lam / (self.alpha or 1.0)
         return self.loss(theta, batch, at) + weight / 2 * squared_distance(at.model.parameters(theta), at.client.cloud)
 

@@ -1,5 +1,4 @@
-"""FedCCL: clients share means of clusters of their features; all contrast with these, and with one mean of clusters
-of clusters for each class.
+"""FedCCL: clients contrast their features with means of all clients' clusters, and with one mean a class.
 
 Qiao, Le, Zhang, Adhikary, Zhang & Hong, FedCCL: Federated Dual-Clustered Feature Contrast Under Domain Heterogeneity,
 2024, Algorithm 1 and Eqs. 6–18: cross entropy + a_L·L_local + a_G·L_global, both −log Σ_{own class} e^{cos/τ} /
@@ -9,14 +8,18 @@ Qiao, Le, Zhang, Adhikary, Zhang & Hong, FedCCL: Federated Dual-Clustered Featur
     ξ̄_{i,l}^j  s.server.vectors (where s.server.held): local signals of class j, Eq. 10
     U_j        s.server.prototypes (rows with s.server.known): mean of the clusters of class j's signals, Eqs. 13–15
 
-Readings. "Until there is only one cluster left", read literally, would always end with one cluster, which is the
-averaged variant; as in the code that the sentence paraphrases, that last partition is thrown away: `stop`. The losses
-are means over the batch, as the cross entropy is, not sums (`reduction`); and every cosine is divided by the
-temperature that Eqs. 16–17 leave out. Eq. 15 says "averaged" and prints a sum; under cosines the two are one. A
-client's own signals are in the bank that it contrasts with. In the first round there are none. A class that no
-participant has keeps its signals of an earlier round. The averaged variants keep both losses. With the global contrast
-alone, local signals go up but not down; with neither, the method is FedAvg. The paper focuses on the local models,
-after training; its curves on one common test set fit the global one.
+Readings
+
+* "Until there is only one cluster left", taken literally, always ends with one cluster, which is the averaged variant.
+  Here the last partition is discarded, as in the code that the sentence paraphrases: `stop`.
+* The losses are means over the batch, like the cross entropy, not sums: `reduction`.
+* Every cosine is divided by the temperature, which Eqs. 16–17 leave out.
+* Eq. 15 says "averaged" and prints a sum; cosines make them equal.
+* The bank includes the client's own signals. It is empty in the first round.
+* A class that no participant holds keeps its signals of an earlier round.
+* The averaged variants keep both losses. With the global contrast alone, local signals are sent up but not down. With
+  neither, the method is FedAvg.
+* The paper reports the local models after training; its curves on one common test set fit the global model.
 """
 
 from fedgrid.methods import Batch, Federation, Identity, LossContext, State, Tensor, Tree, cross_entropy, hp

@@ -9,7 +9,7 @@ InfoNCE against the global class means.
     θ_i, L_Reg            s.clients.theta, s.clients.regularity (NaN: not measured yet)
     τ_{t+1}, τ_CL         tau (recorded as `trust`), temperature
 
-Readings, where the paper leaves room
+Readings
 
 * The initial stage (lines 4–7) is the first round: no class mean is known, so the contrast is empty (α = 0) and
   nothing is blended.

@@ -73,7 +73,7 @@ class FedIoT(Method):
         return s.update(server=server)
 
     def classifier(self, fed: Federation, theta: Tree) -> Tree:
-        """g after its epochs on what the encoders say of the labelled images of all modalities."""
+        """The classifier g after its epochs on the encoders' representations of all modalities' labelled images."""
         sample = list(fed.sample("labelled", self.labelled))
         z = torch.cat([network.features(theta, batch.x) for network, batch in sample])
         y = torch.cat([batch.y for _, batch in sample])

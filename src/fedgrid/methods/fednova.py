@@ -7,8 +7,11 @@ a_i = τ_i; with momentum ρ it is [τ_i − ρ(1 − ρ^{τ_i})/(1 − ρ)]/(1 
     w      s.server.theta
     a_i    effective_steps
 
-Readings. Of Adam's steps no such sum is known and each counts as one. Batch-norm statistics are averaged plainly, since
-an extrapolated variance may be negative. The proximal variant and the server's momentum are left out.
+Readings
+
+* Adam's steps have no such sum, so each counts as one.
+* Batch-norm statistics are plain averages: an extrapolated variance could be negative.
+* The proximal variant and server momentum are left out.
 """
 
 from fedgrid.methods import Federation, Identity, State, Tensor

@@ -1,5 +1,4 @@
-"""FedPCL: clients exchange class means of normalised representations, and contrast with their mean and with every
-client's set of them.
+"""FedPCL: clients exchange normalised class means, and contrast with their mean and with every client's set.
 
 Tan, Long, Ma, Liu, Zhou & Jiang, Federated Learning from Pre-Trained Models: A Contrastive Learning Approach, NeurIPS
 2022: L_g + L_p, the contrast of z = f(x)/‖f(x)‖ with the G_c, and its mean over the clients' sets, in which G_c stands
@@ -11,8 +10,8 @@ for what a client lacks. Logits are z·v/τ.
 
 Readings
 
-* The paper has frozen, pre-trained backbones below a small projection; here θ_i is all of the model, as in PFLlib,
-  which on frozen features (`features:` of a study) is that projection.
+* The paper trains a small projection on frozen, pre-trained backbones. Here θ_i is the whole model, as in PFLlib; on
+  frozen features (`features:` in a study) that is the projection.
 * The paper's loss leaves the positive out of the denominator and may fall below zero: `exclude_positive`. The default
   is the ordinary cross entropy over the classes, as in PFLlib. The third one, of the authors' executed code, with
   prototypes as anchors, two augmented views and a sum over clients, is not here.

@@ -7,10 +7,14 @@ Generation Computer Systems 2023: α_t·CE + (1 − α_t)·L_gpc with L_gpc = lo
     G_c    s.server.prototypes (rows with s.server.known), weighted by images
     α_t    at.server.share: min(t / T_α, 1), and 1 in the first round, when there is no centre yet (authors' code)
 
-Readings. T_α is 100 in the authors' code, which runs 100 rounds; here it is the study's number of rounds, so that the
-schedule ends with cross entropy. Centres are means of z/‖z‖, as in the authors' model, whose output is normalised; its
-projection is the model's setting `projection`, and its head, unlike here, sees z/‖z‖. A class that nobody has had yet
-is no negative, where the authors' code has a logit of 0; a sample of such a class has no contrast.
+Readings
+
+* T_α is 100 in the authors' code, which runs 100 rounds. Here it is the study's number of rounds, so that the schedule
+  ends with cross entropy.
+* Centres are means of z/‖z‖, as in the authors' model, whose output is normalised. Its projection is the model's setting
+  `projection`; its head, unlike ours, sees z/‖z‖.
+* A class that no client has held so far is no negative, where the authors' code has a logit of 0. A sample of such a
+  class has no contrast.
 """
 
 from fedgrid.methods import Batch, Federation, Identity, LossContext, State, Tensor, Tree, cross_entropy, hp

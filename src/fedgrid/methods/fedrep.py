@@ -6,10 +6,13 @@ Collins, Hassani, Mokhtari & Shakkottai, Exploiting Shared Representations for P
     φ     s.server.theta
     π_i   in s.clients.theta, which holds all of θ_i
 
-Readings. The paper trains the head for 10 epochs and the extractor for 1, PFLlib both for 1, pFedGraph the extractor
-five times as long: here both for the study's local epochs unless said otherwise. The part that is frozen does not move
-at all; the authors' single optimiser with momentum and weight decay lets it drift. A score *before* local training uses
-the new extractor with the head that was fitted to the last one (PFLlib and the authors), one *after* is `trained`.
+Readings
+
+* The paper trains the head for 10 epochs and the extractor for 1, PFLlib both for 1, pFedGraph the extractor five times
+  as long. Here both take the study's local epochs by default.
+* The frozen part does not move. The authors' single optimiser with momentum and weight decay lets it drift.
+* A score *before* local training uses the new extractor with the head fitted to the previous one (PFLlib and the
+  authors). A score *after* it is `trained`.
 """
 
 from fedgrid.methods import Federation, Tree, hp

@@ -8,12 +8,16 @@ head descends CE(a + a_P, y) of the sum of both, with features and a held consta
     π_i^P     s.clients.private, never sent
     n_i       class counts of client i; at.client.offset is γ·log n_i
 
-Readings. Both heads step together: since nothing that the private loss trains enters the generic one, this is one step
-of each on the same features. Only a bound on the gradient's norm (the study's `clip`) counts both. A class that a
-client lacks has the offset −10⁹ in place of −∞ and 0 for γ = 0. There is no code by the authors. The private head is
-linear; one from a hypernetwork is not covered. FL-bench predicts by the private head alone and trains the extractor by
-it; the abstract's "on top of the generic predictor" is the sum. pFedGraph's code, FedSaC's baseline, keeps the generic
-head at home and scores the model after local training: `share_generic_head`.
+Readings
+
+* Both heads step together. Nothing that the private loss trains enters the generic head, so this equals one step of each
+  on the same features. Only a bound on the gradient's norm (the study's `clip`) sees both.
+* A class that a client lacks has the offset −10⁹ in place of −∞, and 0 for γ = 0.
+* The authors published no code. The private head is linear; one made by a hypernetwork is not covered.
+* FL-bench predicts with the private head alone and trains the extractor through it. "On top of the generic predictor" in
+  the abstract means the sum.
+* pFedGraph's code, FedSaC's baseline, keeps the generic head at home and scores the model after local training:
+  `share_generic_head`.
 """
 
 import torch

@@ -74,6 +74,7 @@ class FedSSC(FedAvg):
         return cross_entropy(at.model.head(theta, z), batch.y) + contrasts
 
     def extractor_loss(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
+        """The contrasts alone, for the stage that trains the extractor."""
         return self.contrasts(at.model.features(theta, batch.x), batch, at)
 
     def contrasts(self, z: Tensor, batch: Batch, at: LossContext) -> Tensor:

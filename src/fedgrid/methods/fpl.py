@@ -7,11 +7,15 @@ contrast with the clusters' means G_c^q + MSE to the unbiased prototype Ū_c = (
     w        s.server.theta
     G_c^q    s.server.vectors (where s.server.held)
 
-Readings. The last partition of FINCH without early exit, as in the authors' code, whose single cluster at the end is
-thrown away: up to three clients give one cluster. Class means are taken after training, in a pass of their own, not
-from features seen during the last epoch. The two losses are means over the samples whose class has a prototype; the
-authors' code divides by all, and fails where there is none or where a class is held by one client only. The pull is the
-mean over the features. Clients compute Ū from the clusters, so it does not travel.
+Readings
+
+* FINCH's last partition is taken without early exit. As in the authors' code, a final single cluster is discarded: up to
+  three clients give one cluster.
+* Class means are measured after training, in a separate pass, not from features seen during the last epoch.
+* Both losses are means over the samples whose class has a prototype. The authors' code divides by all samples, and fails
+  where there is none or where only one client holds a class.
+* The pull is the mean over the features.
+* Clients compute Ū from the clusters, so it is not sent.
 """
 
 import torch

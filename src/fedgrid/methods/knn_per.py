@@ -7,13 +7,17 @@ features and s_m = exp(−‖z − z_m‖²/(width·σ)).
     {(z_m, y_m)}    theta["memory"] [m, k], theta["labels"] [m], of which theta["stored"] count
     λ_i             theta["lam"]
 
-Readings. The store is filled at every evaluation under the global model, in evaluation mode and without augmentation.
-λ_i is, unless given, the one of 0, 0.1, …, 1 with most hits on the client's validation images (the partition's
-`validation`), the smallest of several, and 0.5 where it holds none; scores on these images then flatter the method. The
-authors' code mixes raw logits instead of probabilities by accident (`mixing`) and chooses λ on the test images;
-pFedGraph's takes the softmax of Σ exp(−‖z − z_m‖²) as p_kNN (`votes`), which is nearly uniform for distant features.
-Distances enter less the smallest, which cancels. A limited store keeps a random part of the images. `trained` is
-FedAvg's local model.
+Readings
+
+* The store is filled at every evaluation under the global model, in evaluation mode and without augmentation. A limited
+  store keeps a random part of the images.
+* λ_i, unless set, is the value of 0, 0.1, …, 1 with the most hits on the client's validation images (the partition's
+  `validation`), the smallest among equals, and 0.5 without such images. Scores on these images then flatter the method.
+* The authors' code mixes raw logits instead of probabilities by accident (`mixing`) and chooses λ on the test images.
+* pFedGraph's code takes the softmax of Σ exp(−‖z − z_m‖²) as p_kNN (`votes`), which is nearly uniform for distant
+  features.
+* The smallest distance is subtracted from all, which cancels.
+* `trained` is FedAvg's local model.
 """
 
 import torch

@@ -6,9 +6,12 @@ Representations, NeurIPS workshop 2019, arXiv 2001.01523. The mirror image of Fe
     π     s.server.theta
     φ_i   in s.clients.theta, which holds all of θ_i
 
-Readings. The shared part is the last linear layer (PFLlib). Averages are weighted by images, where the authors' code
-averages uniformly. Clients start from the common θ⁰, not from a trained FedAvg model: without a common start the
-average of heads over private feature spaces would mean nothing. FL-bench shares the first layer, the opposite.
+Readings
+
+* The shared part is the last linear layer (PFLlib). FL-bench shares the first layer, the opposite.
+* Averages are weighted by images, where the authors' code averages uniformly.
+* Clients start from the common θ⁰, not from a trained FedAvg model. Without a common start, averaging heads over private
+  feature spaces would mean nothing.
 """
 
 from fedgrid.methods import Tree, hp

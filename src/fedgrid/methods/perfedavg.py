@@ -60,9 +60,11 @@ class PerFedAvg(FedAvg):
         return {name: fed.optimizer.lr if rate is None else rate for name, rate in rates.items()}
 
     def slope(self, theta: Tree, batch: Batch, at: LossContext) -> tuple[Tree, Tensor]:
+        """(∇f(θ), f(θ)) on one batch."""
         return torch.func.grad_and_value(lambda t: self.loss(t, batch, at))(theta)
 
     def meta_step(self, both: Tree, batches: list[Batch], at: LossContext) -> tuple[dict[str, Tree], Tensor]:
+        """One step of the meta-gradient on two batches (FO) or three (HF)."""
         theta, alpha = both.theta, at.server.alpha
         slope, value = self.slope(theta, batches[0], at)
         d, _ = self.slope(theta - alpha * slope, batches[1], at)
@@ -83,6 +85,7 @@ class PerFedAvg(FedAvg):
         return s.update(server={"theta": fed.average(fed.upload(local))}, trained=local)
 
     def adaptation(self, theta: Tree, batch: Batch, at: LossContext) -> tuple[Tree, Tensor]:
+        """One step of the adaptation, θ − α∇f(θ)."""
         slope, value = self.slope(theta, batch, at)
         return theta - at.server.alpha * slope, value
 

@@ -74,6 +74,7 @@ class PFedMe(FedAvg):
         return fed.optimizer.lr if self.outer_lr is None else self.outer_lr
 
     def step(self, both: Tree, batch: Batch, at: LossContext) -> tuple[dict[str, Tree], Tensor]:
+        """One step of w_i, after `inner_steps` steps towards the proximal point θ̂ of w_i (Eq. 4 and 5)."""
         w, personal = both.local, both.personal if self.warm else both.local
         value = torch.zeros(())
 

@@ -8,9 +8,13 @@ w ← w + η_g·mean_i(θ − w); c ← c + Σ_i (c_i⁺ − c_i)/N.
     c_i     s.clients.variate, all 0 at the start
     κ_i     c − c_i, at.client.kappa: constant in a round, so it is the gradient of ⟨κ_i, θ⟩
 
-Readings. Clients count equally (paper, PFLlib); `weighted` counts their images. Local steps are plain SGD whatever the
-study's optimiser, since with momentum, Adam or clipping (w − θ)/(K·η) is no mean gradient; weight decay is part of the
-gradient. η is the rate of the round. N counts the clients that have images: one without never takes part.
+Readings
+
+* Clients count equally (paper, PFLlib); `weighted` counts their images.
+* Local steps are plain SGD whatever the study's optimiser: with momentum, Adam or clipping, (w − θ)/(K·η) is no mean
+  gradient. Weight decay is part of the gradient.
+* η is the learning rate of the round.
+* N counts the clients that have images; a client without images never takes part.
 """
 
 import torch
@@ -44,6 +48,7 @@ class Scaffold(FedAvg):
         return s.update(server={"variate": zero}, clients={"variate": fed.replicate(zero)})
 
     def corrected(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
+        """Local loss + ⟨θ, c − c_i⟩, whose gradient has the control variates added."""
         return self.loss(theta, batch, at) + inner(theta, at.client.kappa)
 
     def round(self, fed: Federation, s: State) -> State:

@@ -56,9 +56,9 @@ def agreement(results: Results, table: pd.DataFrame) -> tuple[pd.DataFrame, Grid
     for column in ordered(results, joined):
         common = joined[[found_at == column for found_at in places]].drop_duplicates("row").set_index("row")
         value = tau(common["number"].to_list(), common["ours"].to_list())
-        of_column = seeds.loc[[column]]
-        of_column = of_column[of_column["row"].isin(common.index)].pivot(index="row", columns="seed", values="value")
-        entries.append((*column, len(common), value, *interval(value, len(common)), between_seeds(of_column)))
+        ours = seeds.loc[[column]]
+        scores = ours[ours["row"].isin(common.index)].pivot(index="row", columns="seed", values="value")
+        entries.append((*column, len(common), value, *interval(value, len(common)), between_seeds(scores)))
     columns = [*PLACE, "rows", "tau", "low", "high", "between_seeds"]
     numbers = pd.DataFrame(entries, columns=columns)
     rows = [(name_of(results, entry), of_column(entry)) for entry in numbers.to_dict("records")]

@@ -127,7 +127,7 @@ def same_partition(results: Results, column: tuple[str, str]) -> bool:
 
 
 def over_seeds(results: Results) -> str:
-    """ "mean ± sample standard deviation over 3 seeds (…)", or what one seed gives instead."""
+    """What stands behind ±: "mean ± sample standard deviation over seeds (…)", or that one seed gives none."""
     several = len(results.study.seeds) > 1
     return f"mean ± sample standard deviation over seeds ({varied(results)})" if several else "one seed gives no ±"
 

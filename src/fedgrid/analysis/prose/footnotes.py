@@ -31,7 +31,7 @@ class Footnotes:
 
 
 def letter(i: int) -> str:
-    """The i-th footnote's letter: a, b, …, z, aa, bb, …"""
+    """The i-th footnote's letter: a, b, …, z, aa, bb and so on."""
     return chr(ord("a") + i % 26) * (i // 26 + 1)
 
 

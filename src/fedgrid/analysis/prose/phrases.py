@@ -8,7 +8,7 @@ from fedgrid.analysis.scores.results import DASH
 
 
 def listing(items: Iterable[str]) -> str:
-    """ "a, b and c"."""
+    """The items in one phrase: "a, b and c"."""
     *most, last = items
     return f"{', '.join(most)} and {last}" if most else last
 
@@ -24,5 +24,5 @@ def signed(fraction: float) -> str:
 
 
 def counted(number: int, singular: str, plural: str = "") -> str:
-    """ "1 seed", "3 seeds"."""
+    """A number with its noun: "1 seed", "3 seeds"."""
     return f"{number} {singular if number == 1 else plural or singular + 's'}"

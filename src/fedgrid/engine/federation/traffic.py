@@ -18,6 +18,7 @@ class Traffic:
 
     @classmethod
     def none(cls, clients: int, device: torch.device) -> "Traffic":
+        """No bytes yet, for every client."""
         return cls(*torch.zeros(2, clients, dtype=torch.float64, device=device))
 
 

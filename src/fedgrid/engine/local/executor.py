@@ -1,5 +1,4 @@
-"""The call behind which clients are trained: the same task for an executor that trains them one after the other and
-for one that trains them together.
+"""Executors train clients: one trains them one after the other, another together, both from the same task.
 
 An executor walks over clients, epochs and batches; a *solver* says what happens at a batch. What a method gives is a
 pure function of one client's θ and batch, which the walker applies to one client or to a stack of them.

@@ -158,6 +158,7 @@ class CellNames:
 
     @property
     def column(self) -> Column:
+        """The data set and heterogeneity of the cell."""
         return self.data, self.heterogeneity
 
     @property

@@ -34,6 +34,7 @@ class PlannedDataset:
 
     @property
     def name(self) -> str:
+        """The name of its component, which is that of its folder in the store."""
         return self.component.name
 
     @property
@@ -53,6 +54,7 @@ class PlannedDataset:
 
     @property
     def built(self) -> bool:
+        """Whether the converted files are in the store."""
         return all(file.is_file() for file in self.files.values())
 
     @property
@@ -111,6 +113,7 @@ class PlannedPartition:
 
     @property
     def file(self) -> Path:
+        """The Parquet file of the partition in the store."""
         folder = self.data.store / "partitions" / self.data.name / f"{self.store_folder}-{self.key}"
         return folder / f"seed={self.seed}.parquet"
 
@@ -120,6 +123,7 @@ class PlannedPartition:
 
     @property
     def spec(self) -> dict[str, Any]:
+        """Everything that its key is made of, apart from the code."""
         return self.component.spec | {"data": self.data.spec, "seed": self.seed}
 
     @property
@@ -145,10 +149,12 @@ class Cell:
 
     @property
     def store(self) -> Path:
+        """The folder that holds data, partitions and cells."""
         return self.partition.data.store
 
     @property
     def heterogeneity(self) -> str:
+        """The label of the cell's heterogeneity."""
         return self.partition.label
 
     @property

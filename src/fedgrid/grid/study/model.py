@@ -141,6 +141,7 @@ class Part:
 
     @property
     def partition_seeds(self) -> list[int]:
+        """The seeds of the partitions, one for each seed of the study."""
         return [seed for _, seed, _ in self.seeds]
 
 

@@ -19,7 +19,7 @@ def gram(stack: Tree) -> Tensor:
 
 
 def cosines(stack: Tree) -> Tensor:
-    """Cosines [n, n] between a stack's rows over all its parameters; 0 with a row of zeros, itself included; float64"""
+    """Cosines [n, n] between a stack's rows over all parameters; 0 for a row of zeros, even with itself; float64."""
     products = gram(stack)
     norms = products.diagonal().sqrt()
     lengths = torch.outer(norms, norms)
