@@ -11,8 +11,8 @@ Readings
 
 * T_α is 100 in the authors' code, which runs 100 rounds. Here it is the study's number of rounds, so that the schedule
   ends with cross entropy.
-* Centres are means of z/‖z‖, as in the authors' model, whose output is normalised. Its projection is the model's setting
-  `projection`; its head, unlike ours, sees z/‖z‖.
+* Centres are means of z/‖z‖, as in the authors' model, whose output is normalised. The projection is the model's
+  setting `projection`; the head, unlike ours, sees z/‖z‖.
 * A class that no client has held so far is no negative, where the authors' code has a logit of 0. A sample of such a
   class has no contrast.
 """

@@ -10,12 +10,12 @@ head descends CE(a + a_P, y) of the sum of both, with features and a held consta
 
 Readings
 
-* Both heads step together. Nothing that the private loss trains enters the generic head, so this equals one step of each
-  on the same features. Only a bound on the gradient's norm (the study's `clip`) sees both.
+* Both heads step together. Nothing that the private loss trains enters the generic head, so this equals one step
+  of each on the same features. Only a bound on the gradient's norm (the study's `clip`) sees both.
 * A class that a client lacks has the offset −10⁹ in place of −∞, and 0 for γ = 0.
 * The authors published no code. The private head is linear; one made by a hypernetwork is not covered.
-* FL-bench predicts with the private head alone and trains the extractor through it. "On top of the generic predictor" in
-  the abstract means the sum.
+* FL-bench predicts with the private head alone and trains the extractor through it. "On top of the generic predictor"
+  in the abstract means the sum.
 * pFedGraph's code, FedSaC's baseline, keeps the generic head at home and scores the model after local training:
   `share_generic_head`.
 """

@@ -9,11 +9,11 @@ contrast with the clusters' means G_c^q + MSE to the unbiased prototype Ū_c = (
 
 Readings
 
-* FINCH's last partition is taken without early exit. As in the authors' code, a final single cluster is discarded: up to
-  three clients give one cluster.
+* FINCH's last partition is taken without early exit. As in the authors' code, a final single cluster is discarded: up
+  to three clients give one cluster.
 * Class means are measured after training, in a separate pass, not from features seen during the last epoch.
-* Both losses are means over the samples whose class has a prototype. The authors' code divides by all samples, and fails
-  where there is none or where only one client holds a class.
+* Both losses are means over the samples whose class has a prototype. The authors' code divides by all samples, and
+  fails where there is none or where only one client holds a class.
 * The pull is the mean over the features.
 * Clients compute Ū from the clusters, so it is not sent.
 """

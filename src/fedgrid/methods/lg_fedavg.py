@@ -10,8 +10,8 @@ Readings
 
 * The shared part is the last linear layer (PFLlib). FL-bench shares the first layer, the opposite.
 * Averages are weighted by images, where the authors' code averages uniformly.
-* Clients start from the common θ⁰, not from a trained FedAvg model. Without a common start, averaging heads over private
-  feature spaces would mean nothing.
+* Clients start from the common θ⁰, not from a trained FedAvg model. Without a common start, averaging heads over
+  private feature spaces would mean nothing.
 """
 
 from fedgrid.methods import Tree, hp
