@@ -1,6 +1,6 @@
 """A run of the papers, kept for others to check: its tables, figures, pages and cells, and what they say in numbers.
 
-python -m benchmarks.papers keep results benchmarks/results/papers/small    copies what was made at a scale
+python -m benchmarks.papers keep results benchmarks/results/papers/small    copies pages and tables, packs cells
 python -m benchmarks.papers claims benchmarks/results/papers/small          how many verdicts of each kind, by paper
 python -m benchmarks.papers verdicts benchmarks/results/papers/small        claims that a rule can check, with numbers
 python -m benchmarks.papers agreement benchmarks/results/papers/small       Kendall's τ by paper
@@ -9,15 +9,15 @@ python -m benchmarks.papers between config/papers                           Kend
 """
 
 import argparse
-import shutil
+import base64
+import re
 import tarfile
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from fedgrid.analysis.figures.style import RASTER
 from fedgrid.analysis.pages.paper import records
 from fedgrid.analysis.papers.agreement import between_papers, by_pairs
 from fedgrid.analysis.papers.claims import PROSE
@@ -26,49 +26,77 @@ from fedgrid.analysis.scores.results import load
 from fedgrid.files import read_metadata, read_table
 from fedgrid.grid.study.printed import read_printed
 
+ARCHIVES = Path("benchmarks/cells")
+"""The archives of finished cells: <scale>/<paper>/<experiment>.tar.xz."""
 LARGEST = 3_000_000
 """Bytes that a page may have."""
+SECOND_FIGURE = re.compile(r"<source media=[^>]*>\n?")
+DRAWING = re.compile(r'("data:image/svg\+xml;base64,)([^"]*)"')
+INDENTATION = re.compile(r"\n +")
+NUMBER = re.compile(r"-?\d+\.\d{3,}")
 HEAVY = ("representations",)
 """Artifacts that are not packed: numbers that do not compress, more of them than of all results."""
 CELLS = ["key", "method", "data", "heterogeneity", "seed", "status", "seconds", "commit", "experiments"]
 """Columns of the list of cells."""
 
 
-def keep(results: Path, out: Path) -> None:
-    """Copy the pages, tables and pictures of every paper in `results`, a scale's, to `out`; list and pack its cells."""
-    listed, files = [], set()
+def keep(results: Path, out: Path, archives: Path) -> None:
+    """Copy pages and tables of every paper in `results`, a scale's, to `out`, and pack its cells into `archives`.
+
+    A page holds its figures. Tables of a kind are one file a paper. A cell is packed with the first experiment that has
+    it, so that an archive changes only with its own cells.
+    """
+    listed: list[dict] = []
+    packed: dict[str, dict[str, list[Path]]] = {}
     for page in sorted(results.glob(f"*-{out.name}/report.html")):
-        paper = out / page.parent.name.removesuffix(f"-{out.name}")
-        copied([page], paper)
-        for made in sorted(page.parent.glob("*/results.parquet")):
-            copied(kept(made.parent), paper / made.parent.name)
-            paths = records(made.with_name(read_metadata(made)["manifest"]))
-            for cell in load(made).finished:
-                listed.append(described(cell) | {"experiments": f"{paper.name}/{made.parent.name}"})
-                files |= {paths[cell.key], *(file for kind, file in cell.kept.items() if kind not in HEAVY)}
+        paper = page.parent.name.removesuffix(f"-{out.name}")
+        write_page(page, out / paper / "report.html")
+        experiments = [made.parent for made in sorted(page.parent.glob("*/results.parquet"))]
+        write_tables({folder.name: sorted(folder.glob("tables/*.csv")) for folder in experiments}, out / paper)
+        for folder in experiments:
+            paths = records(folder / read_metadata(folder / "results.parquet")["manifest"])
+            for cell in load(folder / "results.parquet").finished:
+                listed.append(described(cell) | {"experiments": f"{paper}/{folder.name}"})
+                files = [paths[cell.key], *(file for kind, file in cell.kept.items() if kind not in HEAVY)]
+                packed.setdefault(cell.key, {f"{paper}/{folder.name}": files})
     cells = pd.DataFrame(listed, columns=CELLS)
     cells = cells.groupby(CELLS[:1], sort=False).agg(dict.fromkeys(CELLS[1:-1], "first") | {"experiments": " ".join})
-    cells.reset_index().to_csv(out / "cells.csv", index=False, lineterminator="\n")
-    pack(sorted(files), out / "cells.tar.xz")
+    archives.mkdir(parents=True, exist_ok=True)
+    cells.reset_index().to_csv(archives / "cells.csv", index=False, lineterminator="\n")
+    of_experiment: dict[str, list[Path]] = {}
+    for (experiment, files), *_ in (by_experiment.items() for by_experiment in packed.values()):
+        of_experiment.setdefault(experiment, []).extend(files)
+    for experiment, files in of_experiment.items():
+        pack({str(file): file for file in files}, archives / f"{experiment}.tar.xz")
 
 
-def copied(files: Iterable[Path], folder: Path) -> None:
-    """Copy files into a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for file in files:
-        if file.suffix == ".html" and file.stat().st_size > LARGEST:
-            raise SystemExit(f"{file} has more than {LARGEST:,} bytes")
-        shutil.copyfile(file, folder / file.name)
+def write_page(page: Path, out: Path) -> None:
+    """Copy a page without its figures for narrow screens, and with coordinates of four digits: half the bytes."""
+    text = SECOND_FIGURE.sub("", page.read_text(encoding="utf-8"))
+    text = DRAWING.sub(lambda match: match[1] + rounded(match[2]) + '"', text)
+    if len(text.encode()) > LARGEST:
+        raise SystemExit(f"{page} has more than {LARGEST:,} bytes")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(text, encoding="utf-8")
 
 
-def kept(folder: Path) -> Iterator[Path]:
-    """The tables of an experiment, and its pictures, as points where vectors would be large."""
-    for form in ("csv", "md"):
-        yield from folder.glob(f"tables/*.{form}")
-    for file in folder.glob("figures/*.txt"):
-        yield file
-        forms = [file.with_suffix(form) for form in (RASTER, ".svg")]
-        yield from [form for form in forms if form.is_file()][:1]
+def rounded(encoded: str) -> str:
+    """A drawing in SVG, in Base64, without indentation and with numbers of four digits."""
+    drawing = INDENTATION.sub("\n", base64.b64decode(encoded).decode())
+    return base64.b64encode(NUMBER.sub(lambda match: f"{float(match[0]):.4g}", drawing).encode()).decode()
+
+
+def write_tables(files: Mapping[str, Sequence[Path]], out: Path) -> None:
+    """Write the tables of all experiments of a paper, one file a kind, with the folder of the experiment in front of each row."""
+    kinds: dict[str, list[pd.DataFrame]] = {}
+    for experiment, tables in files.items():
+        for table in tables:
+            rows = pd.read_csv(table, dtype=str, keep_default_na=False)
+            rows.insert(0, "folder", experiment)
+            kinds.setdefault(table.stem, []).append(rows)
+    out.mkdir(parents=True, exist_ok=True)
+    for kind, parts in kinds.items():
+        pd.concat(parts, ignore_index=True).to_csv(out / f"{kind}.csv", index=False, lineterminator="\n")
 
 
 def described(cell: FinishedCell) -> dict:
@@ -78,11 +106,12 @@ def described(cell: FinishedCell) -> dict:
     return named | {"seconds": round(cell.costs.seconds.total, 1), "commit": commit[:12]}
 
 
-def pack(files: Iterable[Path], archive: Path) -> None:
-    """Write files of the store to an archive, by their paths, the same bytes for the same files."""
+def pack(files: Mapping[str, Path], archive: Path) -> None:
+    """Write files to an archive by their names in it; the same bytes for the same files."""
+    archive.parent.mkdir(parents=True, exist_ok=True)
     with tarfile.open(archive, "w:xz", preset=9) as tar:
-        for file in files:
-            entry = tar.gettarinfo(file)
+        for name, file in sorted(files.items()):
+            entry = tar.gettarinfo(file, name)
             entry.mtime = entry.uid = entry.gid = 0
             entry.uname = entry.gname = ""
             with file.open("rb") as content:
@@ -114,12 +143,15 @@ def agreement(run: Path) -> pd.DataFrame:
 def rounds(run: Path) -> pd.DataFrame:
     """By how many points the best evaluated round on test images is above the last one, over cells of a method.
 
-    What a paper gains that reports its best round: mean, median and largest difference of a cell.
+    What a paper gains that reports its best round: mean, median and largest difference of a cell. Cells are read from
+    the archives of the scale.
     """
-    listed = pd.read_csv(run / "cells.csv", dtype={"key": "str"}).set_index("key")
+    listed = pd.read_csv(ARCHIVES / run.name / "cells.csv", dtype={"key": "str"}).set_index("key")
     found = []
-    with tempfile.TemporaryDirectory() as folder, tarfile.open(run / "cells.tar.xz") as archive:
-        archive.extractall(folder, filter="data")
+    with tempfile.TemporaryDirectory() as folder:
+        for file in sorted((ARCHIVES / run.name).glob("*/*.tar.xz")):
+            with tarfile.open(file) as archive:
+                archive.extractall(folder, filter="data")
         for file in sorted(Path(folder).rglob("*.parquet")):
             key, _, kind = file.stem.partition("-")[2].partition(".")
             if kind or listed["status"][key] != "ok":
@@ -149,8 +181,8 @@ def between(papers: Path) -> pd.DataFrame:
 def read(run: Path, name: str) -> pd.DataFrame:
     """The tables of a name of all experiments, with the columns `paper` and `experiment`."""
     parts = [
-        pd.read_csv(file).assign(paper=file.parts[-3], experiment=file.parts[-2])
-        for file in sorted(run.glob(f"*/*/{name}.csv"))
+        pd.read_csv(file).assign(paper=file.parent.name).rename(columns={"folder": "experiment"})
+        for file in sorted(run.glob(f"*/{name}.csv"))
     ]
     return pd.concat(parts, ignore_index=True)
 
@@ -168,11 +200,11 @@ def main() -> None:
     keeping.add_argument("out", type=Path, help="folder whose name is that of the scale")
     for name in READ:
         commands.add_parser(name).add_argument("folder", type=Path)
-    asked = parser.parse_args()
-    if asked.command == "keep":
-        keep(asked.results, asked.out)
+    arguments = parser.parse_args()
+    if arguments.command == "keep":
+        keep(arguments.results, arguments.out, ARCHIVES / arguments.out.name)
     else:
-        print(READ[asked.command](asked.folder).to_string())
+        print(READ[arguments.command](arguments.folder).to_string())
 
 
 if __name__ == "__main__":

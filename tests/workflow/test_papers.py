@@ -139,17 +139,21 @@ def section(page, name):
 def test_a_run_is_kept_and_its_cells_are_not_trained_elsewhere(checkout, monkeypatch):
     monkeypatch.chdir(checkout.path)
     out = checkout.path / "kept/small"
-    keep(Path("results"), out)
-    assert (out / "toy/table1/accuracy.csv").is_file() and (out / "toy/table1/curves-digits.svg").is_file()
-    listed = pd.read_csv(out / "cells.csv", dtype={"key": "str"})
+    archives = checkout.path / "archives"
+    keep(Path("results"), out, archives)
+    assert "table1" in set(pd.read_csv(out / "toy/accuracy.csv")["folder"])
+    page = (out / "toy/report.html").read_text(encoding="utf-8")
+    assert "<source media" not in page and 'src="data:image/svg+xml;base64,' in page
+    listed = pd.read_csv(archives / "cells.csv", dtype={"key": "str"})
     cells = {cell.stem.split("-")[1]: cell.read_bytes() for cell in checkout.cells() if "clusters" not in cell.stem}
     assert set(listed["key"]) == cells.keys()
     shared = listed[(listed["method"] == "fedavg") & (listed["heterogeneity"] == "Dirichlet 0.5")]
     assert shared["experiments"].tolist() == ["toy/letters toy/table1"]
     assert claims(out).loc["toy"].sum() == len(verdicts(out)) == 1 and agreement(out).loc["toy", "columns"] == 1
     shutil.rmtree(checkout.path / "results")
-    with tarfile.open(out / "cells.tar.xz") as archive:
-        archive.extractall(checkout.path, filter="data")
+    for file in archives.glob("*/*.tar.xz"):
+        with tarfile.open(file) as archive:
+            archive.extractall(checkout.path, filter="data")
     assert {
         cell.stem.split("-")[1]: cell.read_bytes() for cell in checkout.cells() if "clusters" not in cell.stem
     } == cells
