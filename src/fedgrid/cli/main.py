@@ -6,6 +6,7 @@ import sys
 
 import fedgrid
 from fedgrid.cli import (
+    about,
     adopt,
     documentation,
     explain,
@@ -23,7 +24,7 @@ from fedgrid.errors import UserError, complain
 
 COMMANDS = (
     *(listing, planning, studies, status, explain, partial_report, single_cell, partitions),
-    *(adopt, template, documentation),
+    *(adopt, template, documentation, about),
 )
 "The modules of the commands, in the order of the help."
 EXAMPLES = """examples:

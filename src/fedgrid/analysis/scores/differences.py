@@ -18,8 +18,8 @@ def compared(experiments: Mapping[str, Results]) -> tuple[Said, list[tuple[str, 
     values_of: dict[str, dict[str, list[str]]] = {}
     for name, results in experiments.items():
         for where, setting, value in of_experiment(results):
-            setting = f"{name} ({where})" if where else name
-            values_of.setdefault(setting, {}).setdefault(value, []).append(setting)
+            experiment = f"{name} ({where})" if where else name
+            values_of.setdefault(setting, {}).setdefault(value, []).append(experiment)
     everywhere = list(experiments)
     same, different = [], []
     for setting, values in values_of.items():
