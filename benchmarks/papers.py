@@ -87,7 +87,7 @@ def rounded(encoded: str) -> str:
 
 
 def write_tables(files: Mapping[str, Sequence[Path]], out: Path) -> None:
-    """Write the tables of all experiments of a paper, one file a kind, with the folder of the experiment in front of each row."""
+    """Write the tables of all experiments of a paper, one file a kind; each row starts with its experiment."""
     kinds: dict[str, list[pd.DataFrame]] = {}
     for experiment, tables in files.items():
         for table in tables:

@@ -1,3 +1,3 @@
 """fedgrid: a cached, reproducible benchmark pipeline for personalised federated learning."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
