@@ -11,7 +11,7 @@ PAPERS ?= fedcosr fedcrl fedccl fedssc fedsac
 SCALE ?= full
 SECONDS ?= 540
 SECONDS_OF_CHECK ?= 30
-WORKERS ?= $$(($$(nproc) + 1))
+WORKERS ?= $$(($$(nproc) + 2))
 CONSTRAINTS ?= constraints.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
 OTHER := $(VENV)-snakemake-$(VERSION)
@@ -28,7 +28,7 @@ papers: $(VENV)/.papers
 	    --config scale=$(SCALE) $(WITH) || failed="$$failed $$paper"; \
 	done; [ -z "$$failed" ] || { echo "not finished:$$failed; the same command goes on" >&2; exit 1; }
 
-# one worker more than cores, for those that wait for a scheduler; threads that wait for others must not spin, for they
+# two workers more than cores, for those that wait for a scheduler or a process; threads that wait for others must not spin, for they
 # take the cores from them
 test: $(VENV)/.test lint
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest -n $(WORKERS) --dist loadscope -m "not full"

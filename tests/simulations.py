@@ -110,6 +110,7 @@ HARDEST = (
     "batch norm and a batch of one",
 )
 "Edge cases that every method meets in `make test`."
+OTHERS = [edge for edge in EDGES if edge not in HARDEST]
 
 
 @cache

@@ -56,7 +56,7 @@ def hp(
 class SettingError(UserError):
     """A wrong setting of a component: its `path` of names below `where`, and the `problem`.
 
-    Of an unknown setting the last name of the path is the unknown one, and the key of the message is what lacks it.
+    For an unknown setting, the path ends with its name, and the message's key is the mapping that lacks it.
     """
 
     def __init__(self, path: tuple[str, ...], problem: str, unknown: bool = False, where: str = ""):
@@ -75,7 +75,7 @@ class SettingError(UserError):
 
 @typing.dataclass_transform(frozen_default=True)
 class Component:
-    """Base of every component; a subclass becomes a frozen dataclass by itself."""
+    """Base of every component; subclasses become frozen dataclasses automatically."""
 
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]  # of every subclass
 
@@ -279,7 +279,7 @@ def _is_component(hint: Any) -> bool:
 
 @functools.cache
 def _nested(cls: type[Component]) -> dict[str, type[Component]]:
-    """The components that stand in settings, by the setting's name."""
+    """The components among the settings, by the setting's name."""
     return {f.name: kind for f in dataclasses.fields(cls) for kind in _alternatives(f.type) if _is_component(kind)}
 
 

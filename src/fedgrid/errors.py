@@ -1,4 +1,4 @@
-"""Errors that a user can mend: shown as one sentence, without a traceback, with exit code 2."""
+"""Errors that a user can fix: shown as one sentence, without a traceback, with exit code 2."""
 
 import difflib
 import errno
@@ -33,7 +33,7 @@ FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 CLOSED = {errno.EROFS, errno.EACCES, errno.EPERM}
 BROKEN = {errno.EIO, errno.ESTALE, errno.ENOLCK, errno.EMFILE, errno.ENFILE}
 OF_THE_MACHINE = FULL | CLOSED | BROKEN
-"What the operating system says of disks and folders that a user can mend; other such errors are mistakes of ours."
+"Errors of disks and folders that a user can fix; other errors of the operating system are bugs."
 
 
 MOST_LETTERS = 2000
@@ -61,7 +61,7 @@ def complain(error: UserError | OSError) -> int:
 
 
 def _shortened(text: str) -> str:
-    """A sentence without the middle of a value that fills pages: its key stands before it, what is allowed after."""
+    """Cuts the middle out of very long values; the key comes before the value, what is allowed after it."""
     return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 300]} … {text[-300:]}"
 
 

@@ -1,7 +1,7 @@
-"""Files that are either whole or absent, and that say so: written beside the target and renamed, checked when read.
+"""Files that are complete or absent: written beside the target and renamed, checked when read.
 
 Every Parquet file carries JSON metadata and a seal: digests of the metadata and of each column's values. A file whose
-content is no longer what was written is `Damaged`, never read in silence.
+content has changed since it was written is `Damaged`, and never read silently.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ READING = (OSError, pa.ArrowException, AttributeError, TypeError, KeyError, Valu
 
 
 def cache(name: str) -> Path:
-    """The folder of that name in the user's cache: for what only saves time, and must not stand in the store."""
+    """The folder of that name in the user's cache: for what only saves time, and does not belong in the store."""
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "fedgrid" / name
 
 
@@ -54,11 +54,11 @@ def path_of(text: str, what: str) -> Path:
 def check_regular(path: Path, what: str, largest: int = MOST_BYTES) -> None:
     """Raises UserError, which begins with `what` it is, for a device, a pipe, a folder, or more than `largest` bytes.
 
-    Raises OSError where the path cannot be looked at, as where there is no such file.
+    Raises OSError where the path cannot be looked at, as where no such file.
     """
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
-        raise UserError(f"{what} is no regular file")
+        raise UserError(f"{what} is not a regular file")
     if status.st_size > largest:
         raise UserError(f"{what} has {status.st_size / 1e6:,.1f} MB; at most {largest / 1e6:,.0f} MB are allowed")
 
@@ -129,7 +129,7 @@ def seal(text: str, columns: Digests | None = None) -> dict[bytes, str]:
 def read_table(path: Path, columns: Sequence[str] | None = None) -> tuple[pa.Table, dict[str, Any]]:
     """Rows (all columns, or those named) and metadata of a sealed Parquet file.
 
-    Raises UserError where there is no such file, and `Damaged` where what stands in it is not what was written.
+    Raises UserError where no such file, and `Damaged` where its content has changed.
     """
     with _reading(path):
         # not pq.read_table, which imports pandas: half a second
@@ -139,7 +139,7 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> tuple[pa.Tab
             table = file.read(columns=columns and list(columns)).replace_schema_metadata()
         for name in digests or () if columns is None else columns:
             if digests and not _agrees(table[name], digests[name], groups):
-                raise ValueError(f"its column {name} does not hold what was written")
+                raise ValueError(f"its column {name} has changed since it was written")
         return table, metadata
 
 
@@ -153,17 +153,17 @@ def check_identity(path: Path, **expected: Any) -> None:
     """Raises `Damaged` where the metadata of a file say other things of it than its place in the store does."""
     metadata = read_metadata(path)
     if any(metadata.get(name) != value for name, value in expected.items()):
-        raise Damaged(path, "this is another file than its name says")
+        raise Damaged(path, "its content does not belong to its name")
 
 
 def _opened(footer: Mapping[bytes, bytes] | None) -> tuple[dict[str, Any], Digests | None]:
     """Metadata, and digests by column if there are any; one of `READING` where the metadata are not as written."""
     stored = footer or {}
     if METADATA not in stored or SEAL not in stored:
-        raise ValueError("it is none of fedgrid's, or was written by other means")
+        raise ValueError("not a file written by fedgrid")
     text, sums = stored[METADATA].decode(), json.loads(stored[SEAL])
     if _digest_of_text(text) != sums["metadata"]:
-        raise ValueError("its metadata are not those that were written")
+        raise ValueError("its metadata have changed since it was written")
     return json.loads(text), sums["columns"]
 
 
@@ -227,7 +227,7 @@ def _digest_of_text(text: str) -> str:
 
 
 def slug(label: str) -> str:
-    """What of a label can stand in a file's name."""
+    """The characters of a label that a file's name can have."""
     return re.sub(r"[^\w.-]+", "-", label)[:100].strip("-.") or "x"
 
 
@@ -254,7 +254,7 @@ def read_json(path: Path) -> dict[str, Any]:
         values = json.loads(path.read_text(encoding="utf-8"))
         seal = values.pop(SEALED, "") if isinstance(values, dict) else ""
         if not isinstance(values, dict) or seal != _digest_of_text(json.dumps(values, ensure_ascii=False)):
-            raise ValueError("it does not hold what was written")
+            raise ValueError("its content has changed since it was written")
         return values
 
 
@@ -262,7 +262,7 @@ def read_json(path: Path) -> dict[str, Any]:
 def _reading(path: Path) -> Iterator[None]:
     """Turns what a damaged file may raise into one sentence."""
     if path.exists() and not path.is_file() and not path.is_dir():
-        raise UserError(f"{path} is no file")  # from a pipe, reading would wait for ever
+        raise UserError(f"{path} is not a file")  # from a pipe, reading would wait for ever
     try:
         yield
     except FileNotFoundError as error:
@@ -272,6 +272,6 @@ def _reading(path: Path) -> Iterator[None]:
     except READING as error:
         if path.is_dir():
             raise UserError(f"{path} is a folder, name a file in it") from error
-        if isinstance(error, OSError) and error.errno:  # it may be whole, the disk or its rights are not
+        if isinstance(error, OSError) and error.errno:  # the file may be intact; the disk or its permissions are not
             raise UserError(f"{path} cannot be read ({reason(error)})") from error
         raise Damaged(path, " ".join(str(error).split()).rstrip(".") or type(error).__name__) from error

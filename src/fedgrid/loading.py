@@ -1,4 +1,4 @@
-"""Finding and importing components by name: the file's name is the component's name, there is no registry.
+"""Finding and importing components by name: the file's name is the component's name; there is no registry.
 
 A method may also lie outside the package: a path to a ``.py`` file, or an installed module announced in the entry-point
 group ``fedgrid.methods``.
@@ -42,11 +42,11 @@ def locate(kind: str, reference: str) -> tuple[str, str, Path | None]:
         source = copy_of(file.parent, Path(os.environ[CODE])) / file.name if CODE in os.environ else file
         file = source if source.is_file() else file
         if not file.is_file():
-            raise UserError(f"method '{reference}': there is no such file")
+            raise UserError(f"method '{reference}': no such file")
         check_regular(file, f"method '{reference}'")
         if not file.stem.isidentifier():
             raise UserError(
-                f"method '{reference}': the file's name must be letters, digits and '_', it names the method"
+                f"method '{reference}': the file's name is the method's name and may have letters, digits and '_' only"
             )
         return file.stem, f"{OUTSIDE}{file.stem}", file
     if reference not in names(kind):
@@ -92,7 +92,7 @@ class _FromSource(SourceFileLoader):
 def _import_file(module: str, file: Path) -> ModuleType:
     folder = str(file.parent.resolve())
     if folder not in sys.path:
-        sys.path.insert(0, folder)  # a method outside the package may keep its mathematics in a file beside it
+        sys.path.insert(0, folder)  # a method outside the package may have helper files beside it
         extensions = ExtensionFileLoader, EXTENSION_SUFFIXES
         sys.path_importer_cache[folder] = FileFinder(folder, extensions, (_FromSource, SOURCE_SUFFIXES))
     spec = importlib.util.spec_from_file_location(module, file, loader=_FromSource(module, str(file)))

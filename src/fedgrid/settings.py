@@ -1,4 +1,4 @@
-"""The settings of a study that are no component's own: how it trains, how it computes, what stands for images."""
+"""The settings of a study outside its components: training, computing, and features in place of images."""
 
 import functools
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Any
 from fedgrid.components import Component, describe, hp, identity
 
 ARTIFACTS = ("representations", "cooperation", "clusters")
-"What a study may keep beside a cell's results, its `artifacts`."
+"The `artifacts` that a study may keep."
 
 
 class Adversarial(Component):
@@ -70,10 +70,10 @@ class Training(Component):
 
 
 class Backbone(Component):
-    """The network whose frozen features stand for the images."""
+    """The network whose frozen features replace the images."""
 
     backbone: str = hp("vit_tiny_patch16_224")
-    "A network of timm by its name, or `random`: two fixed random layers, for tests and where no weights are at hand."
+    "A network of timm by its name, or `random`: two fixed random layers, for tests and where no weights are available."
     weights: str = hp("hub")
     "`hub`: the published weights, downloaded; else a .safetensors or .pth file of them. Nothing to `random`."
     batch: int = hp(64, low=1)
@@ -81,7 +81,7 @@ class Backbone(Component):
 
 
 class Compute(Component):
-    """How cells are computed; no part of their identity, for the numbers are the same, to rounding."""
+    """How cells are computed; not part of their keys, since the numbers are the same up to rounding."""
 
     device: str = hp("auto", pattern="auto|cpu|cuda(:[0-9]{1,3})?", form="auto|cpu|cuda|cuda:N")
     "Where cells are computed; auto: on a CUDA GPU where there is one."

@@ -125,7 +125,7 @@ def placed(stack: TensorOrTree, chosen: Tensor, new: Any) -> TensorOrTree:
 
 
 def positions(chosen: Tensor) -> Tensor:
-    """Positions [m] as they are, or those of the truth values [n] that hold, for whose number a GPU is waited for."""
+    """Positions [m] as they are, or those of the truth values [n] that hold; counting them synchronises a GPU."""
     return chosen.nonzero().flatten() if chosen.dtype == torch.bool else chosen
 
 

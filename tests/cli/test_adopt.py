@@ -42,7 +42,7 @@ def test_results_are_adopted_and_taken_back(study, capsys):
     assert "of code 0000000000000000, checked on 1 of 2 cells on " in capsys.readouterr().out
     assert main(["plan"]) == 0 and "earlier code" not in capsys.readouterr().out
     assert main(["adopt", "--undo"]) == 0
-    assert "1 results stand under their earlier keys again" in capsys.readouterr().out
+    assert "1 results have their earlier keys again" in capsys.readouterr().out
     assert main(["adopt", "--undo"]) == 0
     assert "nothing was adopted" in capsys.readouterr().out
 

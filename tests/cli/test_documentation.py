@@ -63,7 +63,7 @@ def test_a_stale_page_is_refused_in_one_sentence(tmp_path, capsys, text, change)
     before = file.read_bytes() if file.exists() else None
     assert main(["docs", "--check", "--out", str(file)]) == 2
     said = capsys.readouterr().err
-    assert said == f"fedgrid: {file} does not say what the methods say; write it anew with: fedgrid docs --out {file}\n"
+    assert said == f"fedgrid: {file} is out of date; update it with: fedgrid docs --out {file}\n"
     assert (file.read_bytes() if file.exists() else None) == before
 
 

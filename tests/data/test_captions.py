@@ -199,7 +199,7 @@ def test_captions_of_cub_are_textual_samples(tmp_path):
 def test_a_picture_without_a_sentence_is_named(tmp_path):
     rows = cub(tmp_path)
     put((tmp_path / "text_c10" / rows["3"][0]).with_suffix(".txt"), b"\n \n")
-    with pytest.raises(UserError, match=r"c\.txt: there is no sentence in it"):
+    with pytest.raises(UserError, match=r"c\.txt: contains no sentence"):
         Cub200(captions=True).original(tmp_path, download=False)
 
 

@@ -144,8 +144,8 @@ def toy(folder, part, **changes):
 @pytest.mark.parametrize(
     "changes, words",
     [
-        ({"labels": [0, 1, 10]}, "test.parquet: there is a label outside 0..9"),
-        ({"labels": [0, 1, -1]}, "test.parquet: there is a label outside 0..9"),
+        ({"labels": [0, 1, 10]}, "test.parquet: contains a label outside 0..9"),
+        ({"labels": [0, 1, -1]}, "test.parquet: contains a label outside 0..9"),
         ({"rows": [bytes(784), bytes(784), bytes(783)]}, "test.parquet: not a whole data set file"),
         ({"facts": {"height": "14", "width": "56"}}, "differ in"),
         ({"facts": {"encoding": "webp"}}, "test.parquet: images are encoded as 'webp'"),

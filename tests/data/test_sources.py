@@ -359,7 +359,7 @@ def test_domainnet_says_what_is_wrong_with_its_files(tmp_path):
     with pytest.raises(UserError, match=r"real.zip: not the whole archive"):
         DomainNet().original(tmp_path, download=False)
     put(tmp_path / "domainnet" / "txt" / "real_test.txt", b"real/unicorn/a.png 3\n")
-    with pytest.raises(UserError, match=r"real_test.txt: there is no class 'unicorn'"):
+    with pytest.raises(UserError, match=r"real_test.txt: no class 'unicorn'"):
         DomainNet().original(tmp_path, download=False)
     put(tmp_path / "domainnet" / "txt" / "real_test.txt", b"real/zebra/a.png\n")
     with pytest.raises(UserError, match=r"real_test.txt, line 1: expected two words"):

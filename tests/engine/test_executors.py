@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import simulations
 import torch
-from simulations import ROUNDING, assert_close, assert_close_states, assert_equal_states
+from simulations import OTHERS, ROUNDING, assert_close, assert_close_states, assert_equal_states
 
 from fedgrid.engine.compute import CLIENTS_WORTH_A_CALL, FLOPS_OF_OVERHEAD, executor_for
 from fedgrid.engine.federation.participation import everyone
@@ -257,7 +257,7 @@ def precise(simulation):
 
 
 @pytest.mark.parametrize(("name", "chunks"), [("fedavg", [None]), ("fedcosr", [None, 2]), ("ditto", [2])])
-@pytest.mark.parametrize("edge", simulations.EDGES)
+@pytest.mark.parametrize("edge", [*simulations.HARDEST, *(pytest.param(e, marks=pytest.mark.full) for e in OTHERS)])
 def test_edges(name, chunks, edge):
     simulation, executors = precise(simulations.edge(edge)), [Loop(), *map(Stacked, chunks)]
     loop, *others = (run_in(dataclasses.replace(simulation, executor=e), name) for e in executors)

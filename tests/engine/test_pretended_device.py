@@ -282,6 +282,7 @@ def test_the_table_has_every_method():
     assert set(table()[1]) == expected
 
 
+@pytest.mark.representatives
 @each_executor
 def test_a_method_costs_no_more_than_it_did(method_name, executor):
     allowed = needed().get((short(method_name), executor))

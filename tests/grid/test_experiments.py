@@ -210,7 +210,7 @@ MISTAKES = {
     ),
     "an experiment of a scale": (
         at_scale(experiments={"tabel1": {}}),
-        r"^scales\.small\.experiments\.tabel1: there is no experiment 'tabel1'; did you mean 'table1'",
+        r"^scales\.small\.experiments\.tabel1: no experiment 'tabel1'; did you mean 'table1'",
     ),
     "a mistake of the study itself": (
         lambda text: text["training"].update(roundz=1),
@@ -265,8 +265,8 @@ def test_the_command_lines_texts_mean_what_they_say():
 @pytest.mark.parametrize(
     ("choice", "said"),
     [
-        ({"scale": "smal"}, "scale: there is no scale 'smal'; did you mean 'small'"),
-        ({"only": "tabel1"}, "only: there is no experiment 'tabel1'; did you mean 'table1'"),
+        ({"scale": "smal"}, "scale: no scale 'smal'; did you mean 'small'"),
+        ({"only": "tabel1"}, "only: no experiment 'tabel1'; did you mean 'table1'"),
     ],
 )
 def test_a_choice_that_is_not_there(choice, said):
@@ -301,7 +301,7 @@ def test_two_cells_in_one_place_are_refused_and_both_named():
         ),
         (PRINTED + "table1,Local,Digits,IID,,accuracy,80.10\n", "csv, line 6: has 7 fields, and the header has 11"),
         ("", "has no column 'experiment'"),
-        (PRINTED.replace("table1", "table9"), r"paper\.csv: there is no experiment 'table9'; did you mean 'table1'"),
+        (PRINTED.replace("table1", "table9"), r"paper\.csv: no experiment 'table9'; did you mean 'table1'"),
     ],
 )
 def test_printed_numbers_that_fit_nothing(text, said):

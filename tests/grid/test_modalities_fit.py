@@ -35,7 +35,7 @@ def test_features_are_made_of_images(two_modalities):
 
 
 def test_clients_that_modalities_cannot_share_are_refused(two_modalities):
-    with pytest.raises(UserError, match=r"partition.clients: 5 is no multiple of the data set's 2 modalities"):
+    with pytest.raises(UserError, match=r"partition.clients: 5 is not a multiple of the data set's 2 modalities"):
         study_of(STUDY, heterogeneity=[{"partition": "homogeneous", "clients": 5}])
 
 

@@ -69,13 +69,13 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_read():
 
 @pytest.mark.parametrize("name", [PIPE, "."])
 def test_a_study_that_is_no_file(name):
-    with pytest.raises(UserError, match=f"^{name} is no regular file"):
+    with pytest.raises(UserError, match=f"^{name} is not a regular file"):
         read(Path(name))
 
 
 @pytest.mark.parametrize("name", [PIPE, "."])
 def test_printed_numbers_that_are_no_file(name):
-    with pytest.raises(UserError, match=f"^published: {name} is no regular file"):
+    with pytest.raises(UserError, match=f"^published: {name} is not a regular file"):
         planned_study(Section(yaml.safe_load(PAPER) | {"published": name}))
 
 
@@ -101,7 +101,7 @@ def test_weights_that_are_no_file(name):
 
 def test_a_method_that_names_no_file_as_its_data():
     Path("mine.py").write_text(METHOD)
-    with pytest.raises(UserError, match=r"mine\.py: its `files` name pipe\.csv, which is no regular file"):
+    with pytest.raises(UserError, match=r"mine\.py: its `files` name pipe\.csv, which is not a regular file"):
         study_of(methods={"a": {"method": "mine.py"}})
 
 

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from studies import FOUR_CELLS, plan_of, prepared, study_of
+from tiers import every_third
 
 from fedgrid.analysis.scores import collect
 from fedgrid.cli.main import main
@@ -239,7 +240,7 @@ LOOKS = (
 )
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", every_third([*DAMAGES]))
 def test_commands_on_a_damaged_store(store, numbers, capsys, damage):
     Path("study.yaml").write_text(FOUR_CELLS)
     for file in [*store.of_each_kind, Path("results/store/.lock")]:

@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 from studies import plan_of, prepared, study_of
+from tiers import every_third
 from warmed import warm_command
 
 from fedgrid.errors import say
@@ -80,7 +81,7 @@ def test_a_signal_waits_until_the_job_has_its_handlers(unfinished, monkeypatch, 
 
 
 @BOTH
-@pytest.mark.parametrize("moment", ["install_signal_handlers", "_main", "Status", "_finished", "train"])
+@pytest.mark.parametrize("moment", every_third(["install_signal_handlers", "_main", "Status", "_finished", "train"]))
 def test_a_signal_before_the_results_are_written(unfinished, moment, number):
     unfinished.cell.status.unlink(missing_ok=True)
     code, output = unfinished.run("stopping", moment, str(int(number)))
@@ -97,7 +98,7 @@ def test_several_signals_at_once_are_one(unfinished, moment):
 
 
 @BOTH
-@pytest.mark.parametrize("moment", ["_metadata", "say", "return"])
+@pytest.mark.parametrize("moment", every_third(["_metadata", "say", "return"]))
 def test_a_signal_after_the_last_round_comes_too_late(unfinished, moment, number):
     code, _ = unfinished.run("stopping", moment, str(int(number)))
     assert code == 0 and unfinished.cell.done and not unfinished.cell.status.exists()

@@ -24,7 +24,6 @@ from fedgrid.loading import load, locate
 from fedgrid.tree import leaves
 
 FEW = pytest.mark.representatives
-OTHERS = [edge for edge in simulations.EDGES if edge not in simulations.HARDEST]
 LIMITS = {"fedprox": 15, "ditto": 35, "apfl": 40, "fedbabu": 40}
 FORBIDDEN = (
     ".to(",
@@ -56,7 +55,7 @@ def run(method_name, simulation):
     return simulations.run(method_name, simulation, **simulations.brief(method_name)).progress
 
 
-@pytest.mark.parametrize("edge", [*simulations.HARDEST, *(pytest.param(e, marks=FEW) for e in OTHERS)])
+@pytest.mark.parametrize("edge", [*simulations.HARDEST, *(pytest.param(e, marks=FEW) for e in simulations.OTHERS)])
 def test_edge(method_name, edge):
     simulation = simulations.edge(edge)
     outcome = simulations.run(method_name, simulation, **simulations.brief(method_name))
@@ -140,6 +139,7 @@ def models(method, simulation, kind):
         return method.used(everyone(simulation, simulation.training.rounds, state), state)
 
 
+@pytest.mark.representatives
 def test_it_learns(method_name):
     """One client with ten images: whatever a method does, the model that it uses gets better on them."""
     simulation = simulations.simulation([simulations.draw(range(10))], batch_size=10, rounds=75, lr=0.13, eval_every=75)

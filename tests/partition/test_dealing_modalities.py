@@ -119,7 +119,7 @@ def test_the_same_pictures_are_tested_in_both_modalities():
         (
             "homogeneous",
             {"clients": 7},
-            "^partition.clients: 7 is no multiple of the data set's 2 modalities, visual and",
+            "^partition.clients: 7 is not a multiple of the data set's 2 modalities, visual and",
         ),
         ("dirichlet", {"clients": 8, "min_samples": 51}, "4 clients with at least 51 images each need 204 images"),
         ("pathological", {"clients": 8, "classes": 1}, "4 clients with 1 classes each cover 4 of 8"),

@@ -397,7 +397,7 @@ def test_domains_balanced_are_alike_in_all_but_the_domain():
         ("pathological", {"clients": 1000, "classes": 10, "deal": "consecutive"}, "which has only 300"),
         ("pathological", {"clients": 1000, "classes": 10}, "which has only 300"),
         ("pathological", {"clients": 1000, "classes": 10, "deal": "shards"}, "at least 10000 images"),
-        ("disparity", {"clients": 2, "disparity": 0.3}, "0.3 of 4 classes is no whole number; take 0.25 or 0.5"),
+        ("disparity", {"clients": 2, "disparity": 0.3}, "0.3 of 4 classes is not a whole number; take 0.25 or 0.5"),
         ("disparity", {"clients": 2, "classes": 6, "disparity": 1}, "need 12 classes, but the data set has only 10"),
         ("disparity", {"clients": 2, "classes": 3, "disparity": 0, "parts": "mixed"}, "3 is odd"),
         ("domains", {"clients": 4}, "no multiple of the data set's 3 domains"),

@@ -138,9 +138,10 @@ def test_the_order_of_seeds_decides_which_partition_is_pictured(checkout):
     assert checkout.planned() == ANALYSIS
 
 
+@pytest.mark.full
 def test_tables_follow_the_code_after_a_run_of_the_results_alone(checkout):
     checkout.edit("src/fedgrid/analysis/prose/captions.py", "A dash stands for", "A bar stands for")
-    assert "Done with what was asked for. Other tables" in checkout.snakemake("results/tiny/results.parquet")
+    assert "Requested targets are done. Other tables" in checkout.snakemake("results/tiny/results.parquet")
     checkout.snakemake()
     assert "A bar stands for" in (checkout.path / "results/tiny/tables/accuracy.md").read_text()
 

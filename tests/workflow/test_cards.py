@@ -83,6 +83,7 @@ def assert_shared(seen, cells, share):
         assert sum(other == card and start <= began < end for other, start, end in seen) <= share
 
 
+@pytest.mark.full
 def test_all_cells_on_two_cards_that_two_may_share(tmp_path):
     machine = Workstation(tmp_path, share=2)
     with machine.started() as run:

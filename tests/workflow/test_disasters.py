@@ -188,6 +188,7 @@ def test_jobs_of_a_run_that_die_while_they_write(undisturbed, tmp_path):
     assert tables(checkout.path / "results") == tables(undisturbed.path / "results")
 
 
+@pytest.mark.full
 def test_two_runs_at_once(undisturbed, tmp_path):
     checkout = Forked(tmp_path / "tree", SMALL)
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}

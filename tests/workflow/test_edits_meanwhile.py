@@ -89,7 +89,7 @@ def test_edits_meanwhile_reach_the_next_run(tmp_path):
         checkout.release()
         said, _ = run.communicate()
     assert run.returncode == 0, said
-    assert "fedgrid: edited while this run was going: fedgrid/engine/rounds.py, fedgrid/methods/fedavg.py" in said
+    assert "fedgrid: edited during this run: fedgrid/engine/rounds.py, fedgrid/methods/fedavg.py" in said
     assert len(checkout.cells()) == 2
     checkout.edit("src/fedgrid/engine/rounds.py", "unheard_of(state", "Population.of(state")
     checkout.edit("src/fedgrid/methods/fedavg.py", "clas FedAvg", "class FedAvg")

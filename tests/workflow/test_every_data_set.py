@@ -71,6 +71,7 @@ def test_a_large_real_data_set_is_converted_as_a_whole(tmp_path, shared_data, na
     assert {part: pq.read_metadata(file).num_rows for part, file in files.items()} == data.images
 
 
+@pytest.mark.full
 def test_features_take_the_place_of_images(tmp_path):
     study = STUDY.replace("  - digits\n", "  - {name: digits, label: random-features, features: random}\n")
     checkout = Forked(tmp_path / "features", study)

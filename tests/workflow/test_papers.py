@@ -163,6 +163,7 @@ def test_a_run_is_kept_and_its_cells_are_not_trained_elsewhere(checkout, monkeyp
     assert "3 of 5 experiments have results" in text(checkout, "report.html")
 
 
+@pytest.mark.full
 def test_the_page_of_some_experiments_lists_the_others(checkout):
     assert checkout.planned("--config", "only=sweep", "name=other") == ONE
     checkout.snakemake("--config", "only=sweep", "name=other")

@@ -27,19 +27,19 @@ fedgrid adopt --undo
 
 def add_commands(commands: Commands) -> None:
     """Adds `fedgrid adopt` to the command line."""
-    text = "after an update of the code: keep results whose numbers it does not change, by checking some of them"
+    text = "after an update of the code, keep results whose numbers have not changed, checking some of them"
     adopt = with_examples(commands, "adopt", text, EXAMPLES)
     text = f"the studies (default: {DEFAULT})"
     adopt.add_argument("--configfile", type=path, nargs="+", default=[DEFAULT], metavar="FILE", help=text)
     add_choice(adopt)
     text = "the folder of a store with earlier results (default: that of the studies)"
     adopt.add_argument("--from", dest="store", type=path, metavar="STORE", help=text)
-    text = "cells that are trained anew and compared, of each group, at least (default: 2)"
+    text = "least number of cells of each group to train again and compare (default: 2)"
     adopt.add_argument("--check", type=int, default=2, metavar="N", help=text)
     adopt.add_argument("--cores", type=int, default=1, metavar="N", help="cells to train at a time (default: 1)")
     form = adopt.add_mutually_exclusive_group()
-    form.add_argument("--dry-run", action="store_true", help="only say what would be checked and adopted")
-    form.add_argument("--undo", action="store_true", help="take the latest adoption back")
+    form.add_argument("--dry-run", action="store_true", help="show what would be checked and adopted, and do nothing")
+    form.add_argument("--undo", action="store_true", help="undo the latest adoption")
     adopt.set_defaults(call=_adopt)
 
 
@@ -52,7 +52,7 @@ def _adopt(arguments: argparse.Namespace) -> int:
     if not store.is_dir():
         raise UserError(f"{store}: no results yet")
     if arguments.store and not (arguments.store / "cells").is_dir():
-        raise UserError(f"--from: {arguments.store} is no store; name the folder that holds 'cells'")
+        raise UserError(f"--from: {arguments.store} is not a store; give the folder that contains 'cells'")
     if arguments.dry_run:
         return _say_plan(_groups(studies, arguments.store), arguments.check)
     lock = StoreLock(store)
@@ -71,7 +71,7 @@ def _undo(store: Path) -> int:
     from fedgrid.jobs.adoption import undo
 
     files = undo(store)
-    print(f"{len(files):,} results stand under their earlier keys again" if files else "nothing was adopted")
+    print(f"{len(files):,} results have their earlier keys again" if files else "nothing was adopted")
     return 0
 
 
@@ -87,7 +87,7 @@ def _say_plan(groups: Sequence[Group], least: int) -> int:
         else:
             print(f"  waits for another machine: {group.circumstances}")
     if not groups:
-        print("no planned cell without results has any under earlier code")
+        print("no missing cell has results under earlier code")
     return 0
 
 

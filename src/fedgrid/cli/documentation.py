@@ -19,7 +19,7 @@ def add_commands(commands: Commands) -> None:
     """Adds `fedgrid docs` to the command line."""
     text = "write the page on methods from the methods themselves, or check that it is up to date"
     parser = with_examples(commands, "docs", text, "fedgrid docs\nfedgrid docs --check")
-    parser.add_argument("--check", action="store_true", help="write nothing; fail if the page would change")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the page would change")
     parser.add_argument("--out", type=path, default=DEFAULT, metavar="FILE", help=f"default: {DEFAULT}")
     parser.set_defaults(call=_docs)
 
@@ -46,7 +46,7 @@ def _docs(arguments: argparse.Namespace) -> int:
         print(f"{file} is written")
     elif not file.is_file() or file.read_bytes() != text.encode():
         mend = "fedgrid docs" if file == DEFAULT else f"fedgrid docs --out {file}"
-        raise UserError(f"{file} does not say what the methods say; write it anew with: {mend}")
+        raise UserError(f"{file} is out of date; update it with: {mend}")
     else:
         print(f"{file} is up to date")
     return 0

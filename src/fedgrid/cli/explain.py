@@ -136,7 +136,7 @@ def _settings(spec: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _of_other_code(study: Study, selection: list[str]) -> Path | None:
-    """The finished cell with that key, where it is none of the study's as it is now."""
+    """The finished cell with that key, if the current study does not plan it."""
     if len(selection) > 1 or not re.fullmatch("[0-9a-f]{4,16}", selection[0]):
         return None
     if any(key.startswith(selection[0]) for key in study.by_key):

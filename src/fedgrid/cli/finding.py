@@ -9,7 +9,7 @@ from fedgrid.grid.plan.planned_study import Study
 
 
 def the_cell(study: Study, selection: list[str], command: str) -> Cell:
-    """The one cell to which all the words belong; UserError where there is none, or more than one."""
+    """The one cell that matches all words; UserError for no match, or for several."""
     cells = fitting(study, selection, command)
     if len(cells) > 1:
         raise _several(study, selection, command, cells)
@@ -17,7 +17,7 @@ def the_cell(study: Study, selection: list[str], command: str) -> Cell:
 
 
 def alike(study: Study, selection: list[str], command: str) -> list[Cell]:
-    """The cells to which all the words belong, where they differ in their seeds alone; else UserError."""
+    """The cells that match all words, if they differ in their seeds only; else UserError."""
     cells = fitting(study, selection, command)
     first, *others = ({**cell.spec, "partition": cell.partition.key, "seed": None} for cell in cells)
     if any(other != first for other in others):
@@ -26,7 +26,7 @@ def alike(study: Study, selection: list[str], command: str) -> list[Cell]:
 
 
 def fitting(study: Study, selection: list[str], command: str) -> list[Cell]:
-    """The cells to which all the words belong, each once; UserError where there is none."""
+    """The cells that match all words, each once; UserError for no match."""
     cells = {
         cell.key: cell
         for experiment in reversed(study.experiments)

@@ -101,7 +101,7 @@ def _plan(arguments: argparse.Namespace) -> int:
 
 
 def _studies(arguments: argparse.Namespace) -> list[Study]:
-    """The studies of all files; of several, `--only` chooses what each has, and a mistake is told with its file."""
+    """The studies of all files; of several, `--only` chooses what each has, and mistakes name their file."""
     files: list[Path] = arguments.configfile
     if len(files) == 1:
         return [read_study(files[0], arguments.scale, arguments.only)]
@@ -158,7 +158,7 @@ def _rows(study: Study, forecast: Mapping[Id, Prospect]) -> list[str]:
 
 
 def _table(studies: list[Study], forecast: Mapping[Id, Prospect]) -> list[str]:
-    """A line for each experiment and a total for each study, and below them what is lacking."""
+    """A line for each experiment and a total for each study, and below them what is missing."""
     width = max(len(TOTAL), *(len(study.name_of(experiment)) for study in studies for experiment in study.experiments))
     lines = ["  ".join([" " * width, *HEADS])]
     for study in studies:
@@ -179,7 +179,7 @@ def _line(name: str, needs: Needs) -> str:
 
 
 def _missing_data(studies: list[Study], forecast: Mapping[Id, Prospect]) -> list[str]:
-    """What experiments lack by their own account, and why data cannot be had, with the cells that need them."""
+    """Why experiments and data are unavailable, with the number of cells that need them."""
     lines = [
         f"{study.name_of(one)} lacks: {one.about.lacks}"
         for study in studies

@@ -87,7 +87,7 @@ def _computed(arguments: argparse.Namespace) -> int:
         check_device(study.compute.device)
         if not arguments.out:
             check_writable(study.store, "--results")
-        plan = Plan(replace(study, name=f"run-{cell.key}")).write()  # `fedgrid prune` heeds it
+        plan = Plan(replace(study, name=f"run-{cell.key}")).write()  # `fedgrid prune` respects it
         _prepare(study, cell)
         if code := _train(study, cell, out):
             return code
@@ -164,10 +164,10 @@ def _finished(out: Path, cell: Cell) -> bool:
         which = f"{metadata['key']}, not {cell.key}"
         raise UserError(f"--out: {out} holds another cell ({which}); delete it or name another file")
     if cell.is_of_other_images(metadata):
-        raise UserError(f"{out} was trained on other images than those in the store; delete it, and run this again")
+        raise UserError(f"{out} was trained on other images than those in the store; delete it and run again")
     if not all(file.is_file() for file in cell.kept_beside(out).values()):
         return False
-    print(f"{out} holds this cell already")
+    print(f"{out} already holds this cell")
     return True
 
 

@@ -34,7 +34,7 @@ def add_commands(commands: Commands) -> None:
     """Adds `fedgrid status` and `fedgrid logs` to the command line."""
     text = "done, running, queued and failed cells as a grid, one sign for each seed, and the time left"
     status = with_examples(commands, "status", text, STATUS)
-    status.add_argument("--watch", action="store_true", help="look again every 2 seconds, until nothing runs")
+    status.add_argument("--watch", action="store_true", help="refresh every 2 seconds until nothing runs")
     status.set_defaults(call=_status)
     logs = with_examples(commands, "logs", "print the tail of a cell's log", LOGS)
     logs.add_argument(
@@ -144,14 +144,14 @@ def _logs(arguments: argparse.Namespace) -> int:
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except FileNotFoundError:
-        print("there is no log: it has not been started, or its results come from elsewhere")
+        print("no log: the cell has not started, or its results come from elsewhere")
         return 0
     print(*lines[-arguments.lines :], sep="\n")
     return 0
 
 
 def _of_another_study(study: Study, selection: list[str]) -> Path | None:
-    """The log of the cell with that key, where it is none of the study's: of another study, or of other code."""
+    """The log of the cell with that key, if the study does not plan it: of another study, or of other code."""
     if len(selection) > 1 or not re.fullmatch("[0-9a-f]{4,16}", selection[0]):
         return None
     logs = list(study.store.glob(f"logs/cells/**/s*-{selection[0]}*.log"))

@@ -28,11 +28,9 @@ OF_A_RUN = ("packs/*", "code/*")
 
 def add_commands(commands: Commands) -> None:
     """Adds `fedgrid prune` to the command line."""
-    text = "list the files of the store that no study needs, and delete them if asked"
+    text = "list, or delete, files of the store that no study needs"
     prune = with_examples(commands, "prune", text, "fedgrid prune\nfedgrid prune --configfile config/*.yaml --delete")
-    prune.add_argument(
-        "--configfile", type=path, nargs="*", default=[], help="studies to keep beside those that were run"
-    )
+    prune.add_argument("--configfile", type=path, nargs="*", default=[], help="more studies whose files are kept")
     prune.add_argument("--results", type=path, default=Path("results"), help="default: results")
     prune.add_argument("--delete", action="store_true", help="delete them")
     prune.set_defaults(call=_prune)
@@ -47,7 +45,7 @@ def add_configfile(parser: argparse.ArgumentParser) -> None:
 def add_choice(parser: argparse.ArgumentParser) -> None:
     """The options that choose of a study with experiments, as Snakemake's ``--config`` does."""
     parser.add_argument("--scale", help="full, or one of the study's scales")
-    parser.add_argument("--only", metavar="EXPERIMENTS", help="of the study's experiments, with commas between them")
+    parser.add_argument("--only", metavar="EXPERIMENTS", help="only these experiments, separated by commas")
 
 
 def study_of(arguments: argparse.Namespace) -> Study:

@@ -74,11 +74,11 @@ def _write(arguments: argparse.Namespace) -> int:
         raise UserError(f"NAME: '{name[:40]}' must be {form}")
     title = "".join(word.capitalize() for word in name.split("_"))
     if keyword.iskeyword(name) or keyword.iskeyword(title):
-        raise UserError(f"NAME: '{name}' is a word of Python's own, which cannot name a module or a class")
+        raise UserError(f"NAME: '{name}' is a reserved word of Python")
     if name in names("methods"):
-        raise UserError(f"NAME: there is a method '{name}' already")
+        raise UserError(f"NAME: a method '{name}' already exists")
     if file.exists():
-        raise UserError(f"NAME: {file} exists already")
+        raise UserError(f"NAME: {file} already exists")
     write_text(file, TEMPLATE.format(name=name, title=title))
     print(f"{file} is written. Try it, check it, use it:")
     print(f"  fedgrid run {file} --rounds 5")

@@ -99,11 +99,11 @@ class DataSet(Component, abc.ABC):
         """
 
     def is_available(self, root: Path | None) -> bool:
-        """Whether the images are at hand under `root`, without reading them all."""
+        """Whether the images are available under `root`; does not read them all."""
         return root is not None and (self._copied(root) or self.has_original(root))
 
     def has_original(self, root: Path) -> bool:
-        """Whether the authors' own files lie under `root`."""
+        """Whether `root` has the authors' own files."""
         return False
 
     def info(self, root: Path | None) -> DatasetInfo:
@@ -130,10 +130,10 @@ class DataSet(Component, abc.ABC):
         copies = f"train.parquet and test.parquet into <data_root>/{self.name}"
         also = f", or {self.wanted}" if self.wanted else ""
         mend = self.by_hand or f"{copies}{also}, or allow the download (download: true)"
-        raise UserError(f"data '{self.name}' is not at hand: put {mend}")
+        raise UserError(f"data '{self.name}' is not available: put {mend}")
 
     def _copied(self, root: Path) -> bool:
-        """Whether a Parquet copy that will do lies under `root`."""
+        """Whether `root` has a usable Parquet copy."""
         return not self.by_hand and parquet.is_present(root / self.name)
 
     def _samples(self, part: str) -> int:
@@ -217,7 +217,7 @@ def _check(data: DataSet, raw: RawDataset) -> None:
         if images.domains is not None:
             _check_range(f"{where} has a domain", images.domains, len(raw.domains))
     if data.checksum and not raw.note and checksum_of(raw.parts) != data.checksum:
-        raise UserError(f"data '{data.name}': the images are not those of the original data set")
+        raise UserError(f"data '{data.name}': the images differ from the original data set")
 
 
 def _check_range(what: str, numbers: np.ndarray, count: int) -> None:

@@ -80,7 +80,7 @@ def _texts(folder: Path) -> Path | None:
 
 
 def _captions(top: Path, files: list[str]) -> list[str] | None:
-    """The sentences of every picture, one a line; None where there are none for the whole set."""
+    """The sentences of every picture, one a line; None where the set has no captions."""
     folder = _texts(top)
     return [_sentences((folder / file).with_suffix(".txt")) for file in files] if folder else None
 
@@ -89,5 +89,5 @@ def _sentences(file: Path) -> str:
     """The sentences of one picture; UserError where there is none."""
     sentences = [line.strip() for line in lists.text(file).splitlines() if line.strip()]
     if not sentences:
-        raise UserError(f"{file}: there is no sentence in it")
+        raise UserError(f"{file}: contains no sentence")
     return "\n".join(sentences)

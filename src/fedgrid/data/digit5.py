@@ -1,6 +1,6 @@
 """Digits-Five: the digits of MNIST, SVHN, USPS, Synthetic Digits and MNIST-M as five domains, all 32×32 RGB.
 
-It is composed of the five data sets as each is at hand or downloaded; there is no copy of the whole. A study may use
+It is composed of the five data sets as each is at hand or downloaded; there is no copy of all of it. A study may use
 those domains that it can have.
 """
 
@@ -44,13 +44,13 @@ class DigitFive(DataSet):
 
     @property
     def domains(self) -> tuple[str, ...]:
-        """The domains in use; UserError for a name that is unknown or stands twice."""
+        """The domains in use; UserError for an unknown or duplicate name."""
         names = tuple(name.strip() for name in self.domains_used.split(","))
         for name in names:
             if name not in SETS:
                 raise UserError(f"data 'digit5': unknown domain '{name}' in domains_used; {nearest(name, SETS)}")
         if len(set(names)) < len(names):
-            raise UserError(f"data 'digit5': a domain stands twice in domains_used: {self.domains_used}")
+            raise UserError(f"data 'digit5': duplicate domain in domains_used: {self.domains_used}")
         return names
 
     @property
@@ -68,9 +68,9 @@ class DigitFive(DataSet):
         return DatasetInfo(images, self.prepared_shape(self.shape), self.classes, self.domains, copy)
 
     def load(self, root: Path | None, download: Path | None) -> RawDataset:
-        """The domains in use, one after the other; UserError naming those that are not to be had."""
+        """The domains in use, one after the other; UserError naming those that are unavailable."""
         missing = [] if download else [name for name in self.domains if not SETS[name]().is_available(root)]
-        sets, reason = {}, "not at hand: put them into data_root or allow the download, download: true"
+        sets, reason = {}, "not available: put them into data_root or allow the download, download: true"
         for name in () if missing else self.domains:
             try:
                 sets[name] = SETS[name]().load(root, download)

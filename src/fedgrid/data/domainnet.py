@@ -82,7 +82,7 @@ class DomainNet(DataSet):
         raw = super().load(root, download)
         if raw.classes != self.classes:
             raise UserError(
-                f"data 'domainnet': the local copy has not the {len(self.classes)} classes of this `subset`"
+                f"data 'domainnet': the local copy does not have the {len(self.classes)} classes of this `subset`"
             )
         return raw
 
@@ -112,7 +112,7 @@ class DomainNet(DataSet):
             for picture, _ in lists.pairs(file):
                 name = Path(picture).parent.name
                 if name not in known:
-                    raise UserError(f"{file}: there is no class '{name}' in DomainNet")
+                    raise UserError(f"{file}: no class '{name}' in DomainNet")
                 if name in label_of:
                     rows.append((picture, label_of[name], number))
         return rows
@@ -138,4 +138,4 @@ def _members(folder: Path, files: list[str]) -> Iterator[bytes]:
                 for file in group:
                     yield pictures_of_domain.read(file)
         except (OSError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-            raise UserError(f"{archive}: not the whole archive ({error}); replace it") from error
+            raise UserError(f"{archive}: incomplete or damaged archive ({error}); replace it") from error

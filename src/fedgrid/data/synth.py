@@ -43,4 +43,4 @@ def _images(file: Path) -> Images:
         return Images(np.ascontiguousarray(pixels.transpose(3, 0, 1, 2)), np.where(labels == 10, 0, labels))
     # scipy reports a damaged file as almost anything; the file is one that the user put there
     except Exception as error:
-        raise UserError(f"{file}: not a whole MATLAB file with X and y ({error}); replace it") from error
+        raise UserError(f"{file}: incomplete or damaged MATLAB file; it needs X and y ({error}); replace it") from error

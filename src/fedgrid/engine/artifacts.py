@@ -1,4 +1,4 @@
-"""What a study keeps of its cells beside their results, on request (`artifacts:`): one table for each kind.
+"""Artifacts: tables that a study keeps beside its cells' results on request, one for each kind.
 
     representations  z of every client's test images, in the partition's order, under the model that a client uses:
                      client, label, representation

@@ -104,7 +104,7 @@ def executor_for(settings: Compute, device: torch.device, flops: int, together: 
     """The executor that was asked for; `auto` is stacked on a GPU, and on a processor for small steps of many clients.
 
     There a small step (`flops` of the forward pass of a batch) is mostly overhead, which a stack shares if it serves
-    enough clients at a time (`together`, on average); a large step fills the processor by itself.
+    enough clients at a time (`together`, on average); a large step alone fills the processor.
     """
     kind = settings.executor
     if kind == "auto":

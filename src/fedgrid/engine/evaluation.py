@@ -71,7 +71,7 @@ class RoundScores:
         self.parts.setdefault((modality, metric), []).append((clients, values))
 
     def entries(self) -> Iterator[tuple[str, list[int], Tensor]]:
-        """(metric, clients, values), those of each modality by themselves."""
+        """(metric, clients, values), each modality separately."""
         for (_, metric), parts in self.parts.items():
             yield metric, [client for clients, _ in parts for client in clients], torch.cat([v for _, v in parts])
 

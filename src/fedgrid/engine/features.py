@@ -1,4 +1,4 @@
-"""Frozen features: what a trained network, which is not trained further, makes of the images of a data set.
+"""Frozen features: the representations of a data set's images under a trained network that is not trained further.
 
 The features of an image are the network's pooled output before its classifier. They are written in the form of a data
 set whose images are 1×1 with k channels, so a partition and a model treat them as they treat any other images.

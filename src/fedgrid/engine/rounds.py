@@ -121,8 +121,8 @@ def _check_matrices(matrices: int, simulation: Simulation) -> None:
     numbers = matrices * clients**2 * evaluated
     if numbers > MOST_NUMBERS:
         raise UserError(
-            f"artifacts: 'cooperation' would keep {numbers:,} numbers or more ({8 * numbers / 2**30:.2f} GiB; clients: "
-            f"{clients:,}; evaluated rounds: {evaluated:,}), and at most {MOST_NUMBERS:,} are kept; leave "
+            f"artifacts: 'cooperation' would store {numbers:,} numbers or more ({8 * numbers / 2**30:.2f} GiB; "
+            f"clients: {clients:,}; evaluated rounds: {evaluated:,}), and at most {MOST_NUMBERS:,} are kept; leave "
             "'cooperation' out, or choose fewer clients or a larger training.eval_every"
         )
 

@@ -105,7 +105,7 @@ def _compute(group: Group, settings: Compute) -> Compute:
 
 
 def prepare(cell: Cell, study: Study) -> None:
-    """Builds the data set, its features and the partition of a cell where the store lacks them."""
+    """Builds the data set, features and partition of a cell if the store lacks them."""
     for stage in cell.partition.data.stages:
         if not stage.built:
             dataset.build(stage, study)
@@ -158,7 +158,7 @@ def _evidence(group: Group, pairs: Sequence[Candidate], date: str) -> dict[str, 
 
 
 def carry(candidate: Candidate, evidence: Mapping[str, Any]) -> None:
-    """Writes earlier results under the key of the planned cell; they keep what they were, so that it can be undone."""
+    """Writes earlier results under the key of the planned cell; recorded with their origin, to be undone."""
     cell, component = candidate.cell, candidate.cell.row.component
     table, metadata = read_table(candidate.file)
     earlier = {name: metadata[name] for name in IDENTITY}
@@ -203,7 +203,7 @@ def results(store: Path) -> list[Path]:
 
 
 def beside(file: Path) -> list[Path]:
-    """What is kept beside the results of a cell."""
+    """The artifacts of a cell's results."""
     return list(file.parent.glob(f"{file.stem}.*.parquet"))
 
 

@@ -55,7 +55,7 @@ def speed(trial: Trial, share: float) -> Speed:
 
 
 def _rate(work: Callable[[int], int], share: float) -> float:
-    """Images a second of `work`, which is told how many batches and says how many images these were."""
+    """Images a second of `work`, a function of a number of batches that returns their number of images."""
     work(1)
     images, spent = _timed(work, LEAST)
     if spent < share / 2:

@@ -64,7 +64,7 @@ def train(
             try:
                 computed = compute(sources, settings, saving, _checking(watched, tell), cell.artifacts)
             except SystemExit as error:  # with exit code 0 it would look like success
-                raise UserError(f"{cell.row.title} ended its process inside a round (sys.exit)") from error
+                raise UserError(f"{cell.row.title} exited its process inside a round (sys.exit)") from error
             ignore_signals()  # what is left takes less time than doing a round again
             _checked_code(cell, type(computed.method))
             for kind, parts in computed.artifacts().items():
@@ -102,7 +102,7 @@ def _checked_code(cell: Cell, method: type[Method] | None = None) -> dict[str, s
     with reading_again():
         counted = modules_of_cell(module, str(file) if file else None, cell.model.module)
     if digest(counted) != cell.code:
-        raise UserError("the code was edited since this cell was planned: run the same command again")
+        raise UserError("the code has been edited since this cell was planned; run the same command again")
     if method and file:
         check_files(method, module, file)
     return counted
@@ -155,7 +155,7 @@ def _sizes(network: Network) -> dict[str, int]:
 
 
 def _finished(cell: Cell) -> bool:
-    """Whether the results of this very cell are there, and all that is kept beside them."""
+    """Whether this cell's results and all its artifacts exist."""
     if not cell.done:
         return False
     try:
@@ -166,7 +166,7 @@ def _finished(cell: Cell) -> bool:
 
 
 def _of_memory(error: Exception) -> bool:
-    """Whether memory, the processor's or the GPU's, was lacking; torch says so in several ways."""
+    """Whether memory, of the processor or the GPU, ran out; torch reports it in several ways."""
     out_of_memory = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
     return out_of_memory or (isinstance(error, RuntimeError) and any(pattern in str(error) for pattern in OF_MEMORY))
 

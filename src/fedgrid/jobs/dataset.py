@@ -52,7 +52,7 @@ def _build_features(data: PlannedDataset, images: PlannedDataset, study: Study) 
 
 def _check_unchanged(data: PlannedDataset, unchanged: bool) -> None:
     if not unchanged:
-        raise UserError(f"data '{data.label}': edited since the run was planned; run the same command again")
+        raise UserError(f"data '{data.label}': edited since planning; run the same command again")
 
 
 def from_plan(file: Path, key: str) -> None:

@@ -62,12 +62,12 @@ def shortage(device: str, visible: int | None = None) -> str:
 
 
 def check_device(device: str) -> None:
-    """Raises UserError where this machine lacks the card that a setting `device` asks for.
+    """Raises UserError where this machine lacks the GPU that `device` asks for.
 
     Where nvidia-smi lists no card at all, torch decides, in a process of its own: it may know cards of other makers.
     """
     if shortage(device) and (problem := shortage(device, len(cards()) or _seen_by_torch())):
-        raise UserError(f"{problem}; set it to auto or cpu, or run this where there are enough")
+        raise UserError(f"{problem}; set it to auto or cpu, or run on a machine with enough of them")
 
 
 @contextmanager
@@ -159,7 +159,7 @@ def _take(names: list[str], share: int) -> tuple[str, FileLock] | None:
 
 
 def _free_slots(card: Path, share: int) -> list[FileLock]:
-    """Locks of a card's slots that nobody held; they are held now."""
+    """Locks a card's free slots, and returns the locks."""
     free = []
     for number in range(share):
         slot = FileLock(card.with_name(f"{card.name}.{number}"), timeout=0)
@@ -176,5 +176,5 @@ def _folder() -> Path:
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.lstat()  # a folder that all can write in may hold somebody else's folder, or a link, of this name
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
-        raise PermissionError(None, "it belongs to somebody else", str(folder))
+        raise PermissionError(None, "it belongs to another user", str(folder))
     return folder

@@ -1,4 +1,4 @@
-"""What this machine is, as it stands in results."""
+"""A description of this machine, as results record it."""
 
 import platform
 from pathlib import Path

@@ -12,7 +12,7 @@ def lives(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # it lives, and belongs to somebody else
+    except PermissionError:  # it is running, and belongs to another user
         return True
     return True
 
@@ -39,7 +39,7 @@ class Note:
 
     @classmethod
     def read(cls, file: Path) -> "Note":
-        """The note in a file, which may lack what earlier releases did not note; ValueError for a damaged one."""
+        """The note in a file, which may lack fields unknown to earlier releases; ValueError for a damaged one."""
         content = json.loads(file.read_text(encoding="utf-8"))
         if not isinstance(content, dict):
             raise ValueError(f"{file} holds no note")

@@ -69,7 +69,7 @@ class Pack:
 
 
 def _train(file: Path, key: str, log: Path) -> None:
-    """The process of a cell: what it says goes to its log."""
+    """The process of a cell; its output goes to its log."""
     log_file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     for stream in (1, 2):
         os.dup2(log_file, stream)

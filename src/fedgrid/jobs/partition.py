@@ -30,9 +30,7 @@ def build(partition: PlannedPartition) -> None:
     table = kind.split(pool, partition.seed)
     component, data, seed = partition.component, partition.data, partition.seed
     if key_of_partition(kind, component, code_of(component), data, seed) != partition.key:
-        raise UserError(
-            f"heterogeneity '{partition.label}': edited since the run was planned; run the same command again"
-        )
+        raise UserError(f"heterogeneity '{partition.label}': edited since planning; run the same command again")
     about = kind.about(pool, partition.seed) | {
         "key": partition.key,
         "seed": partition.seed,

@@ -119,7 +119,7 @@ class Status:
             self._write_if_possible("running")
 
     def failed(self, reason: str) -> None:
-        """Notes why there are no results."""
+        """Records why there are no results."""
         self._write_if_possible("failed", reason)
 
     def interrupted(self, reason: str = "") -> None:
@@ -143,7 +143,7 @@ class Status:
         write_text(self.file, self._text(state, reason))
 
     def _overwrite(self, text: str) -> None:
-        """Writes over the file where it lies, which needs no room on the disk."""
+        """Overwrites the file in place, which needs no free disk space."""
         encoded = text.encode()
         with open(self.file, "r+b") as file:
             if len(encoded) <= os.fstat(file.fileno()).st_size:

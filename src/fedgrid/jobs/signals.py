@@ -1,4 +1,4 @@
-"""The signals that end a job. The first one breaks off the work at hand; later ones change nothing."""
+"""The signals that end a job. The first one interrupts its work; later ones change nothing."""
 
 import signal
 
@@ -6,7 +6,7 @@ from fedgrid.engine.rounds import Terminated
 from fedgrid.jobs.warm.client import SIGNALS
 
 INTERRUPTIONS = (Terminated, KeyboardInterrupt)
-"What the handlers raise, for SIGTERM and SIGUSR1, and for Ctrl-C."
+"Exceptions of the handlers, for SIGTERM and SIGUSR1, and for Ctrl-C."
 
 
 def install_signal_handlers() -> None:

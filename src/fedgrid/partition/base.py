@@ -44,7 +44,7 @@ class Partition(Component, abc.ABC):
     """Who holds what; most kinds are `SampledPartition`."""
 
     named: ClassVar[tuple[str, ...]] = ()
-    "Settings that always stand in the folder's name, beside those that differ from their defaults."
+    "Settings that the folder's name always has, besides those that differ from their defaults."
 
     @classmethod
     def facts(cls) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class Partition(Component, abc.ABC):
 
     @abc.abstractmethod
     def sentence(self) -> str:
-        """The whole setting as a person says it, for captions."""
+        """The full setting in words, for captions."""
 
     @abc.abstractmethod
     def plan(self, info: DatasetInfo, seeds: list[int]) -> None:
@@ -177,7 +177,7 @@ class SampledPartition(Partition):
     def plan(self, info: DatasetInfo, seeds: list[int]) -> None:
         if self.test != "own" and not info.images["test"]:
             raise UserError(
-                f"partition.test: '{self.test}' needs a published test part, which this data set has not; use own"
+                f"partition.test: '{self.test}' needs a published test part, which this data set does not have; use own"
             )
         self.check_scarce(len(info.domains))
         info_of_one = info.of_one_modality()
@@ -193,7 +193,7 @@ class SampledPartition(Partition):
         clients, others = divmod(self.count(0), len(modalities))
         if others:
             which = f"{len(modalities)} modalities, {' and '.join(modalities)}"
-            raise UserError(f"partition.clients: {self.clients} is no multiple of the data set's {which}")
+            raise UserError(f"partition.clients: {self.clients} is not a multiple of the data set's {which}")
         return replace(self, clients=clients)
 
     def split(self, pool: Labels, seed: int) -> pa.Table:
@@ -267,7 +267,7 @@ def _by_modality(pool: Labels, index: np.ndarray) -> list[np.ndarray]:
 
 
 def _of_each(owner: np.ndarray, index: np.ndarray, clients: int) -> list[np.ndarray]:
-    """The images `index` [n] of each client, in order; those that are UNUSED are nobody's."""
+    """The images `index` [n] of each client, in order; UNUSED ones belong to no client."""
     order = np.argsort(owner, kind="stable")
     return np.split(index[order], np.searchsorted(owner[order], np.arange(clients)))[1:]
 

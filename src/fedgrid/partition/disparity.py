@@ -37,7 +37,7 @@ class Disparity(SampledPartition):
     classes: int = hp(4, low=1)
     "Number of classes that a client holds."
     parts: str = hp("equal", choices=("equal", "different", "mixed"))
-    "Who has the larger part of a class: nobody, the first client, or the two by turns."
+    "Who has the larger part of a class: neither, the first client, or both in turn."
     larger: float = hp(0.8, low=0.5, high=0.99)
     "The larger part of a class, where parts are not equal."
 
@@ -55,7 +55,7 @@ class Disparity(SampledPartition):
         if abs(exact - self.alone) > WHOLE:
             near = " or ".join(f"{shared / self.classes:.3g}" for shared in (math.floor(exact), math.ceil(exact)))
             raise UserError(
-                f"partition.disparity: {self.disparity:g} of {self.classes} classes is no whole number; take {near}"
+                f"partition.disparity: {self.disparity:g} of {self.classes} classes is not a whole number; take {near}"
             )
         if self.parts == "mixed" and self.classes % 2:
             raise UserError(

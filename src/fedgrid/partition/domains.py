@@ -42,7 +42,7 @@ class Domains(SampledPartition):
             raise UserError("partition: 'domains' needs a data set with domains, such as digit5 or office10")
         super().check(images, classes, domains)
         if self.count(domains) % domains:
-            raise UserError(f"partition.clients: {self.clients} is no multiple of the data set's {domains} domains")
+            raise UserError(f"partition.clients: {self.clients} is not a multiple of the data set's {domains} domains")
 
     def sizes(self, images: int, info: DatasetInfo) -> list[int]:
         """As if all domains were equally large: how large they are stands in the labels, so these may be too many."""

@@ -1,4 +1,4 @@
-"""A published partition: who holds what was decided elsewhere and stands in a file.
+"""A published partition: a file says which client holds which images.
 
 In a study: ``partition: "file:path/to/partition.parquet"``; ``{seed}`` in the path stands for the partition's seed. The
 file is one that fedgrid wrote or that ``fedgrid export-partition`` published. It counts only beside the very same

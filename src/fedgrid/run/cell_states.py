@@ -65,7 +65,7 @@ def _lives(noted: Note, in_queue: Callable[[], Set[str]]) -> bool:
 
 
 def _why(noted: Note) -> str:
-    """Why a cell has no results: as its process noted, or, of one that was killed, as far as anybody knows."""
+    """Why a cell has no results: as noted by its process or, if that was killed, the best guess."""
     if noted.state == "failed":
         return noted.reason
     where = f"in round {noted.round} of {noted.rounds}"
@@ -89,7 +89,7 @@ def failures(study: Study, states_by_key: Mapping[str, State]) -> list[str]:
 def seconds_left(study: Study, states_by_key: Mapping[str, State]) -> float | None:
     """Seconds till the last cell, from measured costs, as many cells at a time as now; None where nothing is known.
 
-    A cell of which nothing like it was measured counts as the mean of the others.
+    A cell without a measured precedent counts as the mean of the others.
     """
     waiting = [
         cell for key, cell in study.by_key.items() if states_by_key[key].name not in ("done", "diverged", UNAVAILABLE)

@@ -51,7 +51,7 @@ def planned(config: Any, configfiles: Sequence[Path], submits: bool) -> plan_fil
     from fedgrid.grid.plan.product import plan_study, select
     from fedgrid.grid.study.resolve import parse
     from fedgrid.grid.study.sections import merge_files, with_origins
-    from fedgrid.grid.study.yaml_file import read  # nodes need none of these, nor the libraries that they import
+    from fedgrid.grid.study.yaml_file import read  # jobs on nodes need neither these nor the libraries that they import
 
     # read again, since Snakemake keeps no lines, and lets a key be there twice
     files = merge_files(read(_below_here(file)) for file in configfiles)
@@ -70,7 +70,7 @@ def _below_here(file: Path) -> Path:
 class Invocation:
     """A plan, and what Snakemake's rules ask about it.
 
-    `file` is where the plan is kept, once the run has begun, for its jobs. `tree` is the folder of the Snakefile.
+    `file` is the plan's file for the jobs, once the run has begun. `tree` is the folder of the Snakefile.
     `submits` says whether jobs go to a cluster's scheduler.
     """
 
@@ -91,7 +91,7 @@ class Invocation:
 
     @property
     def page(self) -> str:
-        """Digest of what the page of all experiments is made from beside their results."""
+        """Digest of the sources of the page of all experiments, apart from their results."""
         return manifest.page(self.study)
 
     def manifest(self, name: str) -> Path:
@@ -109,13 +109,13 @@ class Invocation:
         return [file for c in cells for file in ([self.packed[c.key]] if c.key in self.packed else c.files)]
 
     def pictured(self, name: str) -> list[Path]:
-        """Partitions of an experiment of which there are pictures: those of its first seed."""
+        """The partitions of an experiment that are drawn: those of its first seed."""
         cells = [cell for cell in self.experiments[name].cells if not cell.unavailable]
         return sorted({cell.partition.file for cell in cells if cell.seed == cells[0].seed})
 
     @cached_property
     def kept(self) -> dict[tuple[str, ...], list[str]]:
-        """By what is kept beside their results, the keys of cells."""
+        """The keys of cells by their artifacts."""
         paths: dict[tuple[str, ...], list[str]] = {}
         for cell in self.study.by_key.values():
             paths.setdefault(cell.artifacts, []).append(cell.key)
@@ -143,7 +143,7 @@ class Invocation:
 
     @cached_property
     def pin(self) -> Pin:
-        """The code that the run began with; it is read then, for to plan, or a job on a node, needs none of it."""
+        """The code that the run began with; read on demand, since neither planning nor a job on a node needs it."""
         return Pin(self.study, self.tree)
 
     def begin(self) -> None:
@@ -167,7 +167,7 @@ class Invocation:
             print(f"fedgrid: {line}", file=sys.stderr)
         if waiting and not self.gpus_per_job and self.compute.device == "auto":
             where = "no GPU is asked for (compute.device: auto)" if self.submits else "no GPU here"
-            print(f"fedgrid: {where}, cells are computed on processors", file=sys.stderr)
+            print(f"fedgrid: {where}, so cells are computed on CPUs", file=sys.stderr)
         if not self.submits and any(_is_short(cell) for cell in waiting):
             self.worker.start()
 
@@ -181,8 +181,8 @@ class Invocation:
         if changed := self.pin.changed():
             names = ", ".join(changed[:3]) + (f" and {len(changed) - 3} more" if len(changed) > 3 else "")
             print(
-                f"fedgrid: edited while this run was going: {names}. The run used the code that it began with "
-                f"({os.environ[CODE]}); the same command computes what the edit changes.",
+                f"fedgrid: edited during this run: {names}. The run used the code it started with "
+                f"({os.environ[CODE]}); run the same command to compute what the edit changes.",
                 file=sys.stderr,
             )
         if failed:
@@ -193,7 +193,7 @@ class Invocation:
             print(self._partial(), *earlier, end, sep="\n", file=sys.stderr)
         elif not complete:
             others = "Other tables and pages may be out of date: see fedgrid status."
-            print(f"Done with what was asked for. {others}", file=sys.stderr)
+            print(f"Requested targets are done. {others}", file=sys.stderr)
         else:
             for experiment in self.study.experiments:
                 shutil.rmtree(experiment.partial, ignore_errors=True)  # it is out of date

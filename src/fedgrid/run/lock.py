@@ -51,7 +51,7 @@ class StoreLock:
             if _taken(handle):
                 return
             time.sleep(0.1)
-        raise UserError(f"another run is at work on {self.file.parent}: wait for it or end it")
+        raise UserError(f"{self.file.parent} is in use by another run; wait for it to finish or stop it")
 
     def release(self) -> None:
         """Gives it back before the process ends."""
@@ -59,7 +59,7 @@ class StoreLock:
             self.handle.close()
 
     def holder(self) -> Holder | None:
-        """Who holds the lock; None where nobody does."""
+        """The holder of the lock, or None."""
         try:
             with open(self.file, errors="replace") as file:
                 try:
@@ -72,7 +72,7 @@ class StoreLock:
 
 
 def _noted(text: str) -> Holder:
-    """Who wrote the note; nobody knows of one that is being written, or is damaged."""
+    """The writer of the note; None while it is being written, or where it is damaged."""
     try:
         return Holder(**json.loads(text))
     except (ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""What a user is told before a run begins: data and GPUs that are lacking, and cells trained again for an artifact."""
+"""Notices before a run begins: missing data and GPUs, and cells that are trained again for an artifact."""
 
 from collections.abc import Iterator
 
@@ -8,9 +8,9 @@ from fedgrid.jobs import gpus
 
 
 def before(study: Study, submits: bool) -> Iterator[str]:
-    """A line for each thing that is lacking, with the experiments that wait for it, and one for artifacts.
+    """A line for each missing data set or GPU, with the experiments that need it, and one for artifacts.
 
-    Where a run `submits` its jobs, this machine's lack of GPUs is worth no more than a line.
+    Where a run `submits` its jobs, a machine without GPUs gets only a line.
     """
     yield from study.notices
     waiting: dict[str, dict[str, None]] = {}

@@ -1,6 +1,6 @@
 """Packs: cells that share one job of a cluster, and with it one allocation and one start of Python.
 
-They are part of a run's plan, for the nodes must not choose them anew while cells come to their ends.
+They are part of a run's plan, since nodes must not choose them again while cells finish.
 """
 
 from itertools import count
@@ -39,5 +39,5 @@ def request_of(plan: Plan, name: str) -> Request:
 
 
 def _name(store: Path, keys: tuple[str, ...]) -> str:
-    """A name without a mark: one that is there is of an earlier run, whose results are gone."""
+    """A name without a mark: an existing mark is of an earlier run whose results were deleted."""
     return next(name for n in count() if not mark(store, name := digest([*keys, n])).exists())

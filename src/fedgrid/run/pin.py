@@ -1,4 +1,4 @@
-"""The code of a run, as it was when the run began: what is edited meanwhile reaches the next run, not this one.
+"""The code of a run, copied when the run begins: edits during the run affect the next run, not this one.
 
 The package, the rules and the files of methods outside any package are copied into the store, under the digest of their
 content. Jobs find the copy by two environment variables, which a cluster's scheduler hands on to its nodes:
@@ -75,7 +75,7 @@ def _holds(folder: Path, content: dict[str, str]) -> bool:
 
 
 def _copy(sources: Sources, folder: Path) -> None:
-    """All files or none: copied beside the folder, which then gets its name."""
+    """Copies all files or none: into a folder beside the target, which is then renamed."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".tmp", dir=folder.parent))

@@ -15,7 +15,7 @@ from typing import Any
 from fedgrid.errors import say
 
 REQUIRED = {"name", "data", "heterogeneity", "methods", "experiments"}
-"Keys of which a study's file has some, and by which it is known where its name is not."
+"A file with some of these keys is taken for a study where its name does not tell."
 MISSING = object()
 "Stands for an attribute that this Snakemake does not have; its value may be None."
 
@@ -29,7 +29,7 @@ def submits(workflow: Any) -> bool:
     """Whether jobs go to a cluster's scheduler: its executor counts jobs (``--jobs``), the local one cores.
 
     Where Snakemake does not say so, jobs count as submitted. That is right on a workstation too, only slower: cells
-    lock GPUs by themselves. The opposite would refuse a study for want of a GPU that only the cluster's nodes have.
+    lock GPUs by themselves. Otherwise a study would be refused for lack of a GPU that only the cluster's nodes have.
     """
     loss = "say whether it submits jobs; on a workstation, cells start slowly and hold a core while they wait for a GPU"
     return _attribute(workflow, "nodes", int | None, loss) is not None
@@ -59,7 +59,7 @@ def _named(workflow: Any) -> list[Any] | None:
 def makes_everything(workflow: Any) -> bool:
     """Whether a run that succeeds has made all that the study asks for: its command line names no part of it.
 
-    Where Snakemake does not say so, it counts as a part, of which less is promised.
+    If Snakemake does not say, it counts as a part, which promises less.
     """
     loss = "say which targets it was given; fedgrid status says whether all tables and pages are up to date"
     targets = _attribute(workflow, "dag_settings.targets", Collection, loss)
@@ -87,7 +87,7 @@ def lift_rate_limit(workflow: Any) -> None:
 
     With Snakemake's limit every look at the ready jobs has another one follow a second later, and every job that ends
     starts one more such series: after 300 jobs the scheduler takes a third of a core from the cells. No value of
-    ``--max-jobs-per-timespan`` stands for no limit.
+    ``--max-jobs-per-timespan`` means no limit.
     """
     loss = "let fedgrid lift its limit on job starts; after some 300 jobs its scheduler takes a third of a core"
     _replace(workflow, "scheduler.job_rate_limiter", object, None, loss)
@@ -105,7 +105,7 @@ def hide_configfiles(workflow: Any) -> None:
 def _attribute(workflow: Any, path: str, kind: Any, loss: str) -> Any:
     """Returns the attribute at a dotted path below the workflow.
 
-    Where there is none of that kind, warns of the loss and returns `MISSING`.
+    Returns `MISSING`, and warns of the loss, where it does not exist.
     """
     try:
         value = attrgetter(path)(workflow)

@@ -83,4 +83,4 @@ def test_what_has_nothing_to_draw_says_why_on_the_page(toy):
     write(toy.manifest, toy.folder, "toy.yaml")
     assert sorted(file.name for file in (toy.folder / "figures").iterdir()) == ["distribution.txt", "trust-digits.txt"]
     page = (toy.folder / "report.html").read_text()
-    assert "No method records a trust τ here." in page and "None of the partitions of seed 0 is there." in page
+    assert "No method records a trust τ here." in page and "None of the partitions of seed 0 exists." in page

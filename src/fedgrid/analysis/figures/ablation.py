@@ -61,7 +61,7 @@ def axis_floor(entries: pd.DataFrame) -> float:
 
 
 def draw_variant(ax: Axes, i: int, n: int, name: str, entries: pd.DataFrame, floor: float) -> None:
-    """Draw the i-th of `n` variants: one bar a heterogeneity with its value, or a word where there is no score."""
+    """Draw the i-th of `n` variants: one bar a heterogeneity with its value, or a word where it has no score."""
     width = 0.84 / n
     x = np.arange(len(entries)) + (i - (n - 1) / 2) * width
     ok = entries["status"].isin(SCORED).to_numpy()

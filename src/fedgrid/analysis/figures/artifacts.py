@@ -1,4 +1,4 @@
-"""What cells keep beside their results (a study's `artifacts`), as figures read it."""
+"""Artifacts: the tables that a study keeps beside its cells' results, as figures read them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -50,7 +50,7 @@ def of_first_seed(results: Results, data: str, kind: str) -> tuple[Artifacts, li
 
 
 def absence(cell: Cell, kind: str) -> str:
-    """Why there is no table of a `kind` to be drawn of a cell."""
+    """Why a cell has no table of a `kind` to draw."""
     if not isinstance(cell, FinishedCell):
         return "Without results"
     return f"Without kept {kind}" if cell.status == "ok" else "Diverged"

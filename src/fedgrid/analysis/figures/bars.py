@@ -71,7 +71,7 @@ def draw_panel(ax: Axes, name: str, entry: pd.Series, clients: pd.DataFrame, few
 
 
 def add_to_title(ax: Axes, text: str) -> None:
-    """Add to what stands above a panel."""
+    """Add to the title of a panel."""
     ax.set_title(ax.get_title(loc="left") + text, loc="left", fontsize="medium")
 
 

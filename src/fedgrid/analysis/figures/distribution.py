@@ -30,7 +30,7 @@ def distribution(results: Results) -> tuple[Figure, str, str]:
     files = {cell.column: cell.partition for cell in results.cells if cell.seed == seed}
     there = [(column, files[column]) for column in results.columns if column in files and files[column].is_file()]
     if not there:
-        raise Undrawn(f"None of the partitions of seed {seed} is there.")
+        raise Undrawn(f"None of the partitions of seed {seed} exists.")
     by_data = [
         [position for position in there if position[0][0] == data] for data in dict.fromkeys(c[0] for c, _ in there)
     ]

@@ -31,7 +31,7 @@ def read(path: Path) -> str:
 
 
 def content(path: Path) -> bytes:
-    """What stands in a file that a page needs; `UserError` where there is none."""
+    """The text of a file that a page needs; `UserError` where it is missing."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -41,7 +41,7 @@ def content(path: Path) -> bytes:
 def picture(svg: Path) -> Picture:
     """A figure with the caption beside it. As an image of its own, its ids cannot clash with those of another one.
 
-    Where there is an image of points beside the drawing, that is the smaller one.
+    Uses the image of points beside the drawing if there is one: it is smaller.
     """
     title, caption, *more = read(svg.with_suffix(".txt")).strip().split("\n\n")
     narrow, points = svg.with_suffix(".narrow.svg"), svg.with_suffix(RASTER)

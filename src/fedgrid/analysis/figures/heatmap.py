@@ -69,7 +69,7 @@ def heatmap(results: Results, data: str, rounds: Sequence[int | str] = (LAST,)) 
 
 
 def own_weights(lines: Iterable[Sequence[Matrix]]) -> Iterator[str]:
-    """For each panel of cooperation weights what it is of, and the mean weight of a client's own model."""
+    """For each panel of cooperation weights: its title, and the mean weight of a client's own model."""
     for panel in (panel for line in lines for panel in line if panel.kind == MATRIX_WORDS["graph"]):
         yield f"{panel.title.rpartition(':')[0]} {np.diagonal(panel.values).mean():.2f}"
 

@@ -98,7 +98,7 @@ def draw_panel(ax: Axes, table: pd.DataFrame, styles: Mapping[str, Mapping[str, 
 
 
 def spans_decades(values: Iterable[float]) -> bool:
-    """Whether numbers are told apart only on a logarithmic axis."""
+    """Whether only a logarithmic axis separates the numbers."""
     known = [value for value in values if value == value]
     return bool(known) and min(known) > 0 and max(known) / min(known) >= DECADE
 

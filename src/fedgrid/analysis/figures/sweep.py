@@ -21,12 +21,12 @@ from fedgrid.analysis.scores.results import ROW, Results
 from fedgrid.analysis.scores.summary import SCORED, cell_scores
 
 POINT = ["panel", "line", "x", "label", "heterogeneity"]
-"""Where an entry stands, and which one it is."""
+"""An entry and its position."""
 
 
 @dataclass(frozen=True)
 class Swept:
-    """Where every entry of a table stands in the figure."""
+    """The position of every entry of a table in the figure."""
 
     titles: dict[str, str]
     "Panels."
@@ -71,7 +71,7 @@ def sweep(
 
 
 def placed(results: Results, data: str, over: str) -> tuple[str, Swept]:
-    """The setting that is swept, and where every entry stands."""
+    """The setting that is swept, and the position of every entry."""
     first = results.heterogeneities(data)[0]
     over, columns = varied(partitions(results, data), rows(results, data, first), over)
     return over, (of_columns if columns else of_rows)(results, data, over)
@@ -105,7 +105,7 @@ def of_columns(results: Results, data: str, over: str) -> Swept:
 
 
 def common(results: Results, part: Family) -> str:
-    """What the words of some heterogeneities have in common, with "…" for the value in which they differ."""
+    """The common part of some heterogeneities' titles, with "…" for the value in which they differ."""
     templates = []
     for name, value in part.members.items():
         text = results.heterogeneity_title(name)
@@ -188,14 +188,14 @@ def between(results: Results, data: str, what: str, word: str) -> str:
 
 
 def off_axis_note(results: Results, data: str, swept: Swept) -> list[str]:
-    """A sentence on the heterogeneities that stand nowhere on the axis."""
+    """A sentence on the heterogeneities that have no position on the axis."""
     there = set(swept.points["heterogeneity"])
     absent = [results.heterogeneity_title(name) for name in results.heterogeneities(data) if name not in there]
     return [f"Without a value of it, so not drawn: {listing(absent)}."] if absent else []
 
 
 def caption(results: Results, data: str, swept: Swept, word: str, printed: bool) -> str:
-    """What the lines are, which are not there, and what stands nowhere on the axis."""
+    """Sentences on the lines, on missing ones, and on entries without a position on the axis."""
     entries = entries_of(results, data)
     sentences = [
         f"{captions.lead(results)}: mean test accuracy over clients, each counting the same, over {word} on "

@@ -14,7 +14,7 @@ QUANTITY = "trust"
 """Under this name methods record it, of every client that takes part in a round."""
 AXIS = "τ (weight of the own extractor)"
 MIDDLE = (0.1, 0.9)
-"""Between these quantiles of the clients lies the band."""
+"""The band covers the clients between these quantiles."""
 
 
 def trust(results: Results, data: str, narrow: bool = False) -> tuple[Figure, str, str]:

@@ -68,7 +68,7 @@ def tsne(
 
 
 def thinned(table: pa.Table, points: int) -> pa.Table:
-    """At most so many rows, drawn without regard to what stands in them: the same of tables that are as long."""
+    """At most so many rows, drawn by position only: tables of equal length keep the same rows."""
     if len(table) <= points:
         return table
     return table.take(np.sort(np.random.default_rng(RANDOM_STATE).choice(len(table), points, replace=False)))
@@ -90,7 +90,7 @@ def embedded(table: pa.Table, perplexity: float) -> np.ndarray:
 
 
 def draw(ax: Axes, places: np.ndarray, groups: np.ndarray, number: int) -> None:
-    """Draw points [n, 2] in the looks of their `groups` [n], of which there are so many."""
+    """Draw points [n, 2] in the style of their `groups` [n], numbers below `many`."""
     x, y = places.T
     size = float(np.clip(4000 / max(len(places), 1), 2, 14))
     if number > MOST_NAMES:

@@ -67,7 +67,7 @@ def numbers(settings_of_lines: Mapping[str, Settings]) -> list[str]:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a setting can stand on an axis."""
+    """Whether a setting can be an axis."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

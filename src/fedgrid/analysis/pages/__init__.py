@@ -1,1 +1,1 @@
-"""A study's page, a paper's page, and what they are made of."""
+"""The page of a study, the page of a paper, and their parts."""

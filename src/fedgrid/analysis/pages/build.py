@@ -1,6 +1,6 @@
 """Everything of one experiment, made from its manifest and its cells: results.parquet, tables, figures and its page.
 
-Run as ``python -m fedgrid.analysis.pages.build MANIFEST``; what is made lies beside the manifest.
+Run as ``python -m fedgrid.analysis.pages.build MANIFEST``; the output lies beside the manifest.
 """
 
 from argparse import ArgumentParser
@@ -29,7 +29,7 @@ def write(
     that has nothing to draw is a sentence (.txt) alone.
     """
     file, page = folder / "results.parquet", folder / "report.html"
-    page.unlink(missing_ok=True)  # it is made last: what stands beside a page is complete
+    page.unlink(missing_ok=True)  # made last, so that everything beside a page is complete
     collect.write(manifest, file, absent, made_from)
     results = load(file)
     figures, tables = folder / "figures", folder / "tables"
@@ -56,14 +56,14 @@ def drawable(figure: Drawing, finished: list[FinishedCell]) -> bool:
 
 
 def from_manifest(file: Path, configfile: str) -> None:
-    """Make everything of the experiment of a manifest, beside it."""
+    """Make tables, figures and page of a manifest's experiment, beside the manifest."""
     write(read_manifest(file), file.parent, configfile, made_from=file.name)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line: MANIFEST [--configfile YAML]."""
     parser = ArgumentParser(prog="python -m fedgrid.analysis.pages.build", description="Make tables, figures and page.")
-    parser.add_argument("file", type=Path, metavar="MANIFEST", help="of an experiment whose cells are all there")
+    parser.add_argument("file", type=Path, metavar="MANIFEST", help="of an experiment whose cells are all finished")
     parser.add_argument("--configfile", default="STUDY.yaml", help="the study's file, as the reader would name it")
     parser.set_defaults(action=from_manifest)
     return run(parser, argv)

@@ -33,7 +33,7 @@ OF_DATA: dict[str, Kind] = {**OF_LINES, "bars": bars, "tsne": tsne, "heatmap": h
 OF_METHOD: dict[str, Kind] = {"ablation": ablation}
 """Kinds that are of a method on a data set."""
 OF_STUDY: dict[str, Kind] = {"distribution": distribution}
-"""Kinds that are of a whole study."""
+"""Kinds that show a whole study."""
 OF_PARTITION: dict[str, Kind] = {"partition": bubbles, "shares": shares}
 """Kinds that are drawn from a partition's file, under a title."""
 KINDS = {**OF_DATA, **OF_METHOD, **OF_STUDY, **OF_PARTITION}

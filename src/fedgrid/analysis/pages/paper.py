@@ -31,7 +31,7 @@ from fedgrid.grid.study.printed import read_printed
 from fedgrid.grid.study.yaml_file import read
 
 ROOM = 2_000_000
-"""Bytes that the pictures of a page may take together; the others stand on the experiments' own pages."""
+"""Bytes that the pictures of a page may take together; the others are on the experiments' own pages."""
 
 
 def paper(manifests: Sequence[Path], out_html: Path, configfile: str) -> None:
@@ -99,13 +99,13 @@ def name_of(file: Path) -> str:
     """The name of the paper of a file of printed numbers: its study's title up to the colon."""
     try:
         title = read(file.with_suffix(".yaml"))["title"]
-    except (UserError, KeyError, TypeError):  # no study of it is at hand
+    except (UserError, KeyError, TypeError):  # no study of it is available
         return file.stem
     return str(title).partition(":")[0]
 
 
 def merge_studies(experiments: Sequence[Results]) -> Results:
-    """The cells of all experiments, and what they say of their paper, as `origin` asks for them."""
+    """The cells of all experiments as one `Results`, which `origin` expects."""
     empty = StudyDescription(name="", title="")
     first = experiments[0].study if experiments else empty
     methods = {label: row for results in experiments for label, row in results.study.methods.items()}

@@ -23,7 +23,7 @@ from fedgrid.analysis.tables.views import own_name, view
 
 ACCURACY = "accuracy"
 FEW = 4
-"""Columns whose numbers stand below a claim without a click."""
+"""Up to so many columns, numbers are shown below a claim without a click."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Section:
 
     @property
     def tau(self) -> str:
-        """The mean over columns beside that between our seeds, where there is one."""
+        """The mean over columns, and beside it the mean between our seeds where it exists."""
         our_tau, ceiling, columns = agreed([self.overview])
         return f"{text(our_tau)} of {text(ceiling)}" if columns and ceiling == ceiling else text(our_tau)
 
@@ -58,7 +58,7 @@ class Section:
 
 
 def section(overview: Overview, page: Path, assumed: Mapping[str, str], papers: Mapping[str, Any]) -> Section:
-    """The parts of one experiment on `page`; `assumed` is what the whole paper assumes, `papers` what others print."""
+    """The parts of one experiment on `page`; `assumed` holds for the whole paper, `papers` are what others print."""
     href = relative(overview.folder / "report.html", page)
     results = overview.results
     if results is None:

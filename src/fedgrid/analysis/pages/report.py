@@ -23,11 +23,11 @@ from fedgrid.files import write_text
 from fedgrid.grid.plan.manifest_model import Shown
 
 OF_PARTITIONS = tuple(f"{kind}-" for kind in OF_PARTITION)
-"""What the names of pictures of partitions begin with, which stand behind those of results."""
+"""Prefix of the names of partitions' pictures, which follow those of results."""
 ACCURACY = "accuracy"
-"""The table that stands first, and at every point of a round."""
+"""The table that comes first, scored at every point of a round."""
 MOST_FINDINGS = 4
-"""Sentences that stand before the table; those on further columns are one click away."""
+"""Number of sentences before the table; those on further columns are one click away."""
 
 
 def report(results: Results, out_html: Path, tables: Path, figures: Sequence[Path], configfile: str) -> None:

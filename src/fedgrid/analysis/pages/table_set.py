@@ -104,7 +104,7 @@ def csv(table: pd.DataFrame) -> str:
 
 
 def _inert(value: Any) -> Any:
-    """The value, with an apostrophe before a text that begins like a formula and is no number."""
+    """The value, with an apostrophe in front of a text that starts like a formula and is not a number."""
     if not isinstance(value, str):
         return value
     text = value.replace("\r", "\n")  # which is quoted; after a bare \r a spreadsheet would begin a row

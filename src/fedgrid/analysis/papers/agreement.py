@@ -29,7 +29,7 @@ def tau(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def interval(value: float, n: int) -> tuple[float, float]:
-    """Limits of τ for rows drawn from many, of which these are `n`; NaN for fewer than `FEWEST`.
+    """Limits of τ over a population of rows of which `n` were drawn; NaN for fewer than `FEWEST`.
 
     Fisher's transformation with a variance as by Fieller, Hartley and Pearson (1957), whose interval is too narrow for
     few rows and strong agreement, as that of a bootstrap is, which collapses at τ = 1. So their 0.437 / (n − 4) is

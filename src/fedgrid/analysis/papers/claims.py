@@ -32,12 +32,12 @@ SETTLED = ("ok", "diverged", "unscored", "missing")
 PROSE = "No rule can check this sentence."
 PRINTED = "Where the paper prints numbers, only the rows that it prints count."
 OPEN = float("nan")
-"""Margin of a column that cannot be told."""
+"""Margin of an inconclusive column."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of one claim: what it says, the verdict, the rule in words, and the numbers that decided."""
+    """The outcome of one claim: its text, the verdict, the rule as a sentence, and the numbers that decided."""
 
     says: str
     verdict: str
@@ -52,7 +52,7 @@ class Margin:
     value: float
     text: str
     smallest: float = 0.0
-    "What chance may make of it."
+    "The smallest difference that chance does not explain."
 
 
 def verdicts(results: Results) -> list[Verdict]:
@@ -83,7 +83,7 @@ def claims(results: Results) -> tuple[pd.DataFrame, Grid]:
 
 
 def verdict(numbers_of: Callable[[str], "Numbers"], claim: Claim) -> Verdict:
-    """The verdict on one claim: one column against it decides, and one that cannot be told leaves the rest open."""
+    """The verdict on one claim: one refuting column decides, and an inconclusive one leaves the claim open."""
     if claim.rule is None:
         return Verdict(claim.says, INCONCLUSIVE, PROSE)
     kind, arguments = claim.rule
@@ -143,7 +143,7 @@ class Numbers:
         return Margin(value, f"{', '.join(filter(None, parts))}: {text}", smallest)
 
     def pair(self, first: str, second: str, column: Column) -> Margin:
-        """How one row stands against another."""
+        """The margin of one row over another."""
         a, b = self.of(first, column), self.of(second, column)
         value = self.lead(first, second, column)
         smallest = self.chance.smallest_detectable_difference(

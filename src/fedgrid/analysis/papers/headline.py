@@ -81,7 +81,7 @@ def beside(overviews: Iterable[Overview], papers: Mapping[str, Any]) -> list[str
 
 
 def missing(overviews: Sequence[Overview]) -> str:
-    """What of the paper is not there, and of which kind it is."""
+    """Sentences on missing parts of the paper, by reason."""
     parts = {
         OUT_OF_DATE: [overview.id for overview in overviews if overview.out_of_date],
         NOT_RUN: [overview.id for overview in overviews if overview.state == NOT_RUN],
@@ -89,7 +89,7 @@ def missing(overviews: Sequence[Overview]) -> str:
     }
     sentences = [f"{what}: {', '.join(names)}" for what, names in parts.items() if names]
     counts = {
-        "need data that are not at hand": of_status(overviews, UNAVAILABLE),
+        "need data that are not available": of_status(overviews, UNAVAILABLE),
         "failed": of_status(overviews, "failed"),
         "diverged": of_status(overviews, "diverged"),
     }

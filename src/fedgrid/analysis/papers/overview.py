@@ -19,7 +19,7 @@ from fedgrid.grid.plan.manifest_model import UNAVAILABLE
 
 NOT_RUN, OUT_OF_DATE = "not run", "out of date"
 VERDICTS = {CONFIRMED: "holds", REFUTED: "fails", INCONCLUSIVE: "open", PROSE: "unchecked"}
-"""What may become of a claim → a word for it; a sentence that no rule can check is none of the others."""
+"""Outcome of a claim → its short name; sentences that no rule can check have one of their own."""
 
 AGREED = ["rows", "tau", "between_seeds"]
 """What counts of a column when agreement is summed up."""
@@ -27,7 +27,7 @@ AGREED = ["rows", "tau", "between_seeds"]
 
 @dataclass(frozen=True)
 class Overview:
-    """An experiment: its name, its folder, and what it says of itself even without results: title, source, lacks.
+    """An experiment: its name, its folder, and what is known without results: title, source, what it lacks.
 
     `results` are None where it was not run, or where what was made of it is `out_of_date`. `records` has the Parquet
     file of every cell by key, `agreement` the columns of `agreement.agreement`.
@@ -78,7 +78,7 @@ class Overview:
 
 
 def overview(folder: Path, records: Mapping[str, Path]) -> Overview:
-    """The experiment whose results lie in `folder`."""
+    """The experiment with its results in `folder`."""
     results = load(folder / "results.parquet")
     study = results.study
     about = Overview(folder.name, folder, study.title, study.source, study.lacks)

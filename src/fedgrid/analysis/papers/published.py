@@ -27,7 +27,7 @@ METRICS = {
 KEYS = {name: f"{name}_key" for name in ("data", "heterogeneity", "domain")}
 """Coordinate → the column with our own name for it."""
 SIGNS = str.maketrans({"−": "-", ">": "", "+": "", "%": ""})
-"""What may stand around a printed number."""
+"""Characters that may surround a printed number."""
 
 
 def joined(results: Results) -> pd.DataFrame:
@@ -67,7 +67,7 @@ def on_data(results: Results, data: str) -> pd.DataFrame:
 
 
 def number(entry: Mapping[str, str]) -> float:
-    """The number that counts: the correction where there is one; NaN for a text that is no number."""
+    """The number that counts: the correction where there is one; NaN for a text that is not a number."""
     try:
         return float((entry["corrected"] or entry["value"]).translate(SIGNS))
     except ValueError:
@@ -102,7 +102,7 @@ class Known:
         return names.get(letters(as_printed), as_printed)
 
     def why_unjoined(self, entry: Mapping[str, Any]) -> str:
-        """Which coordinate of a printed number there is not among ours; empty where all are, and only results lack."""
+        """The coordinate of a printed number that our study lacks; empty where only results are missing."""
         if np.isnan(entry["number"]):
             return f"'{entry['value']}' is no number"
         if entry["metric"] not in self.metrics and not measured.compared_with(self.results, entry["metric"]):
@@ -177,7 +177,7 @@ def metric_words(results: Results, metric: str) -> str:
 
 
 def of_entry(entry: Mapping[str, Any] | None, word: Entry, notes: Footnotes) -> list[Entry]:
-    """Printed, ours and the difference; `word` stands where we have no number, dashes where none is printed."""
+    """Printed number, ours and the difference; `word` where we have none, dashes where none is printed."""
     if entry is None:
         return [Entry()] * 3
     mark = captions.RANK_MARKS.get(int(entry["rank"]), "") if entry["rank"].isdigit() else ""
@@ -198,7 +198,7 @@ def text(value: float, signed: bool = False) -> str:
 
 
 def caption(results: Results, table: pd.DataFrame) -> str:
-    """What stands beside what, and what could not be joined."""
+    """What was joined with what, and what could not be joined."""
     source = f" ({results.study.source})" if results.study.source else ""
     sentences = [
         f"{captions.lead(results)}: numbers that the paper prints{source} beside ours, over {captions.seeds(results)}.",

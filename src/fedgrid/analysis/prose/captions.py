@@ -151,7 +151,7 @@ def tested_lead(results: Results, table: pd.DataFrame) -> str:
 def accuracy_table(
     results: Results, scores: pd.DataFrame, table: pd.DataFrame, std: bool = True, ranks: bool = True
 ) -> str:
-    """The caption of the accuracy table where it stands alone, with the whole protocol."""
+    """The caption of the accuracy table on its own, with the full protocol."""
     sentences = [
         f"{lead(results)}: test accuracy on {listing(results.study.tested)}, over {seeds(results)}.",
         *protocol(results, scores, table, std, ranks),
@@ -196,7 +196,7 @@ def remarks(results: Results, scores: pd.DataFrame, table: pd.DataFrame) -> list
 
 
 def unscored(results: Results) -> list[str]:
-    """A sentence where clients with training and test images have no score: none of their classes is tested."""
+    """A sentence on clients with training and test images but no score: none of their classes is tested."""
     rows = results.rows[results.rows["value"] > 0]
     client = [*CELL, "client"]
     able = rows[rows["metric"] == "train_samples"][client].merge(rows[rows["metric"] == "test_samples"][client])

@@ -1,4 +1,4 @@
-"""Rows with the same numbers: said, and why where it can be known. No setting is silently without effect."""
+"""Points out rows with equal numbers and, where possible, why: no setting is silently without effect."""
 
 from collections.abc import Sequence
 
@@ -70,7 +70,7 @@ def named(results: Results, labels: Sequence[str]) -> str:
 
 
 def reason(results: Results, labels: Sequence[str], columns: list[tuple[str, str]]) -> str:
-    """Why rows are equal, as far as their cells and settings tell."""
+    """Why rows are equal, judging by their cells and settings."""
     keys = {
         label: {cell.key for cell in results.cells if cell.label == label and cell.column in columns}
         for label in labels

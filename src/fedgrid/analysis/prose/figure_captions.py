@@ -43,7 +43,7 @@ def lines(results: Results, drawn: Collection[str]) -> str:
 
 
 def with_scores(entries: pd.DataFrame) -> set[str]:
-    """The rows of which some of the `entries`, rows of `measured.statuses`, has a score."""
+    """The rows with a score in at least one of the `entries` (rows of `measured.statuses`)."""
     return set(entries.loc[entries["status"].isin(SCORED), "label"])
 
 

@@ -9,7 +9,7 @@ from fedgrid.analysis.scores.leads import IMAGES, LEVEL, SEEDS
 from fedgrid.analysis.scores.results import COLUMN, Results
 
 BASELINES = ("local", "fedavg")
-"""Methods of which every sentence says what they have: training alone, and one model for all."""
+"""Methods that every sentence quotes: training alone, and one model for all."""
 
 
 def findings(results: Results, table: pd.DataFrame) -> list[tuple[str, str]]:
@@ -19,7 +19,7 @@ def findings(results: Results, table: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def finding(results: Results, entries: pd.DataFrame) -> str:
-    """What was found in one column, of which `entries` are the rows of `scores.summary`."""
+    """The finding of one column; `entries` are its rows of `scores.summary`."""
     ranked = in_order(entries)
     if ranked.empty:
         return " ".join(["No method has a score of every seed yet.", *uncompared(results, entries)])

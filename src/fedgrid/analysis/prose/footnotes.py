@@ -11,7 +11,7 @@ from fedgrid.grid.plan.manifest_model import UNAVAILABLE
 
 
 class Footnotes:
-    """The footnotes of one table: what must be said of seeds that failed or are absent, by letter."""
+    """The footnotes of one table, by letter: notes on seeds that failed or are absent."""
 
     def __init__(self, results: Results, table: pd.DataFrame):
         """`table` has the columns of `ROW`, `status` and `seeds` (number of those that are good)."""
@@ -36,7 +36,7 @@ def letter(i: int) -> str:
 
 
 def notes(results: Results, table: pd.DataFrame) -> dict[tuple[str, ...], str]:
-    """(label, data, heterogeneity) → what must be said of it."""
+    """(label, data, heterogeneity) → its footnotes."""
     planned = len(results.study.seeds)
     footnotes = {
         tuple(entry[name] for name in ROW): [f"mean over {entry['seeds']} of {planned} seeds"]

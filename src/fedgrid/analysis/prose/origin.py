@@ -45,7 +45,7 @@ def commits(results: Results) -> list[tuple[str, bool]]:
 
 
 def commit(results: Results) -> str:
-    """Which code made the cells, as far as version control knows."""
+    """The commits of the code that made the cells, as far as git knows them."""
     names = [f"{name}, {'with no change beside it' if clean else CHANGED}" for name, clean in commits(results)]
     if not names:
         return "The commit is not known: the code did not lie in a clone of the repository."
@@ -99,7 +99,7 @@ def is_elsewhere(configfile: str) -> bool:
 
 
 def portable(configfile: str) -> str:
-    """The study's file as a path from the repository's root; its name alone where it lies elsewhere."""
+    """The study's file as a path from the repository's root; its bare name if it is elsewhere."""
     if is_elsewhere(configfile):
         return PurePath(configfile).name
     return Path(configfile).resolve().relative_to(Path.cwd().resolve()).as_posix()

@@ -8,7 +8,7 @@ from fedgrid.grid.plan.codec import decode
 from fedgrid.grid.plan.manifest_model import UNAVAILABLE, CellNames
 
 WAITING = ("running", "queued", "missing")
-"""Statuses of cells that may still get results by themselves, or by the next run."""
+"""Statuses of cells that may still get results, in this run or the next."""
 ABSENT = ("failed", UNAVAILABLE, *WAITING)
 """Statuses of cells without results."""
 
@@ -22,7 +22,7 @@ class Seconds:
     server: float | None = None
     evaluate: float | None = None
     phases: dict[str, float] = field(default_factory=dict)
-    "Phases of a round that the method measures by itself."
+    "Phases of a round that the method itself measures."
 
 
 @dataclass(frozen=True)

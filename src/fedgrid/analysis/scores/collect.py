@@ -54,7 +54,7 @@ def write(manifest: Manifest, out: Path, absent: Mapping[str, Absence] = {}, mad
 
 
 def in_memory(manifest: Manifest, keys: Iterable[str]) -> Results:
-    """The results of some cells of an experiment, read without a file of their own."""
+    """The results of some cells of an experiment, read from the cells' files."""
     wanted = [cell for cell in manifest.cells if cell.key in set(keys)]
     schema = pa.schema(list(COLUMNS.items()))
     rows = pa.concat_tables([labelled(cell, schema) for cell in wanted])
@@ -68,7 +68,7 @@ def described(cell: ListedCell, absent: Mapping[str, Absence]) -> Cell:
         return Cell(**names, status=absent[cell.key].status, reason=absent[cell.key].reason)
     head = read_metadata(cell.path)
     if head.get("key") != cell.key:
-        raise Damaged(cell.path, f"it holds the cell {head.get('key')}, but the manifest means {cell.key}")
+        raise Damaged(cell.path, f"it holds the cell {head.get('key')}, but the manifest expects {cell.key}")
     try:
         return from_header(encode(names) | {name: head[name] for name in FROM_RESULTS if name in head}, str(cell.path))
     except ValueError as error:

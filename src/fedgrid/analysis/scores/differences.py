@@ -1,4 +1,4 @@
-"""The protocol of a whole paper: what is the same in all of its experiments, and what differs between them."""
+"""The protocol of a paper: settings that all its experiments share, and settings that differ."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -53,7 +53,7 @@ def settings(where: str, part: StudyDescription | ColumnProtocol) -> Iterator[tu
 
 
 def only_here(assumed: Mapping[str, str], of_all: Mapping[str, str]) -> dict[str, str]:
-    """What is assumed of one experiment beside what is of the whole paper."""
+    """Assumptions of one experiment that are not those of the whole paper."""
     return {name: why for name, why in assumed.items() if of_all.get(name) != why}
 
 

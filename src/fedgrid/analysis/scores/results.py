@@ -119,5 +119,5 @@ def load(path: Path) -> Results:
 
 
 def in_sentences(study: StudyDescription) -> StudyDescription:
-    """The study with a title behind which a sentence goes on."""
+    """The study, with a title that a sentence can continue."""
     return replace(study, title=study.title.removesuffix("."))

@@ -19,7 +19,7 @@ VALIDATION = "validation"
 SCORED = ("ok", "partial")
 """Statuses of entries that have a score."""
 NOTHING_YET = ("failed", UNAVAILABLE, "unfinished")
-"""Statuses of entries of which no seed is finished."""
+"""Statuses of entries without a finished seed."""
 
 
 def over_clients(series: pd.DataFrame, by: list[str]) -> pd.DataFrame:

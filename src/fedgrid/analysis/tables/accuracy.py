@@ -1,4 +1,4 @@
-"""The accuracy table: rows by data set, heterogeneity and domain, with what an experiment asks for beside it."""
+"""The accuracy table: rows by data set, heterogeneity and domain, and the extra columns that an experiment asks for."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -86,7 +86,7 @@ def of_mean(mean: dict[str, float], options: Mapping[str, Any]) -> list[Entry]:
 
 
 def arrow(value: float, mean: float) -> str:
-    """Whether a value lies above or below the mean over rows."""
+    """Whether a value is above or below the mean over rows."""
     if abs(value - mean) < ROUNDING:
         return ""
     return " ↑" if value > mean else " ↓"
@@ -112,7 +112,7 @@ def by_row(pivoted: Pivot) -> pd.DataFrame:
 
 
 def beside(options: Mapping[str, Any], columns: list[Column]) -> list[str]:
-    """Sentences on what stands beside the accuracies."""
+    """Sentences on the columns beside the accuracies."""
     sentences = []
     if any(domain == AVERAGE for *_, domain in columns):
         sentences.append(

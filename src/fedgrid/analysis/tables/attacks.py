@@ -59,7 +59,7 @@ def of_images(metric: str) -> tuple[str, str]:
 
 
 def results_under_attack(results: Results, name: str) -> Results:
-    """The same results as if the images under an attack were the test images; `CLEAN` gives them as they are."""
+    """The results with the images under an attack as test images; `CLEAN` returns them unchanged."""
     if name == CLEAN:
         return results
     metric = results.rows["metric"].astype(str)

@@ -21,7 +21,7 @@ class Entry:
 
     @property
     def raised(self) -> str:
-        """What stands raised behind the text."""
+        """Superscript behind the text."""
         return self.mark + self.notes
 
 
@@ -35,7 +35,7 @@ class Grid:
     rows: list[tuple[str, list[Entry]]]
     notes: list[str] = field(default_factory=list)
     textual: bool = False
-    "Whether the entries are words, which stand at the left, not numbers."
+    "Whether the entries are text, which is aligned left, not numbers."
 
     @property
     def lettered_notes(self) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What a client sends and receives in a round: as measured, beside a paper's formula."""
+"""Bytes that a client sends and receives in a round: as measured, and by a paper's formula."""
 
 import ast
 import operator
@@ -23,7 +23,7 @@ OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
 }
-"""What a formula may be made of, beside numbers and names."""
+"""The operators of a formula."""
 
 
 def traffic(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, Grid]:

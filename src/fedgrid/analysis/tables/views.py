@@ -29,7 +29,7 @@ MOVED = 0.02
 
 @dataclass(frozen=True)
 class View:
-    """One scoring of the table: its name on the switch, the table as HTML, and what must be said about it.
+    """One scoring of the table: its name on the switch, the table as HTML, and its notes.
 
     `moves` say what it changes in comparison with the study's own one, by column.
     """

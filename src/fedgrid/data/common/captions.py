@@ -2,7 +2,7 @@
 
 Words are runs of letters and digits, in lower case. The vocabulary holds the words that occur at least twice in the
 training captions, the most frequent first, equally frequent ones by alphabet. The token of its word number i is i + 2;
-0 fills sentences up, and 1 stands for all other words. The caption of a picture is its sentences, one a line.
+0 fills sentences up, and 1 is any other word. The caption of a picture is its sentences, one a line.
 """
 
 import itertools
@@ -51,7 +51,7 @@ def tokens(captions: Sequence[str], known: Sequence[str], sentences: int, length
 def in_two_modalities(raw: RawDataset, sentences: int, length: int) -> RawDataset:
     """Captioned pictures with every picture as a visual sample and every caption as a textual one.
 
-    Visual samples stand before textual ones, both in the order of the pictures.
+    Visual samples come before textual ones, both in the order of the pictures.
     """
     known = vocabulary(raw.parts["train"].captions or ())
 

@@ -20,7 +20,7 @@ def texts(values: Sequence[str]) -> pa.Array:
 
 
 def positions(names: Sequence[str], known: Sequence[str]) -> np.ndarray:
-    """Where each of the names [n] stands in `known`, int64 [n]; KeyError for one that does not."""
+    """The position of each of the names [n] in `known`, int64 [n]; KeyError for an unknown one."""
     position = {name: number for number, name in enumerate(known)}
     return np.array([position[name] for name in names], np.int64)
 

@@ -51,7 +51,7 @@ class Published:
     """The original of a data set as its authors published it; a local copy is compared with it."""
 
     images: Mapping[str, int]
-    "Number of images of every part; none where the files at hand are all that is known."
+    "Number of images of every part; none where nothing but the local files is known."
     classes: tuple[str, ...]
     "Names in the order of the labels."
     domains: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ from fedgrid.data.common.images import PARTS, Images
 from fedgrid.files import read_metadata, read_table, write_table
 
 TOKEN = "<u2"
-"How tokens lie in files."
+"The type of tokens in files."
 
 
 @dataclass(frozen=True)

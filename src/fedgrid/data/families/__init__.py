@@ -1,1 +1,1 @@
-"""Data sets of which several come the same way."""
+"""Base classes of data sets that are loaded alike."""

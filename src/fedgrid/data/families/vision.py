@@ -21,7 +21,7 @@ WAIT = 2.0
 
 
 class VisionDataSet(DataSet):
-    """A data set of `torchvision.datasets`: a subclass states which, beside the facts of the original."""
+    """A data set of `torchvision.datasets`: a subclass names it, and states the facts of the original."""
 
     vision: ClassVar[str]
     "Name of torchvision's class."

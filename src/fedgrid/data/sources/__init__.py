@@ -1,1 +1,1 @@
-"""Where images come from: Parquet files at hand, torchvision's data sets, archives and folders of pictures."""
+"""Sources of images: local Parquet files, torchvision's data sets, archives and folders of pictures."""

@@ -1,6 +1,6 @@
 """What files hold, as digests; a file that has not changed since is not read again.
 
-What is known stands in the user's cache, one JSON file for each folder or file that is asked for: by path, the size,
+Known digests are in the user's cache, one JSON file for each folder or file that is requested: by path, the size,
 the times, the inode and the digest. The time of modification alone proves nothing, since archives and copies set it;
 the time of the inode's last change (ctime) is the system's own. The cache is not in the store, where a dry run leaves
 no trace, and a job that builds something reads every file again (`reading_again`).
@@ -62,7 +62,7 @@ def _looked_up(files: Iterable[Path], top: Path, asking: Path) -> dict[str, str]
 
 
 def _remembered(memory: Path) -> dict[str, Any]:
-    """By name, the state in which a file was last seen and its digest; nothing where all is to be read again."""
+    """By name, the state in which a file was last seen and its digest; nothing where everything must be read again."""
     if not _REMEMBERING.get():
         return {}
     try:

@@ -63,7 +63,7 @@ def fetch(urls: Sequence[str], file: Path, sha256: str | None = None, md5: str |
 
 
 def unpacked(archive: Path, name: str) -> Path:
-    """The folder `name` that the tar `archive` holds, unpacked beside it, whole or not at all.
+    """The folder `name` that the tar `archive` holds, unpacked beside it, completely or not at all.
 
     Raises UserError for a damaged archive or one without that folder.
     """
@@ -101,11 +101,11 @@ def _unpack(archive: Path, target: Path) -> None:
 
 
 def _inside(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """The members of an archive; TarError for one that is no file or folder below the place of unpacking."""
+    """The members of an archive; TarError for one that is not a file or folder below the target."""
     for member in tar:
         path = PurePosixPath(member.name)
         if path.is_absolute() or ".." in path.parts or not (member.isfile() or member.isdir()):
-            raise tarfile.TarError(f"'{member.name}' is no plain file in it")
+            raise tarfile.TarError(f"'{member.name}' is not a regular file in the archive")
         yield member
 
 
@@ -127,7 +127,7 @@ def _complete(url: str, part: Path) -> None:
 
 
 def _continue(url: str, part: Path) -> None:
-    """Downloads what `part` still lacks; OSError where that fails or the connection ends early."""
+    """Downloads the rest of `part`; OSError where that fails or the connection ends early."""
     have = _size(part)
     request = Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
@@ -138,13 +138,13 @@ def _continue(url: str, part: Path) -> None:
         if error.headers.get("Content-Range") == f"bytes */{have}":
             return  # an earlier run was stopped between the last byte and the verification
         part.unlink()
-        raise ConnectionError("the file on the server is another one than before") from error
+        raise ConnectionError("the file on the server has changed since the download began") from error
     with response:
         if response.status != http.HTTPStatus.PARTIAL_CONTENT:
             have = 0  # the server ignores ranges and sends everything
         elif not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
             part.unlink()
-            raise ConnectionError("the server sent another range than was asked for")
+            raise ConnectionError("the server sent a different range than requested")
         length = response.headers.get("Content-Length")
         total = have + int(length) if length else None
         _save(response, part, have, total)

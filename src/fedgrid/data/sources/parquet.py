@@ -123,7 +123,7 @@ def _images(file: Path, facts: _Facts, domains: tuple[str, ...]) -> Images:
     with _naming(file):
         labels = pq.read_table(file, columns=["label"])["label"].to_numpy().astype(np.int64)
         if len(labels) and not 0 <= labels.min() <= labels.max() < len(facts.classes):
-            raise UserError(f"{file}: there is a label outside 0..{len(facts.classes) - 1}")
+            raise UserError(f"{file}: contains a label outside 0..{len(facts.classes) - 1}")
         names = [name.lower() for name in _texts(file, "domain")] if domains else []
         places = positions(names, [name.lower() for name in domains]) if domains else None
         captions = _texts(file, "caption") if "caption" in facts.extras else None
@@ -176,4 +176,4 @@ def _naming(file: Path) -> Iterator[None]:
         yield
     except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
         why = " ".join(str(error).split())
-        raise UserError(f"{file}: not a whole data set file ({why}); replace it") from error
+        raise UserError(f"{file}: incomplete or damaged data set file ({why}); replace it") from error

@@ -56,7 +56,7 @@ def decoded(
 def resized(pixels: np.ndarray, side: int) -> np.ndarray:
     """Images uint8 [n, height, width, 1 or 3] at `side` × `side`, antialiased bilinear.
 
-    Raises UserError for arrays that are no pictures.
+    Raises UserError for arrays that are not pictures.
     """
     from PIL import Image
 
@@ -88,7 +88,7 @@ def _decoded(picture: bytes | Path, mode: str, name: str, lost: Counter[str]) ->
             return image if image.mode == mode else image.convert(mode)
     # Pillow reports damage in many ways, and a picture that claims to be huge as DecompressionBombError
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise UserError(f"{name}: not a whole picture ({error})") from error
+        raise UserError(f"{name}: incomplete or damaged picture ({error})") from error
 
 
 def _resized(image: "PIL.Image.Image", side: int) -> "PIL.Image.Image":

@@ -49,7 +49,7 @@ class Federation:
 
     @cached_property
     def numbers(self) -> list[int]:
-        """The same client numbers on the processor, for which a GPU is waited for once."""
+        """The same client numbers on the processor; a GPU is synchronised once for them."""
         return self.ids.tolist()
 
     @property
@@ -112,7 +112,7 @@ class Federation:
     def modalities(self) -> list[tuple[Network, Tensor]]:
         """What is here of each modality: the network that its batches go through, the positions [m] of its clients.
 
-        One of all clients on plain data. A method that is run for each modality by itself sees plain data too.
+        Always one on plain data. A method that runs once for each modality sees plain data too.
         """
         if not self.simulation.data.modality:
             return [(self.model, torch.arange(self.size, device=self.ids.device))] if self.size else []
@@ -236,7 +236,7 @@ class Federation:
         `step` is a pure function (θ, batch, at) → (θ, loss) that is called for every batch, for solvers inside a step
         or gradients taken elsewhere (pFedMe). It takes its gradients with `torch.func.grad`, since it is called without
         autograd; its tree may nest. With several `batches` a step it is called with a list of consecutive ones, which
-        may lie in two epochs (Per-FedAvg); what is left at the end is not used. The rest is as in `train`.
+        may lie in two epochs (Per-FedAvg); left-over batches are not used. The rest is as in `train`.
         Adversarial training moves images against `model`, a function (θ, at) → parameters: θ, or its entry ``theta``.
         """
         task = self._task(theta, server, clients, epochs, steps=steps, share=share, stream=stream, together=batches)

@@ -33,7 +33,7 @@ SCORES = ("global", "received", "adapted", "trained")
 
 @dataclass(frozen=True)
 class Identity:
-    """A limit in which a method must equal `other`; the test-suite checks every one it finds.
+    """A limit in which a method must equal `other`; the test suite checks every one.
 
     `settings` are the hyperparameters of this method and `other_settings` those of the other. `models` says which
     models are compared: ``used`` (adapted or as received), ``trained`` or ``global``. The data are split into `clients`

@@ -1,6 +1,6 @@
-"""Methods that know nothing of modalities: each modality's clients are a federation of their own.
+"""Runs methods that do not handle modalities: each modality's clients form a separate federation.
 
-Participants are drawn from all clients, and a modality of which none takes part stands still. Everything else is of one
+Participants are drawn from all clients, and a modality without participants does not change. Everything else is of one
 modality: its clients count from 0, on plain data, with a network that has its extractor alone. Their state lies under
 the modality's name in the state of the whole, whose rows of other modalities' clients are zeros.
 """
@@ -23,7 +23,7 @@ View = tuple[Method, Federation, Federation | None, Tree | None]
 
 
 class Apart(Method):
-    """A method for each modality by itself."""
+    """One method, run once for each modality."""
 
     method: Method
     data: ClientData
@@ -79,13 +79,13 @@ class Apart(Method):
 
 
 def apart(method: Method, simulation: Simulation) -> Method:
-    """The method as the rounds call it: for each modality by itself, where it knows nothing of those that there are."""
+    """The method as the rounds call it: once for each modality, if it does not handle modalities itself."""
     data = simulation.data
     return Apart(method, data) if data.modality and not method.multimodal else method
 
 
 def parts(fed: Federation) -> Iterator[tuple[str, Tensor, Federation]]:
-    """Each modality's name, the positions [m] of its clients, and these as a federation of their own."""
+    """Each modality's name, the positions [m] of its clients, and their federation."""
     for network, where in fed.modalities:
         name, data = network.modality, fed.simulation.data.only(int(fed.modality[where[0]]))
         ids = torch.searchsorted(torch.tensor(data.numbers, device=where.device), fed.ids[where])
@@ -96,7 +96,7 @@ def parts(fed: Federation) -> Iterator[tuple[str, Tensor, Federation]]:
 
 
 def views(method: Method, fed: Federation, participants: Federation | None, trained: Tree | None) -> Iterator[View]:
-    """What `evaluate` looks at, for each modality by itself where the method is run so."""
+    """The arguments of `evaluate`, one set for each modality where the method runs once for each."""
     if not isinstance(method, Apart):
         yield method, fed, participants, trained
         return

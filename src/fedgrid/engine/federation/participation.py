@@ -52,7 +52,7 @@ def between(simulation: Simulation, round_: int, clients: np.ndarray, state: Sta
     """Some clients [n] between rounds, with the state as they see it.
 
     What is sent there is not counted: the next round counts it for those who take part, and who sits it out is sent
-    nothing in truth, only scored as if.
+    nothing; scoring simulates the message.
     """
     traffic = Traffic.none(simulation.data.clients, simulation.device)
     return Federation(simulation, on_device(clients, simulation), round_, traffic, state)

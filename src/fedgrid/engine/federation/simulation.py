@@ -1,4 +1,4 @@
-"""What stays the same for a whole cell."""
+"""Everything that is constant during a cell."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +19,7 @@ def dtype_of(training: Training) -> torch.dtype:
 
 @dataclass(frozen=True)
 class Simulation:
-    """What stays the same for a whole cell."""
+    """Everything that is constant during a cell."""
 
     data: ClientData
     model: Network
@@ -30,5 +30,5 @@ class Simulation:
 
     @cached_property
     def initial(self) -> Tree:
-        """The common initial model θ⁰, in the type of the computation; nobody changes it in place."""
+        """The common initial model θ⁰, in the type of the computation; never changed in place."""
         return tree_map(lambda t: t.to(self.device, dtype_of(self.training)), self.model.initial(self.seed))

@@ -23,7 +23,7 @@ class Traffic:
 
 
 def bytes_of(stack: Any, mask: Tensor | None) -> Tensor | float:
-    """Bytes of every row [n], or one number where nothing is masked; a masked entry stands for all behind it."""
+    """Bytes of every row [n], or one number where nothing is masked; a masked entry covers everything behind it."""
     if mask is None:
         return float(sum(t[0].numel() * t.element_size() for t in leaves(stack)))
     sent = mask.flatten(1).sum(dim=1).double()

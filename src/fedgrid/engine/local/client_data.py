@@ -65,7 +65,7 @@ class ClientData:
     vocabulary: int = PADDING_AND_UNKNOWN
     "Number of different tokens."
     numbers: tuple[int, ...] = ()
-    "Of the clients of one modality, see `only`: their numbers in the whole federation."
+    "Numbers of one modality's clients in the whole federation, see `only`."
 
     @property
     def clients(self) -> int:
@@ -138,7 +138,7 @@ class ClientData:
 
     @cached_property
     def pixels(self) -> Range:
-        """The normalised range of pixels; no normalised image lies outside, to the last bit."""
+        """The normalised range of pixels; contains every normalised image, to the last bit."""
         centre, spread = self.centre[0], self.spread[0]
         return Range((0 - centre) / spread, (self.white - centre) / spread, self.white / spread)
 
@@ -169,7 +169,7 @@ def load(
     pool = read(data_files)
     table, metadata = read_table(partition, ["client", "split", "index"])
     if metadata["data_checksum"] != pool.facts["checksum"]:
-        raise Damaged(partition, f"it was made for other images than {data_files['train']}")
+        raise Damaged(partition, f"made for other images than {data_files['train']}")
     client, index = numbers(table["client"]), numbers(table["index"])
     split = np.asarray(table["split"].to_pylist())
     used, position = _in_order(pool.images, *np.unique(index, return_inverse=True))  # only these go to the device
@@ -215,7 +215,7 @@ def _in_order(images: Images, used: np.ndarray, position: np.ndarray) -> tuple[n
 
 
 def _places(images: Images, used: np.ndarray, modality: int) -> np.ndarray:
-    """Where the samples in use that are of one modality lie among all of it."""
+    """The positions of one modality's used samples among all samples of that modality."""
     if images.modality is None:
         return used
     of_modality = images.modality == modality

@@ -1,4 +1,4 @@
-"""What a loss, a step or a measurement of one client is given: a batch, and constants beside the parameters."""
+"""The inputs of one client's loss, step or measurement besides θ: a batch, and constants."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class LossContext:
-    """What a loss may look at beside θ and the batch: constants, no gradient flows into them.
+    """What a loss may read besides θ and the batch: constants, without gradients.
 
     `server` is the same for all clients; `client` is this client's row of what differs by client. They are the state of
     the round, with what a call adds by name. Several batches of one step share `key`.

@@ -15,7 +15,7 @@ def chosen(wanted: str) -> torch.device:
     if wanted == "auto":
         wanted = "cuda" if torch.cuda.is_available() else "cpu"
     elif wanted.startswith("cuda") and not torch.cuda.is_available():
-        raise UserError(f"device: '{wanted}' was asked for, but torch sees no GPU here")
+        raise UserError(f"device: '{wanted}' was requested, but torch sees no GPU")
     return torch.device(wanted)
 
 

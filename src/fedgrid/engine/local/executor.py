@@ -21,7 +21,7 @@ from fedgrid.tree import Tree, as_tree, leaves, row, tree_map
 
 
 class Diverged(Exception):
-    """Something (`what`) is no finite number any more; `round_` counts from 0, the sentence from 1."""
+    """Raised when `what` is no longer finite; `round_` counts from 0, the sentence from 1."""
 
     def __init__(self, round_: int, what: str):
         super().__init__(f"{what} is not finite in round {round_ + 1}")
@@ -167,7 +167,7 @@ class Executor(ABC):
 
 
 def joined(clients: int, parts: Sequence[tuple[Tensor, Tree]]) -> Tree:
-    """One stack [clients, …] of stacks with the same entries, each for the positions [m] beside it.
+    """One stack [clients, …] of stacks with the same entries, each with its positions [m].
 
     A mean that was named where a client saw a batch is NaN where none did.
     """

@@ -88,7 +88,7 @@ def of_one_epoch(orders: Sequence[np.ndarray], size: int, keys: np.ndarray) -> I
 
 
 def _several(task: LocalTask, clients: Sequence[int]) -> Iterator[Planned]:
-    """Steps of several consecutive batches each, which may lie in two epochs; what is left at the end is not used."""
+    """Steps of several consecutive batches each, which may lie in two epochs; left-over batches are not used."""
     together = task.together
     batches_of_clients = [
         [keyed for epoch in range(task.epochs_of(i)) for keyed in task.batches(i, epoch)] for i in clients

@@ -18,7 +18,7 @@ class Solver(Protocol):
     """What happens to θ at a batch."""
 
     def memory(self, theta: Tree) -> Tree:
-        """What is kept from batch to batch beside θ: tensors with θ's client axis, if it has one."""
+        """Tensors that a solver keeps from batch to batch besides θ, with θ's client axis if it has one."""
 
     def advance(self, apply: Apply, theta: Tree, memory: Tree, taken: Tensor) -> tuple[Tree, dict[str, Any]]:
         """(new θ, entry of `TrainingStats`): `taken` counts the steps with this one.
@@ -71,7 +71,7 @@ class CustomStep:
     def advance(self, apply: Apply, theta: Tree, memory: Tree, taken: Tensor) -> tuple[Tree, dict[str, Any]]:
         result = apply(self._result, theta)
         if _form(result["theta"]) != _form(theta):
-            raise ValueError("a step must return a tree with the names, shapes and types of the one that it was given")
+            raise ValueError("a step must return a tree with the names, shapes and types of its input")
         return result["theta"], result["entry"]
 
     def _result(self, theta: Tree, batch: Any, at: LossContext) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The executor that trains all clients together: one call of a function for a whole stack of them.
 
-Which of them share a call is said in `fedgrid.engine.local.grouping`.
+`fedgrid.engine.local.grouping` decides which of them share a call.
 """
 
 import sys
@@ -23,7 +23,7 @@ from fedgrid.tree import leaves, rebuilt, rows, tree_map
 MEASURED_TOGETHER = {"cpu": 1024, "cuda": 16384}
 "Images of all clients in one call of a pass without gradient."
 BUDGET = 2**30
-"Bytes for the clients that are trained together on a processor, where more gain nothing; a GPU gives half of its own."
+"Bytes for the clients that are trained together on a processor, where more bring no gain; on a GPU, half its memory."
 COPIES, ACTIVATIONS = 6, 64
 "Memory of a client in training: copies of its parameters, and numbers kept for every number of a batch of images."
 
@@ -100,7 +100,7 @@ def _train(task: LocalTask, positions: list[int], solver: Solver, result: Any, s
         apply = _to_each(task, group.index, rows(clients, at), group.keys)
         moved, entry = solver.advance(apply, before, momenta, stats_of_part.count(at))
         stats_of_part.add(at, entry, sum(index.shape[1] for index in group.index))
-        if moved is not before:  # a step may hand on what it was given, under another name
+        if moved is not before:  # a step may return its input under another name
             _put(theta, at, tree_map(torch.clone, moved))
         elif isinstance(at, Tensor):
             _put(theta, at, before)
@@ -164,7 +164,7 @@ def _to_each(task: LocalTask, index: list[Tensor], clients: Any, keys: Tensor | 
                 raise
             raise UserError(
                 "this method's loss, step or measurement branches on the values of tensors, so that clients cannot be "
-                "stacked; mend it (docs/writing-a-method.md) or choose the executor 'loop'"
+                "stacked; rewrite it (docs/writing-a-method.md) or choose the executor 'loop'"
             ) from error
 
     return apply

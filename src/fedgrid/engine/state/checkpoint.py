@@ -1,4 +1,4 @@
-"""How far a cell is: the numbers recorded so far, the state, and the checkpoint from which a killed cell goes on."""
+"""A cell's progress: the numbers recorded so far, the state, and the checkpoint from which a killed cell resumes."""
 
 import hashlib
 import io
@@ -81,7 +81,7 @@ class Progress:
     seconds: dict[str, float]
     rounds: int = 0
     matrices: list[tuple[int, str, Tensor]] | None = None
-    "What `Method.cooperation` gave after each evaluated round: (round, name, [N, N]); None where nobody asked for it."
+    "`Method.cooperation` after each evaluated round: (round, name, [N, N]); None where the study does not ask for it."
     phases: dict[str, float] = field(default_factory=dict)
     "Seconds of what the method measures by name, over all rounds so far; see `Federation.phase`."
 
@@ -110,12 +110,12 @@ def save_checkpoint(file: Path, key: str, progress: Progress) -> None:
 
 
 def rows_of(checkpoint: Path) -> Path:
-    """Where the rows of clients lie that have no room in memory: beside the checkpoint that names them."""
+    """The file for clients' rows that do not fit into memory, beside the checkpoint that names it."""
     return checkpoint.with_name(checkpoint.name + ".rows")
 
 
 def remove_checkpoint(file: Path) -> None:
-    """Removes a checkpoint, if there is one, with what lies beside it."""
+    """Removes a checkpoint, if it exists, with the files beside it."""
     for part in (file, rows_of(file)):
         part.unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""The state of all clients between rounds, of which a round reads and writes its participants' rows alone."""
+"""The state of all clients between rounds; a round reads and writes only its participants' rows."""
 
 import math
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from fedgrid.engine.state.state import State
 from fedgrid.tree import Tree, as_tree, leaves, plain, rows, tree_map
 
 IN_MEMORY = 2**30
-"Bytes of clients' rows up to which they are kept in memory."
+"Up to so many bytes, clients' rows are kept in memory."
 
 
 @dataclass(frozen=True)
 class Population:
-    """`State.server`, and where the row of each client lies.
+    """`State.server`, and the slot of each client's row.
 
     A client that has never taken part shares its row with all others that have not, where a method's setup gives all
     clients the same. A population stays valid until the second one after it is made.

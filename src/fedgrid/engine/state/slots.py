@@ -159,7 +159,7 @@ class InFile(Slots):
         except OSError as error:
             raise UserError(f"{self.file}: cannot be written ({reason(error)})") from error
         if written < self.size:
-            raise UserError(f"{self.file}: cannot be written (no room is left)")
+            raise UserError(f"{self.file}: cannot be written (disk full)")
         self.checksums[slot] = crc32(content.data)
 
     def _bytes(self, slots: np.ndarray) -> np.ndarray:
@@ -184,7 +184,7 @@ def _locked(file: Path) -> int:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        raise UserError(f"{file}: in use by another process, which trains the same cell") from None
+        raise UserError(f"{file}: in use by another process that trains the same cell") from None
     return descriptor
 
 

@@ -11,7 +11,7 @@ NOTHING: Mapping[str, Any] = {}
 
 
 class State:
-    """`server` holds what has no client axis, `clients` what has the client axis first, whoever keeps it.
+    """`server` holds what has no client axis, `clients` what has the client axis first, wherever it is stored.
 
     `trained` are the models as they left local training in the last round, `quantities` numbers [n] of its participants
     by name. Both are recorded and then forgotten.

@@ -20,7 +20,7 @@ NOT_RECORDED = "not recorded"
 
 @dataclass(frozen=True, order=True)
 class Circumstances:
-    """What the bits of a result may depend on beside code and settings."""
+    """What the bits of a result may depend on besides code and settings."""
 
     processor: str
     instructions: str
@@ -79,7 +79,7 @@ class Candidate:
 
     @property
     def artifacts(self) -> dict[str, Path]:
-        """By kind, what is kept beside the earlier results of that which the study asks for."""
+        """The artifacts of the earlier results that the study asks for, by kind."""
         return self.cell.kept_beside(self.file)
 
     @property

@@ -1,4 +1,4 @@
-"""Which cells of a group are trained anew, so that every choice that occurs in the group is covered by evidence."""
+"""Chooses the cells of a group that are trained again, so that they cover every choice in the group."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ INSIDE, LOWEST, HIGHEST = "inside its limits", "at its lowest", "at its highest"
 
 
 def to_check(group: Group, least: int) -> list[Candidate]:
-    """The candidates of a group that are to be trained beside those that are already checked.
+    """The candidates of a group that must be trained besides those already checked.
 
     At least `least` in all (or the whole group), by the group's digest, and as many more as cover every choice that
     occurs among the candidates, those first that cover most.

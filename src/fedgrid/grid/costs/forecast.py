@@ -1,7 +1,7 @@
 """What cells that are not finished will take: measured on finished ones like them, else counted in images.
 
 A cell is so many images trained and so many evaluated; how many of them a core does in a second is measured elsewhere,
-by whoever may import torch.
+in a process that may import torch.
 """
 
 import math
@@ -79,7 +79,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Prospect:
-    """What is left to do of a cell; nothing of one that is done, or whose data are lacking."""
+    """The remaining work of a cell; nothing if it is done or its data are unavailable."""
 
     cell: Cell
     done: bool
@@ -138,7 +138,7 @@ class Loads:
         self.images: dict[tuple[str, int], Expected] = {}
 
     def of(self, cell: Cell, root: Path | None) -> Load:
-        """The load of a cell whose data lie under `root`, as far as it can be known before they are dealt out."""
+        """The load of a cell whose data lie under `root`, estimated before they are dealt out."""
         partition, training = cell.partition, cell.row.training
         if partition.data.key not in self.infos:
             self.infos[partition.data.key] = _info(partition.data, root)

@@ -1,4 +1,4 @@
-"""The formulas in which methods say what they cost, such as ``2E``, ``|θ| + C·k``, ``local_steps batches``, as numbers.
+"""The cost formulas of methods, such as ``2E``, ``|θ| + C·k``, ``local_steps batches``, as numbers.
 
 A symbol is a setting of the method, or one of those that docs/writing-a-method.md names; what stands side by side is
 multiplied, as with ``·``.
@@ -25,7 +25,7 @@ def worth(formula: str, numbers: Mapping[str, float]) -> float:
         tokens.append(match["number"] or (match["sign"] or _value(match["symbol"], numbers, formula)).replace("·", "*"))
         position = match.end()
     try:
-        return float(eval(" ".join(tokens)))  # nothing but numbers and signs stands there
+        return float(eval(" ".join(tokens)))  # it contains nothing but numbers and signs
     except (SyntaxError, TypeError, ArithmeticError) as error:
         raise UserError(f"the formula '{formula}' cannot be read ({error})") from error
 

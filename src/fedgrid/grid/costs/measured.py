@@ -77,7 +77,7 @@ def _costly(spec: Mapping[str, Any]) -> list[Any]:
 
 
 def request(cells: Sequence[Cell], compute: Compute, beside: int = 1) -> Request:
-    """What a job asks for that runs these cells, `beside` at a time.
+    """The request of a job that runs these cells, `beside` at a time.
 
     Taken from measured costs, and for a cell without any from the study's `compute.mem_mb` and `compute.runtime`.
     """
@@ -111,5 +111,5 @@ def _newest(folder: Path, below: str = "") -> tuple[Path, ...]:
 
 @functools.lru_cache(1024)
 def _listed(folder: Path, below: str, mtimes: tuple[int, ...]) -> tuple[Path, ...]:
-    files = [f for f in folder.glob(f"{below}s*-*.parquet") if f.name.count(".") == 1]  # others are kept beside cells
+    files = [f for f in folder.glob(f"{below}s*-*.parquet") if f.name.count(".") == 1]  # others are artifacts
     return tuple(sorted(files, key=lambda f: f.stat().st_mtime_ns, reverse=True))

@@ -42,7 +42,7 @@ def encode(value: Any, path: str = "") -> Any:
 
 
 def decode(kind: type[Value], value: Any, path: str = "") -> Value:
-    """The dataclass of type `kind` that `encode` made the JSON `value` of; `path` is where it stands, for errors.
+    """The dataclass of type `kind` that `encode` made the JSON `value` of; `path` locates it in errors.
 
     Raises ValueError for an unknown or missing key and for a value of another type.
     """
@@ -59,7 +59,7 @@ def _decode(hint: Any, value: Any, path: str) -> Any:
     if origin in SCALARS:
         return _decode_scalar(origin, value, path)
     if origin not in STRUCTURES:
-        raise TypeError(f"{path}: there is no JSON form of {hint}")
+        raise TypeError(f"{path}: no JSON form of {hint}")
     return STRUCTURES[origin](get_args(hint), value, path)
 
 

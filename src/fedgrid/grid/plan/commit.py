@@ -1,4 +1,4 @@
-"""Which commit the code is, as far as version control knows: said in every result, and part of no key."""
+"""The commit of the code, as far as git knows it: recorded in every result, and part of no key."""
 
 import subprocess
 from pathlib import Path
@@ -20,7 +20,7 @@ def commit() -> dict[str, Any] | None:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """What a command of git says; None where it fails, or there is no git."""
+    """The output of a git command; None where it fails or git is missing."""
     command = ["git", "-C", str(folder), *arguments]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE).stdout

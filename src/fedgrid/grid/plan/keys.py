@@ -1,8 +1,8 @@
-"""Keys: the key of a file stands in its path and covers all that the file depends on, so existence is the cache.
+"""Keys: a file's path contains its key, which covers everything that the file depends on. A file that exists is cached.
 
 data        name, settings, code of the data set, and the local copy where it is not the original
 features    key of the data, backbone and its weights, code of the features
-partition   kind, settings, key of the data, code of the partition; the seed stands in the file's name
+partition   kind, settings, key of the data, code of the partition; the seed is in the file's name
 cell        method, hyperparameters, model, training, seed, key of the partition, code that can change its numbers
 """
 

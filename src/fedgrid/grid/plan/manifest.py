@@ -2,7 +2,7 @@
 
 The file's name covers its content and the code that draws. Only one is kept beside the tables, and results.parquet
 names the one that it was made from. So tables are out of date when that is not the manifest that the study asks for
-now, and a study that is edited and edited back is told from one that was not.
+now, and a study that was edited and reverted is recognised.
 """
 
 from collections.abc import Iterable, Mapping
@@ -132,7 +132,7 @@ def _shown(experiment: Experiment) -> list[dict[str, Any]] | None:
 
 
 def _described(partitions: Iterable[PlannedPartition]) -> dict[str, str]:
-    """By label, the whole setting as a sentence; where it differs between data sets, all that it is."""
+    """By label, the full setting as a sentence; all variants where it differs between data sets."""
     names: dict[str, dict[str, None]] = {}
     for partition in partitions:
         names.setdefault(partition.label, {})[partition.sentence] = None
@@ -231,7 +231,7 @@ def page(study: Study) -> str:
     """Digest of what the page of a paper is made from beside its experiments: code, and texts beside its study."""
     about = [[experiment.id, encode(experiment.about)] for experiment in study.experiments]
     printed = sorted(Path(study.published).parent.glob("*.csv")) if study.published else []
-    contents = [digest_of_file(file) for file in printed if file.is_file()]  # of which some may be no text at all
+    contents = [digest_of_file(file) for file in printed if file.is_file()]  # some may not be text
     texts = [study.title, study.published, dict(study.assumed), about]
     return digest([texts, contents, _analysis("fedgrid.analysis.pages.paper")])
 

@@ -15,7 +15,7 @@ from fedgrid.grid.plan.codec import decode
 from fedgrid.grid.study.model import FULL
 
 UNAVAILABLE = "unavailable"
-"Status of a cell that cannot be computed here: what it needs is not at hand."
+"Status of a cell that cannot be computed on this machine: its data are unavailable."
 Settings = dict[str, Any]
 Column = tuple[str, str]
 "Data set and heterogeneity, by label."
@@ -101,9 +101,9 @@ class StudyDescription:
     name: str
     title: str
     source: str = ""
-    "Where it stands in its paper."
+    "Its place in the paper."
     lacks: str = ""
-    "What of it cannot be said in a study yet."
+    "What a study cannot express of it yet."
     claims: list[Claim] = field(default_factory=list)
     assumed: dict[str, str] = field(default_factory=dict)
     "Setting → why this value, where the paper does not say."
@@ -144,7 +144,7 @@ class StudyDescription:
 
 @dataclass(frozen=True, kw_only=True)
 class CellNames:
-    """What names a cell, and what it is trained on."""
+    """The names of a cell, and the files that it is trained on."""
 
     key: str
     label: str
@@ -154,7 +154,7 @@ class CellNames:
     seed: int
     partition: Path
     kept: dict[str, Path] = field(default_factory=dict)
-    "Kind of artifact → the file that is kept beside the results."
+    "Kind of artifact → its file."
 
     @property
     def column(self) -> Column:

@@ -44,7 +44,7 @@ class PlannedDataset:
 
     @property
     def files(self) -> dict[str, Path]:
-        """By part: training and test images. A label is the study's own, so it does not stand in the store."""
+        """By part: training and test images. Labels belong to the study, so the store does not contain them."""
         return {part: self.store / self.kind / f"{self.name}-{self.key}" / f"{part}.parquet" for part in PARTS}
 
     @property
@@ -87,7 +87,7 @@ class PlannedDataset:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """What it is, as it stands in a cell's specification."""
+        """Its description in a cell's specification."""
         spec = self.component.spec | ({"copy": self.copy} if self.copy else {})
         return spec | ({"backbone": identity_of_backbone(self.backbone)} if self.backbone else {})
 
@@ -107,7 +107,7 @@ class PlannedPartition:
     description: str
     "The head of a column: a label of the study's own, else the whole setting."
     sentence: str
-    "The whole setting as a person says it."
+    "The full setting in words."
     tested: str
     "What clients are tested on: ``own``, ``official`` or ``weighted``."
 
@@ -145,7 +145,7 @@ class Cell:
     "Fingerprint of all code that can change its numbers."
     key: str
     artifacts: tuple[str, ...] = ()
-    "What the study keeps of it beside its results; no part of its identity."
+    "Artifacts that the study keeps of it; not part of its key."
 
     @property
     def store(self) -> Path:
@@ -168,11 +168,11 @@ class Cell:
 
     @property
     def files(self) -> list[Path]:
-        """Its results, and what is kept beside them."""
+        """Its results and its artifacts."""
         return [self.file, *self.kept_beside(self.file).values()]
 
     def kept_beside(self, results: Path) -> dict[str, Path]:
-        """By kind, the files of what is kept beside `results`: ``x.clusters.parquet`` beside ``x.parquet``."""
+        """The files of the artifacts of `results` by kind: ``x.clusters.parquet`` beside ``x.parquet``."""
         return {kind: results.with_suffix(f".{kind}.parquet") for kind in self.artifacts}
 
     @property
@@ -187,7 +187,7 @@ class Cell:
 
     @property
     def log(self) -> Path:
-        """What its last attempt said."""
+        """The log of its last attempt."""
         return self.store / "logs" / self._folder / f"s{self.seed}-{self.key}.log"
 
     @property
@@ -197,7 +197,7 @@ class Cell:
 
     @property
     def checkpoint(self) -> Path:
-        """No output of its job, for it outlives an attempt that failed."""
+        """Not an output of its job: it outlives a failed attempt."""
         return self.store / "checkpoints" / f"{self.key}.pt"
 
     @property
@@ -227,7 +227,7 @@ class Cell:
         return self.row.label, self.partition.data.label, self.heterogeneity, self.seed
 
     def is_of_other_images(self, metadata: Mapping[str, Any]) -> bool:
-        """Whether results with these metadata are of other images than the store holds, as far as both are known."""
+        """Whether results with these metadata were trained on other images than the store's, if both are known."""
         built, trained_on = self.partition.data.images_checksum, metadata.get("images")
         return None not in (built, trained_on) and built != trained_on
 

@@ -1,4 +1,4 @@
-"""The plan of a run: a planned study as one file, in which every job of the run looks its work up.
+"""The plan of a run: a planned study as one file, from which every job of the run reads its work.
 
 The study is planned once, where the run begins. What cells share, such as a partition, is in the file once.
 """
@@ -100,7 +100,7 @@ def read(file: Path) -> Plan:
     try:
         return from_content(content)
     except (ValueError, IndexError) as error:
-        raise Damaged(file, "it is no plan of this version of fedgrid") from error
+        raise Damaged(file, "not a plan of this version of fedgrid") from error
 
 
 def from_content(content: Mapping[str, Any]) -> Plan:

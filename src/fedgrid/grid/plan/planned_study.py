@@ -15,7 +15,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Experiment:
-    """What is shown together: the cells of a table or figure of a paper, or of a whole study without experiments."""
+    """An experiment: the cells of a table or figure of a paper, or of a whole study without experiments."""
 
     id: str
     "Empty for a study without experiments."

@@ -56,7 +56,7 @@ def planned_study(study: Section) -> Study:
 
 
 def plan_study(parsed: ParsedStudy) -> Study:
-    """Every cell of a study, with its key; UserError, with its place in the study, for cells that cannot be."""
+    """Every cell of a study, with its key; UserError with file and line for impossible cells."""
     shared = {setting.name: getattr(parsed, setting.name) for setting in fields(StudySettings)}
     study = Study(**shared, experiments=[])
     experiments = [_experiment(experiment, study) for experiment in parsed.experiments]
@@ -130,7 +130,7 @@ def _plan_entry(entry: Placed[DataEntry], study: Study) -> tuple[PlannedDataset,
 
 
 def _at_hand(data: PlannedDataset, study: Study, origin: Origin, lenient: bool) -> PlannedDataset:
-    """The data set, which says what is lacking where it cannot be had; not `lenient`, that is a UserError."""
+    """The data set, with the reason where it is unavailable; a UserError unless `lenient`."""
     problem = problem_of_data(data, study.data_root, study.download)
     if problem and not lenient:
         raise StudyError(origin, problem)

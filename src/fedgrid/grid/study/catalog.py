@@ -38,7 +38,7 @@ def description(kind: str, reference: str) -> dict[str, Any]:
             write_json(cached, facts)
     if kind == "methods" and "score" not in facts["facts"]:
         raise UserError(
-            f"method '{reference}': its class is no method; derive it from fedgrid.engine.federation.method.Method"
+            f"method '{reference}': its class is not a method; derive it from fedgrid.engine.federation.method.Method"
         )
     return facts | {"name": name, "reference": reference, "module": module, "file": str(file) if file else None}
 
@@ -69,7 +69,7 @@ def _described_apart(kind: str, reference: str) -> dict[str, Any]:
     try:
         run = subprocess.run(command, **apart, text=True, errors="replace", timeout=PATIENCE)
     except subprocess.TimeoutExpired as error:
-        raise UserError(f"method '{reference}': importing it takes more than {PATIENCE} seconds") from error
+        raise UserError(f"method '{reference}': importing takes more than {PATIENCE} seconds") from error
     finally:
         os.close(writer)
         with open(reader, encoding="utf-8") as file:
@@ -79,7 +79,7 @@ def _described_apart(kind: str, reference: str) -> dict[str, Any]:
         raise UserError(lines[-1].removeprefix(PREFIX))
     if run.returncode or not text:
         *_, last = run.stderr.splitlines() or [f"exit code {run.returncode}"]
-        raise UserError(f"method '{reference}': importing it ended the process ({last})")
+        raise UserError(f"method '{reference}': importing ended the process ({last})")
     described: dict[str, Any] = json.loads(text)
     return described
 

@@ -44,7 +44,7 @@ def lay_experiments(study: Section) -> tuple[list[LaidExperiment], tuple[str, ..
     experiments, scaled = study["experiments"], scale.get("experiments") or Section()
     for name in scaled:
         if name not in experiments:
-            raise StudyError(scaled.origins[name], f"there is no experiment '{name}'; {nearest(name, experiments)}")
+            raise StudyError(scaled.origins[name], f"no experiment '{name}'; {nearest(name, experiments)}")
     laid = [
         _laid(name, study, text or Section((), experiments.origins[name]), scale) for name, text in experiments.items()
     ]
@@ -58,7 +58,7 @@ def _scale(study: Section) -> Section:
         return Section()
     if name not in scales:
         known = nearest(name, [FULL, *scales])
-        raise StudyError(study.origins["scale"], f"there is no scale '{name}'; {known}")
+        raise StudyError(study.origins["scale"], f"no scale '{name}'; {known}")
     return scales[name] or Section()
 
 

@@ -133,7 +133,7 @@ class _Sources:
         files = [file.parent / data for data in self.node(name).data]
         for data in files:
             if data.exists() and not data.is_file():  # a device may have no end
-                raise UserError(f"{file}: its `files` name {data}, which is no regular file")
+                raise UserError(f"{file}: its `files` name {data}, which is not a regular file")
         return files
 
     def node(self, name: str) -> "_Node":

@@ -137,7 +137,7 @@ class Part:
     seeds: list[Seeds]
     reading: Placed[Reading]
     artifacts: tuple[str, ...]
-    "What is kept beside the cells' results."
+    "Artifacts of the cells."
 
     @property
     def partition_seeds(self) -> list[int]:
@@ -147,13 +147,13 @@ class Part:
 
 @dataclass(frozen=True)
 class About:
-    """What a study says of an experiment beside its cells; of a study without experiments, of itself."""
+    """The description of an experiment without its cells; a study without experiments is one."""
 
     title: str = ""
     source: str = ""
-    "Where it stands in its paper."
+    "Its place in the paper."
     lacks: str = ""
-    "What of it cannot be said in a study yet."
+    "What a study cannot express of it yet."
     claims: tuple[Options, ...] = ()
     show: tuple[Options, ...] | None = None
     "Tables and figures; None: the usual ones."
@@ -182,7 +182,7 @@ class ParsedExperiment:
 
 @dataclass(frozen=True, kw_only=True)
 class StudySettings:
-    """What a study says beside its experiments; the same before and after planning."""
+    """Settings of a study outside its experiments; the same before and after planning."""
 
     name: str
     results: Path
@@ -193,7 +193,7 @@ class StudySettings:
     download: bool = True
     "Whether data and weights may be downloaded."
     data_root: Path | None = None
-    "Where data sets lie on this machine."
+    "The folder of data sets on this machine."
     published: str = ""
     "The file of the numbers that its paper prints."
     assumed: Mapping[str, str] = field(default_factory=dict)

@@ -14,7 +14,7 @@ NAMING = ("name", "partition", "method")
 def lay_study(base: Section, over: Section) -> Section:
     """A partial study laid `over` a study: as `lay`, but a list of names over its methods selects rows, in that order.
 
-    Raises StudyError for a name that is no row.
+    Raises StudyError for an unknown row.
     """
     result = lay(base, over - {"methods"})
     return result | {"methods": _lay_methods(base.get("methods"), over["methods"])} if "methods" in over else result

@@ -1,4 +1,4 @@
-"""The numbers that a paper prints, as a CSV file beside its study."""
+"""A paper's printed numbers, as a CSV file beside its study."""
 
 import csv
 from collections.abc import Iterable, Iterator
@@ -24,7 +24,7 @@ def printed_numbers(study: Section) -> dict[str, list[dict[str, str]]]:
         by_experiment.setdefault(row["experiment"], []).append(row)
     for name in by_experiment:
         if name not in experiments:
-            raise StudyError(origin, f"{file}: there is no experiment '{name}'; {nearest(name, experiments)}")
+            raise StudyError(origin, f"{file}: no experiment '{name}'; {nearest(name, experiments)}")
     return by_experiment
 
 
@@ -42,7 +42,7 @@ def read_printed(text: str) -> list[dict[str, str]]:
     except OSError as error:
         raise UserError(f"{name} cannot be read ({reason(error)})") from error
     except (UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{name} is no CSV ({error})") from error
+        raise UserError(f"{name} is not CSV ({error})") from error
 
 
 def _printed(lines: Iterable[str], name: str) -> Iterator[dict[str, str]]:

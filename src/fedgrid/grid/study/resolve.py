@@ -70,7 +70,7 @@ def _chosen(study: Section, ids: Sequence[str]) -> tuple[str, ...]:
         raise StudyError(study.origins["only"], "the study has no experiments to choose from")
     for name in names:
         if name not in ids:
-            raise StudyError(study.origins["only"], f"there is no experiment '{name}'; {nearest(name, ids)}")
+            raise StudyError(study.origins["only"], f"no experiment '{name}'; {nearest(name, ids)}")
     return tuple(name for name in ids if name in names)
 
 
@@ -114,7 +114,7 @@ def _part(part: Section) -> Part:
 
 
 def _data_root(study: Section) -> Path | None:
-    """Where data sets lie on this machine: the study's `data_root`, else the environment variable FEDGRID_DATA."""
+    """The folder of data sets on this machine: the study's `data_root`, else the environment variable FEDGRID_DATA."""
     folder, origin = study.get("data_root"), study.origins.get("data_root", Origin(key="FEDGRID_DATA"))
     folder = folder or os.environ.get("FEDGRID_DATA")
     if not folder:
@@ -134,7 +134,7 @@ def _seeds(study: Section) -> list[Seeds]:
     """Seed, seed of the partition and seed of training, of each seed."""
     seeds, partition_seed, train_seed = study["seeds"], study.get("partition_seed"), study.get("train_seed")
     if len(seeds) > 1 and None not in (partition_seed, train_seed):
-        problem = "with both partition_seed and train_seed fixed, all seeds would be one and the same run"
+        problem = "with both partition_seed and train_seed fixed, all seeds would give the same run"
         raise StudyError(study.origins["seeds"], problem)
     return [
         (seed, seed if partition_seed is None else partition_seed, seed if train_seed is None else train_seed)

@@ -55,7 +55,7 @@ def _check_letters(value: Any, origin: Origin) -> None:
         for entry, origin in zip(value, value.origins, strict=True):
             _check_letters(entry, origin)
     elif isinstance(value, str) and re.search("[\0\ud800-\udfff]", value):
-        raise StudyError(origin, f"{value[:40]!r} is no text that a file can hold")
+        raise StudyError(origin, f"{value[:40]!r} is not text that a file can hold")
 
 
 def _as_meant(study: Section) -> Section:

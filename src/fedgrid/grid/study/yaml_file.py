@@ -46,7 +46,7 @@ class _Loader(yaml.SafeLoader):
         return self.construct_object(composed, deep=True)
 
     def check_keys(self, top: yaml.Node) -> None:
-        """Raises ConstructorError for a key that stands twice, which would be a silent loss, or is no scalar."""
+        """Raises ConstructorError for a duplicate key, which would be lost silently, or one that is not a scalar."""
         checked: set[int] = set()  # a node with aliases is met several times
         todo = [top]
         while todo:
@@ -77,7 +77,7 @@ def _line(node: yaml.Node) -> int:
 
 
 def read(file: Path) -> Section:
-    """The YAML of a study, unchecked; UserError where there is none, it is no mapping, or it is too large."""
+    """The YAML of a study, unchecked; UserError where it is missing, not a mapping, or too large."""
     try:
         check_regular(file, str(file), MOST_BYTES)
         loader = _Loader(file.read_text(encoding="utf-8"))
@@ -112,7 +112,7 @@ def _check_aliases(top: yaml.Node) -> None:
         return sizes[id(node)]
 
     if size(top) == float("inf"):
-        raise ValueError("one of its aliases (*name) stands for a value that holds the alias itself")
+        raise ValueError("one of its aliases (*name) contains itself")
     if size(top) > MOST_VALUES:
         raise ValueError(
             f"with its aliases (*name) it holds {size(top):,} values, and a study may have {MOST_VALUES:,}"

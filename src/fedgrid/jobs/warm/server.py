@@ -29,7 +29,7 @@ def main(path: str, parent: int) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # jobs are forked with them blocked; SIGTERM ends the loop below
     for library in LIBRARIES:
         importlib.import_module(library)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the jobs
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no process waits for the jobs
     partial = f"{path}.starting"
     try:
         with socket.socket(socket.AF_UNIX) as listener:
@@ -38,7 +38,7 @@ def main(path: str, parent: int) -> None:
             listener.settimeout(LOOK)
             os.rename(partial, path)  # a client sees a socket only once it is listening
             while os.getppid() == parent and signal.SIGTERM not in signal.sigpending():
-                with contextlib.suppress(OSError):  # no client came, or there is no room for another process
+                with contextlib.suppress(OSError):  # no client came, or no more processes are allowed
                     _fork_job(listener)
     finally:
         shutil.rmtree(Path(path).parent, ignore_errors=True)
@@ -74,9 +74,9 @@ def _serve(connection: socket.socket) -> None:
     threading.Thread(target=_follow_client, args=(connection,), daemon=True).start()
     code = _run(*job["argv"])
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError):  # where the log lies, the disk may be full
+        with contextlib.suppress(OSError):  # the log's disk may be full
             stream.flush()
-    with contextlib.suppress(OSError):  # the client may be gone
+    with contextlib.suppress(OSError):  # the client may have ended
         connection.sendall(str(code).encode())
 
 

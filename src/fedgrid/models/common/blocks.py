@@ -1,4 +1,4 @@
-"""Layers that stand together."""
+"""Blocks of layers."""
 
 from torch import nn
 

@@ -35,13 +35,13 @@ README = "# Published partitions"
 
 
 def checked(file: Path) -> tuple[pa.Table, dict[str, Any]]:
-    """As `opened`, of a file that somebody else may have published: UserError for a damaged one too."""
+    """Like `opened`, for a file published by others: raises UserError for a damaged one too."""
     with _published(file):
         return opened(file)
 
 
 def facts(file: Path) -> dict[str, Any]:
-    """The metadata of a partition that somebody else may have published; UserError as `checked`."""
+    """The metadata of a partition published by others; UserError as in `checked`."""
     with _published(file):
         return _facts(file)
 
@@ -61,10 +61,10 @@ def opened(file: Path) -> tuple[pa.Table, dict[str, Any]]:
         raise _unusable(file, type(error).__name__) from error
     missing = [name for name in COLUMNS if name not in table.column_names]
     if missing:
-        raise UserError(f"{file}: no partition of fedgrid, the column '{missing[0]}' is missing")
+        raise UserError(f"{file}: not a partition of fedgrid: the column '{missing[0]}' is missing")
     _check_rows(file, table, metadata)
     if digest_of(table) != metadata["digest"]:
-        raise UserError(f"{file}: its rows are not those that its metadata promise; fetch or make it again")
+        raise UserError(f"{file}: its rows do not match its metadata; fetch or build it again")
     return table, metadata
 
 
@@ -73,7 +73,7 @@ def _facts(file: Path) -> dict[str, Any]:
     metadata = read_metadata(file)
     for name, kind in FACTS.items():
         if not isinstance(metadata.get(name), kind):
-            raise UserError(f"{file}: no partition of fedgrid, its metadata lack '{name}'; make or export it again")
+            raise UserError(f"{file}: not a partition of fedgrid: its metadata lack '{name}'; make or export it again")
     return metadata
 
 
@@ -104,7 +104,7 @@ def publish(file: Path, folder: Path) -> Path:
     _check_new(target.with_suffix(".json"), text.encode())
     readme = folder / "README.md"
     if readme.exists() and not readme.read_text(encoding="utf-8", errors="replace").startswith(README):
-        raise UserError(f"{readme} is there already and not a partition's; export to another folder")
+        raise UserError(f"{readme} already exists and does not belong to a partition; export to another folder")
     with replacing(target) as temporary:
         shutil.copyfile(file, temporary)
     write_text(target.with_suffix(".json"), text)
@@ -165,7 +165,7 @@ def _check_rows(file: Path, table: pa.Table, metadata: Mapping[str, Any]) -> Non
 
 def _check_new(path: Path, content: bytes) -> None:
     if path.exists() and path.read_bytes() != content:
-        raise UserError(f"{path} is there already and different; delete it or export to another folder")
+        raise UserError(f"{path} already exists and differs; delete it or export to another folder")
 
 
 def _readme(folder: Path, sums: Mapping[str, str]) -> str:
