@@ -158,7 +158,7 @@ def test_cancelled_cells_and_a_killed_run_go_on_with_a_gpu_for_each_cell(cluster
     cluster.run("scancel", second, check=True)
     cluster.kill(int((tmp_path / "pid").read_text()))  # and the job of the third is left behind
     run.communicate()
-    assert eventually(lambda: "was asked to end" in there.fedgrid("status"), 60), there.fedgrid("status")
+    assert eventually(lambda: "received SIGTERM" in there.fedgrid("status"), 60), there.fedgrid("status")
     said = there.snakemake_there(*training)
     assert "left behind" in said
     assert {cell: cell.stat().st_mtime_ns for cell in finished} == finished

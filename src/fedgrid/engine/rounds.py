@@ -30,7 +30,7 @@ MOST_NUMBERS = 2**25
 
 
 class Terminated(BaseException):
-    """The process was asked to end (SIGTERM), by a scheduler whose time limit is near, say."""
+    """The process received SIGTERM, for example from a scheduler whose time limit is near."""
 
 
 @dataclass(frozen=True)

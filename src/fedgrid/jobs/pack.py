@@ -79,7 +79,7 @@ def _train(file: Path, key: str, log: Path) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Exit code 0 when all cells have results, 75 when the pack was asked to end, else 1."""
+    """Exit code 0 when all cells have results, 75 when the pack received SIGTERM, else 1."""
     parser = argparse.ArgumentParser(prog="python -m fedgrid.jobs.pack", description="Train the cells of a pack.")
     parser.add_argument("file", type=Path, metavar="PLAN", help="the plan of the run")
     parser.add_argument("name", metavar="NAME", help="of the pack")

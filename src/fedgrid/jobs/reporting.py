@@ -29,7 +29,7 @@ ASKED_TO_END = (signal.SIGTERM, signal.SIGUSR1)
 "What schedulers send before a time limit."
 MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
 LIMIT = "time limit"
-"Why a job was asked to end: its allocation was over."
+"Reason of a SIGTERM: the time limit of the allocation."
 NEAR, PATIENCE = 90, 10
 "Seconds before the end of an allocation within which a request to end is for that end; seconds that squeue may take."
 TIME_LEFT = re.compile(r"(\d+):(\d\d)")
@@ -38,7 +38,7 @@ ROOM = 2048
 
 
 def ending() -> str:
-    """Why this process was asked to end, where its scheduler lets it know; else empty."""
+    """Why this process received SIGTERM, if its scheduler tells; else empty."""
     command = ["squeue", "--noheader", "--jobs", os.environ.get("SLURM_JOB_ID", ""), "--format", "%L"]
     if not command[3]:
         return ""
@@ -123,7 +123,7 @@ class Status:
         self._write_if_possible("failed", reason)
 
     def interrupted(self, reason: str = "") -> None:
-        """Notes that the cell was asked to end and can go on."""
+        """Notes that the cell received SIGTERM and can resume."""
         self._write_if_possible("interrupted", reason)
 
     def done(self) -> None:
