@@ -57,4 +57,4 @@ def test_a_difference_is_named_and_gives_exit_code_1(study, capsys):
 
 def test_wrong_options(study, capsys, tmp_path):
     assert main(["adopt", "--check", "0"]) == 2 and "--check: must be at least 1, got 0" in capsys.readouterr().err
-    assert main(["adopt", "--from", str(tmp_path)]) == 2 and "is no store" in capsys.readouterr().err
+    assert main(["adopt", "--from", str(tmp_path)]) == 2 and "is not a store" in capsys.readouterr().err

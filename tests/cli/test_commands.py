@@ -70,7 +70,7 @@ def test_help(capsys, command):
         pytest.param("partitions dirichlet", 0, "dirichlet: ", marks=pytest.mark.full),
         ("export-partition none.parquet out", 2, "fedgrid: none.parquet does not exist\n"),
         ("report --configfile none.yaml", 2, "fedgrid: none.yaml: cannot be read"),
-        ("prune", 2, "fedgrid: --results: there is no store in results\n"),
+        ("prune", 2, "fedgrid: --results: there is not a store in results\n"),
     ],
 )
 def test_as_a_process(command, code, words):
@@ -89,7 +89,7 @@ def test_run_writes_the_four_columns_and_says_the_scores(said):
     assert set(facts) >= {"key", "code", "status", "score", "rounds", "costs", "versions", "hardware", "finished"}
     sizes = facts["sizes"]
     assert sizes["head"] == (sizes["features"] + 1) * sizes["classes"] and sizes["extractor"] > 0
-    assert "holds this cell already" in said("run", "fedprox", "--set", "mu=0", *SMALL, "--out", "f.parquet")
+    assert "already holds this cell" in said("run", "fedprox", "--set", "mu=0", *SMALL, "--out", "f.parquet")
 
 
 def test_a_killed_run_is_continued_by_the_same_command(folder, capsys):
@@ -211,9 +211,9 @@ def test_artifacts_stand_beside_the_results(said, folder):
     run = ["run", "cfl", *SMALL, "--out", "o.parquet", "--artifacts", "clusters"]
     said(*run)
     assert pq.read_table(folder / "o.clusters.parquet")["cluster"].to_pylist() == [0] * 4
-    assert "holds this cell already" in said(*run)
+    assert "already holds this cell" in said(*run)
     (folder / "o.clusters.parquet").unlink()
-    assert "holds this cell already" not in said(*run)
+    assert "already holds this cell" not in said(*run)
     assert (folder / "o.clusters.parquet").is_file()
 
 

@@ -203,8 +203,11 @@ COMMANDS = {
     "new method with a name without end": (["new-method", "a" * 5000], ["NAME: 'aaa", "at most 100"]),
     "new method without a name": (["new-method", ""], ["NAME: ''", "starting with a letter"]),
     "new method with dots": (["new-method", "a.b"], ["NAME: 'a.b'", "letters, digits and '_'"]),
-    "new method called as a word of Python": (["new-method", "class"], ["NAME: 'class'", "Python's own"]),
-    "new method whose class would be a word of Python": (["new-method", "none"], ["NAME: 'none'", "Python's own"]),
+    "new method called as a word of Python": (["new-method", "class"], ["NAME: 'class'", "reserved word of Python"]),
+    "new method whose class would be a word of Python": (
+        ["new-method", "none"],
+        ["NAME: 'none'", "reserved word of Python"],
+    ),
     "new method with a name in use": (["new-method", "fedavg"], ["fedavg"]),
     "prune where no store is": (["prune", "--results", "nowhere"], ["nowhere"]),
 }

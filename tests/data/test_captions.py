@@ -212,7 +212,7 @@ def test_captions_that_are_not_at_hand_are_asked_for(tmp_path):
     assert Cub200().is_available(tmp_path) and not data.is_available(tmp_path)
     for download in (None, tmp_path / "downloads"):  # no download has captions
         with pytest.raises(
-            UserError, match=r"not at hand: put the unpacked CUB_200_2011 and text_c10 .* into <data_root>"
+            UserError, match=r"not available: put the unpacked CUB_200_2011 and text_c10 .* into <data_root>"
         ):
             data.load(tmp_path, download)
     assert not (tmp_path / "downloads").exists()

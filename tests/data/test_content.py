@@ -116,7 +116,7 @@ def test_what_is_edited_after_the_plan_is_not_built(top, capsys):
     plan = plan_of(study)
     Image.new("L", (8, 8), 99).save(top / "cat" / "0.bmp")
     assert dataset.main([str(plan), data.key]) == 2
-    assert "edited since the run was planned" in capsys.readouterr().err
+    assert "edited since planning" in capsys.readouterr().err
     assert not data.built
 
 
@@ -134,7 +134,7 @@ def test_what_is_built_is_read_again_whatever_the_cache_believes(top, later, mon
     monkeypatch.setattr(digests, "_stat", lambda file: states[file.resolve()])
     assert copy_of(top) == data.copy
     assert dataset.main([str(plan), data.key]) == 2
-    assert "edited since the run was planned" in capsys.readouterr().err
+    assert "edited since planning" in capsys.readouterr().err
     assert not data.built
 
 
@@ -149,7 +149,7 @@ def test_weights_that_are_edited_after_the_plan_make_no_features(top, capsys):
     weights.write_bytes(b"2")
     assert dataset.main([str(plan), images.key]) == 0
     assert dataset.main([str(plan), data.key]) == 2
-    assert "edited since the run was planned" in capsys.readouterr().err
+    assert "edited since planning" in capsys.readouterr().err
 
 
 def test_an_unpack_that_is_not_whole_is_refused(tmp_path):

@@ -146,11 +146,11 @@ def toy(folder, part, **changes):
     [
         ({"labels": [0, 1, 10]}, "test.parquet: contains a label outside 0..9"),
         ({"labels": [0, 1, -1]}, "test.parquet: contains a label outside 0..9"),
-        ({"rows": [bytes(784), bytes(784), bytes(783)]}, "test.parquet: not a whole data set file"),
+        ({"rows": [bytes(784), bytes(784), bytes(783)]}, "test.parquet: incomplete or damaged data set file"),
         ({"facts": {"height": "14", "width": "56"}}, "differ in"),
         ({"facts": {"encoding": "webp"}}, "test.parquet: images are encoded as 'webp'"),
         ({"facts": {"encoding": "jpeg"}}, "differ in"),
-        ({"facts": {"height": "many"}}, "test.parquet: not a whole data set file"),
+        ({"facts": {"height": "many"}}, "test.parquet: incomplete or damaged data set file"),
         ({"facts": {"classes": None}}, "test.parquet: the columns or metadata lack classes"),
         ({"rows": [bytes(784), None, bytes(784)]}, "the test part has 2 images and 3 labels"),
         ({"rows": ["a", "b", "c"]}, "test.parquet: the column image holds string"),
@@ -169,7 +169,7 @@ def test_a_copy_that_claims_to_be_the_original_is_checked(tmp_path, monkeypatch)
     monkeypatch.setattr(Mnist, "images", {"train": 3, "test": 3})
     toy(tmp_path, "train")
     toy(tmp_path, "test")
-    with pytest.raises(UserError, match="not those of the original data set"):
+    with pytest.raises(UserError, match="differ from the original data set"):
         convert(Mnist(), tmp_path, None, files(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
@@ -179,9 +179,9 @@ def test_a_truncated_file_is_refused(tmp_path):
     toy(tmp_path, "test")
     file = tmp_path / "mnist" / "test.parquet"
     file.write_bytes(file.read_bytes()[:-20])
-    with pytest.raises(UserError, match=r"test\.parquet: not a whole data set file"):
+    with pytest.raises(UserError, match=r"test\.parquet: incomplete or damaged data set file"):
         convert(Mnist(), tmp_path, None, files(tmp_path / "out"))
-    with pytest.raises(UserError, match=r"test\.parquet: not a whole data set file"):
+    with pytest.raises(UserError, match=r"test\.parquet: incomplete or damaged data set file"):
         Mnist().info(tmp_path)
 
 
@@ -192,7 +192,7 @@ def test_damaged_bytes_inside_a_file_are_refused(tmp_path):
     file = tmp_path / "mnist" / "train.parquet"
     content = file.read_bytes()
     file.write_bytes(content[:20] + bytes(200) + content[220:])
-    with pytest.raises(UserError, match=r"train\.parquet: not a whole data set file"):
+    with pytest.raises(UserError, match=r"train\.parquet: incomplete or damaged data set file"):
         convert(Mnist(), tmp_path, None, files(tmp_path / "out"))
 
 

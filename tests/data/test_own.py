@@ -222,7 +222,7 @@ def test_a_damaged_picture_in_a_table_is_left_to_whoever_decodes_it(tmp_path):
     images = pa.array([encoded(np.full((2, 3), 0, np.uint8), "png"), b"no picture", None], pa.binary())
     data = Table(path=str(table(tmp_path / "own.parquet", (0, 1, 1), "png", image=images)))
     assert data.info(None).shape == (2, 3, 1)
-    with pytest.raises(UserError, match="row 1: not a whole picture"):
+    with pytest.raises(UserError, match="row 1: incomplete or damaged picture"):
         data.load(None, None)
 
 

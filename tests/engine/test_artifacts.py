@@ -151,7 +151,7 @@ def test_too_many_numbers_between_clients_are_refused_before_training(monkeypatc
     with pytest.raises(UserError) as error:
         federate(method, simulation, matrices=True)
     message = str(error.value)
-    assert message.startswith("artifacts: 'cooperation' would keep 150 numbers or more")
+    assert message.startswith("artifacts: 'cooperation' would store 150 numbers or more")
     assert "clients: 5; evaluated rounds: 3" in message
     assert "at most 149 are kept" in message and "training.eval_every" in message
 
@@ -161,7 +161,7 @@ def test_too_many_for_a_single_matrix_are_refused_before_the_setup(monkeypatch):
     monkeypatch.setattr(rounds, "MOST_NUMBERS", 74)
     method = simulations.method("fedsac")
     monkeypatch.setattr(type(method), "setup", None)
-    with pytest.raises(UserError, match="would keep 75 numbers or more"):
+    with pytest.raises(UserError, match="would store 75 numbers or more"):
         federate(method, simulation, matrices=True)
     plain = simulations.method("fedavg")
     assert federate(plain, simulation, matrices=True).progress.matrices == []

@@ -234,7 +234,7 @@ def test_the_folder_of_locks_is_private(machine, tmp_path, monkeypatch):
     folder.rmdir()
     folder.symlink_to(tmp_path)
     with (
-        pytest.raises(UserError, match=r"GPUs cannot be locked in .*belongs to somebody else"),
+        pytest.raises(UserError, match=r"GPUs cannot be locked in .*belongs to another user"),
         gpus.acquire_gpu("auto"),
     ):
         pass

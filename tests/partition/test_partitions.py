@@ -400,7 +400,7 @@ def test_domains_balanced_are_alike_in_all_but_the_domain():
         ("disparity", {"clients": 2, "disparity": 0.3}, "0.3 of 4 classes is not a whole number; take 0.25 or 0.5"),
         ("disparity", {"clients": 2, "classes": 6, "disparity": 1}, "need 12 classes, but the data set has only 10"),
         ("disparity", {"clients": 2, "classes": 3, "disparity": 0, "parts": "mixed"}, "3 is odd"),
-        ("domains", {"clients": 4}, "no multiple of the data set's 3 domains"),
+        ("domains", {"clients": 4}, "not a multiple of the data set's 3 domains"),
         ("domains", {"min_samples": 1001}, "only 1000 images of domain"),
     ],
 )

@@ -159,7 +159,7 @@ def test_changed_rows_are_found(small, name):
     number = SMALL.column_names.index(name)
     changed = SMALL.set_column(number, SMALL.schema.field(name), SMALL[name].take([3, 2, 1, 0]))
     write_table(small, changed, facts(SMALL))
-    with pytest.raises(UserError, match="rows are not those"):
+    with pytest.raises(UserError, match="rows do not match"):
         checked(small)
 
 
@@ -234,7 +234,7 @@ def test_seeds_are_told_apart_by_name(small, tmp_path):
 def test_nothing_different_is_overwritten(small, tmp_path):
     copy = publish(small, tmp_path / "out")
     write_table(small, SMALL, facts(SMALL) | {"spec": {"beta": 7}})
-    with pytest.raises(UserError, match="already and different"):
+    with pytest.raises(UserError, match="already exists and differs"):
         publish(small, tmp_path / "out")
     checked(copy)
     (tmp_path / "mine").mkdir()

@@ -325,7 +325,7 @@ def test_status_says_times_and_logs_find_a_cell(capsys):
     for words in (["local", "s0"], [study.cells[0].key[:8]], [str(study.cells[0].file)]):
         text = said(capsys, "logs", "--configfile", "study.yaml", "--lines", "2", *words)
         assert text.endswith("line 28\nline 29\n") and "seed 0: done" in text
-    assert "there is no log" in said(capsys, "logs", "--configfile", "study.yaml", "fedavg", "1")
+    assert "no log" in said(capsys, "logs", "--configfile", "study.yaml", "fedavg", "1")
     assert main(["logs", "--configfile", "study.yaml", "local"]) == 2
     assert "2 cells of s fit 'local': say more" in capsys.readouterr().err
     assert main(["logs", "--configfile", "study.yaml", "fedprox"]) == 2

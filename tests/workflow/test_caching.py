@@ -127,7 +127,7 @@ def test_a_second_run_on_the_store_is_refused_in_one_sentence(checkout):
     with open(checkout.path / "results/store/.lock", "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         said = checkout.snakemake(code=2)
-        assert said.count("fedgrid: another run is at work on") == 1 and "Traceback" not in said
+        assert said.count("is in use by another run") == 1 and "Traceback" not in said
         assert checkout.planned()  # looking is allowed
     checkout.snakemake("--until", "train")
     assert cell.is_file()

@@ -78,7 +78,7 @@ def test_a_data_set_that_is_not_at_hand_is_a_dash_with_its_reason(finished):
     table = text(finished, "letters/tables/accuracy.md")
     assert re.search(r"^\| Local \| [\d.]+ \| –<sup>a</sup> \|$", table, re.M)
     assert "<sup>a</sup> unavailable: 'emnist' is not at hand" in table
-    assert "2 cells need data that are not at hand" in text(finished, "report.html")
+    assert "2 cells need data that are not available" in text(finished, "report.html")
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,7 @@ def test_what_was_not_kept_is_one_sentence(common_toy):
     for kind, word in ((tsne, "representations"), (heatmap, "cooperation")):
         with pytest.raises(Undrawn, match=f"no cell of seed 0 has kept its {word}"):
             kind(results, "digits")
-    with pytest.raises(Undrawn, match="None of the partitions of seed 0 is there"):
+    with pytest.raises(Undrawn, match="None of the partitions of seed 0 exists"):
         distribution(results)
 
 

@@ -120,7 +120,7 @@ def test_the_answer_comes_first(page):
         "Of 3 claims that a rule can check, 1 holds, 1 does not hold and 1 cannot be told; 1 more is prose.",
         "by a Kendall τ of 0.33, on the one column; between two seeds of ours it is 1.00.",
         "Theirs prints 1 of these columns too, with a τ of 0.33 to this paper.",
-        "Not run: table2; cannot be said in a study yet: later; 2 cells need data that are not at hand.",
+        "Not run: table2; cannot be said in a study yet: later; 2 cells need data that are not available.",
     ):
         assert sentence in said and said.index(sentence) < said.index("Protocol"), sentence
 

@@ -53,7 +53,7 @@ def test_wrong_key_is_refused_and_leaves_the_old_file(toy):
     path = toy.results()
     before = path.read_bytes()
     toy.cells[3]["key"] = "f" * 16
-    with pytest.raises(UserError, match="manifest means ffffffffffffffff"):
+    with pytest.raises(UserError, match="manifest expects ffffffffffffffff"):
         toy.results()
     assert path.read_bytes() == before
 
