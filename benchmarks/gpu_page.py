@@ -50,8 +50,8 @@ def correct(rows: list[Row]) -> Iterator[str]:
         worst = max(found, key=lambda row: float(row["difference"]))
         which = " with ".join(what(worst))
         yield f"The largest difference is {float(worst['difference']):.1e}, of {which}."
-    told = [(*what(row), f"differs by {float(row['difference']):.1e}") for row in wrong]
-    yield from failures(rows, told)
+    message = [(*what(row), f"differs by {float(row['difference']):.1e}") for row in wrong]
+    yield from failures(rows, message)
 
 
 def timed(rows: list[Row]) -> Iterator[str]:
@@ -118,9 +118,9 @@ def cells(rows: list[Row]) -> Iterator[str]:
 
 def failures(rows: list[Row], more: Iterable[tuple[str, ...]] = ()) -> Iterator[str]:
     """What was not measured, and why; nothing where all was."""
-    told = [*more, *((*what(row), row["error"]) for row in rows if row["error"])]
-    if told:
-        yield table(("method", "variant", "what went wrong"), told)
+    message = [*more, *((*what(row), row["error"]) for row in rows if row["error"])]
+    if message:
+        yield table(("method", "variant", "what went wrong"), message)
 
 
 def what(row: Row) -> tuple[str, str]:

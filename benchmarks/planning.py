@@ -45,22 +45,22 @@ def main() -> None:
     checkout = Checkout(folder / "tree", yaml.safe_dump(STUDY))
     os.chdir(checkout.path)
     checkout.snakemake("--dry-run")  # describes the methods, which imports torch once
-    told("dry run, 3,000 cells to train", lambda: checkout.snakemake("--dry-run"))
+    message("dry run, 3,000 cells to train", lambda: checkout.snakemake("--dry-run"))
     cells = planned_study(Section(STUDY)).cells
     for cell in cells:
         train_without_training(cell)
     checkout.snakemake()
-    told("dry run, 3,000 cells done", lambda: checkout.snakemake("--dry-run"))
-    told("run with nothing to do", checkout.snakemake)
-    told("fedgrid status, all done", lambda: status(checkout))
+    message("dry run, 3,000 cells done", lambda: checkout.snakemake("--dry-run"))
+    message("run with nothing to do", checkout.snakemake)
+    message("fedgrid status, all done", lambda: status(checkout))
     for cell in cells[::2]:
         cell.file.unlink()
         cell.status.parent.mkdir(parents=True, exist_ok=True)
         cell.status.write_text(json.dumps({"state": "failed", "reason": "enough", "time": 0.0, "round": 0}))
-    told("fedgrid status, half failed", lambda: status(checkout))
+    message("fedgrid status, half failed", lambda: status(checkout))
     lock = StoreLock(cells[0].store)
     lock.acquire()
-    told("who holds the lock", StoreLock(cells[0].store).holder)
+    message("who holds the lock", StoreLock(cells[0].store).holder)
     lock.release()
     deal_out()
 
@@ -71,7 +71,9 @@ def deal_out() -> None:
     pool = Labels(labels, IMAGES, 10)
     for kind in sorted(set(names("partition")) - {"file", "domains"}):
         partition = load("partition", kind)(clients=CLIENTS)
-        told(f"{kind}, {IMAGES:,} images to {CLIENTS:,} clients", lambda partition=partition: partition.split(pool, 0))
+        message(
+            f"{kind}, {IMAGES:,} images to {CLIENTS:,} clients", lambda partition=partition: partition.split(pool, 0)
+        )
 
 
 def status(checkout: Checkout) -> None:
@@ -79,7 +81,7 @@ def status(checkout: Checkout) -> None:
     subprocess.run(command, cwd=checkout.path, env=checkout.environment, check=True, capture_output=True)
 
 
-def told(what: str, work: Callable[[], object]) -> None:
+def message(what: str, work: Callable[[], object]) -> None:
     """Says how long it takes: the median, and the range."""
     found = []
     for _ in range(REPEATS):

@@ -112,7 +112,7 @@ def two_modalities(monkeypatch):
     """While a study is resolved, its model is one for pictures and captions."""
 
     def described(kind, name, real=configure.description):
-        found = real(kind, name)
-        return found if kind != "models" else found | {"facts": found["facts"] | {"modalities": list(MODALITIES)}}
+        actual = real(kind, name)
+        return actual if kind != "models" else actual | {"facts": actual["facts"] | {"modalities": list(MODALITIES)}}
 
     monkeypatch.setattr(configure, "description", described)

@@ -113,9 +113,9 @@ class Machine(TorchDispatchMode):
     @contextmanager
     def counted(self) -> Iterator[Counts]:
         """Counts what happens inside of ``with``; the numbers are there at its end."""
-        before, found = replace(self.counts), Counts()
-        yield found
-        vars(found).update(vars(self.counts - before))
+        before, actual = replace(self.counts), Counts()
+        yield actual
+        vars(actual).update(vars(self.counts - before))
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}

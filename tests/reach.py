@@ -99,14 +99,14 @@ def distances(modules: Iterable[str]) -> dict[str, int]:
     import grimp  # of import-linter, which the environment of the tests has
 
     graph = grimp.build_graph("fedgrid")
-    found = {module: 0 for module in modules if module in graph.modules}
-    waiting = list(found)
+    actual = {module: 0 for module in modules if module in graph.modules}
+    waiting = list(actual)
     for module in waiting:
         for user in graph.find_modules_that_directly_import(module):
-            if user not in found:
-                found[user] = found[module] + 1
+            if user not in actual:
+                actual[user] = actual[module] + 1
                 waiting.append(user)
-    return found
+    return actual
 
 
 def component_names(modules: Mapping[str, int]) -> set[str]:

@@ -33,8 +33,8 @@ def test_a_quick_run_needs_nothing_of_the_workflow(tmp_path):
     (tmp_path / "sitecustomize.py").write_text(block)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT / "src")])}
     command = [sys.executable, "-m", "benchmarks.gpu", "--device=cpu", "--quick", "--out", str(tmp_path)]
-    said = subprocess.check_output(command, cwd=ROOT, env=environment, text=True)
-    page = tmp_path / said.strip()
+    output = subprocess.check_output(command, cwd=ROOT, env=environment, text=True)
+    page = tmp_path / output.strip()
     text, rows = page.read_text(encoding="utf-8"), rows_of(page.with_suffix(".csv"))
     assert not [row["error"] for row in rows if row["error"]]
     by_section = {name: [row for row in rows if row["section"] == name] for name in gpu.PARTS}
@@ -75,8 +75,8 @@ def test_a_part_that_fails_is_a_row(tmp_path):
 def test_without_time_everything_is_left_out(tmp_path, capsys):
     assert gpu.main(["--device=cpu", "--seconds=0", f"--out={tmp_path}"]) == 0
     page = tmp_path / capsys.readouterr().out.strip()
-    found = {row["section"]: row["error"] for row in rows_of(page.with_suffix(".csv")) if row["section"] != "machine"}
-    assert found == dict.fromkeys(gpu.PARTS, OVER)
+    actual = {row["section"]: row["error"] for row in rows_of(page.with_suffix(".csv")) if row["section"] != "machine"}
+    assert actual == dict.fromkeys(gpu.PARTS, OVER)
     assert page.read_text(encoding="utf-8").count(OVER) == len(gpu.PARTS) - 1  # nothing is launched on a processor
 
 
@@ -131,8 +131,8 @@ serve(answer)
 
 def asked(questions, seconds, patience):
     """What is said to each question."""
-    found = answers("server", {}, [{"do": do} for do in questions], time.monotonic() + seconds, patience)
-    return [answer.get("process", answer.get("error")) for answer in found]
+    actual = answers("server", {}, [{"do": do} for do in questions], time.monotonic() + seconds, patience)
+    return [answer.get("process", answer.get("error")) for answer in actual]
 
 
 @pytest.fixture
@@ -213,8 +213,8 @@ def test_what_a_gpu_is_asked_for_is_a_job_that_can_be_counted(monkeypatch):
     jobs = list(gpu.launches(replace(PLAN, device="cuda"), 0.0))
     assert len(jobs) == 2 * len(PLAN.methods)
     small = {"device": "cpu", "clients": 2, "images": 40}
-    found = launches.of_a_round(jobs[-1] | small)
-    assert found["seconds"] > 0 and found["kernels"] == found["launches"] == 0  # of a processor
+    actual = launches.of_a_round(jobs[-1] | small)
+    assert actual["seconds"] > 0 and actual["kernels"] == actual["launches"] == 0  # of a processor
 
 
 # On the pretended device
@@ -224,8 +224,8 @@ def test_what_a_gpu_is_asked_for_is_a_job_that_can_be_counted(monkeypatch):
 @pytest.mark.parametrize("method", ["fedavg", "fedcosr"])
 def test_the_comparison_on_a_device(method, kind):
     with machine() as used:
-        found = agreement.compared(method, kind, str(DEVICE))
-    assert found["difference"] <= gpu_page.TOLERANCE
+        actual = agreement.compared(method, kind, str(DEVICE))
+    assert actual["difference"] <= gpu_page.TOLERANCE
     assert used.counts.operators  # it was on the device
 
 
@@ -308,7 +308,7 @@ def test_the_page_of_a_card(tmp_path, monkeypatch):
         "launches": [world | {"kind": "loop", "seconds": 0.6} | counts],
         "cells": [{"cells": n, "kind": "stacked", "images": 2000, "rounds": 8, "rate": 4.0 + n} for n in (1, 2)],
     }
-    parts = {name: (0.5, lambda *_, found=found: iter(found)) for name, found in rows.items()}
+    parts = {name: (0.5, lambda *_, actual=actual: iter(actual)) for name, actual in rows.items()}
     text = gpu.run(replace(PLAN, device="cuda"), 60, tmp_path / "card.csv", parts).read_text(encoding="utf-8")
     for line in (
         "# One card: NVIDIA X, 80 GiB",

@@ -12,8 +12,8 @@ from benchmarks.report import write
 from benchmarks.throughput import CPU_VARIANTS, METHODS, SMALL, Worker
 
 
-def assert_measured(found):
-    assert found["train"] > 0 and found["evaluate"] > 0 and found["memory"] > 2**20
+def assert_measured(actual):
+    assert actual["train"] > 0 and actual["evaluate"] > 0 and actual["memory"] > 2**20
 
 
 @pytest.mark.parametrize("kind", ["plain", "loop", "stacked"])

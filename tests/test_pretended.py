@@ -9,8 +9,8 @@ from pretended import DEVICE, Counts, Mixed, Pretended, machine
 
 @pytest.fixture
 def used():
-    with machine() as found:
-        yield found
+    with machine() as actual:
+        yield actual
 
 
 @pytest.fixture
@@ -56,9 +56,9 @@ COUNTS = {
 @pytest.mark.parametrize("name", COUNTS)
 def test_counts(used, x, name):
     function, expected = COUNTS[name]
-    with used.counted() as found:
+    with used.counted() as actual:
         function(x)
-    assert found == expected
+    assert actual == expected
 
 
 REFUSED = {
@@ -92,9 +92,9 @@ def test_numpy_knows_nothing_of_the_device(x):
 def test_gradients_and_changes_in_place_are_those_of_the_processor(x):
     def slope(start):
         theta = start.clone().requires_grad_()
-        (found,) = torch.autograd.grad((theta[0] * theta[1]).square().sum(), theta)
-        start[1] += found[0]
-        return start, found, torch.func.grad(lambda t: (t @ t.T).trace())(start), start[0] @ start.T @ start[:, 2]
+        (actual,) = torch.autograd.grad((theta[0] * theta[1]).square().sum(), theta)
+        start[1] += actual[0]
+        return start, actual, torch.func.grad(lambda t: (t @ t.T).trace())(start), start[0] @ start.T @ start[:, 2]
 
     for ours, theirs in zip(slope(x.clone()), slope(x.cpu()), strict=True):
         assert isinstance(ours, Pretended) and ours.device == DEVICE
@@ -107,9 +107,9 @@ def test_a_file_holds_what_was_fetched(x):
     torch.save({"x": x}, file)
     for place, kind in ((DEVICE, Pretended), ("cpu", torch.Tensor)):
         file.seek(0)
-        found = torch.load(file, map_location=place, weights_only=True)["x"]
-        assert type(found) is kind
-        assert found.tolist() == x.tolist()
+        actual = torch.load(file, map_location=place, weights_only=True)["x"]
+        assert type(actual) is kind
+        assert actual.tolist() == x.tolist()
 
 
 def test_there_is_no_device_outside():

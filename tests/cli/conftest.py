@@ -17,7 +17,7 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def said(capsys):
+def output(capsys):
     """What a command prints; it has to succeed."""
 
     def call(*arguments):

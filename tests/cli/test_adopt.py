@@ -24,9 +24,9 @@ def test_a_dry_run_says_what_a_call_would_do_and_does_nothing(study, capsys):
     for cell in study.cells:
         make_earlier(cell)
     assert main(["adopt", "--dry-run", "--check", "1"]) == 0
-    told = capsys.readouterr().out
-    assert "local on mlp, code 00000000 → " in told and "edited: tree\n" in told
-    assert "to train and compare: 1, " in told and "to adopt then: 1\n" in told
+    message = capsys.readouterr().out
+    assert "local on mlp, code 00000000 → " in message and "edited: tree\n" in message
+    assert "to train and compare: 1, " in message and "to adopt then: 1\n" in message
     assert not any(cell.done for cell in study.cells)
 
 
@@ -51,8 +51,8 @@ def test_a_difference_is_named_and_gives_exit_code_1(study, capsys):
     for cell in study.cells:
         make_earlier(cell, edited(1, "accuracy_trained"))
     assert main(["adopt", "--check", "1"]) == 1
-    told = capsys.readouterr().out
-    assert "refused: local, digits, " in told and "round 1, accuracy_trained of client 0: " in told
+    message = capsys.readouterr().out
+    assert "refused: local, digits, " in message and "round 1, accuracy_trained of client 0: " in message
 
 
 def test_wrong_options(study, capsys, tmp_path):

@@ -37,16 +37,16 @@ main(sys.argv[1:])
 
 
 @pytest.mark.parametrize("command", KINDS)
-def test_lists_name_everything_with_source_and_settings(said, command):
-    text, known = said(command), names(KINDS[command])
+def test_lists_name_everything_with_source_and_settings(output, command):
+    text, known = output(command), names(KINDS[command])
     assert known and all(f"{name}: " in text for name in known)
     assert command == "models" or text.count("source: ") == len(known)
-    one = said(command, known[0])
+    one = output(command, known[0])
     assert one.strip() in text
 
 
-def test_a_hyperparameter_is_shown_with_default_limit_and_meaning(said):
-    assert "mu = 0.01 (≥ 0)  Weight μ" in said("methods", "fedprox")
+def test_a_hyperparameter_is_shown_with_default_limit_and_meaning(output):
+    assert "mu = 0.01 (≥ 0)  Weight μ" in output("methods", "fedprox")
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_help(capsys, command):
         pytest.param("partitions dirichlet", 0, "dirichlet: ", marks=pytest.mark.full),
         ("export-partition none.parquet out", 2, "fedgrid: none.parquet does not exist\n"),
         ("report --configfile none.yaml", 2, "fedgrid: none.yaml: cannot be read"),
-        ("prune", 2, "fedgrid: --results: there is not a store in results\n"),
+        ("prune", 2, "fedgrid: --results: there is no store in results\n"),
     ],
 )
 def test_as_a_process(command, code, words):
@@ -79,8 +79,8 @@ def test_as_a_process(command, code, words):
     assert words in (run.stderr if code else run.stdout)
 
 
-def test_run_writes_the_four_columns_and_says_the_scores(said):
-    text = said("run", "fedprox", "--set", "mu=0", *SMALL, "--out", "f.parquet")
+def test_run_writes_the_four_columns_and_says_the_scores(output):
+    text = output("run", "fedprox", "--set", "mu=0", *SMALL, "--out", "f.parquet")
     assert "global" in text and "<- what its paper scores" in text
     table = pq.read_table("f.parquet")
     assert table.column_names == ["round", "client", "metric", "value"]
@@ -89,7 +89,7 @@ def test_run_writes_the_four_columns_and_says_the_scores(said):
     assert set(facts) >= {"key", "code", "status", "score", "rounds", "costs", "versions", "hardware", "finished"}
     sizes = facts["sizes"]
     assert sizes["head"] == (sizes["features"] + 1) * sizes["classes"] and sizes["extractor"] > 0
-    assert "already holds this cell" in said("run", "fedprox", "--set", "mu=0", *SMALL, "--out", "f.parquet")
+    assert "already holds this cell" in output("run", "fedprox", "--set", "mu=0", *SMALL, "--out", "f.parquet")
 
 
 def test_a_killed_run_is_continued_by_the_same_command(folder, capsys):
@@ -121,8 +121,8 @@ def test_a_bad_checkpoint_is_refused_in_one_sentence(folder, undisturbed, capsys
         file.write_bytes(file.read_bytes()[:200])
     results, whole = undisturbed
     assert main(["run", "local", *SMALL, "--results", str(results), "--out", "f.parquet"]) == 0
-    said = capsys.readouterr().err
-    assert said.count("starting over") == 1 and str(file.name) in said
+    output = capsys.readouterr().err
+    assert output.count("starting over") == 1 and str(file.name) in output
     assert pq.read_table("f.parquet").to_pydict() == whole
 
 
@@ -134,34 +134,34 @@ def descriptions(tmp_path_factory, monkeypatch):
     return folder / "fedgrid/descriptions"
 
 
-def test_a_method_outside_the_package(said, folder, descriptions):
+def test_a_method_outside_the_package(output, folder, descriptions):
     (folder / "elsewhere").mkdir()
     (folder / "elsewhere/mathematics.py").write_text("def half(x):\n    return x / 2\n")
     (folder / "elsewhere/mine.py").write_text(
         '"""Mine."""\nfrom mathematics import half\nfrom fedgrid.methods.fedavg import FedAvg as Base\n\n\n'
         "class Mine(Base):\n    def loss(self, *given):\n        return half(super().loss(*given))\n"
     )
-    text = said("run", "elsewhere/mine.py", *SMALL)
+    text = output("run", "elsewhere/mine.py", *SMALL)
     assert "Mine on digits" in text and "cells/mine/" in text
     study = FOUR_CELLS.replace("[local, fedavg]", "{mine: {method: elsewhere/mine.py}}")
     study = (
         study.replace("hidden: 16, features: 8", "hidden: 16").replace("0.5", "0.1").replace("rounds: 2", "rounds: 3")
     )
     (folder / "study.yaml").write_text(study)
-    assert "2 cells, 1 cached" in said("plan", "--configfile", "study.yaml")
+    assert "2 cells, 1 cached" in output("plan", "--configfile", "study.yaml")
     (file,) = (folder / "results/store/cells/mine").rglob("*.parquet")
     key = file.stem.removeprefix("s0-")
-    assert f"key        {key}" in said("explain", key, "--configfile", "study.yaml")
+    assert f"key        {key}" in output("explain", key, "--configfile", "study.yaml")
     (folder / "elsewhere/mathematics.py").write_text("def half(x):\n    return x / 4\n")
-    assert "2 cells, 0 cached" in said("plan", "--configfile", "study.yaml")
-    text = said("explain", key, "--configfile", "study.yaml")
+    assert "2 cells, 0 cached" in output("plan", "--configfile", "study.yaml")
+    text = output("explain", key, "--configfile", "study.yaml")
     assert text.rstrip().endswith("; other than now: mathematics")
     assert len(list(descriptions.glob("methods/mine-*.json"))) == 2
 
 
 @pytest.mark.full
 @pytest.mark.usefixtures("descriptions")
-def test_two_outside_methods_may_each_have_a_helper_of_the_same_name(said, folder):
+def test_two_outside_methods_may_each_have_a_helper_of_the_same_name(output, folder):
     for name, setting in (("ma", "strength"), ("mb", "power")):
         (folder / name).mkdir()
         (folder / name / "helper.py").write_text(
@@ -171,7 +171,7 @@ def test_two_outside_methods_may_each_have_a_helper_of_the_same_name(said, folde
         (folder / name / f"{name}.py").write_text('"""It."""\nfrom helper import Base\n\n\nclass It(Base):\n    pass\n')
     methods = "{ma: {method: ma/ma.py, strength: 2}, mb: {method: mb/mb.py, power: 1e-3}}"
     (folder / "study.yaml").write_text(FOUR_CELLS.replace("[local, fedavg]", methods))
-    assert "4 cells, 0 cached" in said("plan", "--configfile", "study.yaml")
+    assert "4 cells, 0 cached" in output("plan", "--configfile", "study.yaml")
 
 
 @pytest.fixture
@@ -200,20 +200,20 @@ def installed(folder, monkeypatch):
 
 @pytest.mark.full
 @pytest.mark.usefixtures("descriptions")
-def test_a_method_that_an_installed_package_announces(installed, said, complaint):
+def test_a_method_that_an_installed_package_announces(installed, output, complaint):
     command = ["run", "fedtheirs", *SMALL, "--out", "f.parquet"]
-    assert "It on digits" in said(*command)
+    assert "It on digits" in output(*command)
     (installed / "__init__.py").write_text("HALF = 0.25\n")
     assert "holds another cell" in complaint(*command)
 
 
-def test_artifacts_stand_beside_the_results(said, folder):
+def test_artifacts_stand_beside_the_results(output, folder):
     run = ["run", "cfl", *SMALL, "--out", "o.parquet", "--artifacts", "clusters"]
-    said(*run)
+    output(*run)
     assert pq.read_table(folder / "o.clusters.parquet")["cluster"].to_pylist() == [0] * 4
-    assert "already holds this cell" in said(*run)
+    assert "already holds this cell" in output(*run)
     (folder / "o.clusters.parquet").unlink()
-    assert "already holds this cell" not in said(*run)
+    assert "already holds this cell" not in output(*run)
     assert (folder / "o.clusters.parquet").is_file()
 
 
@@ -230,16 +230,16 @@ def test_code_that_was_edited_since_planning_is_refused(capsys):
 
 
 def test_the_manifest_says_what_each_method_was_trained_with():
-    found = study_of(methods={"fedavg": {"training": {"lr": 0.5}}, "local": None})
-    study = manifest.content(found, found.experiments[0]).study
+    actual = study_of(methods={"fedavg": {"training": {"lr": 0.5}}, "local": None})
+    study = manifest.content(actual, actual.experiments[0]).study
     assert study.protocol["lr"] == 0.05
     assert study.methods["fedavg"].settings == {"training.lr": 0.5}
     assert study.methods["local"].settings == {}
 
 
 @pytest.mark.full
-def test_a_new_method_passes_the_free_suite_as_it_is(said, folder, request):
-    assert "is written" in said("new-method", "fed_mine")
+def test_a_new_method_passes_the_free_suite_as_it_is(output, folder, request):
+    assert "is written" in output("new-method", "fed_mine")
     root, file = request.config.rootpath, folder / "fed_mine.py"
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "tests/methods/test_suite.py"]
     run = subprocess.run([*command, "-rA", "--method", str(file)], cwd=root, capture_output=True, text=True)

@@ -62,8 +62,8 @@ def test_a_stale_page_is_refused_in_one_sentence(tmp_path, capsys, text, change)
         file.write_text(text.replace("# Methods", "# Method", 1), encoding="utf-8")
     before = file.read_bytes() if file.exists() else None
     assert main(["docs", "--check", "--out", str(file)]) == 2
-    said = capsys.readouterr().err
-    assert said == f"fedgrid: {file} is out of date; update it with: fedgrid docs --out {file}\n"
+    output = capsys.readouterr().err
+    assert output == f"fedgrid: {file} is out of date; update it with: fedgrid docs --out {file}\n"
     assert (file.read_bytes() if file.exists() else None) == before
 
 
@@ -81,9 +81,9 @@ def test_sections_stand_in_the_order_of_the_names(text):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_section_holds_every_hyperparameter(text, name):
-    found = re.findall(r"^\| `(\w+)` \| (?:[^|\n]+ \| ){2}\S.*\|$", section(text, name), re.MULTILINE)
+    actual = re.findall(r"^\| `(\w+)` \| (?:[^|\n]+ \| ){2}\S.*\|$", section(text, name), re.MULTILINE)
     parameters = [p["name"] for p in describe(load("methods", name))["parameters"]]
-    assert found == parameters
+    assert actual == parameters
     assert ("No hyperparameters." in section(text, name)) == (not parameters)
 
 
@@ -133,9 +133,9 @@ def test_plain_text_keeps_its_meaning_in_markdown():
         "parameters": limits,
         "text": "Mine: ‖θ‖_∞ of θ_i, *not* w*\n+ 2.\n\n    θ* < _x_",
     }
-    said = page({"mine": method})
-    assert "| [`mine`](#mine) Mine | a\\|b | φ | \\|φ\\| + C·k | \\|φ\\| | 1 + E | received | – |\n" in said
-    assert "Mine: ‖θ‖\\_∞ of θ_i, *not* w\\*\n\\+ 2.\n\n    θ* < _x_\n" in said
-    assert "| `lam` | 0.5 | > 0, ≤ 1 or none | Weight λ of `a*b`, or none. |\n" in said
-    assert "| `part` | x | x, y |  |\n" in said and "| `on` | true | true, false |  |\n" in said
-    assert said.endswith("| `free` | 1 | any |  |\n")
+    output = page({"mine": method})
+    assert "| [`mine`](#mine) Mine | a\\|b | φ | \\|φ\\| + C·k | \\|φ\\| | 1 + E | received | – |\n" in output
+    assert "Mine: ‖θ‖\\_∞ of θ_i, *not* w\\*\n\\+ 2.\n\n    θ* < _x_\n" in output
+    assert "| `lam` | 0.5 | > 0, ≤ 1 or none | Weight λ of `a*b`, or none. |\n" in output
+    assert "| `part` | x | x, y |  |\n" in output and "| `on` | true | true, false |  |\n" in output
+    assert output.endswith("| `free` | 1 | any |  |\n")

@@ -47,35 +47,35 @@ def values(text):
     return {words[0]: words[-1] for words in reversed(lines)}
 
 
-def test_a_cell_of_which_nothing_is_made_yet(study, said, untouched):
+def test_a_cell_of_which_nothing_is_made_yet(study, output, untouched):
     cell = study.cells[0]
     with untouched():
-        text = said("explain", "fedprox", "s0", *STUDY)
+        text = output("explain", "fedprox", "s0", *STUDY)
     assert text.startswith("fedprox, digits, dirichlet-beta0.5-clients4, seed 0: to be trained\n")
-    found = values(text)
-    assert found["key"] == cell.key
-    assert found["method"] == "fedprox: mu=0.5"
-    name, _, settings = found["model"].partition(": ")
+    actual = values(text)
+    assert actual["key"] == cell.key
+    assert actual["method"] == "fedprox: mu=0.5"
+    name, _, settings = actual["model"].partition(": ")
     assert name == "mlp" and {"hidden=16", "features=8"} <= set(settings.split(", "))
-    assert {"rounds=2", "local_epochs=1", "lr=0.05"} <= set(found["training"].split(", "))
-    assert found["seed"] == "0"
-    assert found["partition"] == f"{cell.partition.key}, {cell.partition.description}, seed 0, not built yet"
-    assert found["data"] == f"{cell.partition.data.key}, {cell.partition.data.title}, not built yet"
-    assert found["code"].startswith(f"{cell.code}, of ")
+    assert {"rounds=2", "local_epochs=1", "lr=0.05"} <= set(actual["training"].split(", "))
+    assert actual["seed"] == "0"
+    assert actual["partition"] == f"{cell.partition.key}, {cell.partition.description}, seed 0, not built yet"
+    assert actual["data"] == f"{cell.partition.data.key}, {cell.partition.data.title}, not built yet"
+    assert actual["code"].startswith(f"{cell.code}, of ")
 
 
-def test_the_digests_of_what_it_is_trained_on(study, said):
+def test_the_digests_of_what_it_is_trained_on(study, output):
     prepared(study)
     for seed, cell in enumerate(study.cells[:2]):
-        found = values(said("explain", "fedprox", f"s{seed}", *STUDY))
+        actual = values(output("explain", "fedprox", f"s{seed}", *STUDY))
         rows, images = (read_metadata(file) for file in (cell.partition.file, cell.partition.data.files["train"]))
-        assert found["partition"].endswith(f"seed {seed}, rows {rows['digest'][:16]}")
-        assert found["data"].endswith(f", images {images['checksum'][:16]}")
+        assert actual["partition"].endswith(f"seed {seed}, rows {rows['digest'][:16]}")
+        assert actual["data"].endswith(f", images {images['checksum'][:16]}")
 
 
-def test_the_modules_that_count_and_those_that_do_not(cell, said, untouched):
+def test_the_modules_that_count_and_those_that_do_not(cell, output, untouched):
     with untouched():
-        text = said("explain", cell.key[:8], *STUDY)
+        text = output("explain", cell.key[:8], *STUDY)
     assert text.startswith(f"{cell.description}: trained\n")
     _, _, code = text.partition("\ncode ")
     counted, _, others = code.partition("not counted, for it cannot change a number:\n")
@@ -88,14 +88,14 @@ def test_the_modules_that_count_and_those_that_do_not(cell, said, untouched):
     assert not kept.keys() & NOT_COUNTED.keys()
 
 
-def test_a_finished_cell_of_other_code_says_which_modules_differ(cell, said, untouched):
+def test_a_finished_cell_of_other_code_says_which_modules_differ(cell, output, untouched):
     facts, key = read_metadata(cell.file), "f" * 16
     modules = facts["modules"] | dict.fromkeys(["fedgrid.engine.local.loop", "fedgrid.methods.gone"], "0" * 16)
     facts |= {"key": key, "code": "e" * 16, "modules": modules}
     file = cell.file.with_name(f"s0-{key}.parquet")
     write_table(file, pq.read_table(cell.file), facts)
     with untouched():
-        text = said("explain", key[:8], *STUDY)
+        text = output("explain", key[:8], *STUDY)
     assert text.startswith(f"{file}: of another study, or of other code or data\nkey        {key}\n")
     assert values(text)["method"] == "fedprox: mu=0.5"
     differing = text.partition(f"code       {'e' * 16}, of {len(modules)} modules; other than now: ")[2]
@@ -103,11 +103,11 @@ def test_a_finished_cell_of_other_code_says_which_modules_differ(cell, said, unt
 
 
 @pytest.mark.parametrize(("method", "words"), [("fedprox", "the same as now"), ("gone", "no cell of this method")])
-def test_a_finished_cell_of_another_study_says_what_can_be_compared(cell, said, method, words):
+def test_a_finished_cell_of_another_study_says_what_can_be_compared(cell, output, method, words):
     facts, key = read_metadata(cell.file), "d" * 16
     facts["spec"]["method"]["name"] = method
     write_table(cell.file.with_name(f"s0-{key}.parquet"), pq.read_table(cell.file), facts | {"key": key})
-    assert words in said("explain", key, *STUDY).splitlines()[-1]
+    assert words in output("explain", key, *STUDY).splitlines()[-1]
 
 
 @pytest.mark.parametrize(
@@ -123,18 +123,18 @@ def test_words_that_mean_no_cell_or_several(cell, complaint, words, complains):
     assert complains in complaint("explain", *words, *STUDY)
 
 
-def test_a_finished_cell_has_its_files_its_score_and_what_it_was_made_with(cell, said):
-    found = values(said("explain", "fedprox", "s0", *STUDY))
-    assert found["file"] == str(cell.file) and found["log"].startswith(str(cell.log))
+def test_a_finished_cell_has_its_files_its_score_and_what_it_was_made_with(cell, output):
+    actual = values(output("explain", "fedprox", "s0", *STUDY))
+    assert actual["file"] == str(cell.file) and actual["log"].startswith(str(cell.log))
     score = re.fullmatch(
-        r"([\d.]+) % \(by the one global model, round 2\), std over clients ([\d.]+) %", found["score"]
+        r"([\d.]+) % \(by the one global model, round 2\), std over clients ([\d.]+) %", actual["score"]
     )
     assert all(0 <= float(number) <= 100 for number in score.groups())
-    assert f"fedgrid {fedgrid.__version__}" in found["made"]
+    assert f"fedgrid {fedgrid.__version__}" in actual["made"]
 
 
-def test_cells_that_differ_in_their_seeds_alone_are_answered_together(cell, said, study):
-    text = said("explain", "fedprox", *STUDY)
+def test_cells_that_differ_in_their_seeds_alone_are_answered_together(cell, output, study):
+    text = output("explain", "fedprox", *STUDY)
     first, second, *_ = study.cells
     assert text.startswith("fedprox, digits, dirichlet-beta0.5-clients4, seeds 0, 1: 1 of 2 trained\n")
     assert re.findall("^key +(.*)$", text, re.M) == [first.key, second.key]
@@ -159,14 +159,14 @@ def paper(folder, monkeypatch):
         (["sweep", "mu 0.01", "Dirichlet 0.5, 0.8 kept"], "sweep", 2),
     ],
 )
-def test_a_number_of_a_paper_leads_to_its_cells(paper, said, words, shown, cells):
-    text = said("explain", *words, *paper)
+def test_a_number_of_a_paper_leads_to_its_cells(paper, output, words, shown, cells):
+    text = output("explain", *words, *paper)
     assert re.findall("^shown in +(.*)$", text, re.M) == [shown]
     assert len(re.findall("^key ", text, re.M)) == cells
 
 
-def test_a_scale_has_cells_of_its_own_and_data_that_are_not_at_hand_are_said(paper, said, complaint):
-    text = said("explain", "letters", "EMNIST", "Local", *paper, "--scale", "small")
+def test_a_scale_has_cells_of_its_own_and_data_that_are_not_at_hand_are_said(paper, output, complaint):
+    text = output("explain", "letters", "EMNIST", "Local", *paper, "--scale", "small")
     assert text.startswith("local, emnist, Dirichlet 0.5, seed 0: unavailable, 'emnist' is not at hand")
     assert "6 cells of toy fit 'table1 Dirichlet 0.5'" in complaint("explain", "table1", "Dirichlet 0.5", *paper)
     assert "no cell of toy fits 'later'" in complaint("explain", "later", *paper)

@@ -40,14 +40,14 @@ def test_a_run_without_any_finished_cell_has_no_report(run, capsys, complaint):
     assert not Path("results/s/partial").exists()
 
 
-def test_during_and_after_a_run(run, capsys, said):
-    said("run", "local", *TRAIN)
+def test_during_and_after_a_run(run, capsys, output):
+    output("run", "local", *TRAIN)
     run.lock.acquire()
     note(run.study.cells[1], state="running", pid=os.getpid())
     note(run.study.cells[2], state="failed", reason="MemoryError:\n too big", pid=1)
     page = Path("results/s/partial/report.html")
     far = "1 of 4 cells is finished; 1 failed, 1 is running, 1 waits."
-    assert said("report", "--configfile", "study.yaml") == f"{page}: {far}\n"
+    assert output("report", "--configfile", "study.yaml") == f"{page}: {far}\n"
     text = page.read_text()
     assert far in text and "MemoryError: too big" in text and "--configfile study.yaml" in text
     assert {file.stem for file in Path("results/s/partial/figures").glob("*.pdf")} == FIGURES
@@ -65,8 +65,8 @@ def test_the_end_of_a_run_says_which_page_it_did_not_make(run, capsys):
     page, partial = Path("results/s/report.html"), Path("results/s/partial")
     partial.mkdir(parents=True)
     run.end(complete=False)
-    said = capsys.readouterr().err
-    assert "Other tables and pages may be out of date: see fedgrid status." in said and str(page) not in said
+    output = capsys.readouterr().err
+    assert "Other tables and pages may be out of date: see fedgrid status." in output and str(page) not in output
     assert partial.is_dir()
     page.touch()
     run.end(failed=True)

@@ -82,8 +82,8 @@ def test_inspect_of_many_clients_is_short(tmp_path, capsys):
 
 def test_inspect_json_is_the_statistics(tmp_path, capsys):
     table = write(tmp_path / "p.parquet", [[3, 1], [0, 4]])
-    found = json.loads(run(capsys, "inspect", tmp_path / "p.parquet", "--json"))
-    assert found == statistics(table, 2, 2)
+    actual = json.loads(run(capsys, "inspect", tmp_path / "p.parquet", "--json"))
+    assert actual == statistics(table, 2, 2)
 
 
 def test_a_single_client_has_no_distances(tmp_path, capsys):

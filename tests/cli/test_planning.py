@@ -62,9 +62,9 @@ def asked(folder, monkeypatch):
 
 
 @pytest.fixture
-def planned(said):
+def planned(output):
     """What the command says to machines."""
-    return lambda *arguments: json.loads(said("plan", *arguments, "--json"))
+    return lambda *arguments: json.loads(output("plan", *arguments, "--json"))
 
 
 def finish(cell, seconds=36.0, megabytes=300, rounds=2, rows=100):
@@ -84,16 +84,16 @@ def left(*studies, **machine):
 
 
 def test_cells_that_studies_and_experiments_share_count_once(planned):
-    found = planned(*BOTH)
-    one, two = found["studies"]
+    actual = planned(*BOTH)
+    one, two = actual["studies"]
     assert {e["id"]: e["cells"] for e in one["experiments"] + two["experiments"]} == {
         "table1": 2,
         "table2": 4,
         "table3": 2,
         "table4": 0,
     }
-    assert (one["all"]["cells"], two["all"]["cells"], found["all"]["cells"]) == (4, 2, 4)
-    assert found["all"]["hours"] == pytest.approx(one["all"]["hours"]) == pytest.approx(2 * two["all"]["hours"])
+    assert (one["all"]["cells"], two["all"]["cells"], actual["all"]["cells"]) == (4, 2, 4)
+    assert actual["all"]["hours"] == pytest.approx(one["all"]["hours"]) == pytest.approx(2 * two["all"]["hours"])
 
 
 def test_a_cell_of_which_one_study_keeps_more_is_not_cached_yet(planned, folder):
@@ -112,14 +112,14 @@ def test_only_cells_of_one_store_are_shared(planned, folder, results):
 
 
 def test_a_scale_is_that_of_every_file(planned):
-    found = planned(*BOTH, "--scale", "small")
-    assert [(one["scale"], one["all"]["cells"]) for one in found["studies"]] == [("small", 2), ("small", 1)]
-    assert found["all"]["cells"] == 2
+    actual = planned(*BOTH, "--scale", "small")
+    assert [(one["scale"], one["all"]["cells"]) for one in actual["studies"]] == [("small", 2), ("small", 1)]
+    assert actual["all"]["cells"] == 2
 
 
 def test_only_chooses_from_the_studies_that_have_it(planned, complaint):
-    found = planned(*BOTH, "--only", "table2, table3")
-    assert [[e["id"] for e in one["experiments"]] for one in found["studies"]] == [["table2"], ["table3"]]
+    actual = planned(*BOTH, "--only", "table2, table3")
+    assert [[e["id"] for e in one["experiments"]] for one in actual["studies"]] == [["table2"], ["table3"]]
     assert [one["name"] for one in planned(*BOTH, "--only", "table3")["studies"]] == ["two"]
     assert "did you mean 'table2'" in complaint("plan", *BOTH, "--only", "tabel2")
 
@@ -132,9 +132,9 @@ def test_a_mistake_in_one_of_several_files_is_told_with_its_name(complaint, fold
 # -- what is printed
 
 
-def test_a_plain_study_has_a_line_for_each_row_and_its_hours(said):
+def test_a_plain_study_has_a_line_for_each_row_and_its_hours(output):
     finish(study_of().cells[0], seconds=7200)
-    lines = said("plan", "--configfile", "study.yaml").splitlines()
+    lines = output("plan", "--configfile", "study.yaml").splitlines()
     assert lines[:3] == [
         "local      1 cached     1 to run",
         "fedavg     0 cached     2 to run",
@@ -143,16 +143,16 @@ def test_a_plain_study_has_a_line_for_each_row_and_its_hours(said):
     assert len(lines) == 4 and lines[3].startswith("left: about 0.5") and "1 of these cells measured" in lines[3]
 
 
-def test_where_all_is_cached_nothing_is_left(said, asked):
+def test_where_all_is_cached_nothing_is_left(output, asked):
     for cell in study_of().cells:
         finish(cell)
-    *_, last = said("plan", "--configfile", "study.yaml").splitlines()
+    *_, last = output("plan", "--configfile", "study.yaml").splitlines()
     assert last.startswith("left: 0 hours; largest cell about 0 MB, results about 0 MB") and not asked
 
 
-def test_a_line_for_each_experiment_and_a_total_for_each_study(said):
+def test_a_line_for_each_experiment_and_a_total_for_each_study(output):
     finish(study_of(ONE).cells[0])
-    lines = said("plan", *BOTH).splitlines()
+    lines = output("plan", *BOTH).splitlines()
     table = [line for line in lines if line.startswith(("one", "two", " ", "all, ")) and "lacks" not in line]
     assert len({len(line) for line in table}) == 1
     assert [line.split()[:3] for line in table if line.startswith(("one", "two"))] == [
@@ -167,15 +167,15 @@ def test_a_line_for_each_experiment_and_a_total_for_each_study(said):
     assert lines[-1].startswith("left: about ") and f"{CORES} cores" in lines[-1]
 
 
-def test_cells_are_listed_once(said):
-    lines = said("plan", *BOTH, "--cells").splitlines()
+def test_cells_are_listed_once(output):
+    lines = output("plan", *BOTH, "--cells").splitlines()
     listed = [line for line in lines if line.startswith(("cached", "to run"))]
     assert len(listed) == len(set(listed)) == 4
 
 
-def test_data_that_cannot_be_had_are_told_and_in_no_estimate(said, planned, folder):
+def test_data_that_cannot_be_had_are_told_and_in_no_estimate(output, planned, folder):
     (folder / "two.yaml").write_text(TWO.replace("digits", "{name: cifar10, side: 8}") + "download: false\n")
-    text = said("plan", *BOTH)
+    text = output("plan", *BOTH)
     assert "2 cells lack data and are in no estimate: 'cifar10' is not at hand" in text
     two = planned(*BOTH)["studies"][1]
     assert (two["all"]["without_data"], two["all"]["hours"], two["all"]["disk"]) == (2, 0, 0)
@@ -188,11 +188,11 @@ def test_data_that_cannot_be_had_are_told_and_in_no_estimate(said, planned, fold
 def test_finished_cells_replace_all_guesses(planned, asked):
     study = study_of()
     sizes = [finish(study.cells[number], seconds, 200 + seconds) for number, seconds in ((0, 36), (2, 72))]
-    found = planned("--configfile", "study.yaml")["all"]
-    assert found["hours"] == pytest.approx((36 + 72) / 3600 / CORES) and not asked
-    assert found["memory"] == pytest.approx(272)
-    assert found["disk"] == pytest.approx(sum(sizes) / 1e6)
-    assert found["measured"] == 2
+    actual = planned("--configfile", "study.yaml")["all"]
+    assert actual["hours"] == pytest.approx((36 + 72) / 3600 / CORES) and not asked
+    assert actual["memory"] == pytest.approx(272)
+    assert actual["disk"] == pytest.approx(sum(sizes) / 1e6)
+    assert actual["measured"] == 2
 
 
 def test_what_is_measured_is_scaled_to_the_rounds():
@@ -225,14 +225,14 @@ def test_cells_of_another_heterogeneity_stand_in_for_cells_of_the_same():
 
 
 def test_a_calibration_counts_images_where_nothing_is_measured(planned, asked):
-    found = planned("--configfile", "study.yaml")["all"]
+    actual = planned("--configfile", "study.yaml")["all"]
     load = Loads().of(study_of().cells[0], None)
     train, test = 1348, 1797 - 1348  # three quarters of the images of digits
     assert load.trained == pytest.approx(2 * train, abs=8)
     assert load.evaluated == pytest.approx(3 * 2 * test, abs=24)  # before, between, after; at two points
-    assert found["hours"] == pytest.approx(4 * (load.trained / 10 + load.evaluated / 100) / 3600 / CORES)
-    assert found["memory"] == 2000
-    assert found["disk"] == pytest.approx(4 * (BYTES_A_FILE + BYTES_A_ROW * 3 * 4 * METRICS) / 1e6)
+    assert actual["hours"] == pytest.approx(4 * (load.trained / 10 + load.evaluated / 100) / 3600 / CORES)
+    assert actual["memory"] == 2000
+    assert actual["disk"] == pytest.approx(4 * (BYTES_A_FILE + BYTES_A_ROW * 3 * 4 * METRICS) / 1e6)
     assert [(trial.model.name, trial.shape, trial.classes, trial.batch_size) for trial in asked] == [
         ("mlp", (8, 8, 1), 10, 16)
     ]
@@ -308,8 +308,8 @@ def test_a_calibration_measures_on_one_thread_and_leaves_the_threads_as_they_wer
     threads(2)
     mlp = study_of().cells[0].model
     cnn = replace(mlp, name="cnn", reference="cnn", settings={})
-    found = calibration.speeds([Trial(mlp, (8, 8, 1), 10, 16), Trial(cnn, (16, 16, 3), 10, 8)])
-    assert len(found) == 2 and all(speed.train > 0 and speed.evaluate > 0 for speed in found)
+    actual = calibration.speeds([Trial(mlp, (8, 8, 1), 10, 16), Trial(cnn, (16, 16, 3), 10, 8)])
+    assert len(actual) == 2 and all(speed.train > 0 and speed.evaluate > 0 for speed in actual)
     assert torch.get_num_threads() == 2
 
 

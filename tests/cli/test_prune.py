@@ -38,9 +38,9 @@ def stored(folder):
     return {file for file in folder.rglob("*") if file.is_file()}
 
 
-def not_needed(said, *options):
+def not_needed(output, *options):
     """The files that `fedgrid prune` lists, and what it says in the end."""
-    *lines, total = said("prune", *options).splitlines()
+    *lines, total = output("prune", *options).splitlines()
     assert all(line.startswith("not needed  ") for line in lines)
     return [line.removeprefix("not needed  ") for line in lines], total
 
@@ -51,15 +51,15 @@ def of_other():
 
 
 @pytest.mark.parametrize("command", ["plan", "status"])
-def test_a_look_at_a_study_that_was_never_run_leaves_no_trace(folder, said, command):
-    text = said(command, "--configfile", "study.yaml")
+def test_a_look_at_a_study_that_was_never_run_leaves_no_trace(folder, output, command):
+    text = output(command, "--configfile", "study.yaml")
     assert ("4 cells, 0 cached, 4 to run" if command == "plan" else "· 4 missing") in text
     assert [file.name for file in folder.iterdir()] == ["study.yaml"]
 
 
-def test_plan_counts_the_cells_and_lists_them(study, said, untouched):
+def test_plan_counts_the_cells_and_lists_them(study, output, untouched):
     with untouched():
-        text = said("plan", "--configfile", "study.yaml", "--cells").splitlines()
+        text = output("plan", "--configfile", "study.yaml", "--cells").splitlines()
     assert " ".join(text[0].split()) == "local 1 cached 1 to run"
     assert " ".join(text[1].split()) == "fedavg 0 cached 2 to run"
     assert text[-2] == "s: 4 cells, 1 cached, 3 to run"
@@ -68,7 +68,7 @@ def test_plan_counts_the_cells_and_lists_them(study, said, untouched):
     assert text[2:-2] == [f"cached  {first.file}", *(f"to run  {cell.file}" for cell in others)]
 
 
-def test_status_says_how_every_cell_is_doing(study, said, untouched):
+def test_status_says_how_every_cell_is_doing(study, output, untouched):
     _, running, failed, killed = study.cells
     running.status.parent.mkdir(parents=True)
     noted = {"rounds": 2, "round": 1, "time": time.time(), "host": socket.gethostname()}
@@ -76,29 +76,29 @@ def test_status_says_how_every_cell_is_doing(study, said, untouched):
     failed.status.write_text(json.dumps(noted | {"state": "failed", "reason": "MemoryError: too big", "pid": 1}))
     killed.status.write_text(json.dumps(noted | {"state": "running", "pid": 2**22 + 1}))
     with untouched():
-        text = said("status", "--configfile", "study.yaml")
+        text = output("status", "--configfile", "study.yaml")
     assert "local   ✓▶" in text and "fedavg  ✗✗" in text
     assert "✓ 1 done, ! 0 diverged, ▶ 1 running, ○ 0 queued, ✗ 2 failed, · 0 missing" in text
     assert "MemoryError: too big" in text and "was killed in round 1 of 2" in text
 
 
-def test_prune_finds_what_the_latest_run_does_not_need(study, said, folder, untouched, monkeypatch):
+def test_prune_finds_what_the_latest_run_does_not_need(study, output, folder, untouched, monkeypatch):
     plan_of(study)
     with untouched():
-        files, total = not_needed(said)
+        files, total = not_needed(output)
         assert files == [of_other()]
         assert total.startswith("1 of 7 files") and total.endswith("delete them with fedgrid prune --delete")
         monkeypatch.chdir("/")  # where it is called from does not matter
-        files, _ = not_needed(said, "--results", folder / "results")
+        files, _ = not_needed(output, "--results", folder / "results")
         assert files == [str(folder / of_other())]
     monkeypatch.chdir(folder)
     before = stored(folder)
-    assert said("prune", "--delete").startswith(f"deleted  {of_other()}\n")
+    assert output("prune", "--delete").startswith(f"deleted  {of_other()}\n")
     assert before - stored(folder) == {folder / of_other()}
-    assert not_needed(said) == ([], "0 of 6 files, 0.0 MB")
+    assert not_needed(output) == ([], "0 of 6 files, 0.0 MB")
 
 
-def test_prune_beside_a_single_cell_leaves_what_it_needs(folder, said, monkeypatch):
+def test_prune_beside_a_single_cell_leaves_what_it_needs(folder, output, monkeypatch):
     """A cell that is computed by hand belongs to no study; while it is, nothing that it needs is pruned."""
     from fedgrid.cli import single_cell
 
@@ -107,23 +107,23 @@ def test_prune_beside_a_single_cell_leaves_what_it_needs(folder, said, monkeypat
 
     def trained(study, cell, out):
         seen.extend(cell.needs)
-        seen.append(not_needed(said))
+        seen.append(not_needed(output))
         return train(study, cell, out)
 
     monkeypatch.setattr(single_cell, "_train", trained)
     assert main(["run", "fedprox", *RUN]) == 0
     *needs, (listed, _) = seen
     assert needs and not set(map(str, needs)) & set(listed)
-    assert set(map(str, needs)) < set(not_needed(said)[0])  # afterwards it is as any cell that no study has
+    assert set(map(str, needs)) < set(not_needed(output)[0])  # afterwards it is as any cell that no study has
 
 
-def test_prune_deletes_the_plans_of_earlier_runs(study, said, folder):
+def test_prune_deletes_the_plans_of_earlier_runs(study, output, folder):
     earlier = plan_of(study_of(OTHER))
     os.utime(earlier, (1, 1))
     latest = plan_of(study)
-    files, _ = not_needed(said)
+    files, _ = not_needed(output)
     assert files == [of_other(), str(earlier)]
-    said("prune", "--delete")
+    output("prune", "--delete")
     assert (folder / latest).is_file() and not (folder / earlier).exists()
 
 
@@ -131,7 +131,7 @@ NEEDED_BY = ["the latest run of another study", "the tables of the study", "tabl
 
 
 @pytest.mark.parametrize("needed_by", NEEDED_BY)
-def test_prune_keeps_what_is_needed_by(study, said, folder, needed_by):
+def test_prune_keeps_what_is_needed_by(study, output, folder, needed_by):
     options = []
     if needed_by == "the latest run of another study":
         plan_of(study_of(OTHER, name="other"))
@@ -145,10 +145,10 @@ def test_prune_keeps_what_is_needed_by(study, said, folder, needed_by):
         (folder / "other.yaml").write_text(OTHER)
         options = ["--configfile", "other.yaml"]
     plan_of(study)
-    assert not_needed(said, *options)[0] == []
+    assert not_needed(output, *options)[0] == []
 
 
-def test_prune_leaves_a_run_that_is_at_work_its_code(study, said):
+def test_prune_leaves_a_run_that_is_at_work_its_code(study, output):
     plan_of(study)
     kept = [study.store / "code" / ("0" * 16), study.store / "packs" / f"{'1' * 16}.done"]
     kept[0].mkdir(parents=True)
@@ -157,8 +157,8 @@ def test_prune_leaves_a_run_that_is_at_work_its_code(study, said):
     kept[1].write_text("")
     lock = StoreLock(study.store)
     lock.acquire()
-    assert not_needed(said)[0] == [of_other()]
+    assert not_needed(output)[0] == [of_other()]
     lock.release()
-    assert not_needed(said)[0] == [of_other(), *map(str, kept)]
-    said("prune", "--delete")
+    assert not_needed(output)[0] == [of_other(), *map(str, kept)]
+    output("prune", "--delete")
     assert not any(file.exists() for file in kept)

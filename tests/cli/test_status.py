@@ -30,12 +30,12 @@ def tables(folder):
 
 
 @pytest.fixture
-def status(said, untouched):
+def status(output, untouched):
     """What is said of the study, of which nothing may be changed by that."""
 
     def call(*options):
         with untouched():
-            return said("status", *options)
+            return output("status", *options)
 
     return call
 

@@ -107,9 +107,9 @@ class Submitted(Checkout):
 
 def ended(run, code=0):
     """What a run has said when it ends; its exit code is checked."""
-    said, _ = run.communicate()
-    assert run.returncode == code, said[-4000:]
-    return said
+    output, _ = run.communicate()
+    assert run.returncode == code, output[-4000:]
+    return output
 
 
 THREE = "local:\n  fedavg:\n  fedcosr:"
@@ -124,9 +124,9 @@ def expected(tmp_path_factory):
 
 
 def tables(checkout):
-    found = {file.name: file.read_bytes() for file in (checkout.path / "results/tiny/tables").glob("accuracy.*")}
-    assert len(found) == 4
-    return found
+    actual = {file.name: file.read_bytes() for file in (checkout.path / "results/tiny/tables").glob("accuracy.*")}
+    assert len(actual) == 4
+    return actual
 
 
 @pytest.mark.parametrize("compute", [pytest.param("{}", marks=pytest.mark.full), "{pack: 2}"])
@@ -159,11 +159,11 @@ def test_cancelled_cells_and_a_killed_run_go_on_with_a_gpu_for_each_cell(cluster
     cluster.kill(int((tmp_path / "pid").read_text()))  # and the job of the third is left behind
     run.communicate()
     assert eventually(lambda: "received SIGTERM" in there.fedgrid("status"), 60), there.fedgrid("status")
-    said = there.snakemake_there(*training)
-    assert "left behind" in said
+    output = there.snakemake_there(*training)
+    assert "left behind" in output
     assert {cell: cell.stat().st_mtime_ns for cell in finished} == finished
     assert len(there.cells()) == 3
-    assert there.logs().count("continuing after round") == 2, said
+    assert there.logs().count("continuing after round") == 2, output
     assert not [line for line in cluster.queue("--format=%Z") if str(tmp_path) in line]
     seen = [json.loads(file.read_text()) for file in tmp_path.glob("seen-*")]
     assert len(seen) == 6 and {card for card, *_ in seen} == {"0", "1"}

@@ -35,24 +35,24 @@ def test_the_vocabulary_is_ordered_by_number_and_then_by_alphabet():
 
 def test_tokens_of_a_known_vocabulary():
     known = ("a", "bird", "red")
-    found = tokens(["a red bird sings here\na", "bird"], known, 3, 4)
-    assert found.dtype == np.uint16
+    actual = tokens(["a red bird sings here\na", "bird"], known, 3, 4)
+    assert actual.dtype == np.uint16
     first = [[2, 4, 3, 1], [2, 0, 0, 0], [2, 4, 3, 1]]  # the first sentence again, since there are two of three
-    assert found.tolist() == [first, [[3, 0, 0, 0]] * 3]
+    assert actual.tolist() == [first, [[3, 0, 0, 0]] * 3]
 
 
 def test_the_vocabulary_is_that_of_the_training_captions():
-    found = Attributes(train_images=1, test_images=40, class_count=2).load(None, None)
-    said = " ".join(Attributes(train_images=1, test_images=40, class_count=2)._part("train", 1).captions)
-    assert set(found.vocabulary) <= set(words(said))
-    assert (found.parts["test"].tokens == 1).any()
+    actual = Attributes(train_images=1, test_images=40, class_count=2).load(None, None)
+    output = " ".join(Attributes(train_images=1, test_images=40, class_count=2)._part("train", 1).captions)
+    assert set(actual.vocabulary) <= set(words(output))
+    assert (actual.parts["test"].tokens == 1).any()
 
 
 def test_samples_come_back_as_they_are(tmp_path):
     data = Attributes(**SMALL)
     convert(data, None, None, files(tmp_path), "k")
-    found, pool = data.load(None, None), store.read(files(tmp_path))
-    train, test = (found.parts[part] for part in PARTS)
+    actual, pool = data.load(None, None), store.read(files(tmp_path))
+    train, test = (actual.parts[part] for part in PARTS)
     assert pool.images.pixels.shape == (17, 32, 32, 3) and pool.images.tokens.shape == (17, 10, 20)
     assert (pool.images.pixels == np.concatenate([train.pixels, test.pixels])).all()
     assert (pool.images.tokens == np.concatenate([train.tokens, test.tokens])).all()
@@ -60,7 +60,7 @@ def test_samples_come_back_as_they_are(tmp_path):
     assert pool.images.modality.tolist() == [0] * 12 + [1] * 12 + [0] * 5 + [1] * 5
     assert pool.images.labels.tolist() == [*train.labels, *test.labels]
     assert (train.labels[:12] == train.labels[12:]).all()
-    assert pool.facts["modalities"] == list(MODALITIES) and pool.facts["vocabulary"] == list(found.vocabulary)
+    assert pool.facts["modalities"] == list(MODALITIES) and pool.facts["vocabulary"] == list(actual.vocabulary)
     assert pool.facts["images"] == {"train": 24, "test": 10} == data.info(None).images
     labels, _ = store.read_labels(files(tmp_path))
     assert labels.modalities == data.info(None).modalities == MODALITIES
@@ -132,9 +132,9 @@ def test_without_noise_and_slips_a_sentence_that_names_all_attributes_tells_the_
 def test_neither_modality_is_trivial_and_more_images_help():
     from sklearn.linear_model import LogisticRegression
 
-    found = Attributes(train_images=600, test_images=200, class_count=10).load(None, None)
-    train, test = (found.parts[part] for part in PARTS)
-    size = len(found.vocabulary) + 2
+    actual = Attributes(train_images=600, test_images=200, class_count=10).load(None, None)
+    train, test = (actual.parts[part] for part in PARTS)
+    size = len(actual.vocabulary) + 2
 
     def bags(rows):
         return np.stack([np.bincount(row, minlength=size)[1:] for row in rows])
@@ -183,13 +183,13 @@ def test_captions_of_cub_are_textual_samples(tmp_path):
     cub(tmp_path)
     data = Cub200(side=8, captions=True, caption_words=4)
     assert data.is_available(tmp_path)
-    found = data.original(tmp_path, download=False)
-    assert found.modalities == MODALITIES
-    assert found.vocabulary == ("wings", "bird", "a", "is", "red", "this")
-    train, test = (found.parts[part] for part in PARTS)
+    actual = data.original(tmp_path, download=False)
+    assert actual.modalities == MODALITIES
+    assert actual.vocabulary == ("wings", "bird", "a", "is", "red", "this")
+    train, test = (actual.parts[part] for part in PARTS)
     assert train.labels.tolist() == [0, 199, 0, 199] and test.labels.tolist() == [1, 1]
     assert train.pixels.shape == (2, 8, 8, 3) and train.tokens.shape == (2, 10, 4)
-    number = {word: i + 2 for i, word in enumerate(found.vocabulary)} | {"number0": 1, "number1": 1}
+    number = {word: i + 2 for i, word in enumerate(actual.vocabulary)} | {"number0": 1, "number1": 1}
     assert train.tokens[0, 0].tolist() == [number[w] for w in ("this", "bird", "number0", "is")]
     assert test.tokens[0, 1].tolist() == [number[w] for w in ("a", "bird", "a", "bird")]
     assert data.info(None).images == {"train": 2 * 5_994, "test": 2 * 5_794}

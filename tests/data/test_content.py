@@ -181,9 +181,9 @@ def grey(file, values):
 
 def test_sixteen_bits_are_scaled(tmp_path):
     grey(tmp_path / "cat" / "a.png", [[0, 257, 128 * 257, 65535]])
-    found = Folder(path=str(tmp_path), channels=1).load(None, None)
-    assert found.parts["train"].pixels.flatten().tolist() == [0, 1, 128, 255]
-    assert found.note == "1 of 1 pictures: 16 bits a channel become 8"
+    actual = Folder(path=str(tmp_path), channels=1).load(None, None)
+    assert actual.parts["train"].pixels.flatten().tolist() == [0, 1, 128, 255]
+    assert actual.note == "1 of 1 pictures: 16 bits a channel become 8"
 
 
 def test_what_pictures_lose_is_said_once(tmp_path, capsys):

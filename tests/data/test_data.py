@@ -96,17 +96,17 @@ def original_files(raw, parts, images=6):
 def test_mnist_from_the_original_files(tmp_path):
     pixels, labels = original_files(tmp_path / "MNIST" / "raw", ("train", "t10k"))
     assert Mnist().is_available(tmp_path)
-    found = Mnist().original(tmp_path, download=False)
-    assert found.classes == Mnist.classes and found.note == ""
-    for images in found.parts.values():
+    actual = Mnist().original(tmp_path, download=False)
+    assert actual.classes == Mnist.classes and actual.note == ""
+    for images in actual.parts.values():
         assert (images.pixels[..., 0] == pixels).all()
         assert (images.labels == labels).all()
 
 
 def test_emnist_is_upright(tmp_path):
     pixels, _ = original_files(tmp_path / "EMNIST" / "raw", ("emnist-balanced-train", "emnist-balanced-test"))
-    found = Emnist().original(tmp_path, download=False)
-    assert (found.parts["test"].pixels[..., 0] == pixels.transpose(0, 2, 1)).all()
+    actual = Emnist().original(tmp_path, download=False)
+    assert (actual.parts["test"].pixels[..., 0] == pixels.transpose(0, 2, 1)).all()
 
 
 def test_packed_original_files_are_not_taken_for_the_data(tmp_path):

@@ -45,35 +45,35 @@ def settings(top, **others):
 
 def test_folders_of_classes_are_all_for_training(tmp_path):
     data = settings(pictures(tmp_path, "cat/b.png", "cat/a.png", "ant/deep.name.PNG", "bee/x.bmp"))
-    found = data.load(None, None)
-    assert found.classes == ("ant", "bee", "cat") and found.domains == ()
-    assert found.parts["train"].labels.tolist() == [0, 1, 2, 2]
-    assert reds(found.parts["train"]) == [2, 3, 1, 0], "by class, then by name"
-    assert len(found.parts["test"].labels) == 0
-    assert found.parts["train"].pixels.shape == (4, 4, 6, 3)
+    actual = data.load(None, None)
+    assert actual.classes == ("ant", "bee", "cat") and actual.domains == ()
+    assert actual.parts["train"].labels.tolist() == [0, 1, 2, 2]
+    assert reds(actual.parts["train"]) == [2, 3, 1, 0], "by class, then by name"
+    assert len(actual.parts["test"].labels) == 0
+    assert actual.parts["train"].pixels.shape == (4, 4, 6, 3)
 
 
 def test_published_parts(tmp_path):
     data = settings(pictures(tmp_path, "train/cat/1.png", "train/dog/1.png", "test/dog/1.png"))
-    found = data.load(None, None)
-    assert found.parts["train"].labels.tolist() == [0, 1]
-    assert found.parts["test"].labels.tolist() == [1]
-    assert reds(found.parts["test"]) == [2]
+    actual = data.load(None, None)
+    assert actual.parts["train"].labels.tolist() == [0, 1]
+    assert actual.parts["test"].labels.tolist() == [1]
+    assert reds(actual.parts["test"]) == [2]
 
 
 def test_domains_show_in_the_depth(tmp_path):
     data = settings(pictures(tmp_path, "photo/cat/1.png", "sketch/dog/1.png", "sketch/cat/1.png"))
-    found = data.load(None, None)
-    assert found.domains == ("photo", "sketch") and found.classes == ("cat", "dog")
-    train = found.parts["train"]
+    actual = data.load(None, None)
+    assert actual.domains == ("photo", "sketch") and actual.classes == ("cat", "dog")
+    train = actual.parts["train"]
     assert (train.domains.tolist(), train.labels.tolist(), reds(train)) == ([0, 1, 1], [0, 0, 1], [0, 2, 1])
 
 
 def test_domains_within_parts(tmp_path):
     data = settings(pictures(tmp_path, "train/a/cat/1.png", "train/b/cat/1.png", "test/b/cat/1.png"))
-    found = data.load(None, None)
-    assert found.parts["train"].domains.tolist() == [0, 1]
-    assert found.parts["test"].domains.tolist() == [1]
+    actual = data.load(None, None)
+    assert actual.parts["train"].domains.tolist() == [0, 1]
+    assert actual.parts["test"].domains.tolist() == [1]
 
 
 def test_a_class_may_be_called_train(tmp_path):
@@ -84,8 +84,8 @@ def test_what_is_hidden_or_no_picture_is_left_out(tmp_path):
     top = pictures(tmp_path, "cat/1.png", "cat/.thumb.png", ".cache/dog/1.png")
     (top / "cat" / "notes.txt").write_text("notes")
     (top / "readme.md").write_text("read me")
-    found = settings(top).load(None, None)
-    assert found.classes == ("cat",) and len(found.parts["train"].labels) == 1
+    actual = settings(top).load(None, None)
+    assert actual.classes == ("cat",) and len(actual.parts["train"].labels) == 1
 
 
 @pytest.mark.parametrize(
@@ -171,8 +171,8 @@ def test_pictures_of_different_sizes_need_a_side(tmp_path):
     with pytest.raises(UserError, match=rf"1\.png has 5 × 4 pixels \(height × width\), expected 4 × 4; .*{mend}"):
         settings(tmp_path).info(None)
     assert settings(tmp_path, side=4).info(None).shape == (4, 4, 3)
-    found = settings(tmp_path, side=4).load(None, None)
-    assert found.parts["train"].pixels.shape == found.parts["test"].pixels.shape == (1, 4, 4, 3)
+    actual = settings(tmp_path, side=4).load(None, None)
+    assert actual.parts["train"].pixels.shape == actual.parts["test"].pixels.shape == (1, 4, 4, 3)
 
 
 @pytest.fixture

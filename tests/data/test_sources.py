@@ -67,9 +67,9 @@ def copy(folder, rows, labels, facts=(), **columns):
 def test_a_jpeg_copy_is_decoded_in_order_and_says_so(tmp_path):
     rows = [encoded(colour(n, 32, 32), "jpeg") for n in (3, 1, 2)]
     copy(tmp_path / "mnistm", rows, [3, 1, 2], {"note": "Made for a test."})
-    found = MnistM().load(tmp_path, None)
-    assert all(is_colour(image[16, 16], n) for image, n in zip(found.parts["train"].pixels, (3, 1, 2), strict=True))
-    assert found.note == (
+    actual = MnistM().load(tmp_path, None)
+    assert all(is_colour(image[16, 16], n) for image, n in zip(actual.parts["train"].pixels, (3, 1, 2), strict=True))
+    assert actual.note == (
         "lossy copy (jpeg). partial copy: 3 of 59,001 training images, 3 of 9,001 test images. Made for a test."
     )
 
@@ -91,9 +91,9 @@ def test_domains_are_those_of_the_data_set_in_its_order(tmp_path):
     rows = [encoded(colour(n, 96, 96)) for n in range(4)]
     facts = {"encoding": "png", "height": "96", "width": "96", "classes": json.dumps(OfficeTen.classes)}
     copy(tmp_path / "office10", rows, [0] * 4, facts, domain=["Webcam", "elsewhere", "Amazon", "DSLR"])
-    found = OfficeTen().load(tmp_path, None)
-    assert found.domains == ("amazon", "dslr", "webcam", "elsewhere") == OfficeTen().info(tmp_path).domains
-    assert found.parts["test"].domains.tolist() == [2, 3, 0, 1]
+    actual = OfficeTen().load(tmp_path, None)
+    assert actual.domains == ("amazon", "dslr", "webcam", "elsewhere") == OfficeTen().info(tmp_path).domains
+    assert actual.parts["test"].domains.tolist() == [2, 3, 0, 1]
 
 
 def test_domains_in_one_part_only_are_refused(tmp_path):
@@ -176,14 +176,16 @@ def beginning(shared_data, root, name, train=3_000, test=500):
         )
 
 
-@pytest.mark.parametrize("name, classes, said", [("cifar10", 10, "Official"), ("cifar100", 100, "Fine labels")])
-def test_the_beginning_of_a_large_real_copy_is_converted(tmp_path, shared_data, name, classes, said):
+@pytest.mark.parametrize("name, classes, output", [("cifar10", 10, "Official"), ("cifar100", 100, "Fine labels")])
+def test_the_beginning_of_a_large_real_copy_is_converted(tmp_path, shared_data, name, classes, output):
     data = load("data", name)()
     whole = data.info(shared_data)
     assert whole.images == {"train": 50_000, "test": 10_000} and len(whole.classes) == classes and whole.copy
     beginning(shared_data, tmp_path, name)
     few = "3,000 of 50,000 training images, 500 of 10,000 test images"
-    assert_converted(data, tmp_path, tmp_path, (3_000, 500), classes, f"lossy copy (jpeg). partial copy: {few}. {said}")
+    assert_converted(
+        data, tmp_path, tmp_path, (3_000, 500), classes, f"lossy copy (jpeg). partial copy: {few}. {output}"
+    )
 
 
 def test_digit_five_is_composed_of_those_that_are_at_hand(tmp_path, shared_data):
@@ -228,9 +230,9 @@ def test_mnistm_from_its_text_lists(tmp_path):
             lines.append(f"{n:08}.png {n}\n")
         put(tmp_path / "mnist_m" / f"mnist_m_{part}_labels.txt", "".join(lines).encode())
     assert MnistM().is_available(tmp_path)
-    found = MnistM().original(tmp_path, download=False)
-    assert found.parts["train"].labels.tolist() == [4, 2]
-    assert (found.parts["train"].pixels[0] == colour(4, 32, 32)).all()
+    actual = MnistM().original(tmp_path, download=False)
+    assert actual.parts["train"].labels.tolist() == [4, 2]
+    assert (actual.parts["train"].pixels[0] == colour(4, 32, 32)).all()
     put(tmp_path / "mnist_m" / "mnist_m_test_labels.txt", b"00000007.png seven")
     with pytest.raises(UserError, match=r"mnist_m_test_labels.txt: expected a number, found 'seven'"):
         MnistM().load(tmp_path, None)
@@ -250,9 +252,9 @@ def test_synthetic_digits_from_the_mat_files(tmp_path):
     pixels = np.random.default_rng(0).integers(0, 256, (5, 32, 32, 3), np.uint8)
     for part in PARTS:
         mat(tmp_path / "synth" / f"synth_{part}_32x32.mat", pixels, np.array([10, 1, 9, 0, 5], np.uint8))
-    found = SyntheticDigits().original(tmp_path, download=False)
-    assert (found.parts["test"].pixels == pixels).all()
-    assert found.parts["test"].labels.tolist() == [0, 1, 9, 0, 5]
+    actual = SyntheticDigits().original(tmp_path, download=False)
+    assert (actual.parts["test"].pixels == pixels).all()
+    assert actual.parts["test"].labels.tolist() == [0, 1, 9, 0, 5]
     put(tmp_path / "synth" / "synth_test_32x32.mat", b"no such thing")
     with pytest.raises(UserError, match=r"synth_test_32x32.mat: incomplete or damaged MATLAB file"):
         SyntheticDigits().load(tmp_path, None)
@@ -264,9 +266,9 @@ def test_svhn_has_its_channels_last(tmp_path, monkeypatch):
     for part in PARTS:
         mat(tmp_path / f"{part}_32x32.mat", pixels, np.array([10, 1, 2, 3], np.uint8))
         monkeypatch.setitem(datasets.SVHN.split_list, part, ["", f"{part}_32x32.mat", None])
-    found = Svhn().original(tmp_path, download=False)
-    assert (found.parts["train"].pixels == pixels).all()
-    assert found.parts["train"].labels.tolist() == [0, 1, 2, 3]
+    actual = Svhn().original(tmp_path, download=False)
+    assert (actual.parts["train"].pixels == pixels).all()
+    assert actual.parts["train"].labels.tolist() == [0, 1, 2, 3]
 
 
 def test_usps_from_the_libsvm_files(tmp_path):
@@ -307,8 +309,8 @@ def test_office_folders_are_split_class_by_class(tmp_path):
     office(tmp_path / "Office_Caltech_DA_Dataset-main", 8)
     data = OfficeTen(side=16)
     assert data.is_available(tmp_path)
-    found = data.original(tmp_path, download=False)
-    train, test = found.parts["train"], found.parts["test"]
+    actual = data.original(tmp_path, download=False)
+    train, test = actual.parts["train"], actual.parts["test"]
     for images, each in ((train, 6), (test, 2)):
         assert images.pixels.shape == (each * 40, 16, 16, 3)
         assert np.unique(images.domains * 10 + images.labels, return_counts=True)[1].tolist() == [each] * 40
@@ -345,9 +347,9 @@ def test_domainnet_takes_its_subset_out_of_the_archives(tmp_path):
     domainnet(tmp_path / "domainnet")
     data = DomainNet(side=8)
     assert data.is_available(tmp_path)
-    found, info = data.original(tmp_path, download=False), data.info(tmp_path)
-    assert found.classes == info.classes == TEN and info.images == {"train": 12, "test": 12}
-    images = found.parts["train"]
+    actual, info = data.original(tmp_path, download=False), data.info(tmp_path)
+    assert actual.classes == info.classes == TEN and info.images == {"train": 12, "test": 12}
+    images = actual.parts["train"]
     assert images.labels.tolist() == [9, 0] * 6 and images.domains.tolist() == sorted([*range(6)] * 2)
     assert is_colour(images.pixels[0, 4, 4], names.DOMAINNET.index("zebra"))
     everything = DomainNet(subset="all").original(tmp_path, download=False)
@@ -388,17 +390,17 @@ def cub(root):
 
 def test_cub_with_and_without_captions(tmp_path):
     paths = cub(tmp_path / "CUB_200_2011")
-    found = Cub200(side=16).original(tmp_path, download=False)
-    assert found.parts["train"].labels.tolist() == [0, 199] and found.parts["test"].labels.tolist() == [1]
-    assert found.classes[199] == "Common_Yellowthroat" and found.parts["train"].captions is None
-    assert is_colour(found.parts["test"].pixels[0, 8, 8], 2)
+    actual = Cub200(side=16).original(tmp_path, download=False)
+    assert actual.parts["train"].labels.tolist() == [0, 199] and actual.parts["test"].labels.tolist() == [1]
+    assert actual.classes[199] == "Common_Yellowthroat" and actual.parts["train"].captions is None
+    assert is_colour(actual.parts["test"].pixels[0, 8, 8], 2)
     for path in paths[:2]:
         put((tmp_path / "text_c10" / path).with_suffix(".txt"), b"a bird\n the second sentence\n")
     with pytest.raises(UserError, match=r"c.txt: cannot be read"):
         Cub200().original(tmp_path, download=False)
     put((tmp_path / "text_c10" / paths[2]).with_suffix(".txt"), b"a throat\n")
-    found = Cub200().original(tmp_path, download=False)
-    assert found.parts["train"].captions == ["a bird\nthe second sentence", "a throat"]
+    actual = Cub200().original(tmp_path, download=False)
+    assert actual.parts["train"].captions == ["a bird\nthe second sentence", "a throat"]
 
 
 def test_resizing_is_antialiased():

@@ -36,12 +36,12 @@ def test_noise_makes_it_harder():
 
 def test_the_form_is_that_of_the_images():
     data = Synthetic(**SMALL, size=12, channels=3, class_count=7, domain_count=3, side=6)
-    info, found = data.info(None), data.load(None, None)
+    info, actual = data.info(None), data.load(None, None)
     assert info.shape == (6, 6, 3)
-    assert (info.classes, info.domains) == (found.classes, found.domains)
+    assert (info.classes, info.domains) == (actual.classes, actual.domains)
     assert len(info.classes) == 7 and len(info.domains) == 3
     for part in PARTS:
-        images = found.parts[part]
+        images = actual.parts[part]
         assert images.pixels.shape == (info.images[part], 12, 12, 3)
         assert images.pixels.dtype == np.uint8
 
@@ -53,8 +53,8 @@ def test_every_class_is_equally_frequent_in_every_domain():
 
 
 def test_without_domains_there_are_none():
-    found = Synthetic(**SMALL).load(None, None)
-    assert found.domains == () and found.parts["train"].domains is None
+    actual = Synthetic(**SMALL).load(None, None)
+    assert actual.domains == () and actual.parts["train"].domains is None
 
 
 def test_the_images_are_a_function_of_the_settings():

@@ -46,14 +46,14 @@ def gathered(monkeypatch):
 def test_representations_are_those_of_the_scored_model(name):
     simulation = simulations.ragged()
     state, tables = kept(name, simulation)
-    found, method, fed = tables["representations"], simulations.method(name), everyone(simulation, 3)
-    assert found["client"] == [i for i, index in enumerate(simulation.data.test) for _ in index]
-    assert found["label"] == torch.cat([simulation.data.labels[index] for index in simulation.data.test]).tolist()
+    actual, method, fed = tables["representations"], simulations.method(name), everyone(simulation, 3)
+    assert actual["client"] == [i for i, index in enumerate(simulation.data.test) for _ in index]
+    assert actual["label"] == torch.cat([simulation.data.labels[index] for index in simulation.data.test]).tolist()
     own = method.used(fed, state)
     own = fed.replicate(method.global_model(state)) if own is None else own
     images = simulation.data.batch(simulation.data.test[3])
     expected = simulation.model.features({key: t[3] for key, t in own.items()}, images.x)
-    ours = np.array([v for client, v in zip(found["client"], found["representation"], strict=True) if client == 3])
+    ours = np.array([v for client, v in zip(actual["client"], actual["representation"], strict=True) if client == 3])
     np.testing.assert_allclose(ours, expected, atol=1e-6)
 
 
@@ -71,9 +71,9 @@ def test_a_client_without_test_images():
 )
 def test_cooperation(name, matrices):
     state, tables = kept(name, simulations.ragged())
-    found = tables["cooperation"]
-    assert set(found["matrix"]) == matrices and sorted({*found["round"]}) == [1, 2, 3]
-    rows = list(zip(*(found[column] for column in ("round", "matrix", "client", "other", "value")), strict=True))
+    actual = tables["cooperation"]
+    assert set(actual["matrix"]) == matrices and sorted({*actual["round"]}) == [1, 2, 3]
+    rows = list(zip(*(actual[column] for column in ("round", "matrix", "client", "other", "value")), strict=True))
     assert len(rows) == 3 * len(matrices) * 25
     for matrix in matrices:
         ours = {(i, j): value for round_, name, i, j, value in rows if (round_, name) == (3, matrix)}
@@ -84,27 +84,27 @@ def test_cooperation(name, matrices):
 
 def test_clusters_of_clients():
     state, tables = kept("cfl", simulations.ragged(), t0=0, eps1=10.0, eps2=0.0)
-    found = tables["clusters"]
-    assert found["client"] == list(range(5)) and found["cluster"] == state.server.cluster.tolist()
-    assert len(set(found["cluster"])) > 1 and found["vector"] == [None] * 5
+    actual = tables["clusters"]
+    assert actual["client"] == list(range(5)) and actual["cluster"] == state.server.cluster.tolist()
+    assert len(set(actual["cluster"])) > 1 and actual["vector"] == [None] * 5
 
 
 @pytest.mark.parametrize("name", ["fedccl", "fpl"])
 def test_clusters_of_vectors(name):
     state, tables = kept(name, simulations.ragged())
-    found = tables["clusters"]
-    assert len(found["label"]) == int(state.server.held.sum()) and found["client"] == [None] * len(found["label"])
+    actual = tables["clusters"]
+    assert len(actual["label"]) == int(state.server.held.sum()) and actual["client"] == [None] * len(actual["label"])
     for c in range(10):
-        ours = [v for label, v in zip(found["label"], found["vector"], strict=True) if label == c]
+        ours = [v for label, v in zip(actual["label"], actual["vector"], strict=True) if label == c]
         np.testing.assert_allclose(ours, state.server.vectors[c][state.server.held[c]], atol=1e-6)
 
 
 def test_the_clusters_of_fedccl_lead_to_its_global_signals():
     state, tables = kept("fedccl", simulations.ragged())
-    found = {name: np.array(tables["clusters"][name]) for name in ("label", "cluster", "vector")}
+    actual = {name: np.array(tables["clusters"][name]) for name in ("label", "cluster", "vector")}
     for c in range(10):
-        own = found["label"] == c
-        groups = [found["vector"][own & (found["cluster"] == q)] for q in np.unique(found["cluster"][own])]
+        own = actual["label"] == c
+        groups = [actual["vector"][own & (actual["cluster"] == q)] for q in np.unique(actual["cluster"][own])]
         mean = np.mean([group.mean(axis=0) for group in groups], axis=0)
         np.testing.assert_allclose(mean, state.server.prototypes[c], atol=1e-5)
 

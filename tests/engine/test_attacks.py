@@ -94,8 +94,8 @@ def test_fgsm_is_one_whole_step_of_pgd_from_the_image_itself():
 
 def test_the_loss_of_a_linear_model_grows_with_eps():
     scores, given = linear(torch.tensor([0.3, -2.0, 1.0], dtype=torch.float64)), batch([[0.5, 0.4, 0.6]], [1])
-    found = [loss(scores, Attack(eps, eps, 1)(scores, given, UNIT), given.y) for eps in (0, 0.05, 0.1, 0.2, 0.3)]
-    assert all(more > less for less, more in pairwise(found))
+    actual = [loss(scores, Attack(eps, eps, 1)(scores, given, UNIT), given.y) for eps in (0, 0.05, 0.1, 0.2, 0.3)]
+    assert all(more > less for less, more in pairwise(actual))
 
 
 def test_defaults_are_those_of_colour_and_of_grey_images():
@@ -136,8 +136,8 @@ def test_a_well_known_library_finds_the_same(normalised):
     }
     for name, attack in theirs.items():
         moved = ours[name](lambda x: network(theta, x), Batch((whole - centre) / spread, y), pixels)
-        found = torch.from_numpy(attack.generate(whole.numpy(), torch.eye(10)[y].numpy()))
-        assert_close(moved * spread + centre, found, rtol=0, atol=1e-5)
+        actual = torch.from_numpy(attack.generate(whole.numpy(), torch.eye(10)[y].numpy()))
+        assert_close(moved * spread + centre, actual, rtol=0, atol=1e-5)
 
 
 @mark.parametrize("name", FIVE)
@@ -186,6 +186,6 @@ def test_an_attack_is_against_the_model_that_is_scored():
 
 def test_estimates_count_the_rounds_and_the_steps_of_attacks():
     """They may not import torch, so the numbers stand there again."""
-    found = of_evaluation(Training(evaluate=ATTACKS), colour=True)
-    assert {name: attack.steps for name, attack in found.items()} == forecast.STEPS
+    actual = of_evaluation(Training(evaluate=ATTACKS), colour=True)
+    assert {name: attack.steps for name, attack in actual.items()} == forecast.STEPS
     assert forecast.ATTACKED == ATTACKED_ROUNDS

@@ -23,10 +23,10 @@ def candidates(image):
 def test_every_image_is_one_of_its_own_copies():
     x = torch.randn(40, 3, 7, 9)
     pairs = zip(x, augmented(x), strict=True)
-    found = [(candidates(image) == copy).flatten(1).all(dim=1).nonzero() for image, copy in pairs]
-    assert all(len(place) for place in found)
-    assert len({int(place[0]) for place in found}) > 20  # they do not all go the same way
-    flipped = sum(int(place[0]) >= 81 for place in found)
+    actual = [(candidates(image) == copy).flatten(1).all(dim=1).nonzero() for image, copy in pairs]
+    assert all(len(place) for place in actual)
+    assert len({int(place[0]) for place in actual}) > 20  # they do not all go the same way
+    flipped = sum(int(place[0]) >= 81 for place in actual)
     assert 8 < flipped < 32
 
 

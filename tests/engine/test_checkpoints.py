@@ -48,9 +48,11 @@ def test_a_round_that_is_broken_off_leaves_no_trace(tmp_path, evaluating):
 @cache
 def reached(rounds):
     """The progress of a cell of four rounds after some of them."""
-    found = {}
-    federate(simulations.method("fedcosr"), simulations.ragged(rounds=4), tell=lambda p, _: found.update({p.rounds: p}))
-    return found[rounds]
+    actual = {}
+    federate(
+        simulations.method("fedcosr"), simulations.ragged(rounds=4), tell=lambda p, _: actual.update({p.rounds: p})
+    )
+    return actual[rounds]
 
 
 def halfway(file, key):
@@ -106,9 +108,9 @@ def test_a_checkpoint_that_is_none_is_named_and_not_used(tmp_path, damage):
     assert re.fullmatch(rf"the checkpoint {re.escape(str(saving.file))} is [^.\n]*: starting over", sentence)
     remarks = []
     method, simulation = simulations.method("fedcosr"), simulations.ragged(rounds=4)
-    found = federate(method, simulation, saving, lambda progress, remark: remarks.append(remark)).progress
+    actual = federate(method, simulation, saving, lambda progress, remark: remarks.append(remark)).progress
     assert remarks == [sentence, "", "", "", ""]
-    assert found.record.rows == reached(4).record.rows
+    assert actual.record.rows == reached(4).record.rows
 
 
 def test_a_checkpoint_that_is_whole_is_used(tmp_path):

@@ -37,12 +37,12 @@ def test_the_official_test_set_weighted_by_a_clients_classes(executor):
     simulation = simulations.simulation(train, executor=executor())
     shared = replace(simulation, data=replace(simulation.data, test=[official] * 3, weighted=True))
     hit = (predictions(shared, official).argmax(dim=1) == shared.data.labels[official]).double().numpy()
-    found = scores(shared, "accuracy_global")
+    actual = scores(shared, "accuracy_global")
     hits = {c: hit[shared.data.labels[official].numpy() == c].sum() for c in (0, 1, 2, 3)}
     # Σ q·correct / Σ q·images: 2, 1, 3 and 1 test images are of the classes 0, 1, 2 and 3
-    assert found[0] == pytest.approx((0.75 * hits[0] + 0.25 * hits[1]) / (0.75 * 2 + 0.25 * 1))
-    assert found[1] == pytest.approx((0.5 * hits[2] + 0.5 * hits[3]) / (0.5 * 3 + 0.5 * 1))
-    assert found[2] == pytest.approx(hits[1])  # no test image shows its class 8
+    assert actual[0] == pytest.approx((0.75 * hits[0] + 0.25 * hits[1]) / (0.75 * 2 + 0.25 * 1))
+    assert actual[1] == pytest.approx((0.5 * hits[2] + 0.5 * hits[3]) / (0.5 * 3 + 0.5 * 1))
+    assert actual[2] == pytest.approx(hits[1])  # no test image shows its class 8
     unweighted = replace(simulation, data=replace(simulation.data, test=[official] * 3))
     assert list(scores(unweighted, "accuracy_global").values()) == pytest.approx([hit.mean()] * 3)
 
@@ -102,13 +102,13 @@ def test_trained_models_are_scored_in_the_state_that_they_trained_in():
     simulation = simulations.ragged(lr=0.2, dtype="float64")
     method, states = simulations.method("fedproto"), []
     rows = federate(method, simulation, tell=lambda progress, _: states.append(progress.state)).progress.record.rows
-    found = {metric: values for done, metric, _, values in rows if done == 3}
+    actual = {metric: values for done, metric, _, values in rows if done == 3}
     before, after = states[-2], states[-1]
     for metric, state in (("loss_received", after), ("loss_trained", before)):
         with torch.no_grad():
             expected = everyone(simulation, 3, state).test(after.clients.theta, losses_by(method)).loss
-        assert found[metric] == pytest.approx((expected / 9).tolist(), rel=1e-9)
-    assert found["loss_received"] != pytest.approx(found["loss_trained"], rel=1e-3)
+        assert actual[metric] == pytest.approx((expected / 9).tolist(), rel=1e-9)
+    assert actual["loss_received"] != pytest.approx(actual["loss_trained"], rel=1e-3)
 
 
 def losses_by(method):
@@ -184,9 +184,9 @@ def test_a_global_model_goes_through_shared_test_images_once(executor, monkeypat
 
     monkeypatch.setattr(executor, "_measure", counted)
     simulation = simulations.simulation(train, executor=executor(), rounds=1)
-    found = {}
+    actual = {}
     for name, lists in {"shared": [official] * 3, "own": [official.clone() for _ in train]}.items():
         tested.clear()
-        found[name] = scores(replace(simulation, data=replace(simulation.data, test=lists)), "accuracy_global")
+        actual[name] = scores(replace(simulation, data=replace(simulation.data, test=lists)), "accuracy_global")
         assert tested.count(8 if name == "shared" else 24) >= 2  # before and after the round
-    assert found["shared"] == pytest.approx(found["own"])
+    assert actual["shared"] == pytest.approx(actual["own"])

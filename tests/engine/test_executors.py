@@ -61,13 +61,13 @@ def test_threads_of_the_perceptron_as_it_is_shipped(name, threads):
     index = torch.arange(600).split(200)
     simulation = simulations.simulation([part.tolist() for part in index], batch_size=128)
     simulation = dataclasses.replace(simulation, model=MLP().network((8, 8, 1), 10))
-    found = []
+    actual = []
     for number in (1, 2):
         threads(number)
         first, again = (run_in(simulation, name).state for _ in range(2))
         assert_equal_states(again, first)
-        found.append(first)
-    assert_close_states(*found, tolerance=1e-5)
+        actual.append(first)
+    assert_close_states(*actual, tolerance=1e-5)
 
 
 # One training of five clients, with all that a loss may use
@@ -99,9 +99,9 @@ def task(simulation, order, **changes):
 
 def trained(simulation, order, optimizer):
     """Everything that training and measuring the clients in this order give."""
-    found = simulation.executor.train(task(simulation, order), noisy, optimizer, "")
+    actual = simulation.executor.train(task(simulation, order), noisy, optimizer, "")
     sums = simulation.executor.measure(task(simulation, order), class_sums)
-    return {"theta": found.theta, "loss": found.loss, "mean": found.mean, "steps": found.steps, "sums": sums}
+    return {"theta": actual.theta, "loss": actual.loss, "mean": actual.mean, "steps": actual.steps, "sums": sums}
 
 
 @pytest.mark.parametrize(("executor", "tolerance"), [(Loop(), 0.0), (Stacked(), ROUNDING), (Stacked(2), ROUNDING)])
@@ -133,10 +133,10 @@ def test_loss_and_means_are_those_of_the_last_epoch(executor):
     """By hand: client 1 has ten images, so that its last batches of four, four and two images are those from 3 on."""
     simulation = simulations.ragged(executor=executor)
     start = {"count": torch.zeros(5)}
-    found = simulation.executor.iterate(task(simulation, range(5), theta=start, clients=Tree()), counting)
-    assert found.theta["count"].tolist() == found.steps.tolist() == [4, 6, 8, 8, 10]
-    assert found.loss[1].item() == pytest.approx((3 * 4 + 4 * 4 + 5 * 2) / 10)
-    assert found.mean.twice[1].item() == pytest.approx(2 * (3 * 3 + 4 * 3 + 5 * 1) / 7)
+    actual = simulation.executor.iterate(task(simulation, range(5), theta=start, clients=Tree()), counting)
+    assert actual.theta["count"].tolist() == actual.steps.tolist() == [4, 6, 8, 8, 10]
+    assert actual.loss[1].item() == pytest.approx((3 * 4 + 4 * 4 + 5 * 2) / 10)
+    assert actual.mean.twice[1].item() == pytest.approx(2 * (3 * 3 + 4 * 3 + 5 * 1) / 7)
 
 
 def itself(theta, batch, at):
@@ -147,17 +147,17 @@ def itself(theta, batch, at):
 @both_executors
 def test_a_named_parameter_is_noted_as_it_was_before_the_step(executor):
     fed = everyone(simulations.ragged(executor=executor, batch_size=512), 0)
-    found = fed.train({"scale": torch.ones(5)}, itself)
-    assert found.theta["scale"].tolist() == pytest.approx([1 - 2 * 0.05] * 5)
-    assert found.mean.scale.tolist() == [1.0] * 5
+    actual = fed.train({"scale": torch.ones(5)}, itself)
+    assert actual.theta["scale"].tolist() == pytest.approx([1 - 2 * 0.05] * 5)
+    assert actual.mean.scale.tolist() == [1.0] * 5
 
 
 @both_executors
 def test_a_loss_that_is_a_constant_moves_nothing(executor):
     fed = everyone(simulations.ragged(executor=executor, clip=1.0), 0)
-    found = fed.train({"scale": torch.ones(5)}, lambda theta, batch, at: batch.x.new_tensor(3.0))
-    assert found.theta["scale"].tolist() == [1.0] * 5
-    assert found.loss.tolist() == [3.0] * 5
+    actual = fed.train({"scale": torch.ones(5)}, lambda theta, batch, at: batch.x.new_tensor(3.0))
+    assert actual.theta["scale"].tolist() == [1.0] * 5
+    assert actual.loss.tolist() == [3.0] * 5
 
 
 @both_executors
@@ -320,16 +320,16 @@ def test_a_chunk_that_does_not_fit_is_halved(monkeypatch, room, sizes):
     simulation = simulations.ragged(executor=Stacked(), dtype="float64")
     expected = trained(simulation, range(5), MOMENTUM)
     done = with_room_for(room, monkeypatch)
-    found = trained(simulation, range(5), MOMENTUM)
+    actual = trained(simulation, range(5), MOMENTUM)
     assert done == sizes * 2  # training, then measuring
-    assert_close(found, expected)
+    assert_close(actual, expected)
 
 
 def test_a_federation_goes_on_with_what_fits(monkeypatch):
     expected = run("fedcosr", Loop(), dtype="float64", local_epochs=2)
     sizes = with_room_for(2, monkeypatch)
-    found = run("fedcosr", Stacked(), dtype="float64", local_epochs=2)
-    assert_close_states(found.state, expected.state)
+    actual = run("fedcosr", Stacked(), dtype="float64", local_epochs=2)
+    assert_close_states(actual.state, expected.state)
     assert max(sizes) == 2
 
 

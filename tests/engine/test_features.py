@@ -147,12 +147,12 @@ def test_grey_digits_of_their_own_scale_reach_the_network_as_grey_pictures(tmp_p
     facts = pool.facts | {"images": dict.fromkeys(PARTS, 2)}
     store.write(files(tmp_path / "few"), few, facts)
     weights = saved(vit.state_dict(), tmp_path / "vit.pth")
-    found = store.read(built(files(tmp_path / "few"), tmp_path / "out", backbone=VIT, weights=weights)).images.pixels
+    actual = store.read(built(files(tmp_path / "few"), tmp_path / "out", backbone=VIT, weights=weights)).images.pixels
     images = torch.from_numpy(pool.images.pixels[:2]).permute(0, 3, 1, 2).expand(-1, 3, -1, -1) / 16
     images = torch.nn.functional.interpolate(images, (224, 224), mode="bilinear", antialias=True)
     with torch.inference_mode():
         expected = vit.forward_head(vit.forward_features((images - 0.5) / 0.5), pre_logits=True)
-    np.testing.assert_allclose(found[:2, 0, 0], expected.numpy(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(actual[:2, 0, 0], expected.numpy(), rtol=1e-4, atol=1e-5)
 
 
 def refused(few, tmp_path, words, **settings):

@@ -347,8 +347,10 @@ def numbers(tree):
 
 def traffic(name, simulation, **settings):
     rows = simulations.run(name, simulation, **settings).progress.record.rows
-    found = {(round_, metric): dict(zip(clients, values, strict=True)) for round_, metric, clients, values in rows}
-    return {way: [found[t, f"bytes_{way}"] for t in range(1, simulation.training.rounds + 1)] for way in ("up", "down")}
+    actual = {(round_, metric): dict(zip(clients, values, strict=True)) for round_, metric, clients, values in rows}
+    return {
+        way: [actual[t, f"bytes_{way}"] for t in range(1, simulation.training.rounds + 1)] for way in ("up", "down")
+    }
 
 
 SHARED = {"fedavg": "", "fedavg_ft": "", "fedprox": "", "ditto": "", "fedper": "extractor"}

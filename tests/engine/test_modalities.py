@@ -41,8 +41,8 @@ def values(progress):
     """What was recorded, by round, metric and client."""
     return {
         (round_, metric, client): value
-        for round_, metric, clients, found in progress.record.rows
-        for client, value in zip(clients, found, strict=True)
+        for round_, metric, clients, actual in progress.record.rows
+        for client, value in zip(clients, actual, strict=True)
     }
 
 
@@ -93,8 +93,8 @@ def test_a_modality_by_itself_is_the_federation_of_its_clients(name, modality):
     own, number = alone(whole, modality), MODALITIES[modality]
     together, theirs = (federate(simulations.method(name), of, matrices=True).progress for of in (whole, own))
     clients = whole.data.only(modality).numbers
-    found = {key: value for key, value in values(together).items() if key[2] in clients}
-    assert found == of_whole(theirs, clients)
+    actual = {key: value for key, value in values(together).items() if key[2] in clients}
+    assert actual == of_whole(theirs, clients)
     ids = torch.tensor(clients)
     kept = together.state
     assert_equal_states(type(kept)(kept.server[number], rows(kept.clients[number], ids)), theirs.state)
@@ -124,9 +124,9 @@ def test_participants_are_drawn_from_all_clients():
 def test_quantities_traffic_and_phases_are_put_back():
     simulation = two_modalities.simulation(((9, 14), (11, 6)))
     progress = computed("fedcosr", simulation)
-    found = values(progress)
-    assert {client for round_, metric, client in found if (round_, metric) == (2, "trust")} == {0, 1, 2, 3}
-    down = [found[2, "bytes_down", client] for client in range(4)]
+    actual = values(progress)
+    assert {client for round_, metric, client in actual if (round_, metric) == (2, "trust")} == {0, 1, 2, 3}
+    down = [actual[2, "bytes_down", client] for client in range(4)]
     assert down[0] == down[1] != down[2] == down[3]
     assert computed("pfedgraph", simulation).phases.keys() == {"similarity", "optimisation", "mixture"}
 
@@ -138,10 +138,10 @@ def test_what_is_kept_of_both_modalities(name):
     progress = federate(method, simulation, matrices=True).progress
     parts = artifacts.tables(("representations", "cooperation", "clusters"), method, simulation, progress)
     tables = {kind: reader.read_all() for kind, reader in parts.items()}
-    found = tables["representations"].to_pydict()
-    assert found["client"] == [i for i in range(4) for _ in range(5)]
+    actual = tables["representations"].to_pydict()
+    assert actual["client"] == [i for i in range(4) for _ in range(5)]
     labels = torch.cat([simulation.data.labels[index] for index in simulation.data.test])
-    assert found["label"] == labels.tolist()
+    assert actual["label"] == labels.tolist()
     if name == "cfl":
         clusters = tables["clusters"].to_pydict()
         assert (clusters["client"], clusters["cluster"]) == ([0, 1, 2, 3], [0, 0, 1, 1])
@@ -184,10 +184,10 @@ def test_augmentation_is_for_images_alone():
 def test_a_test_set_that_all_share_is_weighted_for_each_modality():
     """Texts have other numbers of a class than pictures."""
     simulation = two_modalities.simulation(((9, 14), (11, 6)), shared_tests=True, weighted=True)
-    found = values(computed("fedavg", simulation))
+    actual = values(computed("fedavg", simulation))
     for number in (VISUAL, TEXTUAL):
         own = of_whole(computed("fedavg", alone(simulation, number)), simulation.data.only(number).numbers)
-        assert all(found[key] == value for key, value in own.items())
+        assert all(actual[key] == value for key, value in own.items())
 
 
 def test_progress_speaks_of_all_clients():
@@ -199,8 +199,8 @@ def test_progress_speaks_of_all_clients():
 def test_parts_of_some_clients():
     simulation = two_modalities.simulation(((9, 14), (11, 6)))
     fed = everyone(simulation, 0).subset(torch.tensor([False, True, True, True]))
-    found = {name: (where.tolist(), part.ids.tolist()) for name, where, part in parts(fed)}
-    assert found == {"visual": ([0], [1]), "textual": ([1, 2], [0, 1])}
+    actual = {name: (where.tolist(), part.ids.tolist()) for name, where, part in parts(fed)}
+    assert actual == {"visual": ([0], [1]), "textual": ([1, 2], [0, 1])}
 
 
 # Files of a data set with modalities
@@ -249,12 +249,12 @@ def test_a_network_of_one_modality_has_the_same_names_and_draws():
         "head.bias",
     }
     for name in MODALITIES:
-        own, found = whole.only(name), whole.only(name).initial(3)
-        assert all(torch.equal(t, theta[key]) for key, t in found.items())
-        assert own.part_of_modality(theta).keys() == found.keys() == own.parameters(theta).keys()
+        own, actual = whole.only(name), whole.only(name).initial(3)
+        assert all(torch.equal(t, theta[key]) for key, t in actual.items())
+        assert own.part_of_modality(theta).keys() == actual.keys() == own.parameters(theta).keys()
         x = torch.rand(2, 3, 32, 32) if name == "visual" else torch.randint(0, 50, (2, 9))
         assert own.features(theta, x).shape == (2, 256)
-        assert torch.equal(own(theta, x), own(found, x))
+        assert torch.equal(own(theta, x), own(actual, x))
     nested = whole.only("visual").part_of_modality({"theta": theta, "decoder.textual.x": theta["head.bias"]})
     assert nested.keys() == {"theta"} and "extractor.textual.last.bias" not in nested.theta
 
@@ -285,7 +285,7 @@ def test_dropout_is_of_the_head_that_all_share():
 @pytest.mark.parametrize("name", ["fedavg", "fedsac", "fediot"])
 def test_texts_in_bfloat16(name):
     simulation = two_modalities.simulation(dtype="bfloat16-mixed", executor=Stacked())
-    found = values(computed(name, replace(simulation, model=simulation.model.in_bfloat16())))
-    assert all(math.isfinite(value) for value in found.values())
+    actual = values(computed(name, replace(simulation, model=simulation.model.in_bfloat16())))
+    assert all(math.isfinite(value) for value in actual.values())
     textual = simulation.model.in_bfloat16().only("textual")
     assert textual.features(textual.initial(0), torch.ones(2, 5, dtype=torch.long)).dtype == torch.float32

@@ -78,9 +78,9 @@ def test_a_cell_that_is_killed_again_and_again_ends_alike(filed, tmp_path, name,
     for rounds in (2, 3, 5):
         killed_after(method, where, saving, rounds)
         assert rows_of(saving.file).stat().st_size > 0
-        found, _ = load_checkpoint(saving.file, "key", torch.device("cpu"))
-        assert found.rounds == rounds - 1
-        del found
+        actual, _ = load_checkpoint(saving.file, "key", torch.device("cpu"))
+        assert actual.rounds == rounds - 1
+        del actual
     assert_same(federate(method, where, saving).progress, federate(method, where).progress)
 
 
@@ -136,10 +136,10 @@ def test_what_a_checkpoint_names_and_the_file_lost_is_noticed(filed, tmp_path, h
 
 def test_two_processes_cannot_train_the_same_cell(filed, tmp_path):
     saving = trained(tmp_path)
-    found, _ = load_checkpoint(saving.file, "key", torch.device("cpu"))
+    actual, _ = load_checkpoint(saving.file, "key", torch.device("cpu"))
     with pytest.raises(UserError, match="in use by another process"):
         federate(brief("ditto"), world(), saving)
-    assert found.rounds == 2
+    assert actual.rounds == 2
 
 
 def full(*_):
@@ -184,9 +184,9 @@ def test_clients_share_a_row_until_they_take_part():
     after = own.gather(some).update(clients={"model": {"w": torch.ones(3, 3)}})
     own = own.scatter(some, own.gather(some), after)
     assert len(own.slots) == 4
-    found = own.everyone().clients.model.w
-    assert found[some].eq(1).all()
-    assert found.isnan().all(dim=1).sum() == 997
+    actual = own.everyone().clients.model.w
+    assert actual[some].eq(1).all()
+    assert actual.isnan().all(dim=1).sum() == 997
 
 
 def test_clients_that_differ_from_the_start_have_rows_of_their_own():

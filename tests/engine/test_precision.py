@@ -68,8 +68,8 @@ def test_a_network_in_bfloat16_returns_the_type_of_its_input(model, shape, dtype
     network, x = model.network(shape, 10), images(shape).to(dtype)
     theta = {key: t.to(dtype) for key, t in network.initial(0).items()}
     mixed = network.in_bfloat16()
-    for found in (mixed(theta, x), mixed.features(theta, x), mixed.head(theta, network.features(theta, x))):
-        assert found.dtype == dtype
+    for actual in (mixed(theta, x), mixed.features(theta, x), mixed.head(theta, network.features(theta, x))):
+        assert actual.dtype == dtype
     assert network.mixed is False
 
 
@@ -154,13 +154,13 @@ def test_float64_is_float64_everywhere(name, executor):
 
 
 def test_a_cell_computes_in_the_type_of_its_study(tmp_path):
-    found = {}
+    actual = {}
     for dtype in ("float32", "bfloat16-mixed", "float64"):
         training = {"rounds": 2, "batch_size": 512, "participation": 0.5, "dtype": dtype}
         study = prepared(study_of(results=str(tmp_path), methods=["fedcosr"], seeds=[0], training=training))
         (cell,) = study.cells
         sources = Sources(cell.spec, cell.row.component.reference, cell.partition.file, cell.partition.data.files)
-        found[dtype] = compute(sources, study.compute).outcome.progress.state
-    assert [kinds(state) for state in found.values()] == [{torch.float32}, {torch.float32}, {torch.float64}]
-    assert distance(found["float64"], found["float32"]) < 1e-4
-    assert distance(found["bfloat16-mixed"], found["float32"]) > 1e-4
+        actual[dtype] = compute(sources, study.compute).outcome.progress.state
+    assert [kinds(state) for state in actual.values()] == [{torch.float32}, {torch.float32}, {torch.float64}]
+    assert distance(actual["float64"], actual["float32"]) < 1e-4
+    assert distance(actual["bfloat16-mixed"], actual["float32"]) > 1e-4

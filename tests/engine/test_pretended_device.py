@@ -166,13 +166,13 @@ class NumpyInRound(FedAvg):
 
 @each_executor
 @pytest.mark.parametrize(
-    ("method", "told"),
+    ("method", "message"),
     [(HostInRound, "mm of .* on the processor"), (HostInLoss, "mul of .* on the processor"), (NumpyInRound, "numpy")],
 )
-def test_a_method_that_forgets_the_device_is_caught(method, told, executor):
+def test_a_method_that_forgets_the_device_is_caught(method, message, executor):
     where = world(executor)
     federate(method(), where)  # nobody notices on a processor
-    with machine(), pytest.raises(RuntimeError, match=told):
+    with machine(), pytest.raises(RuntimeError, match=message):
         federate(method(), simulations.moved(where, DEVICE))
 
 
@@ -241,12 +241,12 @@ def cost(name, executor):
     return Cost(in_round.transfers, in_evaluation.transfers, step.transfers, step.operators)
 
 
-def require_no_more(label, found, allowed):
+def require_no_more(label, actual, allowed):
     """A cost may not rise; where it has fallen, a warning asks for a new table."""
-    mended = f"{label}: {found}, where {TABLE.name} has {allowed}"
-    if any(getattr(found, field.name) > getattr(allowed, field.name) for field in fields(Cost)):
+    mended = f"{label}: {actual}, where {TABLE.name} has {allowed}"
+    if any(getattr(actual, field.name) > getattr(allowed, field.name) for field in fields(Cost)):
         raise AssertionError(f"{mended}; if that must be, write the table anew, see {Path(__file__).name}")
-    if found != allowed:
+    if actual != allowed:
         warnings.warn(f"{mended}: write the table anew, see {Path(__file__).name}", stacklevel=2)
 
 
@@ -259,11 +259,11 @@ def short(name):
 def table():
     """(version of torch, costs by method and executor)."""
     first, *lines = TABLE.read_text(encoding="utf-8").splitlines()
-    found = {
+    actual = {
         (row.pop("method"), row.pop("executor")): Cost(**{key: int(value) for key, value in row.items()})
         for row in csv.DictReader(lines)
     }
-    return first.rpartition(" ")[2], found
+    return first.rpartition(" ")[2], actual
 
 
 def needed():

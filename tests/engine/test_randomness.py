@@ -22,13 +22,13 @@ PUBLISHED = [6457827717110365317, 3203168211198807973, 9817491932198370423]
 
 def splitmix64(start, count):
     """Its outputs, with Python's integers."""
-    found = []
+    actual = []
     for number in range(1, count + 1):
         z = (start + number * 0x9E3779B97F4A7C15) & MASK
         z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
         z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
-        found.append(z ^ (z >> 31))
-    return found
+        actual.append(z ^ (z >> 31))
+    return actual
 
 
 def expected(key, purpose, count):
@@ -115,15 +115,15 @@ def states():
 @pytest.mark.parametrize("executor", [Loop, Stacked])
 @pytest.mark.parametrize("name", ["fedavg", "fedcosr"])
 def test_global_generators_are_neither_read_nor_moved(name, executor):
-    found = []
+    actual = []
     for seed in (1, 2):
         seed_all(seed)
         before = states()
         simulation = simulations.ragged(dropout=0.5, participation=0.5, executor=executor())
-        found.append(simulations.run(name, simulation).progress)
+        actual.append(simulations.run(name, simulation).progress)
         assert states() == before
-    assert found[0].record.rows == found[1].record.rows
-    assert_equal_states(found[0].state, found[1].state)
+    assert actual[0].record.rows == actual[1].record.rows
+    assert_equal_states(actual[0].state, actual[1].state)
 
 
 def test_the_servers_draws_depend_on_purpose_seed_and_round_alone():

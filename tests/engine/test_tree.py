@@ -9,17 +9,17 @@ STACK = Tree(w=torch.arange(12.0).reshape(2, 3, 2), b=torch.tensor([[1.0], [2.0]
 
 
 def test_trees_are_added_and_scaled_entry_by_entry():
-    found = 2 * (STACK + STACK) - STACK / 2 - STACK * STACK
+    actual = 2 * (STACK + STACK) - STACK / 2 - STACK * STACK
     for name, t in STACK.items():
-        assert torch.equal(found[name], 4 * t - t / 2 - t * t)
+        assert torch.equal(actual[name], 4 * t - t / 2 - t * t)
 
 
 def test_weights_are_one_for_each_row():
     weights = torch.tensor([0.25, 1.0], dtype=torch.float64)
-    for found in (weights * STACK, STACK * weights):
-        assert found.w.dtype == torch.float32
-        assert torch.equal(found.w, torch.stack([0.25 * STACK.w[0], STACK.w[1]]))
-        assert torch.equal(found.b, torch.tensor([[0.25], [2.0]]))
+    for actual in (weights * STACK, STACK * weights):
+        assert actual.w.dtype == torch.float32
+        assert torch.equal(actual.w, torch.stack([0.25 * STACK.w[0], STACK.w[1]]))
+        assert torch.equal(actual.b, torch.tensor([[0.25], [2.0]]))
 
 
 def test_a_graph_mixes_rows():

@@ -96,8 +96,8 @@ def test_absent_keys_take_their_defaults():
 
 
 def test_whole_numbers_may_stand_for_others():
-    found = decode(Tree, {"root": "x", "leaves": [], "mean": 2})
-    assert found.mean == 2.0 and isinstance(found.mean, float)
+    actual = decode(Tree, {"root": "x", "leaves": [], "mean": 2})
+    assert actual.mean == 2.0 and isinstance(actual.mean, float)
 
 
 @pytest.mark.parametrize(

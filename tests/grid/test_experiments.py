@@ -35,13 +35,13 @@ def paper(change=lambda text: None, **choice):
 
 
 def places(study, name):
-    (found,) = (one for one in study.experiments if one.id == name)
-    return [cell.table_position for cell in found.cells]
+    (actual,) = (one for one in study.experiments if one.id == name)
+    return [cell.table_position for cell in actual.cells]
 
 
 def listed(study, name):
-    (found,) = (one for one in study.experiments if one.id == name)
-    return manifest.content(study, found)
+    (actual,) = (one for one in study.experiments if one.id == name)
+    return manifest.content(study, actual)
 
 
 def test_parts_of_an_experiment_stand_in_one_table():
@@ -92,10 +92,10 @@ def test_only_chooses_experiments_and_no_key():
 
 def test_a_run_of_some_experiments_knows_what_all_are_made_from():
     wanted = {name: manifest.file(paper(), one) for name, one in zip(NAMES, paper().experiments, strict=True)}
-    found = planned(yaml.safe_load(PAPER) | {"only": "sweep"}, [], submits=False)
-    assert [one.id for one in found.study.experiments] == ["sweep"]
-    assert found.manifests == wanted and list(found.manifests) == NAMES
-    assert plan_file.read(found.write()).manifests == wanted
+    actual = planned(yaml.safe_load(PAPER) | {"only": "sweep"}, [], submits=False)
+    assert [one.id for one in actual.study.experiments] == ["sweep"]
+    assert actual.manifests == wanted and list(actual.manifests) == NAMES
+    assert plan_file.read(actual.write()).manifests == wanted
 
     def edited(text):
         text["experiments"]["table1"]["claims"][0]["says"] = "FedCoSR is best."
@@ -135,9 +135,11 @@ def test_weights_that_are_not_at_hand_are_noticed(monkeypatch):
 
 def test_a_plan_with_experiments_is_read_as_it_was_written():
     study = paper(scale="small")
-    found = plan_file.read(plan_file.Plan(study, "paper.yaml").write()).study
-    assert found == study
-    assert [listed(found, one.id) for one in found.experiments] == [listed(study, one.id) for one in study.experiments]
+    actual = plan_file.read(plan_file.Plan(study, "paper.yaml").write()).study
+    assert actual == study
+    assert [listed(actual, one.id) for one in actual.experiments] == [
+        listed(study, one.id) for one in study.experiments
+    ]
 
 
 def test_an_experiment_without_cells_has_its_settings():
@@ -249,8 +251,8 @@ MISTAKES = {
 
 @pytest.mark.parametrize("case", MISTAKES)
 def test_a_mistake_is_one_sentence_with_its_place(case):
-    change, said = MISTAKES[case]
-    with pytest.raises(UserError, match=said) as error:
+    change, output = MISTAKES[case]
+    with pytest.raises(UserError, match=output) as error:
         paper(change, scale="small" if "scale" in case and "full" not in case else "full")
     assert "\n" not in str(error.value)
 
@@ -263,14 +265,14 @@ def test_the_command_lines_texts_mean_what_they_say():
 
 
 @pytest.mark.parametrize(
-    ("choice", "said"),
+    ("choice", "expected"),
     [
         ({"scale": "smal"}, "scale: no scale 'smal'; did you mean 'small'"),
         ({"only": "tabel1"}, "only: no experiment 'tabel1'; did you mean 'table1'"),
     ],
 )
-def test_a_choice_that_is_not_there(choice, said):
-    with pytest.raises(UserError, match=said):
+def test_a_choice_that_is_not_there(choice, expected):
+    with pytest.raises(UserError, match=expected):
         paper(**choice)
     with pytest.raises(UserError, match="the study has no experiments to choose from"):
         study_of(only="a")
@@ -288,7 +290,7 @@ def test_two_cells_in_one_place_are_refused_and_both_named():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         (PRINTED.replace("metric", "metrik", 1), "has no column 'metric'"),
         (
@@ -304,9 +306,9 @@ def test_two_cells_in_one_place_are_refused_and_both_named():
         (PRINTED.replace("table1", "table9"), r"paper\.csv: no experiment 'table9'; did you mean 'table1'"),
     ],
 )
-def test_printed_numbers_that_fit_nothing(text, said):
+def test_printed_numbers_that_fit_nothing(text, expected):
     Path("paper.csv").write_text(text)
-    with pytest.raises(UserError, match=said):
+    with pytest.raises(UserError, match=expected):
         paper()
 
 

@@ -126,8 +126,8 @@ def announced(tmp_path):
 def test_the_package_of_an_announced_method_counts(tmp_path, file):
     package = announced(tmp_path)
     given = ("theirs.methods.mine", package / "methods/mine.py")
-    before, found = fingerprint(*given), modules(*given)
-    assert list(found) == ["theirs", "theirs.common", "theirs.methods", "theirs.methods.mine"]
+    before, actual = fingerprint(*given), modules(*given)
+    assert list(actual) == ["theirs", "theirs.common", "theirs.methods", "theirs.methods.mine"]
     (package / file).write_text((package / file).read_text() + "B = 22\n")
     assert fingerprint(*given) != before
 

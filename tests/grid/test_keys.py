@@ -73,8 +73,8 @@ def keys() -> dict[str, str]:
     study = study_of(STUDY)
     images, features = study.datasets.values()
     plain = {c.row.label: c for c in study.cells if c.partition.data.key == images.key}
-    found = {"data": images.key, "features": features.key, "partition": plain["fedavg"].partition.key}
-    return found | {name: cell.key for name, cell in plain.items()}
+    actual = {"data": images.key, "features": features.key, "partition": plain["fedavg"].partition.key}
+    return actual | {name: cell.key for name, cell in plain.items()}
 
 
 def name_of(file: Path, package: Path) -> str:

@@ -53,9 +53,9 @@ def test_every_experiment_is_there_and_has_an_output_a_caption_and_a_source(pape
 
 def test_every_printed_number_has_its_place(paper):
     _, text, study = paper
-    found, lost = listed(study), []
+    actual, lost = listed(study), []
     for row in printed(text):
-        content = found[row["experiment"]]
+        content = actual[row["experiment"]]
         about = content.study
         if about.lacks or row["metric"] not in OF_CELLS or row["row"] in NO_ROW:
             continue

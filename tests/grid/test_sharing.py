@@ -52,9 +52,9 @@ def test_two_published_files_with_equal_rows(published):
     assert len(study.cells) == 2 and len(study.by_key) == 1
     assert len({cell.file for cell in study.cells}) == len({cell.partition.file for cell in study.cells}) == 1
     assert plan_file.read(plan_of(study)).study == study
-    found = rows_by(study, "heterogeneity")
-    assert set(found) == {"file-one", "file-two"} and found["file-one"] == found["file-two"]
-    assert set(manifest.content(study, study.experiments[0]).study.heterogeneity) == set(found)
+    actual = rows_by(study, "heterogeneity")
+    assert set(actual) == {"file-one", "file-two"} and actual["file-one"] == actual["file-two"]
+    assert set(manifest.content(study, study.experiments[0]).study.heterogeneity) == set(actual)
 
 
 def test_one_data_set_under_two_labels():
@@ -62,8 +62,8 @@ def test_one_data_set_under_two_labels():
     prepared(study)
     assert len(study.cells) == 2 and len(study.by_key) == 1
     assert plan_file.read(plan_of(study)).study == study
-    found = rows_by(study, "data")
-    assert set(found) == {"digits", "again"} and found["digits"] == found["again"]
+    actual = rows_by(study, "data")
+    assert set(actual) == {"digits", "again"} and actual["digits"] == actual["again"]
 
 
 @pytest.mark.parametrize("change", [{"test": "weighted"}, {"clients": 5}, {"classes": list("9876543210")}])

@@ -24,7 +24,7 @@ def mine(tmp_path, monkeypatch):
     return tmp_path / "methods" / "mine.py"
 
 
-def found(file):
+def actual(file):
     """What no key covers, each without the advice that follows it."""
     return [flaw.partition(";")[0] for flaw in uncovered("fedgrid_outside_mine", file)]
 
@@ -32,20 +32,20 @@ def found(file):
 def test_a_module_that_lies_elsewhere_is_refused(mine, tmp_path):
     (tmp_path / "mymaths.py").write_text("def half(x):\n    return x / 2\n")
     mine.write_text("import mymaths\n" + HEAD + CLASS)
-    assert found(mine) == [f"{mine}: the module mymaths is neither beside it nor installed"]
+    assert actual(mine) == [f"{mine}: the module mymaths is neither beside it nor installed"]
     study = FOUR_CELLS.replace("[local, fedavg]", "{mine: {method: methods/mine.py}}")
     with pytest.raises(UserError, match="the module mymaths is neither beside it nor installed"):
         study_of(study)
     (tmp_path / "mymaths.py").rename(mine.with_name("mymaths.py"))
     _module_file.cache_clear()  # a process looks for a module once
-    assert found(mine) == []
+    assert actual(mine) == []
 
 
 def test_so_is_one_that_a_module_beside_it_imports(mine, tmp_path):
     (tmp_path / "mymaths.py").write_text("")
     mine.with_name("helper.py").write_text("import mymaths\n")
     mine.write_text("import helper\n" + HEAD + CLASS)
-    assert found(mine) == [f"{mine.with_name('helper.py')}: the module mymaths is neither beside it nor installed"]
+    assert actual(mine) == [f"{mine.with_name('helper.py')}: the module mymaths is neither beside it nor installed"]
 
 
 def test_installed_modules_are_none_of_its_business(mine):
@@ -53,7 +53,7 @@ def test_installed_modules_are_none_of_its_business(mine):
         "import importlib.metadata, math, numpy, torch.nn\nfrom importlib import resources\nfrom PIL import Image\n"
     )
     mine.write_text(imports + HEAD + CLASS)
-    assert found(mine) == []
+    assert actual(mine) == []
 
 
 @pytest.mark.parametrize(
@@ -69,14 +69,14 @@ def test_installed_modules_are_none_of_its_business(mine):
 )
 def test_what_brings_in_code_by_other_ways_is_refused(mine, line, what):
     mine.write_text(f"{HEAD}{line}\n{CLASS}")
-    assert found(mine) == [f"{mine}, line 2: {what}"]
+    assert actual(mine) == [f"{mine}, line 2: {what}"]
 
 
 def test_methods_of_torch_and_models_are_not_meant(mine):
     mine.write_text(
         HEAD + "import re\nimport torch\n\npattern = re.compile('a')\n\n\ndef f(model):\n    model.eval()\n" + CLASS
     )
-    assert found(mine) == []
+    assert actual(mine) == []
 
 
 @pytest.mark.parametrize(

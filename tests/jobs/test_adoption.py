@@ -58,9 +58,9 @@ def test_one_differing_bit_of_a_checked_cell_refuses_the_group(study):
 def test_another_start_of_any_cell_refuses_the_group(study):
     for number, cell in enumerate(study.cells):
         make_earlier(cell, edited(0, "test_samples") if number == 1 else None)
-    found = groups(study.cells)
+    actual = groups(study.cells)
     (verdict,) = adopted(study)
-    unchecked = [candidate.cell for candidate in found[0].candidates if not candidate.cell.done]
+    unchecked = [candidate.cell for candidate in actual[0].candidates if not candidate.cell.done]
     assert "round 0, test_samples of client 0: " in verdict.refused and len(unchecked) == 2
 
 

@@ -15,7 +15,7 @@ DOMAINS = ["domain 0", "domain 1", "domain 2"]
 def metadata(tmp_path):
     """Trains the one cell of a study of a round; its metadata."""
 
-    def found(**changes):
+    def actual(**changes):
         study = study_of(
             results=str(tmp_path), seeds=[0], **{"methods": ["local"], "training": {"rounds": 1}} | changes
         )
@@ -23,11 +23,11 @@ def metadata(tmp_path):
         train(cell, cell.file, study.compute, Saving(cell.checkpoint, cell.key, every=1e9))
         return read_metadata(cell.file)
 
-    return found
+    return actual
 
 
 @pytest.mark.parametrize(
-    "domains, heterogeneity, found",
+    "domains, heterogeneity, actual",
     [
         (3, {"partition": "domains"}, DOMAINS),
         (3, {"partition": "domains", "clients": 6, "test": "official"}, DOMAINS * 2),
@@ -35,9 +35,9 @@ def metadata(tmp_path):
         (1, {"partition": "homogeneous", "clients": 2}, [None, None]),
     ],
 )
-def test_the_domain_of_every_client_that_has_one(metadata, domains, heterogeneity, found):
+def test_the_domain_of_every_client_that_has_one(metadata, domains, heterogeneity, actual):
     data = SYNTHETIC | {"domain_count": domains}
-    assert metadata(data=data, heterogeneity=[heterogeneity])["domains"] == found
+    assert metadata(data=data, heterogeneity=[heterogeneity])["domains"] == actual
 
 
 def test_costs_hold_the_phases_that_a_method_names(metadata):

@@ -46,8 +46,8 @@ class Store:
     def files(self):
         """Those that something is read from, in an order that is always the same."""
         kinds = {".parquet", ".json"}
-        found = [file for file in sorted(Path("results").rglob("*")) if file.is_file() and file.suffix in kinds]
-        return [file for file in found if not ("partitions" in file.parts and file.suffix == ".json")]
+        actual = [file for file in sorted(Path("results").rglob("*")) if file.is_file() and file.suffix in kinds]
+        return [file for file in actual if not ("partitions" in file.parts and file.suffix == ".json")]
 
     @property
     def of_each_kind(self):
@@ -60,14 +60,14 @@ class Store:
     def numbers(self):
         """All that cells, tables and figures take from the store, by what it is."""
         study = plan_file.read(self.plan).study
-        found = {"rows": self.collected(), "plan": plan_file.Plan(study).content()}
+        actual = {"rows": self.collected(), "plan": plan_file.Plan(study).content()}
         for planned in study.partitions.values():
             planned.data.check()
             planned.check()
             loaded = client_data.load(planned.data.files, planned.file, torch.device("cpu"))
             tensors = [loaded.images, loaded.labels, loaded.centre, *loaded.train, *loaded.test]
-            found[planned.seed] = [tensor.tolist() for tensor in tensors]
-        return found
+            actual[planned.seed] = [tensor.tolist() for tensor in tensors]
+        return actual
 
 
 @pytest.fixture(scope="module")
@@ -181,8 +181,8 @@ def test_the_same_commands_make_damaged_files_again(store, numbers, capsys):
         cell.file.unlink()
         spoilt(file)
         assert cell_job.main([plan_, cell.key]) == 2
-        said = capsys.readouterr().err
-        assert said.count("\n") == 1 and f"{file}: damaged" in said and "removed" in said
+        output = capsys.readouterr().err
+        assert output.count("\n") == 1 and f"{file}: damaged" in output and "removed" in output
         assert not file.exists() and not cell.file.exists()
         assert make() == 0 and cell_job.main([plan_, cell.key]) == 0
         assert store.numbers() == numbers
@@ -250,8 +250,8 @@ def test_commands_on_a_damaged_store(store, numbers, capsys, damage):
         for look in LOOKS:
             capsys.readouterr()
             code = main([word.replace("KEY", store.study.cells[0].key) for word in look])
-            said = capsys.readouterr().err
-            assert code == 0 or (code == 2 and said.startswith("fedgrid: ") and said.count("\n") == 1), said
+            output = capsys.readouterr().err
+            assert code == 0 or (code == 2 and output.startswith("fedgrid: ") and output.count("\n") == 1), output
             assert file.read_bytes() == damaged  # who only looks, leaves it
         file.write_bytes(before)
 
@@ -263,6 +263,6 @@ def test_reports_on_a_damaged_store(store, numbers, capsys):
         before = file.read_bytes()
         spoilt(file)
         code = main(["report", "--configfile", "study.yaml"])
-        said = capsys.readouterr().err
-        assert code == 0 or (code == 2 and said.startswith("fedgrid: ") and said.count("\n") == 1), said
+        output = capsys.readouterr().err
+        assert code == 0 or (code == 2 and output.startswith("fedgrid: ") and output.count("\n") == 1), output
         file.write_bytes(before)

@@ -53,12 +53,12 @@ def machine(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "text, found", [(TWO, ["GPU-aa1", "GPU-bb2"]), (MIG, ["GPU-aa1", "MIG-b1", "MIG-b2"]), ("", [])]
+    "text, actual", [(TWO, ["GPU-aa1", "GPU-bb2"]), (MIG, ["GPU-aa1", "MIG-b1", "MIG-b2"]), ("", [])]
 )
-def test_all_that_nvidia_smi_lists(machine, text, found):
+def test_all_that_nvidia_smi_lists(machine, text, actual):
     machine(text)
-    assert gpus.cards() == found
-    assert gpus.gpu_slots(3) == 3 * len(found)
+    assert gpus.cards() == actual
+    assert gpus.gpu_slots(3) == 3 * len(actual)
 
 
 def test_no_cards_where_nvidia_smi_is_absent_or_fails(machine):
@@ -68,7 +68,7 @@ def test_no_cards_where_nvidia_smi_is_absent_or_fails(machine):
 
 
 @pytest.mark.parametrize(
-    "given, found",
+    "given, actual",
     [
         ("", []),
         ("-1", []),
@@ -82,9 +82,9 @@ def test_no_cards_where_nvidia_smi_is_absent_or_fails(machine):
         ("NoDevFiles", []),
     ],
 )
-def test_visible_devices_are_respected(machine, given, found):
+def test_visible_devices_are_respected(machine, given, actual):
     machine(TWO)
-    assert gpus.cards({**os.environ, "CUDA_VISIBLE_DEVICES": given}) == found
+    assert gpus.cards({**os.environ, "CUDA_VISIBLE_DEVICES": given}) == actual
 
 
 def test_names_that_nobody_lists_are_believed():
@@ -151,24 +151,24 @@ def test_torch_sees_no_card_where_all_are_hidden(monkeypatch):
 
 @pytest.fixture
 def holders():
-    """Starts processes of `HOLDER`; what they say comes one after the other from `said`."""
+    """Starts processes of `HOLDER`; what they say comes one after the other from `output`."""
     running, (reading, writing) = {}, os.pipe()
     lines = os.fdopen(reading, "rb", buffering=0)
 
     def start(count, *arguments, **environment):
         command = [sys.executable, "-c", HOLDER, *map(str, arguments)]
         given = {"stdin": subprocess.PIPE, "stdout": writing, "env": os.environ | environment}
-        found = [subprocess.Popen(command, **given) for _ in range(count)]
-        running.update({process.pid: process for process in found})
-        return found
+        actual = [subprocess.Popen(command, **given) for _ in range(count)]
+        running.update({process.pid: process for process in actual})
+        return actual
 
-    def said(patience=PATIENCE):
+    def output(patience=PATIENCE):
         if not select.select([lines], [], [], patience)[0]:
             return None
         number, word = lines.readline().decode().split()
         return int(number), word
 
-    yield SimpleNamespace(start=start, said=said, end=lambda number: running[number].stdin.close())
+    yield SimpleNamespace(start=start, output=output, end=lambda number: running[number].stdin.close())
     for process in running.values():
         process.kill()
         process.wait()
@@ -184,7 +184,7 @@ def test_eight_processes_on_two_cards(holders, share):
     def started(count, free):
         """The cards of those that got the free places, by process."""
         holders.start(count, share, CUDA_VISIBLE_DEVICES="0,1")
-        events = [holders.said() for _ in range(count + free)]
+        events = [holders.output() for _ in range(count + free)]
         return {number: word for number, word in events if word != "asks"}
 
     held = started(2, free=2)
@@ -192,25 +192,25 @@ def test_eight_processes_on_two_cards(holders, share):
     held |= started(6, free=2 * share - 2)
     assert sorted(held.values()) == sorted(["0", "1"] * share)
     for _ in range(8 - 2 * share):
-        assert holders.said(patience=3 * gpus.POLL) is None, "all places are taken"
+        assert holders.output(patience=3 * gpus.POLL) is None, "all places are taken"
         freed = next(iter(held))
         holders.end(freed)
-        number, card = holders.said()
+        number, card = holders.output()
         assert card == held.pop(freed)
         held[number] = card
 
 
 def test_the_card_of_a_killed_process_is_free_whatever_it_started(holders):
     (first,) = holders.start(1, 1, "600", CUDA_VISIBLE_DEVICES="0")
-    assert holders.said() == (first.pid, "asks")
-    child, word = holders.said()
-    assert word == "sleeps" and holders.said() == (first.pid, "0")
+    assert holders.output() == (first.pid, "asks")
+    child, word = holders.output()
+    assert word == "sleeps" and holders.output() == (first.pid, "0")
     (second,) = holders.start(1, 1, CUDA_VISIBLE_DEVICES="0")
-    assert holders.said() == (second.pid, "asks")
-    assert holders.said(patience=3 * gpus.POLL) is None, "the card is taken"
+    assert holders.output() == (second.pid, "asks")
+    assert holders.output(patience=3 * gpus.POLL) is None, "the card is taken"
     first.kill()
     try:
-        assert holders.said() == (second.pid, "0")
+        assert holders.output() == (second.pid, "0")
         os.kill(child, 0)  # what the first one started still lives
     finally:
         os.kill(child, signal.SIGKILL)
@@ -221,7 +221,7 @@ def test_allocations_of_slurm_do_not_share_numbers(holders, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     with gpus.acquire_gpu("auto"):
         (other,) = holders.start(1, 1, SLURM_JOB_ID="8")
-        assert [holders.said(), holders.said()] == [(other.pid, "asks"), (other.pid, "0")]
+        assert [holders.output(), holders.output()] == [(other.pid, "asks"), (other.pid, "0")]
 
 
 def test_the_folder_of_locks_is_private(machine, tmp_path, monkeypatch):

@@ -57,10 +57,10 @@ class Place:
     def finish(self):
         """Trains to the end; what the process says."""
         run = self.start()
-        said = run.communicate()[0]
-        assert run.returncode == 0, said
+        output = run.communicate()[0]
+        assert run.returncode == 0, output
         assert not self.cell.checkpoint.exists() and not self.cell.status.exists()
-        return said
+        return output
 
     def table(self):
         return pq.read_table(self.cell.file).to_pydict()
@@ -107,14 +107,14 @@ def read_until(run, enough):
 def killed(place, moments, blindly):
     """What a process says that is killed some rounds after it went on, or just at any time after its start."""
     run, rounds = place.start(), moments.randint(1, FARTHEST)
-    said = ""
+    output = ""
     if not blindly:
-        said = read_until(run, lambda text: len(rounds_in(text)) >= rounds and place.cell.checkpoint.exists())
+        output = read_until(run, lambda text: len(rounds_in(text)) >= rounds and place.cell.checkpoint.exists())
     time.sleep(moments.uniform(0, 0.6 if blindly else 0.02))
     run.kill()
-    said += run.communicate()[0]  # to the end of the pipe: the process behind the client is gone too
+    output += run.communicate()[0]  # to the end of the pipe: the process behind the client is gone too
     assert not place.cell.file.exists()
-    return said
+    return output
 
 
 @pytest.mark.full
@@ -122,12 +122,12 @@ def test_twelve_kills_at_random_moments(undisturbed, tmp_path):
     whole = undisturbed(LONG)
     place, moments, continued = Place(tmp_path, LONG), random.Random(5), []
     for attempt in range(KILLS):
-        said = killed(place, moments, blindly=attempt % 5 == 4)
+        output = killed(place, moments, blindly=attempt % 5 == 4)
         assert place.cell.checkpoint.exists()
-        if attempt and said:
-            continued.append(said)
+        if attempt and output:
+            continued.append(output)
     continued.append(place.finish())
-    after = [int(re.match(r"continuing after round (\d+) from ", said)[1]) for said in continued]
+    after = [int(re.match(r"continuing after round (\d+) from ", output)[1]) for output in continued]
     assert len(after) >= KILLS - KILLS // 5
     assert after == sorted(after) and 0 < after[0] < after[-1] < LONG
     assert place.table() == whole.table()
@@ -142,15 +142,15 @@ def test_a_process_that_is_asked_to_end_keeps_its_last_round(undisturbed, tmp_pa
     if kind == "plain":
         monkeypatch.delenv(warm.VARIABLE)
     run = place.start()
-    said = read_until(run, lambda text: len(rounds_in(text)) > SHORT // 10)
+    output = read_until(run, lambda text: len(rounds_in(text)) > SHORT // 10)
     run.send_signal(number)
     time.sleep(0.01)
     run.send_signal(number)  # the second one changes nothing
-    said += run.communicate()[0]
-    assert "Traceback" not in said
+    output += run.communicate()[0]
+    assert "Traceback" not in output
     assert run.returncode == TERMINATED == 75
-    kept = int(re.search(r"^broken off: the checkpoint .* holds (\d+) rounds$", said, re.M)[1])
-    assert 0 <= kept - rounds_in(said)[-1] <= 1  # the signal may fall between a round's end and its line
+    kept = int(re.search(r"^broken off: the checkpoint .* holds (\d+) rounds$", output, re.M)[1])
+    assert 0 <= kept - rounds_in(output)[-1] <= 1  # the signal may fall between a round's end and its line
     progress, _ = load_checkpoint(place.cell.checkpoint, whole.cell.key, torch.device("cpu"))
     assert progress.rounds == kept
     assert {entry[0] for entry in progress.record.rows} == set(range(kept + 1))

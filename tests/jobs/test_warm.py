@@ -145,9 +145,9 @@ def test_a_killed_client_takes_its_job_along(sleeping):
 def test_a_killed_job_is_a_failed_job(environment, sleeping):
     run, process = sleeping
     os.kill(process, signal.SIGKILL)
-    said = run.communicate(timeout=PATIENCE)[1]
+    printed = run.communicate(timeout=PATIENCE)[1]
     if warm.VARIABLE in environment:
-        assert "was killed" in said and run.returncode == 70
+        assert "was killed" in printed and run.returncode == 70
     else:  # job and client are one process
         assert process == run.pid and run.returncode == -signal.SIGKILL
 

@@ -68,7 +68,7 @@ def doubles(*rows):
 
 def scores(name, simulation, metric="accuracy_received", **settings):
     rows = federate(simulations.method(name, **settings), simulation).progress.record.rows
-    return [values for _, found, _, values in rows if found == metric]
+    return [values for _, actual, _, values in rows if actual == metric]
 
 
 def flat(stack):
@@ -170,11 +170,11 @@ def test_rows_of_zeros_are_no_directions():
     bases = np.zeros((40, 3, 8))
     for i, rank in enumerate(ranks):
         bases[i, :rank] = (turn if i % 2 else np.eye(8))[random.permutation(6)[:rank]]
-    found = overlap(torch.from_numpy(bases), principal_angles(torch.from_numpy(bases)))
+    actual = overlap(torch.from_numpy(bases), principal_angles(torch.from_numpy(bases)))
     for i in range(40):
         for j in range(i):
             angles = subspace_angles(bases[i, : ranks[i]].T, bases[j, : ranks[j]].T)
-            near(found[i, j], np.cos(angles.mean()), 1e-7)
+            near(actual[i, j], np.cos(angles.mean()), 1e-7)
 
 
 DEGREES = np.pi / 180
@@ -197,10 +197,10 @@ FLIPPED = [[-1, 0, 0], [0, 0, 1]]
 )
 def test_overlap_of_two_planes(angles, other, degrees, expected):
     bases = doubles(PLANE, other)
-    found = angles(bases)
-    near(found[0, 1] / DEGREES, degrees)
-    near(overlap(bases, found)[0, 1], expected)
-    near(overlap(bases, found).diagonal(), [1.0, 1.0])
+    actual = angles(bases)
+    near(actual[0, 1] / DEGREES, degrees)
+    near(overlap(bases, actual)[0, 1], expected)
+    near(overlap(bases, actual).diagonal(), [1.0, 1.0])
 
 
 def test_greedy_angles_take_the_largest_entry_that_is_left():
@@ -245,8 +245,8 @@ def test_directions_are_those_of_other_libraries():
 
 def test_clients_with_few_directions():
     none, one, both = [[3, 4]], [[3, 4], [6, 8]], [[1, 0], [0, 2]]
-    found = [moments(points) for points in (none, one, both)]
-    stacked = [torch.cat([m[i] for m in found]) for i in range(3)]
+    actual = [moments(points) for points in (none, one, both)]
+    stacked = [torch.cat([m[i] for m in actual]) for i in range(3)]
     bases = directions(*stacked, 3, centred=True)
     assert bases.shape == (3, 2, 2)
     assert bases.any(dim=2).tolist() == [[False, False], [True, False], [True, False]]
@@ -256,8 +256,8 @@ def test_clients_with_few_directions():
     near(overlap(bases, principal_angles(bases)), np.ones((3, 3)))  # a line in the plane has one angle with it
     bases[0] = 0
     for angles in (principal_angles, greedy_angles):
-        found = overlap(bases, angles(bases))
-        assert found[0].tolist() == [1, 0, 0] and found[:, 0].tolist() == [1, 0, 0]
+        actual = overlap(bases, angles(bases))
+        assert actual[0].tolist() == [1, 0, 0] and actual[:, 0].tolist() == [1, 0, 0]
     opposite = doubles([[1, 0], [0, 0]], [[-1, 0], [0, 0]])
     near(greedy_angles(opposite)[:, :, 0], [[0, np.pi], [np.pi, 0]])
 
@@ -395,12 +395,12 @@ def test_a_round_of_fedsac_step_by_step(given):
 def mean_angle(ours, theirs, kind):
     if kind == "principal":
         return subspace_angles(ours.T, theirs.T).mean()
-    cosine, found = ours @ theirs.T, []
+    cosine, actual = ours @ theirs.T, []
     for _ in range(len(cosine)):
         a, b = np.unravel_index(cosine.argmax(), cosine.shape)
-        found.append(np.arccos(np.clip(cosine[a, b], -1, 1)))
+        actual.append(np.arccos(np.clip(cosine[a, b], -1, 1)))
         cosine = np.delete(np.delete(cosine, a, axis=0), b, axis=1)
-    return np.mean(found)
+    return np.mean(actual)
 
 
 def replayed(method, simulation, rounds):
@@ -497,8 +497,8 @@ def test_matrices_of_clients_that_meet_now_and_then(kind):
     before, met = method.setup(everyone(simulation, 0)).server, torch.eye(5).bool()
     assert torch.equal(before.graph, torch.eye(5).double()) and not before.similarity.any()
     for done in (1, 2, 3, 4):
-        found = replayed(method, simulation, done)
-        after, ids = found["state"].server, found["ids"]
+        actual = replayed(method, simulation, done)
+        after, ids = actual["state"].server, actual["ids"]
         idle = torch.tensor([i for i in range(5) if i not in ids])
         met[ids.unsqueeze(1), ids] = True
         assert done > 1 or not met.all()
@@ -564,22 +564,22 @@ def test_votes_of_three_neighbours():
 )
 def test_mixture_with_the_neighbours(lam, expected, predicted):
     method, theta = memory()
-    found = method.predict(theta | {"lam": torch.tensor(lam)}, QUERY, LossContext(Plane(), Tree(), Tree(), None))
-    near(found.softmax(dim=1), [expected])
-    assert found.argmax() == predicted
+    actual = method.predict(theta | {"lam": torch.tensor(lam)}, QUERY, LossContext(Plane(), Tree(), Tree(), None))
+    near(actual.softmax(dim=1), [expected])
+    assert actual.argmax() == predicted
 
 
 def test_mixture_of_logits_decides_otherwise():
     method, theta = memory(mixing="logits")
-    found = method.predict(theta | {"lam": torch.tensor(0.75)}, QUERY, LossContext(Plane(), Tree(), Tree(), None))
-    near(found, [[0.616739, 0.483261, 0.275]])
+    actual = method.predict(theta | {"lam": torch.tensor(0.75)}, QUERY, LossContext(Plane(), Tree(), Tree(), None))
+    near(actual, [[0.616739, 0.483261, 0.275]])
 
 
 def test_an_empty_memory_leaves_the_model():
     method, theta = memory()
     theta |= {"stored": torch.tensor(0), "lam": torch.tensor(0.75)}
-    found = method.predict(theta, QUERY, LossContext(Plane(), Tree(), Tree(), None))
-    near(found.softmax(dim=1), [[0.440002, 0.161868, 0.398130]])
+    actual = method.predict(theta, QUERY, LossContext(Plane(), Tree(), Tree(), None))
+    near(actual.softmax(dim=1), [[0.440002, 0.161868, 0.398130]])
 
 
 @pytest.mark.parametrize(("name", "given"), [("knn_per", {}), ("fedrod", {"gamma": 0.0})])
@@ -594,8 +594,8 @@ def test_knn_per_limits():
     assert scores("knn_per", simulation, "accuracy_trained") == scores("fedavg", simulation, "accuracy_trained")
     own = simulations.ragged()
     own.data.test[:] = own.data.train  # the nearest neighbour of a stored image is itself
-    found = scores("knn_per", own, "accuracy_adapted", lam=1.0, neighbours=1)
-    assert all(value == 1 for values in found for value in values)
+    actual = scores("knn_per", own, "accuracy_adapted", lam=1.0, neighbours=1)
+    assert all(value == 1 for values in actual for value in values)
 
 
 @pytest.mark.parametrize("executor", [Loop(), Stacked()], ids=["loop", "stacked"])
@@ -755,11 +755,11 @@ class Layers(nn.Module):
 
     def numbers(self):
         """As Φ names them."""
-        found = {"embedding": self.embedding.weight}
+        actual = {"embedding": self.embedding.weight}
         named = [(f"hidden.{i}", layer) for i, layer in enumerate(self.hidden[::2])]
         for name, layer in named + list(zip(self.names, self.out, strict=True)):
-            found |= {f"{name}.weight": layer.weight, f"{name}.bias": layer.bias}
-        return {name: t.detach() for name, t in found.items()}
+            actual |= {f"{name}.weight": layer.weight, f"{name}.bias": layer.bias}
+        return {name: t.detach() for name, t in actual.items()}
 
 
 @pytest.mark.parametrize(("kind", "clip"), [("sequential", 1.0), ("mean", 0.5)])
@@ -799,9 +799,9 @@ def test_equal_embeddings_give_equal_models():
     method = simulations.method("pfedhn", hidden=6)
     state = method.setup(everyone(simulation, 0))
     state.server.phi["embedding"][3] = state.server.phi["embedding"][1]
-    found = method.used(everyone(simulation, 0, state), state)
-    all_near(row(found, 3), row(found, 1), 0)
-    assert not torch.equal(found["head.weight"][3], found["head.weight"][2])
+    actual = method.used(everyone(simulation, 0, state), state)
+    all_near(row(actual, 3), row(actual, 1), 0)
+    assert not torch.equal(actual["head.weight"][3], actual["head.weight"][2])
 
 
 @pytest.mark.parametrize(("clients", "width"), [(10, 3), (20, 6), (50, 13), (100, 26)])
@@ -1103,8 +1103,8 @@ def test_options_under_both_executors(name, given, participation):
 def test_feature_moments_are_sums_over_images():
     simulation = simulations.ragged()
     fed = everyone(simulation, 0)
-    found = fed.measure(fed.replicate(fed.initial()), feature_moments)
+    actual = fed.measure(fed.replicate(fed.initial()), feature_moments)
     for i, index in enumerate(simulation.data.train):
         z = simulation.model.features(fed.initial(), simulation.data.batch(index).x).double()
-        near(found.sums[i], z.sum(dim=0), 1e-4)
-        near(found.squares[i], z.T @ z, 1e-4)
+        near(actual.sums[i], z.sum(dim=0), 1e-4)
+        near(actual.squares[i], z.T @ z, 1e-4)

@@ -85,8 +85,8 @@ def traffic(name, simulation, **settings):
 
 def means_by_class(fed, theta, unit=False):
     """Every client's class means under its model of a stack; of what is a unit vector each, where asked."""
-    found = [(nn.functional.normalize(z, dim=1) if unit else z, y) for z, y in fed.representations(theta)]
-    return [{c: z[y == c].mean(dim=0) for c in y.unique().tolist()} for z, y in found]
+    actual = [(nn.functional.normalize(z, dim=1) if unit else z, y) for z, y in fed.representations(theta)]
+    return [{c: z[y == c].mean(dim=0) for c in y.unique().tolist()} for z, y in actual]
 
 
 # FedPCL
@@ -188,8 +188,8 @@ def test_fedpcl_serves_each_client_its_own_prototypes():
         z = simulation.model.features({name: t[i] for name, t in state.clients.theta.items()}, batch.x)
         far = torch.cdist(nn.functional.normalize(z, dim=1), torch.stack([own[i][c] for c in classes]))
         correct.append((torch.tensor(classes)[far.argmin(dim=1)] == batch.y).double().mean().item())
-    found = {metric: values for number, metric, _, values in outcome.record.rows if number == 3}
-    near(found["accuracy_received"], correct, 1e-6)
+    actual = {metric: values for number, metric, _, values in outcome.record.rows if number == 3}
+    near(actual["accuracy_received"], correct, 1e-6)
 
 
 def test_fedpcl_remembers_the_sets_of_idle_clients():
@@ -315,9 +315,9 @@ def test_fpl_of_up_to_three_clients_is_the_plain_mean():
     state, fed = final("fpl", simulation), everyone(simulation, 1)
     assert state.server.vectors.shape[1] == 1
     assert state.server.held.squeeze(1).tolist() == [True] * 6 + [False] * 4
-    found = fed.representations(fed.replicate(fed.initial()))
+    actual = fed.representations(fed.replicate(fed.initial()))
     for c in range(6):
-        near(state.server.vectors[c, 0], torch.stack([z[y == c].mean(dim=0) for z, y in found]).mean(dim=0))
+        near(state.server.vectors[c, 0], torch.stack([z[y == c].mean(dim=0) for z, y in actual]).mean(dim=0))
 
 
 def test_fpl_clusters_many_clients():
@@ -390,10 +390,10 @@ def test_fedccl_local_contrast():
 
 
 def test_fedccl_global_contrast():
-    found = clustered(SIGNALS)
-    near(found[0], [[0.991447, 0.098356], [0.104274, 0.992099]])
-    near(found[1], [[-0.984808, 0.0]])
-    means, known = centres(*padded(found))
+    actual = clustered(SIGNALS)
+    near(actual[0], [[0.991447, 0.098356], [0.104274, 0.992099]])
+    near(actual[1], [[-0.984808, 0.0]])
+    means, known = centres(*padded(actual))
     near(means, [[0.547861, 0.545228], [-0.984808, 0.0]])
     averaged = centres(*padded(SIGNALS))[0]
     near(averaged[0], [0.636578, 0.455853])
@@ -480,9 +480,9 @@ def test_fedccl_that_stops_at_once_has_finchs_first_clusters():
         [simulations.draw([i, i + 1] * 24, start=10 * i) for i in range(2)], dtype="float64", rounds=1
     )
     (_, state), fed = played(method, simulation), everyone(simulation, 1)
-    bank, found = listed(state.server.vectors, state.server.held), fed.representations(state.trained)
+    bank, actual = listed(state.server.vectors, state.server.held), fed.representations(state.trained)
     for c in range(3):
-        fine = np.concatenate([first_clusters(z[y == c].numpy()) for z, y in found if (y == c).any()])
+        fine = np.concatenate([first_clusters(z[y == c].numpy()) for z, y in actual if (y == c).any()])
         near(bank[c], fine, 1e-9)
         near(state.server.prototypes[c], first_clusters(fine).mean(axis=0), 1e-9)
     assert state.server.held.sum() > final("fedccl", simulation).server.held.sum()
@@ -752,8 +752,8 @@ def test_all_representations(executor, norm):
 )
 def test_bytes_are_those_of_the_vectors_that_there_are(monkeypatch, name, settings):
     """M vectors at the server before the last round, M_i that a client sends in it."""
-    signals, found = FedCCL.signals, []
-    monkeypatch.setattr(FedCCL, "signals", lambda *a: found.append(signals(*a)) or found[-1])
+    signals, actual = FedCCL.signals, []
+    monkeypatch.setattr(FedCCL, "signals", lambda *a: actual.append(signals(*a)) or actual[-1])
     simulation, states = simulations.ragged(clients=4, participation=0.5), []
     tell = lambda progress, _: states.append(progress.state.server)  # noqa: E731
     rows = federate(simulations.method(name, **settings), simulation, tell=tell).progress.record.rows
@@ -765,7 +765,7 @@ def test_bytes_are_those_of_the_vectors_that_there_are(monkeypatch, name, settin
     near(down, [4.0 * float(given * k + (0 if name == "fedpcl" else theta))] * len(ids), 0)
     sent = (counts >= settings.get("minimum", 1)).sum(dim=1)
     if name == "fedccl":
-        sent = found[-1][1].flatten(1).sum(dim=1)
+        sent = actual[-1][1].flatten(1).sum(dim=1)
         assert (sent > (counts > 0).sum(dim=1)).any()
     near(up, 4.0 * (sent * k + (0 if name == "fedpcl" else theta)), 0)
 

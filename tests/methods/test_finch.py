@@ -35,9 +35,9 @@ def turned(blob):
 
 
 def test_five_points():
-    found = partitions(FIVE)
-    assert [sets(labels) for labels in found] == [{frozenset({0, 1, 2}), frozenset({3, 4})}]
-    means = cluster_means(FIVE, found[-1])
+    actual = partitions(FIVE)
+    assert [sets(labels) for labels in actual] == [{frozenset({0, 1, 2}), frozenset({3, 4})}]
+    means = cluster_means(FIVE, actual[-1])
     np.testing.assert_allclose(means, [[1.323512, 0.127408], [0.277922, 1.976907]], atol=1e-6)
     np.testing.assert_allclose(FIVE.mean(axis=0), [0.905276, 0.867207], atol=1e-6)
     assert len(sets(partitions(FIVE[:3])[-1])) == 1
@@ -66,15 +66,15 @@ def test_what_holds_of_every_input(early_exit):
     for _ in range(200):
         n = int(random.integers(1, 80))
         points = random.normal(size=(n, int(random.integers(2, 9))))
-        found = partitions(points, early_exit)
-        numbers = [len(sets(labels)) for labels in found]
-        assert all(set(labels.tolist()) == set(range(number)) for labels, number in zip(found, numbers, strict=True))
+        actual = partitions(points, early_exit)
+        numbers = [len(sets(labels)) for labels in actual]
+        assert all(set(labels.tolist()) == set(range(number)) for labels, number in zip(actual, numbers, strict=True))
         if n >= 2:
-            assert min(map(len, sets(found[0]))) >= 2 and numbers[0] <= n / 2
+            assert min(map(len, sets(actual[0]))) >= 2 and numbers[0] <= n / 2
         if n <= 3:
             assert numbers == [1]
         assert numbers[-1] >= 2 or len(numbers) == 1
-        for fine, coarse in itertools.pairwise(found):
+        for fine, coarse in itertools.pairwise(actual):
             assert all(any(small <= large for large in sets(coarse)) for small in sets(fine))  # nested
             few, many = len(sets(coarse)), len(sets(fine))
             assert few < many if early_exit else few <= many / 2

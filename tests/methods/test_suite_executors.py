@@ -63,8 +63,8 @@ def test_clients_under_attack(method_name):
     loop, together = (computed(method_name, executor, clients=3, **attacked)[1] for executor in (Loop(), Stacked()))
     assert_close_states(together.state, loop.state)
     ours, theirs = (
-        {(round_, metric): values for round_, metric, _, values in found.record.rows if metric[:3] in ("fgs", "pgd")}
-        for found in (together, loop)
+        {(round_, metric): values for round_, metric, _, values in actual.record.rows if metric[:3] in ("fgs", "pgd")}
+        for actual in (together, loop)
     )
     assert ours.keys() == theirs.keys()
     assert any(metric.startswith("pgd20_accuracy") for _, metric in ours)
@@ -88,7 +88,7 @@ def test_clients_with_batch_norm(method_name):
 def test_float32_decides_the_same_but_for_an_image(method_name, participation):
     _, exact = one_by_one(method_name, participation)
     simulation, together = computed(method_name, Stacked(), "float32", participation=participation)
-    ours, theirs = (images_right(found, simulation) for found in (together, exact))
+    ours, theirs = (images_right(actual, simulation) for actual in (together, exact))
     assert set(ours) == set(theirs)
     assert all(abs(ours[key] - theirs[key]) <= 1 for key in ours)
 

@@ -34,8 +34,8 @@ def near(ours, expected, tolerance=1e-6):
 def values(progress):
     return {
         (round_, metric, client): value
-        for round_, metric, clients, found in progress.record.rows
-        for client, value in zip(clients, found, strict=True)
+        for round_, metric, clients, actual in progress.record.rows
+        for client, value in zip(clients, actual, strict=True)
     }
 
 
@@ -154,14 +154,14 @@ def replaced(simulation, **data):
 @pytest.mark.parametrize("name", ["fedsac", "fediot"])
 def test_a_client_sends_and_receives_what_is_of_its_modality(name):
     simulation = two_modalities.simulation(FOUR)
-    found = values(simulations.run(name, simulation).progress)
+    actual = values(simulations.run(name, simulation).progress)
     theta = simulation.model.initial(0)
     if name == "fediot":
         decoders = final(name, simulation).server.decoders
         theta = {key: t for key, t in theta.items() if key.startswith("extractor")} | decoders
     for client, kind in enumerate(("visual", "visual", "textual", "textual")):
         own = sum(t.numel() for key, t in theta.items() if kind in key or key.startswith("head"))
-        up, down = (found[2, f"bytes_{way}", client] for way in ("up", "down"))
+        up, down = (actual[2, f"bytes_{way}", client] for way in ("up", "down"))
         assert down == 8 * own
         directions = (up - down) / (8 * simulation.model.width)
         assert directions in ((1, 2, 3) if name == "fedsac" else (0,))
@@ -217,8 +217,8 @@ def autoencoders(state):
 def test_errors_of_reconstructions():
     """The worked example's mean square, without time to reverse; words by hand."""
     picture = torch.tensor([1.0, 2.0, 4.0], **DOUBLES).reshape(1, 3, 1, 1)
-    said = {"decoder.first.weight": torch.zeros(3, 2), "decoder.first.bias": torch.tensor([3.5, 2.5, 0.5])}
-    near(reconstruction(tree_map(torch.Tensor.double, said), "", torch.ones(1, 2, **DOUBLES), picture), 6.25)
+    output = {"decoder.first.weight": torch.zeros(3, 2), "decoder.first.bias": torch.tensor([3.5, 2.5, 0.5])}
+    near(reconstruction(tree_map(torch.Tensor.double, output), "", torch.ones(1, 2, **DOUBLES), picture), 6.25)
     names = ("decoder.textual.first.weight", "decoder.textual.first.bias")
     chances = torch.tensor([0.9, 0.5, 0.25, 0.8], **DOUBLES)  # of padding, an unknown word and two others
     theta = dict(zip(names, (torch.zeros(4, 2, **DOUBLES), chances.logit()), strict=True))
@@ -243,8 +243,8 @@ def test_a_decoder_mirrors_an_extractor(shape, planes):
     simulation = replace(simulation, data=replace(simulation.data, images=pictures))
     theta = decoders(everyone(simulation, 0), 32)
     assert [theta["decoder.first.weight"].shape[0] // rows_of(shape, planes), *planes[1:]] == planes
-    found = [t.shape for name, t in theta.items() if "block" in name and name.endswith("weight")]
-    assert found == [(before, after, 4, 4) for before, after in pairwise(planes)]
+    actual = [t.shape for name, t in theta.items() if "block" in name and name.endswith("weight")]
+    assert actual == [(before, after, 4, 4) for before, after in pairwise(planes)]
     error = reconstruction(theta, "", torch.rand(2, 8), torch.rand(2, colours, height, width))
     assert error.shape == () and error > 0
 
@@ -281,16 +281,16 @@ def test_a_round_of_fediot():
 
 def test_labelled_images_are_some_of_each_class_the_same_in_every_round():
     simulation = two_modalities.simulation(((40, 0), (30, 10)))
-    found = []
+    actual = []
     for fed in (everyone(simulation, 0), everyone(simulation, 5).subset(torch.tensor([True, False, False, False]))):
-        found.append([(network.modality, batch.x, batch.y) for network, batch in fed.sample("labelled", 0.2)])
-    for (kind, x, y), (same_kind, same_x, same_y) in zip(*found, strict=True):
+        actual.append([(network.modality, batch.x, batch.y) for network, batch in fed.sample("labelled", 0.2)])
+    for (kind, x, y), (same_kind, same_x, same_y) in zip(*actual, strict=True):
         assert kind == same_kind and torch.equal(x, same_x) and torch.equal(y, same_y)
         own = simulation.data.only(MODALITIES.index(kind))
         in_all = torch.bincount(simulation.data.labels[torch.cat(own.train)], minlength=4)
         assert torch.bincount(y, minlength=4).tolist() == [max(1, int(0.2 * n + 1e-9)) for n in in_all]
     other = list(everyone(simulation, 0).sample("else", 0.2))
-    assert not torch.equal(other[0][1].x, found[0][0][1])
+    assert not torch.equal(other[0][1].x, actual[0][0][1])
 
 
 def test_labels_of_clients_say_nothing_to_fediots_encoders():
@@ -329,6 +329,6 @@ def test_an_autoencoder_without_participants_stays_and_is_asked():
 
 def test_everyone_of_a_modality_is_scored_with_one_model():
     simulation = two_modalities.simulation(FOUR, shared_tests=True)
-    found = values(simulations.run("fediot", simulation).progress)
+    actual = values(simulations.run("fediot", simulation).progress)
     for metric in ("accuracy_global", "loss_received"):
-        assert found[2, metric, 0] == found[2, metric, 1] and found[2, metric, 2] == found[2, metric, 3]
+        assert actual[2, metric, 0] == actual[2, metric, 1] and actual[2, metric, 2] == actual[2, metric, 3]

@@ -100,7 +100,7 @@ class Three:
         return stack
 
 
-def found(chosen=(0, 1, 2)):
+def actual(chosen=(0, 1, 2)):
     at = LossContext(Plane(), Tree(), Tree(), None)
     rows = [
         simulations.method("fedpac").moments({}, Batch(torch.tensor(CLIENTS[i][0]), torch.tensor(CLIENTS[i][1])), at)
@@ -110,20 +110,20 @@ def found(chosen=(0, 1, 2)):
 
 
 def test_fedpac_combines_heads_as_in_the_worked_example():
-    near(simulations.method("fedpac", cutoff=0.0).weights(Three(), found()), ALPHA, 2e-6)
-    near(simulations.method("fedpac", cutoff=0.0, solver="cvxpy").weights(Three(), found()), ALPHA, 2e-4)
-    cut = simulations.method("fedpac", cutoff=0.1).weights(Three(), found())
+    near(simulations.method("fedpac", cutoff=0.0).weights(Three(), actual()), ALPHA, 2e-6)
+    near(simulations.method("fedpac", cutoff=0.0, solver="cvxpy").weights(Three(), actual()), ALPHA, 2e-4)
+    cut = simulations.method("fedpac", cutoff=0.1).weights(Three(), actual())
     near(cut[2], [0.0, 0.0, 1.0])
 
 
 def test_fedpac_weighs_two_clients_in_closed_form():
     two = Three()
     two.counts = Three.counts[:2]
-    near(simulations.method("fedpac").weights(two, found((0, 1)))[0], [0.676471, 1 - 0.676471])
+    near(simulations.method("fedpac").weights(two, actual((0, 1)))[0], [0.676471, 1 - 0.676471])
 
 
 def test_fedpac_objectives():
-    h = found().sums.double() / Three.counts.sum(dim=1).reshape(-1, 1, 1)
+    h = actual().sums.double() / Three.counts.sum(dim=1).reshape(-1, 1, 1)
     v = torch.tensor([0.814815, 0.814815, 0.125])
     near(h, [[[1.333333, 0], [0, 0.666667]], [[0.666667, 0], [0, 1.333333]], [[0, 0], [1, 2]]])
     for own, alpha, objective in zip(h, ALPHA, OBJECTIVES, strict=True):
@@ -135,9 +135,9 @@ def test_fedpac_objectives():
 def test_a_client_alone_or_with_equals():
     method, alone = simulations.method("fedpac"), Three()
     alone.counts = Three.counts[:1]
-    near(method.weights(alone, found((0,))), [[1.0]])
+    near(method.weights(alone, actual((0,))), [[1.0]])
     alone.counts = Three.counts[[0, 0]]
-    near(method.weights(alone, found((0, 0))), [[0.5, 0.5]] * 2)
+    near(method.weights(alone, actual((0, 0))), [[0.5, 0.5]] * 2)
 
 
 # The quadratic programme

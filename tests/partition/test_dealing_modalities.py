@@ -76,13 +76,13 @@ def test_properties(kind, chosen, pictures, classes, seed):
 
 
 def check_expected(partition, everything, frame, seed):
-    found, clients = partition.expected(info(everything), seed), partition.clients
+    actual, clients = partition.expected(info(everything), seed), partition.clients
     own = frame[frame["client"] != EVERYONE]
-    assert found.clients == clients
+    assert actual.clients == clients
     if partition.keep_fraction == 1 or not partition.scarce:
-        assert abs(found.train - (own["split"] == "train").sum()) <= 2 * clients
+        assert abs(actual.train - (own["split"] == "train").sum()) <= 2 * clients
     if partition.test != "own":
-        assert found.test == clients * (frame["client"] == EVERYONE).sum() / 2
+        assert actual.test == clients * (frame["client"] == EVERYONE).sum() / 2
 
 
 def counts(table, clients, classes):
@@ -92,9 +92,9 @@ def counts(table, clients, classes):
 
 def test_modalities_are_dealt_out_independently():
     everything = pool(400, 8, 400, 0)
-    found = counts(load("partition", "dirichlet")(clients=8, beta=0.1).split(everything, 0), 8, 8)
-    assert found[:4].sum() == found[4:].sum() == 400
-    assert not (found[:4] == found[4:]).all()
+    actual = counts(load("partition", "dirichlet")(clients=8, beta=0.1).split(everything, 0), 8, 8)
+    assert actual[:4].sum() == actual[4:].sum() == 400
+    assert not (actual[:4] == actual[4:]).all()
 
 
 def test_each_modality_has_all_consecutive_classes():

@@ -251,8 +251,8 @@ def elsewhere():
         f"for kind, settings in {[(kind, settings_of(kind)) for kind in KINDS]}:\n"
         "    print(kind, digest_of(load('partition', kind)(**settings).split(pool, 3)))"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    return dict(line.split() for line in said.splitlines())
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    return dict(line.split() for line in output.splitlines())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -456,14 +456,14 @@ def test_training_images_do_not_depend_on_how_many_test_images_there_are(kind):
 
 
 def test_the_sentence_says_what_share_is_tested():
-    def said(**given_):
+    def output(**given_):
         return load("partition", "dirichlet")(clients=4, **given_).sentence()
 
-    assert said(fraction=0.1) == "Dirichlet β=0.1, 4 clients, 0.1 of the images"
-    assert said(test="official") == "Dirichlet β=0.1, 4 clients, official test images"
+    assert output(fraction=0.1) == "Dirichlet β=0.1, 4 clients, 0.1 of the images"
+    assert output(test="official") == "Dirichlet β=0.1, 4 clients, official test images"
     both = "Dirichlet β=0.1, 4 clients, 0.1 of the images, 0.1 of the official test images"
-    assert said(fraction=0.1, test="official") == both
-    assert said(fraction=0.1, test="weighted") == f"{both} weighted by class"
+    assert output(fraction=0.1, test="official") == both
+    assert output(fraction=0.1, test="weighted") == f"{both} weighted by class"
 
 
 def test_a_client_with_one_image_trains_on_it():

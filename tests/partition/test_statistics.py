@@ -71,26 +71,26 @@ def small(tmp_path):
 
 
 def test_disjoint_clients_by_hand():
-    found = statistics(trained([[4, 0], [0, 4]]), 2, 2)
-    assert found["jensen_shannon"] == {"mean": 1, "min": 1, "max": 1}
-    assert found["earth_mover"] == {"mean": 1, "max": 1, "pairwise_mean": 2}
-    assert found["size"] == {"min": 4, "median": 4, "max": 4, "variation": 0}
+    actual = statistics(trained([[4, 0], [0, 4]]), 2, 2)
+    assert actual["jensen_shannon"] == {"mean": 1, "min": 1, "max": 1}
+    assert actual["earth_mover"] == {"mean": 1, "max": 1, "pairwise_mean": 2}
+    assert actual["size"] == {"min": 4, "median": 4, "max": 4, "variation": 0}
 
 
 def test_unequal_clients_by_hand():
     # (3/4, 1/4) and (0, 1), together (3/8, 5/8)
-    found = statistics(trained([[3, 1], [0, 4]]), 2, 2)
-    assert found["earth_mover"] == {"mean": 0.75, "max": 0.75, "pairwise_mean": 1.5}
+    actual = statistics(trained([[3, 1], [0, 4]]), 2, 2)
+    assert actual["earth_mover"] == {"mean": 0.75, "max": 0.75, "pairwise_mean": 1.5}
     # (2/3, 1/3) and (0, 1), together (1/2, 1/2): the large client counts more in what is pooled, not in the mean
-    found = statistics(trained([[4, 2], [0, 2]]), 2, 2)
-    assert found["earth_mover"]["mean"] == pytest.approx((1 / 3 + 1) / 2)
-    assert found["size"] == {"min": 2, "median": 4, "max": 6, "variation": 0.5}
+    actual = statistics(trained([[4, 2], [0, 2]]), 2, 2)
+    assert actual["earth_mover"]["mean"] == pytest.approx((1 / 3 + 1) / 2)
+    assert actual["size"] == {"min": 2, "median": 4, "max": 6, "variation": 0.5}
 
 
 def test_equal_clients_are_at_distance_zero():
-    found = statistics(trained([[1, 2], [2, 4], [10, 20]]), 3, 2)
-    assert found["jensen_shannon"]["max"] == found["earth_mover"]["pairwise_mean"] == 0
-    assert found["earth_mover"]["max"] == pytest.approx(0, abs=1e-15)
+    actual = statistics(trained([[1, 2], [2, 4], [10, 20]]), 3, 2)
+    assert actual["jensen_shannon"]["max"] == actual["earth_mover"]["pairwise_mean"] == 0
+    assert actual["earth_mover"]["max"] == pytest.approx(0, abs=1e-15)
 
 
 @settings(max_examples=50, deadline=None)
@@ -98,15 +98,15 @@ def test_equal_clients_are_at_distance_zero():
 def test_distances_are_those_of_scipy(counts):
     if not any(map(any, counts)):
         counts[0][0] = 1
-    found = statistics(trained(counts), len(counts), 4)
+    actual = statistics(trained(counts), len(counts), 4)
     held = [row for row in counts if any(row)]
     pairs = [jensenshannon(a, b, base=2) for i, a in enumerate(held) for b in held[i + 1 :]]
     if not pairs:
-        assert found["jensen_shannon"] == {"mean": None, "min": None, "max": None}
+        assert actual["jensen_shannon"] == {"mean": None, "min": None, "max": None}
         return
     expected = {"mean": np.mean(pairs), "min": np.min(pairs), "max": np.max(pairs)}
     # the square root of a rounding error of 1e-16 is 1e-8
-    assert found["jensen_shannon"] == pytest.approx(expected, abs=1e-7, nan_ok=False)
+    assert actual["jensen_shannon"] == pytest.approx(expected, abs=1e-7, nan_ok=False)
 
 
 def test_splits_shared_rows_and_domains_are_told_apart():
@@ -114,26 +114,26 @@ def test_splits_shared_rows_and_domains_are_told_apart():
         (0, "train", 2, "photo"), (0, "validation", 2, "art"), (2, "train", 0, "art"), (2, "test", 1, "art"),
         (-1, "test", 0, "photo"), (-1, "test", 1, "art"),
     )  # fmt: skip
-    found = statistics(table, 4, 3)
-    assert found["images"] == {"train": 2, "validation": 1, "test": 3}
-    assert found["shared_test"] == 2
-    assert found["sizes"] == {"train": [1, 0, 1, 0], "validation": [1, 0, 0, 0], "test": [0, 0, 1, 0]}
-    assert found["counts"] == [[0, 0, 2], [0, 0, 0], [1, 0, 0], [0, 0, 0]]
-    assert found["domains"] == {"photo": [1, 0, 0, 0], "art": [1, 0, 1, 0]}
-    assert found["classes_held"] == [1, 0, 1, 0]
-    assert found["jensen_shannon"]["mean"] == 1  # of the two clients that have images
-    assert found["size"]["min"] == 0 and found["size"]["median"] == 0.5
-    assert json.loads(json.dumps(found)) == found
+    actual = statistics(table, 4, 3)
+    assert actual["images"] == {"train": 2, "validation": 1, "test": 3}
+    assert actual["shared_test"] == 2
+    assert actual["sizes"] == {"train": [1, 0, 1, 0], "validation": [1, 0, 0, 0], "test": [0, 0, 1, 0]}
+    assert actual["counts"] == [[0, 0, 2], [0, 0, 0], [1, 0, 0], [0, 0, 0]]
+    assert actual["domains"] == {"photo": [1, 0, 0, 0], "art": [1, 0, 1, 0]}
+    assert actual["classes_held"] == [1, 0, 1, 0]
+    assert actual["jensen_shannon"]["mean"] == 1  # of the two clients that have images
+    assert actual["size"]["min"] == 0 and actual["size"]["median"] == 0.5
+    assert json.loads(json.dumps(actual)) == actual
 
 
 def test_all_pairs_of_a_thousand_clients():
     counts = np.random.default_rng(0).integers(0, 9, (1000, 10))
-    found, shares = statistics(trained(counts), 1000, 10), counts / counts.sum(axis=1, keepdims=True)
+    actual, shares = statistics(trained(counts), 1000, 10), counts / counts.sum(axis=1, keepdims=True)
     expected = pdist(shares, "jensenshannon") / np.log(2) ** 0.5
-    assert found["jensen_shannon"] == pytest.approx(
+    assert actual["jensen_shannon"] == pytest.approx(
         {"mean": expected.mean(), "min": expected.min(), "max": expected.max()}
     )
-    assert found["earth_mover"]["pairwise_mean"] == pytest.approx(pdist(shares, "cityblock").mean())
+    assert actual["earth_mover"]["pairwise_mean"] == pytest.approx(pdist(shares, "cityblock").mean())
 
 
 def test_the_digest_is_that_of_the_rows_and_nothing_else():
@@ -201,8 +201,8 @@ def test_publishing(small, tmp_path):
     copy = publish(small, folder)
     assert copy.name == f"digits-dirichlet-beta-0.1-2-clients-{digest_of(SMALL)[:8]}.parquet"
     assert copy.read_bytes() == small.read_bytes()
-    told = json.loads(copy.with_suffix(".json").read_text(encoding="utf-8"))
-    assert told == facts(SMALL) | {"statistics": statistics(SMALL, 2, 2)}
+    message = json.loads(copy.with_suffix(".json").read_text(encoding="utf-8"))
+    assert message == facts(SMALL) | {"statistics": statistics(SMALL, 2, 2)}
     sums = dict(line.split("  ")[::-1] for line in (folder / "SHA256SUMS").read_text().splitlines())
     assert sums == {
         file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in (copy, copy.with_suffix(".json"))
@@ -278,7 +278,7 @@ def test_a_client_has_the_domain_of_all_its_images():
 def test_domains_do_not_depend_on_how_a_table_is_cut_into_pieces(pairs):
     table = rows(*((client, "train", 0, domain) for client, domain in pairs))
     held = [{domain for client, domain in pairs if client == number} for number in range(4)]
-    expected = [next(iter(found)) if len(found) == 1 else None for found in held]
+    expected = [next(iter(actual)) if len(actual) == 1 else None for actual in held]
     assert domains_of_clients(table, 4) == expected
     pieces = [rows((client, "train", 0, domain)) for client, domain in pairs]  # each with a dictionary of its own
     assert domains_of_clients(pa.concat_tables(pieces), 4) == expected

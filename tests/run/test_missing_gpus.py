@@ -46,9 +46,9 @@ def finish(study):
 def test_a_run_on_this_machine_does_not_begin(folder, request, capsys):
     with pytest.raises(SystemExit) as end:
         run_of(request).begin()
-    said = capsys.readouterr().err
-    assert end.value.code == 2 and said.startswith(f"fedgrid: {LACKING}; set it to auto or cpu")
-    assert said.count("\n") == 1 and not (folder / "results").exists()
+    output = capsys.readouterr().err
+    assert end.value.code == 2 and output.startswith(f"fedgrid: {LACKING}; set it to auto or cpu")
+    assert output.count("\n") == 1 and not (folder / "results").exists()
 
 
 def test_a_study_whose_cells_are_all_cached_needs_no_card(request, capsys):
@@ -79,6 +79,6 @@ def test_a_plan_says_it_once(capsys, monkeypatch):
 
 def test_a_cell_by_hand_does_not_begin(folder, capsys):
     assert main(["run", "fedavg", "--device", "cuda", "--clients", "4"]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"fedgrid: {LACKING}") and said.count("\n") == 1
+    output = capsys.readouterr().err
+    assert output.startswith(f"fedgrid: {LACKING}") and output.count("\n") == 1
     assert not (folder / "results").exists()

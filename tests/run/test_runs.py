@@ -67,8 +67,8 @@ def test_requests_come_from_measured_cells_of_the_method_and_data_set():
     assert asked.mem_mb == pytest.approx(1.3 * head["costs"]["peak_memory_bytes"] / 1e6 + 500, abs=1)
     assert measured.request([other], study.compute) == measured.Request(2000, 60)
     longer = planned(training={"rounds": 2000})
-    found = measured.cost(longer.cells[0])
-    assert found.longest == pytest.approx(1000 * head["costs"]["seconds"]["total"])
+    actual = measured.cost(longer.cells[0])
+    assert actual.longest == pytest.approx(1000 * head["costs"]["seconds"]["total"])
 
 
 def test_a_cell_that_finishes_while_somebody_watches_counts():
@@ -138,11 +138,11 @@ def test_a_failed_cell_does_not_stop_its_pack():
     Path("broken.py").write_text(BROKEN)
     methods = {"broken": {"method": "broken.py"}, "fedavg": None}
     study = prepared(planned(methods=methods, compute={"pack": 4}))
-    said = run_pack(pack_command(study), code=1)
-    assert "2 of 4 cells have no results" in said and "ZeroDivisionError: on purpose" in said
+    output = run_pack(pack_command(study), code=1)
+    assert "2 of 4 cells have no results" in output and "ZeroDivisionError: on purpose" in output
     assert [cell.done for cell in study.cells] == [False, False, True, True] and not Path("done").exists()
-    found = cell_states.read(study)
-    assert found[study.cells[0].key] == cell_states.State("failed", "ZeroDivisionError: on purpose")
+    actual = cell_states.read(study)
+    assert actual[study.cells[0].key] == cell_states.State("failed", "ZeroDivisionError: on purpose")
 
 
 BROKEN = '''
@@ -235,13 +235,13 @@ def test_states_tell_what_lives_waits_and_died():
     note(failed, state="failed", reason="out of memory: MemoryError: too big")
     note(elsewhere, host="another", pid=1)
     note(asked, state="interrupted")
-    found = cell_states.read(study)
-    assert [found[cell.key].name for cell in study.cells] == [*RUNNING_AND_FAILED, "missing"]
-    assert found[running.key].share == 0.5
-    assert "it held 321 MB" in found[dead.key].remark
-    assert found[failed.key].remark == "out of memory: MemoryError: too big"
-    assert "received SIGTERM in round 1 of 2; the next run continues it" in found[asked.key].remark
-    lines = cell_states.failures(study, found)
+    actual = cell_states.read(study)
+    assert [actual[cell.key].name for cell in study.cells] == [*RUNNING_AND_FAILED, "missing"]
+    assert actual[running.key].share == 0.5
+    assert "it held 321 MB" in actual[dead.key].remark
+    assert actual[failed.key].remark == "out of memory: MemoryError: too big"
+    assert "received SIGTERM in round 1 of 2; the next run continues it" in actual[asked.key].remark
+    lines = cell_states.failures(study, actual)
     assert len(lines) == 3 and lines[0].startswith("✗ local, digits, dirichlet-beta0.5-clients4, seed 1: was killed")
 
 
@@ -256,8 +256,8 @@ def test_cells_are_queued_while_a_run_is_at_work_unless_they_failed_in_it():
     note(study.cells[0], state="failed", reason="earlier", time=time.time() - 100)
     lock.acquire()
     note(study.cells[1], state="failed", reason="now", time=time.time() + 1)
-    found = cell_states.read(study)
-    assert [found[cell.key].name for cell in study.cells] == ["queued", "failed", "queued", "queued"]
+    actual = cell_states.read(study)
+    assert [actual[cell.key].name for cell in study.cells] == ["queued", "failed", "queued", "queued"]
     assert StoreLock(study.store).holder().pid == os.getpid()
     lock.release()
     assert cell_states.read(study)[study.cells[0].key].name == "failed"
@@ -317,22 +317,22 @@ def test_status_says_times_and_logs_find_a_cell(capsys):
     note(study.cells[1], round=1, rounds=2)
     lock = StoreLock(study.store)
     lock.acquire()
-    text = said(capsys, "status", "--configfile", "study.yaml")
+    text = output(capsys, "status", "--configfile", "study.yaml")
     assert "local   ✓▶" in text and "fedavg  ○○" in text
     assert "✓ 1 done, ! 0 diverged, ▶ 1 running, ○ 2 queued, ✗ 0 failed, · 0 missing" in text
     assert re.search(r"running for .*; about ", text) and "▶ local, digits" in text and "round 1 of 2" in text
     lock.release()
     for words in (["local", "s0"], [study.cells[0].key[:8]], [str(study.cells[0].file)]):
-        text = said(capsys, "logs", "--configfile", "study.yaml", "--lines", "2", *words)
+        text = output(capsys, "logs", "--configfile", "study.yaml", "--lines", "2", *words)
         assert text.endswith("line 28\nline 29\n") and "seed 0: done" in text
-    assert "no log" in said(capsys, "logs", "--configfile", "study.yaml", "fedavg", "1")
+    assert "no log" in output(capsys, "logs", "--configfile", "study.yaml", "fedavg", "1")
     assert main(["logs", "--configfile", "study.yaml", "local"]) == 2
     assert "2 cells of s fit 'local': say more" in capsys.readouterr().err
     assert main(["logs", "--configfile", "study.yaml", "fedprox"]) == 2
     assert "no cell of s fits 'fedprox'" in capsys.readouterr().err
     other = planned(training={"rounds": 5})
     assert other.cells[0].key != study.cells[0].key
-    assert "line 29" in said(capsys, "logs", "--configfile", "study.yaml", study.cells[0].key[:8])
+    assert "line 29" in output(capsys, "logs", "--configfile", "study.yaml", study.cells[0].key[:8])
 
 
 def test_watching_ends_when_nothing_runs(capsys, monkeypatch):
@@ -344,11 +344,11 @@ def test_watching_ends_when_nothing_runs(capsys, monkeypatch):
         note(study.cells[0], state="failed", reason="enough")
 
     monkeypatch.setattr("fedgrid.cli.status.time.sleep", slept)
-    text = said(capsys, "status", "--configfile", "study.yaml", "--watch")
+    text = output(capsys, "status", "--configfile", "study.yaml", "--watch")
     assert looks == [2.0] and text.count("local") >= 2 and "enough" in text
 
 
-def said(capsys, *arguments):
+def output(capsys, *arguments):
     assert main(list(arguments)) == 0
     return capsys.readouterr().out
 
@@ -374,10 +374,10 @@ def test_two_processes_on_one_cell_do_each_other_no_harm():
         texts = [first.communicate()[0], second.communicate()[0]]
     assert first.returncode == second.returncode == 0, texts
     assert cell.done and not cell.status.exists() and not cell.checkpoint.exists()
-    found = pq.read_table(cell.file).to_pydict()
+    actual = pq.read_table(cell.file).to_pydict()
     cell.file.unlink()
     trained(cell, study)
-    assert pq.read_table(cell.file).to_pydict() == found
+    assert pq.read_table(cell.file).to_pydict() == actual
 
 
 def test_a_job_of_another_plan_says_so_in_one_sentence(capsys):

@@ -26,13 +26,13 @@ def _says_everything_again():
 def warning(capsys):
     """Returns what was said since the last look, which is one warning; empty where it is none."""
 
-    def said():
+    def output():
         lines = capsys.readouterr().err.splitlines()
         start = f"fedgrid: this Snakemake ({version('snakemake')}) does not "
         assert len(lines) <= 1 and all(line.startswith(start) for line in lines), lines
         return "".join(lines).removeprefix(start)
 
-    return said
+    return output
 
 
 # -- the installed Snakemake
@@ -123,10 +123,10 @@ def test_a_run_of_an_unknown_part_promises_less(missing, warning):
 
 @pytest.mark.parametrize(("given", "slots", "offered"), [({}, 2, {"gpu": 2}), ({"gpu": 1}, 2, {}), ({}, 0, {})])
 def test_gpus_are_offered_unless_the_user_did(given, slots, offered, warning):
-    found = {}
-    workflow = SimpleNamespace(global_resources=given, register_resource=found.__setitem__)
+    actual = {}
+    workflow = SimpleNamespace(global_resources=given, register_resource=actual.__setitem__)
     adapter.offer_gpus(workflow, slots)
-    assert found == offered and not warning()
+    assert actual == offered and not warning()
 
 
 @pytest.mark.parametrize(

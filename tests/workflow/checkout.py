@@ -57,9 +57,9 @@ class Checkout:
 
     def planned(self, *arguments: str) -> dict[str, int]:
         """Jobs that a run would start: cells by method, other jobs by rule."""
-        said = self.snakemake("--dry-run", "--quiet", "host", *arguments)
-        blocks = re.findall(r"^rule (\w+):\n((?:    .*\n)*)", said, re.M)
-        assert blocks or "Nothing to be done" in said, said
+        output = self.snakemake("--dry-run", "--quiet", "host", *arguments)
+        blocks = re.findall(r"^rule (\w+):\n((?:    .*\n)*)", output, re.M)
+        assert blocks or "Nothing to be done" in output, output
         jobs: dict[str, int] = {}
         for rule, block in blocks:
             method = re.search(r"wildcards: .*method=(\w+)", block)

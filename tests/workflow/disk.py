@@ -21,9 +21,9 @@ class Disk:
         self.as_user = ["--user", "--preserve-credentials"] if user else []
         command = ["unshare", "--mount", *user, "sh", "-c", MOUNT, str(folder), str(megabytes)]
         self.holder = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        if (said := self.holder.stdout.readline().strip()) != "mounted":
+        if (output := self.holder.stdout.readline().strip()) != "mounted":
             self.end()
-            pytest.skip(f"no disk can be mounted here: {said}")
+            pytest.skip(f"no disk can be mounted here: {output}")
 
     @property
     def seen(self) -> Path:
@@ -43,8 +43,8 @@ class Disk:
     def fill(self, left: int = 0) -> None:
         """Leaves so many bytes."""
         self.empty()
-        found = os.statvfs(self.seen)
-        (self.seen / "filler").write_bytes(bytes(found.f_bavail * found.f_frsize - left))
+        actual = os.statvfs(self.seen)
+        (self.seen / "filler").write_bytes(bytes(actual.f_bavail * actual.f_frsize - left))
 
     def empty(self) -> None:
         """Takes back what `fill` did."""

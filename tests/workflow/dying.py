@@ -34,9 +34,9 @@ def die_writing(pattern: str, share: float, once: Path | None = None) -> None:
 
 
 def _first(mark: Path) -> bool:
-    found = mark.exists()
+    actual = mark.exists()
     mark.touch()
-    return not found
+    return not actual
 
 
 def as_environment_says() -> None:

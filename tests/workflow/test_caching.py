@@ -126,8 +126,8 @@ def test_a_second_run_on_the_store_is_refused_in_one_sentence(checkout):
     cell.unlink()
     with open(checkout.path / "results/store/.lock", "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        said = checkout.snakemake(code=2)
-        assert said.count("is in use by another run") == 1 and "Traceback" not in said
+        output = checkout.snakemake(code=2)
+        assert output.count("is in use by another run") == 1 and "Traceback" not in output
         assert checkout.planned()  # looking is allowed
     checkout.snakemake("--until", "train")
     assert cell.is_file()
@@ -149,8 +149,8 @@ def test_tables_follow_the_code_after_a_run_of_the_results_alone(checkout):
 def test_a_study_without_methods_is_not_filled_from_the_default_one(checkout):
     study = "{name: other, data: digits, heterogeneity: [{partition: dirichlet}]}"
     (checkout.path / "config/other.yaml").write_text(study)
-    said = checkout.snakemake("--configfile", "config/other.yaml", "--dry-run", code=2)
-    assert "fedgrid: config/other.yaml:1: the key 'methods' is missing" in said
+    output = checkout.snakemake("--configfile", "config/other.yaml", "--dry-run", code=2)
+    assert "fedgrid: config/other.yaml:1: the key 'methods' is missing" in output
 
 
 @pytest.mark.full

@@ -64,10 +64,10 @@ class Workstation(Forked):
     def began(self, count):
         """The card of each cell's process, once so many cells have begun."""
         patience = time.monotonic() + 300
-        while len(found := [file for file in self.path.glob("began-*") if file.read_text()]) < count:
-            assert time.monotonic() < patience, found
+        while len(actual := [file for file in self.path.glob("began-*") if file.read_text()]) < count:
+            assert time.monotonic() < patience, actual
             time.sleep(0.02)
-        return {int(file.name.removeprefix("began-")): file.read_text() for file in found}
+        return {int(file.name.removeprefix("began-")): file.read_text() for file in actual}
 
     def release(self):
         (self.path / "hold").unlink()
@@ -89,8 +89,8 @@ def test_all_cells_on_two_cards_that_two_may_share(tmp_path):
     with machine.started() as run:
         assert sorted(machine.began(4).values()) == ["GPU-one"] * 2 + ["GPU-two"] * 2
         machine.release()
-        said, _ = run.communicate()
-    assert run.returncode == 0, said
+        output, _ = run.communicate()
+    assert run.returncode == 0, output
     # which card is free at once, and that a cell that waits for one takes it, is tested with the locks themselves
     assert_shared(seen := machine.seen(), CELLS, share=2)
     assert max(sum(start <= began < end for _, start, end in seen) for _, began, _ in seen) == 4
@@ -107,8 +107,8 @@ def test_the_card_of_a_killed_cell_is_free_at_once(tmp_path):
         (third,) = machine.began(3).keys() - first.keys()  # while the cell on the other card is still held
         assert machine.began(3)[third] == first[victim] and not machine.seen()
         machine.release()
-        said, _ = run.communicate()
-    assert run.returncode == 1 and "was killed in round 0 of 1" in said
+        output, _ = run.communicate()
+    assert run.returncode == 1 and "was killed in round 0 of 1" in output
     assert_shared(seen := machine.seen(), CELLS - 1, share=1)
     assert max(sum(start <= began < end for _, start, end in seen) for _, began, _ in seen) == 2
     machine.snakemake()

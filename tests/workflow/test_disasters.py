@@ -47,18 +47,18 @@ def assert_whole_file(file):
         assert file.read_text(errors="replace").rstrip().endswith(ENDS[file.suffix].rstrip()) and file.stat().st_size
 
 
-def assert_one_sentence(said, reason):
+def assert_one_sentence(printed, reason):
     """The output names a path and the reason, and shows none of our entrails."""
-    assert re.search(rf"^fedgrid: .*results.*\(({reason})\)$", said, re.M), said[-3000:]
-    assert "Traceback" not in said, said[-3000:]
+    assert re.search(rf"^fedgrid: .*results.*\(({reason})\)$", printed, re.M), printed[-3000:]
+    assert "Traceback" not in printed, printed[-3000:]
 
 
 def tables(results):
     """What is the same in every run: the bytes of the accuracy tables, the rows of the cells."""
-    found = {file.name: file.read_bytes() for file in (results / "tiny/tables").glob("accuracy.*")}
-    assert len(found) == 4
+    actual = {file.name: file.read_bytes() for file in (results / "tiny/tables").glob("accuracy.*")}
+    assert len(actual) == 4
     cells = (results / "store/cells").rglob("s*.parquet")
-    return found | {file.name: pq.read_table(file).to_pydict() for file in cells}
+    return actual | {file.name: pq.read_table(file).to_pydict() for file in cells}
 
 
 @pytest.fixture(scope="module")
@@ -139,10 +139,10 @@ def test_read_only_results_can_be_looked_at(undisturbed, on_disk):
     on_disk.take(undisturbed, "store")
     on_disk.disk.remount("ro")
     for command, words in ((["status"], "1 done"), (["plan"], "1 cached"), (["logs", "fedavg"], "round 2/2")):
-        code, said = on_disk.fedgrid(*command)
-        assert code == 0 and words in said, said
-    code, said = on_disk.fedgrid("run", "fedper", "--rounds", "1")
-    assert code == 2 and said.count("\n") == 1 and CLOSED in said
+        code, printed = on_disk.fedgrid(*command)
+        assert code == 0 and words in printed, printed
+    code, printed = on_disk.fedgrid("run", "fedper", "--rounds", "1")
+    assert code == 2 and printed.count("\n") == 1 and CLOSED in printed
     assert_one_sentence(on_disk.snakemake(REPORT, code=2), CLOSED)
     on_disk.disk.remount("rw")
     (on_disk.results.parent / undisturbed.cell).unlink()
@@ -178,8 +178,8 @@ def test_jobs_of_a_run_that_die_while_they_write(undisturbed, tmp_path):
     checkout = Mortal(tmp_path / "tree", SMALL)
     checkout.pattern = "store/cells/|figures/.*svg$"
     for _ in ("the cell", "a figure"):
-        said = checkout.snakemake(REPORT, code=1)
-        assert "fedgrid: the process of this job was killed" in said and "Traceback" not in said
+        printed = checkout.snakemake(REPORT, code=1)
+        assert "fedgrid: the process of this job was killed" in printed and "Traceback" not in printed
         assert_whole(checkout.path / "results")
     checkout.pattern = ""
     checkout.snakemake(REPORT)
@@ -194,10 +194,10 @@ def test_two_runs_at_once(undisturbed, tmp_path):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     start = {"cwd": checkout.path, "env": checkout.environment} | pipes
     runs = [subprocess.Popen(checkout.command(REPORT), **start) for _ in range(2)]
-    said = {run.returncode: text for run, text in [(run, run.communicate()[0]) for run in runs]}
-    assert said.keys() == {0, 2}, said
-    assert said[2].count("fedgrid: another run is at work on results/store") == 1
-    assert "Traceback" not in said[0] + said[2]
+    printed = {run.returncode: text for run, text in [(run, run.communicate()[0]) for run in runs]}
+    assert printed.keys() == {0, 2}, printed
+    assert printed[2].count("fedgrid: another run is at work on results/store") == 1
+    assert "Traceback" not in printed[0] + printed[2]
     assert_whole(checkout.path / "results")
     assert tables(checkout.path / "results") == tables(undisturbed.path / "results")
 
@@ -221,7 +221,7 @@ class Cell:
         run = subprocess.run(command, env=environment, stdout=log, stderr=subprocess.STDOUT, text=True)
         return run.returncode, run.stdout
 
-    def found(self):
+    def actual(self):
         """The tables of its results, and of what is kept beside them."""
         return [pq.read_table(file).to_pydict() for file in self.cell.files]
 
@@ -230,7 +230,7 @@ class Cell:
 def trained(forker, tmp_path_factory):
     cell = Cell(tmp_path_factory.mktemp("results"))
     assert cell.run()[0] == 0
-    cell.whole = cell.found()
+    cell.whole = cell.actual()
     return cell
 
 
@@ -256,15 +256,15 @@ def test_a_cell_of_whose_files_one_lies_on_a_full_disk(cell, disk, which):
     place.symlink_to(there)
     try:
         disk.fill()
-        code, said = cell.run()
-        assert code == 2 and "Traceback" not in said
-        assert re.search(rf"\nfedgrid: {place}/.*: cannot be written \(No space left on device\)\n$", "\n" + said)
+        code, printed = cell.run()
+        assert code == 2 and "Traceback" not in printed
+        assert re.search(rf"\nfedgrid: {place}/.*: cannot be written \(No space left on device\)\n$", "\n" + printed)
         assert not [f for f in disk.seen.rglob("*") if f.is_file() and f.name != "filler"]
         if which != "status":
             assert cell_states.read(cell.study)[cell.cell.key].remark.endswith("(No space left on device)")
         disk.empty()
         assert cell.run()[0] == 0
-        assert cell.found() == cell.whole
+        assert cell.actual() == cell.whole
     finally:
         place.unlink()
 
@@ -288,7 +288,7 @@ def test_a_finished_cell_does_not_fail_over_its_log(cell, disk):
     with open(disk.seen / "log", "w") as log:
         disk.fill()
         assert cell.run(log=log)[0] == 0
-    assert cell.found() == cell.whole
+    assert cell.actual() == cell.whole
 
 
 @pytest.mark.full
@@ -296,11 +296,11 @@ def test_twenty_deaths_in_the_middle_of_a_write(cell):
     targets = ("status/", "checkpoints/", "representations.parquet$", r"s0-\w+.parquet$")
     moments = [(target, share) for target in targets for share in (0.0, 0.3, 0.7, 1.0, 2.0)]
     for target, share in moments:
-        code, said = cell.run("dying", target, str(share))
-        assert code == 70 and "Traceback" not in said, said
+        code, printed = cell.run("dying", target, str(share))
+        assert code == 70 and "Traceback" not in printed, printed
         assert_whole(cell.study.results)
         assert cell.cell.file.exists() == (share > 1 and target == targets[-1])
     assert len(moments) == 20 and list(cell.study.results.rglob(".*.tmp"))
     assert cell.run()[0] == 0
-    assert cell.found() == cell.whole
+    assert cell.actual() == cell.whole
     assert not cell.cell.status.exists() and not list((cell.study.store / "checkpoints").glob("*.pt"))

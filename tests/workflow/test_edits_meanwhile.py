@@ -87,9 +87,9 @@ def test_edits_meanwhile_reach_the_next_run(tmp_path):
         checkout.edit("src/fedgrid/engine/rounds.py", "Population.of(state", "unheard_of(state")
         checkout.edit("src/fedgrid/methods/fedavg.py", "class FedAvg", "clas FedAvg")
         checkout.release()
-        said, _ = run.communicate()
-    assert run.returncode == 0, said
-    assert "fedgrid: edited during this run: fedgrid/engine/rounds.py, fedgrid/methods/fedavg.py" in said
+        output, _ = run.communicate()
+    assert run.returncode == 0, output
+    assert "fedgrid: edited during this run: fedgrid/engine/rounds.py, fedgrid/methods/fedavg.py" in output
     assert len(checkout.cells()) == 2
     checkout.edit("src/fedgrid/engine/rounds.py", "unheard_of(state", "Population.of(state")
     checkout.edit("src/fedgrid/methods/fedavg.py", "clas FedAvg", "class FedAvg")
@@ -118,8 +118,8 @@ def test_a_look_at_an_edited_study_leaves_a_run_alone(tmp_path):
         assert "cells/fedavg" not in checkout.fedgrid("prune", "--delete")
         assert len(checkout.cells()) >= 2
         checkout.release()
-        said, _ = run.communicate()
-    assert run.returncode == 0, said
+        output, _ = run.communicate()
+    assert run.returncode == 0, output
     table = (tmp_path / TABLE).read_text()
     assert "fedavg" in table and "local" not in table and table.count("slow") == 1
     assert "cells/" not in checkout.fedgrid("prune")

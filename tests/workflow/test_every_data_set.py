@@ -37,11 +37,11 @@ methods: [fedavg]
 
 def accuracies(checkout: Forked) -> dict:
     """Final accuracies of the cells by data set."""
-    found = {}
+    actual = {}
     for file in checkout.cells():
         rows = pq.read_table(file).to_pandas()
-        found[file.parent.parent.name] = rows[rows["metric"] == "accuracy_trained"]["value"].mean()
-    return found
+        actual[file.parent.parent.name] = rows[rows["metric"] == "accuracy_trained"]["value"].mean()
+    return actual
 
 
 def thinned(file: Path, copy: Path) -> None:
@@ -57,9 +57,9 @@ def test_every_real_data_set_trains_a_round(tmp_path, shared_data):
         thinned(file, tmp_path / "data" / file.relative_to(shared_data))
     checkout = Forked(tmp_path / "real", f"{REAL}\ndata_root: {tmp_path}/data\n")
     checkout.snakemake()
-    found = accuracies(checkout)
-    assert len(found) == 9
-    assert all(value > 0 for value in found.values())
+    actual = accuracies(checkout)
+    assert len(actual) == 9
+    assert all(value > 0 for value in actual.values())
 
 
 @pytest.mark.full
@@ -75,9 +75,9 @@ def test_a_large_real_data_set_is_converted_as_a_whole(tmp_path, shared_data, na
 def test_features_take_the_place_of_images(tmp_path):
     study = STUDY.replace("  - digits\n", "  - {name: digits, label: random-features, features: random}\n")
     checkout = Forked(tmp_path / "features", study)
-    said = checkout.snakemake("--until", "train")
+    output = checkout.snakemake("--until", "train")
     store = checkout.path / "results/store"
-    assert (store / "features").is_dir(), said
+    assert (store / "features").is_dir(), output
     (folder,) = (store / "features").iterdir()
     metadata = json.loads(pq.read_schema(folder / "train.parquet").metadata[b"fedgrid"])
     assert metadata["shape"] == [1, 1, 192] and metadata["dtype"] == "float32"
@@ -86,14 +86,14 @@ def test_features_take_the_place_of_images(tmp_path):
 
 def test_a_published_partition_gives_the_same_numbers(tmp_path):
     checkout = Forked(tmp_path / "own", STUDY)
-    said = checkout.snakemake("--until", "train")
-    assert (checkout.path / "results/store/partitions/digits").is_dir(), said
+    output = checkout.snakemake("--until", "train")
+    assert (checkout.path / "results/store/partitions/digits").is_dir(), output
     (partition,) = (checkout.path / "results/store/partitions/digits").rglob("seed=0.parquet")
     command = [sys.executable, "-m", "fedgrid.cli.main", "export-partition", str(partition), "published"]
-    said = subprocess.run(
+    output = subprocess.run(
         command, cwd=checkout.path, env=checkout.environment, capture_output=True, text=True, check=True
     )
-    published = Path(said.stdout.strip())
+    published = Path(output.stdout.strip())
     before = cell_values(checkout)
     text = STUDY.replace("{partition: dirichlet, clients: 4}", f'{{partition: "file:{published}"}}')
     (checkout.path / "config/study.yaml").write_text(text.replace("  - {name: synthetic", "  # - {name: synthetic"))

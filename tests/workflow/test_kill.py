@@ -61,8 +61,8 @@ def kill(checkout, phase, after, jobs_too):
 
     Snakemake is killed alone, so that its jobs live on as orphans, or with all its jobs.
     """
-    with open(checkout.path / "said.txt", "a") as said:
-        pipes = {"stdout": said, "stderr": said}
+    with open(checkout.path / "said.txt", "a") as output:
+        pipes = {"stdout": output, "stderr": output}
         run = subprocess.Popen(
             checkout.command(), cwd=checkout.path, env=checkout.environment, start_new_session=True, **pipes
         )

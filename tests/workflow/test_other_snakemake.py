@@ -46,10 +46,10 @@ class Hiding(Forked):
         options[options.index("snakemake.cli")] = "hiding"
         return [*options[:5], ",".join(self.hidden), *options[5:]]
 
-    def assert_warned(self, said, *missing):
-        lines = re.findall(r"fedgrid: this Snakemake \(.*", said)  # Snakemake may end its own line only afterwards
-        assert len(lines) == len(missing), said
-        assert all(any(f") does not {LOSSES[name]}" in line for line in lines) for name in missing), said
+    def assert_warned(self, output, *missing):
+        lines = re.findall(r"fedgrid: this Snakemake \(.*", output)  # Snakemake may end its own line only afterwards
+        assert len(lines) == len(missing), output
+        assert all(any(f") does not {LOSSES[name]}" in line for line in lines) for name in missing), output
 
 
 @pytest.mark.full

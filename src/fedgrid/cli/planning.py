@@ -181,12 +181,12 @@ def _line(name: str, needs: Needs) -> str:
 def _missing_data(studies: list[Study], forecast: Mapping[Id, Prospect]) -> list[str]:
     """Why experiments and data are unavailable, with the number of cells that need them."""
     lines = [
-        f"{study.name_of(one)} lacks: {one.about.lacks}"
+        f"{study.name_of(experiment)} lacks: {experiment.about.lacks}"
         for study in studies
-        for one in study.experiments
-        if one.about.lacks
+        for experiment in study.experiments
+        if experiment.about.lacks
     ]
-    reasons = Counter(one.unavailable for one in forecast.values() if one.unavailable)
+    reasons = Counter(prospect.unavailable for prospect in forecast.values() if prospect.unavailable)
     lines += [f"{number:,} cells lack data and are in no estimate: {why}" for why, number in reasons.items()]
     return [*lines, ""] if lines else []
 

@@ -75,12 +75,12 @@ def test_captions_of_a_partition(tmp_path, picture):
 def test_bubbles_have_the_areas_of_the_counts(partition):
     figure, _, _ = bubbles(partition, "Toy")
     training, test = figure.axes[1].collections[:2]
-    found = [
+    actual = [
         {(x, y): size for (x, y), size in zip(half.get_offsets().tolist(), half.get_sizes(), strict=True)}
         for half in (training, test)
     ]
-    image = found[1].pop((0, 1))  # one image
-    assert found == [pytest.approx({(0, 0): 2 * image, (0, 1): image, (1, 1): image}), {}]
+    image = actual[1].pop((0, 1))  # one image
+    assert actual == [pytest.approx({(0, 0): 2 * image, (0, 1): image, (1, 1): image}), {}]
 
 
 @pytest.mark.parametrize("picture", [bubbles, shares])

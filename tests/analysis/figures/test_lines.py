@@ -17,8 +17,8 @@ DIVERGED = {"status": "diverged", "reason": "a loss is not finite"}
 
 def lines(ax):
     """The points of the lines of a panel, those with more than one, in order."""
-    found = [np.column_stack(line.get_data()).round(6).tolist() for line in ax.lines]
-    return [points for points in found if len(points) > 1]
+    actual = [np.column_stack(line.get_data()).round(6).tolist() for line in ax.lines]
+    return [points for points in actual if len(points) > 1]
 
 
 def marks(ax):
@@ -82,8 +82,8 @@ def test_a_claimed_row_that_is_a_point_of_a_line_is_not_said_to_be_thick(tuned):
     tuned.study["claims"] = [{"says": "One is best.", "leads": name} for name in tuned.load().names.values()]
     figure, _, caption = sweep(tuned.load(), "digits", "alpha")
     widths = {line.get_label(): line.get_linewidth() for line in figure.legends[0].get_lines()}
-    said = caption.partition("; thick: ")[2].partition(".")[0]
-    assert [name for name, width in widths.items() if width == THICK["lw"]] == [said]
+    output = caption.partition("; thick: ")[2].partition(".")[0]
+    assert [name for name, width in widths.items() if width == THICK["lw"]] == [output]
 
 
 def test_losses_are_drawn_as_they_are_on_an_axis_that_fits(learning):
@@ -218,8 +218,8 @@ def test_a_sample_fills_the_rounds_between_evaluations(make_study):
     for drawn, expected in ((None, [0.1, 0.5, 0.8]), (by_loss(results), [3.0, 1.5, 1.0])):
         means = round_means(results, "digits", drawn)
         assert dict(zip(means["round"], means["value"], strict=True)) == pytest.approx(dict(enumerate(expected)))
-    said = "Between evaluations of all clients: mean over 2 of them, the same ones throughout."
-    assert all(said in figure(results, "digits")[2] for figure in (curves, loss, traffic))
+    output = "Between evaluations of all clients: mean over 2 of them, the same ones throughout."
+    assert all(output in figure(results, "digits")[2] for figure in (curves, loss, traffic))
 
 
 def test_a_study_without_a_sample_says_nothing_of_it(common_toy):

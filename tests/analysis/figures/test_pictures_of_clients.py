@@ -153,8 +153,8 @@ def test_representations_are_the_same_images_in_every_panel(pictured):
 
 
 def test_an_embedding_fills_its_panel_and_few_points_are_no_error():
-    found = embedded(representations(30), 30)
-    assert np.abs(found.mean(axis=0)).max() < 1e-9 and np.linalg.norm(found, axis=1).max() == pytest.approx(1)
+    actual = embedded(representations(30), 30)
+    assert np.abs(actual.mean(axis=0)).max() < 1e-9 and np.linalg.norm(actual, axis=1).max() == pytest.approx(1)
     for points in (1, 4, 5):
         assert np.isfinite(embedded(representations(points), 30)).all()
 

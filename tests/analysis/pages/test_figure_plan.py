@@ -41,8 +41,8 @@ def test_a_study_may_set_the_options_of_a_figure_and_no_others(kind):
     known = {name for name in parameters if name not in (*PLACES[kind], "narrow")}
     assert known <= VALUES.keys()
     for name, value in VALUES.items():
-        said = refused({"figure": kind, name: value})
-        assert said.startswith(f"show.0: unknown key '{name}'; ") if name not in known else said == ""
+        output = refused({"figure": kind, name: value})
+        assert output.startswith(f"show.0: unknown key '{name}'; ") if name not in known else output == ""
 
 
 def test_wrong_options_are_one_sentence():
@@ -66,9 +66,11 @@ def test_a_second_figure_of_a_kind_has_a_number(common_toy):
         {"figure": "curves", "window": 3},
         {"figure": "distribution"},
     ]
-    found = drawings(showing(results, listed))
-    assert list(found) == ["curves-digits", "curves-digits-2", "distribution"]
-    assert found["curves-digits-2"].options == {"window": 3} and found["curves-digits-2"].place == {"data": "digits"}
+    actual = drawings(showing(results, listed))
+    assert list(actual) == ["curves-digits", "curves-digits-2", "distribution"]
+    assert actual["curves-digits-2"].options == {"window": 3} and actual["curves-digits-2"].selection == {
+        "data": "digits"
+    }
     with pytest.raises(UserError, match="no kind of figure 'curve'; did you mean 'curves'"):
         drawings(showing(results, [{"figure": "curve"}]))
 

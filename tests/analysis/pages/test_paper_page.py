@@ -113,8 +113,8 @@ def section(page, name):
 
 
 def test_the_answer_comes_first(page):
-    said = page[1]
-    assert said.startswith("A paper Study paper : 3 experiments Regenerated ")
+    output = page[1]
+    assert output.startswith("A paper Study paper : 3 experiments Regenerated ")
     for sentence in (
         "1 of 3 experiments has results: 6 of 8 cells, at full scale, seeds 0 and 1.",
         "Of 3 claims that a rule can check, 1 holds, 1 does not hold and 1 cannot be told; 1 more is prose.",
@@ -122,7 +122,7 @@ def test_the_answer_comes_first(page):
         "Theirs prints 1 of these columns too, with a τ of 0.33 to this paper.",
         "Not run: table2; cannot be said in a study yet: later; 2 cells need data that are not available.",
     ):
-        assert sentence in said and said.index(sentence) < said.index("Protocol"), sentence
+        assert sentence in output and output.index(sentence) < output.index("Protocol"), sentence
 
 
 def test_every_experiment_has_one_line(page):
@@ -135,18 +135,18 @@ def test_every_experiment_has_one_line(page):
 
 
 def test_an_experiment_shows_its_table_what_is_missing_and_what_became_of_claims(page):
-    found = section(page, "table1")
-    assert "<h2>All methods</h2>" in found and 'href="table1/report.html"' in found
-    assert "65.25 ± 0.35<sup>*</sup>" in found
-    assert f"2 cells unavailable: {NOT_AT_HAND}" in html.unescape(found)
-    assert found.count('<img src="data:image/svg+xml;base64,') == 1
-    assert "Figure (tsne): Nothing is drawn, because no cell of seed 0 has kept its representations" in found
-    fates = re.findall(r'<li><span class="verdict (\w+)">[^<]*</span> ([^\n]*)', found)
+    actual = section(page, "table1")
+    assert "<h2>All methods</h2>" in actual and 'href="table1/report.html"' in actual
+    assert "65.25 ± 0.35<sup>*</sup>" in actual
+    assert f"2 cells unavailable: {NOT_AT_HAND}" in html.unescape(actual)
+    assert actual.count('<img src="data:image/svg+xml;base64,') == 1
+    assert "Figure (tsne): Nothing is drawn, because no cell of seed 0 has kept its representations" in actual
+    fates = re.findall(r'<li><span class="verdict (\w+)">[^<]*</span> ([^\n]*)', actual)
     assert [fate for fate, _ in fates] == ["holds", "fails", "open", "unchecked"]
-    assert "Digits, Dirichlet β=0.1, 2 clients: Ditto 65.25, Local 25.25, difference +40.00" in html.unescape(found)
-    assert "Printed numbers beside ours" in found and "there is no row &#39;MOON&#39; here" in found
-    assert re.search(r"<td>Theirs</td>\s*<td>3</td>\s*<td>1</td>", found)
-    assert "Not stated here." in found and "Not stated. Taken" not in found
+    assert "Digits, Dirichlet β=0.1, 2 clients: Ditto 65.25, Local 25.25, difference +40.00" in html.unescape(actual)
+    assert "Printed numbers beside ours" in actual and "there is no row &#39;MOON&#39; here" in actual
+    assert re.search(r"<td>Theirs</td>\s*<td>3</td>\s*<td>1</td>", actual)
+    assert "Not stated here." in actual and "Not stated. Taken" not in actual
 
 
 def test_what_was_not_run_and_what_cannot_be_is_said(page):
@@ -162,10 +162,10 @@ def test_records_lead_to_the_files_of_cells(folder, page):
 
 
 def test_protocol_assumptions_and_how_to_regenerate(page):
-    text, said = page
+    text, output = page
     assert text.count("Not stated. Taken: 0.1.") == 2  # assumed of the whole paper, and in the study's own text
-    assert "snakemake --cores all --configfile paper.yaml" in said
-    assert "optimizer.lr" in said and "4 cells" not in said
+    assert "snakemake --cores all --configfile paper.yaml" in output
+    assert "optimizer.lr" in output and "4 cells" not in output
 
 
 def test_the_page_is_small_and_asks_for_nothing(page):
@@ -178,9 +178,9 @@ def test_the_page_is_small_and_asks_for_nothing(page):
 
 def test_without_any_results_the_page_says_so(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "new", ignore=shutil.ignore_patterns("results.parquet"))
-    said = written(tmp_path / "new")[1]
-    assert "None of 3 experiments has results yet. Agreement No claim can be checked by a rule." in said
-    assert "Not run: table1, table2, later" in said
+    output = written(tmp_path / "new")[1]
+    assert "None of 3 experiments has results yet. Agreement No claim can be checked by a rule." in output
+    assert "Not run: table1, table2, later" in output
 
 
 def another_manifest_is_wanted(folder):
@@ -216,13 +216,14 @@ def test_results_of_another_manifest_are_not_shown(folder, tmp_path, change):
     shutil.copytree(folder, tmp_path / "new")
     change(tmp_path / "new/paper/table1")
     page = written(tmp_path / "new")
-    said = page[1]
+    output = page[1]
     assert (
-        "None of 3 experiments has results yet; 1 is out of date. Agreement No claim can be checked by a rule." in said
+        "None of 3 experiments has results yet; 1 is out of date. Agreement No claim can be checked by a rule."
+        in output
     )
-    assert "No column of printed numbers has an order of ours beside it." in said
-    assert "Out of date: table1; not run: table2; cannot be said in a study yet: later." in said
-    assert "No experiment has cells with results that are up to date." in said
+    assert "No column of printed numbers has an order of ours beside it." in output
+    assert "Out of date: table1; not run: table2; cannot be said in a study yet: later." in output
+    assert "No experiment has cells with results that are up to date." in output
     shown = section(page, "table1")
     assert "<h2>All methods</h2>" in shown and "<code>table1</code> · out of date" in shown
     command = "snakemake --cores all --configfile paper.yaml --config only=table1"
@@ -236,9 +237,9 @@ def test_out_of_date_results_enter_no_sum(folder, tmp_path):
     study.study |= {"name": "paper/table2", "scale": "small", "protocol": {"rounds": 9}}
     made(study)
     another_manifest_is_wanted(tmp_path / "new/paper/table2")
-    said = written(tmp_path / "new")[1]
-    assert "1 of 3 experiments has results: 6 of 8 cells, at full scale, seeds 0 and 1; 1 is out of date." in said
-    assert "Of 3 claims that a rule can check" in said and "What differs between experiments" not in said
+    output = written(tmp_path / "new")[1]
+    assert "1 of 3 experiments has results: 6 of 8 cells, at full scale, seeds 0 and 1; 1 is out of date." in output
+    assert "Of 3 claims that a rule can check" in output and "What differs between experiments" not in output
 
 
 def test_differences_between_experiments(folder, tmp_path):
@@ -251,12 +252,12 @@ def test_differences_between_experiments(folder, tmp_path):
     }
     study.study["elsewhere"] = [{"columns": [["emnist", "dir"]], "protocol": {"rounds": 7}, "model": None}]
     made(study)
-    text, said = written(tmp_path / "new")
+    text, output = written(tmp_path / "new")
     differing = re.search(r'<table class="words differing">(.*?)</table>', text, re.S)[1]
     rows = re.findall(r"<td>([^<]*)</td><td>([^<]*)</td>", differing)
     assert ("2", "table1") in rows and ("5", "table2") in rows
     assert ("7", "table2 (EMNIST, Dirichlet β=0.1, 2 clients)") in rows and len(rows) == 3
-    assert "optimizer.lr" in said and "What is the same in all of them" in said
+    assert "optimizer.lr" in output and "What is the same in all of them" in output
 
 
 def test_pages_take_points_in_place_of_a_large_drawing_and_leave_out_what_has_no_room(tmp_path, monkeypatch):
@@ -267,20 +268,20 @@ def test_pages_take_points_in_place_of_a_large_drawing_and_leave_out_what_has_no
         figure = Figure(figsize=(2, 1))
         figure.subplots().plot([1, 2])
         style.save(figure, tmp_path / "f", "A figure", "Its caption")
-    found = embedding.picture(tmp_path / "f.svg")
-    assert found.uri.startswith("data:image/png;base64,")
+    actual = embedding.picture(tmp_path / "f.svg")
+    assert actual.uri.startswith("data:image/png;base64,")
     one = Picture("", "", "", "x" * (ROOM // 2), "")
     assert [bool(kept.uri) for kept in within([one, one, one], ROOM)] == [True, True, False]
 
 
 def test_a_column_of_many_rows_says_more_about_orders_than_one_of_two():
-    def found(name, rows, tau, between):
+    def actual(name, rows, tau, between):
         return Overview(
             name, Path(name), name, agreement=pd.DataFrame({"rows": rows, "tau": tau, "between_seeds": between})
         )
 
     nan = float("nan")
-    experiments = [found("a", [5, 2], [0.8, -1.0], [nan, nan]), found("b", [2, 1], [-1.0, nan], [1.0, nan])]
+    experiments = [actual("a", [5, 2], [0.8, -1.0], [nan, nan]), actual("b", [2, 1], [-1.0, nan], [1.0, nan])]
     ours, between, columns = agreed(experiments)
     assert (ours, between, columns) == (pytest.approx((10 * 0.8 - 1 - 1) / 12), 1.0, 3)
     assert agreed([])[2] == 0 and all(map(math.isnan, agreed([])[:2]))

@@ -9,9 +9,9 @@ def test_the_picture_says_what_was_found_and_the_table(toy):
     assert main([str(toy.results()), str(stem)]) == 0
     svg, texts = stem.with_suffix(".svg").read_text(), json.loads(stem.with_suffix(".json").read_text())
     assert svg == draw(texts)
-    said = re.sub(r"<[^>]+>", " ", svg)
+    output = re.sub(r"<[^>]+>", " ", svg)
     for text in ("Toy study", "No lead is supported: Ditto is first with 85.75 %", "55.50 ± 0.50", "FedAvg"):
-        assert text in said
+        assert text in output
     assert len(texts["keys"]) == 15
     assert not re.search(r"href|url\(|<script|@import", svg)
 

@@ -71,8 +71,8 @@ def test_the_page_answers_first(toy, inputs):
     order += ['id="origin"', 'id="regenerate"']
     places = [page.index(mark) for mark in order]
     assert places == sorted(places)
-    found = page[places[1] : places[2]]
-    assert "No lead is supported: Ditto is first with 85.75 %" in found and "FedAvg has 46.00 %" in found
+    actual = page[places[1] : places[2]]
+    assert "No lead is supported: Ditto is first with 85.75 %" in actual and "FedAvg has 46.00 %" in actual
     before = re.sub(r"<style>.*</style>|<[^>]+>", "", page[: page.index("85.75")], flags=re.DOTALL)
     assert len(before.split()) < 50  # a reader has hardly begun
 

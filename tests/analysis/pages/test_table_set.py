@@ -75,8 +75,8 @@ def test_caption_of_the_points_of_a_round(make_study):
     for label, point in (("fedavg", "global"), ("local", "trained"), ("fedavg_ft", "adapted"), ("ditto", "trained")):
         study.method(label)
         study.cell(label, "dir", 0, {1: [0.5, 0.5]}, score=point)
-    said = captions.scored_at(study.load(), study.load().finished)
-    assert said == (
+    output = captions.scored_at(study.load(), study.load().finished)
+    assert output == (
         "Scored after adaptation: fedavg_ft; after local training: local, ditto; by the one global model: fedavg."
     )
     study.study["score"] = "adapted"

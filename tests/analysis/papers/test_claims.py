@@ -29,7 +29,7 @@ ROWS = {
 """Means 80, 80, 55 and 80, 65, 40; std 0, 10, 5 and 10, 5, 20."""
 
 
-def told(study, **claim):
+def verdict_on(study, **claim):
     study.study["claims"] = [{"says": "so"} | claim]
     (verdict,) = verdicts(study.load())
     return verdict
@@ -58,19 +58,19 @@ def told(study, **claim):
     ],
 )
 def test_verdicts(make_study, claim, verdict):
-    assert told(study_of(make_study, ROWS), **claim).verdict == verdict
+    assert verdict_on(study_of(make_study, ROWS), **claim).verdict == verdict
 
 
 def test_a_verdict_says_its_rule_and_its_numbers(make_study):
-    found = told(study_of(make_study, ROWS), above=["A", "C"])
-    assert found.says == "so" and found.rule.startswith("A has better accuracy than C in every column of both. ")
-    assert "from two standard errors on" in found.rule
-    assert found.numbers == [
+    actual = verdict_on(study_of(make_study, ROWS), above=["A", "C"])
+    assert actual.says == "so" and actual.rule.startswith("A has better accuracy than C in every column of both. ")
+    assert "from two standard errors on" in actual.rule
+    assert actual.numbers == [
         "Digits, dir: A 80.00, C 55.00, difference +25.00 ± 2.85",
         "Digits, hom: A 80.00, C 40.00, difference +40.00 ± 2.65",
     ]
-    grown = told(study_of(make_study, ROWS), grows=["A", "C"])
-    assert grown.numbers == ["; ".join(found.numbers)]
+    grown = verdict_on(study_of(make_study, ROWS), grows=["A", "C"])
+    assert grown.numbers == ["; ".join(actual.numbers)]
 
 
 def test_verdicts_are_a_table_too(make_study):
@@ -84,13 +84,13 @@ def test_verdicts_are_a_table_too(make_study):
 
 
 def test_prose_cannot_be_checked(make_study):
-    found = told(study_of(make_study, ROWS))
-    assert (found.verdict, found.rule, found.numbers) == (INCONCLUSIVE, "No rule can check this sentence.", [])
+    actual = verdict_on(study_of(make_study, ROWS))
+    assert (actual.verdict, actual.rule, actual.numbers) == (INCONCLUSIVE, "No rule can check this sentence.", [])
 
 
 def test_a_row_that_is_not_there(make_study):
-    found = told(study_of(make_study, ROWS), above=["A", "MOON"])
-    assert (found.verdict, found.numbers) == (INCONCLUSIVE, ["There is no row MOON here."])
+    actual = verdict_on(study_of(make_study, ROWS), above=["A", "MOON"])
+    assert (actual.verdict, actual.numbers) == (INCONCLUSIVE, ["There is no row MOON here."])
 
 
 def test_no_claims_no_verdicts(make_study):
@@ -99,16 +99,16 @@ def test_no_claims_no_verdicts(make_study):
 
 def test_a_column_without_cells_leaves_it_open_but_one_against_it_decides(make_study):
     rows = ROWS | {"A": ([0.8, 0.9], None)}
-    assert told(study_of(make_study, rows), leads="A").verdict == INCONCLUSIVE
-    assert told(study_of(make_study, ROWS | {"A": ([0.1, 0.1], None)}), leads="A").verdict == REFUTED
+    assert verdict_on(study_of(make_study, rows), leads="A").verdict == INCONCLUSIVE
+    assert verdict_on(study_of(make_study, ROWS | {"A": ([0.1, 0.1], None)}), leads="A").verdict == REFUTED
 
 
 def test_a_rival_that_is_not_finished_may_still_win(make_study):
     study = study_of(make_study, {"A": ([0.9, 0.9], [0.9, 0.9]), "B": ([0.5, 0.5], None)}, seeds=1)
     study.without("b", "hom", 0, "not at hand")
-    found = told(study, leads="A")
-    assert found.verdict == INCONCLUSIVE and found.numbers[1] == "Digits, hom: A 90.00, 0 others"
-    assert told(study, within=["B", 2]).numbers[1] == "Digits, hom: B has no final number"
+    actual = verdict_on(study, leads="A")
+    assert actual.verdict == INCONCLUSIVE and actual.numbers[1] == "Digits, hom: A 90.00, 0 others"
+    assert verdict_on(study, within=["B", 2]).numbers[1] == "Digits, hom: B has no final number"
 
 
 def test_a_rival_that_diverged_or_was_not_planned_does_not_count(make_study):
@@ -116,8 +116,8 @@ def test_a_rival_that_diverged_or_was_not_planned_does_not_count(make_study):
     study.method("c", title="C")
     for seed in (0, 1):
         study.cell("c", "dir", seed, {1: [1.0, 1.0]}, status="diverged", reason="no")
-    assert told(study, leads="A").verdict == CONFIRMED
-    assert told(study, leads="C").verdict == INCONCLUSIVE
+    assert verdict_on(study, leads="A").verdict == CONFIRMED
+    assert verdict_on(study, leads="C").verdict == INCONCLUSIVE
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_lead_must_be_larger_than_what_test_images_may_do(make_study, lead, ve
     """Of 2,000 images, half of them right, the mean has a standard error of 1.1 points, and a difference of 1.6."""
     rows = {"A": ([0.5 + lead, 0.5 + lead],), "B": ([0.5, 0.5],)}
     for seeds in (1, 2):  # which share their images here, as clients do
-        assert told(study_of(make_study, rows, seeds=seeds, columns=("dir",)), leads="A").verdict == verdict
+        assert verdict_on(study_of(make_study, rows, seeds=seeds, columns=("dir",)), leads="A").verdict == verdict
 
 
 def smallest(study, of=("a", "b"), column=("digits", "dir", ""), domains=False, metric="accuracy"):
@@ -169,13 +169,13 @@ def test_what_has_no_score_has_no_chance(make_study):
     study = study_of(make_study, {"A": ([0.5, 0.5],), "B": (None,)}, columns=("dir",))
     for seed in (0, 1):
         study.without("b", "dir", seed, "not at hand")
-    found = told(study, above=["A", "B"])
-    assert (found.verdict, found.numbers) == (INCONCLUSIVE, ["Digits, dir: A 50.00, B –, difference –"])
+    actual = verdict_on(study, above=["A", "B"])
+    assert (actual.verdict, actual.numbers) == (INCONCLUSIVE, ["Digits, dir: A 50.00, B –, difference –"])
 
 
 def test_one_column_cannot_grow(make_study):
     rows = {"A": ([0.9, 0.9],), "B": ([0.5, 0.5],)}
-    assert told(study_of(make_study, rows, columns=("dir",)), grows=["A", "B"]).verdict == INCONCLUSIVE
+    assert verdict_on(study_of(make_study, rows, columns=("dir",)), grows=["A", "B"]).verdict == INCONCLUSIVE
 
 
 def test_columns_are_those_of_the_accuracy_table(make_study):
@@ -183,40 +183,40 @@ def test_columns_are_those_of_the_accuracy_table(make_study):
     for name, values in (("A", [0.9, 0.1]), ("B", [0.5, 0.15])):
         study.method(name.lower(), title=name)
         study.cell(name.lower(), "dir", 0, {1: values}, domains=["x", "y"], samples=[2000, 2000])
-    found = told(study, leads="A")
-    assert found.verdict == REFUTED
-    assert [line.split(": ")[0].split(", ")[-1] for line in found.numbers] == ["x", "y", "Avg."]
+    actual = verdict_on(study, leads="A")
+    assert actual.verdict == REFUTED
+    assert [line.split(": ")[0].split(", ")[-1] for line in actual.numbers] == ["x", "y", "Avg."]
     study.study["show"] = [{"table": "accuracy"}]
-    assert told(study, leads="A").verdict == CONFIRMED
+    assert verdict_on(study, leads="A").verdict == CONFIRMED
 
 
 def test_an_experiment_without_cells(make_study):
     study = make_study(seeds=[0])
     study.method("a", title="A")
-    assert told(study, leads="A").verdict == INCONCLUSIVE
+    assert verdict_on(study, leads="A").verdict == INCONCLUSIVE
 
 
 def test_where_a_paper_prints_numbers_only_its_rows_compete(make_study):
     """B, a variant of ours, is above A in the second column, of which the paper prints A and C."""
     study = study_of(make_study, {"A": ([0.8], [0.8]), "B": ([0.7], [0.9]), "C": ([0.6], [0.7])}, samples=[2000])
-    assert told(study, leads="A").verdict == REFUTED
+    assert verdict_on(study, leads="A").verdict == REFUTED
     for row in ("A", "C", "Averaged"):
         study.prints(row, "70", heterogeneity="hom")
-    found = told(study, leads="A")
-    assert found.verdict == CONFIRMED and "only the rows that it prints" in found.rule
-    assert "B 70.00, difference +10.00" in found.numbers[0]  # nothing is printed of the first column
-    assert told(study, within=["C", 2]).verdict == REFUTED  # third of the first column, second of two in the second
+    actual = verdict_on(study, leads="A")
+    assert actual.verdict == CONFIRMED and "only the rows that it prints" in actual.rule
+    assert "B 70.00, difference +10.00" in actual.numbers[0]  # nothing is printed of the first column
+    assert verdict_on(study, within=["C", 2]).verdict == REFUTED  # third in one column, second in the other
     assert (
-        told(study, leads="A", metric="std_clients").verdict == INCONCLUSIVE
+        verdict_on(study, leads="A", metric="std_clients").verdict == INCONCLUSIVE
     )  # printed is accuracy alone; all are equal
-    assert "prints" not in told(study, above=["A", "C"]).rule
+    assert "prints" not in verdict_on(study, above=["A", "C"]).rule
 
 
 def test_two_rows_are_compared_where_both_were_planned(make_study):
     study = study_of(make_study, {"A": ([0.8], [0.8]), "B": ([0.7], None)}, samples=[2000])
-    found = told(study, above=["A", "B"])
-    assert (found.verdict, len(found.numbers)) == (CONFIRMED, 1)
+    actual = verdict_on(study, above=["A", "B"])
+    assert (actual.verdict, len(actual.numbers)) == (CONFIRMED, 1)
     study.without("b", "hom", 0, "not at hand")
-    assert told(study, above=["A", "B"]).verdict == INCONCLUSIVE
+    assert verdict_on(study, above=["A", "B"]).verdict == INCONCLUSIVE
     nowhere = study_of(make_study, {"A": ([0.8], None), "B": (None, [0.7])}, samples=[2000])
-    assert told(nowhere, above=["A", "B"]).verdict == INCONCLUSIVE
+    assert verdict_on(nowhere, above=["A", "B"]).verdict == INCONCLUSIVE

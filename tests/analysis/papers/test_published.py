@@ -221,9 +221,9 @@ def test_agreement_between_papers():
     other = numbers("CIFAR-10", Local="1", FedAvg="7", FedRep="6", Averaged="5", Theirs="4") + numbers(
         "EMNIST", Local="1"
     )
-    found = between_papers({"one": one, "other": other})
-    assert found[["paper", "other", "data", "rows", "equal"]].values.tolist() == [["one", "other", "CIFAR-10", 3, 1]]
-    assert found["tau"].tolist() == pytest.approx([1 / 3])
+    actual = between_papers({"one": one, "other": other})
+    assert actual[["paper", "other", "data", "rows", "equal"]].values.tolist() == [["one", "other", "CIFAR-10", 3, 1]]
+    assert actual["tau"].tolist() == pytest.approx([1 / 3])
 
 
 def test_printed_numbers_make_two_more_tables(paper):

@@ -9,7 +9,7 @@ from fedgrid.analysis.scores.summary import cell_scores, summary
 SAME = [0.9, 0.8, 0.7]
 
 
-def said(study) -> list[str]:
+def sentences(study) -> list[str]:
     results = study.load()
     return duplicates(results, cell_scores(results), summary(results))
 
@@ -22,7 +22,7 @@ def study(make_study):
 
 
 def test_different_rows_are_not_mentioned(study):
-    assert said(study) == []
+    assert sentences(study) == []
 
 
 def test_a_setting_without_effect_is_named(study):
@@ -32,7 +32,7 @@ def test_a_setting_without_effect_is_named(study):
         "ditto and ditto weak are equal, for every client in every round: they differ in lam (1.0, 0.5), which had no "
         "effect here."
     )
-    assert said(study) == [expected]
+    assert sentences(study) == [expected]
     main([str(study.results()), str(study.folder)])
     assert expected in (study.folder / "accuracy.md").read_text()
 
@@ -40,13 +40,13 @@ def test_a_setting_without_effect_is_named(study):
 def test_the_same_settings_are_the_same_cells(study):
     study.method("ditto again", method="ditto", lam=1.0, epochs=1)
     study.cells += [cell | {"label": "ditto again"} for cell in study.cells if cell["label"] == "ditto"]
-    (sentence,) = said(study)
+    (sentence,) = sentences(study)
     assert sentence.endswith("their settings are the same, so they are the same cells.")
 
 
 def test_other_methods_with_the_same_numbers(study):
     study.in_column({"local": SAME})
-    (sentence,) = said(study)
+    (sentence,) = sentences(study)
     assert sentence.startswith("ditto and local are equal, for every client in every round: what tells these methods")
     assert sentence.endswith("apart had no effect here (ditto: lam = 1.0, epochs = 1).")
 
@@ -56,7 +56,7 @@ def test_columns_in_which_rows_differ(study):
     for label, value in (("ditto", 0.5), ("local", 0.6)):
         for seed in range(3):
             study.cell(label, "hom", seed, {1: [value, value]})
-    (sentence,) = said(study)
+    (sentence,) = sentences(study)
     assert sentence.startswith("ditto and local are equal on Dirichlet β=0.1, 2 clients, for every client")
 
 
@@ -64,11 +64,11 @@ def test_an_equal_score_after_different_rounds_is_no_setting_without_effect(stud
     study.method("local")
     for seed, value in enumerate(SAME):
         study.cell("local", "dir", seed, {0: [0.2, 0.1], 1: [value, value]})
-    assert said(study) == [
+    assert sentences(study) == [
         "ditto and local have the same score, though other rounds differ: an effect too small to show in it."
     ]
 
 
 def test_means_alone_do_not_make_rows_equal(study):
     study.in_column({"local": SAME[::-1]})
-    assert said(study) == []
+    assert sentences(study) == []

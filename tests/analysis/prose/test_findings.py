@@ -16,7 +16,7 @@ FIVE = [0.90, 0.91, 0.90, 0.89, 0.90]
 LOWER = [0.70, 0.69, 0.70, 0.70, 0.72]
 
 
-def said(study) -> str:
+def sentences(study) -> str:
     results = study.load()
     (_, sentence), *_ = findings(results, summary(results))
     return sentence
@@ -24,7 +24,7 @@ def said(study) -> str:
 
 def test_a_supported_lead(make_study):
     study = make_study(seeds=list(range(5))).in_column({"local": LOWER, "ditto": FIVE, "fedavg": [0.5] * 5})
-    assert said(study) == (
+    assert sentences(study) == (
         "ditto leads with 90.00 %, 19.80 points (95 % interval 17.96 to 21.64, 5 seeds, p = 7.5e-06; 7.9 test images "
         "a seed more right) above local with 70.20 %. fedavg has 50.00 %."
     )
@@ -36,7 +36,7 @@ def test_a_supported_lead(make_study):
 
 def test_three_seeds_support_no_lead_and_both_baselines_are_said(make_study):
     study = make_study().in_column({"fedavg": [0.5] * 3, "local": [0.6] * 3, "a": FIVE[:3], "b": LOWER[:3]})
-    sentence = said(study)
+    sentence = sentences(study)
     assert sentence.startswith("No lead is supported: a is first with 90.33 %, 20.67 points (95 % interval ")
     assert "above b with 69.67 %; a lead needs 5 seeds. local has 60.00 % and fedavg has 50.00 %." in sentence
 
@@ -45,7 +45,7 @@ def test_a_lead_of_one_image_is_none(make_study):
     study = make_study(seeds=list(range(5)))
     study.in_column({"a": FIVE}, samples=[50, 50])
     study.in_column({"b": [value - 0.01 - 0.001 * i for i, value in enumerate(FIVE)]}, samples=[50, 50])
-    assert "1.2 test images a seed more right) above b with 88.80 %; a lead needs more than 3 test images" in said(
+    assert "1.2 test images a seed more right) above b with 88.80 %; a lead needs more than 3 test images" in sentences(
         study
     )
 
@@ -55,13 +55,13 @@ def test_a_lead_that_only_means_over_clients_have(make_study):
     for label, clients in (("a", [1.0, 0.5]), ("b", [0.5, 0.9])):  # of 10 and 30 test images
         study.method(label)
         study.cell(label, "dir", 0, {1: clients})
-    assert "5.00 points (on 1 seed; 7 test images fewer right) above b with 70.00 %; a lead needs 5 seeds" in said(
+    assert "5.00 points (on 1 seed; 7 test images fewer right) above b with 70.00 %; a lead needs 5 seeds" in sentences(
         study
     )
 
 
 def test_equal_scores_share_the_place(make_study):
-    assert said(make_study().in_column({"a": [0.9, 0.8], "b": [0.8, 0.9]})).startswith(
+    assert sentences(make_study().in_column({"a": [0.9, 0.8], "b": [0.8, 0.9]})).startswith(
         "a and b share the first place with 85.00 %."
     )
 
@@ -69,7 +69,7 @@ def test_equal_scores_share_the_place(make_study):
 def test_seeds_that_do_not_tell(make_study):
     noisy = [0.9, 0.5, 0.9, 0.5, 0.9]
     study = make_study(seeds=list(range(5))).in_column({"a": noisy, "b": [0.6] * 5}, samples=[100, 300])
-    assert said(study).endswith("above b with 60.00 %; a lead needs p < 0.05.")
+    assert sentences(study).endswith("above b with 60.00 %; a lead needs p < 0.05.")
 
 
 def test_what_is_not_compared_is_said(toy):
@@ -127,5 +127,5 @@ def test_nothing_scored_is_said(make_study):
     study = make_study(score="trained", seeds=[0])
     study.method("m")
     study.cell("m", "dir", 0, {1: [0.5, 0.7]})
-    assert said(study) == "No method has a score of every seed yet. Not compared: m (unscored)."
+    assert sentences(study) == "No method has a score of every seed yet. Not compared: m (unscored)."
     assert pd.isna(summary(study.load())["rank"]).all()

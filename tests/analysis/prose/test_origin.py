@@ -75,8 +75,8 @@ def test_the_studys_file_is_said_as_another_machine_would(tmp_path, monkeypatch,
     last = origin.steps(made(COMMIT), str(file))[-1]
     assert last.endswith("--configfile config/my.yaml" if inside else "--configfile my.yaml")
     assert str(Path.cwd()) not in last
-    said = origin.reservations(made(COMMIT), str(file))
-    assert said == ([] if inside else ["The study's file was not in the repository: save its text as my.yaml."])
+    output = origin.reservations(made(COMMIT), str(file))
+    assert output == ([] if inside else ["The study's file was not in the repository: save its text as my.yaml."])
 
 
 def test_cells_are_named_by_what_computed_them(toy):

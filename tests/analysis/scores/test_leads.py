@@ -81,8 +81,8 @@ def test_equal_means_share_a_rank():
 @pytest.mark.parametrize("other", [[0.5, 0.6, 0.7], [0.4, 0.5, 0.6]])
 def test_a_constant_difference_is_no_evidence(other):
     best = pd.Series([0.5, 0.6, 0.7])
-    found = lead(best, pd.Series(other), best)
-    assert found["p_value"] == 1.0 and "low" not in found
+    actual = lead(best, pd.Series(other), best)
+    assert actual["p_value"] == 1.0 and "low" not in actual
 
 
 def test_one_seed_supports_nothing():

@@ -129,9 +129,9 @@ def test_settings_need_no_cells(make_study):
     ]
     study.study["described"] = {"dir": "A sentence."}
     _, grid = settings(study.load(), {})
-    said = [(of, *(entry.text for entry in entries)) for of, entries in grid.rows]
+    output = [(of, *(entry.text for entry in entries)) for of, entries in grid.rows]
     there = "Digits, homogeneous, 2 clients"
-    assert said == [
+    assert output == [
         ("Protocol", "everywhere", "data", "Digits"),
         ("Protocol", "everywhere", "heterogeneity", "A sentence."),
         ("Protocol", "everywhere", "heterogeneity", "homogeneous, 2 clients"),

@@ -144,5 +144,7 @@ def test_a_rows_own_point_and_rounds_override_the_studys(make_study):
         study.method(label)
         study.study["methods"][label] |= settings
         study.cell(label, "dir", 0, {1: [0.1], 2: [0.3]}, also=also)
-    found = pivot(study.load()).table["accuracy"].droplevel(["data", "heterogeneity", "domain"]).to_dict()
-    assert found == pytest.approx({"plain": 0.3, "trained": 0.8, "last5": 0.2, "best": 0.1, "either": 0.8, "both": 0.7})
+    actual = pivot(study.load()).table["accuracy"].droplevel(["data", "heterogeneity", "domain"]).to_dict()
+    assert actual == pytest.approx(
+        {"plain": 0.3, "trained": 0.8, "last5": 0.2, "best": 0.1, "either": 0.8, "both": 0.7}
+    )

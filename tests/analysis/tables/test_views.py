@@ -27,12 +27,12 @@ def study(make_study):
 
 
 def test_every_scoring_that_has_numbers_is_one_click_away(study):
-    found = {view.name: view for view in views(study.load(), OPTIONS)}
-    assert list(found) == ["as each paper does", "as received", "after training", "by the global model"]
-    assert "<td>50.00 ± 0.00<sup>‡</sup></td>" in found["as each paper does"].table
-    assert "<td>90.00 ± 0.00<sup>*</sup></td>" in found["after training"].table
-    assert "<td>70.00 ± 0.00<sup>‡</sup></td>" in found["after training"].table
-    assert found["by the global model"].table.count("<td>–</td>") == 4  # two rows without a global model
+    actual = {view.name: view for view in views(study.load(), OPTIONS)}
+    assert list(actual) == ["as each paper does", "as received", "after training", "by the global model"]
+    assert "<td>50.00 ± 0.00<sup>‡</sup></td>" in actual["as each paper does"].table
+    assert "<td>90.00 ± 0.00<sup>*</sup></td>" in actual["after training"].table
+    assert "<td>70.00 ± 0.00<sup>‡</sup></td>" in actual["after training"].table
+    assert actual["by the global model"].table.count("<td>–</td>") == 4  # two rows without a global model
 
 
 def test_what_a_scoring_changes_is_said(study):

@@ -39,7 +39,7 @@ def write(
     drawn = {name: drawing for name, drawing in drawings(results).items() if drawable(drawing, results.finished)}
     for name, drawing in drawn.items():
         try:
-            draw(drawing.kind, drawing.source, figures / name, drawing.place, drawing.options)
+            draw(drawing.kind, drawing.source, figures / name, drawing.selection, drawing.options)
         except Undrawn as nothing:
             write_text(figures / f"{name}.txt", f"{nothing}\n")
     report(results, page, tables, [figures / f"{name}.svg" for name in drawn], configfile)
@@ -52,7 +52,7 @@ def drawable(figure: Drawing, finished: list[FinishedCell]) -> bool:
         return figure.source.is_file()
     if figure.kind in OF_STUDY:
         return True
-    return any(figure.place.items() <= {"method": cell.method, "data": cell.data}.items() for cell in finished)
+    return any(figure.selection.items() <= {"method": cell.method, "data": cell.data}.items() for cell in finished)
 
 
 def from_manifest(file: Path, configfile: str) -> None:

@@ -21,7 +21,7 @@ class Drawing:
 
     kind: str
     source: Source
-    place: Mapping[str, str]
+    selection: Mapping[str, str]
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -34,9 +34,9 @@ def drawings(results: Results) -> dict[str, Drawing]:
     planned: dict[str, Drawing] = {}
     for figure in results.study.shown("figure", PLAIN):
         kind = choose(figure.kind, list(KINDS), "kind of figure")
-        for name, partition, place in places(results, kind):
-            number = 1 + sum(drawing.kind == kind and drawing.place == place for drawing in planned.values())
-            drawn = Drawing(kind, partition or results, place, figure.options)
+        for name, partition, selection in places(results, kind):
+            number = 1 + sum(drawing.kind == kind and drawing.selection == selection for drawing in planned.values())
+            drawn = Drawing(kind, partition or results, selection, figure.options)
             planned["-".join([kind, *name, *([str(number)] if number > 1 else [])])] = drawn
     return planned
 

@@ -162,7 +162,7 @@ class Numbers:
         others = [other for other in self.labels if other != name]
         return [other for other in others if other in self.printed.get(column, ())] or others
 
-    def place(self, name: str, last: int, column: Column) -> Margin:
+    def margin_to_rank(self, name: str, last: int, column: Column) -> Margin:
         """How a row stands against the one that would take the place `last` from it; to share a place will do."""
         value = self.of(name, column)
         if np.isnan(value):
@@ -181,7 +181,7 @@ class Numbers:
 
 def leads(numbers: Numbers, name: str) -> list[Margin]:
     """The row against the best other one, in every column."""
-    return [numbers.place(name, 1, column) for column in numbers.columns]
+    return [numbers.margin_to_rank(name, 1, column) for column in numbers.columns]
 
 
 def above(numbers: Numbers, first: str, second: str) -> list[Margin]:
@@ -191,7 +191,7 @@ def above(numbers: Numbers, first: str, second: str) -> list[Margin]:
 
 def within(numbers: Numbers, name: str, last: int) -> list[Margin]:
     """The row against the one behind which its rank would be too high, in every column."""
-    return [numbers.place(name, last, column) for column in numbers.columns]
+    return [numbers.margin_to_rank(name, last, column) for column in numbers.columns]
 
 
 def grows(numbers: Numbers, first: str, second: str) -> list[Margin]:
