@@ -189,7 +189,7 @@ def test_code_in_a_file_of_weights_is_not_run(tmp_path, few, timm):
 
 
 def test_missing_weights_and_unknown_networks_are_refused(tmp_path, few, timm):
-    refused(few, tmp_path, "there is not a file", backbone=VIT, weights=str(tmp_path / "none.pth"))
+    refused(few, tmp_path, "there is no file", backbone=VIT, weights=str(tmp_path / "none.pth"))
     refused(few, tmp_path, f"did you mean '{VIT}'", backbone="vit_tiny_patch16_225")
 
 

@@ -95,7 +95,7 @@ def test_what_lies_beside_printed_numbers_does_no_harm():
 @pytest.mark.parametrize("name", [PIPE, "none.pth"])
 def test_weights_that_are_no_file(name):
     features = {"backbone": "vit_tiny_patch16_224", "weights": name}
-    with pytest.raises(UserError, match=rf"^data\.features\.weights: there is not a file {name}"):
+    with pytest.raises(UserError, match=rf"^data\.features\.weights: there is no file {name}"):
         study_of(data={"name": "digits", "features": features})
 
 
