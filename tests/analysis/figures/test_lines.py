@@ -111,7 +111,7 @@ def test_traffic_adds_up(make_study):
     figure, title, caption = traffic(study.load(), "digits")
     assert lines(figure.axes[0]) == [[[1, 20], [2.5, 60]]]  # a client that sits out sends nothing
     assert names(figure) == ["sends"] and figure.axes[0].get_xlabel() == "Sent and received so far (MiB per client)"
-    assert title == "Accuracy against traffic on Digits" and "Without traffic, so not drawn: silent." in caption
+    assert title == "Accuracy against traffic on Digits" and "Not drawn, for lack of traffic: silent." in caption
 
 
 def test_trust_is_of_the_clients_that_take_part(learning):
@@ -156,8 +156,8 @@ def test_a_sweep_over_heterogeneities(swept):
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["0.1", "1", "10"]
     assert ax.get_title() == "Dirichlet …, 2 clients" and ax.get_xlabel() == "Dirichlet's β"
     assert title == "Accuracy over Dirichlet's β on Digits"
-    assert "Hollow marks: what the paper prints." in caption
-    assert "Without a value of it, so not drawn: 2 classes." in caption
+    assert "Hollow marks: the paper's printed numbers." in caption
+    assert "Not drawn, for lack of a value: 2 classes." in caption
     assert "two (Dirichlet 1, 2 clients)" in caption
 
 

@@ -114,7 +114,7 @@ def test_provenance(toy, inputs):
     (toy.folder / "mine.yaml").write_text("name: toy # <mine>\n")
     page = page_of(toy, [*inputs[:-1], str(toy.folder / "mine.yaml")])
     for text in (
-        "Commit 0123abcd, with changes that are in no commit.",
+        "Commit 0123abcd, with uncommitted changes.",
         "<pre>name: toy # &lt;mine&gt;\n</pre>",
         '<th scope="row">FedAvg (own file)</th><td>own file <code>mine/fedavg.py</code></td>',
         "<code>00112233aabbccdd</code>",

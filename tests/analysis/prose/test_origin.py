@@ -44,16 +44,16 @@ def test_cells_of_several_commits():
 
 def test_changes_that_are_in_no_commit_are_said():
     results = made(replace(COMMIT, clean=False))
-    assert "with changes that are in no commit" in origin.commit(results)
+    assert "with uncommitted changes" in origin.commit(results)
     (sentence,) = origin.reservations(results, "config/study.yaml")
     assert sentence.startswith(
-        "The tree had changes that are in no commit, so this commit alone may give other numbers"
+        "The tree had uncommitted changes, so this commit alone may give other numbers"
     )
 
 
 def test_code_outside_a_clone_has_no_commit():
     results = made(None)
-    assert origin.commit(results).startswith("The commit is not known")
+    assert origin.commit(results).startswith("The commit is unknown")
     assert origin.steps(results, "a.yaml") == ["snakemake --cores all --configfile a.yaml"]
     assert "version of fedgrid" in origin.reservations(results, "a.yaml")[0]
 

@@ -191,7 +191,7 @@ def off_axis_note(results: Results, data: str, swept: Swept) -> list[str]:
     """A sentence on the heterogeneities that have no position on the axis."""
     there = set(swept.points["heterogeneity"])
     absent = [results.heterogeneity_title(name) for name in results.heterogeneities(data) if name not in there]
-    return [f"Without a value of it, so not drawn: {listing(absent)}."] if absent else []
+    return [f"Not drawn, for lack of a value: {listing(absent)}."] if absent else []
 
 
 def caption(results: Results, data: str, swept: Swept, word: str, printed: bool) -> str:
@@ -201,7 +201,7 @@ def caption(results: Results, data: str, swept: Swept, word: str, printed: bool)
         f"{captions.lead(results)}: mean test accuracy over clients, each counting the same, over {word} on "
         f"{results.title(data)}.",
         figure_captions.lines(results, figure_captions.with_scores(entries) & set(swept.names)),
-        *(["Hollow marks: what the paper prints."] if printed else []),
+        *(["Hollow marks: the paper's printed numbers."] if printed else []),
         *off_axis_note(results, data, swept),
         *figure_captions.left_out(results, entries),
     ]

@@ -60,7 +60,7 @@ def caption(results: Results, data: str, silent: list[str]) -> str:
         f"client has sent and received by then (as measured, mean over all clients) on {results.title(data)}.",
         *figure_captions.sampled(results, data),
         figure_captions.lines(results, drawn),
-        *([f"Without traffic, so not drawn: {listing(silent)}."] if silent else []),
+        *([f"Not drawn, for lack of traffic: {listing(silent)}."] if silent else []),
         *figure_captions.left_out(results, entries),
     ]
     return figure_captions.in_two(sentences, [figure_captions.scored_on(results, data)])

@@ -104,7 +104,7 @@ def folded(results: Results, folder: Path, papers: Mapping[str, Any]) -> dict[st
     beside = cross_paper.compared(results.published, papers)
     agreement = [Markup(read(folder / "tables/agreement.html"))]
     agreement += [Markup(html(cross_paper.grid(beside)))] if len(beside) else []
-    return tables | {"How far the orders of rows agree": agreement}
+    return tables | {"Agreement between the orders of rows": agreement}
 
 
 def kinds(results: Results) -> list[str]:
@@ -124,7 +124,7 @@ def undrawn(folder: Path, kind: str) -> list[str]:
     ]
     if reasons or files(folder, kind):
         return [f"Figure ({kind}): {reason.strip()}" for reason in reasons]
-    return [f"There are no results from which this figure ({kind}) could be drawn."]
+    return [f"No results for this figure ({kind})."]
 
 
 def records(overview: Overview, page: Path) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def claims(results: Results) -> tuple[pd.DataFrame, Grid]:
     """One row a claim with its verdict, the rule and the numbers that decided, and the table to print."""
     checked = verdicts(results)
     rows = [(claim.says, [Entry(claim.verdict), Entry("; ".join(claim.numbers) or claim.rule)]) for claim in checked]
-    caption = f"{captions.lead(results)}: what the paper claims. {CHANCE_SENTENCE}"
+    caption = f"{captions.lead(results)}: claims of the paper. {CHANCE_SENTENCE}"
     grid = Grid(caption, "Claim", [[("Verdict", 1), ("Numbers", 1)]], rows, textual=True)
     return pd.DataFrame([asdict(claim) | {"numbers": "; ".join(claim.numbers)} for claim in checked]), grid
 

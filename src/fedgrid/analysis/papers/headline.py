@@ -55,7 +55,7 @@ def claims(overviews: Iterable[Overview]) -> str:
 
 
 def orders(overviews: Iterable[Overview]) -> str:
-    """How far the orders of rows agree."""
+    """Agreement between the orders of rows."""
     our_tau, ceiling, columns = agreed(overviews)
     if not columns:
         return "No column of printed numbers has an order of ours beside it."

@@ -77,7 +77,7 @@ def counted_round(at: str, scores: pd.DataFrame) -> str:
     """Which round counts where the rule is `at`."""
     rounds = scores.loc[scores["status"] == "ok", "round"].dropna().astype(int)
     if rounds.empty:
-        return "No cell came to its end with a score."
+        return "No finished cell has a score."
     first, last = rounds.min(), rounds.max()
     if at == VALIDATION:
         text = f"round {first}" if first == last else f"rounds {first} to {last}"
@@ -211,7 +211,7 @@ def unscored(results: Results) -> list[str]:
 def costs_table(results: Results) -> str:
     """The caption of the cost table."""
     return (
-        f"{lead(results)}: cost of one cell, over the cells that came to their end. Time: median wall-clock "
+        f"{lead(results)}: cost of one cell, over the finished cells. Time: median wall-clock "
         "seconds; memory: median peak; up and down: bytes sent and received by a client, mean over clients and the "
         "recorded rounds after round 0. What idle clients are sent so that they can be scored is not counted as "
         "traffic. Passes a round: forward-backward passes over a client's images in a round, by formula, with E local "

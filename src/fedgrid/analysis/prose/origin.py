@@ -13,7 +13,7 @@ from fedgrid.grid.study.model import FULL
 LIBRARIES = ("fedgrid", "torch", "numpy")
 HARDWARE = {"processor": "cpu", "device": "device"}
 "Words of sentences → what cells call it."
-CHANGED = "with changes that are in no commit"
+CHANGED = "with uncommitted changes"
 
 
 def differing(results: Results) -> list[str]:
@@ -48,7 +48,7 @@ def commit(results: Results) -> str:
     """The commits of the code that made the cells, as far as git knows them."""
     names = [f"{name}, {'with no change beside it' if clean else CHANGED}" for name, clean in commits(results)]
     if not names:
-        return "The commit is not known: the code did not lie in a clone of the repository."
+        return "The commit is unknown: the code was not in a clone of the repository."
     return f"Commit {names[0]}." if len(names) == 1 else f"Cells were computed at several commits: {'; '.join(names)}."
 
 
@@ -72,11 +72,11 @@ def reservations(results: Results, configfile: str) -> list[str]:
     sentences = []
     if not all(clean for _, clean in commits(results)):
         sentences.append(
-            "The tree had changes that are in no commit, so this commit alone may give other numbers. Compare the "
+            "The tree had uncommitted changes, so this commit alone may give other numbers. Compare the "
             "digests of the methods' code."
         )
     if not commits(results):
-        sentences.append("Take the version of fedgrid that stands above; which commit it was is not known.")
+        sentences.append("Install the version of fedgrid given above; its commit is unknown.")
     if is_elsewhere(configfile):
         sentences.append(f"The study's file was not in the repository: save its text as {portable(configfile)}.")
     if own_files:

@@ -72,7 +72,7 @@ def described(cell: ListedCell, absent: Mapping[str, Absence]) -> Cell:
     try:
         return from_header(encode(names) | {name: head[name] for name in FROM_RESULTS if name in head}, str(cell.path))
     except ValueError as error:
-        raise UserError(f"{error}; not the results of this version of fedgrid") from error
+        raise UserError(f"{error}; not results of this version of fedgrid") from error
 
 
 def check_images(listed: Sequence[ListedCell], cells: Sequence[Cell]) -> None:
