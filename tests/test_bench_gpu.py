@@ -241,7 +241,7 @@ class Forgetful(FedAvg):
 """
 
 
-def test_the_comparison_goes_on_after_a_method_that_forgets_the_device(tmp_path, monkeypatch, capsys):
+def test_the_comparison_continues_after_a_method_that_forgets_the_device(tmp_path, monkeypatch, capsys):
     (tmp_path / "forgetful.py").write_text(FORGETFUL)
     questions = [{"method": method, "kind": "loop"} for method in (str(tmp_path / "forgetful.py"), "fedavg")]
     monkeypatch.setattr("sys.argv", ["agreement", json.dumps({"device": str(DEVICE)})])

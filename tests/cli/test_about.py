@@ -22,7 +22,7 @@ def test_versions_and_machine(folder, capsys):
     assert printed["store"] == "results/store does not exist"
 
 
-def test_the_store_is_counted_without_what_is_kept_beside_cells(folder, capsys):
+def test_the_store_is_counted_without_artifacts(folder, capsys):
     cells = folder / "store/cells/local/digits/x"
     cells.mkdir(parents=True)
     for name in ("s0-abc.parquet", "s1-def.parquet", "s1-def.clusters.parquet"):

@@ -207,7 +207,7 @@ def test_a_method_that_an_installed_package_announces(installed, output, complai
     assert "holds another cell" in complaint(*command)
 
 
-def test_artifacts_stand_beside_the_results(output, folder):
+def test_artifacts_are_beside_the_results(output, folder):
     run = ["run", "cfl", *SMALL, "--out", "o.parquet", "--artifacts", "clusters"]
     output(*run)
     assert pq.read_table(folder / "o.clusters.parquet")["cluster"].to_pylist() == [0] * 4

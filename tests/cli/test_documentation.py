@@ -74,7 +74,7 @@ def test_help(capsys):
     assert "examples:\n  fedgrid docs\n" in capsys.readouterr().out
 
 
-def test_sections_stand_in_the_order_of_the_names(text):
+def test_sections_are_in_the_order_of_the_names(text):
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == METHODS
     assert re.findall(r"^\| \[`(\w+)`\]\(#\1\)", text, re.MULTILINE) == METHODS
 

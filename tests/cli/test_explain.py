@@ -165,7 +165,7 @@ def test_a_number_of_a_paper_leads_to_its_cells(paper, output, words, shown, cel
     assert len(re.findall("^key ", text, re.M)) == cells
 
 
-def test_a_scale_has_cells_of_its_own_and_data_that_are_not_at_hand_are_said(paper, output, complaint):
+def test_a_scale_has_its_own_cells_and_unavailable_data_are_reported(paper, output, complaint):
     text = output("explain", "letters", "EMNIST", "Local", *paper, "--scale", "small")
     assert text.startswith("local, emnist, Dirichlet 0.5, seed 0: unavailable, 'emnist' is not at hand")
     assert "6 cells of toy fit 'table1 Dirichlet 0.5'" in complaint("explain", "table1", "Dirichlet 0.5", *paper)

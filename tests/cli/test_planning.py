@@ -124,7 +124,7 @@ def test_only_chooses_from_the_studies_that_have_it(planned, complaint):
     assert "did you mean 'table2'" in complaint("plan", *BOTH, "--only", "tabel2")
 
 
-def test_a_mistake_in_one_of_several_files_is_told_with_its_name(complaint, folder):
+def test_a_mistake_in_one_of_several_files_names_the_file(complaint, folder):
     (folder / "two.yaml").write_text(TWO.replace("dirichlet", "dirichlt"))
     assert complaint("plan", *BOTH).startswith("fedgrid: two.yaml:")
 
@@ -173,7 +173,7 @@ def test_cells_are_listed_once(output):
     assert len(listed) == len(set(listed)) == 4
 
 
-def test_data_that_cannot_be_had_are_told_and_in_no_estimate(output, planned, folder):
+def test_unavailable_data_are_reported_and_in_no_estimate(output, planned, folder):
     (folder / "two.yaml").write_text(TWO.replace("digits", "{name: cifar10, side: 8}") + "download: false\n")
     text = output("plan", *BOTH)
     assert "2 cells lack data and are in no estimate: 'cifar10' is not at hand" in text
@@ -216,7 +216,7 @@ def test_a_cell_that_costs_something_else_says_nothing(other):
     assert measured.cost(study_of(**other).cells[1]) is None
 
 
-def test_cells_of_another_heterogeneity_stand_in_for_cells_of_the_same():
+def test_cells_of_another_heterogeneity_serve_as_precedents():
     finish(study_of().cells[0], seconds=5)
     other = study_of(heterogeneity=[{"partition": "homogeneous", "clients": 4}])
     assert measured.cost(other.cells[1]).seconds == 5

@@ -145,7 +145,7 @@ def test_tables_equal_those_of_a_local_run(cluster, tmp_path, expected, compute)
 
 
 @pytest.mark.full
-def test_cancelled_cells_and_a_killed_run_go_on_with_a_gpu_for_each_cell(cluster, tmp_path):
+def test_cancelled_cells_and_a_killed_run_resume_with_a_gpu_for_each_cell(cluster, tmp_path):
     there = Submitted(tmp_path, cluster, study("slow: {method: slow.py}", seeds="[0, 1, 2]"))
     there.method("slow", WAITING)
     training = ["--set-resources", "train:gpu=1", "train:slurm_partition=gpu", "--until", "train"]
@@ -176,7 +176,7 @@ def overlaps(seen):
 
 
 @pytest.mark.full
-def test_cells_without_enough_time_or_memory_are_reported_and_go_on_with_more(cluster, tmp_path):
+def test_cells_without_enough_time_or_memory_are_reported_and_retried_with_more(cluster, tmp_path):
     methods = "slow: {method: slow.py}\n  greedy: {method: greedy.py}\n  fedavg:"
     there = Submitted(tmp_path, cluster, study(methods, compute="{mem_mb: 900, runtime: 20}"))
     there.method("slow", WAITING)

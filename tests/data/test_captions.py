@@ -203,7 +203,7 @@ def test_a_picture_without_a_sentence_is_named(tmp_path):
         Cub200(captions=True).original(tmp_path, download=False)
 
 
-def test_captions_that_are_not_at_hand_are_asked_for(tmp_path):
+def test_missing_captions_are_requested(tmp_path):
     cub(tmp_path)
     (tmp_path / "text_c10").rename(tmp_path / "elsewhere")
     put(tmp_path / "cub200" / "train.parquet", b"")

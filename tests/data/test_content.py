@@ -186,7 +186,7 @@ def test_sixteen_bits_are_scaled(tmp_path):
     assert actual.note == "1 of 1 pictures: 16 bits a channel become 8"
 
 
-def test_what_pictures_lose_is_said_once(tmp_path, capsys):
+def test_what_pictures_lose_is_reported_once(tmp_path, capsys):
     for number in range(3):
         file = tmp_path / "cat" / f"{number}.png"
         file.parent.mkdir(exist_ok=True)

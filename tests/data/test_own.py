@@ -218,7 +218,7 @@ def test_a_table_of_pictures_of_mixed_sizes_is_noticed_by_its_form(tmp_path):
             Table(path=str(file), side=side).info(None)
 
 
-def test_a_damaged_picture_in_a_table_is_left_to_whoever_decodes_it(tmp_path):
+def test_a_damaged_picture_in_a_table_is_reported_when_decoded(tmp_path):
     images = pa.array([encoded(np.full((2, 3), 0, np.uint8), "png"), b"no picture", None], pa.binary())
     data = Table(path=str(table(tmp_path / "own.parquet", (0, 1, 1), "png", image=images)))
     assert data.info(None).shape == (2, 3, 1)

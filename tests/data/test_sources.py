@@ -188,7 +188,7 @@ def test_the_beginning_of_a_large_real_copy_is_converted(tmp_path, shared_data, 
     )
 
 
-def test_digit_five_is_composed_of_those_that_are_at_hand(tmp_path, shared_data):
+def test_digit_five_is_composed_of_the_available_domains(tmp_path, shared_data):
     data = DigitFive(domains_used="usps, mnist,mnistm")
     info = data.info(shared_data)
     assert data.is_available(shared_data) and info.domains == ("usps", "mnist", "mnistm") and info.copy

@@ -115,7 +115,7 @@ def test_a_method_without_clusters_has_an_empty_table():
     assert tables["cooperation"] == {"round": [], "matrix": [], "client": [], "other": [], "value": []}
 
 
-def test_rows_of_clients_are_not_read_for_artifacts_that_nobody_wants(gathered):
+def test_rows_of_clients_are_not_read_without_artifacts(gathered):
     method, simulation = simulations.method("ditto"), simulations.ragged()
     progress = federate(method, simulation).progress
     gathered.clear()

@@ -325,7 +325,7 @@ def test_a_chunk_that_does_not_fit_is_halved(monkeypatch, room, sizes):
     assert_close(actual, expected)
 
 
-def test_a_federation_goes_on_with_what_fits(monkeypatch):
+def test_a_federation_continues_with_fewer_clients_at_a_time(monkeypatch):
     expected = run("fedcosr", Loop(), dtype="float64", local_epochs=2)
     sizes = with_room_for(2, monkeypatch)
     actual = run("fedcosr", Stacked(), dtype="float64", local_epochs=2)

@@ -62,7 +62,7 @@ def saved(state, file):
     return str(file)
 
 
-def test_digits_are_told_apart_by_random_features(tmp_path):
+def test_random_features_separate_digits(tmp_path):
     from sklearn.linear_model import LogisticRegression
 
     source = converted(Digits(), tmp_path)

@@ -48,7 +48,7 @@ def test_contrast_of_a_batch_and_the_trust_it_gives():
     near(torch.exp(-0.8 * total / counted), 0.460939, 2e-6)
 
 
-def test_contrast_masks_what_nobody_knows():
+def test_contrast_masks_unknown_classes():
     only_first = torch.tensor([True, False])
     total, counted = single([1.0, 1.0], 0, [[1.0, 0.0], [0.0, 0.0]], only_first)
     assert (total.item(), counted.item()) == (0.0, 1)  # no negative

@@ -87,7 +87,7 @@ def test_a_run_that_is_killed_is_the_undisturbed_one(method_name, tmp_path):
 
 @pytest.mark.parametrize("modality", [VISUAL, TEXTUAL])
 @pytest.mark.parametrize("name", ["fedavg", "local", "pfedgraph", "scaffold", "fedcosr"])
-def test_a_modality_by_itself_is_the_federation_of_its_clients(name, modality):
+def test_a_single_modality_is_the_federation_of_its_clients(name, modality):
     """Bit for bit, in what is recorded, in the state and in the matrices."""
     whole = two_modalities.simulation(((9, 14), (11, 6, 8)), shared_tests=True)
     own, number = alone(whole, modality), MODALITIES[modality]
@@ -103,7 +103,7 @@ def test_a_modality_by_itself_is_the_federation_of_its_clients(name, modality):
         assert not ours[ids][:, [i for i in range(5) if i not in clients]].any()
 
 
-def test_a_modality_without_participants_stands_still():
+def test_a_modality_without_participants_does_not_change():
     simulation = two_modalities.simulation(((9, 14), (11,)), participation=0.34, rounds=1)
     assert participants(simulation, 0).tolist() in ([0], [1], [2])
     (here,) = (simulation.data.modality[i] for i in participants(simulation, 0).tolist())
@@ -132,7 +132,7 @@ def test_quantities_traffic_and_phases_are_put_back():
 
 
 @pytest.mark.parametrize("name", ["local", "fedavg", "pfedgraph", "fedproto", "cfl"])
-def test_what_is_kept_of_both_modalities(name):
+def test_artifacts_of_both_modalities(name):
     simulation = two_modalities.simulation(((9, 14), (11, 6)))
     method = simulations.method(name)
     progress = federate(method, simulation, matrices=True).progress
@@ -148,7 +148,7 @@ def test_what_is_kept_of_both_modalities(name):
     assert len(tables["cooperation"]) == (2 * 2 * 16 if name == "pfedgraph" else 0)
 
 
-def test_whoever_diverges_is_called_by_the_number_in_the_whole():
+def test_a_diverging_client_has_its_number_in_the_whole_federation():
     simulation = two_modalities.simulation(((9, 14), (11, 6)), lr=1e200)
     nothing = [index[:0] for index in simulation.data.train[:2]]
     simulation = replace(simulation, data=replace(simulation.data, train=nothing + simulation.data.train[2:]))

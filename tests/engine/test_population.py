@@ -147,7 +147,7 @@ def full(*_):
 
 
 @pytest.mark.parametrize("pwrite", [full, lambda *_: 1])
-def test_a_full_disk_is_said_in_one_sentence(filed, tmp_path, monkeypatch, pwrite):
+def test_a_full_disk_is_reported_in_one_sentence(filed, tmp_path, monkeypatch, pwrite):
     monkeypatch.setattr(os, "pwrite", pwrite)
     with pytest.raises(UserError, match=r"checkpoint\.pt\.rows: cannot be written"):
         federate(brief("ditto"), world(), kept(tmp_path))
@@ -164,7 +164,7 @@ def test_nothing_is_left_of_a_checkpoint_that_is_removed(filed, tmp_path):
 
 
 @pytest.mark.parametrize("name", STATEFUL)
-def test_rows_in_memory_lie_in_the_checkpoint(tmp_path, name):
+def test_rows_in_memory_are_in_the_checkpoint(tmp_path, name):
     method, where, saving = brief(name), world(), kept(tmp_path)
     killed_after(method, where, saving, 3)
     assert [file.name for file in tmp_path.iterdir()] == ["checkpoint.pt"]
@@ -263,6 +263,6 @@ def test_a_sample_is_scored_between_evaluations():
         assert dict(zip(given, values, strict=True)).items() <= every[round_, metric.removeprefix("sample_")].items()
 
 
-def test_nobody_is_scored_between_evaluations_unless_a_study_says_so():
+def test_clients_are_scored_between_evaluations_only_on_request():
     rows = federate(brief("ditto"), world(eval_every=3)).progress.record.rows
     assert {round_ for round_, metric, *_ in rows if "accuracy" in metric} == {0, 3, 5}

@@ -112,7 +112,7 @@ def test_case(case, name, executor):
 
 @each_executor
 @pytest.mark.parametrize("name", ["fedavg", "fedproto", "knn_per"])
-def test_a_cell_goes_on_from_its_checkpoint(tmp_path, name, executor):
+def test_a_cell_resumes_from_its_checkpoint(tmp_path, name, executor):
     def kill(progress, remark):
         if progress.rounds == 2:
             raise simulations.Killed

@@ -46,7 +46,7 @@ def test_images_and_steps(executor, given, images, steps):
     assert seen(simulations.ragged(executor=executor()), **given) == (images, steps)
 
 
-def test_the_studys_number_of_steps_stands_for_its_epochs():
+def test_the_studys_number_of_steps_replaces_its_epochs():
     simulation = simulations.ragged(local_steps=3)
     assert seen(simulation)[1] == [3] * 5
     assert seen(simulation, epochs=1) == (SIZES, [2, 3, 4, 4, 5])
@@ -96,7 +96,7 @@ def test_both_executors_agree(given):
             torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
 
 
-def test_a_share_is_drawn_anew_but_the_same_for_the_same_stream():
+def test_a_share_is_drawn_again_each_round_and_repeats_for_the_same_stream():
     simulation = simulations.ragged()
     task = LocalTask(simulation.data, simulation.data.train, simulation.model, 4, 0, 3, [4], {}, {}, {}, share=0.5)
     first, again, next_ = task.order(4, 0), task.order(4, 0), task.order(4, 1)

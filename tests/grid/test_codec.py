@@ -95,7 +95,7 @@ def test_absent_keys_take_their_defaults():
     assert decode(Tree, {"root": "x", "leaves": [{"name": "one"}]}) == SMALL
 
 
-def test_whole_numbers_may_stand_for_others():
+def test_integers_may_replace_floats():
     actual = decode(Tree, {"root": "x", "leaves": [], "mean": 2})
     assert actual.mean == 2.0 and isinstance(actual.mean, float)
 

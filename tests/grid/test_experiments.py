@@ -44,7 +44,7 @@ def listed(study, name):
     return manifest.content(study, actual)
 
 
-def test_parts_of_an_experiment_stand_in_one_table():
+def test_parts_of_an_experiment_share_one_table():
     study = paper()
     expected = [
         (row, "digits", column, seed)
@@ -75,7 +75,7 @@ def test_cells_are_shared_and_folders_are_not():
     assert small.experiments[0].folder == Path("results/toy-small/table1") and small.store == study.store
 
 
-def test_a_scale_lies_over_everything_and_labels_stay():
+def test_a_scale_overlays_everything_and_labels_stay():
     study, small = paper(), paper(scale="small")
     assert {cell.row.training["rounds"] for cell in small.cells} == {2} and {cell.seed for cell in small.cells} == {0}
     assert set(places(small, "table1")) == {place for place in places(study, "table1") if place[-1] == 0}
@@ -104,7 +104,7 @@ def test_a_run_of_some_experiments_knows_what_all_are_made_from():
     assert [name for name in NAMES if changed[name] != wanted[name]] == ["toy/table1"]
 
 
-def test_what_another_experiment_keeps_of_a_cell_is_kept_at_once():
+def test_artifacts_of_another_experiment_are_kept_at_once():
     def shared(text):
         text["experiments"]["kept"] = {"methods": ["local"], "artifacts": ["representations"]}
 
@@ -112,7 +112,7 @@ def test_what_another_experiment_keeps_of_a_cell_is_kept_at_once():
     assert alone.pop(("local", "Dirichlet 0.5")) == ("representations",) and set(alone.values()) == {()}
 
 
-def test_data_that_are_not_at_hand_are_a_gap_and_not_the_end():
+def test_unavailable_data_leave_a_gap_and_do_not_stop_the_run():
     study = paper()
     lacking = {cell.table_position for cell in study.cells if cell.unavailable}
     assert {place[1] for place in lacking} == {"emnist"} and len(lacking) == 4
@@ -122,7 +122,7 @@ def test_data_that_are_not_at_hand_are_a_gap_and_not_the_end():
         study_of(data="emnist", download=False)
 
 
-def test_weights_that_are_not_at_hand_are_noticed(monkeypatch):
+def test_missing_weights_are_noticed(monkeypatch):
     monkeypatch.setenv("HF_HUB_CACHE", "hub")
     features: Any = {"name": "digits", "features": True}
     with pytest.raises(UserError, match="the features of 'digits' need the published weights of vit_tiny"):
@@ -318,7 +318,7 @@ def test_printed_numbers_that_are_not_there():
         paper()
 
 
-def test_what_a_scale_replaces_is_said():
+def test_what_a_scale_replaces_is_reported():
     def change(text):
         text["experiments"]["table1"] |= {"seeds": [0, 1, 2], "training": {"rounds": 9}}
 
@@ -328,7 +328,7 @@ def test_what_a_scale_replaces_is_said():
     assert len(notices) == 2 and all(map(str.startswith, notices, sorted(replaced)))
 
 
-def test_rows_that_a_mapping_adds_are_said():
+def test_rows_that_a_mapping_adds_are_reported():
     notices = paper(sub(methods={"ditto": None, "fedprox": {"mu": 1}})).notices
     assert notices == ("experiments.a.methods: adds ditto to the 4 rows of the study; to show it alone, list names",)
     assert paper(sub(methods={"fedprox": {"mu": 1}})).notices == ()

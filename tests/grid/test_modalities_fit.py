@@ -45,12 +45,12 @@ def test_a_study_of_two_modalities_is_planned(two_modalities):
 
 
 @pytest.mark.parametrize("download", [True, False])
-def test_captions_that_are_not_at_hand_are_asked_for_before_anything_is_built(two_modalities, download, tmp_path):
+def test_missing_captions_are_requested_before_anything_is_built(two_modalities, download, tmp_path):
     words = r"^data: 'cub200' is not at hand: put the unpacked CUB_200_2011 and text_c10 .* into <data_root>$"
     with pytest.raises(UserError, match=words):
         study_of(STUDY, data=CUB, download=download, data_root=str(tmp_path))
 
 
-def test_an_experiment_goes_without_captions_and_says_so(two_modalities):
+def test_an_experiment_without_captions_says_so(two_modalities):
     (cell,) = study_of(STUDY, data=CUB, experiments={"table": {"title": "T.", "show": [{"table": "accuracy"}]}}).cells
     assert "put the unpacked CUB_200_2011 and text_c10" in cell.unavailable

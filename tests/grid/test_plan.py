@@ -81,7 +81,7 @@ def test_reading_a_plan_resolves_nothing(study, monkeypatch):
     assert len(plan_file.read(file).study.cells) == len(study.cells) == 36
 
 
-def test_what_cells_share_stands_in_a_plan_once(study):
+def test_what_cells_share_is_in_a_plan_once(study):
     content = plan_file.Plan(study).content()
     (cells,) = content["cells"]
     assert (len(cells), len(content["partitions"]), len(content["rows"])) == (36, 6, len(study.rows))

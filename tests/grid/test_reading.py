@@ -54,7 +54,7 @@ def test_no_more_values_are_composed_than_are_allowed(monkeypatch):
         read(study("seeds: [0, 1, 2, 3, 4, [not even YAML"))
 
 
-def test_aliases_that_stand_for_too_much_are_counted(monkeypatch):
+def test_aliases_are_counted_by_their_expanded_size(monkeypatch):
     monkeypatch.setattr(yaml_file, "MOST_VALUES", 20)
     with pytest.raises(UserError, match=r"with its aliases \(\*name\) it holds 26 values, and a study may have 20"):
         read(study("a: &a [x, x, x, x]\nb: [*a, *a, *a]\nc: x"))
@@ -85,7 +85,7 @@ def test_printed_numbers_that_are_too_large():
         planned_study(Section(yaml.safe_load(PAPER) | {"published": "large.csv"}))
 
 
-def test_what_lies_beside_printed_numbers_does_no_harm():
+def test_other_files_beside_printed_numbers_are_ignored():
     planned = planned_study(Section(yaml.safe_load(PAPER)))
     before = manifest.page(planned)  # though a pipe lies there
     Path("latin.csv").write_bytes(b"\xe9")

@@ -29,7 +29,7 @@ def actual(file):
     return [flaw.partition(";")[0] for flaw in uncovered("fedgrid_outside_mine", file)]
 
 
-def test_a_module_that_lies_elsewhere_is_refused(mine, tmp_path):
+def test_a_module_outside_the_folder_is_refused(mine, tmp_path):
     (tmp_path / "mymaths.py").write_text("def half(x):\n    return x / 2\n")
     mine.write_text("import mymaths\n" + HEAD + CLASS)
     assert actual(mine) == [f"{mine}: the module mymaths is neither beside it nor installed"]
@@ -48,7 +48,7 @@ def test_so_is_one_that_a_module_beside_it_imports(mine, tmp_path):
     assert actual(mine) == [f"{mine.with_name('helper.py')}: the module mymaths is neither beside it nor installed"]
 
 
-def test_installed_modules_are_none_of_its_business(mine):
+def test_installed_modules_are_not_audited(mine):
     imports = (
         "import importlib.metadata, math, numpy, torch.nn\nfrom importlib import resources\nfrom PIL import Image\n"
     )

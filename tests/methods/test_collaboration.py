@@ -454,7 +454,7 @@ def test_the_pull_to_the_mixture(pull):
     near(plain, cross_entropy(network(theta, batch.x), batch.y).double())
 
 
-def test_nobody_is_drawn_before_a_mixture_has_come():
+def test_no_client_is_drawn_before_a_mixture_exists():
     first = simulations.ragged(rounds=1)
     strong, none = (final("pfedgraph", first, lam=lam) for lam in (5.0, 0.0))
     all_near(strong.clients.theta, none.clients.theta, 0)
@@ -811,7 +811,7 @@ def test_width_of_an_embedding(clients, width):
     assert phi["embedding"].shape == (clients, width)
 
 
-def test_pfedhn_stays_where_nobody_trains():
+def test_pfedhn_does_not_change_without_participants():
     simulation = simulations.ragged()
     method = simulations.method("pfedhn", local_steps=0, decay=0.0)
     before = method.setup(everyone(simulation, 0)).server.phi

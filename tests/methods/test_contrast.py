@@ -360,7 +360,7 @@ def test_fpl_without_its_losses_sends_what_fedavg_does():
     )
 
 
-def test_fpl_keeps_the_clusters_of_a_class_that_nobody_brings():
+def test_fpl_keeps_the_clusters_of_an_absent_class():
     old, fresh = (
         [torch.ones(2, 3), torch.zeros(0, 3), 2 * torch.ones(1, 3)],
         [torch.zeros(0, 3)] * 2 + [torch.ones(4, 3)],
@@ -689,7 +689,7 @@ def test_fedssc_limits():
     near(method.with_shared(own["z"], batch.y, two), math.log(2), 1e-6)
 
 
-def test_fedssc_shares_only_what_ten_images_stand_behind():
+def test_fedssc_shares_only_means_of_ten_images_or_more():
     images = [simulations.draw([0] * 10 + [1] * 9), simulations.draw([0] * 3 + [2] * 12)]
     simulation = simulations.simulation(images, rounds=1, local_epochs=0)
     state, fed = final("fedssc", simulation), everyone(simulation, 1)

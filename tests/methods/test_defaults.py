@@ -53,7 +53,7 @@ def test_cfl_can_split_in_a_short_study(rounds, first):
     assert simulations.method("cfl", t0=7).first(fed) == 7
 
 
-def test_cfl_splits_by_itself_in_ten_rounds():
+def test_cfl_splits_within_ten_rounds():
     """Two kinds of clients that have nothing in common, relative bounds, nothing else set."""
     kinds = [[0, 1] * 6, [0, 1] * 6, [8, 9] * 6, [8, 9] * 6]
     clients = [simulations.draw(labels, start=100 * i) for i, labels in enumerate(kinds)]

@@ -92,7 +92,7 @@ def test_lengths_of_points_do_not_matter_to_the_finest_partition():
 
 
 @pytest.mark.parametrize("sizes", [(2, 2), (2, 3), (3, 3)])
-def test_small_blobs_are_told_apart(sizes):
+def test_small_blobs_are_separated(sizes):
     for seed in range(50):
         points = blobs(sizes, np.random.default_rng(seed))
         expected = {frozenset(range(sizes[0])), frozenset(range(sizes[0], sum(sizes)))}
@@ -100,7 +100,7 @@ def test_small_blobs_are_told_apart(sizes):
 
 
 @pytest.mark.parametrize("size", [5, 20, 50])
-def test_rotated_blobs_are_told_apart(size):
+def test_rotated_blobs_are_separated(size):
     for seed in range(50):
         blob = blobs([size], np.random.default_rng(seed))
         points = np.concatenate([blob, turned(blob)])

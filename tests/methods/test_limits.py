@@ -145,7 +145,7 @@ def test_fedala_weights_stay_in_range_and_converge_once():
     ).clients.started.any()  # nothing to merge in the first round
 
 
-def test_fedala_overwrites_what_lies_below():
+def test_fedala_overwrites_the_lower_layers():
     simulation = simulations.ragged()
     own, shared = used("fedala", simulation, eta=0.5), final("fedala", simulation, eta=0.5).server.theta
     for name, t in shared.items():

@@ -70,7 +70,7 @@ def test_fedproto_predicts_the_nearest_prototype(prototypes, z, predicted):
     assert scores.argmax(dim=1).item() == predicted
 
 
-def test_fedproto_never_predicts_a_class_that_nobody_has():
+def test_fedproto_never_predicts_a_class_without_clients():
     at = LossContext(Plane(), Tree(prototypes=torch.zeros(2, 2), known=torch.tensor([False, True])), Tree(), None)
     head = {"head.weight": torch.zeros(2, 2), "head.bias": torch.tensor([9.0, 0.0])}
     assert simulations.method("fedproto").predict(head, torch.ones(1, 2), at).argmax(dim=1).item() == 1

@@ -349,7 +349,7 @@ def test_mixed_sizes_take_turns():
     assert (counts.sum(axis=0)[counts[0] > 0] == 500).all()
 
 
-def test_a_disparity_may_be_said_in_two_digits():
+def test_a_disparity_may_have_two_digits():
     _, counts = held_by_two(0.33, classes=3)
     assert (counts > 0).all(axis=0).sum() == 2
 

@@ -109,7 +109,7 @@ def test_distances_are_those_of_scipy(counts):
     assert actual["jensen_shannon"] == pytest.approx(expected, abs=1e-7, nan_ok=False)
 
 
-def test_splits_shared_rows_and_domains_are_told_apart():
+def test_splits_shared_rows_and_domains_are_distinguished():
     table = rows(
         (0, "train", 2, "photo"), (0, "validation", 2, "art"), (2, "train", 0, "art"), (2, "test", 1, "art"),
         (-1, "test", 0, "photo"), (-1, "test", 1, "art"),
@@ -155,7 +155,7 @@ def test_a_whole_partition_is_read(small):
 
 
 @pytest.mark.parametrize("name", ["client", "split", "index", "label"])
-def test_changed_rows_are_found(small, name):
+def test_changed_rows_are_detected(small, name):
     number = SMALL.column_names.index(name)
     changed = SMALL.set_column(number, SMALL.schema.field(name), SMALL[name].take([3, 2, 1, 0]))
     write_table(small, changed, facts(SMALL))
@@ -181,7 +181,7 @@ def test_what_is_no_partition_is_refused(small, table, other, message):
         checked(small)
 
 
-def test_damaged_bytes_are_found(small):
+def test_damaged_bytes_are_detected(small):
     whole = small.read_bytes()
     for cut in (0, 10, len(whole) // 2, len(whole) - 1):
         small.write_bytes(whole[:cut])
@@ -223,7 +223,7 @@ def test_a_second_partition_joins_the_first(small, tmp_path):
         assert file.name in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
 
 
-def test_seeds_are_told_apart_by_name(small, tmp_path):
+def test_seeds_are_distinguished_by_name(small, tmp_path):
     names = []
     for seed in (0, 1):
         write_table(small, SMALL, facts(SMALL) | {"spec": {"seed": seed}})
@@ -244,7 +244,7 @@ def test_nothing_different_is_overwritten(small, tmp_path):
     assert [file.name for file in (tmp_path / "mine").iterdir()] == ["README.md"]
 
 
-def test_a_checksum_that_disagrees_is_found(small, tmp_path):
+def test_a_wrong_checksum_is_detected(small, tmp_path):
     copy = publish(small, tmp_path / "out")
     write_table(copy, SMALL, facts(SMALL) | {"words": "something else"})
     with pytest.raises(UserError, match="SHA256SUMS"):

@@ -77,7 +77,7 @@ def test_a_plan_says_it_once(capsys, monkeypatch):
     assert json.loads(answer.out)["all"]["cells"] == 4
 
 
-def test_a_cell_by_hand_does_not_begin(folder, capsys):
+def test_a_cell_started_by_hand_does_not_begin(folder, capsys):
     assert main(["run", "fedavg", "--device", "cuda", "--clients", "4"]) == 2
     output = capsys.readouterr().err
     assert output.startswith(f"fedgrid: {LACKING}") and output.count("\n") == 1

@@ -159,7 +159,7 @@ class Broken(Plain):
 
 
 @pytest.mark.full
-def test_a_pack_that_is_asked_to_end_keeps_checkpoints_and_goes_on():
+def test_a_pack_that_receives_sigterm_resumes_from_checkpoints():
     study = prepared(planned(training={"rounds": 400} | QUICK, compute={"pack": 2, "checkpoint_every": 0.05}))
     command = pack_command(study)
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
@@ -353,7 +353,7 @@ def output(capsys, *arguments):
     return capsys.readouterr().out
 
 
-def test_a_cell_of_which_a_kept_table_is_gone_is_not_finished():
+def test_a_cell_without_one_of_its_artifacts_is_not_finished():
     study = prepared(planned(artifacts=["representations"]))
     cell = study.cells[0]
     trained(cell, study)

@@ -171,7 +171,7 @@ def test_a_method_in_a_scratch_folder(checkout, tmp_path):
 
 
 @pytest.mark.full
-def test_what_is_kept_is_made_once_and_changes_no_result(checkout):
+def test_artifacts_are_made_once_and_change_no_result(checkout):
     before = {cell: pq.read_table(cell) for cell in checkout.cells()}
     checkout.edit("config/study.yaml", "seeds:", "artifacts: [representations, cooperation]\nseeds:")
     assert checkout.planned() == EVERY | ANALYSIS

@@ -249,7 +249,7 @@ def disk(tmp_path):
 
 
 @pytest.mark.parametrize("which", ["status", "checkpoints", "cells"])
-def test_a_cell_of_whose_files_one_lies_on_a_full_disk(cell, disk, which):
+def test_a_cell_with_one_file_on_a_full_disk(cell, disk, which):
     place, there = cell.study.store / which, disk.seen / which
     shutil.rmtree(place, ignore_errors=True)
     there.mkdir()

@@ -53,7 +53,7 @@ class Hiding(Forked):
 
 
 @pytest.mark.full
-def test_a_workstation_goes_without_what_snakemake_lacks(tmp_path):
+def test_a_workstation_run_works_without_what_snakemake_lacks(tmp_path):
     missing = LOSSES.keys() - {"nodes", "config_settings.configfiles"}
     checkout = Hiding(tmp_path, missing)
     checkout.assert_warned(checkout.snakemake(), *missing)

@@ -74,7 +74,7 @@ def form(table):
     return re.sub(" [↑↓]", " A", re.sub(r"\d+\.\d\d", "N", re.sub("<sup>.*?</sup>", "", table)))
 
 
-def test_a_data_set_that_is_not_at_hand_is_a_dash_with_its_reason(finished):
+def test_an_unavailable_data_set_is_a_dash_with_its_reason(finished):
     table = text(finished, "letters/tables/accuracy.md")
     assert re.search(r"^\| Local \| [\d.]+ \| –<sup>a</sup> \|$", table, re.M)
     assert "<sup>a</sup> unavailable: 'emnist' is not at hand" in table

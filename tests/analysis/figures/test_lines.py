@@ -78,7 +78,7 @@ def test_the_row_that_is_claimed_to_lead_is_thick(learning):
         assert "thick" not in curves(learning.load(), "digits")[2]  # nobody is claimed to lead, or who is has no line
 
 
-def test_a_claimed_row_that_is_a_point_of_a_line_is_not_said_to_be_thick(tuned):
+def test_captions_do_not_call_a_claimed_point_of_a_line_thick(tuned):
     tuned.study["claims"] = [{"says": "One is best.", "leads": name} for name in tuned.load().names.values()]
     figure, _, caption = sweep(tuned.load(), "digits", "alpha")
     widths = {line.get_label(): line.get_linewidth() for line in figure.legends[0].get_lines()}

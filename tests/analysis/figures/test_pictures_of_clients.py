@@ -184,7 +184,7 @@ def test_matrices_of_the_rounds_that_are_asked_for(pictured):
         heatmap(results, "digits", rounds=[3])
 
 
-def test_what_was_not_kept_is_one_sentence(common_toy):
+def test_missing_artifacts_are_one_sentence(common_toy):
     results = common_toy.load()
     for kind, word in ((tsne, "representations"), (heatmap, "cooperation")):
         with pytest.raises(Undrawn, match=f"no cell of seed 0 has kept its {word}"):
@@ -228,6 +228,6 @@ def test_an_unknown_data_set_is_one_sentence(pictured):
         tsne(results, "digits", colour="clas")
 
 
-def test_results_say_where_kept_tables_lie(pictured):
+def test_results_name_the_files_of_artifacts(pictured):
     first = load(pictured.results()).cells[0]
     assert set(first.kept) == {"representations", "cooperation"} and all(map(Path.is_file, first.kept.values()))

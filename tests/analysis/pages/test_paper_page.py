@@ -149,7 +149,7 @@ def test_an_experiment_shows_its_table_what_is_missing_and_what_became_of_claims
     assert "Not stated here." in actual and "Not stated. Taken" not in actual
 
 
-def test_what_was_not_run_and_what_cannot_be_is_said(page):
+def test_what_was_not_run_and_what_cannot_run_is_named(page):
     assert "Another &lt;table&gt;" in section(page, "table2") and '<a href="table2' not in page[0]
     assert "not run" in section(page, "table2")
     assert '<p class="lacks">No attacks yet</p>' in section(page, "later")

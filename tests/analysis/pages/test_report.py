@@ -77,7 +77,7 @@ def test_the_page_answers_first(toy, inputs):
     assert len(before.split()) < 50  # a reader has hardly begun
 
 
-def test_partitions_stand_behind_the_figures_of_results(toy, inputs):
+def test_partitions_come_after_the_figures_of_results(toy, inputs):
     for suffix in (".svg", ".txt"):
         (toy.folder / f"one{suffix}").rename(toy.folder / f"shares-one{suffix}")
     inputs[inputs.index(str(toy.folder / "one.svg"))] = str(toy.folder / "shares-one.svg")
@@ -85,7 +85,7 @@ def test_partitions_stand_behind_the_figures_of_results(toy, inputs):
     assert page.index("<h3>Figure two</h3>") < page.index('id="partitions"') < page.index("<h3>Figure one</h3>")
 
 
-def test_the_protocol_is_said_once(toy, inputs):
+def test_the_protocol_is_stated_once(toy, inputs):
     page = page_of(toy, inputs)
     for text in ("never of the best one", "Holm-corrected", "Std. over clients: population"):
         assert page.count(text) == 1, text

@@ -152,7 +152,7 @@ def test_costs(tables):
     assert "Peak memory (MiB)" in tables["costs.html"]
 
 
-def test_the_work_of_a_round_stands_behind_its_traffic(tables):
+def test_the_work_of_a_round_follows_its_traffic(tables):
     rows = markdown_rows(tables["costs.md"])
     assert rows["Method"][-2:] == ["Digits, Down (KiB per client and round)", "Passes a round"]
     assert (rows["Local"][-1], rows["Ditto"][-1]) == ("E", "1 + E")
@@ -165,7 +165,7 @@ def test_the_work_of_a_round_stands_behind_its_traffic(tables):
         assert text in tables["costs.md"]
 
 
-def test_the_work_of_a_round_stands_once_for_all_data_sets(toy):
+def test_the_work_of_a_round_is_shown_once_for_all_data_sets(toy):
     toy.study["data"]["letters"] = "Letters"
     toy.cell("local", "dir", 0, {2: [0.5, 0.5]}, data="letters")
     toy.method("mine")

@@ -71,7 +71,7 @@ def test_what_cannot_be_joined_is_listed(paper):
     assert "there is no row 'FedProx' here: 1.0 (FedProx, Digits, Dirichlet β=0.1, 2 clients, accuracy)" in grid.caption
 
 
-def test_results_that_are_not_at_hand_leave_a_dash_beside_the_printed_number(make_study):
+def test_missing_results_leave_a_dash_beside_the_printed_number(make_study):
     study = make_study(seeds=[0], data={"digits": "Digits", "net": "DomainNet"})
     study.method("m", title="M")
     study.without("m", "dir", 0, "DomainNet is not at hand", data="net")
@@ -83,7 +83,7 @@ def test_results_that_are_not_at_hand_leave_a_dash_beside_the_printed_number(mak
     assert table["unjoined"].tolist() == ["", "Digits was not run with hom"]
 
 
-def test_an_experiment_of_which_nothing_is_at_hand(make_study):
+def test_an_experiment_without_any_data(make_study):
     study = make_study(seeds=[0])
     study.method("m", title="M")
     study.without("m", "dir", 0, "CIFAR is not at hand")

@@ -34,7 +34,7 @@ def test_a_supported_lead(make_study):
     assert "<strong>90.00 ± 0.71</strong>" in (study.folder / "accuracy.html").read_text()
 
 
-def test_three_seeds_support_no_lead_and_both_baselines_are_said(make_study):
+def test_three_seeds_support_no_lead_and_both_baselines_are_quoted(make_study):
     study = make_study().in_column({"fedavg": [0.5] * 3, "local": [0.6] * 3, "a": FIVE[:3], "b": LOWER[:3]})
     sentence = sentences(study)
     assert sentence.startswith("No lead is supported: a is first with 90.33 %, 20.67 points (95 % interval ")
@@ -72,7 +72,7 @@ def test_seeds_that_do_not_tell(make_study):
     assert sentences(study).endswith("above b with 60.00 %; a lead needs p < 0.05.")
 
 
-def test_what_is_not_compared_is_said(toy):
+def test_what_is_not_compared_is_named(toy):
     results = toy.load()
     named = dict(findings(results, summary(results)))
     sentence = "FedAvg has 70.00 %; no other method has a score of every seed. Not compared: Ditto (diverged)."
@@ -123,7 +123,7 @@ def test_a_column_of_one_seed_says_nothing_of_what_varies(toy):
     assert captions.varied(toy.load()) == "partition and training seed"
 
 
-def test_nothing_scored_is_said(make_study):
+def test_a_figure_without_scores_says_so(make_study):
     study = make_study(score="trained", seeds=[0])
     study.method("m")
     study.cell("m", "dir", 0, {1: [0.5, 0.7]})

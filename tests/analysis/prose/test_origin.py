@@ -42,13 +42,11 @@ def test_cells_of_several_commits():
     assert origin.steps(results, "a.yaml")[0] == "git checkout 9999aaaa"
 
 
-def test_changes_that_are_in_no_commit_are_said():
+def test_uncommitted_changes_are_reported():
     results = made(replace(COMMIT, clean=False))
     assert "with uncommitted changes" in origin.commit(results)
     (sentence,) = origin.reservations(results, "config/study.yaml")
-    assert sentence.startswith(
-        "The tree had uncommitted changes, so this commit alone may give other numbers"
-    )
+    assert sentence.startswith("The tree had uncommitted changes, so this commit alone may give other numbers")
 
 
 def test_code_outside_a_clone_has_no_commit():
@@ -69,7 +67,7 @@ def test_a_file_of_ones_own_is_needed_too():
 
 
 @pytest.mark.parametrize("inside", [True, False])
-def test_the_studys_file_is_said_as_another_machine_would(tmp_path, monkeypatch, inside):
+def test_the_studys_file_is_named_as_on_another_machine(tmp_path, monkeypatch, inside):
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "config/my.yaml" if inside else tmp_path.parent / "elsewhere/my.yaml"
     last = origin.steps(made(COMMIT), str(file))[-1]

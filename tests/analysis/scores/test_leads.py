@@ -95,5 +95,5 @@ def test_only_common_seeds_are_compared():
     assert table["p_value"].isna().all() and not table["supported"].any()
 
 
-def test_a_lonely_method_beats_nobody():
+def test_a_single_method_has_no_lead():
     assert compare(frame(a=[0.9, 0.8])).loc["a", ["rank", "supported"]].tolist() == [1, False]

@@ -245,7 +245,7 @@ def test_scores_of_cells_are_computed_once_for_each_results(common_toy, monkeypa
     assert counted == dict.fromkeys(product((results, other), (False, True)), 1)
 
 
-def test_nobody_changes_the_scores_that_others_see(common_toy):
+def test_callers_cannot_change_each_others_scores(common_toy):
     results = common_toy.load()
     before = cell_scores(results)
     changed = cell_scores(results)

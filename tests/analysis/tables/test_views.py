@@ -35,7 +35,7 @@ def test_every_scoring_that_has_numbers_is_one_click_away(study):
     assert actual["by the global model"].table.count("<td>–</td>") == 4  # two rows without a global model
 
 
-def test_what_a_scoring_changes_is_said(study):
+def test_what_a_scoring_changes_is_reported(study):
     moves = {view.name: view.moves for view in views(study.load(), OPTIONS)}
     words = "Dirichlet β=0.1, 2 clients"
     assert moves["as each paper does"] == ""
