@@ -15,6 +15,7 @@ from fedgrid.engine.local.client_data import load
 from fedgrid.engine.local.loop import Loop
 from fedgrid.engine.local.stacked import Stacked
 from fedgrid.engine.rounds import federate
+from fedgrid.files import read_metadata
 
 
 def scores(simulation, metric):
@@ -153,6 +154,17 @@ def test_a_partition_as_it_is_read(tmp_path, test):
     if test != "own":
         assert all(index is data.test[0] for index in data.test) and len(data.test[0]) == 60
         assert not set(data.test[0].tolist()) & set(own.tolist())
+
+
+def test_images_are_normalised_by_the_constants_of_their_data_set(tmp_path):
+    study = study_of(results=str(tmp_path), data="digits", heterogeneity=[{"partition": "homogeneous", "clients": 2}])
+    partition = next(iter(prepared(study).partitions.values()))
+    data = load(partition.data.files, partition.file, torch.device("cpu"))
+    facts = read_metadata(partition.data.files["train"])
+    pixels = data.images[data.train[0]].double()
+    expected = (pixels / facts["scale"] - facts["mean"][0]) / facts["std"][0]
+    assert_close(data.batch(data.train[0]).x.double(), expected, rtol=1e-5, atol=1e-6)
+    assert abs(expected.mean()) < 0.1 and abs(expected.std() - 1) < 0.1, "digits have mean 0 and deviation 1 then"
 
 
 def test_augmented_images_are_those_of_the_key_in_both_executors():
