@@ -207,7 +207,7 @@ def test_parts_of_some_clients():
 
 
 def test_a_partition_is_loaded_with_pictures_before_texts(tmp_path, monkeypatch):
-    """Samples of both lie mixed in the files; some are used by nobody."""
+    """Files mix samples of both; some are not used, and the first text in use is a test sample."""
     draw, kinds = np.random.default_rng(5), np.array([0, 1, 1, 0, 1, 0, 0, 1, 1, 0])
     labels, pixels = draw.integers(0, 4, 10), draw.integers(0, 255, (5, 2, 2, 3)).astype(np.uint8)
     tokens = draw.integers(0, 9, (5, 2, 3)).astype(np.uint16)
@@ -215,7 +215,7 @@ def test_a_partition_is_loaded_with_pictures_before_texts(tmp_path, monkeypatch)
     facts |= {"modalities": list(MODALITIES), "vocabulary": ["w"] * 7}
     pool = store.Pool(Images(pixels, labels, modality=kinds, tokens=tokens), facts)
     monkeypatch.setattr(client_data, "read", lambda files: pool)
-    rows_ = [(0, "train", 3), (0, "train", 0), (2, "train", 7), (2, "train", 1), (-1, "test", 9), (-1, "test", 8)]
+    rows_ = [(0, "train", 3), (0, "train", 0), (2, "train", 7), (2, "train", 8), (-1, "test", 9), (-1, "test", 1)]
     client, split, index = map(list, zip(*rows_, strict=True))
     table = pa.table({"client": pa.array(client, pa.int32()), "split": split, "index": pa.array(index, pa.int64())})
     head = {"data_checksum": "c", "clients": 4, "test": "official"}
@@ -224,7 +224,7 @@ def test_a_partition_is_loaded_with_pictures_before_texts(tmp_path, monkeypatch)
     assert (data.modality, data.modalities, data.vocabulary) == ((0, 0, 1, 1), MODALITIES, 9)
     assert (len(data.images), len(data.tokens)) == (3, 3)
     assert data.test[0] is data.test[1] and data.test[2] is data.test[3]
-    for lists, expected in ((data.train, {0: [3, 0], 2: [7, 1]}), (data.test, {1: [9], 3: [8]})):
+    for lists, expected in ((data.train, {0: [3, 0], 2: [7, 8]}), (data.test, {1: [9], 3: [1]})):
         for client, samples in expected.items():
             batch = data.batch(lists[client], data.modalities[data.modality[client]])
             assert batch.y.tolist() == labels[samples].tolist()
