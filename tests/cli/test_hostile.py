@@ -199,6 +199,7 @@ REFUSED = {
     "an abstract method": "from fedgrid.engine.federation.method import Method\n\n\nclass A(Method):\n    pass",
     "a score that there is not": METHOD + "    score = 'best'",
     "a setting called training": METHOD + "    training: int = 1",
+    "a setting called used": METHOD + "    used: int = 1",
     "a setting called title": METHOD + "    title: str = 'a'\n    method: int = 1",
 }
 PRINTING = "print('[1]')\n" + METHOD + "    mu: float = 1.0\nprint('{}')\n"

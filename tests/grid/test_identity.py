@@ -11,6 +11,7 @@ from studies import plan_of, prepared, study_of
 
 import fedgrid
 from fedgrid.grid.plan.keys import modules_of_cell
+from fedgrid.grid.study import catalog
 from fedgrid.grid.study.fingerprint import NOT_COUNTED, canonical, digest, fingerprint, modules
 from fedgrid.loading import names
 
@@ -52,6 +53,50 @@ def changed(tmp_path, text, name="mine"):
 def test_what_does_not_count(tmp_path, old, new):
     assert old in CODE
     assert changed(tmp_path, CODE.replace(old, new)) == changed(tmp_path, CODE)
+
+
+FACT = """
+from fedgrid.methods import Identity
+from fedgrid.methods.fedavg import FedAvg
+
+
+class Mine(FedAvg):
+    work = "2E"
+    identities = [Identity("fedavg", {"mu": 0.0})]
+    score = "global"
+
+    def passes(self):
+        return 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "counts"),
+    [
+        ('"2E"', '"3E"', False),
+        ('    work = "2E"\n', "", False),
+        ('{"mu": 0.0}', '{"mu": 1.0}', False),
+        ('    identities = [Identity("fedavg", {"mu": 0.0})]\n', "", False),
+        ('"global"', '"trained"', True),
+        ('"2E"', "str(2)", True),
+        ("return 1", "return self.work", True),
+    ],
+)
+def test_facts_of_a_method_do_not_count(tmp_path, old, new, counts):
+    assert old in FACT
+    assert (changed(tmp_path, FACT.replace(old, new)) != changed(tmp_path, FACT)) == counts
+
+
+def test_facts_count_where_the_method_reads_them(tmp_path):
+    reading = FACT.replace("return 1", "return self.work")
+    assert changed(tmp_path, reading.replace('"2E"', '"3E"')) != changed(tmp_path, reading)
+
+
+def test_a_description_follows_the_facts(tmp_path):
+    for text in (FACT, FACT.replace('"2E"', '"3E"')):
+        (tmp_path / "mine.py").write_text(text + "\n    source = family = shares = 'x'\n")
+        facts = catalog.description("methods", str(tmp_path / "mine.py"))["facts"]
+        assert facts["work"] == ("2E" if text is FACT else "3E")
 
 
 @pytest.mark.parametrize("old, new", [("= 1", "= 1.0"), ("= 1", "= True"), ("* 2", "* 3"), ("f(", "g("), ("os", "re")])

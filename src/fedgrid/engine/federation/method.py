@@ -30,6 +30,9 @@ from fedgrid.tree import Tree
 SCORES = ("global", "received", "adapted", "trained")
 "Points at which a model is scored: the server's, a client's before local work, adapted for use, after local work."
 
+CLOSED = ("facts", "used")
+"Names of `Method` that no method may define: the engine's own."
+
 
 @dataclass(frozen=True)
 class Identity:
@@ -76,6 +79,12 @@ class Method(Component, abc.ABC):
     identities: ClassVar[Sequence[Identity]] = ()
     multimodal: ClassVar[bool] = False
     "Whether clients of several modalities share anything; else each modality is a federation of its own."
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in CLOSED:
+            if name in vars(cls):
+                raise UserError(f"{cls.__name__}: '{name}' is a name of the engine's own; rename it")
 
     @classmethod
     def facts(cls) -> dict[str, Any]:

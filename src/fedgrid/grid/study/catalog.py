@@ -16,7 +16,7 @@ from fedgrid.components import describe
 from fedgrid.errors import UserError, complain
 from fedgrid.files import cache, read_json, write_json
 from fedgrid.grid.study.audit import Watch
-from fedgrid.grid.study.fingerprint import check_files, fingerprint, uncovered
+from fedgrid.grid.study.fingerprint import check_files, fingerprint_with_facts, uncovered
 from fedgrid.loading import load, locate
 
 PATIENCE = 120
@@ -46,7 +46,7 @@ def description(kind: str, reference: str) -> dict[str, Any]:
 def _code(reference: str, module: str, file: Path | None) -> str:
     """Fingerprint of a component; UserError for a file that is no Python, or that uses what a key cannot cover."""
     try:
-        code = fingerprint(module, file, also=["fedgrid.components"])
+        code = fingerprint_with_facts(module, file, ["fedgrid.components"])
         flaws = uncovered(module, file) if file else []
     except SyntaxError as error:
         where = f"{error.filename}, line {error.lineno}"

@@ -10,7 +10,7 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -43,6 +43,10 @@ NOT_COUNTED: Mapping[str, str] = {
 
 The rooms `grid`, `jobs`, `run`, `analysis` and `cli` need not stand here: counted code may not import them.
 """
+FACTS: Set[str] = frozenset(("cite", "down", "family", "identities", "shares", "source", "title", "up", "work"))
+"What a component's class states about itself for pages, estimates and tests; no number depends on it."
+PLAIN = (ast.Constant, ast.Tuple, ast.List, ast.Dict, ast.Call, ast.keyword, ast.Load, ast.UnaryOp, ast.USub)
+"Syntax of a fact: constants, and calls of `Identity`, whose name is checked besides."
 
 
 def canonical(value: Any) -> str:
@@ -55,13 +59,19 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical(value).encode(errors="surrogatepass")).hexdigest()[:16]
 
 
-def fingerprint(module: str, file: Path | None = None, also: Iterable[str] = ()) -> str:
+def fingerprint(module: str, file: Path | None = None) -> str:
     """Digest of `modules`.
 
-    Comments, docstrings and formatting do not count; library code does not either (its versions are recorded in every
-    result). The import graph is read from the source, nothing is imported.
+    Comments, docstrings, formatting and `FACTS` do not count; library code does not either (its versions are recorded
+    in every result). The import graph is read from the source, nothing is imported.
     """
-    return digest(modules(module, file, also))
+    return digest(modules(module, file))
+
+
+def fingerprint_with_facts(module: str, file: Path | None, also: Iterable[str]) -> str:
+    """Digest of the code of `module` and `also`, their `FACTS` included: of all that a description is made from."""
+    sources = _Sources(module, file)
+    return digest({name: sources.node(name).with_facts for name in sorted(sources.closure([module, *also]))})
 
 
 def modules(module: str, file: Path | None = None, also: Iterable[str] = ()) -> dict[str, str]:
@@ -171,6 +181,8 @@ class _Node:
     """A module as its source shows it."""
 
     digest: str
+    "Of its code, without `FACTS`."
+    with_facts: str
     "Of its code."
     imported: frozenset[str]
     "Names that it may import, its parent packages included."
@@ -193,7 +205,23 @@ def _read(file: Path, mtime: int, name: str) -> _Node:
             names = _texts(value)
             data += names or []
             flaws += [] if names is not None else [(line, WRITTEN_OUT)]
-    return _Node(digest(_plain(tree)), frozenset(imported), tuple(flaws), tuple(data))
+    with_facts = digest(_plain(tree))
+    _drop_facts(tree)
+    return _Node(digest(_plain(tree)), with_facts, frozenset(imported), tuple(flaws), tuple(data))
+
+
+def _drop_facts(tree: ast.Module) -> None:
+    """Removes from classes the `FACTS` that they state in plain values, unless the module reads them."""
+    read = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            node.body = [statement for statement in node.body if not _is_fact(statement, FACTS - read)]
+
+
+def _is_fact(statement: ast.stmt, facts: Set[str]) -> bool:
+    if not isinstance(statement, ast.Assign) or not {getattr(t, "id", "") for t in statement.targets} <= facts:
+        return False
+    return all(isinstance(node, PLAIN) or getattr(node, "id", "") == "Identity" for node in ast.walk(statement.value))
 
 
 def _hidden(node: ast.AST) -> Iterable[str]:
