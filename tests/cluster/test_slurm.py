@@ -160,7 +160,7 @@ def test_cancelled_cells_and_a_killed_run_resume_with_a_gpu_for_each_cell(cluste
     run.communicate()
     assert eventually(lambda: "received SIGTERM" in there.fedgrid("status"), 60), there.fedgrid("status")
     output = there.snakemake_there(*training)
-    assert "left behind" in output
+    assert "left by an earlier run" in output
     assert {cell: cell.stat().st_mtime_ns for cell in finished} == finished
     assert len(there.cells()) == 3
     assert there.logs().count("continuing after round") == 2, output

@@ -196,7 +196,7 @@ def test_two_runs_at_once(undisturbed, tmp_path):
     runs = [subprocess.Popen(checkout.command(REPORT), **start) for _ in range(2)]
     printed = {run.returncode: text for run, text in [(run, run.communicate()[0]) for run in runs]}
     assert printed.keys() == {0, 2}, printed
-    assert printed[2].count("fedgrid: another run is at work on results/store") == 1
+    assert printed[2].count("fedgrid: results/store is in use by another run") == 1
     assert "Traceback" not in printed[0] + printed[2]
     assert_whole(checkout.path / "results")
     assert tables(checkout.path / "results") == tables(undisturbed.path / "results")

@@ -29,7 +29,7 @@ class State:
 def read(study: Study) -> dict[str, State]:
     """The state of every cell, by key.
 
-    A cell without results is queued while a run is at work on the store, unless it failed in that very run.
+    A cell without results is queued while a run uses the store, unless it failed in that very run.
     """
     run = StoreLock(study.store).holder()
     in_queue = functools.cache(lambda: {job.number for job in slurm.jobs()})
