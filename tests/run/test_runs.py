@@ -293,7 +293,7 @@ def test_jobs_that_a_killed_run_left_behind_are_cancelled_and_no_others(folder, 
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     slurm.end_leftovers({key})
     assert (folder / "cancelled").read_text() == "1\n"
-    assert "cancelling 1 job that left by an earlier run" in capsys.readouterr().err
+    assert "cancelling 1 job left by an earlier run" in capsys.readouterr().err
     slurm.end_leftovers({key})
     assert capsys.readouterr().err == ""
 

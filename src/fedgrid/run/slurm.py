@@ -51,7 +51,7 @@ def end_leftovers(keys: Set[str]) -> None:
     if not leftovers:
         return
     jobs_left = f"{len(leftovers)} job{'s' if len(leftovers) > 1 else ''}"
-    print(f"fedgrid: cancelling {jobs_left} that left by an earlier run", file=sys.stderr)
+    print(f"fedgrid: cancelling {jobs_left} left by an earlier run", file=sys.stderr)
     subprocess.run(["scancel", *(job.number for job in leftovers)], check=False)
     patience = time.monotonic() + PATIENCE
     while _leftovers(keys) and time.monotonic() < patience:
