@@ -263,7 +263,7 @@ LOOKS = [
 ]
 
 
-@pytest.mark.parametrize("command", OPTIONS + LOOKS, ids=" ".join)
+@pytest.mark.parametrize("command", every_third(OPTIONS + LOOKS), ids=" ".join)
 def test_commands(command, folder, capsys):
     Path("study.yaml").write_text(yaml.safe_dump(STUDY))
     before = listing(folder.parents[1])

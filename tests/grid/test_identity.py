@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from studies import plan_of, prepared, study_of
+from tiers import method_of
 
 import fedgrid
 from fedgrid.grid.plan.keys import modules_of_cell
@@ -131,9 +132,11 @@ for name, key in names.items():
 
 
 @pytest.fixture(scope="module")
-def loaded(tmp_path_factory):
+def loaded(tmp_path_factory, request):
     """By method, the modules of fedgrid that a process has imported once it has run a cell."""
-    folder, methods = tmp_path_factory.mktemp("loaded"), names("methods")
+    folder, selected = tmp_path_factory.mktemp("loaded"), request.session.items
+    asking = {method_of(item) for item in selected if "loaded" in getattr(item, "fixturenames", ())}
+    methods = [name for name in names("methods") if name in asking]
     few = [{"partition": "dirichlet", "clients": 3, "fraction": 0.2}]
     study = prepared(
         study_of(methods=methods, heterogeneity=few, seeds=[0], results=str(folder), training={"rounds": 1})
@@ -144,6 +147,7 @@ def loaded(tmp_path_factory):
     return {name: set(json.loads((folder / f"{name}.json").read_text())) for name in methods}
 
 
+@pytest.mark.representatives
 def test_a_cell_loads_no_module_that_its_fingerprint_misses(method_name, loaded):
     if method_name.endswith(".py"):
         pytest.skip("a method outside the package")

@@ -55,6 +55,7 @@ def test_one_differing_bit_of_a_checked_cell_refuses_the_group(study):
     assert sum(cell.done for cell in study.cells) == 1  # the one that was trained
 
 
+@pytest.mark.full
 def test_another_start_of_any_cell_refuses_the_group(study):
     for number, cell in enumerate(study.cells):
         make_earlier(cell, edited(0, "test_samples") if number == 1 else None)
@@ -109,6 +110,7 @@ def test_results_of_another_processor_wait(study):
     assert is_of_this_machine(here.circumstances) and not is_of_this_machine(elsewhere.circumstances)
 
 
+@pytest.mark.full
 def test_an_instruction_set_that_was_not_recorded_is_no_obstacle(study):
     for cell in study.cells:
         hardware = dict(read_metadata(cell.file)["hardware"])

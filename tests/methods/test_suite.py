@@ -75,6 +75,7 @@ def test_edge(method_name, edge):
     assert all(torch.isfinite(t).all() for t in leaves(outcome.progress.state.server) if t.is_floating_point())
 
 
+@pytest.mark.representatives
 def test_two_runs_are_equal(method_name):
     first, second = undisturbed(method_name), run(method_name, four_rounds())
     assert first.record.rows == second.record.rows

@@ -11,6 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 from studies import plan_of, prepared, study_of
+from tiers import every_third
 
 from fedgrid.data.common.images import DatasetInfo
 from fedgrid.data.common.store import Labels
@@ -132,7 +133,7 @@ def check_numbers(partition, own, dealt, everything):
         assert sizes.max() - sizes.min() <= 1
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", every_third(KINDS))
 @settings(max_examples=200, deadline=None)
 @given(data=st.data(), everything=pools(), seed=st.integers(0, 5))
 def test_numbers_of_images_are_expected_as_they_are_dealt_out(kind, data, everything, seed):

@@ -74,6 +74,7 @@ def test_edit(checkout, case):
     assert checkout.planned() == expected
 
 
+@pytest.mark.full
 def test_a_deleted_cell_is_trained_again_and_equal(checkout):
     cell = checkout.cells()[3]
     before = pq.read_table(cell).to_pydict()

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from tiers import every_third
 from toys import write_partition
 
 from fedgrid.analysis.figures.bars import bars
@@ -207,7 +208,7 @@ PLACE = {"data": "digits", "method": "ditto"}
 OPTIONS = {"tsne": {"perplexity": 5}, "curves": {"window": 2}, "heatmap": {"rounds": [2]}}
 
 
-@pytest.mark.parametrize("kind", ["loss", "traffic", "bars", "tsne", "heatmap", "distribution"])
+@pytest.mark.parametrize("kind", every_third(["loss", "traffic", "bars", "tsne", "heatmap", "distribution"]))
 def test_the_same_bytes_twice(pictured, tmp_path, kind):
     results = pictured.load()
     place = {name: PLACE[name] for name in PLACES[kind]}

@@ -157,6 +157,7 @@ def test_files_beside_its_folder_are_left_alone(beside, folder):
     assert {file: (file.stat().st_mtime_ns, file.read_bytes()) for file in outside} == beside
 
 
+@pytest.mark.full
 def test_with_all_cells_it_makes_what_the_workflow_makes(ablated):
     partly = made(ablated, {})
     ablated.results()
