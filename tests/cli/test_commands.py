@@ -92,6 +92,7 @@ def test_run_writes_the_four_columns_and_says_the_scores(output):
     assert "already holds this cell" in output("run", "fedprox", "--set", "mu=0", *SMALL, "--out", "f.parquet")
 
 
+@pytest.mark.full
 def test_a_killed_run_is_continued_by_the_same_command(folder, capsys):
     command = ["run", "fedcosr", *SMALL, "--checkpoint-every", "0.001", "--out"]
     run = subprocess.run([sys.executable, "-c", DYING, *command, "killed.parquet"], stderr=subprocess.PIPE, text=True)

@@ -40,6 +40,7 @@ def test_a_run_without_any_finished_cell_has_no_report(run, capsys, complaint):
     assert not Path("results/s/partial").exists()
 
 
+@pytest.mark.full
 def test_during_and_after_a_run(run, capsys, output):
     output("run", "local", *TRAIN)
     run.lock.acquire()

@@ -19,6 +19,7 @@ import simulations
 import torch
 from pretended import DEVICE, Counts, Mixed, machine
 from simulations import assert_close_states
+from tiers import every_third
 
 from fedgrid.engine import artifacts, rounds
 from fedgrid.engine.local.devices import fetched as fetched_together
@@ -105,7 +106,7 @@ PAIRS = [("fedcosr", "stacked"), ("fedrod", "loop"), ("perfedavg", "loop")]
 
 
 @pytest.mark.parametrize(("name", "executor"), PAIRS)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", every_third([*CASES]))
 def test_case(case, name, executor):
     compare(brief(name), CASES[case](executor))
 

@@ -45,7 +45,7 @@ def predictions(method_name, simulation, state):
 
 @pytest.mark.parametrize(
     ("participation", "executor"),
-    [(1.0, Stacked(3)), (0.5, Stacked())],
+    [pytest.param(1.0, Stacked(3), marks=pytest.mark.representatives), (0.5, Stacked())],
     ids=["all, in chunks of three and two", "some, in one chunk"],
 )
 def test_clients_one_by_one_or_together(method_name, participation, executor):

@@ -364,6 +364,7 @@ def test_a_cell_without_one_of_its_artifacts_is_not_finished():
     assert kept.is_file() and cell.done
 
 
+@pytest.mark.full
 def test_two_processes_on_one_cell_do_each_other_no_harm():
     """One may have outlived an earlier run; results are the same and are renamed whole."""
     study = prepared(planned(training={"rounds": 200} | QUICK, compute={"checkpoint_every": 0.05}))
