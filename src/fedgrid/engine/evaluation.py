@@ -1,7 +1,7 @@
 """Scores of models on every client's own test images."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from fedgrid.engine.local.client_data import ClientData
 from fedgrid.engine.local.context import Batch, LossContext
 from fedgrid.engine.local.devices import fetched, selection
 from fedgrid.engine.local.executor import Diverged
-from fedgrid.engine.local.task import Measurement
+from fedgrid.engine.local.task import Measurement, counts_filled
 from fedgrid.settings import Training
 from fedgrid.tree import Tree, leaves, rows, tree_map
 
@@ -39,11 +39,12 @@ class View:
         """What counts the hits of `scores` on a batch."""
         by_class = self.data.classes if self.data.weighted and self.images == "test" else None
 
+        @counts_filled
         def hits(theta: Tree, batch: Batch, at: LossContext) -> dict[str, Tensor]:
             x = batch.x
             if self.attack:
                 x = self.attack(lambda moved: scores(theta, moved, at), batch, self.data.pixels)
-            return _hits(scores(theta, x, at), batch.y, by_class)
+            return _hits(scores(theta, x, at), replace(batch, x=x), by_class)
 
         return hits
 
@@ -157,13 +158,16 @@ def _same(a: Tree, b: Tree) -> bool:
     return all(x.shape == y.shape for x, y in pairs) and bool(torch.stack([(x == y).all() for x, y in pairs]).all())
 
 
-def _hits(scores: Tensor, labels: Tensor, by_class: int | None) -> dict[str, Tensor]:
+def _hits(scores: Tensor, batch: Batch, by_class: int | None) -> dict[str, Tensor]:
     """Images that are classified correctly and their summed cross entropy, float64; [C] where `by_class` is C."""
-    correct = (scores.argmax(dim=1) == labels).double()
-    if by_class is None:
+    labels, correct = batch.y, (scores.argmax(dim=1) == batch.y).double()
+    if by_class is None and batch.counted is None:
         return {"correct": correct.sum(), "loss": cross_entropy(scores.double(), labels, reduction="sum")}
-    of_class = one_hot(labels, by_class).double()
     losses = cross_entropy(scores.double(), labels, reduction="none")
+    correct, losses = batch.only_counted(correct), batch.only_counted(losses)
+    if by_class is None:
+        return {"correct": correct.sum(), "loss": losses.sum()}
+    of_class = one_hot(labels, by_class).double()
     return {"correct": correct @ of_class, "loss": losses @ of_class}
 
 

@@ -10,6 +10,7 @@ from fedgrid.engine.federation.federation import Federation
 from fedgrid.engine.federation.method import Identity, Method
 from fedgrid.engine.local.context import Batch, LossContext, Objective
 from fedgrid.engine.local.losses import cross_entropy
+from fedgrid.engine.local.task import counts_filled
 from fedgrid.engine.state.state import State
 from fedgrid.errors import UserError
 from fedgrid.tree import Tree, inner, leaves, squared_distance
@@ -25,6 +26,7 @@ __all__ = [
     "Tensor",
     "Tree",
     "UserError",
+    "counts_filled",
     "cross_entropy",
     "hp",
     "inner",

@@ -26,7 +26,19 @@ nearly the client's own model. A larger γ keeps more of the global extractor.
 import torch
 from torch import Tensor
 
-from fedgrid.methods import Batch, Federation, Identity, LossContext, Method, Objective, State, Tree, cross_entropy, hp
+from fedgrid.methods import (
+    Batch,
+    Federation,
+    Identity,
+    LossContext,
+    Method,
+    Objective,
+    State,
+    Tree,
+    counts_filled,
+    cross_entropy,
+    hp,
+)
 from fedgrid.methods.common.prototypes import collected, info_nce, local_means, unknown
 
 OVERWRITE = {"gamma": 1e9, "alpha": 0.0}
@@ -116,10 +128,11 @@ class FedCoSR(Method):
             last = last.masked_scatter(new, (values.total / values.samples).nan_to_num(0.0))
         return torch.exp(-self.gamma * last).clamp(0, 1)
 
+    @counts_filled
     def regularity(self, theta: Tree, batch: Batch, at: LossContext) -> dict[str, Tensor]:
         """L_Reg summed over a batch, and the samples that count (Eqs. 12–13)."""
-        z = at.model.features(theta, batch.x)
-        total, samples = info_nce(z, batch.y, at.server.prototypes, at.server.known, self.temperature)
+        z, shared = at.model.features(theta, batch.x), at.server
+        total, samples = info_nce(z, batch.y, shared.prototypes, shared.known, self.temperature, batch.counted)
         return {"total": total, "samples": samples}
 
     def objective(self, theta: Tree, batch: Batch, at: LossContext) -> Objective:

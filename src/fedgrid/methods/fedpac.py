@@ -23,7 +23,19 @@ Readings
 import torch
 from torch.nn.functional import mse_loss
 
-from fedgrid.methods import Batch, Federation, Identity, LossContext, Method, State, Tensor, Tree, cross_entropy, hp
+from fedgrid.methods import (
+    Batch,
+    Federation,
+    Identity,
+    LossContext,
+    Method,
+    State,
+    Tensor,
+    Tree,
+    counts_filled,
+    cross_entropy,
+    hp,
+)
 from fedgrid.methods.common.prototypes import class_means, collected, local_means, summed_by_class, unknown
 from fedgrid.methods.common.quadratic import SOLVERS, minimum_on_simplex
 
@@ -70,10 +82,11 @@ class FedPAC(Method):
         server = collected(fed, s, local_means(fed, theta)) | {"theta": fed.average(theta.part("extractor"))}
         return s.update(server=server, clients=clients, trained=theta)
 
+    @counts_filled
     def moments(self, theta: Tree, batch: Batch, at: LossContext) -> dict[str, Tensor]:
         """Sums of features by class [C, k] and of their squared norms."""
-        z = at.model.features(theta, batch.x)
-        return {"sums": summed_by_class(z, batch.y, at.model.classes), "squares": z.square().sum()}
+        z = batch.only_counted(at.model.features(theta, batch.x))
+        return {"sums": summed_by_class(z, batch, at.model.classes), "squares": z.square().sum()}
 
     def trained(self, fed: Federation, theta: Tree, means: Tensor) -> Tree:
         """The head alone, then the extractor alone, which is aligned to G, or to the client's own `means` [n, C, k]."""

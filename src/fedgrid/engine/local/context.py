@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from fedgrid.models.base import Network
@@ -22,6 +23,14 @@ class Batch:
 
     x: Tensor
     y: Tensor
+    counted: Tensor | None = None
+    "Where some images only fill up a batch: truth values [B], False for those; see `counts_filled`."
+
+    def only_counted(self, values: Tensor) -> Tensor:
+        """Values [B, …], one for each image, with zeros for images that only fill up the batch."""
+        if self.counted is None:
+            return values
+        return torch.where(self.counted.reshape(-1, *[1] * (values.dim() - 1)), values, 0)
 
 
 @dataclass(frozen=True)

@@ -121,13 +121,11 @@ class Executor(ABC):
 
     @torch.no_grad()
     def collect(self, task: LocalTask, function: Measurement) -> list[Tree]:
-        """A value for every image, one client after the other: results differ in length. See `Federation.collect`."""
+        """A value for every image; results differ in length. See `Federation.collect`."""
         results: dict[int, Tree] = {}
         with self._timed(task):
             for where, part in task.of_one_modality() or [(torch.arange(len(task.ids)), task)]:
-                for position, row_number in enumerate(where.tolist()):
-                    parts = self._batchwise(part, position, function)
-                    results[row_number] = Tree({name: torch.cat([part[name] for part in parts]) for name in parts[0]})
+                results |= zip(where.tolist(), self._collect(part, function), strict=True)
         return [results[position] for position in range(len(task.ids))]
 
     @torch.no_grad()
@@ -143,6 +141,10 @@ class Executor(ABC):
             return self._walk(task, solver)
         parts = [(where, as_tree(vars(self._walk(part, solver)))) for where, part in task.of_one_modality()]
         return Trained(**joined(len(task.ids), parts))
+
+    def _collect(self, task: LocalTask, function: Measurement) -> list[Tree]:
+        """Values for the images of every client, of whom each has a call for each of its batches."""
+        return [joined_values(self._batchwise(task, position, function)) for position in range(len(task.ids))]
 
     def _batchwise(self, task: LocalTask, position: int, function: Measurement) -> list[Mapping[str, Tensor]]:
         """What a function gives for each batch of one client's images; without any it is called once, with none."""
@@ -164,6 +166,11 @@ class Executor(ABC):
     @abstractmethod
     def _measure(self, task: LocalTask, measurement: Measurement) -> dict[str, Tensor]:
         """All images of all clients."""
+
+
+def joined_values(parts: Sequence[Mapping[str, Tensor]]) -> Tree:
+    """One client's values [B, …] of several batches, one after the other."""
+    return Tree({name: torch.cat([part[name] for part in parts]) for name in parts[0]})
 
 
 def joined(clients: int, parts: Sequence[tuple[Tensor, Tree]]) -> Tree:
@@ -196,9 +203,9 @@ def client_copy(stack: Any, position: int) -> Any:
 def _require_finite(task: LocalTask, trained: Trained) -> None:
     """Raises Diverged for the first client whose loss, or else whose model, is not finite."""
     losses = trained.loss.isfinite() | (trained.steps == 0)
-    models = torch.ones_like(losses)
-    for t in leaves(trained.theta):  # the last step itself may be the one that leaps
-        models = models & t.reshape(len(t), -1).sum(dim=1).isfinite()  # a sum is a quarter of the work
+    # the last step itself may be the one that leaps; a sum is a quarter of the work
+    sums = [t.reshape(len(t), -1).sum(dim=1).double() for t in leaves(trained.theta)]
+    models = torch.stack([*sums, trained.steps.double()]).isfinite().all(dim=0)
     if (losses & models).all():  # the only wait, unless something is wrong
         return
     for finite, what in ((losses, "the training loss"), (models, "the model")):

@@ -4,21 +4,20 @@
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from fedgrid.engine.local.context import Batch, LossContext
-from fedgrid.engine.local.devices import sent
-from fedgrid.engine.local.executor import Executor, Trained, TrainingStats
+from fedgrid.engine.local.executor import Executor, Trained, TrainingStats, joined_values
 from fedgrid.engine.local.grouping import groups
+from fedgrid.engine.local.passes import exact, filled
 from fedgrid.engine.local.solvers import Solver
 from fedgrid.engine.local.task import Apply, LocalTask, Measurement
 from fedgrid.errors import UserError
-from fedgrid.tree import leaves, rebuilt, rows, tree_map
+from fedgrid.tree import Tree, leaves, rebuilt, rows, tree_map
 
 MEASURED_TOGETHER = {"cpu": 1024, "cuda": 16384}
 "Images of all clients in one call of a pass without gradient."
@@ -53,19 +52,30 @@ class Stacked(Executor):
         return stats.close(theta)
 
     def _measure(self, task: LocalTask, measurement: Measurement) -> dict[str, Tensor]:
-        clients, start = len(task.ids), 0
         sums: dict[str, Tensor] = {}
+        self._passed(task, lambda positions, largest: _measure(task, positions, measurement, largest, sums))
+        return sums
+
+    def _collect(self, task: LocalTask, function: Measurement) -> list[Tree]:
+        if not _shares_calls(task):
+            return super()._collect(task, function)
+        parts: list[list[Mapping[str, Tensor]]] = [[] for _ in task.ids]
+        self._passed(task, lambda positions, largest: _collect(task, positions, function, largest, parts))
+        return [joined_values(part or self._batchwise(task, position, function)) for position, part in enumerate(parts)]
+
+    def _passed(self, task: LocalTask, passed: Callable[[list[int], int], None]) -> None:
+        """A pass without gradient: `passed` is called with positions of clients, and the most images of each a call."""
+        clients, start = len(task.ids), 0
         self.images = self.images or MEASURED_TOGETHER.get(task.data.labels.device.type, 1024)
         while start < clients:
             positions = list(range(start, min(clients, start + min(self.chunk or clients, self.images))))
             largest = min(task.batch_size, self.images // len(positions))
             try:
-                _measure(task, positions, measurement, largest, sums)
+                passed(positions, largest)
             except torch.OutOfMemoryError as error:
                 self.images = _half(self.images, error)
             else:
                 start += len(positions)
-        return sums
 
 
 def _half(size: int, error: Exception) -> int:
@@ -110,55 +120,69 @@ def _train(task: LocalTask, positions: list[int], solver: Solver, result: Any, s
     stats.put(where, stats_of_part)
 
 
+def _shares_calls(task: LocalTask) -> bool:
+    """Whether calls cost more than images that are computed in vain."""
+    return task.data.labels.device.type != "cpu"
+
+
 def _measure(
     task: LocalTask, positions: list[int], measurement: Measurement, largest: int, sums: dict[str, Tensor]
 ) -> None:
     """Sums over all images of consecutive clients, whose rows of `sums` are written; `largest` of each in a call."""
     totals: dict[str, Tensor] = {}
-    pieces = list(_pieces([task.images[task.ids[p]] for p in positions], largest))
-    chosen = sent([np.array(members) for members, _ in pieces], task.data.labels.device)
-    for members, (_, index) in zip(chosen, pieces, strict=True):
-        where = members + positions[0]
-        apply = _to_each(task, [index], rows(task.clients, where), None)
-        for name, value in apply(lambda *a: dict(measurement(*a)), rows(task.theta, where)).items():
+    fills = _shares_calls(task) and getattr(measurement, "counts_filled", False)
+    for piece in (filled if fills else exact)(task, positions, largest):
+        apply = _to_each(task, [piece.index], rows(task.clients, piece.rows), None, piece.counted)
+        for name, value in apply(lambda *a: dict(measurement(*a)), rows(task.theta, piece.rows)).items():
             value = value + 0  # a truth value becomes a number
             if name not in totals:
                 totals[name] = value.new_zeros(len(positions), *value.shape[1:])
-            totals[name].index_add_(0, members, value)
+            totals[name].index_add_(0, piece.members, value)
     for name, total in totals.items():
         if name not in sums:
             sums[name] = total.new_zeros(len(task.ids), *total.shape[1:])
         sums[name][positions[0] : positions[-1] + 1] = total
 
 
-def _pieces(lists: list[Tensor], largest: int) -> Iterator[tuple[list[int], Tensor]]:
-    """(rows [k], images [k, size]): every list in pieces of falling size, each size the half of the one before."""
-    size, start = 1 << (max(1, largest).bit_length() - 1), [0] * len(lists)
-    while size:
-        members = [row for row, images in enumerate(lists) if len(images) - start[row] >= size]
-        if members:
-            yield members, torch.stack([lists[row][start[row] : start[row] + size] for row in members])
-        for row in members:
-            start[row] += size
-        if not members:
-            size //= 2
+def _collect(
+    task: LocalTask, positions: list[int], function: Measurement, largest: int, parts: list[list[Mapping[str, Tensor]]]
+) -> None:
+    """Values for the images of consecutive clients, whose entries of `parts` are written."""
+    for position in positions:
+        parts[position] = []
+    for piece in filled(task, positions, largest):
+        apply = _to_each(task, [piece.index], rows(task.clients, piece.rows), None)
+        values = apply(lambda *a: dict(function(*a)), rows(task.theta, piece.rows))
+        for row, (position, images) in enumerate(piece.sizes):
+            parts[position].append({name: value[row, :images] for name, value in values.items()})
 
 
-def _to_each(task: LocalTask, index: list[Tensor], clients: Any, keys: Tensor | None) -> Apply:
-    """Applies a function of one client to k of them: their θ, images of a step [k, B], `clients` and `keys` [k]."""
+def _to_each(
+    task: LocalTask, index: list[Tensor], clients: Any, keys: Tensor | None, counted: Tensor | None = None
+) -> Apply:
+    """Applies a function of one client to k of them: their θ, images of a step [k, B], `clients` and `keys` [k].
+
+    `counted` [k, B] goes into `Batch`.
+    """
     batches = [task.batch(images) for images in index]
 
     def apply(function: Callable[[Any, Any, LossContext], Any], theta: Any) -> Any:
         def single(
-            parameters: list[Tensor], private: list[Tensor], x: list[Tensor], y: list[Tensor], key: Tensor | None
+            parameters: list[Tensor],
+            private: list[Tensor],
+            x: list[Tensor],
+            y: list[Tensor],
+            counted: Tensor | None,
+            key: Tensor | None,
         ) -> Any:
             at = task.at(rebuilt(clients, private), key)
-            loss_input = task.loss_input([Batch(*pair) for pair in zip(x, y, strict=True)], at)
+            loss_input = task.loss_input([Batch(*pair, counted) for pair in zip(x, y, strict=True)], at)
             return function(rebuilt(theta, parameters), loss_input, at)
 
-        together = torch.vmap(single, in_dims=(0, 0, 0, 0, None if keys is None else 0))
+        in_dims = (0, 0, 0, 0, None if counted is None else 0, None if keys is None else 0)
+        x, y = [batch.x for batch in batches], [batch.y for batch in batches]
         try:
-            return together(leaves(theta), leaves(clients), [b.x for b in batches], [b.y for b in batches], keys)
+            return torch.vmap(single, in_dims=in_dims)(leaves(theta), leaves(clients), x, y, counted, keys)
         except RuntimeError as error:
             if "vmap" not in str(error):
                 raise

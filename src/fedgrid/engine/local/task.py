@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -21,8 +21,18 @@ from fedgrid.tree import Tree, rows
 Loss = Callable[[Tree, Batch, LossContext], Objective]
 Step = Callable[[Tree, Any, LossContext], tuple[Mapping[str, Any], Objective]]
 Measurement = Callable[[Tree, Batch, LossContext], Mapping[str, Tensor]]
+Each = TypeVar("Each", bound=Callable[..., Any])
 Apply = Callable[[Callable[[Any, Any, LossContext], Any], Tree], Any]
 "Calls a function of one client with θ and the batch (or batches) at hand, for one client or for each of a stack."
+
+
+def counts_filled(measurement: Each) -> Each:
+    """Marks a measurement that leaves out the images that `Batch.counted` says only fill up a batch.
+
+    On a GPU, clients with unequal numbers of images then share calls.
+    """
+    measurement.counts_filled = True  # type: ignore[attr-defined]
+    return measurement
 
 
 @dataclass(frozen=True)

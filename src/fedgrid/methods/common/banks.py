@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize, one_hot
 
-from fedgrid.methods import Batch, Federation, LossContext, Tree
+from fedgrid.methods import Batch, Federation, LossContext, Tree, counts_filled
 from fedgrid.methods.common.finch import cluster_means, partitions
 from fedgrid.methods.common.prototypes import FAR, class_means, summed_by_class
 
@@ -113,8 +113,9 @@ def by_class(fed: Federation, theta: Tree) -> list[Tensor]:
 def unit_means(fed: Federation, theta: Tree) -> Tensor:
     """Means [n, C, k] of the normalised representations of each class, z/‖z‖, under the models `theta`."""
 
+    @counts_filled
     def sums(theta_i: Tree, batch: Batch, at: LossContext) -> dict[str, Tensor]:
         z = normalize(at.model.features(theta_i, batch.x), dim=1, eps=EPS)
-        return {"sums": summed_by_class(z, batch.y, at.model.classes)}
+        return {"sums": summed_by_class(z, batch, at.model.classes)}
 
     return class_means(fed.measure(theta, sums).sums, fed.counts)

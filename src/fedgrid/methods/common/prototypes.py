@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize, one_hot
 
-from fedgrid.methods import Batch, Federation, LossContext, State, Tree
+from fedgrid.methods import Batch, Federation, LossContext, State, Tree, counts_filled
 
 FAR = -1e9
 "Stands for −∞ in a logit, where −∞ itself would make a gradient NaN."
@@ -20,14 +20,15 @@ def unknown(theta: Tree) -> dict[str, Tensor]:
     return {"prototypes": zero, "known": zero.any(dim=1)}
 
 
+@counts_filled
 def class_sums(theta: Tree, batch: Batch, at: LossContext) -> dict[str, Tensor]:
     """Sums [C, k] of the representations of each class; a measurement for `Federation.measure`."""
-    return {"sums": summed_by_class(at.model.features(theta, batch.x), batch.y, at.model.classes)}
+    return {"sums": summed_by_class(at.model.features(theta, batch.x), batch, at.model.classes)}
 
 
-def summed_by_class(z: Tensor, labels: Tensor, classes: int) -> Tensor:
+def summed_by_class(z: Tensor, batch: Batch, classes: int) -> Tensor:
     """Sums [C, k] of representations z [B, k] over each class."""
-    return one_hot(labels, classes).to(z.dtype).T @ z
+    return batch.only_counted(one_hot(batch.y, classes).to(z.dtype)).T @ z
 
 
 def class_means(sums: Tensor, counts: Tensor) -> Tensor:
@@ -63,16 +64,23 @@ def collected(fed: Federation, s: State, means: Tensor, counts: Tensor | None = 
     return {"prototypes": prototypes, "known": known}
 
 
-def info_nce(z: Tensor, labels: Tensor, prototypes: Tensor, known: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
+def info_nce(
+    z: Tensor,
+    labels: Tensor,
+    prototypes: Tensor,
+    known: Tensor,
+    temperature: float,
+    among: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
     """InfoNCE of representations z [B, k] against class prototypes [C, k]: (sum over samples, samples that count).
 
     For a sample of class y: log Σ_c exp(cos(z, G_c)/τ) − cos(z, G_y)/τ over the known classes; a sample whose own class
-    is unknown does not count.
+    is unknown does not count, nor does one outside of `among` (bool [B]; None: all).
     """
     similarity = normalize(z, dim=1, eps=1e-8) @ normalize(prototypes, dim=1, eps=1e-8).T
     logits = torch.where(known, similarity / temperature, FAR)
     own_class = logits.gather(1, labels.unsqueeze(1)).squeeze(1)
-    counted = known[labels]
+    counted = known[labels] if among is None else known[labels] & among
     value = torch.where(counted, torch.logsumexp(logits, dim=1) - own_class, 0.0)
     return value.sum(), counted.sum()
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from fedgrid.methods import Batch, LossContext, Tree, leaves
+from fedgrid.methods import Batch, LossContext, Tree, counts_filled, leaves
 
 RANK = 1e-10
 "A direction with less than this share of a client's Σ ‖z‖² is rounding."
@@ -26,9 +26,10 @@ def cosines(stack: Tree) -> Tensor:
     return torch.where(lengths > 0, products / lengths, 0.0).clamp(-1, 1)
 
 
+@counts_filled
 def feature_moments(theta: Tree, batch: Batch, at: LossContext) -> dict[str, Tensor]:
     """Σ z [k] and Σ zzᵀ [k, k], float64; a measurement for `Federation.measure`."""
-    z = at.model.features(theta, batch.x).double()
+    z = batch.only_counted(at.model.features(theta, batch.x).double())
     return {"sums": z.sum(dim=0), "squares": z.T @ z}
 
 
