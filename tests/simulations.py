@@ -50,6 +50,7 @@ def simulation(train, test=None, seed=0, classes=10, executor=None, dropout=0.0,
     dtype = dtype_of(settings)
     constants = (torch.full((1, 1, 1, 1), 16 * value, dtype=dtype) for value in (Digits.mean[0], Digits.std[0]))
     images = ClientData(pixels(), torch.from_numpy(digits().labels), *lists, classes, *constants, white=16.0)
+    images = replace(images, samples=np.arange(len(images.labels)))
     network = MLP(hidden=16, features=8, dropout=dropout, norm=norm).network((8, 8, 1), classes)
     return Simulation(images, network, settings, executor or Loop(), seed, torch.device("cpu"))
 

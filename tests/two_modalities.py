@@ -45,7 +45,7 @@ def simulation(sizes=((9, 14), (11, 6)), executor=None, seed=0, shared_tests=Fal
     data = ClientData(pictures, labels, train, test, CLASSES, *constants, weighted=weighted)
     named = {"modality": tuple(modality), "modalities": ("visual", "textual"), "vocabulary": VOCABULARY}
     network = ImageText(**SMALL).network((16, 16, 3), CLASSES, VOCABULARY)
-    data = replace(data, tokens=texts, **named)
+    data = replace(data, tokens=texts, samples=np.arange(len(labels)), **named)
     return Simulation(data, network, settings, executor or Loop(), seed, torch.device("cpu"))
 
 

@@ -6,8 +6,15 @@ from typing import Any
 
 from fedgrid.components import Component, describe, hp, identity
 
-ARTIFACTS = ("representations", "cooperation", "clusters")
-"The `artifacts` that a study may keep."
+ARTIFACTS = {
+    "representations": ".representations.parquet",
+    "cooperation": ".cooperation.parquet",
+    "clusters": ".clusters.parquet",
+    "predictions": ".predictions.parquet",
+    "models": ".models.safetensors",
+    "state": ".state.pt",
+}
+"The `artifacts` that a study may keep, and with what the names of their files end."
 
 
 class Adversarial(Component):

@@ -16,6 +16,7 @@ from fedgrid.engine.rounds import federate
 from fedgrid.engine.state.population import Population
 from fedgrid.errors import UserError
 from fedgrid.grid.study import validation
+from fedgrid.loading import names
 from fedgrid.settings import ARTIFACTS
 
 
@@ -29,7 +30,9 @@ def kept(name, simulation, **settings):
 def tables_of(method, simulation, progress):
     """All tables by kind, as lists by column."""
     parts = artifacts.tables(ARTIFACTS, method, simulation, progress)
-    return {kind: reader.read_all().to_pydict() for kind, reader in parts.items()}
+    tables = {kind: reader.read_all().to_pydict() for kind, reader in parts.items()}
+    tables["predictions"] = sorted(zip(*tables["predictions"].values(), strict=True))  # each part has all points
+    return tables
 
 
 @pytest.fixture
@@ -55,6 +58,39 @@ def test_representations_are_those_of_the_scored_model(name):
     expected = simulation.model.features({key: t[3] for key, t in own.items()}, images.x)
     ours = np.array([v for client, v in zip(actual["client"], actual["representation"], strict=True) if client == 3])
     np.testing.assert_allclose(ours, expected, atol=1e-6)
+
+
+def predictions_of(name, simulation):
+    """The table of predictions after all rounds, and the recorded scores of the last, by point and client."""
+    method = simulations.method(name)
+    outcome = federate(method, simulation)
+    parts = artifacts.tables(["predictions"], method, simulation, outcome.progress, outcome.last)
+    frame = outcome.progress.record.table().to_pandas()
+    last = frame[frame["round"] == simulation.training.rounds]
+    scores = last[last["metric"].astype(str).str.startswith("accuracy_")]
+    recorded = {(m.removeprefix("accuracy_"), c): v for m, c, v in scores[["metric", "client", "value"]].values}
+    return parts["predictions"].read_all().to_pandas(), recorded
+
+
+@pytest.mark.representatives
+@pytest.mark.parametrize("name", names("methods"))
+def test_predictions_are_those_that_were_scored(name):
+    simulation = simulations.ragged(participation=0.6)
+    table, recorded = predictions_of(name, simulation)
+    hits = (table["label"] == table["predicted"]).groupby([table["point"].astype(str), table["client"]]).mean()
+    assert hits.to_dict() == pytest.approx(recorded)
+    assert table["probability"].between(0.1, 1).all()
+    data = simulation.data
+    for (_, client), part in table.groupby([table["point"].astype(str), table["client"]]):
+        assert part["image"].tolist() == data.test[client].tolist()
+        assert part["label"].tolist() == data.labels[data.test[client]].tolist()
+
+
+@pytest.mark.parametrize("name", ["fedavg", "fedproto", "knn_per"])
+def test_predictions_of_two_modalities(name):
+    table, recorded = predictions_of(name, two_modalities.simulation())
+    hits = (table["label"] == table["predicted"]).groupby([table["point"].astype(str), table["client"]]).mean()
+    assert hits.to_dict() == pytest.approx(recorded)
 
 
 def test_a_client_without_test_images():
@@ -169,4 +205,4 @@ def test_too_many_for_a_single_matrix_are_refused_before_the_setup(monkeypatch):
 
 def test_a_study_may_ask_for_all_of_them():
     schema = yaml.safe_load(Path(validation.__file__).with_name("study.schema.yaml").read_text(encoding="utf-8"))
-    assert tuple(schema["properties"]["artifacts"]["items"]["enum"]) == ARTIFACTS
+    assert tuple(schema["properties"]["artifacts"]["items"]["enum"]) == tuple(ARTIFACTS)

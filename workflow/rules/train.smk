@@ -1,4 +1,5 @@
 # One job per cell; on a cluster, small cells may share one (`compute.pack`).
+from fedgrid.settings import ARTIFACTS
 
 
 # What is kept beside its results are outputs too, and rules have fixed outputs: so there is a rule for every choice of it.
@@ -13,7 +14,7 @@ for number, (kinds, keys) in enumerate(RUN.kept.items()):
             multiext(
                 f"{STORE}/cells/{{method}}/{{data}}/{{heterogeneity}}/s{{seed}}-{{key}}",
                 ".parquet",
-                *[f".{kind}.parquet" for kind in kinds],
+                *[ARTIFACTS[kind] for kind in kinds],
             ),
         log:
             f"{STORE}/logs/cells/{{method}}/{{data}}/{{heterogeneity}}/s{{seed}}-{{key}}.log",

@@ -52,7 +52,7 @@ class Computed:
 
     def artifacts(self) -> dict[str, pa.RecordBatchReader]:
         """Tables that are kept beside the results, by kind, in parts; see `fedgrid.engine.artifacts`."""
-        return artifacts.tables(self.wanted, self.method, self.simulation, self.outcome.progress)
+        return artifacts.tables(self.wanted, self.method, self.simulation, self.outcome.progress, self.outcome.last)
 
 
 def compute(

@@ -89,7 +89,7 @@ def evaluate(
     """
     s, data = everyone.state, everyone.simulation.data
     shared, received, adapted = method.global_model(s), method.received(everyone, s), method.adapted(everyone, s)
-    participants, trained = _among(everyone, participants, trained)
+    participants, trained = among(everyone, participants, trained)
     unchanged = _unchanged(method, everyone, participants, received, trained)
     for view in views(data, everyone.training, everyone.round):
         if shared is not None:
@@ -110,10 +110,10 @@ def evaluate(
             _record(participants, view, sums, "trained", scores)
 
 
-def _among(
+def among(
     everyone: Federation, participants: Federation | None, trained: Tree | None
 ) -> tuple[Federation | None, Tree | None]:
-    """The participants that are in `everyone`, and their models."""
+    """The participants that are in `everyone`, and their models; None, None where there are none."""
     if participants is None or trained is None:
         return None, None
     some = set(everyone.numbers)

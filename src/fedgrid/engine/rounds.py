@@ -15,6 +15,7 @@ from fedgrid.engine.federation.modalities import apart, views
 from fedgrid.engine.federation.participation import drawn, everyone, in_parts, is_evaluated, on_device, scored
 from fedgrid.engine.federation.simulation import Simulation
 from fedgrid.engine.federation.traffic import Traffic
+from fedgrid.engine.final_models import LastRound
 from fedgrid.engine.local.devices import fetched
 from fedgrid.engine.local.executor import Diverged
 from fedgrid.engine.state.checkpoint import Progress, Record, load_checkpoint, rows_of, save_checkpoint
@@ -49,6 +50,8 @@ class Outcome:
     progress: Progress
     status: str = "ok"
     reason: str = ""
+    last: LastRound | None = None
+    "What only the last round has, if it was done."
 
 
 @torch.no_grad()
@@ -65,7 +68,7 @@ def federate(
     """
     cooperates = type(method).cooperation is not Method.cooperation
     report, method = tell or (lambda progress, remark: None), apart(method, simulation)
-    clock = time.monotonic()
+    clock, last = time.monotonic(), None
     progress, remark = load_checkpoint(saving.file, saving.key, simulation.device, matrices) if saving else (None, "")
     if progress is None:
         population = _setup(method, simulation, rows_of(saving.file) if saving else None, matrices and cooperates)
@@ -75,19 +78,19 @@ def federate(
         if progress.rounds == 0:
             _record_start(method, simulation, progress)
         while progress.rounds < simulation.training.rounds:
-            progress = _round(method, simulation, progress)
+            progress, last = _round(method, simulation, progress)
             report(progress, "")
             if saving and time.monotonic() - clock >= saving.every and progress.rounds < simulation.training.rounds:
                 save_checkpoint(saving.file, saving.key, progress)
                 clock = time.monotonic()
     except Diverged as error:
-        return Outcome(progress, "diverged", str(error))
+        return Outcome(progress, "diverged", str(error), last)
     except (Terminated, KeyboardInterrupt):
         if saving and progress.rounds:
             save_checkpoint(saving.file, saving.key, progress)
             report(progress, f"broken off: the checkpoint {saving.file} holds {progress.rounds} rounds")
         raise
-    return Outcome(progress)
+    return Outcome(progress, last=last)
 
 
 @torch.no_grad()
@@ -134,7 +137,7 @@ def _record_start(method: Method, simulation: Simulation, progress: Progress) ->
         _score(method, simulation, 0, progress.population, progress.record)
 
 
-def _round(method: Method, simulation: Simulation, before: Progress) -> Progress:
+def _round(method: Method, simulation: Simulation, before: Progress) -> tuple[Progress, LastRound]:
     """One round; `before` stays as it is, so that a round that is broken off leaves no trace."""
     clients, done = drawn(simulation, before.rounds), before.rounds + 1
     ids, traffic = on_device(clients, simulation), Traffic.none(simulation.data.clients, simulation.device)
@@ -160,7 +163,7 @@ def _round(method: Method, simulation: Simulation, before: Progress) -> Progress
     if matrices is not None and is_evaluated(simulation.training, done):
         after_round = method.cooperation(State(population.server)).items()
         matrices = matrices + [(done, name, matrix.cpu()) for name, matrix in after_round]
-    return Progress(population, record, seconds, done, matrices, phases)
+    return Progress(population, record, seconds, done, matrices, phases), LastRound(fed, state.trained)
 
 
 def _score(

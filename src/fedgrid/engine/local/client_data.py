@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -66,6 +66,8 @@ class ClientData:
     "Number of different tokens."
     numbers: tuple[int, ...] = ()
     "Numbers of one modality's clients in the whole federation, see `only`."
+    samples: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64), repr=False)
+    "The number of each sample [n] in its data set, as in the column `index` of a partition."
 
     @property
     def clients(self) -> int:
@@ -207,6 +209,7 @@ def load(
     constants = constant("mean"), constant("std")
     weighted, white = metadata["test"] == "weighted", pool.facts["scale"]
     plain = ClientData(pixels, labels, lists("train"), lists("test"), classes, *constants, held_out, weighted, white)
+    plain = replace(plain, samples=used)
     if pool.images.tokens is None:
         return plain
     tokens = torch.from_numpy(pool.images.tokens[_places(pool.images, used, 1)].astype(np.int64)).to(device)

@@ -12,7 +12,7 @@ from typing import Any
 from fedgrid.data.common.images import PARTS
 from fedgrid.files import check_identity, read_metadata
 from fedgrid.grid.study.model import Configured, MethodRow, Settings
-from fedgrid.settings import identity_of_backbone, identity_of_training
+from fedgrid.settings import ARTIFACTS, identity_of_backbone, identity_of_training
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class Cell:
 
     def kept_beside(self, results: Path) -> dict[str, Path]:
         """The files of the artifacts of `results` by kind: ``x.clusters.parquet`` beside ``x.parquet``."""
-        return {kind: results.with_suffix(f".{kind}.parquet") for kind in self.artifacts}
+        return {kind: results.with_suffix(ARTIFACTS[kind]) for kind in self.artifacts}
 
     @property
     def done(self) -> bool:
