@@ -15,6 +15,8 @@ ARTIFACTS = {
     "state": ".state.pt",
 }
 "The `artifacts` that a study may keep, and with what the names of their files end."
+ROWS = ".rows"
+"With what the name of the file of clients' rows beside a checkpoint or a state ends."
 
 
 class Adversarial(Component):

@@ -15,6 +15,7 @@ from fedgrid.cli.adopt import adoptable
 from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.cli.studies import DEFAULT, add_choice, read_study
 from fedgrid.errors import UserError, nearest, say
+from fedgrid.grid.adoption import other_rounds
 from fedgrid.grid.costs.forecast import Id, Prospect, Speed, Trial, id_of, prospects
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Experiment, Study
@@ -96,7 +97,8 @@ def _plan(arguments: argparse.Namespace) -> int:
     total = _needs(forecast.values())
     name = studies[0].name if plain else "all"
     print(f"{name}: {total.cells:,} cells, {total.cached:,} cached, {total.to_run:,} to run")
-    print("\n".join([_outlook(total, took), *adoptable(studies)]))
+    undone = {entry.cell.key: entry.cell for entry in forecast.values() if not entry.done}
+    print("\n".join([_outlook(total, took), *adoptable(studies), *other_rounds.outlook(undone.values())]))
     return 0
 
 

@@ -13,6 +13,7 @@ from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.components import describe, parse_setting
 from fedgrid.errors import Damaged, UserError, complain
 from fedgrid.files import check_writable, read_metadata, read_table
+from fedgrid.grid.adoption.other_rounds import longer_run
 from fedgrid.grid.plan.commit import commit
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.plan_file import Plan
@@ -83,7 +84,7 @@ def _computed(arguments: argparse.Namespace) -> int:
     cell = study.cells[0]
     originals.say_notices(study)
     out = arguments.out or cell.file
-    if not _finished(out, cell):
+    if not _finished(out, cell) and not _taken(out, cell):
         check_device(study.compute.device)
         if not arguments.out:
             check_writable(study.store, "--results")
@@ -168,6 +169,18 @@ def _finished(out: Path, cell: Cell) -> bool:
     if not all(file.is_file() for file in cell.kept_beside(out).values()):
         return False
     print(f"{out} already holds this cell")
+    return True
+
+
+def _taken(out: Path, cell: Cell) -> bool:
+    """Whether a longer run had the results, which are then written."""
+    longer = longer_run(cell)
+    if longer is None:
+        return False
+    from fedgrid.jobs.other_rounds import take  # torch takes seconds to import
+
+    take(cell, out, longer)
+    print(f"the first rounds of {longer.file}")
     return True
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.errors import UserError
+from fedgrid.grid.adoption.other_rounds import continuation
 from fedgrid.grid.plan import manifest, plan_file
 from fedgrid.grid.plan.manifest_model import read_manifest
 from fedgrid.grid.plan.planned_study import Study
@@ -18,7 +19,13 @@ from fedgrid.run.lock import StoreLock
 
 DEFAULT = Path("config/study.yaml")
 STORED = (
-    *("cells/**/*.parquet", "partitions/**/*.parquet", "partitions/**/*.json"),
+    *(
+        "cells/**/*.parquet",
+        "cells/**/*.state.pt*",
+        "cells/**/*.safetensors",
+        "partitions/**/*.parquet",
+        "partitions/**/*.json",
+    ),
     *("data/*/*.parquet", "features/*/*.parquet", "checkpoints/*", "status/*.json", "**/.*.tmp"),
 )
 "Files of the store that some study may need."
@@ -83,13 +90,18 @@ def _prune(arguments: argparse.Namespace) -> int:
 
 
 def _needed(arguments: argparse.Namespace) -> set[str]:
-    """Keys that some study needs: those of its tables and of its latest run in this results folder, and those named."""
+    """Keys that some study needs: those of its tables and of its latest run in this results folder, and those named.
+
+    Also those of shorter runs from whose states cells of theirs will continue.
+    """
     depths = ("*", "*/*")  # of plain studies, and of experiments
     manifests = [read_manifest(file) for depth in depths for file in arguments.results.glob(f"{depth}/{manifest.NAME}")]
     studies = [plan_file.read(file).study for file in _latest_plans(arguments.results / "store")]
     studies += [read_study(file) for file in arguments.configfile]
     drawn = {key for manifest in manifests for cell in manifest.cells for key in cell.needs}
-    return drawn | {key for study in studies for cell in study.cells for key in cell.keys}
+    cells = [cell for study in studies for cell in study.by_key.values()]
+    wanted = {run.metadata["key"] for cell in cells if cell.waiting and (run := continuation(cell)[0])}
+    return drawn | wanted | {key for cell in cells for key in cell.keys}
 
 
 def _latest_plans(store: Path) -> list[Path]:

@@ -91,7 +91,7 @@ def evaluate(
     shared, received, adapted = method.global_model(s), method.received(everyone, s), method.adapted(everyone, s)
     participants, trained = among(everyone, participants, trained)
     unchanged = _unchanged(method, everyone, participants, received, trained)
-    for view in views(data, everyone.training, everyone.round):
+    for view in views(data, everyone.simulation.training, everyone.round):
         if shared is not None:
             sums = _of_one_model(everyone, shared, view, scores)
             for name in ["global", "received"] if received is None else ["global"]:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
 import torch
@@ -12,13 +12,21 @@ from fedgrid.engine.evaluation import RoundScores, evaluate, sizes
 from fedgrid.engine.federation.federation import Federation
 from fedgrid.engine.federation.method import Method
 from fedgrid.engine.federation.modalities import apart, views
-from fedgrid.engine.federation.participation import drawn, everyone, in_parts, is_evaluated, on_device, scored
+from fedgrid.engine.federation.participation import SAMPLE, drawn, everyone, in_parts, is_evaluated, on_device, scored
 from fedgrid.engine.federation.simulation import Simulation
 from fedgrid.engine.federation.traffic import Traffic
 from fedgrid.engine.final_models import LastRound
+from fedgrid.engine.local.attacks import attacked_in, of_evaluation
 from fedgrid.engine.local.devices import fetched
 from fedgrid.engine.local.executor import Diverged
-from fedgrid.engine.state.checkpoint import Progress, Record, load_checkpoint, rows_of, save_checkpoint
+from fedgrid.engine.state.checkpoint import (
+    Progress,
+    Record,
+    load_checkpoint,
+    rows_of,
+    save_checkpoint,
+)
+from fedgrid.engine.state.kept_state import load_state, save_state
 from fedgrid.engine.state.population import Population
 from fedgrid.engine.state.state import State
 from fedgrid.errors import UserError
@@ -35,12 +43,34 @@ class Terminated(BaseException):
 
 
 @dataclass(frozen=True)
+class Origin:
+    """A kept state to start from, and the key of the cell that it is of."""
+
+    file: Path
+    key: str
+
+
+@dataclass(frozen=True)
 class Saving:
     """Where and how often a cell is saved; `every` is in seconds."""
 
     file: Path
     key: str
     every: float
+    origin: Origin | None = None
+    "What to start from where there is no checkpoint; see `fedgrid.engine.state.kept_state.load_state`."
+    state: Path | None = None
+    "Where the state before the last round is kept, from which a longer run, or another look at the end, can start."
+
+
+@dataclass(frozen=True)
+class KeptState:
+    """What the metadata of results say of the state that is kept beside them."""
+
+    rounds: int
+    "After which it was kept."
+    reads: tuple[str, ...]
+    "Why no longer run can continue from it; empty: one can."
 
 
 @dataclass(frozen=True)
@@ -52,6 +82,7 @@ class Outcome:
     reason: str = ""
     last: LastRound | None = None
     "What only the last round has, if it was done."
+    state: KeptState | None = None
 
 
 @torch.no_grad()
@@ -68,8 +99,9 @@ def federate(
     """
     cooperates = type(method).cooperation is not Method.cooperation
     report, method = tell or (lambda progress, remark: None), apart(method, simulation)
-    clock, last = time.monotonic(), None
-    progress, remark = load_checkpoint(saving.file, saving.key, simulation.device, matrices) if saving else (None, "")
+    clock, last, state = time.monotonic(), None, None
+    simulation.reads.clear()
+    progress, remark = _resumed(saving, simulation, matrices) if saving else (None, "")
     if progress is None:
         population = _setup(method, simulation, rows_of(saving.file) if saving else None, matrices and cooperates)
         progress = _first(population, matrices)
@@ -78,19 +110,23 @@ def federate(
         if progress.rounds == 0:
             _record_start(method, simulation, progress)
         while progress.rounds < simulation.training.rounds:
+            if saving and saving.state and progress.rounds == simulation.training.rounds - 1:
+                state = _keep(progress, saving.state, saving.key, simulation)
             progress, last = _round(method, simulation, progress)
             report(progress, "")
             if saving and time.monotonic() - clock >= saving.every and progress.rounds < simulation.training.rounds:
                 save_checkpoint(saving.file, saving.key, progress)
                 clock = time.monotonic()
     except Diverged as error:
-        return Outcome(progress, "diverged", str(error), last)
+        if saving and saving.state and state is None:
+            state = _keep(progress, saving.state, saving.key, simulation)
+        return Outcome(progress, "diverged", str(error), last, state)
     except (Terminated, KeyboardInterrupt):
         if saving and progress.rounds:
             save_checkpoint(saving.file, saving.key, progress)
             report(progress, f"broken off: the checkpoint {saving.file} holds {progress.rounds} rounds")
         raise
-    return Outcome(progress, last=last)
+    return Outcome(progress, last=last, state=state)
 
 
 @torch.no_grad()
@@ -100,6 +136,37 @@ def start(method: Method, simulation: Simulation) -> Record:
     progress = _first(_setup(method, simulation, None, matrices=False), matrices=False)
     _record_start(method, simulation, progress)
     return progress.record
+
+
+def _resumed(saving: Saving, simulation: Simulation, matrices: bool) -> tuple[Progress | None, str]:
+    """The progress of a checkpoint or, without one, of the state to start from; None where there is neither."""
+    progress, remark = load_checkpoint(saving.file, saving.key, simulation.device, matrices)
+    if progress is None and saving.origin:
+        rounds, rows_file, (file, key) = simulation.training.rounds, rows_of(saving.file), astuple(saving.origin)
+        progress, remark = load_state(file, key, rounds, rows_file, simulation.device, matrices)
+    if progress:
+        simulation.reads.update(progress.reads)
+        progress.record = _due(progress.record, simulation)
+    return progress, remark
+
+
+def _due(record: Record, simulation: Simulation) -> Record:
+    """What this run records of these rounds: under attack, a shorter one scores earlier rounds."""
+    training = simulation.training
+    attacks = tuple(f"{name}_" for name in of_evaluation(training, simulation.data.colour))
+    return Record(
+        [
+            row
+            for row in record.rows
+            if attacked_in(training, row[0]) or not row[1].removeprefix(SAMPLE).startswith(attacks)
+        ]
+    )
+
+
+def _keep(progress: Progress, file: Path, key: str, simulation: Simulation) -> KeptState:
+    """Keeps a state of the cell `key` in `file`."""
+    save_state(file, key, replace(progress, reads=frozenset(simulation.reads)), simulation.training.rounds)
+    return KeptState(progress.rounds, tuple(sorted(simulation.reads)))
 
 
 def _first(population: Population, matrices: bool) -> Progress:
@@ -163,7 +230,9 @@ def _round(method: Method, simulation: Simulation, before: Progress) -> tuple[Pr
     if matrices is not None and is_evaluated(simulation.training, done):
         after_round = method.cooperation(State(population.server)).items()
         matrices = matrices + [(done, name, matrix.cpu()) for name, matrix in after_round]
-    return Progress(population, record, seconds, done, matrices, phases), LastRound(fed, state.trained)
+    reads, clock = frozenset(simulation.reads), (*before.clock, tuple(seconds[part] for part in PARTS))
+    after = Progress(population, record, seconds, done, matrices, phases, reads, clock, before.continued)
+    return after, LastRound(fed, state.trained)
 
 
 def _score(

@@ -22,7 +22,7 @@ from fedgrid.jobs import dataset, partition
 from fedgrid.jobs.evidence import difference, difference_at_start
 from fedgrid.jobs.machine import instructions, processor
 from fedgrid.jobs.pack import Pack
-from fedgrid.settings import Compute
+from fedgrid.settings import ARTIFACTS, ROWS, Compute
 
 ADOPTED = "adopted"
 "The metadata that say where results come from: a list, one entry for each time they were carried to another key."
@@ -171,7 +171,7 @@ def carry(candidate: Candidate, evidence: Mapping[str, Any]) -> None:
     }
     chain = [*metadata.get(ADOPTED, []), {"earlier": earlier, "file": path_in_store, **evidence}]
     for kind, file in candidate.artifacts.items():
-        copy(file, cell.kept_beside(cell.file)[kind])
+        copy(file, cell.kept_beside(cell.file)[kind], cell.key)
     write_table(cell.file, table, metadata | today | {ADOPTED: chain})
 
 
@@ -188,13 +188,15 @@ def undo(store: Path) -> list[Path]:
 def _take_back(file: Path, earlier: Path) -> None:
     table, metadata = read_table(file)
     *chain, entry = metadata.pop(ADOPTED)
-    artifacts = {artifact: earlier.with_suffix(artifact.name.removeprefix(file.stem)) for artifact in beside(file)}
+    artifacts = {artifact: earlier.with_suffix(kind) for kind, artifact in beside(file).items()}
     if not earlier.is_file():
         for artifact, path_in_store in artifacts.items():
-            copy(artifact, path_in_store)
+            copy(artifact, path_in_store, entry["earlier"]["key"])
         write_table(earlier, table, metadata | entry["earlier"] | ({ADOPTED: chain} if chain else {}))
-    for made in (file, *artifacts):
-        made.unlink()
+    file.unlink()
+    for artifact in artifacts:
+        artifact.unlink()
+        artifact.with_name(artifact.name + ROWS).unlink(missing_ok=True)
 
 
 def results(store: Path) -> list[Path]:
@@ -202,12 +204,18 @@ def results(store: Path) -> list[Path]:
     return [file for file in store.glob("cells/**/s*-*.parquet") if file.name.count(".") == 1]
 
 
-def beside(file: Path) -> list[Path]:
-    """The artifacts of a cell's results."""
-    return list(file.parent.glob(f"{file.stem}.*.parquet"))
+def beside(file: Path) -> dict[str, Path]:
+    """The artifacts of a cell's results, by the ends of their names."""
+    files = {end: file.with_suffix(end) for end in ARTIFACTS.values()}
+    return {end: artifact for end, artifact in files.items() if artifact.is_file()}
 
 
-def copy(file: Path, to: Path) -> None:
-    """Copies a file in one step."""
+def copy(file: Path, to: Path, key: str) -> None:
+    """Copies an artifact in one step; a state names the `key` of its cell."""
+    if file.name.endswith(ARTIFACTS["state"]):
+        from fedgrid.engine.state.kept_state import copy_state  # torch takes seconds to import
+
+        copy_state(file, to, key)
+        return
     with replacing(to) as temporary:
         shutil.copyfile(file, temporary)

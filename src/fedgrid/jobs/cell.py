@@ -10,6 +10,7 @@ import socket
 import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -20,10 +21,11 @@ from fedgrid.data.sources.digests import reading_again
 from fedgrid.engine.compute import Computed, Sources, Tell, compute
 from fedgrid.engine.federation.method import Method
 from fedgrid.engine.local import devices
-from fedgrid.engine.rounds import Outcome, Saving
+from fedgrid.engine.rounds import PARTS, Outcome, Saving
 from fedgrid.engine.state.checkpoint import Progress, remove_checkpoint
 from fedgrid.errors import Damaged, UserError, complain, say, sentence
 from fedgrid.files import read_table, write_parts, write_table
+from fedgrid.grid.adoption.other_rounds import longer_run
 from fedgrid.grid.plan import plan_file
 from fedgrid.grid.plan.keys import modules_of_cell
 from fedgrid.grid.plan.model import Cell
@@ -31,10 +33,12 @@ from fedgrid.grid.study.audit import Watch
 from fedgrid.grid.study.fingerprint import check_files, digest
 from fedgrid.jobs.gpus import acquire_gpu
 from fedgrid.jobs.machine import instructions, processor
+from fedgrid.jobs.other_rounds import continued, origin, take
 from fedgrid.jobs.reporting import MAXRSS_UNIT, TERMINATED, Report, Status, ending
 from fedgrid.jobs.signals import INTERRUPTIONS, ignore_signals, install_signal_handlers
 from fedgrid.loading import locate
-from fedgrid.models.base import PARTS, Network
+from fedgrid.models.base import PARTS as PARTS_OF_MODEL
+from fedgrid.models.base import Network
 from fedgrid.partition.common.statistics import domains_of_clients
 from fedgrid.settings import Compute
 
@@ -52,6 +56,7 @@ def train(
 ) -> Outcome:
     """Trains a cell and writes its results to `out`, which name the code's `commit`; the checkpoint is then removed.
 
+    It starts from a kept state where one fits; see `fedgrid.jobs.other_rounds`.
     On a machine with GPUs it first takes a place on one of them, and waits for it; see `fedgrid.jobs.gpus`.
     """
     with acquire_gpu(settings.device, settings.gpu_share):
@@ -59,6 +64,8 @@ def train(
         for made in (cell.partition.data, cell.partition):
             made.check()
         domains = _domains(cell.partition.file)
+        kept = cell.kept_beside(out)
+        saving = replace(saving, origin=origin(cell, out), state=kept.get("state"))
         sources = Sources(cell.spec, cell.row.component.reference, cell.partition.file, cell.partition.data.files)
         with watch as watched:
             try:
@@ -68,12 +75,13 @@ def train(
             ignore_signals()  # what is left takes less time than doing a round again
             _checked_code(cell, type(computed.method))
             for kind, parts in computed.artifacts().items():
-                write_parts(cell.kept_beside(out)[kind], parts, {"kind": kind})
+                write_parts(kept[kind], parts, {"kind": kind})
         metadata = _metadata(cell, settings, counted, computed) | {"domains": domains, "commit": commit}
         metadata["images"] = cell.partition.data.images_checksum
         write_table(out, computed.outcome.progress.record.table(), metadata)
         with suppress(OSError):  # it is of no use any more, and does no harm
             remove_checkpoint(saving.file)
+            remove_checkpoint(cell.set_aside)
         return computed.outcome
 
 
@@ -122,6 +130,7 @@ def _metadata(cell: Cell, settings: Compute, counted: dict[str, str], computed: 
     if progress.phases:
         seconds["phases"] = progress.phases
     costs: dict[str, Any] = {"seconds": seconds}
+    costs["clock"] = dict(zip(PARTS, zip(*progress.clock, strict=True), strict=False))
     costs["peak_memory_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS_UNIT
     costs["peak_device_memory_bytes"] = devices.peak_memory(simulation.device)
     versions = {"python": platform.python_version(), "fedgrid": fedgrid.__version__}
@@ -129,7 +138,10 @@ def _metadata(cell: Cell, settings: Compute, counted: dict[str, str], computed: 
     hardware: dict[str, Any] = {"host": socket.gethostname(), "cpu": processor(), "instructions": instructions()}
     hardware |= {"threads": settings.threads, "executor": type(simulation.executor).__name__.lower()}
     hardware["device"] = devices.name_of(simulation.device)
-    return {
+    metadata: dict[str, Any] = continued(cell, progress.continued) if progress.continued else {}
+    if outcome.state:
+        metadata["state"] = asdict(outcome.state)
+    return metadata | {
         "key": cell.key,
         "spec": cell.spec,
         "code": cell.code,
@@ -139,6 +151,7 @@ def _metadata(cell: Cell, settings: Compute, counted: dict[str, str], computed: 
         "score": computed.method.score,
         "sizes": _sizes(simulation.model),
         "rounds": progress.rounds,
+        "reads": sorted(progress.reads),
         "costs": costs,
         "versions": versions,
         "hardware": hardware,
@@ -148,7 +161,7 @@ def _metadata(cell: Cell, settings: Compute, counted: dict[str, str], computed: 
 
 def _sizes(network: Network) -> dict[str, int]:
     """Parameters of both parts of a network (of all its extractors), its features and its classes."""
-    parameters = dict.fromkeys(PARTS, 0)
+    parameters = dict.fromkeys(PARTS_OF_MODEL, 0)
     for part, module in network.modules.items():
         parameters[part.partition(".")[0]] += sum(t.numel() for t in module.parameters())
     return {**parameters, "features": network.width, "classes": network.classes}
@@ -196,6 +209,10 @@ def _attempt(cell: Cell, planned: plan_file.Plan, status: Status) -> int:
             ignore_signals()
             remove_checkpoint(cell.checkpoint)
             remark = "finished meanwhile, by a process of an earlier run"
+        elif longer := longer_run(cell):
+            ignore_signals()
+            take(cell, cell.file, longer)
+            remark = f"the first rounds of {longer.file}"
         else:
             status.running()
             saving = Saving(cell.checkpoint, cell.key, settings.checkpoint_every)

@@ -88,7 +88,7 @@ class FedSaC(PFedGraph):
         with fed.phase("optimisation"):
             sizes = fed.counts.sum(dim=1) * ~strangers
             shares = sizes / sizes.sum(dim=1, keepdim=True)
-            alpha = self.weight(fed.round, fed.training.rounds)
+            alpha = self.weight(fed)
             shared = alpha * matrices.get("complementarity", similar.new_zeros(similar.shape))
             matrices["graph"] = self.mixing(shares, similar, shared.masked_fill(strangers, inf))
             if "heads" in fed.state.server:
@@ -109,9 +109,9 @@ class FedSaC(PFedGraph):
             return super().mixed(graphs, theta)
         return graphs["graph"] @ theta.part("extractor") | graphs["heads"] @ theta.part("head")
 
-    def weight(self, round_: int, rounds: int) -> float:
-        """α in a round, counted from 0."""
-        return self.alpha if round_ < self.until * rounds - 1e-9 else 0.0
+    def weight(self, fed: Federation) -> float:
+        """α in a round; of a study that uses it throughout, the number of rounds is not read."""
+        return self.alpha if self.until >= 1 or fed.round < self.until * fed.training.rounds - 1e-9 else 0.0
 
     def mixing(self, shares: Tensor, similar: Tensor, overlapping: Tensor | float = 0.0) -> Tensor:
         """W from p [n], S [n, n] and α·C [n, n]."""

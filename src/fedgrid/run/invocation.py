@@ -20,6 +20,7 @@ from fedgrid.loading import CODE
 from fedgrid.run import cell_states, notices, packs, slurm
 from fedgrid.run.lock import StoreLock
 from fedgrid.run.pin import Pin
+from fedgrid.settings import ROWS
 
 PLAN = "FEDGRID_PLAN"
 "Environment variable: the plan of the run to which a job on a cluster's node belongs."
@@ -160,6 +161,7 @@ class Invocation:
             self.pin.keep()
             if self.submits:
                 slurm.end_leftovers({*self.study.by_key, *self.plan.packs})
+            _set_aside(waiting)
             os.environ[PLAN] = str(self.plan.write(self.file).resolve())
         except (UserError, OSError) as error:
             sys.exit(complain(error))
@@ -215,3 +217,15 @@ def _is_short(cell: Cell) -> bool:
     """Whether the cell probably takes less than `SHORT` seconds; one like which nothing was measured may."""
     expected = measured.cost(cell)
     return expected is None or expected.seconds < SHORT
+
+
+def _set_aside(cells: Sequence[Cell]) -> None:
+    """Links the kept states of cells that lack artifacts out of the way: Snakemake deletes a job's outputs."""
+    for cell in cells:
+        if cell.lacks_artifacts and cell.state.is_file():
+            for suffix in ("", ROWS):
+                kept, aside = (file.with_name(file.name + suffix) for file in (cell.state, cell.set_aside))
+                aside.parent.mkdir(parents=True, exist_ok=True)
+                aside.unlink(missing_ok=True)
+                if kept.is_file():
+                    aside.hardlink_to(kept)

@@ -1,6 +1,6 @@
 """Notices before a run begins: missing data and GPUs, and cells that are trained again for an artifact."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
@@ -22,18 +22,24 @@ def before(study: Study, submits: bool) -> Iterator[str]:
         yield f"{reason}; waiting for it: {', '.join(experiments)}"
     if submits and (shortage := missing_gpus(study)):
         yield f"{shortage}; each job asks the cluster for one"
-    again = [cell for cell in study.by_key.values() if _without_artifact(cell)]
-    if again:
-        kinds = sorted({kind for cell in again for kind in cell.artifacts})
-        cells = f"{len(again)} finished cell{'s' * (len(again) > 1)}"
-        yield f"{cells} kept no {' or '.join(kinds)} and will be trained again, to the same numbers"
+    yield from artifacts(study.by_key.values())
+
+
+def artifacts(cells: Iterable[Cell]) -> Iterator[str]:
+    """Sentences on finished cells that lack artifacts: made from a kept state, or else by training again."""
+    lacking = [cell for cell in cells if cell.lacks_artifacts]
+    for from_state in (True, False):
+        some = [cell for cell in lacking if cell.has_state is from_state]
+        if some:
+            missing = {
+                kind for cell in some for kind, file in cell.kept_beside(cell.file).items() if not file.is_file()
+            }
+            how = "do the last round again, from its kept state" if from_state else "be trained again"
+            number = f"{len(some)} finished cell{'s' * (len(some) > 1)}"
+            yield f"{number} kept no {' or '.join(sorted(missing))} and will {how}, to the same numbers"
 
 
 def missing_gpus(study: Study) -> str:
     """What cells that are to be computed ask for beyond this machine's GPUs; empty: nothing."""
     waits = any(cell.waiting for cell in study.by_key.values())
     return gpus.shortage(study.compute.device) if waits else ""
-
-
-def _without_artifact(cell: Cell) -> bool:
-    return cell.file.is_file() and not cell.done

@@ -17,7 +17,7 @@ from fedgrid.engine.local.augmentation import augmented
 from fedgrid.engine.local.context import Batch, LossContext
 from fedgrid.engine.local.devices import now, sent
 from fedgrid.engine.local.executor import Trained
-from fedgrid.engine.local.optimizers import Optimizer, study_optimizer
+from fedgrid.engine.local.optimizers import Optimizer, depends_on_rounds, study_optimizer
 from fedgrid.engine.local.task import LocalTask, Loss, Measurement, Step
 from fedgrid.engine.state.state import State
 from fedgrid.models.base import Network
@@ -69,13 +69,19 @@ class Federation:
 
     @property
     def training(self) -> Training:
-        """The settings that all methods of the study share: local epochs, batch size, rounds."""
-        return self.simulation.training
+        """The settings that all methods of the study share: local epochs, batch size, rounds.
+
+        Whether the number of rounds is read is noted: then a longer run cannot continue from this one.
+        """
+        return self.simulation.noting_reads
 
     @property
     def optimizer(self) -> Optimizer:
         """The study's local optimiser with its learning rate in this round; ``.but(lr=0.1)`` gives another one."""
-        return study_optimizer(self.simulation.training, self.round)
+        training = self.simulation.training
+        if depends_on_rounds(training, self.round):
+            self.simulation.reads.add(f"the schedule '{training.lr_schedule}' depends on the number of rounds")
+        return study_optimizer(training, self.round)
 
     def random(self, purpose: str) -> np.random.Generator:
         """The server's random draws of this round, a function of the purpose's name, the seed and the round."""
@@ -324,7 +330,7 @@ class Federation:
         self, function: Callable[[Any, Any, LossContext], Any], model: attacks.ModelOf
     ) -> Callable[[Any, Any, LossContext], Any]:
         """A loss or a step that sees images as the study wants them in training: augmented, moved by an adversary."""
-        data, training = self.simulation.data, self.training
+        data, training = self.simulation.data, self.simulation.training
         changes: list[Callable[[Any, Batch, LossContext, int], Batch]] = []
         if training.augmentation != "none":
             changes.append(lambda theta, batch, at, number: augmented(batch, at, number))

@@ -1,7 +1,8 @@
 """Everything that is constant during a cell."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, cast
 
 import torch
 
@@ -27,8 +28,25 @@ class Simulation:
     executor: Executor
     seed: int
     device: torch.device
+    reads: set[str] = field(default_factory=set, repr=False, compare=False)
+    "What has read the number of rounds so far, in words; while nothing has, a longer run would have the same state."
+
+    @property
+    def noting_reads(self) -> Training:
+        """The same settings as methods see them; whether the number of rounds is read is noted in `reads`."""
+        return cast(Training, _NotingReads(self.training, self.reads))
 
     @cached_property
     def initial(self) -> Tree:
         """The common initial model θ⁰, in the type of the computation; never changed in place."""
         return tree_map(lambda t: t.to(self.device, dtype_of(self.training)), self.model.initial(self.seed))
+
+
+class _NotingReads:
+    def __init__(self, training: Training, reads: set[str]):
+        self._training, self._reads = training, reads
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "rounds":
+            self._reads.add("the method depends on the number of rounds")
+        return getattr(self._training, name)

@@ -92,6 +92,12 @@ def study_optimizer(training: Training, round_: int) -> Optimizer:
     return Optimizer(training.lr * factor, training.optimizer, training.momentum, training.weight_decay, training.clip)
 
 
+def depends_on_rounds(training: Training, round_: int) -> bool:
+    """Whether the optimiser of a round would be another one if the study had more rounds."""
+    after_the_last = round_ >= training.rounds
+    return {"constant": False, "exponential": after_the_last, "steps": True, "cosine": True}[training.lr_schedule]
+
+
 def _clipped(slopes: Sequence[Tensor], largest: float, axes: int) -> list[Tensor]:
     """Every client's slopes, scaled down where their common norm is above `largest`; 1 axis of clients, or 0."""
     squares = [slope.square().reshape(*slope.shape[:axes], -1).sum(dim=-1) for slope in slopes]

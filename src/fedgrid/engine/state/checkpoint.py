@@ -16,6 +16,7 @@ from fedgrid.engine.state.population import Population
 from fedgrid.engine.state.slots import Lost
 from fedgrid.engine.state.state import State
 from fedgrid.files import replacing
+from fedgrid.settings import ROWS
 
 DIGEST_SIZE = 32
 "Bytes of the hash with which a checkpoint begins."
@@ -84,6 +85,12 @@ class Progress:
     "`Method.cooperation` after each evaluated round: (round, name, [N, N]); None where the study does not ask for it."
     phases: dict[str, float] = field(default_factory=dict)
     "Seconds of what the method measures by name, over all rounds so far; see `Federation.phase`."
+    reads: frozenset[str] = frozenset()
+    "What has read the number of rounds so far; see `Simulation.reads`."
+    clock: tuple[tuple[float, ...], ...] = ()
+    "`seconds` after each round so far [rounds], in the order of its parts."
+    continued: int = 0
+    "Rounds that a kept state came with, from which the run started; 0: from nothing."
 
     @property
     def state(self) -> State:
@@ -92,26 +99,37 @@ class Progress:
 
 
 def save_checkpoint(file: Path, key: str, progress: Progress) -> None:
-    """Writes a checkpoint of the cell `key` in one step: plain tensors, numbers and strings, no pickled code."""
-    content = {
-        "key": key,
+    """Writes a checkpoint of the cell `key`, which names the rows of clients that are in a file."""
+    write_checkpoint(file, content_of(progress) | {"key": key})
+    progress.population.reserve()
+
+
+def content_of(progress: Progress) -> dict[str, Any]:
+    """What a checkpoint holds of a cell's progress: plain tensors, numbers and strings."""
+    return {
         "rounds": progress.rounds,
         "population": progress.population.saved(),
         "record": progress.record.tensors(),
         "seconds": progress.seconds,
         "matrices": progress.matrices,
         "phases": progress.phases,
+        "reads": sorted(progress.reads),
+        "clock": list(progress.clock),
+        "continued": progress.continued,
     }
+
+
+def write_checkpoint(file: Path, content: dict[str, Any]) -> None:
+    """Writes a checkpoint in one step, with a digest; no pickled code."""
     buffer = io.BytesIO()
     torch.save(content, buffer)
     with replacing(file) as temporary:
         temporary.write_bytes(_digest(buffer.getvalue()) + buffer.getvalue())
-    progress.population.reserve()
 
 
 def rows_of(checkpoint: Path) -> Path:
     """The file for clients' rows that do not fit into memory, beside the checkpoint that names it."""
-    return checkpoint.with_name(checkpoint.name + ".rows")
+    return checkpoint.with_name(checkpoint.name + ROWS)
 
 
 def remove_checkpoint(file: Path) -> None:
@@ -125,16 +143,15 @@ def _digest(content: bytes) -> bytes:
 
 
 def load_checkpoint(file: Path, key: str, device: torch.device, matrices: bool = False) -> tuple[Progress | None, str]:
-    """The progress kept in a checkpoint of the cell `key`, and one sentence on what was found (empty: no file).
+    """The progress kept in a checkpoint of the cell `key`, and one sentence on it (empty: no file).
 
     Where `matrices` are asked for, a checkpoint without them is of no use.
     """
     if not file.is_file():
         return None, ""
-    content = file.read_bytes()
-    if _digest(content[DIGEST_SIZE:]) != content[:DIGEST_SIZE]:  # torch does not notice every damage
+    content = read_checkpoint(file, device)
+    if content is None:
         return None, f"the checkpoint {file} is damaged: starting over"
-    content = torch.load(io.BytesIO(content[DIGEST_SIZE:]), map_location=device, weights_only=True)
     if (saved_key := content["key"]) != key:
         return (
             None,
@@ -143,9 +160,31 @@ def load_checkpoint(file: Path, key: str, device: torch.device, matrices: bool =
     if matrices and content["matrices"] is None:
         return None, f"the checkpoint {file} lacks the matrices of earlier rounds that are to be kept: starting over"
     try:
-        population = Population.loaded(content["population"], rows_of(file), device)
+        progress = progress_of(content, rows_of(file), device, matrices)
     except Lost as error:
         return None, f"the checkpoint {file} has lost states of clients ({error}): starting over"
-    record, matrices_saved = Record.from_tensors(content["record"]), content["matrices"] if matrices else None
-    progress = Progress(population, record, content["seconds"], content["rounds"], matrices_saved, content["phases"])
     return progress, f"continuing after round {progress.rounds} from {file}"
+
+
+def read_checkpoint(file: Path, device: torch.device) -> dict[str, Any] | None:
+    """What a checkpoint or a kept state holds; None where the file is damaged, which torch does not always notice."""
+    content = file.read_bytes()
+    if _digest(content[DIGEST_SIZE:]) != content[:DIGEST_SIZE]:
+        return None
+    loaded: dict[str, Any] = torch.load(io.BytesIO(content[DIGEST_SIZE:]), map_location=device, weights_only=True)
+    return loaded
+
+
+def progress_of(content: dict[str, Any], rows_file: Path, device: torch.device, matrices: bool) -> Progress:
+    """The progress that a checkpoint holds; raises Lost where the rows of clients are not those that were saved."""
+    return Progress(
+        Population.loaded(content["population"], rows_file, device),
+        Record.from_tensors(content["record"]),
+        content["seconds"],
+        content["rounds"],
+        content["matrices"] if matrices else None,
+        content["phases"],
+        frozenset(content["reads"]),
+        tuple(content["clock"]),
+        content["continued"],
+    )

@@ -1,6 +1,7 @@
 """The state of all clients between rounds; a round reads and writes only its participants' rows."""
 
 import math
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from fedgrid.engine.state.slots import InFile, InMemory, Slots
 from fedgrid.engine.state.state import State
+from fedgrid.files import replacing
 from fedgrid.tree import Tree, as_tree, leaves, plain, rows, tree_map
 
 IN_MEMORY = 2**30
@@ -74,6 +76,12 @@ class Population:
         """Keeps the rows from being written over, since a checkpoint names them now."""
         if isinstance(self.slots, InFile):
             self.slots.reserved = np.unique(self.slot_of)
+
+    def copy_rows(self, file: Path) -> None:
+        """Copies the file of clients' rows, if they are in one."""
+        if isinstance(self.slots, InFile):
+            with replacing(file) as temporary:
+                shutil.copyfile(self.slots.file, temporary)
 
     @classmethod
     def loaded(cls, content: dict[str, Any], file: Path, device: torch.device) -> "Population":

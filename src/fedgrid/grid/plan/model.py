@@ -186,6 +186,21 @@ class Cell:
         return not self.done and not self.partition.data.unavailable
 
     @property
+    def lacks_artifacts(self) -> bool:
+        """Whether it has results, but not all of its artifacts."""
+        return self.file.is_file() and not self.done
+
+    @property
+    def state(self) -> Path:
+        """Its state before the last round, where a study has kept it."""
+        return self.file.with_suffix(ARTIFACTS["state"])
+
+    @property
+    def has_state(self) -> bool:
+        """Whether its state is kept, so that the last round alone has to be done for artifacts."""
+        return self.state.is_file() or self.set_aside.is_file()
+
+    @property
     def log(self) -> Path:
         """The log of its last attempt."""
         return self.store / "logs" / self._folder / f"s{self.seed}-{self.key}.log"
@@ -199,6 +214,11 @@ class Cell:
     def checkpoint(self) -> Path:
         """Not an output of its job: it outlives a failed attempt."""
         return self.store / "checkpoints" / f"{self.key}.pt"
+
+    @property
+    def set_aside(self) -> Path:
+        """A link to its state while artifacts are made that were asked for later; Snakemake deletes a job's outputs."""
+        return self.store / "checkpoints" / f"{self.key}.state.pt"
 
     @property
     def keys(self) -> list[str]:

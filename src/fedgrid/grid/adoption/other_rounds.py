@@ -1,0 +1,123 @@
+"""Results of planned cells with another number of rounds: to continue from their state, or to take rounds out of."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fedgrid.grid.costs.measured import facts
+from fedgrid.grid.plan.keys import key_of_cell
+from fedgrid.grid.plan.model import Cell
+from fedgrid.settings import ARTIFACTS
+
+NOT_KEPT = "their state was not kept (artifacts: [state])"
+WITHOUT_MATRICES = "their matrices of earlier rounds were not kept (artifacts: [cooperation])"
+
+
+@dataclass(frozen=True)
+class OtherRun:
+    """Results with today's code that differ from a planned cell in the number of rounds alone."""
+
+    file: Path
+    metadata: Mapping[str, Any]
+
+    @property
+    def rounds(self) -> int:
+        """Planned rounds."""
+        rounds: int = self.metadata["spec"]["training"]["rounds"]
+        return rounds
+
+    @property
+    def state(self) -> Path:
+        """Where its state is, if it was kept."""
+        return state_of(self.file)
+
+
+def state_of(results: Path) -> Path:
+    """Where the state of a cell with these results is, if it was kept."""
+    return results.with_suffix(ARTIFACTS["state"])
+
+
+def other_runs(cell: Cell) -> Iterator[OtherRun]:
+    """Complete results of a cell with fewer or more rounds, in no order."""
+    for file in cell.file.parent.glob(f"s{cell.seed}-*.parquet"):
+        metadata = facts(file) if file.name.count(".") == 1 and file != cell.file else None
+        if metadata and _differs_in_rounds_alone(cell, metadata) and not cell.is_of_other_images(metadata):
+            yield OtherRun(file, metadata)
+
+
+def _differs_in_rounds_alone(cell: Cell, metadata: Mapping[str, Any]) -> bool:
+    """Whether a key is that of the cell with another number of rounds; it covers code and partition too."""
+    rounds = metadata["spec"]["training"]["rounds"]
+    row = replace(cell.row, training={**cell.row.training, "rounds": rounds})
+    key = key_of_cell(row, cell.partition, cell.model, cell.train_seed, cell.code)
+    return bool(rounds != cell.row.training["rounds"] and key == metadata["key"])
+
+
+def continuation(cell: Cell) -> tuple[OtherRun | None, str]:
+    """The longest of the shorter runs from whose kept state a cell can continue; without one, why not.
+
+    The reason is empty where there is no shorter run.
+    """
+    shorter = [run for run in other_runs(cell) if run.rounds < cell.row.training["rounds"]]
+    reasons = {run.file: _obstacle(cell, run) for run in shorter}
+    able = [run for run in shorter if not reasons[run.file]]
+    if able:
+        return max(able, key=lambda run: run.rounds), ""
+    return None, min(reasons.values(), key=lambda reason: reason == NOT_KEPT, default="")
+
+
+def _obstacle(cell: Cell, run: OtherRun) -> str:
+    """Why a cell cannot continue from the state of a shorter run; empty where it can."""
+    kept = run.metadata.get("state")
+    if not kept or not run.state.is_file():
+        return NOT_KEPT
+    if "cooperation" in cell.artifacts and not run.file.with_suffix(ARTIFACTS["cooperation"]).is_file():
+        return WITHOUT_MATRICES
+    return next(iter(kept["reads"]), "")
+
+
+def longer_run(cell: Cell) -> OtherRun | None:
+    """Results of more rounds whose first rounds are the cell's results, bit for bit; None where there are none.
+
+    Nothing may have read the number of rounds, the last round must be one that is evaluated anyway, and neither attacks
+    (which are scored in the last rounds) nor artifacts may be asked for.
+    """
+    training = cell.row.training
+    plain = tuple(training["evaluate"]) == ("clean",) and training["rounds"] % training["eval_every"] == 0
+    if cell.artifacts or not plain:
+        return None
+    runs = [run for run in other_runs(cell) if run.rounds > training["rounds"]]
+    return next((run for run in runs if _has_first_rounds(run, training["rounds"])), None)
+
+
+def _has_first_rounds(run: OtherRun, rounds: int) -> bool:
+    about = run.metadata
+    return about["rounds"] >= rounds and about.get("reads") == [] and "adopted" not in about
+
+
+def outlook(cells: Iterable[Cell]) -> list[str]:
+    """Sentences on the cells to be trained that have results with another number of rounds."""
+    continued: Counter[int] = Counter()
+    obstacles: Counter[str] = Counter()
+    taken = 0
+    for cell in cells:
+        if not cell.waiting:
+            continue
+        if longer_run(cell):
+            taken += 1
+            continue
+        run, obstacle = continuation(cell)
+        if run:
+            continued[run.metadata["state"]["rounds"]] += 1
+        elif obstacle:
+            obstacles[obstacle] += 1
+    lines = [f"{_cells(n, 'continue')} after round {rounds}, from kept states" for rounds, n in continued.items()]
+    lines += [f"{_cells(n, 'have')} results of fewer rounds, but start over: {why}" for why, n in obstacles.items()]
+    return lines + [f"{_cells(taken, 'are')} the first rounds of longer runs, and not trained"] * bool(taken)
+
+
+def _cells(number: int, verb: str) -> str:
+    singular = {"continue": "continues", "have": "has", "are": "is"}[verb]
+    return f"1 cell {singular}" if number == 1 else f"{number:,} cells {verb}"

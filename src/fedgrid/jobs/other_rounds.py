@@ -1,0 +1,49 @@
+"""Cells that need not be trained from nothing, since there are results with another number of rounds."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+
+from fedgrid.engine.rounds import Origin
+from fedgrid.files import read_table, write_table
+from fedgrid.grid.adoption.other_rounds import OtherRun, continuation, state_of
+from fedgrid.grid.plan.model import Cell
+
+
+def origin(cell: Cell, out: Path) -> Origin | None:
+    """The kept state that the training of a cell, whose results go to `out`, starts from; None: nothing is kept.
+
+    Its own, where an artifact was asked for later, or else that of a shorter run.
+    """
+    for own in (cell.set_aside, state_of(out)):
+        if own.is_file():
+            return Origin(own, cell.key)
+    run, _ = continuation(cell)
+    return Origin(run.state, run.metadata["key"]) if run else None
+
+
+def continued(cell: Cell, rounds: int) -> dict[str, Any]:
+    """What metadata say of a cell whose training continued after so many rounds of an earlier run."""
+    run, _ = continuation(cell)
+    about: dict[str, Any] = {"after": rounds, "key": run.metadata["key"] if run else cell.key}
+    return {"continued": about | ({"adopted": run.metadata["adopted"]} if run and "adopted" in run.metadata else {})}
+
+
+def take(cell: Cell, out: Path, longer: OtherRun) -> None:
+    """Writes the first rounds of a longer run as the results of a cell; `longer_run` says of which these are."""
+    rounds = cell.row.training["rounds"]
+    table, metadata = read_table(longer.file)
+    clock = {part: seconds[:rounds] for part, seconds in metadata["costs"]["clock"].items()}
+    seconds = {part: spent[-1] for part, spent in clock.items()}
+    about = metadata | {
+        "key": cell.key,
+        "spec": cell.spec,
+        "status": "ok",
+        "reason": "",
+        "rounds": rounds,
+        "costs": metadata["costs"] | {"seconds": seconds | {"total": sum(seconds.values())}, "clock": clock},
+        "taken": {"key": metadata["key"], "rounds": longer.rounds},
+    }
+    about.pop("state", None)
+    write_table(out, table.filter(pc.less_equal(table["round"], rounds)), about)
