@@ -107,7 +107,7 @@ def federate(
         progress = _first(population, matrices)
     report(progress, remark)
     try:
-        if progress.rounds == 0:
+        if not progress.record.rows:
             _record_start(method, simulation, progress)
         while progress.rounds < simulation.training.rounds:
             if saving and saving.state and progress.rounds == simulation.training.rounds - 1:

@@ -114,10 +114,9 @@ def outlook(cells: Iterable[Cell]) -> list[str]:
         elif obstacle:
             obstacles[obstacle] += 1
     lines = [f"{_cells(n, 'continue')} after round {rounds}, from kept states" for rounds, n in continued.items()]
-    lines += [f"{_cells(n, 'have')} results of fewer rounds, but start over: {why}" for why, n in obstacles.items()]
-    return lines + [f"{_cells(taken, 'are')} the first rounds of longer runs, and not trained"] * bool(taken)
+    lines += [f"{_cells(n, 'start')} over in spite of results of fewer rounds: {why}" for why, n in obstacles.items()]
+    return lines + [f"{_cells(taken, 'take')} the first rounds of longer runs, without training"] * bool(taken)
 
 
 def _cells(number: int, verb: str) -> str:
-    singular = {"continue": "continues", "have": "has", "are": "is"}[verb]
-    return f"1 cell {singular}" if number == 1 else f"{number:,} cells {verb}"
+    return f"1 cell {verb}s" if number == 1 else f"{number:,} cells {verb}"
