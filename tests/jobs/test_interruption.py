@@ -25,7 +25,7 @@ from fedgrid.jobs.signals import install_signal_handlers
 KILLS, FARTHEST = 12, 10
 "How often a cell is killed, and the most rounds that it may do between two kills."
 LONG, SHORT = 300, 120
-ATTEMPT = ("costs", "versions", "hardware", "finished")
+ATTEMPT = ("costs", "clock", "versions", "hardware", "finished")
 "Metadata that belong to the attempt, not to the cell."
 
 
@@ -187,7 +187,7 @@ def test_two_undisturbed_runs_are_equal_byte_for_byte(undisturbed, tmp_path):
 def without_costs(file):
     """The bytes of a result without its cost and the date on which it was finished."""
     table, metadata = pq.read_table(file), read_metadata(file)
-    del metadata["costs"], metadata["finished"]
+    del metadata["costs"], metadata["clock"], metadata["finished"]
     stream = io.BytesIO()
     pq.write_table(table.replace_schema_metadata({"fedgrid": json.dumps(metadata, sort_keys=True)}), stream)
     return stream.getvalue()

@@ -70,6 +70,7 @@ def _planned(study: Study, selection: list[str]) -> Iterator[str]:
         if similar.key in scores:
             yield f"score      {scores[similar.key]}"
             yield f"made with  {_versions(similar)}"
+            yield from _other_rounds(similar)
             yield from _adoptions(similar)
     if others:
         yield f"What the key {cell.key} is made of:"
@@ -118,6 +119,15 @@ def _versions(cell: Cell) -> str:
     head = read_metadata(cell.file)
     versions = ", ".join(f"{name} {version}" for name, version in head["versions"].items())
     return f"{versions}; {head['hardware']['device']}; {head['finished']}"
+
+
+def _other_rounds(cell: Cell) -> Iterator[str]:
+    """Where the results of a cell come from that was not trained from nothing."""
+    head = read_metadata(cell.file)
+    if "continued" in head:
+        yield f"continued  after round {head['continued']['after']}, from the kept state of {head['continued']['key']}"
+    if "taken" in head:
+        yield f"taken      from the {head['taken']['rounds']} rounds of {head['taken']['key']}"
 
 
 def _adoptions(cell: Cell) -> Iterator[str]:

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Experiment, Study
 from fedgrid.grid.study.yaml_file import read
 from fedgrid.jobs import originals
-from fedgrid.run.notices import missing_gpus
+from fedgrid.run.notices import artifacts, missing_gpus
 
 EXAMPLES = """
 fedgrid plan
@@ -98,8 +98,14 @@ def _plan(arguments: argparse.Namespace) -> int:
     name = studies[0].name if plain else "all"
     print(f"{name}: {total.cells:,} cells, {total.cached:,} cached, {total.to_run:,} to run")
     undone = {entry.cell.key: entry.cell for entry in forecast.values() if not entry.done}
-    print("\n".join([_outlook(total, took), *adoptable(studies), *other_rounds.outlook(undone.values())]))
+    print("\n".join([_outlook(total, took), *adoptable(studies), *_beside_cached(undone.values())]))
     return 0
+
+
+def _beside_cached(cells: Collection[Cell]) -> Iterator[str]:
+    """What else there is of cells to be trained: results with another number of rounds, or without some artifacts."""
+    yield from other_rounds.outlook(cell for cell in cells if not cell.lacks_artifacts)
+    yield from artifacts(cells)
 
 
 def _studies(arguments: argparse.Namespace) -> list[Study]:

@@ -130,7 +130,6 @@ def _metadata(cell: Cell, settings: Compute, counted: dict[str, str], computed: 
     if progress.phases:
         seconds["phases"] = progress.phases
     costs: dict[str, Any] = {"seconds": seconds}
-    costs["clock"] = dict(zip(PARTS, zip(*progress.clock, strict=True), strict=False))
     costs["peak_memory_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS_UNIT
     costs["peak_device_memory_bytes"] = devices.peak_memory(simulation.device)
     versions = {"python": platform.python_version(), "fedgrid": fedgrid.__version__}
@@ -153,6 +152,7 @@ def _metadata(cell: Cell, settings: Compute, counted: dict[str, str], computed: 
         "rounds": progress.rounds,
         "reads": sorted(progress.reads),
         "costs": costs,
+        "clock": dict(zip(PARTS, zip(*progress.clock, strict=True), strict=False)),
         "versions": versions,
         "hardware": hardware,
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -34,7 +34,7 @@ def take(cell: Cell, out: Path, longer: OtherRun) -> None:
     """Writes the first rounds of a longer run as the results of a cell; `longer_run` says of which these are."""
     rounds = cell.row.training["rounds"]
     table, metadata = read_table(longer.file)
-    clock = {part: seconds[:rounds] for part, seconds in metadata["costs"]["clock"].items()}
+    clock = {part: seconds[:rounds] for part, seconds in metadata["clock"].items()}
     seconds = {part: spent[-1] for part, spent in clock.items()}
     about = metadata | {
         "key": cell.key,
@@ -42,7 +42,8 @@ def take(cell: Cell, out: Path, longer: OtherRun) -> None:
         "status": "ok",
         "reason": "",
         "rounds": rounds,
-        "costs": metadata["costs"] | {"seconds": seconds | {"total": sum(seconds.values())}, "clock": clock},
+        "costs": metadata["costs"] | {"seconds": seconds | {"total": sum(seconds.values())}},
+        "clock": clock,
         "taken": {"key": metadata["key"], "rounds": longer.rounds},
     }
     about.pop("state", None)
