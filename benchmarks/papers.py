@@ -34,7 +34,7 @@ SECOND_FIGURE = re.compile(r"<source media=[^>]*>\n?")
 DRAWING = re.compile(r'("data:image/svg\+xml;base64,)([^"]*)"')
 INDENTATION = re.compile(r"\n +")
 NUMBER = re.compile(r"-?\d+\.\d{3,}")
-HEAVY = ("representations",)
+HEAVY = ("representations", "predictions", "models", "state")
 """Artifacts that are not packed: numbers that do not compress, more of them than of all results."""
 CELLS = ["key", "method", "data", "heterogeneity", "seed", "status", "seconds", "commit", "experiments"]
 """Columns of the list of cells."""
