@@ -68,10 +68,13 @@ def test_a_batch_without_filling_is_as_it_is():
     assert part.sum(dim=(1, 2, 3)).tolist() == [4, 0, 4]
 
 
-def operators(name, clients):
-    """(operators of a round, of its evaluation), with unequal clients on the pretended device."""
-    train = [simulations.draw([i % 10, (i + 1) % 10] * 4 + [i % 10] * (i * 7 % 40), start=i) for i in range(clients)]
-    test = [simulations.draw([i % 10] * (3 + i % 11), start=50) for i in range(clients)]
+def operators(name, clients, equal):
+    """(operators of a round, of its evaluation) on the pretended device, with two steps of every client."""
+    number = [0 if equal else i for i in range(clients)]
+    train = [
+        simulations.draw([i % 10, (i + 1) % 10] * 4 + [i % 10] * (number[i] * 7 % 40), start=i) for i in range(clients)
+    ]
+    test = [simulations.draw([i % 10] * (3 + number[i] % 11), start=50) for i in range(clients)]
     where = simulations.simulation(train, test, rounds=2, batch_size=4, local_steps=2, executor=Stacked())
     evaluate, evaluations, ends = rounds.evaluate, [], []
 
@@ -90,6 +93,8 @@ def operators(name, clients):
     return (ends[-1] - ends[-2] - evaluations[-1]).operators, evaluations[-1].operators
 
 
+@pytest.mark.parametrize("equal", [True, False])
 @pytest.mark.parametrize("name", ["fedavg", "fedcosr", "fedproto", "pfedgraph"])
-def test_a_round_starts_as_many_operators_however_many_clients_there_are(name):
-    assert operators(name, 4) == operators(name, 20)
+def test_a_round_starts_as_many_operators_however_many_clients_there_are(name, equal):
+    few, *more = (operators(name, clients, equal) for clients in (4, 20, 100))
+    assert more == [few, few]

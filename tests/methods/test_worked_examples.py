@@ -9,7 +9,7 @@ from torch import nn
 from fedgrid.engine.local.context import Batch, LossContext
 from fedgrid.engine.rounds import federate
 from fedgrid.methods.common.heads import fit
-from fedgrid.methods.common.prototypes import aggregate
+from fedgrid.methods.common.prototypes import aggregate, class_moments
 from fedgrid.methods.common.quadratic import minimum_on_simplex
 from fedgrid.models.base import Network
 from fedgrid.tree import Tree
@@ -102,10 +102,7 @@ class Three:
 
 def actual(chosen=(0, 1, 2)):
     at = LossContext(Plane(), Tree(), Tree(), None)
-    rows = [
-        simulations.method("fedpac").moments({}, Batch(torch.tensor(CLIENTS[i][0]), torch.tensor(CLIENTS[i][1])), at)
-        for i in chosen
-    ]
+    rows = [class_moments(Tree(), Batch(torch.tensor(CLIENTS[i][0]), torch.tensor(CLIENTS[i][1])), at) for i in chosen]
     return Tree({name: torch.stack([row[name] for row in rows]) for name in rows[0]})
 
 

@@ -154,21 +154,26 @@ def _same(a: Tree, b: Tree) -> bool:
     """Whether two stacks have the same names, shapes and numbers."""
     if a.keys() != b.keys():
         return False
-    pairs = list(zip(leaves(a), leaves(b), strict=True))
-    return all(x.shape == y.shape for x, y in pairs) and bool(torch.stack([(x == y).all() for x, y in pairs]).all())
+    ours, theirs = leaves(a), leaves(b)
+    if [t.shape for t in ours] != [t.shape for t in theirs]:
+        return False
+    if ours[0].device.type != "cpu":  # a call for all tensors, and one wait
+        ours, theirs = ([torch.cat([t.flatten() for t in tensors])] for tensors in (ours, theirs))
+    return all(bool((x == y).all()) for x, y in zip(ours, theirs, strict=True))
 
 
 def _hits(scores: Tensor, batch: Batch, by_class: int | None) -> dict[str, Tensor]:
     """Images that are classified correctly and their summed cross entropy, float64; [C] where `by_class` is C."""
-    labels, correct = batch.y, (scores.argmax(dim=1) == batch.y).double()
-    if by_class is None and batch.counted is None:
-        return {"correct": correct.sum(), "loss": cross_entropy(scores.double(), labels, reduction="sum")}
-    losses = cross_entropy(scores.double(), labels, reduction="none")
-    correct, losses = batch.only_counted(correct), batch.only_counted(losses)
+    correct = batch.only_counted(scores.argmax(dim=1) == batch.y)
+    if by_class is None and batch.counted is None and scores.device.type == "cpu":
+        loss = cross_entropy(scores.double(), batch.y, reduction="sum")
+        return {"correct": correct.sum(dtype=torch.float64), "loss": loss}
+    # cross_entropy, of which vmap would make many more calls
+    losses = batch.only_counted(-scores.double().log_softmax(dim=1).gather(1, batch.y.unsqueeze(1)).squeeze(1))
     if by_class is None:
-        return {"correct": correct.sum(), "loss": losses.sum()}
-    of_class = one_hot(labels, by_class).double()
-    return {"correct": correct @ of_class, "loss": losses @ of_class}
+        return {"correct": correct.sum(dtype=torch.float64), "loss": losses.sum()}
+    of_class = one_hot(batch.y, by_class).double()
+    return {"correct": correct.double() @ of_class, "loss": losses @ of_class}
 
 
 def _record(fed: Federation, view: View, sums: Tree, name: str, scores: RoundScores) -> None:

@@ -26,20 +26,8 @@ nearly the client's own model. A larger γ keeps more of the global extractor.
 import torch
 from torch import Tensor
 
-from fedgrid.methods import (
-    Batch,
-    Federation,
-    Identity,
-    LossContext,
-    Method,
-    Objective,
-    State,
-    Tree,
-    counts_filled,
-    cross_entropy,
-    hp,
-)
-from fedgrid.methods.common.prototypes import collected, info_nce, local_means, unknown
+from fedgrid.methods import Batch, Federation, Identity, LossContext, Method, Objective, State, Tree, cross_entropy, hp
+from fedgrid.methods.common.prototypes import collected, contrast_sums, info_nce, local_means, unknown
 
 OVERWRITE = {"gamma": 1e9, "alpha": 0.0}
 
@@ -118,22 +106,15 @@ class FedCoSR(Method):
         return fed.ids.new_tensor((draws >= self.lost_uploads) | (draws == draws.max())).bool()
 
     def trust(self, fed: Federation, s: State) -> Tensor:
-        """τ = exp(−γ·L_Reg) of every client (Eq. 7), 1 where there is nothing to contrast with."""
+        """τ = exp(−γ·L_Reg) of every client (Eqs. 7, 12–13), 1 where there is nothing to contrast with."""
         if not self.local_aggregation:
             return torch.zeros_like(s.clients.regularity)
         last = s.clients.regularity.nan_to_num(0.0)
         new = s.clients.regularity.isnan() & (fed.counts.sum(dim=1) > 0)
         if new.any():
-            values = fed.subset(new).measure(s.clients.theta.rows(new), self.regularity)
+            values = fed.subset(new).measure(s.clients.theta.rows(new), contrast_sums(self.temperature))
             last = last.masked_scatter(new, (values.total / values.samples).nan_to_num(0.0))
         return torch.exp(-self.gamma * last).clamp(0, 1)
-
-    @counts_filled
-    def regularity(self, theta: Tree, batch: Batch, at: LossContext) -> dict[str, Tensor]:
-        """L_Reg summed over a batch, and the samples that count (Eqs. 12–13)."""
-        z, shared = at.model.features(theta, batch.x), at.server
-        total, samples = info_nce(z, batch.y, shared.prototypes, shared.known, self.temperature, batch.counted)
-        return {"total": total, "samples": samples}
 
     def objective(self, theta: Tree, batch: Batch, at: LossContext) -> Objective:
         """The loss of Eq. 14 and, beside it, what L_Reg is the mean of."""

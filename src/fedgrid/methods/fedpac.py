@@ -23,20 +23,8 @@ Readings
 import torch
 from torch.nn.functional import mse_loss
 
-from fedgrid.methods import (
-    Batch,
-    Federation,
-    Identity,
-    LossContext,
-    Method,
-    State,
-    Tensor,
-    Tree,
-    counts_filled,
-    cross_entropy,
-    hp,
-)
-from fedgrid.methods.common.prototypes import class_means, collected, local_means, summed_by_class, unknown
+from fedgrid.methods import Batch, Federation, Identity, LossContext, Method, State, Tensor, Tree, cross_entropy, hp
+from fedgrid.methods.common.prototypes import class_means, class_moments, collected, local_means, unknown
 from fedgrid.methods.common.quadratic import SOLVERS, minimum_on_simplex
 
 
@@ -74,19 +62,13 @@ class FedPAC(Method):
     def round(self, fed: Federation, s: State) -> State:
         fed.broadcast(s.server.prototypes, s.server.known)
         received = fed.broadcast(s.server.theta) | fed.send(s.clients.theta.part("head"))
-        moments = fed.measure(received, self.moments)
+        moments = fed.measure(received, class_moments)
         alpha = self.weights(fed, moments)
         theta = fed.upload(self.trained(fed, received, class_means(moments.sums, fed.counts)))
         heads = theta.part("head")
         clients = {"theta": theta | (alpha @ heads if self.combine else heads)}
         server = collected(fed, s, local_means(fed, theta)) | {"theta": fed.average(theta.part("extractor"))}
         return s.update(server=server, clients=clients, trained=theta)
-
-    @counts_filled
-    def moments(self, theta: Tree, batch: Batch, at: LossContext) -> dict[str, Tensor]:
-        """Sums of features by class [C, k] and of their squared norms."""
-        z = batch.only_counted(at.model.features(theta, batch.x))
-        return {"sums": summed_by_class(z, batch, at.model.classes), "squares": z.square().sum()}
 
     def trained(self, fed: Federation, theta: Tree, means: Tensor) -> Tree:
         """The head alone, then the extractor alone, which is aligned to G, or to the client's own `means` [n, C, k]."""

@@ -204,8 +204,8 @@ def _require_finite(task: LocalTask, trained: Trained) -> None:
     """Raises Diverged for the first client whose loss, or else whose model, is not finite."""
     losses = trained.loss.isfinite() | (trained.steps == 0)
     # the last step itself may be the one that leaps; a sum is a quarter of the work
-    sums = [t.reshape(len(t), -1).sum(dim=1).double() for t in leaves(trained.theta)]
-    models = torch.stack([*sums, trained.steps.double()]).isfinite().all(dim=0)
+    sums = [t.reshape(len(t), -1).sum(dim=1) for t in leaves(trained.theta)]
+    models = torch.stack([*sums, trained.steps.to(trained.loss.dtype)]).isfinite().all(dim=0)
     if (losses & models).all():  # the only wait, unless something is wrong
         return
     for finite, what in ((losses, "the training loss"), (models, "the model")):

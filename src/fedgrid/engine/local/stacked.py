@@ -19,8 +19,8 @@ from fedgrid.engine.local.task import Apply, LocalTask, Measurement
 from fedgrid.errors import UserError
 from fedgrid.tree import Tree, leaves, rebuilt, rows, tree_map
 
-MEASURED_TOGETHER = {"cpu": 1024, "cuda": 16384}
-"Images of all clients in one call of a pass without gradient."
+MEASURED_TOGETHER = {"cpu": 1024, "gpu": 16384}
+"Images of all clients in one call of a pass without gradient, on a processor and on any other device."
 BUDGET = 2**30
 "Bytes for the clients that are trained together on a processor, where more bring no gain; on a GPU, half its memory."
 COPIES, ACTIVATIONS = 6, 64
@@ -66,7 +66,7 @@ class Stacked(Executor):
     def _passed(self, task: LocalTask, passed: Callable[[list[int], int], None]) -> None:
         """A pass without gradient: `passed` is called with positions of clients, and the most images of each a call."""
         clients, start = len(task.ids), 0
-        self.images = self.images or MEASURED_TOGETHER.get(task.data.labels.device.type, 1024)
+        self.images = self.images or MEASURED_TOGETHER["gpu" if _shares_calls(task) else "cpu"]
         while start < clients:
             positions = list(range(start, min(clients, start + min(self.chunk or clients, self.images))))
             largest = min(task.batch_size, self.images // len(positions))
@@ -135,13 +135,23 @@ def _measure(
         apply = _to_each(task, [piece.index], rows(task.clients, piece.rows), None, piece.counted)
         for name, value in apply(lambda *a: dict(measurement(*a)), rows(task.theta, piece.rows)).items():
             value = value + 0  # a truth value becomes a number
-            if name not in totals:
-                totals[name] = value.new_zeros(len(positions), *value.shape[1:])
-            totals[name].index_add_(0, piece.members, value)
+            totals[name] = _added(totals.get(name), piece.members, value, len(positions))
+    if len(positions) == len(task.ids):
+        sums.update(totals)
+        return
     for name, total in totals.items():
         if name not in sums:
             sums[name] = total.new_zeros(len(task.ids), *total.shape[1:])
         sums[name][positions[0] : positions[-1] + 1] = total
+
+
+def _added(total: Tensor | None, members: Tensor, values: Tensor, clients: int) -> Tensor:
+    """The sums [clients, …] so far with the values of some of the clients."""
+    if total is None and len(members) == clients:  # all of them, in their order
+        return values.contiguous()
+    if total is None:
+        total = values.new_zeros(clients, *values.shape[1:])
+    return total.index_add_(0, members, values)
 
 
 def _collect(

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize, one_hot
 
+from fedgrid.engine.local.task import Measurement
 from fedgrid.methods import Batch, Federation, LossContext, State, Tree, counts_filled
 
 FAR = -1e9
@@ -24,6 +25,13 @@ def unknown(theta: Tree) -> dict[str, Tensor]:
 def class_sums(theta: Tree, batch: Batch, at: LossContext) -> dict[str, Tensor]:
     """Sums [C, k] of the representations of each class; a measurement for `Federation.measure`."""
     return {"sums": summed_by_class(at.model.features(theta, batch.x), batch, at.model.classes)}
+
+
+@counts_filled
+def class_moments(theta: Tree, batch: Batch, at: LossContext) -> dict[str, Tensor]:
+    """Sums [C, k] of the representations of each class, and ``squares``, the sum of all their squared norms."""
+    z = batch.only_counted(at.model.features(theta, batch.x))
+    return {"sums": summed_by_class(z, batch, at.model.classes), "squares": z.square().sum()}
 
 
 def summed_by_class(z: Tensor, batch: Batch, classes: int) -> Tensor:
@@ -64,25 +72,38 @@ def collected(fed: Federation, s: State, means: Tensor, counts: Tensor | None = 
     return {"prototypes": prototypes, "known": known}
 
 
-def info_nce(
-    z: Tensor,
-    labels: Tensor,
-    prototypes: Tensor,
-    known: Tensor,
-    temperature: float,
-    among: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
+def info_nce(z: Tensor, labels: Tensor, prototypes: Tensor, known: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
     """InfoNCE of representations z [B, k] against class prototypes [C, k]: (sum over samples, samples that count).
 
     For a sample of class y: log Σ_c exp(cos(z, G_c)/τ) − cos(z, G_y)/τ over the known classes; a sample whose own class
-    is unknown does not count, nor does one outside of `among` (bool [B]; None: all).
+    is unknown does not count.
     """
+    values, counted = contrasts(z, labels, prototypes, known, temperature)
+    return values.sum(), counted.sum()
+
+
+def contrasts(
+    z: Tensor, labels: Tensor, prototypes: Tensor, known: Tensor, temperature: float
+) -> tuple[Tensor, Tensor]:
+    """The terms of `info_nce` [B], 0 for samples that do not count, and which do [B]."""
     similarity = normalize(z, dim=1, eps=1e-8) @ normalize(prototypes, dim=1, eps=1e-8).T
     logits = torch.where(known, similarity / temperature, FAR)
     own_class = logits.gather(1, labels.unsqueeze(1)).squeeze(1)
-    counted = known[labels] if among is None else known[labels] & among
-    value = torch.where(counted, torch.logsumexp(logits, dim=1) - own_class, 0.0)
-    return value.sum(), counted.sum()
+    counted = known[labels]
+    return torch.where(counted, torch.logsumexp(logits, dim=1) - own_class, 0.0), counted
+
+
+def contrast_sums(temperature: float) -> Measurement:
+    """A measurement for `Federation.measure` of `info_nce` with the server's prototypes: its ``total``, ``samples``."""
+
+    @counts_filled
+    def sums(theta: Tree, batch: Batch, at: LossContext) -> dict[str, Tensor]:
+        z, shared = at.model.features(theta, batch.x), at.server
+        terms = contrasts(z, batch.y, shared.prototypes, shared.known, temperature)
+        total, samples = (batch.only_counted(term).sum() for term in terms)
+        return {"total": total, "samples": samples}
+
+    return sums
 
 
 def mean_contrast(z: Tensor, labels: Tensor, prototypes: Tensor, known: Tensor, temperature: float) -> Tensor:
