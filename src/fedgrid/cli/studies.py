@@ -18,7 +18,7 @@ from fedgrid.run.lock import StoreLock
 
 DEFAULT = Path("config/study.yaml")
 STORED = (
-    *("cells/**/*.parquet", "partitions/**/*.parquet", "partitions/**/*.json"),
+    *("cells/**/*.parquet", "cells/**/*.safetensors", "partitions/**/*.parquet", "partitions/**/*.json"),
     *("data/*/*.parquet", "features/*/*.parquet", "checkpoints/*", "status/*.json", "**/.*.tmp"),
 )
 "Files of the store that some study may need."

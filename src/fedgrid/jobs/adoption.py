@@ -22,7 +22,7 @@ from fedgrid.jobs import dataset, partition
 from fedgrid.jobs.evidence import difference, difference_at_start
 from fedgrid.jobs.machine import instructions, processor
 from fedgrid.jobs.pack import Pack
-from fedgrid.settings import Compute
+from fedgrid.settings import ARTIFACTS, Compute
 
 ADOPTED = "adopted"
 "The metadata that say where results come from: a list, one entry for each time they were carried to another key."
@@ -171,7 +171,7 @@ def carry(candidate: Candidate, evidence: Mapping[str, Any]) -> None:
     }
     chain = [*metadata.get(ADOPTED, []), {"earlier": earlier, "file": path_in_store, **evidence}]
     for kind, file in candidate.artifacts.items():
-        copy(file, cell.kept_beside(cell.file)[kind])
+        copy(file, cell.kept_beside(cell.file)[kind], today)
     write_table(cell.file, table, metadata | today | {ADOPTED: chain})
 
 
@@ -191,7 +191,7 @@ def _take_back(file: Path, earlier: Path) -> None:
     artifacts = {artifact: earlier.with_suffix(artifact.name.removeprefix(file.stem)) for artifact in beside(file)}
     if not earlier.is_file():
         for artifact, path_in_store in artifacts.items():
-            copy(artifact, path_in_store)
+            copy(artifact, path_in_store, entry["earlier"])
         write_table(earlier, table, metadata | entry["earlier"] | ({ADOPTED: chain} if chain else {}))
     for made in (file, *artifacts):
         made.unlink()
@@ -204,10 +204,16 @@ def results(store: Path) -> list[Path]:
 
 def beside(file: Path) -> list[Path]:
     """The artifacts of a cell's results."""
-    return list(file.parent.glob(f"{file.stem}.*.parquet"))
+    kept = (file.with_suffix(suffix) for suffix in ARTIFACTS.values())
+    return [artifact for artifact in kept if artifact.is_file()]
 
 
-def copy(file: Path, to: Path) -> None:
-    """Copies a file in one step."""
+def copy(file: Path, to: Path, identity: Mapping[str, Any]) -> None:
+    """Copies an artifact in one step; one that names its cell is given the `identity` of another."""
+    if file.name.endswith(ARTIFACTS["models"]):
+        from fedgrid.jobs.models_file import write_changed  # torch takes seconds to import
+
+        write_changed(file, to, identity)
+        return
     with replacing(to) as temporary:
         shutil.copyfile(file, temporary)

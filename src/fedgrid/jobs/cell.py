@@ -23,12 +23,13 @@ from fedgrid.engine.local import devices
 from fedgrid.engine.rounds import Outcome, Saving
 from fedgrid.engine.state.checkpoint import Progress, remove_checkpoint
 from fedgrid.errors import Damaged, UserError, complain, say, sentence
-from fedgrid.files import read_table, write_parts, write_table
+from fedgrid.files import read_metadata, read_table, write_parts, write_table
 from fedgrid.grid.plan import plan_file
 from fedgrid.grid.plan.keys import modules_of_cell
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.study.audit import Watch
 from fedgrid.grid.study.fingerprint import check_files, digest
+from fedgrid.jobs import models_file
 from fedgrid.jobs.gpus import acquire_gpu
 from fedgrid.jobs.machine import instructions, processor
 from fedgrid.jobs.reporting import MAXRSS_UNIT, TERMINATED, Report, Status, ending
@@ -67,14 +68,41 @@ def train(
                 raise UserError(f"{cell.row.title} exited its process inside a round (sys.exit)") from error
             ignore_signals()  # what is left takes less time than doing a round again
             _checked_code(cell, type(computed.method))
-            for kind, parts in computed.artifacts().items():
-                write_parts(cell.kept_beside(out)[kind], parts, {"kind": kind})
+            _keep_artifacts(cell, computed, out, counted)
         metadata = _metadata(cell, settings, counted, computed) | {"domains": domains, "commit": commit}
         metadata["images"] = cell.partition.data.images_checksum
         write_table(out, computed.outcome.progress.record.table(), metadata)
         with suppress(OSError):  # it is of no use any more, and does no harm
             remove_checkpoint(saving.file)
         return computed.outcome
+
+
+def _keep_artifacts(cell: Cell, computed: Computed, out: Path, counted: dict[str, str]) -> None:
+    """Writes what the study keeps beside a cell's results."""
+    files = cell.kept_beside(out)
+    for kind, parts in computed.artifacts().items():
+        write_parts(files[kind], parts, {"kind": kind})
+    if "models" in files:
+        about = _identity(cell, counted) | _about_models(cell, computed)
+        models_file.write(files["models"], computed.models(), about, computed.method.carries)
+
+
+def _about_models(cell: Cell, computed: Computed) -> dict[str, Any]:
+    """What a reader of a cell's models must know of their method, input and output."""
+    images = read_metadata(cell.partition.data.files["train"])
+    outcome, network = computed.outcome, computed.simulation.model
+    return {
+        "fedgrid": fedgrid.__version__,
+        "reference": cell.row.component.reference,
+        "score": computed.method.score,
+        "status": outcome.status,
+        "rounds": outcome.progress.rounds,
+        "data": cell.partition.data.title,
+        "images": {name: images[name] for name in ("shape", "mean", "std", "scale", "dtype")},
+        "classes": images["classes"],
+        "texts": {name: images[name] for name in ("captions", "vocabulary")} if network.modalities else None,
+        "dtype": cell.spec["training"]["dtype"],
+    }
 
 
 def _watch(cell: Cell) -> AbstractContextManager[Watch | None]:
@@ -129,11 +157,7 @@ def _metadata(cell: Cell, settings: Compute, counted: dict[str, str], computed: 
     hardware: dict[str, Any] = {"host": socket.gethostname(), "cpu": processor(), "instructions": instructions()}
     hardware |= {"threads": settings.threads, "executor": type(simulation.executor).__name__.lower()}
     hardware["device"] = devices.name_of(simulation.device)
-    return {
-        "key": cell.key,
-        "spec": cell.spec,
-        "code": cell.code,
-        "modules": counted,
+    return _identity(cell, counted) | {
         "status": outcome.status,
         "reason": outcome.reason,
         "score": computed.method.score,
@@ -144,6 +168,10 @@ def _metadata(cell: Cell, settings: Compute, counted: dict[str, str], computed: 
         "hardware": hardware,
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def _identity(cell: Cell, counted: dict[str, str]) -> dict[str, Any]:
+    return {"key": cell.key, "spec": cell.spec, "code": cell.code, "modules": counted}
 
 
 def _sizes(network: Network) -> dict[str, int]:
@@ -159,7 +187,9 @@ def _finished(cell: Cell) -> bool:
     if not cell.done:
         return False
     try:
-        (_, metadata), *_ = map(read_table, cell.files)
+        _, metadata = read_table(cell.file)
+        for kind, file in cell.kept_beside(cell.file).items():
+            models_file.read(file).check() if kind == "models" else read_table(file)
         return metadata["key"] == cell.key and not cell.is_of_other_images(metadata)
     except Damaged:
         return False

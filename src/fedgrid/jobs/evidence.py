@@ -14,6 +14,8 @@ from fedgrid.settings import Compute
 
 OF_THE_OUTCOME = ("status", "reason", "rounds", "score", "domains")
 "Metadata that code computes."
+OF_THE_CODE = ("key", "spec", "code", "modules", "fedgrid", "reference")
+"What the header of a file of models says of the cell's settings and code."
 
 
 def difference(candidate: Candidate) -> str:
@@ -28,7 +30,8 @@ def difference(candidate: Candidate) -> str:
         if head[name] != fresh[name]:
             return f"{name}: {head[name]!r} before, {fresh[name]!r} now"
     for kind, file in candidate.artifacts.items():
-        if not _same_bits(read_table(file)[0], read_table(candidate.cell.kept_beside(candidate.cell.file)[kind])[0]):
+        same = _same_models if kind == "models" else _same_tables
+        if not same(file, candidate.cell.kept_beside(candidate.cell.file)[kind]):
             return f"the artifact '{kind}'"
     return ""
 
@@ -90,7 +93,19 @@ def _shown(bits: bytes | None) -> str:
     return "no value" if bits is None else repr(struct.unpack("=d", bits)[0])
 
 
-def _same_bits(before: pa.Table, now: pa.Table) -> bool:
+def _same_models(earlier: Path, today: Path) -> bool:
+    """Whether two files hold the same models, bit for bit, of whichever key and code."""
+    from fedgrid.jobs import models_file  # torch takes seconds to import
+
+    files = [models_file.read(file) for file in (earlier, today)]
+    for file in files:
+        file.check()
+    before, now = ({k: v for k, v in file.header.items() if k not in OF_THE_CODE} for file in files)
+    return before == now
+
+
+def _same_tables(earlier: Path, today: Path) -> bool:
+    before, now = read_table(earlier)[0], read_table(today)[0]
     return before.schema.equals(now.schema) and all(map(_equal, before.columns, now.columns))
 
 
