@@ -131,7 +131,7 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> tuple[pa.Tab
 
     Raises UserError where no such file, and `Damaged` where its content has changed.
     """
-    with _reading(path):
+    with reading(path):
         # not pq.read_table, which imports pandas: half a second
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             metadata, digests = _opened(file.metadata.metadata)
@@ -145,7 +145,7 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> tuple[pa.Tab
 
 def read_metadata(path: Path) -> dict[str, Any]:
     """The metadata of a sealed Parquet file, without its rows; raises as `read_table` does."""
-    with _reading(path):
+    with reading(path):
         return _opened(pq.read_metadata(path).metadata)[0]
 
 
@@ -250,7 +250,7 @@ def write_json(path: Path, values: Mapping[str, Any]) -> None:
 
 def read_json(path: Path) -> dict[str, Any]:
     """The values that `write_json` wrote; raises as `read_table` does."""
-    with _reading(path):
+    with reading(path):
         values = json.loads(path.read_text(encoding="utf-8"))
         seal = values.pop(SEALED, "") if isinstance(values, dict) else ""
         if not isinstance(values, dict) or seal != _digest_of_text(json.dumps(values, ensure_ascii=False)):
@@ -259,7 +259,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
+def reading(path: Path) -> Iterator[None]:
     """Turns what a damaged file may raise into one sentence."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise UserError(f"{path} is not a file")  # from a pipe, reading would wait for ever

@@ -1,6 +1,6 @@
 """One cell computed: from its specification and its files to its outcome. With this module the code of a key begins."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -11,6 +11,7 @@ import torch
 from fedgrid.engine import artifacts, rounds
 from fedgrid.engine.federation.method import Method
 from fedgrid.engine.federation.simulation import Simulation, dtype_of
+from fedgrid.engine.kept_models import KeptModels, kept_models
 from fedgrid.engine.local import client_data
 from fedgrid.engine.local.devices import chosen
 from fedgrid.engine.local.executor import Executor
@@ -53,6 +54,10 @@ class Computed:
     def artifacts(self) -> dict[str, pa.RecordBatchReader]:
         """Tables that are kept beside the results, by kind, in parts; see `fedgrid.engine.artifacts`."""
         return artifacts.tables(self.wanted, self.method, self.simulation, self.outcome.progress, self.outcome.last)
+
+    def models(self) -> Iterator[KeptModels]:
+        """The models at each point of the last round, in parts; see `fedgrid.engine.kept_models`."""
+        return kept_models(self.method, self.simulation, self.outcome.progress, self.outcome.last)
 
 
 def compute(

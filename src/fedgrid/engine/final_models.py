@@ -13,6 +13,7 @@ from fedgrid.engine.federation.modalities import views
 from fedgrid.engine.federation.participation import in_parts
 from fedgrid.engine.federation.simulation import Simulation
 from fedgrid.engine.local.context import LossContext
+from fedgrid.engine.local.executor import Diverged
 from fedgrid.engine.state.checkpoint import Progress
 from fedgrid.tree import Tree
 
@@ -42,6 +43,11 @@ class FinalModels:
         """The numbers of these clients by which users know them [n]."""
         return list(map(self.fed.simulation.data.number, self.fed.numbers))
 
+    @property
+    def by_network(self) -> bool:
+        """Whether `predict` is what the network says, and not a method's own rule."""
+        return getattr(self.predict, "__func__", self.predict) in (_by_model, Method.predict)
+
 
 def final_models(
     method: Method, simulation: Simulation, progress: Progress, last: LastRound | None
@@ -62,7 +68,7 @@ def _at_each_point(
 ) -> Iterator[FinalModels]:
     """As `fedgrid.engine.evaluation.evaluate` scores them: the global model predicts by its own output alone."""
     s = fed.state
-    shared, received, adapted = method.global_model(s), method.received(fed, s), method.adapted(fed, s)
+    shared, received, adapted = method.global_model(s), method.received(fed, s), _adapted(method, fed)
     if shared is not None:
         for point in ["global", "received"] if received is None else ["global"]:
             yield FinalModels(point, fed, fed.replicate(shared), _by_model)
@@ -73,6 +79,13 @@ def _at_each_point(
     participants, trained = among(fed, participants, trained)
     if participants is not None and trained is not None:
         yield FinalModels("trained", participants, trained, method.predict)
+
+
+def _adapted(method: Method, fed: Federation) -> Tree | None:
+    try:
+        return method.adapted(fed, fed.state)
+    except Diverged:  # in a cell that diverged, the last state may be one that was not scored
+        return None
 
 
 def _by_model(theta: Tree, x: Tensor, at: LossContext) -> Tensor:

@@ -171,7 +171,7 @@ def carry(candidate: Candidate, evidence: Mapping[str, Any]) -> None:
     }
     chain = [*metadata.get(ADOPTED, []), {"earlier": earlier, "file": path_in_store, **evidence}]
     for kind, file in candidate.artifacts.items():
-        copy(file, cell.kept_beside(cell.file)[kind], cell.key)
+        copy(file, cell.kept_beside(cell.file)[kind], today)
     write_table(cell.file, table, metadata | today | {ADOPTED: chain})
 
 
@@ -191,7 +191,7 @@ def _take_back(file: Path, earlier: Path) -> None:
     artifacts = {artifact: earlier.with_suffix(kind) for kind, artifact in beside(file).items()}
     if not earlier.is_file():
         for artifact, path_in_store in artifacts.items():
-            copy(artifact, path_in_store, entry["earlier"]["key"])
+            copy(artifact, path_in_store, entry["earlier"])
         write_table(earlier, table, metadata | entry["earlier"] | ({ADOPTED: chain} if chain else {}))
     file.unlink()
     for artifact in artifacts:
@@ -210,12 +210,17 @@ def beside(file: Path) -> dict[str, Path]:
     return {end: artifact for end, artifact in files.items() if artifact.is_file()}
 
 
-def copy(file: Path, to: Path, key: str) -> None:
-    """Copies an artifact in one step; a state names the `key` of its cell."""
+def copy(file: Path, to: Path, identity: Mapping[str, Any]) -> None:
+    """Copies an artifact in one step; one that names its cell is given the `identity` of another."""
+    # torch takes seconds to import
     if file.name.endswith(ARTIFACTS["state"]):
-        from fedgrid.engine.state.kept_state import copy_state  # torch takes seconds to import
+        from fedgrid.engine.state.kept_state import copy_state
 
-        copy_state(file, to, key)
-        return
-    with replacing(to) as temporary:
-        shutil.copyfile(file, temporary)
+        copy_state(file, to, identity["key"])
+    elif file.name.endswith(ARTIFACTS["models"]):
+        from fedgrid.jobs.models_file import write_changed
+
+        write_changed(file, to, identity)
+    else:
+        with replacing(to) as temporary:
+            shutil.copyfile(file, temporary)

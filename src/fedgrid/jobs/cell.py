@@ -24,13 +24,14 @@ from fedgrid.engine.local import devices
 from fedgrid.engine.rounds import PARTS, Outcome, Saving
 from fedgrid.engine.state.checkpoint import Progress, remove_checkpoint
 from fedgrid.errors import Damaged, UserError, complain, say, sentence
-from fedgrid.files import read_table, write_parts, write_table
+from fedgrid.files import read_metadata, read_table, write_parts, write_table
 from fedgrid.grid.adoption.other_rounds import longer_run
 from fedgrid.grid.plan import plan_file
 from fedgrid.grid.plan.keys import modules_of_cell
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.study.audit import Watch
 from fedgrid.grid.study.fingerprint import check_files, digest
+from fedgrid.jobs import models_file
 from fedgrid.jobs.gpus import acquire_gpu
 from fedgrid.jobs.machine import instructions, processor
 from fedgrid.jobs.other_rounds import continued, origin, take
@@ -74,8 +75,7 @@ def train(
                 raise UserError(f"{cell.row.title} exited its process inside a round (sys.exit)") from error
             ignore_signals()  # what is left takes less time than doing a round again
             _checked_code(cell, type(computed.method))
-            for kind, parts in computed.artifacts().items():
-                write_parts(kept[kind], parts, {"kind": kind})
+            _keep_artifacts(cell, computed, kept, counted)
         metadata = _metadata(cell, settings, counted, computed) | {"domains": domains, "commit": commit}
         metadata["images"] = cell.partition.data.images_checksum
         write_table(out, computed.outcome.progress.record.table(), metadata)
@@ -83,6 +83,33 @@ def train(
             remove_checkpoint(saving.file)
             remove_checkpoint(cell.set_aside)
         return computed.outcome
+
+
+def _keep_artifacts(cell: Cell, computed: Computed, files: Mapping[str, Path], counted: dict[str, str]) -> None:
+    """Writes what the study keeps beside a cell's results, to a file for each kind."""
+    for kind, parts in computed.artifacts().items():
+        write_parts(files[kind], parts, {"kind": kind})
+    if "models" in files:
+        about = _identity(cell, counted) | _about_models(cell, computed)
+        models_file.write(files["models"], computed.models(), about, computed.method.carries)
+
+
+def _about_models(cell: Cell, computed: Computed) -> dict[str, Any]:
+    """What a reader of a cell's models must know of their method, input and output."""
+    images = read_metadata(cell.partition.data.files["train"])
+    outcome, network = computed.outcome, computed.simulation.model
+    return {
+        "fedgrid": fedgrid.__version__,
+        "reference": cell.row.component.reference,
+        "score": computed.method.score,
+        "status": outcome.status,
+        "rounds": outcome.progress.rounds,
+        "data": cell.partition.data.title,
+        "images": {name: images[name] for name in ("shape", "mean", "std", "scale", "dtype")},
+        "classes": images["classes"],
+        "texts": {name: images[name] for name in ("captions", "vocabulary")} if network.modalities else None,
+        "dtype": cell.spec["training"]["dtype"],
+    }
 
 
 def _watch(cell: Cell) -> AbstractContextManager[Watch | None]:
@@ -140,23 +167,27 @@ def _metadata(cell: Cell, settings: Compute, counted: dict[str, str], computed: 
     metadata: dict[str, Any] = continued(cell, progress.continued) if progress.continued else {}
     if outcome.state:
         metadata["state"] = asdict(outcome.state)
-    return metadata | {
-        "key": cell.key,
-        "spec": cell.spec,
-        "code": cell.code,
-        "modules": counted,
-        "status": outcome.status,
-        "reason": outcome.reason,
-        "score": computed.method.score,
-        "sizes": _sizes(simulation.model),
-        "rounds": progress.rounds,
-        "reads": sorted(progress.reads),
-        "costs": costs,
-        "clock": dict(zip(PARTS, zip(*progress.clock, strict=True), strict=False)),
-        "versions": versions,
-        "hardware": hardware,
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
+    return (
+        metadata
+        | _identity(cell, counted)
+        | {
+            "status": outcome.status,
+            "reason": outcome.reason,
+            "score": computed.method.score,
+            "sizes": _sizes(simulation.model),
+            "rounds": progress.rounds,
+            "reads": sorted(progress.reads),
+            "costs": costs,
+            "clock": dict(zip(PARTS, zip(*progress.clock, strict=True), strict=False)),
+            "versions": versions,
+            "hardware": hardware,
+            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+    )
+
+
+def _identity(cell: Cell, counted: dict[str, str]) -> dict[str, Any]:
+    return {"key": cell.key, "spec": cell.spec, "code": cell.code, "modules": counted}
 
 
 def _sizes(network: Network) -> dict[str, int]:
@@ -172,7 +203,9 @@ def _finished(cell: Cell) -> bool:
     if not cell.done:
         return False
     try:
-        (_, metadata), *_ = map(read_table, cell.files)
+        _, metadata = read_table(cell.file)
+        for kind, file in cell.kept_beside(cell.file).items():
+            models_file.read(file).check() if kind == "models" else read_table(file)
         return metadata["key"] == cell.key and not cell.is_of_other_images(metadata)
     except Damaged:
         return False

@@ -14,6 +14,8 @@ from fedgrid.settings import Compute
 
 OF_THE_OUTCOME = ("status", "reason", "rounds", "score", "domains")
 "Metadata that code computes."
+OF_THE_CODE = ("key", "spec", "code", "modules", "fedgrid", "reference")
+"What the header of a file of models says of the cell's settings and code."
 
 
 def difference(candidate: Candidate) -> str:
@@ -28,7 +30,8 @@ def difference(candidate: Candidate) -> str:
         if head[name] != fresh[name]:
             return f"{name}: {head[name]!r} before, {fresh[name]!r} now"
     for kind, file in candidate.artifacts.items():
-        if not _same_artifact(kind, file, candidate.cell.kept_beside(candidate.cell.file)[kind]):
+        same = _same_models if kind == "models" else _same_states if kind == "state" else _same_tables
+        if not same(file, candidate.cell.kept_beside(candidate.cell.file)[kind]):
             return f"the artifact '{kind}'"
     return ""
 
@@ -90,16 +93,25 @@ def _shown(bits: bytes | None) -> str:
     return "no value" if bits is None else repr(struct.unpack("=d", bits)[0])
 
 
-def _same_artifact(kind: str, before: Path, now: Path) -> bool:
-    """Whether two artifacts of a kind hold the same bits, apart from the seconds that things took."""
-    if kind != "state":
-        return _same_bits(read_table(before)[0], read_table(now)[0])
+def _same_states(earlier: Path, today: Path) -> bool:
     from fedgrid.engine.state.kept_state import same_states  # torch takes seconds to import
 
-    return same_states(before, now)
+    return same_states(earlier, today)
 
 
-def _same_bits(before: pa.Table, now: pa.Table) -> bool:
+def _same_models(earlier: Path, today: Path) -> bool:
+    """Whether two files hold the same models, bit for bit, of whichever key and code."""
+    from fedgrid.jobs import models_file  # torch takes seconds to import
+
+    files = [models_file.read(file) for file in (earlier, today)]
+    for file in files:
+        file.check()
+    before, now = ({k: v for k, v in file.header.items() if k not in OF_THE_CODE} for file in files)
+    return before == now
+
+
+def _same_tables(earlier: Path, today: Path) -> bool:
+    before, now = read_table(earlier)[0], read_table(today)[0]
     return before.schema.equals(now.schema) and all(map(_equal, before.columns, now.columns))
 
 

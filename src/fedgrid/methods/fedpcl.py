@@ -40,6 +40,7 @@ class FedPCL(Method):
     shares = "class means of all clients"
     down = "(M + C)·k"
     up = "|C_i|·k"
+    carries = "mean features of each class of a client's training images"
     identities = [Identity("local", PLAIN), Identity("fedavg", PLAIN | {"average": True})]
 
     temperature: float = hp(0.07, above=0)

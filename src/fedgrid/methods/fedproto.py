@@ -32,6 +32,7 @@ class FedProto(Method):
     shares = "class means"
     down = "C·k"
     up = "|C_i|·k"
+    carries = "mean features of each class over the clients' training images"
     identities = [
         Identity("local", {"lam": 0.0}),
         Identity("fedavg", {"lam": 0.0, "average": True}),

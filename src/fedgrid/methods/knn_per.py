@@ -38,6 +38,7 @@ class KNNPer(FedAvg):
     family = "global model with a local memory"
     cite = "marfoq2022knnper"
     score = "adapted"
+    carries = "features and labels of training images"
     identities = [Identity("fedavg", models="global")]
 
     neighbours: int = hp(10, low=1)

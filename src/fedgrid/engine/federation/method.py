@@ -76,6 +76,8 @@ class Method(Component, abc.ABC):
     plain_rates: ClassVar[tuple[str, ...]] = ()
     """Settings that take the study's rate where they are none, for steps of plain SGD whatever the study's optimiser; a
     rate that is meant for Adam or for momentum would be far too small, so there they have to be given."""
+    carries: ClassVar[str] = ""
+    "What its models hold of clients' data beside parameters, such as features of training images."
     identities: ClassVar[Sequence[Identity]] = ()
     multimodal: ClassVar[bool] = False
     "Whether clients of several modalities share anything; else each modality is a federation of its own."
@@ -90,7 +92,7 @@ class Method(Component, abc.ABC):
     def facts(cls) -> dict[str, Any]:
         if cls.score not in SCORES:
             raise UserError(f"{cls.__name__}: score is {cls.score!r}; {nearest(cls.score, SCORES)}")
-        names = ("family", "cite", "score", "shares", "down", "up", "work", "plain_rates")
+        names = ("family", "cite", "score", "shares", "down", "up", "work", "plain_rates", "carries")
         return {name: getattr(cls, name) for name in names}
 
     @abc.abstractmethod
