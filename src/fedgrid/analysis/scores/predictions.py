@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from fedgrid.analysis.scores.cells import Cell, FinishedCell, absence
 from fedgrid.analysis.scores.points import POINTS
 from fedgrid.analysis.scores.results import Results
-from fedgrid.data.common.columns import numbers
 from fedgrid.files import read_metadata, read_table
 
 PREDICTIONS = "predictions"
@@ -127,7 +126,7 @@ def at_point(table: pa.Table, point: str) -> pa.Table:
 
 def tally(rows: pa.Table) -> Tally:
     """What predictions add up to, at least one."""
-    label, predicted, probability = (numbers(rows[name]) for name in ("label", "predicted", "probability"))
+    label, predicted, probability = (rows[name].to_numpy() for name in ("label", "predicted", "probability"))
     classes = 1 + int(max(label.max(), predicted.max()))
     places = label.astype(np.int64) * classes + predicted
     bins = np.searchsorted(EDGES[1:-1], probability)
