@@ -107,6 +107,12 @@ class Study:
         self.cells.append(entry)
         return key, path
 
+    def keep(self, kind: str, table: pa.Table) -> None:
+        """Keep a table beside the cell that was added last."""
+        file = self.folder / "cells" / f"{len(self.cells)}.{kind}.parquet"
+        write_table(file, table, {"kind": kind})
+        self.cells[-1].setdefault("kept", {})[kind] = str(file)
+
     def without(self, label: str, heterogeneity: str, seed: int, reason: str, data: str = "digits") -> None:
         """Add a cell that cannot be computed here."""
         key, _ = self.plan(label, heterogeneity, seed, data)
@@ -186,6 +192,20 @@ def write_partition(
     facts |= {"classes": list(classes), "domains": list(domains), "test": test, "digest": digest_of(table), "spec": {}}
     write_table(file, table, facts)
     return file
+
+
+def predictions(rows: Sequence[tuple]) -> pa.Table:
+    """Kept predictions of (point, client, label, predicted, probability) rows."""
+    point, client, label, predicted, probability = zip(*rows, strict=True) if rows else [()] * 5
+    columns = {
+        "point": pa.array(point, pa.string()).dictionary_encode(),
+        "client": pa.array(client, pa.int32()),
+        "image": pa.array(range(len(rows)), pa.int32()),
+        "label": pa.array(label, pa.int16()),
+        "predicted": pa.array(predicted, pa.int16()),
+        "probability": pa.array(probability, pa.float32()),
+    }
+    return pa.table(columns)
 
 
 def toy_study(folder: Path) -> Study:

@@ -17,16 +17,8 @@ from fedgrid.analysis.figures.tsne import embedded, tsne
 from fedgrid.analysis.pages.figure_set import KINDS, PLACES, draw
 from fedgrid.analysis.scores.results import load
 from fedgrid.errors import UserError
-from fedgrid.files import write_table
 
 DIVERGED = {"status": "diverged", "reason": "a loss is not finite"}
-
-
-def keep(study, kind, table):
-    """Keep a table beside the cell that was added last."""
-    file = study.folder / "cells" / f"{len(study.cells)}.{kind}.parquet"
-    write_table(file, table, {"kind": kind})
-    study.cells[-1].setdefault("kept", {})[kind] = str(file)
 
 
 def representations(points, shift=0.0):
@@ -73,12 +65,12 @@ def pictured(make_study):
         study.method(label)
         study.cell(label, "dir", 0, {2: [0.5, 0.7]}, **(DIVERGED if label == "three" else {}))
         if label != "three":
-            keep(study, "representations", representations(60, shift=label == "two"))
+            study.keep("representations", representations(60, shift=label == "two"))
         if label == "one":
             weights, alike = [[0.75, 0.25], [0.5, 0.5]], [[1, -0.5], [-0.5, 1]]
-            keep(study, "cooperation", cooperation(graph=weights, similarity=alike, complementarity=np.zeros((2, 2))))
+            study.keep("cooperation", cooperation(graph=weights, similarity=alike, complementarity=np.zeros((2, 2))))
         if label == "two":
-            keep(study, "cooperation", cooperation())
+            study.keep("cooperation", cooperation())
         study.cell(label, "dir", 1, {2: [0.7, 0.9]})
     return study
 
@@ -93,7 +85,7 @@ def apart(make_study):
         for number in (1, 2, 4):
             study.cell(label, str(number), 0, {2: [0.5, 0.7]})
             alike = [[1, number / 100], [-number / 50, 1]]
-            keep(study, "cooperation", cooperation(similarity=alike) if label == "one" else cooperation())
+            study.keep("cooperation", cooperation(similarity=alike) if label == "one" else cooperation())
     return study
 
 

@@ -8,7 +8,9 @@ import pyarrow as pa
 
 from fedgrid.analysis.figures.style import Undrawn
 from fedgrid.analysis.prose.phrases import listing
-from fedgrid.analysis.scores.cells import Cell, FinishedCell
+from fedgrid.analysis.prose.prediction_captions import reason_for_none
+from fedgrid.analysis.scores.cells import Cell, FinishedCell, absence
+from fedgrid.analysis.scores.predictions import Tallies, tallies
 from fedgrid.analysis.scores.results import ROW, Results
 from fedgrid.files import read_table
 
@@ -39,26 +41,32 @@ def of_first_seed(results: Results, data: str, kind: str) -> tuple[Artifacts, li
     others: dict[str, list[Cell]] = {}
     for cell in results.cells:
         if cell.data == data and cell.seed == seed:
-            file = cell.kept.get(kind)
-            if isinstance(cell, FinishedCell) and cell.status == "ok" and file and file.is_file():
-                there.append((cell, read_table(file)[0]))
+            reason = absence(cell, kind)
+            if not reason and isinstance(cell, FinishedCell):
+                there.append((cell, read_table(cell.kept[kind])[0]))
             else:
-                others.setdefault(absence(cell, kind), []).append(cell)
+                others.setdefault(reason, []).append(cell)
     if not any(len(table) for _, table in there):
         raise Undrawn(f"Nothing is drawn, because no cell of seed {seed} has kept its {kind} (artifacts: [{kind}]).")
     return there, [f"{what}, so not drawn: {cell_names(results, cells)}." for what, cells in others.items()]
 
 
-def absence(cell: Cell, kind: str) -> str:
-    """Why a cell has no table of a `kind` to draw."""
-    if not isinstance(cell, FinishedCell):
-        return "Without results"
-    return f"Without kept {kind}" if cell.status == "ok" else "Diverged"
-
-
 def cell_names(results: Results, cells: Iterable[Cell]) -> str:
     """Cells of one data set and seed, by row and heterogeneity."""
     return listing(f"{results.names[cell.label]} ({results.heterogeneity_title(cell.heterogeneity)})" for cell in cells)
+
+
+def predictions_of(results: Results, data: str) -> Tallies:
+    """What the kept predictions of the cells of `data` add up to.
+
+    Raises `UserError` when the study has no such data set, and `Undrawn` where no cell has predictions of the model
+    that scores it.
+    """
+    results.heterogeneities(data)
+    predictions = tallies(results, data)
+    if not predictions.of_cells:
+        raise Undrawn(f"Nothing is drawn, because {reason_for_none(predictions)}.")
+    return predictions
 
 
 def matrices(table: pa.Table, rounds: Sequence[int | str]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:

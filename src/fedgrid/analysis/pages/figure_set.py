@@ -10,6 +10,8 @@ from matplotlib.figure import Figure
 
 from fedgrid.analysis.figures.ablation import ablation
 from fedgrid.analysis.figures.bars import bars
+from fedgrid.analysis.figures.calibration import calibration
+from fedgrid.analysis.figures.confusion import confusion
 from fedgrid.analysis.figures.curves import curves, loss
 from fedgrid.analysis.figures.distribution import distribution
 from fedgrid.analysis.figures.heatmap import heatmap
@@ -28,7 +30,14 @@ Kind = Callable[..., tuple[Figure, str, str]]
 """Draws: takes the results, or the file of a partition, what the figure is of, and its options by name."""
 OF_LINES: dict[str, Kind] = {"curves": curves, "loss": loss, "traffic": traffic, "sweep": sweep, "trust": trust}
 """Kinds that are of a data set and are drawn for narrow screens too."""
-OF_DATA: dict[str, Kind] = {**OF_LINES, "bars": bars, "tsne": tsne, "heatmap": heatmap}
+OF_DATA: dict[str, Kind] = {
+    **OF_LINES,
+    "bars": bars,
+    "tsne": tsne,
+    "heatmap": heatmap,
+    "confusion": confusion,
+    "calibration": calibration,
+}
 """Kinds that are of a data set."""
 OF_METHOD: dict[str, Kind] = {"ablation": ablation}
 """Kinds that are of a method on a data set."""

@@ -14,6 +14,7 @@ from fedgrid.analysis.papers.published import joined, printed
 from fedgrid.analysis.scores.results import Results, choose, load
 from fedgrid.analysis.tables.accuracy import accuracy
 from fedgrid.analysis.tables.attacks import attacks
+from fedgrid.analysis.tables.classes import classes
 from fedgrid.analysis.tables.costs import costs, costs_grid
 from fedgrid.analysis.tables.grid import Grid, html, latex, markdown
 from fedgrid.analysis.tables.phases import phases
@@ -37,6 +38,7 @@ def costs_table(results: Results, options: Mapping[str, Any]) -> Table:
 KINDS: dict[str, Callable[[Results, Mapping[str, Any]], Table]] = {
     "accuracy": accuracy,
     "attacks": attacks,
+    "classes": classes,
     "rounds": rounds,
     "phases": phases,
     "bytes": traffic,

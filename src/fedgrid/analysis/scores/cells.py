@@ -87,3 +87,13 @@ FROM_RESULTS = [
 def from_header(values: Mapping[str, Any], path: str) -> Cell:
     """The cell of these plain values; ValueError, which begins with `path`, where they describe none."""
     return decode(Cell if values.get("status") in ABSENT else FinishedCell, values, path)
+
+
+def absence(cell: Cell, kind: str) -> str:
+    """Why a cell has no artifact of a `kind` to show; empty where it has one."""
+    if not isinstance(cell, FinishedCell):
+        return "Without results"
+    if cell.status != "ok":
+        return "Diverged"
+    file = cell.kept.get(kind)
+    return "" if file and file.is_file() else f"Without kept {kind}"
