@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -142,8 +142,8 @@ def _resumed(saving: Saving, simulation: Simulation, matrices: bool) -> tuple[Pr
     """The progress of a checkpoint or, without one, of the state to start from; None where there is neither."""
     progress, remark = load_checkpoint(saving.file, saving.key, simulation.device, matrices)
     if progress is None and saving.origin:
-        rounds, rows_file, (file, key) = simulation.training.rounds, rows_of(saving.file), astuple(saving.origin)
-        progress, remark = load_state(file, key, rounds, rows_file, simulation.device, matrices)
+        origin, rounds, rows_file = saving.origin, simulation.training.rounds, rows_of(saving.file)
+        progress, remark = load_state(origin.file, origin.key, rounds, rows_file, simulation.device, matrices)
     if progress:
         simulation.reads.update(progress.reads)
         progress.record = _due(progress.record, simulation)
