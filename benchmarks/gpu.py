@@ -20,6 +20,7 @@ from typing import Any, TextIO
 import torch
 
 from benchmarks import gpu_page
+from benchmarks.convolutions import LAYERS, LOWERINGS, PASSES, PRECISIONS
 from benchmarks.machine import facts, hardware
 from benchmarks.processes import OVER, ROOT, Failed, answers, first_line, together
 from fedgrid.loading import names
@@ -29,7 +30,7 @@ COLUMNS = (
     *("section", "name", "value", "method", "kind", "clients", "images", "repeat"),
     *("train", "server", "evaluate", "memory", "device_memory"),
     *("difference", "launches", "kernels", "to_device", "to_host", "on_device", "synchronisations", "busy", "seconds"),
-    *("cells", "rounds", "rate", "error"),
+    *("cells", "rounds", "rate", "layer", "lowering", "precision", *PASSES, "error"),
 )
 "Of the CSV; seconds, bytes, rounds a second."
 KINDS = ("loop", "stacked")
@@ -37,6 +38,8 @@ WITHOUT_PLAIN = ("fedsac",)
 "Methods that benchmarks/plain.py does not have."
 PER_CLIENT = 40
 "Images of a client at least, on average: with fewer, Dirichlet 0.1 hardly gives everybody some."
+SIZES = {"cuda": (8000, 50_000, (20, 1, 4, 8, 50, 200)), "cpu": (800, 5000, (4, 1, 8))}
+"Of a `Plan`: images, and the most; numbers of clients in a convolution, in the order in which they are measured."
 PATIENCE = 90.0
 "Seconds in which a process has to answer to a question, its start included."
 
@@ -48,7 +51,11 @@ class Plan:
     device: str
     images: int
     "Of all clients, however many these are, three quarters of them for training."
+    many: int
+    "The same, of the case with the most."
     compared: tuple[str, ...]
+    convolved: tuple[int, ...]
+    "Numbers of clients whose convolution is timed alone."
     methods: tuple[str, ...] = ("fedavg", "fedcosr", "fedsac")
     kinds: tuple[str, ...] = ("plain", *KINDS)
     repeats: int = 5
@@ -56,9 +63,9 @@ class Plan:
     window: float = 8.0
     "Seconds for which cells run side by side, about."
 
-    def job(self, method: str, kind: str, clients: int = 20, share: float = 1.0) -> Row:
-        """A job as of `benchmarks.worker`, with a share of the images."""
-        images = max(round(share * self.images), PER_CLIENT * clients)
+    def job(self, method: str, kind: str, clients: int = 20, images: int | None = None) -> Row:
+        """A job as of `benchmarks.worker`, with the plan's images unless given, but not too few."""
+        images = max(images or self.images, PER_CLIENT * clients)
         what = {"method": method, "kind": kind, "clients": clients, "images": images}
         return what | {"device": self.device, "batch_size": 16, "drawn": True}
 
@@ -73,11 +80,12 @@ def correct(plan: Plan, deadline: float) -> Iterator[Row]:
     yield from answers("benchmarks.agreement", {"device": plan.device}, questions, deadline, PATIENCE)
 
 
-def timed(plan: Plan, deadline: float, clients: int) -> Iterator[Row]:
+def timed(plan: Plan, deadline: float, clients: int = 20, many: bool = False) -> Iterator[Row]:
     """Seconds and memory of rounds; a method's variants take turns, and methods share the time."""
+    images = plan.many if many else None
     for number, method in enumerate(plan.methods):
         kinds = [kind for kind in plan.kinds if kind != "plain" or method not in WITHOUT_PLAIN]
-        jobs = [plan.job(method, kind, clients) for kind in kinds]
+        jobs = [plan.job(method, kind, clients, images) for kind in kinds]
         now = time.monotonic()
         yield from in_turn(jobs, plan.repeats, now + (deadline - now) / (len(plan.methods) - number))
 
@@ -99,16 +107,32 @@ def in_turn(jobs: list[Row], repeats: int, deadline: float) -> Iterator[Row]:
                         yield worker.job | {"error": str(error)}
 
 
+def convolutions(plan: Plan, deadline: float) -> Iterator[Row]:
+    """Seconds of a convolution alone, see `benchmarks.convolutions`; only a GPU knows TF32."""
+    precisions = PRECISIONS if plan.device == "cuda" else PRECISIONS[:1]
+    questions = [
+        {"layer": layer, "clients": clients, "lowering": lowering, "precision": precision}
+        for layer in LAYERS
+        for clients in plan.convolved
+        for precision in precisions
+        for lowering in LOWERINGS
+    ]
+    for row in answers("benchmarks.convolutions", {"device": plan.device}, questions, deadline, PATIENCE):
+        yield row
+        if time.monotonic() >= deadline:  # one line tells, not one for each question that is left
+            return
+
+
 def launches(plan: Plan, deadline: float) -> Iterator[Row]:
     """What a round asks of a GPU, see `benchmarks.launches`; a processor is asked for nothing."""
     if plan.device == "cuda":
-        jobs = [plan.job(method, kind, share=1 / 4) for method in plan.methods for kind in KINDS]
+        jobs = [plan.job(method, kind, images=plan.images // 4) for method in plan.methods for kind in KINDS]
         yield from answers("benchmarks.launches", {}, jobs, deadline, PATIENCE)
 
 
 def cells(plan: Plan, deadline: float) -> Iterator[Row]:
     """Rounds a second of several processes with the same cell, with the executor that `auto` takes."""
-    job = plan.job("fedavg", "loop" if plan.device == "cpu" else "stacked", share=1 / 4)
+    job = plan.job("fedavg", "loop" if plan.device == "cpu" else "stacked", images=plan.images // 4)
     with together([job] * max(plan.cells)) as workers:
         alone = [seconds(worker.round(deadline=deadline)) for worker in workers][-1]
         for count in plan.cells:
@@ -130,9 +154,11 @@ def seconds(answer: Row) -> float:
 
 
 PARTS: dict[str, tuple[float, Measure]] = {
-    "correct": (0.35, correct),
-    "seconds, 20 clients": (0.45, partial(timed, clients=20)),
-    "launches": (0.3, launches),
+    "correct": (0.3, correct),
+    "seconds, 20 clients": (0.35, timed),
+    "convolutions": (0.35, convolutions),
+    "launches": (0.25, launches),
+    "seconds, most images": (0.4, partial(timed, many=True)),
     "cells": (0.35, cells),
     "seconds, 100 clients": (0.5, partial(timed, clients=100)),
     "seconds, 200 clients": (1.0, partial(timed, clients=200)),
@@ -189,11 +215,13 @@ def main(argv: list[str] | None = None) -> int:
     if asked.device == "cuda" and default == "cpu":
         parser.error("torch sees no GPU here")
     examples = sorted(file.relative_to(ROOT) for file in ROOT.glob("tests/methods/examples/*.py"))
-    plan = Plan(asked.device, 8000 if asked.device == "cuda" else 800, (*names("methods"), *map(str, examples)))
+    images, many, convolved = SIZES[asked.device]
+    plan = Plan(asked.device, images, many, compared=(*names("methods"), *map(str, examples)), convolved=convolved)
     parts = PARTS
     if asked.quick:
-        plan = Plan(asked.device, 160, ("fedavg",), ("fedavg",), ("loop",), repeats=1, cells=(1,), window=0.1)
-        parts = {name: PARTS[name] for name in ("correct", "seconds, 20 clients", "launches", "cells")}
+        few: dict[str, Any] = {"methods": ("fedavg",), "kinds": ("loop",), "repeats": 1, "cells": (1,), "window": 0.1}
+        plan = Plan(asked.device, images=160, many=1000, compared=("fedavg",), convolved=(1,), **few)
+        parts = {name: part for name, part in PARTS.items() if not name.endswith("00 clients")}
     print(run(plan, asked.seconds, asked.out / f"{hardware(asked.device)}-bench-gpu.csv", parts))
     return 0
 

@@ -6,10 +6,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from statistics import median
 
+from benchmarks.convolutions import BATCH, LAYERS, LOWERINGS, PASSES, SIDE
 from benchmarks.markdown import spread, table
 
 Row = dict[str, str]
 COUNTED = ("launches", "kernels", "to_device", "to_host", "on_device", "synchronisations")
+PARTS = ("train", "server", "evaluate")
+"Of a round."
 TOLERANCE = 1e-9
 "Relative difference that is rounding in float64."
 
@@ -33,6 +36,7 @@ def paragraphs(rows: list[Row]) -> Iterator[str]:
     yield table(("what", "version or name"), machine.items())
     yield from correct(of(rows, "correct"))
     yield from timed([row for row in rows if row["section"].startswith("seconds")])
+    yield from convolutions(of(rows, "convolutions"))
     yield from launches(of(rows, "launches"), gpu)
     yield from cells(of(rows, "cells"))
 
@@ -58,8 +62,9 @@ def timed(rows: list[Row]) -> Iterator[str]:
     yield "## Seconds a round"
     yield (
         "Two-block CNN on 32×32×3, batch 16, drawn images by Dirichlet 0.1, three quarters of them for training. The "
-        "median of repeats, in brackets the smallest and the largest, after a round that warms up; the evaluation of "
-        "two models is included. *Plain* is `benchmarks/plain.py`, which sends every batch; it knows no FedSaC. "
+        "median of repeats, in brackets the smallest and the largest, after a round that warms up, and the medians of "
+        "its parts: clients, server, and the evaluation of two models. *Plain* is `benchmarks/plain.py`, which sends "
+        "every batch; it knows no FedSaC, and its server is part of the clients' time. "
         "*Memory* is the most that a process has held: of a GPU's own, or of the machine's where there is none."
     )
     found = grouped([row for row in rows if row["train"]])
@@ -69,10 +74,37 @@ def timed(rows: list[Row]) -> Iterator[str]:
         faster = f"{median(map(seconds, plain)) / median(map(seconds, own)):.2f}" if plain else "–"
         memory = max(int(row["device_memory"] or row["memory"]) for row in own) / 2**20
         times = spread([*map(seconds, own)], 3)
-        lines.append((clients, images, method, kind, times, len(own), faster, f"{memory:.0f}"))
-    header = ("clients", "images", "method", "variant", "seconds a round", "repeats", "× plain", "memory, MiB")
+        parts = [f"{median(part(row, name) for row in own):.3f}" for name in PARTS]
+        lines.append((clients, images, method, kind, times, *parts, len(own), faster, f"{memory:.0f}"))
+    header = ("clients", "images", "method", "variant", "seconds a round", *PARTS, "repeats", "× plain", "memory, MiB")
     yield table(header, lines)
     yield from failures(rows)
+
+
+def convolutions(rows: list[Row]) -> Iterator[str]:
+    yield "## The convolution alone"
+    layers = "; ".join(f"{name}: {a} to {b} channels, {side}×{side}" for name, (a, b, side) in LAYERS.items())
+    yield (
+        f"Milliseconds of one call for all clients, each with its own {SIDE}×{SIDE} filters and a batch of {BATCH} "
+        f"images, with all copies. Layers of the two-block CNN: {layers}. *Vmapped* is the grouped convolution that "
+        "torch.vmap makes and fedgrid uses, *channels last* the same in that order of memory, *matrix product* gathers "
+        "what the filters see and multiplies. Training needs no gradient of the first layer's input."
+    )
+    found: dict[tuple[str, int, str], dict[str, Row]] = {}
+    for row in rows:
+        if row[PASSES[0]]:
+            found.setdefault((row["layer"], int(row["clients"]), row["precision"]), {})[row["lowering"]] = row
+    lines = [line for (case, ways) in found.items() for line in fastest(case, ways)]
+    yield table(("layer", "clients", "precision", "pass", *LOWERINGS, "fastest"), lines)
+    yield from failures(rows)
+
+
+def fastest(case: tuple[str, int, str], ways: dict[str, Row]) -> Iterator[tuple[str, ...]]:
+    """Lines of the three passes, and of their sum, by which a lowering is chosen."""
+    for name, passes in [*((name, (name,)) for name in PASSES), ("sum", PASSES)]:
+        times = {way: sum(float(row[each]) for each in passes) for way, row in ways.items()}
+        shown = (f"{1000 * times[way]:.3f}" if way in times else "–" for way in LOWERINGS)
+        yield (*map(str, case), name.replace("_", " "), *shown, min(times, key=lambda way: times[way]))
 
 
 def launches(rows: list[Row], gpu: bool) -> Iterator[str]:
@@ -126,6 +158,8 @@ def failures(rows: list[Row], more: Iterable[tuple[str, ...]] = ()) -> Iterator[
 def what(row: Row) -> tuple[str, str]:
     """Method and variant; the part where a row is of none."""
     variant = f"{row['kind']}, {row['clients']} clients" if row["clients"] else row["kind"]
+    if row["lowering"]:
+        return f"{row['layer']} convolution, {row['precision']}", f"{row['lowering']}, {row['clients']} clients"
     return (Path(row["method"]).stem, variant) if row["method"] else ("all", row["section"])
 
 
@@ -139,7 +173,12 @@ def grouped(rows: list[Row]) -> dict[tuple[int, int, str, str], list[Row]]:
 
 def seconds(row: Row) -> float:
     """Of a whole round."""
-    return sum(float(row[name] or 0) for name in ("train", "server", "evaluate"))
+    return sum(part(row, name) for name in PARTS)
+
+
+def part(row: Row, name: str) -> float:
+    """Seconds of one of `PARTS`; 0 where they are in another one's."""
+    return float(row[name] or 0)
 
 
 def of(rows: list[Row], section: str) -> list[Row]:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import json
 import os
 import signal
@@ -12,13 +13,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
+import torch
 from pretended import DEVICE, machine
 
-from benchmarks import agreement, gpu, gpu_page, launches, worker
+from benchmarks import agreement, convolutions, gpu, gpu_page, launches, worker
 from benchmarks.processes import OVER, ROOT, Failed, answers
 
 NOT_ON_THE_MACHINE = ("snakemake", "pydantic", "jsonschema", "jinja2", "cvxpy")
-PLAN = gpu.Plan("cpu", 100, ("fedavg",))
+PLAN = gpu.Plan("cpu", images=100, many=200, compared=("fedavg",), convolved=(1, 2))
 
 
 def rows_of(file):
@@ -43,7 +45,11 @@ def test_a_quick_run_needs_nothing_of_the_workflow(tmp_path):
         ("fedavg", "stacked"),
     ]
     (timed,), (cell,) = by_section["seconds, 20 clients"], by_section["cells"]
+    (many,) = by_section["seconds, most images"]
     assert float(timed["train"]) > 0 and int(timed["memory"]) > 2**20
+    assert int(many["images"]) > int(timed["images"]) and float(many["evaluate"]) > 0
+    alone = {(row["layer"], row["lowering"]) for row in by_section["convolutions"] if float(row["forward"]) > 0}
+    assert alone == set(itertools.product(convolutions.LAYERS, convolutions.LOWERINGS))
     assert float(cell["rate"]) > 0
     assert "no GPU" in text and "2 of 2 agree" in text and "| 20 | 800 | fedavg | loop |" in text
     assert "No GPU: nothing is launched" in text
@@ -217,6 +223,32 @@ def test_what_a_gpu_is_asked_for_is_a_job_that_can_be_counted(monkeypatch):
     assert actual["seconds"] > 0 and actual["kernels"] == actual["launches"] == 0  # of a processor
 
 
+@pytest.mark.parametrize("layer", convolutions.LAYERS)
+def test_every_lowering_of_the_convolution_gives_the_same(layer):
+    x, filters, gradient = convolutions.inputs(layer, 2, "cpu", torch.float64)
+    x.requires_grad_(), filters.requires_grad_()
+    forward = torch.stack([torch.nn.functional.conv2d(*pair) for pair in zip(x, filters, strict=True)])
+    expected = (forward, *torch.autograd.grad(forward, (x, filters), gradient))
+    for lowering in convolutions.LOWERINGS.values():
+        for name, value in zip(convolutions.PASSES, expected, strict=True):
+            actual = getattr(lowering, name)(x, filters, gradient)
+            torch.testing.assert_close(actual, value, rtol=1e-10, atol=1e-10)
+
+
+def test_convolutions_are_asked_for_until_the_time_is_over(monkeypatch):
+    asked = []
+
+    def answers(module, job, questions, deadline, patience):
+        for question in questions:
+            asked.append(question)
+            yield question
+
+    monkeypatch.setattr(gpu, "answers", answers)
+    assert len(list(gpu.convolutions(replace(PLAN, device="cuda"), time.monotonic() + 60))) == 2 * 2 * 2 * 3
+    assert {question["precision"] for question in asked} == {"float32", "TF32"}
+    assert len(list(gpu.convolutions(PLAN, 0.0))) == 1
+
+
 # On the pretended device
 
 
@@ -302,7 +334,11 @@ def test_the_page_of_a_card(tmp_path, monkeypatch):
         world | {"kind": kind, "train": seconds, "evaluate": 0.5, "memory": 1, "device_memory": 2**30}
         for kind, seconds in (("plain", 2.5), ("stacked", 0.5), ("stacked", 1.5))
     ]
+    alone = {"section": "convolutions", "layer": "second", "clients": 20, "precision": "TF32"}
+    slow, fast = ({name: 0.001 * (n + factor) for n, name in enumerate(convolutions.PASSES)} for factor in (2, 1))
+    ways = [{"lowering": "vmapped"} | slow, {"lowering": "matrix product"} | fast]
     rows = {
+        "convolutions": [alone | way for way in ways] + [alone | {"lowering": "channels last", "error": "no memory"}],
         "correct": [cosr | {"difference": 1e-12}, cosr | {"difference": 1e-3}, cosr | {"error": "a | b"}],
         "seconds, 20 clients": timed,
         "launches": [world | {"kind": "loop", "seconds": 0.6} | counts],
@@ -315,7 +351,10 @@ def test_the_page_of_a_card(tmp_path, monkeypatch):
         "1 of 3 agree to 1e-09",
         "| fedcosr | loop | differs by 1.0e-03 |",
         "| fedcosr | loop | a / b |",
-        "| 20 | 8000 | fedavg | stacked | 1.500 (1.000–2.000) | 2 | 2.00 | 1024 |",
+        "| 20 | 8000 | fedavg | stacked | 1.500 (1.000–2.000) | 1.000 | 0.000 | 0.500 | 2 | 2.00 | 1024 |",
+        "| second | 20 | TF32 | input gradient | 3.000 | – | 2.000 | matrix product |",
+        "| second | 20 | TF32 | sum | 9.000 | – | 6.000 | matrix product |",
+        "| second convolution, TF32 | channels last, 20 clients | no memory |",
         "| fedavg | loop, 20 clients | 8000 | 3 | 3 | 1 | 2 | 1 | 1 | 0.300 | 0.600 | 0.50 |",
         "| 2 | stacked | 2000 | 8 | 6.00 | 1.20 |",
     ):
