@@ -23,8 +23,8 @@ def test_cells_of_one_group(toy):
     for seed in (0, 1):
         with_adopted(toy, seed, adoption(SECOND, JULY))
     assert adopted(toy.load()) == [
-        "2 of 17 cells were adopted from earlier code (fedgrid 0.1), checked on 2 of 6 cells of their groups, which gave "
-        "the same bits when they were trained again."
+        "2 of 17 cells were adopted from earlier code (fedgrid 0.1), checked on 2 of 6 cells of their group, "
+        "which gave the same bits when they were trained again."
     ]
     assert groups(toy.load()) == [
         "local: 2 cells of code 22222222 → 33333333, checked on 2 of 6 cells on 2027-07-01 with fedgrid 0.3"

@@ -36,10 +36,10 @@ def adopted(results: Results) -> list[str]:
     versions = listing(sorted({cell.versions["fedgrid"] for cell in cells}))
     latest = {_groups(cell)[-1] for cell in cells}
     checked = checked_on(sum(len(group.checked) for group in latest), sum(group.of for group in latest))
+    were, whose = ("was", "its") if len(cells) == 1 else ("were", "their")
     return [
-        f"{len(cells):,} of {finished:,} {some} {'was' if len(cells) == 1 else 'were'} adopted from earlier code "
-        f"(fedgrid {versions}), {checked} of {'its group' if len(cells) == 1 else 'their groups'}, which gave the same "
-        "bits when they were trained again."
+        f"{len(cells):,} of {finished:,} {some} {were} adopted from earlier code (fedgrid {versions}), {checked} of "
+        f"{whose} group{'s' * (len(latest) > 1)}, which gave the same bits when they were trained again."
     ]
 
 
