@@ -26,7 +26,6 @@ fedgrid adopt --from ../colleague/results/store --check 4
 fedgrid adopt --undo
 """
 
-
 NOTHING = "no missing cell has results under earlier code"
 
 
@@ -123,24 +122,28 @@ def _carry(studies: Sequence[Study], arguments: argparse.Namespace) -> int:
     if not groups:
         print(NOTHING)
         return 0
-    waiting = [(group, differing) for group in groups if (differing := obstacles(group.circumstances))]
-    elsewhere = [group for group, _ in waiting]
-    checkable = [group for group in groups if group not in elsewhere]
+    reasons = [(group, obstacles(group.circumstances)) for group in groups]
+    checkable = [group for group, differing in reasons if not differing]
     verdicts: list[Verdict] = []
     for verdict in adopt(checkable, studies, arguments.cores, arguments.check, lambda line: say(line, sys.stdout)):
         print(_sentence(verdict))
         verdicts.append(verdict)
-    for group, differing in waiting:
-        print(f"{_title(group)}\n{_elsewhere(differing)}")
-    refused = sum(len(verdict.group.candidates) for verdict in verdicts if verdict.refused)
-    print(
-        f"{counted(sum(verdict.carried for verdict in verdicts), 'cell')} adopted, "
-        f"{sum(verdict.trained for verdict in verdicts):,} trained to check them; {refused:,} refused, "
-        f"{sum(len(group.candidates) for group in elsewhere):,} that cannot be checked here"
-    )
-    if refused:
+    for group, differing in reasons:
+        if differing:
+            print(f"{_title(group)}\n{_elsewhere(differing)}")
+    print(_summary(verdicts, elsewhere=sum(len(group.candidates) for group, differing in reasons if differing)))
+    if any(verdict.refused for verdict in verdicts):
         print("the next run trains the refused cells; their earlier results stay in the store")
-    return 1 if refused else 0
+        return 1
+    return 0
+
+
+def _summary(verdicts: Sequence["Verdict"], elsewhere: int) -> str:
+    """What became of all cells; `elsewhere` is the number of those that cannot be checked here."""
+    carried, trained = sum(verdict.carried for verdict in verdicts), sum(verdict.trained for verdict in verdicts)
+    refused = sum(len(verdict.group.candidates) for verdict in verdicts if verdict.refused)
+    adopted = f"{counted(carried, 'cell')} adopted, {trained:,} trained to check them"
+    return f"{adopted}; {refused:,} refused, {elsewhere:,} that cannot be checked here"
 
 
 def _sentence(verdict: "Verdict") -> str:
@@ -172,4 +175,4 @@ def edited_modules(names: Sequence[str], most: int = 4) -> str:
     """Some names of modules, without the package's."""
     short = [name.removeprefix("fedgrid.").replace(".", "/") for name in names]
     more = f" and {len(short) - most} more" if len(short) > most else ""
-    return ", ".join(short[:most]) + more if short else "the partition or the data, not the cell's own modules"
+    return ", ".join(short[:most]) + more if short else "code of the partition or the data"

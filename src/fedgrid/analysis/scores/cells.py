@@ -56,8 +56,6 @@ class Commit:
 class Adoption:
     """One time that `fedgrid adopt` carried a cell's results from earlier code to a later one."""
 
-    key: str
-    "The cell's key under the earlier code."
     code: str
     "Digest of the earlier code."
     checked: list[str]
@@ -79,7 +77,6 @@ def adoptions(metadata: Mapping[str, Any]) -> list[Adoption]:
     """How often, from where and on what evidence a cell's results were carried, the oldest first."""
     return [
         Adoption(
-            key=entry["earlier"]["key"],
             code=entry["earlier"]["code"],
             checked=[pair["key"] for pair in entry["checked"]],
             of=entry["of"],
