@@ -170,6 +170,19 @@ def write_cell(path: Path, rows: list[tuple], head: dict) -> None:
     write_table(path, pa.Table.from_pandas(frame, schema=schema, preserve_index=False), head)
 
 
+def adoption(code: str, date: str, checked: Sequence[str] = ("c0", "c1"), of: int = 6) -> dict[str, Any]:
+    """What `fedgrid adopt` notes in the metadata of a cell whose results were computed by that `code`."""
+    return {
+        "earlier": {"key": f"of {code}", "code": code, "spec": {}, "modules": {"fedgrid.tree": code}},
+        "file": "cells/earlier.parquet",
+        "checked": [{"key": key, "earlier": f"{key} of {code}"} for key in checked],
+        "of": of,
+        "circumstances": {"processor": "toy"},
+        "fedgrid": "0.3",
+        "date": date,
+    }
+
+
 def write_partition(
     file: Path,
     rows: Sequence[tuple],

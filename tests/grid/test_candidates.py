@@ -1,12 +1,20 @@
 """Which earlier results are of a planned cell, and which of a group are checked."""
 
+from dataclasses import replace
+
 import pytest
 from earlier import make_earlier, train_all
 from studies import prepared, study_of
 
 from fedgrid.components import Component, describe, hp, identity
 from fedgrid.files import read_metadata
-from fedgrid.grid.adoption.candidates import earlier, groups, has_settings_of
+from fedgrid.grid.adoption.candidates import (
+    NOT_RECORDED,
+    Circumstances,
+    earlier,
+    groups,
+    has_settings_of,
+)
 from fedgrid.grid.adoption.coverage import choices_of, to_check
 
 ROWS = {"plain": {"method": "fedavg"}, "momentum": {"method": "fedavg", "training": {"momentum": 0.9}}}
@@ -66,6 +74,18 @@ def test_results_of_both_codes_are_evidence_already(study):
     study.cells[0].file.write_bytes(kept)
     (group,) = groups(study.cells)
     assert [candidate.cell for candidate in group.checked] == [study.cells[0]] and len(group.candidates) == 3
+
+
+def test_what_keeps_bits_from_being_compared_is_named():
+    here = Circumstances("EPYC", "avx2 avx512f", 1, "loop", "cpu", "2.6", "2.1")
+    assert here.agrees(replace(here, instructions=NOT_RECORDED))
+    other = replace(here, processor="Xeon", instructions="amx avx2", torch="2.5")
+    assert other.differences(here) == [
+        "processor Xeon (here EPYC)",
+        "torch 2.5 (here 2.6)",
+        "amx (missing here)",
+        "no avx512f (present here)",
+    ]
 
 
 def test_every_choice_of_a_group_is_covered(study):

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedgrid.cli.parsing import Commands, path, with_examples
+from fedgrid.cli.phrases import counted, duration
 from fedgrid.cli.studies import DEFAULT, add_choice, read_study
 from fedgrid.errors import UserError, say
+from fedgrid.files import check_writable
 from fedgrid.grid.adoption.candidates import Candidate, Group, groups
 from fedgrid.grid.adoption.coverage import to_check
 from fedgrid.grid.plan.planned_study import Study
@@ -23,6 +25,8 @@ fedgrid adopt --configfile config/papers/*.yaml --scale small --cores 2
 fedgrid adopt --from ../colleague/results/store --check 4
 fedgrid adopt --undo
 """
+
+NOTHING = "no missing cell has results under earlier code"
 
 
 def add_commands(commands: Commands) -> None:
@@ -49,12 +53,13 @@ def _adopt(arguments: argparse.Namespace) -> int:
             raise UserError(f"{option}: must be at least 1, got {value}")
     studies = [read_study(file, arguments.scale, arguments.only) for file in arguments.configfile]
     store = studies[0].store
-    if not store.is_dir():
+    if not store.is_dir() and not arguments.store:
         raise UserError(f"{store}: no results yet")
     if arguments.store and not (arguments.store / "cells").is_dir():
         raise UserError(f"--from: {arguments.store} is not a store; give the folder that contains 'cells'")
     if arguments.dry_run:
         return _say_plan(_groups(studies, arguments.store), arguments.check)
+    check_writable(store, "results")
     lock = StoreLock(store)
     lock.acquire()
     try:
@@ -71,54 +76,74 @@ def _undo(store: Path) -> int:
     from fedgrid.jobs.adoption import undo
 
     files = undo(store)
-    print(f"{len(files):,} results have their earlier keys again" if files else "nothing was adopted")
+    have = "has its earlier key" if len(files) == 1 else "have their earlier keys"
+    print(f"{counted(len(files), 'result')} {have} again" if files else "nothing was adopted")
     return 0
 
 
 def _say_plan(groups: Sequence[Group], least: int) -> int:
     """Says what a call without ``--dry-run`` would do."""
-    from fedgrid.jobs.adoption import is_of_this_machine
+    from fedgrid.jobs.adoption import obstacles, refusal
 
     for group in groups:
         print(_title(group))
         print(f"  edited: {edited_modules(group.edited)}")
-        if is_of_this_machine(group.circumstances):
-            _say_sample(group, to_check(group, least))
+        if differing := obstacles(group.circumstances):
+            print(_elsewhere(differing))
+        elif sentence := refusal(group, group.checked):
+            print(f"  would be refused: {sentence}")
         else:
-            print(f"  waits for another machine: {group.circumstances}")
+            _say_sample(group, to_check(group, least))
     if not groups:
-        print("no missing cell has results under earlier code")
+        print(NOTHING)
     return 0
 
 
 def _say_sample(group: Group, sample: Sequence[Candidate]) -> None:
-    minutes = sum(candidate.metadata["costs"]["seconds"]["total"] for candidate in sample) / 60
+    seconds = sum(candidate.metadata["costs"]["seconds"]["total"] for candidate in sample)
+    time = f", which took {duration(seconds)} before" if sample else ""
+    already = f" ({len(group.checked):,} compared already)" if group.checked else ""
     unchecked = len(group.candidates) - len(sample)
-    print(f"  to train and compare: {len(sample)}, which took {minutes:.1f} minutes before; to adopt then: {unchecked}")
+    print(f"  to train and compare: {len(sample):,}{already}{time}; to adopt then: {unchecked:,}")
     for candidate in sample:
         print(f"    {candidate.cell.description}")
 
 
+def _elsewhere(differing: Sequence[str]) -> str:
+    """Why a group waits."""
+    return f"  cannot be checked here: computed with {', '.join(differing)}"
+
+
 def _carry(studies: Sequence[Study], arguments: argparse.Namespace) -> int:
     """Checks and carries; the exit code is 1 where a group was refused."""
-    from fedgrid.jobs.adoption import adopt, is_of_this_machine  # torch takes seconds to import
+    from fedgrid.jobs.adoption import adopt, obstacles  # torch takes seconds to import
 
-    checkable: list[Group] = []
-    elsewhere: list[Group] = []
-    for group in _groups(studies, arguments.store):
-        (checkable if is_of_this_machine(group.circumstances) else elsewhere).append(group)
+    groups = _groups(studies, arguments.store)
+    if not groups:
+        print(NOTHING)
+        return 0
+    reasons = [(group, obstacles(group.circumstances)) for group in groups]
+    checkable = [group for group, differing in reasons if not differing]
     verdicts: list[Verdict] = []
     for verdict in adopt(checkable, studies, arguments.cores, arguments.check, lambda line: say(line, sys.stdout)):
         print(_sentence(verdict))
         verdicts.append(verdict)
-    for group in elsewhere:
-        print(f"{_title(group)}\n  waits for another machine; run the same command on {group.circumstances}")
+    for group, differing in reasons:
+        if differing:
+            print(f"{_title(group)}\n{_elsewhere(differing)}")
+    print(_summary(verdicts, elsewhere=sum(len(group.candidates) for group, differing in reasons if differing)))
+    if any(verdict.refused for verdict in verdicts):
+        print("the next run trains the refused cells; their earlier results stay in the store")
+        return 1
+    return 0
+
+
+def _summary(verdicts: Sequence["Verdict"], elsewhere: int) -> str:
+    """What became of all cells; `elsewhere` is the number of those that cannot be checked here."""
+    carried, trained = sum(verdict.carried for verdict in verdicts), sum(verdict.trained for verdict in verdicts)
     refused = sum(len(verdict.group.candidates) for verdict in verdicts if verdict.refused)
-    print(
-        f"{sum(verdict.carried for verdict in verdicts):,} cells adopted, {sum(v.trained for v in verdicts):,} trained "
-        f"to check them; {refused:,} refused, {sum(len(group.candidates) for group in elsewhere):,} for another machine"
-    )
-    return 1 if refused else 0
+    adopted = f"{counted(carried, 'cell')} adopted, {trained:,} trained to check them"
+    return f"{adopted}; {refused:,} refused, {elsewhere:,} that cannot be checked here"
 
 
 def _sentence(verdict: "Verdict") -> str:
@@ -136,19 +161,18 @@ def adoptable(studies: Iterable[Study]) -> list[str]:
     groups = _groups([*studies], None)
     number = len({candidate.cell.key for group in groups for candidate in group.candidates})
     edited = tuple(dict.fromkeys(name for group in groups for name in group.edited))
-    have = "cell has" if number == 1 else "cells have"
-    return [f"{number:,} {have} results under earlier code ({edited_modules(edited)} edited): fedgrid adopt"] * bool(
-        groups
-    )
+    have = "has" if number == 1 else "have"
+    sentence = f"{counted(number, 'cell')} {have} results under earlier code ({edited_modules(edited)} edited)"
+    return [f"{sentence}: fedgrid adopt"] if groups else []
 
 
 def _title(group: Group) -> str:
     number, codes = len(group.candidates), f"{group.code_before[:8]} → {group.code_now[:8]}"
-    return f"{group.method} on {group.model}, code {codes}: {number} cell{'s' if number > 1 else ''}"
+    return f"{group.method} on {group.model}, code {codes}: {counted(number, 'cell')}"
 
 
 def edited_modules(names: Sequence[str], most: int = 4) -> str:
     """Some names of modules, without the package's."""
     short = [name.removeprefix("fedgrid.").replace(".", "/") for name in names]
     more = f" and {len(short) - most} more" if len(short) > most else ""
-    return ", ".join(short[:most]) + more if short else "the partition or the data, not the cell's own modules"
+    return ", ".join(short[:most]) + more if short else "code of the partition or the data"

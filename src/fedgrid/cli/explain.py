@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from fedgrid.analysis.scores.cells import checked_on
 from fedgrid.cli.finding import alike, experiments_of
 from fedgrid.cli.parsing import Commands, with_examples
 from fedgrid.cli.studies import add_configfile, study_of
@@ -134,7 +135,7 @@ def _adoptions(cell: Cell) -> Iterator[str]:
     """Where the results of a cell come from that was not trained with today's code, the latest adoption first."""
     for entry in reversed(read_metadata(cell.file).get("adopted", [])):
         earlier = f"{entry['earlier']['key']} of code {entry['earlier']['code']}"
-        checked = f"checked on {len(entry['checked'])} of {entry['of']} cells on {entry['date'][:10]}"
+        checked = f"{checked_on(len(entry['checked']), entry['of'])} on {entry['date'][:10]}"
         yield f"adopted    from {earlier}, {checked}; {Circumstances(**entry['circumstances'])}"
 
 

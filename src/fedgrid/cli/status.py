@@ -11,6 +11,7 @@ from pathlib import Path
 from fedgrid.cli.adopt import adoptable
 from fedgrid.cli.finding import the_cell
 from fedgrid.cli.parsing import Commands, with_examples
+from fedgrid.cli.phrases import duration
 from fedgrid.cli.studies import add_configfile, study_of
 from fedgrid.errors import UserError
 from fedgrid.grid.plan import manifest
@@ -115,20 +116,12 @@ def _column(cell: Cell) -> tuple[str, str]:
 def _times(study: Study, states_by_key: dict[str, cell_states.State]) -> list[str]:
     """How long the run at work has been going, and how much is left by what finished cells took."""
     run, seconds_left = StoreLock(study.store).holder(), cell_states.seconds_left(study, states_by_key)
-    parts = [f"running for {_duration(time.time() - run.began)}"] if run else []
+    parts = [f"running for {duration(time.time() - run.began)}"] if run else []
     if seconds_left:
         running = sum(state.name == "running" for state in states_by_key.values())
         beside = f", {running} cells at a time" if running > 1 else ""
-        parts.append(f"about {_duration(seconds_left)} left{beside}")
+        parts.append(f"about {duration(seconds_left)} left{beside}")
     return ["; ".join(parts)] if parts else []
-
-
-def _duration(seconds: float) -> str:
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
 
 
 def _logs(arguments: argparse.Namespace) -> int:

@@ -44,8 +44,8 @@ class Verdict:
     "The cell and its first difference."
 
 
-def is_of_this_machine(circumstances: Circumstances) -> bool:
-    """Whether results under these circumstances can be checked here."""
+def obstacles(circumstances: Circumstances) -> list[str]:
+    """Why results under these circumstances cannot be checked on this machine, in words; empty where they can."""
     current = replace(
         circumstances,
         processor=processor(),
@@ -54,7 +54,7 @@ def is_of_this_machine(circumstances: Circumstances) -> bool:
         torch=version("torch"),
         numpy=version("numpy"),
     )
-    return current.agrees(circumstances)
+    return circumstances.differences(current)
 
 
 def _device(name: str) -> str:
@@ -120,9 +120,8 @@ def _verdict(
     pairs = [*group.checked, *sample]
     verdict = Verdict(group, checked=len(pairs), trained=len(sample))
     unchecked = [candidate for candidate in group.candidates if candidate not in sample]
-    for candidate in pairs:
-        if sentence := _difference_of_pair(candidate, group):
-            return replace(verdict, refused=f"{candidate.cell.description}: {sentence}")
+    if sentence := refusal(group, pairs):
+        return replace(verdict, refused=sentence)
     for candidate in unchecked:
         prepare(candidate.cell, study_of[candidate.cell.key])
     sentences = processes.map(difference_at_start, unchecked, [_compute(group, Compute())] * len(unchecked))
@@ -132,6 +131,15 @@ def _verdict(
     for candidate in unchecked:
         carry(candidate, _evidence(group, pairs, date))
     return replace(verdict, carried=len(unchecked))
+
+
+def refusal(group: Group, pairs: Iterable[Candidate]) -> str:
+    """The first of these cells of a group, with results under both codes, that speaks against it, and what it says.
+
+    Empty where none does.
+    """
+    sentences = ((candidate.cell.description, _difference_of_pair(candidate, group)) for candidate in pairs)
+    return next((f"{description}: {sentence}" for description, sentence in sentences if sentence), "")
 
 
 def _difference_of_pair(candidate: Candidate, group: Group) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from toys import Study
+from toys import Study, adoption
 
 from fedgrid.analysis.figures import embedding, style
 from fedgrid.analysis.figures.embedding import Picture, within
@@ -258,6 +258,23 @@ def test_differences_between_experiments(folder, tmp_path):
     assert ("2", "table1") in rows and ("5", "table2") in rows
     assert ("7", "table2 (EMNIST, Dirichlet β=0.1, 2 clients)") in rows and len(rows) == 3
     assert "optimizer.lr" in output and "What is the same in all of them" in output
+
+
+def test_adopted_cells_of_all_experiments_are_counted_once(folder, page, tmp_path):
+    assert "adopted" not in page[1]
+    shutil.copytree(folder, tmp_path / "new")
+    for name in ("table1", "table2"):
+        study = table1(tmp_path / "new/paper" / name)
+        study.study |= {"name": f"paper/{name}", "seeds": [0, 1, 2]}
+        entry = adoption("1" * 16, "2027-07-01T10:00:00")
+        study.cell("local", "dir", 2, {1: [0.2, 0.3]}, code="2" * 16, adopted=[entry])
+        made(study)
+    text, _ = written(tmp_path / "new")
+    sentence = "1 of 7 finished cells was adopted from earlier code (fedgrid 0.1), checked on 2 of 6 cells of its group"
+    assert all(sentence in section([text], name) for name in ("table1", "table2"))
+    provenance = text.partition('id="origin"')[2]
+    assert f"<p>{sentence}" in provenance
+    assert provenance.count("<li>local: 1 cell of code 11111111 → 22222222, checked on 2 of 6 cells") == 1
 
 
 def test_pages_take_points_in_place_of_a_large_drawing_and_leave_out_what_has_no_room(tmp_path, monkeypatch):

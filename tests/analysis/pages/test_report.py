@@ -2,6 +2,7 @@ import re
 from pathlib import Path
 
 import pytest
+from toys import adoption
 
 from fedgrid import analysis
 from fedgrid.analysis.pages import table_set
@@ -123,6 +124,19 @@ def test_provenance(toy, inputs):
     ):
         assert text in page, text
     assert page.count('<th scope="row">FedAvg</th>') == 1  # in the table of costs, which this test did not make anew
+
+
+def test_adopted_cells_are_named_in_every_caption_and_their_groups_in_the_provenance(toy, inputs):
+    assert "adopted" not in page_of(toy, inputs)
+    toy.cell("local", "hom", 0, {2: [0.5, 0.5]}, code="2" * 16, adopted=[adoption("1" * 16, "2027-07-01T10:00:00")])
+    table_set.main([str(toy.results()), str(toy.folder / "tables")])
+    page = page_of(toy, inputs)
+    sentence = "1 of 16 cells was adopted from earlier code (fedgrid 0.1), checked on 2 of 6 cells of its group"
+    captions = re.findall("<figcaption>(.*?)</figcaption>", page, re.S)
+    of_tables = [caption for caption in captions if "The caption of" not in caption]
+    assert len(of_tables) > 1 and all(sentence in caption for caption in of_tables)
+    provenance = page.partition('id="origin"')[2]
+    assert f"<p>{sentence}" in provenance and "<li>local: 1 cell of code 11111111 → 22222222, checked on" in provenance
 
 
 def test_an_experiment_without_cells_has_a_page(toy, inputs):

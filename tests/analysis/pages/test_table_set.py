@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
+from toys import adoption
 
 from fedgrid.analysis.pages.table_set import csv, main
 from fedgrid.analysis.prose import captions
@@ -121,6 +122,16 @@ def test_absent_seeds_are_footnoted(toy):
     assert main([str(toy.results()), str(toy.folder)]) == 0
     text = (toy.folder / "accuracy.md").read_text()
     assert "55.25 ± 0.35<sup>†a</sup>" in text and "<sup>a</sup> mean over 2 of 3 seeds." in text
+
+
+def test_captions_of_numbers_name_adopted_cells(toy):
+    assert "adopted" not in "".join(made(toy, toy.folder).values())
+    toy.study["show"] = [{"table": kind} for kind in ("accuracy", "costs", "settings", "settings")]
+    toy.cell("local", "hom", 0, {2: [0.5, 0.5]}, code="2" * 16, adopted=[adoption("1" * 16, "2027-07-01")])
+    captions_of = {name: text.splitlines()[0] for name, text in made(toy, toy.folder).items() if name.endswith(".md")}
+    sentence = "1 of 16 cells was adopted from earlier code (fedgrid 0.1), checked on 2 of 6 cells of its group"
+    assert all(sentence in caption for caption in captions_of.values())
+    assert [("adopted" in file.read_text()) for file in toy.folder.glob("settings*.md")] == [False, False]
 
 
 def test_csv_keeps_full_precision(tables):

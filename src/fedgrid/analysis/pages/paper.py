@@ -18,7 +18,7 @@ from fedgrid.analysis.pages.paper_section import Section, section
 from fedgrid.analysis.papers import cross_paper
 from fedgrid.analysis.papers.headline import headline
 from fedgrid.analysis.papers.overview import Overview, overview, without_results
-from fedgrid.analysis.prose import origin
+from fedgrid.analysis.prose import adoptions, origin
 from fedgrid.analysis.scores import differences
 from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.tables.grid import templates
@@ -65,6 +65,8 @@ def paper(manifests: Sequence[Path], out_html: Path, configfile: str) -> None:
             assumed=assumed,
             environments=differences.environments(all_of_them),
             commit=origin.commit(all_of_them),
+            adopted=adoptions.adopted(all_of_them),
+            groups=adoptions.groups(all_of_them),
             steps=origin.steps(all_of_them, configfile),
             reservations=origin.reservations(all_of_them, configfile),
             yaml=origin.written(configfile),

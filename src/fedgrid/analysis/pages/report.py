@@ -11,7 +11,7 @@ from markupsafe import Markup
 from fedgrid.analysis.figures.embedding import picture, read
 from fedgrid.analysis.pages.figure_set import OF_PARTITION
 from fedgrid.analysis.pages.table_set import shown
-from fedgrid.analysis.prose import captions, origin
+from fedgrid.analysis.prose import adoptions, captions, origin
 from fedgrid.analysis.prose.findings import findings
 from fedgrid.analysis.scores.cells import WAITING
 from fedgrid.analysis.scores.results import Results, load
@@ -60,6 +60,8 @@ def report(results: Results, out_html: Path, tables: Path, figures: Sequence[Pat
             progress=captions.progress(results),
             environments=origin.environments(results),
             commit=origin.commit(results),
+            adopted=adoptions.adopted(results),
+            groups=adoptions.groups(results),
             steps=origin.steps(results, configfile),
             reservations=origin.reservations(results, configfile),
             text=origin.written(configfile),

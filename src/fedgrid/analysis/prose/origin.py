@@ -10,16 +10,20 @@ from fedgrid.analysis.scores.differences import by_environment
 from fedgrid.analysis.scores.results import Results
 from fedgrid.grid.study.model import FULL
 
-LIBRARIES = ("fedgrid", "torch", "numpy")
+LIBRARIES = ("torch", "numpy")
 HARDWARE = {"processor": "cpu", "device": "device"}
 "Words of sentences → what cells call it."
 CHANGED = "with uncommitted changes"
 
 
 def differing(results: Results) -> list[str]:
-    """A sentence where the cells of a table were not all computed with the same versions on the same hardware."""
+    """A sentence where the cells of a table were not all computed with the same versions on the same hardware.
+
+    Adopted cells count as those of the version of fedgrid that adopted them, since its bits were found to be the same.
+    """
     cells = results.finished
-    counts = {name: Counter(str(cell.versions.get(name)) for cell in cells) for name in LIBRARIES}
+    counts = {"fedgrid": Counter(str(cell.fedgrid_version) for cell in cells)}
+    counts |= {name: Counter(str(cell.versions.get(name)) for cell in cells) for name in LIBRARIES}
     counts |= {name: Counter(str(cell.hardware.get(key)) for cell in cells) for name, key in HARDWARE.items()}
     sentences = [
         f"{name} ({', '.join(value + ': ' + counted(number, 'cell') for value, number in sorted(counts.items()))})"
@@ -39,9 +43,14 @@ def environments(results: Results) -> list[tuple[list[str], dict[str, Any]]]:
 
 
 def commits(results: Results) -> list[tuple[str, bool]]:
-    """The commits, each with whether its tree was clean, of the code that computed cells; the most common first."""
-    counts = Counter((cell.commit.id, cell.commit.clean) for cell in results.finished if cell.commit)
-    return [commit for commit, _ in counts.most_common()]
+    """The commits, each with whether its tree was clean, of the code that computed cells; the most common first.
+
+    Those with nothing but cells that later code has adopted come last.
+    """
+    known = [(cell, (cell.commit.id, cell.commit.clean)) for cell in results.finished if cell.commit]
+    current = Counter(commit for cell, commit in known if not cell.adopted)
+    counts = Counter(commit for _, commit in known)
+    return sorted(counts, key=lambda commit: (-current[commit], -counts[commit]))
 
 
 def commit(results: Results) -> str:

@@ -52,6 +52,41 @@ class Commit:
     clean: bool
 
 
+@dataclass(frozen=True)
+class Adoption:
+    """One time that `fedgrid adopt` carried a cell's results from earlier code to a later one."""
+
+    code: str
+    "Digest of the earlier code."
+    checked: list[str]
+    "Keys of the cells of its group that were trained again and compared."
+    of: int
+    "Number of cells in its group."
+    fedgrid: str
+    "The version that carried it."
+    date: str
+    "When: ISO 8601, UTC."
+
+
+def checked_on(checked: int, of: int) -> str:
+    """How many of some cells were trained again and compared, in words."""
+    return f"checked on {checked:,} of {of:,} cells"
+
+
+def adoptions(metadata: Mapping[str, Any]) -> list[Adoption]:
+    """How often, from where and on what evidence a cell's results were carried, the oldest first."""
+    return [
+        Adoption(
+            code=entry["earlier"]["code"],
+            checked=[pair["key"] for pair in entry["checked"]],
+            of=entry["of"],
+            fedgrid=entry["fedgrid"],
+            date=entry["date"],
+        )
+        for entry in metadata.get("adopted", [])
+    ]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Cell(CellNames):
     """A cell, with or without results."""
@@ -76,6 +111,15 @@ class FinishedCell(Cell):
     commit: Commit | None = None
     images: str | None = None
     "Checksum of the images that it was trained on."
+    code: str = ""
+    "Digest of all code that can change its numbers, as its key covers it."
+    adopted: list[Adoption] = field(default_factory=list)
+    "Where its results come from if the code that computed them is an earlier one, the oldest first; see `adoptions`."
+
+    @property
+    def fedgrid_version(self) -> str | None:
+        """The version whose numbers these are: the one that computed them, or later found the same bits."""
+        return self.adopted[-1].fedgrid if self.adopted else self.versions.get("fedgrid")
 
 
 FROM_RESULTS = [

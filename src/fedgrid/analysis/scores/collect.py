@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from fedgrid.analysis.scores.cells import FROM_RESULTS, Cell, FinishedCell, from_header
+from fedgrid.analysis.scores.cells import FROM_RESULTS, Cell, FinishedCell, adoptions, from_header
 from fedgrid.analysis.scores.results import CELL, ROW, Results, in_sentences
 from fedgrid.command import run
 from fedgrid.errors import Damaged, UserError
@@ -69,8 +69,9 @@ def described(cell: ListedCell, absent: Mapping[str, Absence]) -> Cell:
     head = read_metadata(cell.path)
     if head.get("key") != cell.key:
         raise Damaged(cell.path, f"it holds the cell {head.get('key')}, but the manifest expects {cell.key}")
+    of_results = {name: head[name] for name in FROM_RESULTS if name in head} | {"adopted": encode(adoptions(head))}
     try:
-        return from_header(encode(names) | {name: head[name] for name in FROM_RESULTS if name in head}, str(cell.path))
+        return from_header(encode(names) | of_results, str(cell.path))
     except ValueError as error:
         raise UserError(f"{error}; not results of this version of fedgrid") from error
 

@@ -40,17 +40,26 @@ class Circumstances:
         return cls(*computed, versions["torch"], versions["numpy"])
 
     def __str__(self) -> str:
-        processor = f"{self.processor} ({self.instructions})" if self.instructions != NOT_RECORDED else self.processor
         threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
-        parts = processor, self.device, threads, self.executor, f"torch {self.torch}", f"numpy {self.numpy}"
+        parts = self.processor, self.device, threads, self.executor, f"torch {self.torch}", f"numpy {self.numpy}"
         return ", ".join(dict.fromkeys(parts))
 
     def agrees(self, other: "Circumstances") -> bool:
         """Whether bits can be compared; an instruction set that was not recorded agrees with any of its processor."""
-        mine, others = vars(self) | {"instructions": ""}, vars(other) | {"instructions": ""}
-        return mine == others and (
-            self.instructions == other.instructions or NOT_RECORDED in (self.instructions, other.instructions)
-        )
+        return not self.differences(other)
+
+    def differences(self, here: "Circumstances") -> list[str]:
+        """What is not as `here`, in words; empty where bits can be compared."""
+        mine, others = vars(self), vars(here)
+        names = [name for name in mine if name != "instructions" and mine[name] != others[name]]
+        return [f"{name} {mine[name]} (here {others[name]})" for name in names] + self._other_instructions(here)
+
+    def _other_instructions(self, here: "Circumstances") -> list[str]:
+        if self.instructions == here.instructions or NOT_RECORDED in (self.instructions, here.instructions):
+            return []
+        mine, others = set(self.instructions.split()), set(here.instructions.split())
+        sets = {"{} (missing here)": mine - others, "no {} (present here)": others - mine}
+        return [text.format(" ".join(sorted(names))) for text, names in sets.items() if names]
 
 
 @dataclass(frozen=True)
