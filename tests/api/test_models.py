@@ -223,10 +223,12 @@ def test_models_that_are_not_there(tmp_path):
     assert sentence(absent, "trained").startswith(
         f"client {absent} did not take part in the last round and has no trained model; clients "
     )
-    with pytest.raises(UserError, match="cell.parquet does not exist"):
+    with pytest.raises(UserError, match=r"cell\.parquet does not exist"):
         fedgrid.load_model(tmp_path / "other" / "cell.parquet")
 
 
 def test_a_cell_that_diverged_keeps_its_last_good_models(tmp_path):
     kept = Kept(tmp_path, simulations.ragged(rounds=5, lr=1e4), "fedavg_ft")
-    assert kept.outcome.status == "diverged" and not np.isnan(kept.load(None, "global").head.weight.detach().numpy()).any()
+    assert (
+        kept.outcome.status == "diverged" and not np.isnan(kept.load(None, "global").head.weight.detach().numpy()).any()
+    )

@@ -20,6 +20,9 @@ BATCH_NORMS: Mapping[int, type[nn.BatchNorm1d] | type[nn.BatchNorm2d]] = {2: nn.
 class Normalisation(nn.Module):
     """(pixel − centre) / spread, in the type of both."""
 
+    centre: Tensor
+    spread: Tensor
+
     def __init__(self, centre: Tensor, spread: Tensor):
         super().__init__()
         self.register_buffer("centre", centre)
@@ -77,7 +80,7 @@ def _with_batch_norms(module: nn.Module, dimensions: Mapping[str, int]) -> nn.Mo
     for name, count in dimensions.items():
         parent, _, last = name.rpartition(".")
         if count in BATCH_NORMS and last:
-            width = len(module.get_submodule(name).weight)
+            width = len(module.get_parameter(f"{name}.weight"))
             setattr(module.get_submodule(parent), last, BATCH_NORMS[count](width, device="meta"))
     return module
 

@@ -42,7 +42,7 @@ def load_model(cell: str | os.PathLike[str], client: int | None = None, point: s
     Raises UserError where no models were kept, or none of that client or point, and `Damaged` where the file has
     changed since it was written. Warns where the model holds features of a client's training images.
     """
-    models = FinalModels(read(models_file(Path(cell))))
+    models = StoredModels(read(models_file(Path(cell))))
     return models.module(models.choose(client, point))
 
 
@@ -67,7 +67,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class FinalModels:
+class StoredModels:
     """The models of a file, which can be chosen and built."""
 
     file: ModelsFile

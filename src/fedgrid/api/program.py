@@ -36,7 +36,9 @@ def program(predict: Scores, network: Network, kept: Tree, shape: Sequence[int],
     """
     example = torch.zeros(2, *shape, dtype=dtype)
     with torch.no_grad():
-        exported = torch.export.export(Prediction(predict, network, kept), (example,), dynamic_shapes=({0: Dim.DYNAMIC},))
+        exported = torch.export.export(
+            Prediction(predict, network, kept), (example,), dynamic_shapes=({0: Dim.DYNAMIC},)
+        )
     if network.mixed:  # what autocast does is written out, or it would be lost below
         exported = exported.run_decompositions({})
     return _plain(exported.module())
