@@ -19,6 +19,7 @@ from fedgrid.engine.local.loop import Loop
 from fedgrid.engine.local.stacked import Stacked
 from fedgrid.engine.rounds import federate
 from fedgrid.errors import UserError
+from fedgrid.grid.plan.keys import modules_of_cell
 from fedgrid.jobs import models_file
 from fedgrid.loading import load, names
 
@@ -66,6 +67,9 @@ def header(simulation, spec, score):
     constants = {"mean": data.centre / data.white, "std": data.spread / data.white}
     return {
         "spec": spec,
+        "modules": modules_of_cell(
+            f"fedgrid.methods.{spec['method']['name']}", None, f"fedgrid.models.{spec['model']['name']}"
+        ),
         "reference": spec["method"]["name"],
         "score": score,
         "images": {name: t.flatten().tolist() for name, t in constants.items()}
@@ -198,7 +202,7 @@ def test_stores_of_different_size_in_different_parts(tmp_path, monkeypatch):
 def test_what_a_model_carries_is_said(tmp_path):
     kept = Kept(tmp_path, simulations.ragged(3, rounds=1), "knn_per")
     assert models_file.read(kept.path).header["contains"] == "features and labels of training images"
-    with pytest.warns(UserWarning, match="this model holds features and labels of training images"):
+    with pytest.warns(UserWarning, match="this model holds features and labels of training images: whoever"):
         fedgrid.load_model(kept.path, 0, "adapted")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -206,6 +210,28 @@ def test_what_a_model_carries_is_said(tmp_path):
     (tmp_path / "plain").mkdir()
     plain = Kept(tmp_path / "plain", simulations.ragged(3, rounds=1), "fedproto", readout="head")
     assert models_file.read(plain.path).header["contains"] == ""
+
+
+@pytest.mark.parametrize(
+    ("module", "point", "warns"),
+    [
+        ("fedgrid.methods.knn_per", "adapted", True),
+        ("fedgrid.methods.knn_per", "global", False),
+        ("fedgrid.models.mlp", "global", True),
+        ("fedgrid.engine.rounds", "adapted", False),
+    ],
+)
+def test_edited_code_that_a_model_predicts_by_is_said(tmp_path, module, point, warns):
+    kept = Kept(tmp_path, simulations.ragged(3, rounds=1), "knn_per")
+    modules = models_file.read(kept.path).header["modules"]
+    assert module in modules
+    models_file.write_changed(kept.path, kept.path, {"modules": modules | {module: "0" * 16}, "contains": ""})
+    with warnings.catch_warnings(record=True) as recorded:
+        warnings.simplefilter("always")
+        fedgrid.load_model(kept.path, 0, point)
+    sentences = [str(warning.message) for warning in recorded if "differs from" in str(warning.message)]
+    sentence = f"{module} differs from the code that trained this cell; the model may predict otherwise"
+    assert sentences == [sentence] * warns
 
 
 def test_models_that_are_not_there(tmp_path):
@@ -219,7 +245,7 @@ def test_models_that_are_not_there(tmp_path):
 
     assert sentence(0, "adapted") == "no models at the point 'adapted'; there are global, received, trained"
     assert sentence(5, "received") == "no client 5 at the point 'received'; there are 0 to 4"
-    assert sentence(None, "received") == "each client has its own received model; name one of the clients 0 to 4"
+    assert sentence(None, "received") == "clients have different received models; name one of the clients 0 to 4"
     assert sentence(absent, "trained").startswith(
         f"client {absent} did not take part in the last round and has no trained model; clients "
     )

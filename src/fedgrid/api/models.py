@@ -1,11 +1,11 @@
 """The final models of a cell as modules of torch."""
 
+import functools
 import os
 import warnings
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,8 +18,9 @@ from fedgrid.engine.federation.method import Method
 from fedgrid.engine.local.client_data import TEXTUAL
 from fedgrid.engine.local.context import LossContext
 from fedgrid.errors import UserError
+from fedgrid.grid.plan.keys import modules_of_cell
 from fedgrid.jobs.models_file import ModelsFile, is_parameter, read
-from fedgrid.loading import load
+from fedgrid.loading import load, locate
 from fedgrid.models.base import PADDING_AND_UNKNOWN, Model, Network
 from fedgrid.settings import ARTIFACTS
 from fedgrid.tree import Tree
@@ -40,10 +41,15 @@ def load_model(cell: str | os.PathLike[str], client: int | None = None, point: s
     `torch.export`; both run without fedgrid. Its attribute `classes` has the names of the classes.
 
     Raises UserError where no models were kept, or none of that client or point, and `Damaged` where the file has
-    changed since it was written. Warns where the model holds features of a client's training images.
+    changed since it was written. Warns where the model holds features of a client's training images, and where code
+    that it predicts by has been edited since.
     """
     models = StoredModels(read(models_file(Path(cell))))
-    return models.module(models.choose(client, point))
+    choice = models.choose(client, point)
+    for notice in (models.carried(choice), models.edited(choice)):
+        if notice:
+            warnings.warn(notice, stacklevel=2)
+    return models.module(choice)
 
 
 def models_file(cell: Path) -> Path:
@@ -97,7 +103,7 @@ class StoredModels:
 
     def _no_client(self, client: int | None, point: str, known: list[int]) -> str:
         if client is None:
-            return f"{self.file.path}: each client has its own {point} model; name one of the clients {_ranges(known)}"
+            return f"{self.file.path}: clients have different {point} models; name one of the clients {_ranges(known)}"
         everyone = {number for group in self.header["models"] for number in group["clients"]}
         if client in everyone and point == "trained":
             return (
@@ -106,17 +112,30 @@ class StoredModels:
             )
         return f"{self.file.path}: no client {client} at the point '{point}'; there are {_ranges(known)}"
 
+    def carried(self, choice: Choice) -> str:
+        """What a user must know before passing the chosen model on; empty: nothing."""
+        paths = (self.header["tensors"][number]["path"] for number in self.header["rows"][choice.row])
+        if not self.header["contains"] or all(map(is_parameter, paths)):
+            return ""
+        return f"this model holds {self.header['contains']}: whoever has it has these too"
+
+    def edited(self, choice: Choice) -> str:
+        """A sentence where code that the chosen model predicts by is not as it was in training; else empty."""
+        before, now = self.header["modules"], _modules(self.header["reference"], self.header["spec"]["model"]["name"])
+        different = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+        edited = [name for name in different if _is_of_prediction(name, choice.by_network)]
+        if not edited:
+            return ""
+        return f"{', '.join(edited)} differs from the code that trained this cell; the model may predict otherwise"
+
     def module(self, choice: Choice) -> nn.Module:
         """The chosen model; see `load_model`."""
-        kept, beside = Tree(), []
+        kept = Tree()
         for path, t in self.file.row(self.header["rows"][choice.row]):
             node = kept
             for name in path[:-1]:
                 node = node.setdefault(name, Tree())
             node[path[-1]] = t
-            beside += [] if is_parameter(path) else [path]
-        if beside and self.header["contains"]:
-            warnings.warn(f"this model holds {self.header['contains']}; do not pass it on unawares", stacklevel=3)
         module = self._built(choice, kept)
         module.classes = self.header["classes"]
         return module.eval()
@@ -139,7 +158,7 @@ class StoredModels:
         method = load("methods", self.header["reference"])(**self.header["spec"]["method"]["settings"])
         return cast(Method, method).predict
 
-    @cached_property
+    @functools.cached_property
     def network(self) -> Network:
         """The network of all models."""
         spec, texts = self.header["spec"]["model"], self.header["texts"]
@@ -170,6 +189,20 @@ class StoredModels:
 
 def _by_network(theta: Tree, x: Tensor, at: LossContext) -> Tensor:
     return at.model(theta, x)
+
+
+@functools.cache
+def _modules(method: str, model: str) -> dict[str, str]:
+    """The modules of today's code that count for a cell, with their digests."""
+    (_, module, file), (_, network, _) = locate("methods", method), locate("models", model)
+    return modules_of_cell(module, str(file) if file else None, network)
+
+
+def _is_of_prediction(module: str, by_network: bool) -> bool:
+    """Whether a module says how a model predicts: that of the network or, unless that is all, the method's."""
+    top, _, rest = module.partition(".")
+    room = rest.partition(".")[0] if top == "fedgrid" else "methods"
+    return room == "models" or (room == "methods" and not by_network)
 
 
 def _ranges(numbers: Sequence[int]) -> str:

@@ -1,6 +1,6 @@
 """A user's own pictures, scored by a final model of a cell."""
 
-import warnings
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from fedgrid.api.models import StoredModels, models_file
 from fedgrid.data.folder import SUFFIXES
 from fedgrid.data.sources.pictures import MODES, decoded
 from fedgrid.engine.local.client_data import TEXTUAL
-from fedgrid.errors import UserError
+from fedgrid.errors import UserError, say
 from fedgrid.jobs.models_file import read
 
 TOGETHER = 256
@@ -47,9 +47,9 @@ class Scorer:
         models = StoredModels(read(models_file(self.cell)))
         choice = models.choose(self.client, self.point)
         _check(self.cell, choice.modality, models.header["images"])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # nothing is passed on
-            module = models.module(choice)
+        if notice := models.edited(choice):
+            say(f"fedgrid: {notice}", sys.stderr)
+        module = models.module(choice)
         for start in range(0, len(files), TOGETHER):
             some = files[start : start + TOGETHER]
             pictures = torch.cat([self._read(file, models.header["images"]) for file in some])
