@@ -10,6 +10,7 @@ from fedgrid.engine.rounds import Saving
 from fedgrid.files import read_table, write_table
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
+from fedgrid.jobs.adoption import IDENTITY, copy
 from fedgrid.jobs.cell import train
 
 EARLIER = "0" * 16
@@ -37,7 +38,10 @@ def make_earlier(cell: Cell, edit: Callable[[list[dict[str, Any]]], None] | None
     file = cell.file.with_name(f"s{cell.seed}-{cell.key[::-1]}.parquet")
     write_table(file, table, about)
     for kept in cell.kept_beside(cell.file).values():
-        kept.rename(kept.with_name(kept.name.replace(cell.key, cell.key[::-1])))
+        copy(
+            kept, kept.with_name(kept.name.replace(cell.key, cell.key[::-1])), {name: about[name] for name in IDENTITY}
+        )
+        kept.unlink()
     cell.file.unlink()
     return file
 

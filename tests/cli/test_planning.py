@@ -330,3 +330,47 @@ def test_planning_does_not_import_torch(folder):
         "assert len(found) == 4 and 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# -- models
+
+
+@pytest.fixture
+def sized(monkeypatch):
+    """A network of 1,000 numbers."""
+    monkeypatch.setattr(planning, "sizes", lambda trials: [1000] * len(trials))
+
+
+def of_models(output, file):
+    return [line for line in output("plan", "--configfile", file).splitlines() if line.startswith("models of ")]
+
+
+def test_models_take_at_most_three_for_each_client_and_one_for_all(folder, output, sized):
+    (folder / "models.yaml").write_text(FOUR_CELLS + "artifacts: [models]\n")
+    assert of_models(output, "models.yaml") == ["models of 4 cells: up to 0.21 MB"]  # 4 cells · 13 models · 4 kB
+    (folder / "double.yaml").write_text(
+        FOUR_CELLS.replace("rounds: 2", "rounds: 2, dtype: float64") + "artifacts: [models]"
+    )
+    assert of_models(output, "double.yaml") == ["models of 4 cells: up to 0.42 MB"]
+    (folder / "none.yaml").write_text(FOUR_CELLS)
+    assert of_models(output, "none.yaml") == []
+
+
+def test_models_of_finished_cells_say_how_large_others_are(folder, output, sized):
+    study = study_of(artifacts=["models"])
+    for number in (0, 2):
+        finish(study.cells[number])
+        study.cells[number].kept_beside(study.cells[number].file)["models"].write_bytes(b"x" * 500_000)
+    (folder / "models.yaml").write_text(FOUR_CELLS + "artifacts: [models]\n")
+    assert of_models(output, "models.yaml") == ["models of 2 cells: up to 1 MB"]
+
+
+def test_what_models_carry_is_named(folder, output, sized):
+    text = FOUR_CELLS.replace("[local, fedavg]", "[knn_per, fedavg]") + "artifacts: [models]\n"
+    (folder / "models.yaml").write_text(text)
+    assert of_models(output, "models.yaml") == ["models of 4 cells: up to 0.21 MB, and what kNN-Per carries"]
+
+
+def test_the_numbers_of_a_network_are_counted():
+    trial = Loads().of(study_of().cells[0], None).trial
+    assert calibration.sizes([trial]) == [64 * 16 + 16 + 16 * 8 + 8 + 8 * 10 + 10]

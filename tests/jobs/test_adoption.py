@@ -8,6 +8,7 @@ from studies import prepared, study_of
 
 from fedgrid.files import read_metadata, read_table, write_table
 from fedgrid.grid.adoption.candidates import groups
+from fedgrid.jobs import models_file
 from fedgrid.jobs.adoption import adopt, obstacles, undo
 from fedgrid.jobs.machine import processor
 
@@ -46,6 +47,39 @@ def test_checked_cells_vouch_for_the_others(study):
     )
     metadata = read_metadata(study.cells[0].file)
     assert (metadata["key"], metadata["code"]) == (study.cells[0].key, study.cells[0].code)
+
+
+def test_carried_models_name_their_new_key_and_have_the_same_tensors(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    study = prepared(study_of(methods=["fedper"], seeds=[0, 1], artifacts=["models"]))
+    train_all(study)
+    files = [cell.kept_beside(cell.file)["models"] for cell in study.cells]
+    before = [models_file.read(file).header for file in files]
+    for cell in study.cells:
+        make_earlier(cell)
+    earlier = {file: models_file.read(file).header for file in study.store.glob("cells/**/*.safetensors")}
+    assert {header["key"] for header in earlier.values()} == {cell.key[::-1] for cell in study.cells}
+    assert adopted(study)[0].carried == 1
+    for file, header in zip(files, before, strict=True):
+        models_file.read(file).check()
+        assert models_file.read(file).header == header
+    undo(study.store)
+    assert {file: models_file.read(file).header for file in earlier} == earlier
+    assert sum(file.is_file() for file in files) == 1
+
+
+def test_models_with_another_bit_refuse_the_group(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    study = prepared(study_of(methods=["fedavg"], seeds=[0, 1], artifacts=["models"]))
+    train_all(study)
+    for cell in study.cells:
+        make_earlier(cell)
+    kept = [next(cell.file.parent.glob(f"s{cell.seed}-{cell.key[::-1]}.models.safetensors")) for cell in study.cells]
+    contents = [file.read_bytes() for file in kept]
+    for file, content in zip(kept, reversed(contents), strict=True):
+        file.write_bytes(content)
+    (verdict,) = adopted(study)
+    assert verdict.refused.endswith("the artifact 'models'")
 
 
 def test_one_differing_bit_of_a_checked_cell_refuses_the_group(study):

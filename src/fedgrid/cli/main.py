@@ -14,6 +14,7 @@ from fedgrid.cli import (
     partial_report,
     partitions,
     planning,
+    predict,
     single_cell,
     status,
     studies,
@@ -23,7 +24,7 @@ from fedgrid.cli.parsing import Parser
 from fedgrid.errors import UserError, complain
 
 COMMANDS = (
-    *(listing, planning, studies, status, explain, partial_report, single_cell, partitions),
+    *(listing, planning, studies, status, explain, partial_report, single_cell, predict, partitions),
     *(adopt, template, documentation, about),
 )
 "The modules of the commands, in the order of the help."

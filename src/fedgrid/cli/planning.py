@@ -17,6 +17,7 @@ from fedgrid.cli.studies import DEFAULT, add_choice, read_study
 from fedgrid.errors import UserError, nearest, say
 from fedgrid.grid.adoption import other_rounds
 from fedgrid.grid.costs.forecast import Id, Prospect, Speed, Trial, id_of, prospects
+from fedgrid.grid.costs.models import models_to_come
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Experiment, Study
 from fedgrid.grid.study.yaml_file import read
@@ -76,6 +77,13 @@ def measured(trials: list[Trial]) -> list[Speed]:
     return speeds(trials)
 
 
+def sizes(trials: list[Trial]) -> list[int]:
+    """The numbers in a model."""
+    from fedgrid.jobs import calibration  # it imports torch, which takes seconds
+
+    return calibration.sizes(trials)
+
+
 def _plan(arguments: argparse.Namespace) -> int:
     began = time.perf_counter()
     studies = _studies(arguments)
@@ -98,7 +106,8 @@ def _plan(arguments: argparse.Namespace) -> int:
     name = studies[0].name if plain else "all"
     print(f"{name}: {total.cells:,} cells, {total.cached:,} cached, {total.to_run:,} to run")
     undone = {entry.cell.key: entry.cell for entry in forecast.values() if not entry.done}
-    print("\n".join([_outlook(total, took), *adoptable(studies), *_beside_cached(undone.values())]))
+    lines = [_outlook(total, took), *_outlook_of_models(studies), *adoptable(studies)]
+    print("\n".join([*lines, *_beside_cached(undone.values())]))
     return 0
 
 
@@ -207,6 +216,16 @@ def _outlook(needs: Needs, took: float) -> str:
     hours = f"about {_rounded(needs.hours)} hours on {beside}" if needs.hours else "0 hours"
     sizes = f"largest cell about {needs.memory:,.0f} MB, results about {_rounded(needs.disk)} MB"
     return f"left: {hours}; {known}{sizes}; planned in {took:.1f} s"
+
+
+def _outlook_of_models(studies: list[Study]) -> list[str]:
+    """A line where cells to come keep their models."""
+    models = models_to_come(studies, sizes)
+    if not models.cells:
+        return []
+    size = f"{models.size / 1e9:.1f} GB" if models.size >= 1e9 else f"{_rounded(models.size / 1e6)} MB"
+    more = f", and what {' and '.join(models.carriers)} carries" if models.carriers else ""
+    return [f"models of {models.cells:,} cell{'s' if models.cells > 1 else ''}: up to {size}{more}"]
 
 
 def _rounded(number: float) -> str:

@@ -16,7 +16,7 @@ from fedgrid.engine.local.context import Batch, LossContext
 from fedgrid.engine.local.loop import Loop
 from fedgrid.grid.costs.forecast import Speed, Trial
 from fedgrid.loading import load
-from fedgrid.models.base import Model
+from fedgrid.models.base import Model, Network
 from fedgrid.settings import Compute, Training
 from fedgrid.tree import Tree
 
@@ -34,6 +34,12 @@ def speeds(trials: Sequence[Trial]) -> list[Speed]:
         return [speed(trial, SECONDS / len(trials)) for trial in trials]
     finally:
         torch.set_num_threads(threads)
+
+
+def sizes(trials: Sequence[Trial]) -> list[int]:
+    """The numbers in the network of every trial: parameters and statistics, of all its extractors."""
+    modules = [_network(trial).modules.values() for trial in trials]
+    return [sum(t.numel() for module in some for t in module.state_dict().values()) for some in modules]
 
 
 def speed(trial: Trial, share: float) -> Speed:
@@ -72,8 +78,7 @@ def _timed(work: Callable[[int], int], batches: int) -> tuple[int, float]:
 def _simulation(trial: Trial) -> Simulation:
     """Black images; as many clients as the executor that `auto` chooses for such a model takes together."""
     height, width, channels = trial.shape
-    model = cast(Model, load("models", trial.model.reference)(**trial.model.settings))
-    network, device = model.network(trial.shape, trial.classes), torch.device("cpu")
+    network, device = _network(trial), torch.device("cpu")
     if network.modalities:
         network = network.only(network.modalities[0])  # of pictures, which texts do not outweigh
     flops = network.flops(trial.shape) * trial.batch_size
@@ -85,6 +90,11 @@ def _simulation(trial: Trial) -> Simulation:
     data = ClientData(images, labels, [train] * clients, [test] * clients, trial.classes, constant, constant)
     training = Training(batch_size=trial.batch_size, lr=1e-6)
     return Simulation(data, network, training, executor, 0, device)
+
+
+def _network(trial: Trial) -> Network:
+    model = cast(Model, load("models", trial.model.reference)(**trial.model.settings))
+    return model.network(trial.shape, trial.classes)
 
 
 def _loss(theta: Tree, batch: Batch, at: LossContext) -> Tensor:

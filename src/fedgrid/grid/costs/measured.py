@@ -12,7 +12,7 @@ from typing import Any
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata
 from fedgrid.grid.plan.model import Cell
-from fedgrid.settings import Compute
+from fedgrid.settings import ARTIFACTS, Compute
 
 LOOKED_AT = 12
 "Finished cells from which a cost is taken: the newest."
@@ -56,17 +56,32 @@ def cost(cell: Cell) -> Cost | None:
 
     If possible they are of the same heterogeneity, else of another one with as many clients and images.
     """
-    rounds, wanted = cell.row.training["rounds"], _costly(cell.spec)
+    rounds, precedents = cell.row.training["rounds"], _alike(cell)
+    if not precedents:
+        return None
+    shares = [rounds / head["rounds"] for _, head in precedents]
+    seconds = [head["costs"]["seconds"]["total"] * n for (_, head), n in zip(precedents, shares, strict=True)]
+    sizes = [file.stat().st_size * n for (file, _), n in zip(precedents, shares, strict=True)]
+    memory = max(head["costs"]["peak_memory_bytes"] for _, head in precedents) / 1e6
+    return Cost(median(seconds), max(seconds), memory, median(sizes))
+
+
+def size_of_models(cell: Cell) -> float | None:
+    """Bytes of the final models that such finished cells kept, the median; None where none did."""
+    kept = [file.with_suffix(ARTIFACTS["models"]) for file, _ in _alike(cell)]
+    sizes = [file.stat().st_size for file in kept if file.is_file()]
+    return median(sizes) if sizes else None
+
+
+def _alike(cell: Cell) -> list[tuple[Path, dict[str, Any]]]:
+    """Results and metadata of finished cells like one, of the same heterogeneity if there are any."""
+    wanted = _costly(cell.spec)
     for finished in (_newest(cell.file.parent), _newest(cell.file.parents[1], "*/")):
         known = ((file, head) for file in finished if (head := facts(file)) and head["rounds"])
         alike = list(itertools.islice((entry for entry in known if _costly(entry[1]["spec"]) == wanted), LOOKED_AT))
         if alike:
-            shares = [rounds / head["rounds"] for _, head in alike]
-            seconds = [head["costs"]["seconds"]["total"] * n for (_, head), n in zip(alike, shares, strict=True)]
-            sizes = [file.stat().st_size * n for (file, _), n in zip(alike, shares, strict=True)]
-            memory = max(head["costs"]["peak_memory_bytes"] for _, head in alike) / 1e6
-            return Cost(median(seconds), max(seconds), memory, median(sizes))
-    return None
+            return alike
+    return []
 
 
 def _costly(spec: Mapping[str, Any]) -> list[Any]:

@@ -1,0 +1,216 @@
+"""The final models of a cell as modules of torch."""
+
+import functools
+import os
+import warnings
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from fedgrid.api.layers import layers, normalisation
+from fedgrid.api.program import Scores, program
+from fedgrid.engine.federation.method import Method
+from fedgrid.engine.local.client_data import TEXTUAL
+from fedgrid.engine.local.context import LossContext
+from fedgrid.errors import UserError
+from fedgrid.grid.plan.keys import modules_of_cell
+from fedgrid.jobs.models_file import ModelsFile, is_parameter, read
+from fedgrid.loading import load, locate
+from fedgrid.models.base import PADDING_AND_UNKNOWN, Model, Network
+from fedgrid.settings import ARTIFACTS
+from fedgrid.tree import Tree
+
+SUFFIX = ARTIFACTS["models"]
+
+
+def load_model(cell: str | os.PathLike[str], client: int | None = None, point: str | None = None) -> nn.Module:
+    """A final model of a cell, in evaluation mode; from images to class scores [B, C], whose softmax are probabilities.
+
+    `cell` is the file of its results or of its models, and `client` the number of a client, which may be left out where
+    all clients have the same model. `point` is ``global``, ``received``, ``adapted`` or ``trained``, by default the one
+    that the method's paper scores.
+
+    The module takes pixels [B, channels, height, width] as the data set has them, 0 to 255 for most, of any type, and
+    normalises them itself; a cell on features takes features, a client that holds texts takes tokens [B, words]. It is
+    a `torch.nn.Sequential` of ordinary layers or, where the method predicts in its own way, ends in a program of
+    `torch.export`; both run without fedgrid. Its attribute `classes` has the names of the classes.
+
+    Raises UserError where no models were kept, or none of that client or point, and `Damaged` where the file has
+    changed since it was written. Warns where the model holds features of a client's training images, and where code
+    that it predicts by has been edited since.
+    """
+    models = StoredModels(read(models_file(Path(cell))))
+    choice = models.choose(client, point)
+    for notice in (models.carried(choice), models.edited(choice)):
+        if notice:
+            warnings.warn(notice, stacklevel=2)
+    return models.module(choice)
+
+
+def models_file(cell: Path) -> Path:
+    """The file of the models of a cell, named by itself or by its results; UserError where none was kept."""
+    file = cell if cell.name.endswith(SUFFIX) else cell.with_suffix(SUFFIX)
+    if file.is_file():
+        return file
+    if not cell.exists():
+        raise UserError(f"{cell} does not exist")
+    raise UserError(f"{cell}: no models were kept beside these results; put 'artifacts: [models]' into the study")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One model of a file."""
+
+    point: str
+    modality: str
+    by_network: bool
+    row: int
+
+
+@dataclass(frozen=True)
+class StoredModels:
+    """The models of a file, which can be chosen and built."""
+
+    file: ModelsFile
+
+    @property
+    def header(self) -> Any:
+        """What the file says of them."""
+        return self.file.header
+
+    def choose(self, client: int | None, point: str | None) -> Choice:
+        """The model of a client at a point; UserError, with the names there are, where there is none."""
+        points = list(dict.fromkeys(group["point"] for group in self.header["models"]))
+        point = point or (self.header["score"] if self.header["score"] in points else points[0])
+        if point not in points:
+            raise UserError(f"{self.file.path}: no models at the point '{point}'; there are {', '.join(points)}")
+        groups = [group for group in self.header["models"] if group["point"] == point]
+        by_client = {
+            number: Choice(point, group["modality"], group["by_network"], row)
+            for group in groups
+            for number, row in zip(group["clients"], group["rows"], strict=True)
+        }
+        if client is None and len(set(by_client.values())) == 1:
+            return next(iter(by_client.values()))
+        if client not in by_client:
+            raise UserError(self._no_client(client, point, sorted(by_client)))
+        return by_client[client]
+
+    def _no_client(self, client: int | None, point: str, known: list[int]) -> str:
+        if client is None:
+            return f"{self.file.path}: clients have different {point} models; name one of the clients {_ranges(known)}"
+        everyone = {number for group in self.header["models"] for number in group["clients"]}
+        if client in everyone and point == "trained":
+            return (
+                f"{self.file.path}: client {client} did not take part in the last round and has no trained model; "
+                f"clients {_ranges(known)} have one"
+            )
+        return f"{self.file.path}: no client {client} at the point '{point}'; there are {_ranges(known)}"
+
+    def carried(self, choice: Choice) -> str:
+        """What a user must know before passing the chosen model on; empty: nothing."""
+        paths = (self.header["tensors"][number]["path"] for number in self.header["rows"][choice.row])
+        if not self.header["contains"] or all(map(is_parameter, paths)):
+            return ""
+        return f"this model holds {self.header['contains']}: whoever has it has these too"
+
+    def edited(self, choice: Choice) -> str:
+        """A sentence where code that the chosen model predicts by is not as it was in training; else empty."""
+        before, now = self.header["modules"], _modules(self.header["reference"], self.header["spec"]["model"]["name"])
+        different = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+        edited = [name for name in different if _is_of_prediction(name, choice.by_network)]
+        if not edited:
+            return ""
+        return f"{', '.join(edited)} differs from the code that trained this cell; the model may predict otherwise"
+
+    def module(self, choice: Choice) -> nn.Module:
+        """The chosen model; see `load_model`."""
+        kept = Tree()
+        for path, t in self.file.row(self.header["rows"][choice.row]):
+            node = kept
+            for name in path[:-1]:
+                node = node.setdefault(name, Tree())
+            node[path[-1]] = t
+        module = self._built(choice, kept)
+        module.classes = self.header["classes"]
+        return module.eval()
+
+    def _built(self, choice: Choice, kept: Tree) -> nn.Module:
+        network = self.network.only(choice.modality) if choice.modality else self.network
+        if choice.modality == TEXTUAL:
+            words = self.header["texts"]["captions"][-1]
+            return program(self._predict(choice), network, kept, (words,), torch.int64)
+        height, width, channels = self.header["images"]["shape"]
+        scale = normalisation(*self.constants)
+        if choice.by_network and (parts := layers(network, kept.theta, self.example)):
+            return nn.Sequential(OrderedDict(normalisation=scale, **parts))
+        predict = program(self._predict(choice), network, kept, (channels, height, width), self.dtype)
+        return nn.Sequential(OrderedDict(normalisation=scale, prediction=predict))
+
+    def _predict(self, choice: Choice) -> Scores:
+        if choice.by_network:
+            return _by_network
+        method = load("methods", self.header["reference"])(**self.header["spec"]["method"]["settings"])
+        return cast(Method, method).predict
+
+    @functools.cached_property
+    def network(self) -> Network:
+        """The network of all models."""
+        spec, texts = self.header["spec"]["model"], self.header["texts"]
+        vocabulary = len(texts["vocabulary"]) + PADDING_AND_UNKNOWN if texts else PADDING_AND_UNKNOWN
+        model = cast(Model, load("models", spec["name"])(**spec["settings"]))
+        network = model.network(tuple(self.header["images"]["shape"]), len(self.header["classes"]), vocabulary)
+        return network.in_bfloat16() if self.header["dtype"] == "bfloat16-mixed" else network
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of parameters."""
+        return torch.float64 if self.header["dtype"] == "float64" else torch.float32
+
+    @property
+    def example(self) -> Tensor:
+        """An image [1, channels, height, width] as networks take it."""
+        height, width, channels = self.header["images"]["shape"]
+        return torch.zeros(1, channels, height, width, dtype=self.dtype)
+
+    @property
+    def constants(self) -> tuple[Tensor, Tensor]:
+        """Centre and spread of pixels [1, channels, 1, 1], as in training."""
+        images = self.header["images"]
+        centre, spread = (torch.tensor(images[name], dtype=self.dtype) * images["scale"] for name in ("mean", "std"))
+        channels = images["shape"][2]
+        return centre.expand(channels).reshape(1, channels, 1, 1), spread.expand(channels).reshape(1, channels, 1, 1)
+
+
+def _by_network(theta: Tree, x: Tensor, at: LossContext) -> Tensor:
+    return at.model(theta, x)
+
+
+@functools.cache
+def _modules(method: str, model: str) -> dict[str, str]:
+    """The modules of today's code that count for a cell, with their digests."""
+    (_, module, file), (_, network, _) = locate("methods", method), locate("models", model)
+    return modules_of_cell(module, str(file) if file else None, network)
+
+
+def _is_of_prediction(module: str, by_network: bool) -> bool:
+    """Whether a module says how a model predicts: that of the network or, unless that is all, the method's."""
+    top, _, rest = module.partition(".")
+    room = rest.partition(".")[0] if top == "fedgrid" else "methods"
+    return room == "models" or (room == "methods" and not by_network)
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Ascending numbers in words: ``0 to 4, 7``."""
+    texts, start = [], 0
+    for end in range(1, len(numbers) + 1):
+        if end == len(numbers) or numbers[end] != numbers[end - 1] + 1:
+            first, last = numbers[start], numbers[end - 1]
+            texts.append(f"{first} to {last}" if last > first else f"{first}")
+            start = end
+    return ", ".join(texts)

@@ -1,0 +1,67 @@
+"""``fedgrid predict``: a final model of a cell scores pictures of the user's own."""
+
+import argparse
+import csv
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fedgrid.cli.finding import the_cell
+from fedgrid.cli.parsing import Commands, path, with_examples
+from fedgrid.cli.studies import add_configfile, study_of
+from fedgrid.errors import say
+from fedgrid.files import replacing
+
+if TYPE_CHECKING:
+    from fedgrid.api.scoring import Score
+
+EXAMPLES = """
+fedgrid predict 3fa1b2c4 photo.jpg --client 3
+fedgrid predict results/store/cells/…/s0-3fa1b2c4d5e6f708.parquet photos/ --client 3 --point received --out scores.csv
+"""
+
+
+def add_commands(commands: Commands) -> None:
+    """Adds `fedgrid predict` to the command line."""
+    text = "score your own pictures with a final model of a cell that keeps its models"
+    predict = with_examples(commands, "predict", text, EXAMPLES)
+    predict.add_argument("cell", metavar="CELL", help="the file of its results, its key, or a word that only it fits")
+    predict.add_argument("images", nargs="+", type=path, metavar="IMAGE", help="pictures, or folders of pictures")
+    predict.add_argument("--client", type=int, metavar="N", help="whose model; needed where clients have their own")
+    text = "global, received, adapted or trained (default: the point that the method's paper scores)"
+    predict.add_argument("--point", help=text)
+    predict.add_argument("--out", type=path, metavar="FILE", help="write a CSV file instead of printing")
+    add_configfile(predict)
+    predict.set_defaults(call=_predict)
+
+
+def _predict(arguments: argparse.Namespace) -> int:
+    from fedgrid.api.scoring import Scorer, pictures_in  # torch takes seconds to import
+
+    scorer = Scorer(_cell(arguments), arguments.client, arguments.point)
+    files = pictures_in(arguments.images)
+    scores = scorer.scores(files)
+    if arguments.out:
+        _write(arguments.out, scores)
+    else:
+        width = max(len(str(file)) for file in files)
+        for score in scores:
+            print(f"{score.file!s:{width}}  {score.name}  {score.probability:.4f}")
+    for change, number in scorer.changes.items():
+        say(f"fedgrid: {number:,} of {len(files):,} pictures: {change}", sys.stderr)
+    return 0
+
+
+def _cell(arguments: argparse.Namespace) -> Path:
+    """The file of results, or of models, that is meant."""
+    file = path(arguments.cell)
+    is_path = file.is_file() or file.suffix in (".parquet", ".safetensors")
+    return file if is_path else the_cell(study_of(arguments), [arguments.cell], "predict").file
+
+
+def _write(file: Path, scores: Iterable["Score"]) -> None:
+    with replacing(file) as temporary, open(temporary, "w", newline="", encoding="utf-8") as target:
+        writer = csv.writer(target)
+        writer.writerow(["file", "class", "probability"])
+        writer.writerows([score.file, score.name, f"{score.probability:.6f}"] for score in scores)

@@ -1,0 +1,65 @@
+"""The disk that the final models of cells will take, where studies keep them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from fedgrid.grid.costs.forecast import Loads, Trial, id_of
+from fedgrid.grid.costs.measured import size_of_models
+from fedgrid.grid.plan.model import Cell
+from fedgrid.grid.plan.planned_study import Study
+from fedgrid.grid.study.catalog import description
+
+STACKS = 3
+"Points at which every client may have a model of its own, beside one that all share."
+
+
+@dataclass(frozen=True)
+class ModelsToCome:
+    """The final models of cells without results."""
+
+    cells: int
+    size: float
+    "In bytes; of cells without a finished one like them, at most so many."
+    carriers: tuple[str, ...]
+    "Rows without a finished cell whose models hold more than parameters, which no formula counts."
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """What a cell without precedent keeps at most: so many models of the trial's network."""
+
+    trial: Trial
+    models: int
+    bytes_a_number: int
+
+
+def models_to_come(studies: Iterable[Study], sizes: Callable[[list[Trial]], Sequence[int]]) -> ModelsToCome:
+    """Of every cell of some studies, once; `sizes` gives the numbers in the network of each trial."""
+    loads, cells, measured = Loads(), 0, 0.0
+    bounds: list[_Bound] = []
+    carriers: dict[str, None] = {}
+    for cell, study in _keeping(studies):
+        cells += 1
+        if (size := size_of_models(cell)) is not None:
+            measured += size
+            continue
+        bounds.append(_bound(cell, study, loads))
+        if description("methods", cell.row.component.reference)["facts"]["carries"]:
+            carriers[cell.row.title] = None
+    trials = {bound.trial.name: bound.trial for bound in bounds}
+    size_of = dict(zip(trials, sizes(list(trials.values())), strict=True)) if trials else {}
+    bounded = sum(bound.models * bound.bytes_a_number * size_of[bound.trial.name] for bound in bounds)
+    return ModelsToCome(cells, measured + bounded, tuple(carriers))
+
+
+def _keeping(studies: Iterable[Study]) -> list[tuple[Cell, Study]]:
+    """The cells to be trained that keep models, each once."""
+    every = ((cell, study) for study in studies for cell in study.by_key.values())
+    keeping = {id_of(cell): (cell, study) for cell, study in every if "models" in cell.artifacts and cell.waiting}
+    return list(keeping.values())
+
+
+def _bound(cell: Cell, study: Study, loads: Loads) -> _Bound:
+    trial = loads.of(cell, study.data_root).trial
+    clients = loads.images[cell.partition.key, cell.partition.seed].clients
+    return _Bound(trial, 1 + STACKS * clients, 8 if cell.row.training["dtype"] == "float64" else 4)
