@@ -12,6 +12,7 @@ from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.jobs.adoption import IDENTITY, copy
 from fedgrid.jobs.cell import train
+from fedgrid.jobs.other_rounds import origin
 
 EARLIER = "0" * 16
 "The code of the earlier version."
@@ -20,7 +21,7 @@ EARLIER = "0" * 16
 def train_all(study: Study) -> None:
     """Trains every cell in this process."""
     for cell in study.cells:
-        train(cell, cell.file, study.compute, Saving(cell.checkpoint, cell.key, every=1e9))
+        train(cell, cell.file, study.compute, Saving(cell.checkpoint, cell.key, 1e9, origin(cell, cell.file)))
 
 
 def make_earlier(cell: Cell, edit: Callable[[list[dict[str, Any]]], None] | None = None, **metadata: Any) -> Path:

@@ -365,6 +365,12 @@ def test_models_of_finished_cells_say_how_large_others_are(folder, output, sized
     assert of_models(output, "models.yaml") == ["models of 2 cells: up to 1 MB"]
 
 
+def test_states_have_a_line_too(folder, output, sized):
+    (folder / "states.yaml").write_text(FOUR_CELLS + "artifacts: [state]\n")
+    lines = output("plan", "--configfile", "states.yaml").splitlines()
+    assert "states of 4 cells: up to 0.21 MB" in lines
+
+
 def test_what_models_carry_is_named(folder, output, sized):
     text = FOUR_CELLS.replace("[local, fedavg]", "[knn_per, fedavg]") + "artifacts: [models]\n"
     (folder / "models.yaml").write_text(text)

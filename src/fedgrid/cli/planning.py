@@ -17,7 +17,7 @@ from fedgrid.cli.studies import DEFAULT, add_choice, read_study
 from fedgrid.errors import UserError, nearest, say
 from fedgrid.grid.adoption import other_rounds
 from fedgrid.grid.costs.forecast import Id, Prospect, Speed, Trial, id_of, prospects
-from fedgrid.grid.costs.models import models_to_come
+from fedgrid.grid.costs.large_artifacts import files_to_come
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Experiment, Study
 from fedgrid.grid.study.yaml_file import read
@@ -106,7 +106,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     name = studies[0].name if plain else "all"
     print(f"{name}: {total.cells:,} cells, {total.cached:,} cached, {total.to_run:,} to run")
     undone = {entry.cell.key: entry.cell for entry in forecast.values() if not entry.done}
-    lines = [_outlook(total, took), *_outlook_of_models(studies), *adoptable(studies)]
+    lines = [_outlook(total, took), *_outlook_of_artifacts(studies), *adoptable(studies)]
     print("\n".join([*lines, *_beside_cached(undone.values())]))
     return 0
 
@@ -218,14 +218,14 @@ def _outlook(needs: Needs, took: float) -> str:
     return f"left: {hours}; {known}{sizes}; planned in {took:.1f} s"
 
 
-def _outlook_of_models(studies: list[Study]) -> list[str]:
-    """A line where cells to come keep their models."""
-    models = models_to_come(studies, sizes)
-    if not models.cells:
-        return []
-    size = f"{models.size / 1e9:.1f} GB" if models.size >= 1e9 else f"{_rounded(models.size / 1e6)} MB"
-    more = f", and what {' and '.join(models.carriers)} carries" if models.carriers else ""
-    return [f"models of {models.cells:,} cell{'s' if models.cells > 1 else ''}: up to {size}{more}"]
+def _outlook_of_artifacts(studies: list[Study]) -> Iterator[str]:
+    """A line where cells to come keep their models, and one where they keep their states."""
+    for kind, name in (("models", "models"), ("state", "states")):
+        files = files_to_come(kind, studies, sizes)
+        if files.cells:
+            size = f"{files.size / 1e9:.1f} GB" if files.size >= 1e9 else f"{_rounded(files.size / 1e6)} MB"
+            more = f", and what {' and '.join(files.carriers)} carries" if files.carriers else ""
+            yield f"{name} of {files.cells:,} cell{'s' if files.cells > 1 else ''}: up to {size}{more}"
 
 
 def _rounded(number: float) -> str:

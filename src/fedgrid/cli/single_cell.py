@@ -199,10 +199,12 @@ def _train(study: Study, cell: Cell, out: Path) -> int:
     """The exit code: 0, or that of a cell which SIGTERM broke off."""
     from fedgrid.engine.rounds import Saving, Terminated  # torch takes seconds to import
     from fedgrid.jobs.cell import train
+    from fedgrid.jobs.other_rounds import origin
     from fedgrid.jobs.reporting import TERMINATED, Report
     from fedgrid.jobs.signals import ignore_signals, install_signal_handlers
 
-    saving = Saving(out.with_name(out.name + ".checkpoint"), cell.key, study.compute.checkpoint_every)
+    checkpoint, every = out.with_name(out.name + ".checkpoint"), study.compute.checkpoint_every
+    saving = Saving(checkpoint, cell.key, every, origin(cell, out))
     with Report(cell.row.title, cell.row.training["rounds"], sys.stderr) as report:
         try:
             install_signal_handlers()

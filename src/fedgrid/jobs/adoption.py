@@ -92,7 +92,8 @@ def _train(
         tell(f"training {cell.description} ({cell.key})")
         prepare(cell, study_of[cell.key])
     for study in {id(study_of[cell.key]): study_of[cell.key] for cell in waiting}.values():
-        plan = Plan(replace(study, name=f"{study.name}-adopt", compute=_compute(group, study.compute))).write()
+        copied = replace(study, name=f"{study.name}-adopt", compute=_compute(group, study.compute))
+        plan = Plan(copied, from_nothing=True).write()
         Pack(plan, [cell for cell in waiting if study_of[cell.key] is study], cores).run()
         plan.unlink(missing_ok=True)
 

@@ -57,7 +57,6 @@ def train(
 ) -> Outcome:
     """Trains a cell and writes its results to `out`, which name the code's `commit`; the checkpoint is then removed.
 
-    It starts from a kept state where one fits; see `fedgrid.jobs.other_rounds`.
     On a machine with GPUs it first takes a place on one of them, and waits for it; see `fedgrid.jobs.gpus`.
     """
     with acquire_gpu(settings.device, settings.gpu_share):
@@ -66,7 +65,7 @@ def train(
             made.check()
         domains = _domains(cell.partition.file)
         kept = cell.kept_beside(out)
-        saving = replace(saving, origin=origin(cell, out), state=kept.get("state"))
+        saving = replace(saving, state=kept.get("state"))
         sources = Sources(cell.spec, cell.row.component.reference, cell.partition.file, cell.partition.data.files)
         with watch as watched:
             try:
@@ -242,13 +241,14 @@ def _attempt(cell: Cell, planned: plan_file.Plan, status: Status) -> int:
             ignore_signals()
             remove_checkpoint(cell.checkpoint)
             remark = "finished meanwhile, by a process of an earlier run"
-        elif longer := longer_run(cell):
+        elif not planned.from_nothing and (longer := longer_run(cell)):
             ignore_signals()
             take(cell, cell.file, longer)
             remark = f"the first rounds of {longer.file}"
         else:
             status.running()
-            saving = Saving(cell.checkpoint, cell.key, settings.checkpoint_every)
+            start = None if planned.from_nothing else origin(cell, cell.file)
+            saving = Saving(cell.checkpoint, cell.key, settings.checkpoint_every, start)
             outcome = train(cell, cell.file, settings, saving, tell, planned.commit)
             remark = f"{outcome.status} {outcome.reason}".strip()
     except (UserError, OSError) as error:

@@ -83,7 +83,7 @@ def adoptions(metadata: Mapping[str, Any]) -> list[Adoption]:
             fedgrid=entry["fedgrid"],
             date=entry["date"],
         )
-        for entry in metadata.get("adopted", [])
+        for entry in metadata.get("adopted") or metadata.get("continued", {}).get("adopted", [])
     ]
 
 

@@ -124,7 +124,7 @@ def groups(cells: Iterable[Cell], store: Path | None = None) -> list[Group]:
     for cell in {cell.key: cell for cell in cells}.values():
         for candidate in earlier(cell, store):
             fresh = facts(cell.file) if cell.done else None
-            if fresh and (fresh.get("adopted") or not Circumstances.of(fresh).agrees(candidate.circumstances)):
+            if fresh and (_rests_on_others(fresh) or not Circumstances.of(fresh).agrees(candidate.circumstances)):
                 continue
             if cell.done and not fresh:
                 continue  # damaged results, which the next run replaces
@@ -138,6 +138,11 @@ def groups(cells: Iterable[Cell], store: Path | None = None) -> list[Group]:
         (group for group in by_code.values() if group.candidates),
         key=lambda group: (group.method, group.model, group.circumstances),
     )
+
+
+def _rests_on_others(metadata: Mapping[str, Any]) -> bool:
+    """Whether results, or the state that they continued from, were adopted, so that they are no evidence."""
+    return bool(metadata.get("adopted") or metadata.get("continued", {}).get("adopted"))
 
 
 def earlier(cell: Cell, store: Path | None = None) -> Iterator[Candidate]:

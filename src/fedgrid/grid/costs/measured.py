@@ -12,7 +12,7 @@ from typing import Any
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata
 from fedgrid.grid.plan.model import Cell
-from fedgrid.settings import ARTIFACTS, Compute
+from fedgrid.settings import ARTIFACTS, ROWS, Compute
 
 LOOKED_AT = 12
 "Finished cells from which a cost is taken: the newest."
@@ -66,10 +66,11 @@ def cost(cell: Cell) -> Cost | None:
     return Cost(median(seconds), max(seconds), memory, median(sizes))
 
 
-def size_of_models(cell: Cell) -> float | None:
-    """Bytes of the final models that such finished cells kept, the median; None where none did."""
-    kept = [file.with_suffix(ARTIFACTS["models"]) for file, _ in _alike(cell)]
-    sizes = [file.stat().st_size for file in kept if file.is_file()]
+def size_of_artifact(cell: Cell, kind: str) -> float | None:
+    """Bytes of the artifact that such finished cells kept, with its file of rows; the median, None where none did."""
+    kept = [file.with_suffix(ARTIFACTS[kind]) for file, _ in _alike(cell)]
+    parts = [(file, file.with_name(file.name + ROWS)) for file in kept if file.is_file()]
+    sizes = [sum(part.stat().st_size for part in files if part.is_file()) for files in parts]
     return median(sizes) if sizes else None
 
 

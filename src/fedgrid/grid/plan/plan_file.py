@@ -32,6 +32,8 @@ class Plan:
     "The commit of the code; see `fedgrid.grid.plan.commit`."
     manifests: Mapping[str, Path] = field(default_factory=dict)
     "By an experiment's name among the results, what its tables are made from; of those that `only` leaves out too."
+    from_nothing: bool = False
+    "Whether cells are trained from their first round whatever states are kept, as evidence has to be."
 
     def content(self) -> dict[str, Any]:
         """The plan as plain values; `from_content` is its inverse."""

@@ -1,21 +1,22 @@
-"""The disk that the final models of cells will take, where studies keep them."""
+"""The disk that final models and states of cells will take, where studies keep them."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from fedgrid.grid.costs.forecast import Loads, Trial, id_of
-from fedgrid.grid.costs.measured import size_of_models
+from fedgrid.grid.costs.measured import size_of_artifact
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.catalog import description
 
 STACKS = 3
-"Points at which every client may have a model of its own, beside one that all share."
+"""Models that a client may have of its own, beside one that all share: at three points of a round, or, in a state, one
+to use and what a method remembers of it."""
 
 
 @dataclass(frozen=True)
-class ModelsToCome:
-    """The final models of cells without results."""
+class FilesToCome:
+    """The models or states of cells without results."""
 
     cells: int
     size: float
@@ -33,29 +34,32 @@ class _Bound:
     bytes_a_number: int
 
 
-def models_to_come(studies: Iterable[Study], sizes: Callable[[list[Trial]], Sequence[int]]) -> ModelsToCome:
-    """Of every cell of some studies, once; `sizes` gives the numbers in the network of each trial."""
+def files_to_come(kind: str, studies: Iterable[Study], sizes: Callable[[list[Trial]], Sequence[int]]) -> FilesToCome:
+    """The artifacts of a kind, ``models`` or ``state``, of every cell of some studies, once.
+
+    `sizes` gives the numbers in the network of each trial.
+    """
     loads, cells, measured = Loads(), 0, 0.0
     bounds: list[_Bound] = []
     carriers: dict[str, None] = {}
-    for cell, study in _keeping(studies):
+    for cell, study in _keeping(kind, studies):
         cells += 1
-        if (size := size_of_models(cell)) is not None:
+        if (size := size_of_artifact(cell, kind)) is not None:
             measured += size
             continue
         bounds.append(_bound(cell, study, loads))
-        if description("methods", cell.row.component.reference)["facts"]["carries"]:
+        if kind == "models" and description("methods", cell.row.component.reference)["facts"]["carries"]:
             carriers[cell.row.title] = None
     trials = {bound.trial.name: bound.trial for bound in bounds}
     size_of = dict(zip(trials, sizes(list(trials.values())), strict=True)) if trials else {}
     bounded = sum(bound.models * bound.bytes_a_number * size_of[bound.trial.name] for bound in bounds)
-    return ModelsToCome(cells, measured + bounded, tuple(carriers))
+    return FilesToCome(cells, measured + bounded, tuple(carriers))
 
 
-def _keeping(studies: Iterable[Study]) -> list[tuple[Cell, Study]]:
-    """The cells to be trained that keep models, each once."""
+def _keeping(kind: str, studies: Iterable[Study]) -> list[tuple[Cell, Study]]:
+    """The cells to be trained that keep artifacts of a kind, each once."""
     every = ((cell, study) for study in studies for cell in study.by_key.values())
-    keeping = {id_of(cell): (cell, study) for cell, study in every if "models" in cell.artifacts and cell.waiting}
+    keeping = {id_of(cell): (cell, study) for cell, study in every if kind in cell.artifacts and cell.waiting}
     return list(keeping.values())
 
 
