@@ -1,21 +1,27 @@
 """Which earlier results are of a planned cell, and which of a group are checked."""
 
 from dataclasses import replace
+from itertools import combinations
+from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 from earlier import make_earlier, train_all
 from studies import prepared, study_of
 
 from fedgrid.components import Component, describe, hp, identity
-from fedgrid.files import read_metadata
+from fedgrid.files import read_metadata, write_table
 from fedgrid.grid.adoption.candidates import (
     NOT_RECORDED,
+    Candidate,
     Circumstances,
+    Group,
     earlier,
     groups,
     has_settings_of,
 )
-from fedgrid.grid.adoption.coverage import choices_of, to_check
+from fedgrid.grid.adoption.choices import choices_of, clients_of
+from fedgrid.grid.adoption.coverage import to_check
 
 ROWS = {"plain": {"method": "fedavg"}, "momentum": {"method": "fedavg", "training": {"momentum": 0.9}}}
 
@@ -105,3 +111,86 @@ def test_numbers_count_as_choices_by_their_limits(study):
     assert ("training.momentum", "at its lowest") in choices and ("training.participation", "at its highest") in choices
     assert ("training.lr", "inside its limits") in choices and ("training.clip", None) in choices
     assert read_metadata(next(earlier(study.cells[0])).file)["spec"]["training"]["momentum"] == 0.0
+
+
+def group_of(rows, checked=(), **study):
+    """Cells of FedAvg as if all had results under earlier code; those of the rows in `checked` are checked already."""
+    group = Group("fedavg", "mlp", "before", "now", SimpleNamespace())
+    for cell in study_of(methods=rows, **study).cells:
+        candidate = Candidate(cell, cell.file, {"key": cell.key[::-1], "status": "ok"})
+        (group.checked if cell.row.label in checked else group.candidates).append(candidate)
+    return group
+
+
+def labels(candidates):
+    return {candidate.cell.row.label for candidate in candidates}
+
+
+def test_two_choices_that_meet_in_one_row_alone_are_covered_together():
+    """Each value of the three settings also occurs in cells of other rows."""
+    settings = {"momentum": 0.9, "clip": 0.5, "optimizer": "adam"}
+    rows = {
+        f"{first} {second}": {"method": "fedavg", "training": {first: settings[first], second: settings[second]}}
+        for first, second in combinations(settings, 2)
+    }
+    group = group_of(ROWS | rows, seeds=[0, 1, 2, 3])
+    assert labels(to_check(group, 1)) >= set(rows)
+    assert len(to_check(group, 1)) < len(group.candidates) / 2
+
+
+def test_the_smallest_and_the_largest_of_a_number_are_covered():
+    """All lie inside the limits of the setting, so that nothing else tells the rows apart."""
+    rows = {f"{n} epochs": {"method": "fedavg", "training": {"local_epochs": n}} for n in (1, 2, 3, 4, 5)}
+    assert labels(to_check(group_of(rows), 1)) == {"1 epochs", "5 epochs"}
+    assert labels(to_check(group_of(rows, checked=["5 epochs"]), 1)) >= {"1 epochs", "4 epochs"}
+
+
+def test_what_all_candidates_have_and_no_checked_cell_has_is_covered():
+    group = group_of(ROWS, checked=["plain"], seeds=[0])
+    assert labels(to_check(group, 1)) == {"momentum"}
+
+
+def test_every_data_set_is_covered():
+    group = group_of(["fedavg"], data=["digits", "synthetic"], seeds=list(range(8)))
+    assert {one.cell.partition.data.name for one in to_check(group, 1)} == {"digits", "synthetic"}
+
+
+def test_results_that_diverged_are_covered():
+    group = group_of(["fedavg"], seeds=list(range(8)))
+    group.candidates[3].metadata["status"] = "diverged"
+    assert group.candidates[3] in to_check(group, 1)
+
+
+@pytest.mark.parametrize(
+    ("rows", "kinds"),
+    [
+        ({"train": [[0] * 4 + [1] * 4] * 2, "test": [[0], [1]]}, []),
+        ({"train": [[0] * 8, [0, 1] * 4], "test": [[0], [1]]}, ["one class"]),
+        ({"train": [[0] * 4 + [1] * 4, []], "test": [[0], [1]]}, ["no training image"]),
+        ({"train": [[0, 1] * 4, [0, 1, 1]], "test": [[0], [1]]}, ["less than a batch"]),
+        ({"train": [[0, 1] * 4, [0, 1, 1, 0, 1]], "test": [[0], [1]]}, ["a last batch of one image"]),
+        ({"train": [[0, 1] * 4] * 2, "test": [[0], []]}, ["no test image"]),
+        ({"train": [[0, 1] * 4, [0] * 4], "validation": [[], [1] * 4], "test": [[0], [1]]}, ["one class"]),
+    ],
+)
+def test_kinds_of_clients(tmp_path, rows, kinds):
+    """Two clients with batches of four, whose images `rows` lists by split as labels."""
+    table = pa.Table.from_pylist(
+        [
+            {"client": client, "split": split, "label": label}
+            for split, clients in rows.items()
+            for client, images in enumerate(clients)
+            for label in images
+        ]
+    )
+    write_table(tmp_path / "partition.parquet", table, {"clients": 2, "classes": ["a", "b"]})
+    assert clients_of(tmp_path / "partition.parquet", 4) == kinds
+
+
+def test_a_partition_in_which_alone_a_client_has_one_class_is_covered(monkeypatch):
+    group = group_of(["fedavg"], seeds=list(range(8)))
+    with_it = group.candidates[5].cell.partition.file
+    monkeypatch.setattr(
+        "fedgrid.grid.adoption.choices.clients_of", lambda file, batch: ["one class"] * (file == with_it)
+    )
+    assert group.candidates[5] in to_check(group, 1)

@@ -125,6 +125,21 @@ def test_an_artifact_with_another_bit_refuses_the_group(study):
     assert verdict.refused.endswith("the artifact 'representations'")
 
 
+def test_partitions_are_built_before_cells_are_chosen_by_their_clients(study, monkeypatch):
+    for cell in study.cells:
+        make_earlier(cell)
+        cell.partition.file.unlink()
+
+    def chosen(group, least):
+        assert len(group.candidates) == 3
+        assert all(candidate.cell.partition.file.is_file() for candidate in group.candidates)
+        raise InterruptedError
+
+    monkeypatch.setattr("fedgrid.jobs.adoption.to_check", chosen)
+    with pytest.raises(InterruptedError):
+        adopted(study)
+
+
 @pytest.mark.full
 def test_what_was_trained_for_a_check_is_not_trained_again(study):
     for cell in study.cells:

@@ -75,12 +75,14 @@ def adopt(
     """
     study_of = {cell.key: study for study in studies for cell in study.cells}
     date = datetime.now(UTC).isoformat(timespec="microseconds")
+    for cell in (candidate.cell for group in groups for candidate in group.candidates):
+        prepare(cell, study_of[cell.key])
     samples = [to_check(group, least) for group in groups]
     for group, sample in zip(groups, samples, strict=True):
         _train(group, [candidate.cell for candidate in sample], study_of, cores, tell)
     with ProcessPoolExecutor(cores, mp_context=multiprocessing.get_context("spawn")) as processes:
         for group, sample in zip(groups, samples, strict=True):
-            yield _verdict(group, sample, study_of, processes, date)
+            yield _verdict(group, sample, processes, date)
 
 
 def _train(
@@ -90,7 +92,6 @@ def _train(
     waiting = [cell for cell in cells if not cell.done]
     for cell in waiting:
         tell(f"training {cell.description} ({cell.key})")
-        prepare(cell, study_of[cell.key])
     for study in {id(study_of[cell.key]): study_of[cell.key] for cell in waiting}.values():
         copied = replace(study, name=f"{study.name}-adopt", compute=_compute(group, study.compute))
         plan = Plan(copied, from_nothing=True).write()
@@ -114,17 +115,13 @@ def prepare(cell: Cell, study: Study) -> None:
         partition.build(cell.partition)
 
 
-def _verdict(
-    group: Group, sample: list[Candidate], study_of: Mapping[str, Study], processes: Executor, date: str
-) -> Verdict:
+def _verdict(group: Group, sample: list[Candidate], processes: Executor, date: str) -> Verdict:
     """What is to become of a group whose `sample` has been trained; it is carried where all evidence holds."""
     pairs = [*group.checked, *sample]
     verdict = Verdict(group, checked=len(pairs), trained=len(sample))
     unchecked = [candidate for candidate in group.candidates if candidate not in sample]
     if sentence := refusal(group, pairs):
         return replace(verdict, refused=sentence)
-    for candidate in unchecked:
-        prepare(candidate.cell, study_of[candidate.cell.key])
     sentences = processes.map(difference_at_start, unchecked, [_compute(group, Compute())] * len(unchecked))
     for candidate, sentence in zip(unchecked, sentences, strict=True):
         if sentence:

@@ -1,72 +1,62 @@
-"""Chooses the cells of a group that are trained again, so that they cover every choice in the group."""
+"""Chooses the cells of a group that are trained again, so that they cover every two choices that meet in a cell."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+import functools
+from collections.abc import Sequence
+from itertools import combinations
 
-from fedgrid.components import describe
 from fedgrid.grid.adoption.candidates import Candidate, Group
-from fedgrid.grid.study.catalog import description
+from fedgrid.grid.adoption.choices import Choice, choices_of, numbers_of
 from fedgrid.grid.study.fingerprint import digest
-from fedgrid.grid.study.model import Settings
-from fedgrid.settings import Backbone, Training
 
-Choice = tuple[str, Any]
-"A setting by its name with dots, and what was chosen."
-INSIDE, LOWEST, HIGHEST = "inside its limits", "at its lowest", "at its highest"
+SMALLEST, LARGEST = "the smallest here", "the largest here"
+"A number among those of a group's candidates."
+Combination = frozenset[Choice]
+"One choice, or two in the same cell."
 
 
 def to_check(group: Group, least: int) -> list[Candidate]:
     """The candidates of a group that must be trained besides those already checked.
 
-    At least `least` in all (or the whole group), by the group's digest, and as many more as cover every choice that
-    occurs among the candidates, those first that cover most.
+    As many as cover every choice that occurs among the candidates and every two that occur in one of them, those first
+    that cover most; and others, by the group's digest, until `least` (or the whole group) are checked. Of each number,
+    the smallest and the largest in the group are choices. Kinds of clients are known where partitions are built.
     """
     order = sorted(group.candidates, key=lambda candidate: digest([group.code_before, group.code_now, candidate.key]))
-    choices = {candidate.key: set(choices_of(candidate)) for candidate in order}
-    chosen = order[: max(0, least - len(group.checked))]
-    covered = {choice for candidate in group.checked for choice in choices_of(candidate)}
-    covered |= {choice for candidate in chosen for choice in choices[candidate.key]}
-    while missing := set().union(*choices.values()) - covered:
-        best = max(order, key=lambda candidate: len(choices[candidate.key] & missing))
-        chosen.append(best)
-        covered |= choices[best.key]
-    return chosen
+    combinations_of = _combinations(order, group.checked)
+    of_candidates, of_checked = combinations_of[: len(order)], combinations_of[len(order) :]
+    chosen: list[int] = []
+    missing = set[Combination]().union(*of_candidates).difference(*of_checked)
+    while missing:
+        chosen.append(max(range(len(order)), key=lambda number: len(of_candidates[number] & missing)))
+        missing -= of_candidates[chosen[-1]]
+    others = [number for number in range(len(order)) if number not in chosen]
+    chosen += others[: max(0, least - len(group.checked) - len(chosen))]
+    return [order[number] for number in chosen]
 
 
-def choices_of(candidate: Candidate) -> Iterator[Choice]:
-    """The choices of a cell that code may branch on: kinds, flags, and whether numbers lie at their limits."""
-    cell = candidate.cell
-    partition, data = cell.partition, cell.partition.data
-    yield from _choices("method", description("methods", cell.row.component.reference), cell.row.component.settings)
-    yield from _choices("model", description("models", cell.model.reference), cell.model.settings)
-    yield from _choices("training", describe(Training), cell.row.training)
-    yield "partition", partition.component.name
-    yield "partition.tested", partition.tested
-    about = description("partition", partition.component.reference)
-    yield from _choices("partition", about, partition.component.settings)
-    if data.backbone:
-        yield from _choices("features", describe(Backbone), data.backbone)
-    yield "features", bool(data.backbone)
-    for kind in cell.artifacts:
-        yield "artifacts", kind
+def _combinations(candidates: Sequence[Candidate], checked: Sequence[Candidate]) -> list[frozenset[Combination]]:
+    """The combinations in each of the candidates and of the checked cells.
+
+    Choices that all of them have are left out: whichever cell is trained covers those.
+    """
+    choices = _choices(candidates, checked)
+    everywhere = set.intersection(*choices)
+    return [_combined(frozenset(of_cell - everywhere)) for of_cell in choices]
 
 
-def _choices(where: str, about: Mapping[str, Any], settings: Settings) -> Iterator[Choice]:
-    for parameter in about["parameters"]:
-        name, value = f"{where}.{parameter['name']}", settings[parameter["name"]]
-        if isinstance(value, Mapping):
-            yield name, "given"
-            yield from _choices(name, parameter, value)
-        elif isinstance(value, Sequence) and not isinstance(value, str):
-            yield from ((name, entry) for entry in value)
-        else:
-            yield name, _choice(parameter, value)
+@functools.cache  # cells that differ in their seeds have the same
+def _combined(choices: frozenset[Choice]) -> frozenset[Combination]:
+    return frozenset(frozenset(some) for size in (1, 2) for some in combinations(choices, size))
 
 
-def _choice(parameter: Mapping[str, Any], value: Any) -> Any:
-    """What code may branch on: the value of a choice or a flag; of a number, whether it lies at a limit."""
-    if isinstance(value, bool) or value is None or "choices" in parameter:
-        return value
-    if isinstance(value, int | float):
-        return LOWEST if value == parameter.get("low") else HIGHEST if value == parameter.get("high") else INSIDE
-    return "a text"
+def _choices(candidates: Sequence[Candidate], checked: Sequence[Candidate]) -> list[set[Choice]]:
+    """The choices of each of the candidates and of the checked cells."""
+    choices = [set(choices_of(one)) for one in (*candidates, *checked)]
+    numbers = [numbers_of(one) for one in (*candidates, *checked)]
+    for name in set().union(*numbers[: len(candidates)]):
+        values = [of_cell[name] for of_cell in numbers[: len(candidates)] if name in of_cell]
+        for which, extreme in ((SMALLEST, min(values)), (LARGEST, max(values))):
+            for of_cell, chosen in zip(numbers, choices, strict=True):
+                if of_cell.get(name) == extreme:
+                    chosen.add((name, which))
+    return choices
