@@ -8,6 +8,8 @@ from earlier import train_all
 from safetensors import safe_open
 from studies import prepared, study_of
 
+import fedgrid
+from fedgrid.api.scoring import Scorer
 from fedgrid.engine.local import client_data
 from fedgrid.errors import Damaged, UserError
 from fedgrid.files import read_metadata
@@ -51,6 +53,18 @@ def test_pixels_are_normalised_as_in_training(cell, header):
     assert torch.equal(data.centre.flatten(), torch.tensor(images["mean"]) * images["scale"])
     assert torch.equal(data.spread.flatten(), torch.tensor(images["std"]) * images["scale"])
     assert data.white == images["scale"]
+
+
+def test_a_cell_on_features_takes_features(tmp_path):
+    data = {"name": "digits", "features": "random"}
+    study = prepared(study_of(methods=["ditto"], seeds=[0], data=data, artifacts=["models"], results=str(tmp_path)))
+    train_all(study)
+    (cell,) = study.cells
+    features = client_data.load(cell.partition.data.files, cell.partition.file, torch.device("cpu")).images
+    module = fedgrid.load_model(cell.file, 1, "received")
+    assert features.shape[2:] == (1, 1) and module(features[:5]).shape == (5, 10)
+    with pytest.raises(UserError, match="this cell was trained on features, and only models of pictures"):
+        next(Scorer(cell.file, 1).scores([tmp_path / "picture.png"]))
 
 
 def test_any_reader_of_the_format_opens_it(file, header):

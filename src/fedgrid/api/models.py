@@ -18,7 +18,7 @@ from fedgrid.engine.federation.method import Method
 from fedgrid.engine.local.client_data import TEXTUAL
 from fedgrid.engine.local.context import LossContext
 from fedgrid.errors import UserError
-from fedgrid.grid.plan.keys import modules_of_cell
+from fedgrid.grid.study.fingerprint import modules
 from fedgrid.jobs.models_file import ModelsFile, is_parameter, read
 from fedgrid.loading import load, locate
 from fedgrid.models.base import PADDING_AND_UNKNOWN, Model, Network
@@ -121,9 +121,9 @@ class StoredModels:
 
     def edited(self, choice: Choice) -> str:
         """A sentence where code that the chosen model predicts by is not as it was in training; else empty."""
-        before, now = self.header["modules"], _modules(self.header["reference"], self.header["spec"]["model"]["name"])
-        different = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
-        edited = [name for name in different if _is_of_prediction(name, choice.by_network)]
+        before, method = self.header["modules"], None if choice.by_network else self.header["reference"]
+        now = _modules(self.header["spec"]["model"]["name"], method)
+        edited = [name for name, code in now.items() if _is_of_prediction(name) and before.get(name) != code]
         if not edited:
             return ""
         return f"{', '.join(edited)} differs from the code that trained this cell; the model may predict otherwise"
@@ -192,17 +192,18 @@ def _by_network(theta: Tree, x: Tensor, at: LossContext) -> Tensor:
 
 
 @functools.cache
-def _modules(method: str, model: str) -> dict[str, str]:
-    """The modules of today's code that count for a cell, with their digests."""
-    (_, module, file), (_, network, _) = locate("methods", method), locate("models", model)
-    return modules_of_cell(module, str(file) if file else None, network)
+def _modules(model: str, method: str | None) -> dict[str, str]:
+    """The modules of today's code of a model, and of a method if there is one, with their digests."""
+    _, network, _ = locate("models", model)
+    if method is None:
+        return modules(network)
+    _, module, file = locate("methods", method)
+    return modules(module, file, [network])
 
 
-def _is_of_prediction(module: str, by_network: bool) -> bool:
-    """Whether a module says how a model predicts: that of the network or, unless that is all, the method's."""
-    top, _, rest = module.partition(".")
-    room = rest.partition(".")[0] if top == "fedgrid" else "methods"
-    return room == "models" or (room == "methods" and not by_network)
+def _is_of_prediction(module: str) -> bool:
+    """Whether a module is a model's or a method's, and not the engine's."""
+    return module.startswith(("fedgrid.models", "fedgrid.methods")) or not module.startswith("fedgrid")
 
 
 def _ranges(numbers: Sequence[int]) -> str:

@@ -51,7 +51,7 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument("--features", metavar="BACKBONE", help="train on frozen features, such as vit_tiny_patch16_224")
     parser.add_argument("--model-set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the model")
     parser.add_argument("--out", type=path, help="result file (default: its place in the store)")
-    text = "a table to keep beside the results"
+    text = "what to keep beside the results"
     parser.add_argument("--artifacts", action="append", choices=ARTIFACTS, default=[], help=text)
     parser.add_argument("--results", default="results", help="folder of the store (default: results)")
     parser.add_argument("--data-root", help="where data sets lie (default: $FEDGRID_DATA)")
