@@ -31,10 +31,10 @@ papers: $(VENV)/.papers
 # two workers more than cores, for those that wait for a scheduler or a process; threads that wait for others must not spin, for they
 # take the cores from them
 test: $(VENV)/.test lint
-	OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest -n $(WORKERS) --dist loadscope -m "not full"
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m "not full"
 
 test-all: $(VENV)/.test lint
-	OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest -n $(WORKERS) --dist loadscope --cov=fedgrid --cov-report=term:skip-covered
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --cov=fedgrid --cov-report=term:skip-covered
 
 # nearest tests first; what there is no time for is counted, and left to `make test`
 check: $(VENV)/.test lint

@@ -27,6 +27,8 @@ os.environ["OMP_NUM_THREADS"] = "1"
 # descriptions of components are cached beside pytest's own cache, not in the user's
 os.environ["XDG_CACHE_HOME"] = str(Path(__file__).parents[1] / ".pytest_cache" / "xdg")
 
+WITH_PROCESSES = ("workflow", "cluster", "run", "jobs", "cli")
+"Folders of tests that start processes and take longest; they come first, so that no core idles at the end."
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
@@ -55,6 +57,8 @@ def pytest_collection_modifyitems(config, items):
     mark_full(items)
     if reach := config.reach:
         items[:] = sorted(filter(reach.takes, items), key=reach.order)
+    else:
+        items.sort(key=lambda item: item.path.parent.name not in WITH_PROCESSES)
 
 
 def pytest_runtest_setup(item):
