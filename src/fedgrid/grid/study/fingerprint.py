@@ -197,8 +197,6 @@ class _Node:
 @functools.cache
 def _read(file: Path, mtime: int, name: str) -> _Node:
     tree = ast.parse(file.read_bytes(), filename=str(file))
-    if name == PACKAGE:  # what users import from it, and the package itself does not
-        tree.body = [statement for statement in tree.body if getattr(statement, "name", "") != "__getattr__"]
     imported = {".".join(name.split(".")[:i]) for i in range(1, name.count(".") + 1)}
     flaws: list[tuple[int, str]] = []
     data: list[str] = []
