@@ -234,6 +234,21 @@ def test_edited_code_that_a_model_predicts_by_is_said(tmp_path, module, point, w
     assert sentences == [sentence] * warns
 
 
+def test_a_prediction_that_torch_cannot_export_is_refused(tmp_path, monkeypatch):
+    kept = Kept(tmp_path, simulations.ragged(3, rounds=1), "fedrod")
+    rod = load("methods", "fedrod")
+    monkeypatch.setattr(rod, "predict", lambda self, theta, x, at: theta["head.weight"][: int(x.sum()) % 3])
+    with pytest.raises(UserError, match=r"torch\.export cannot export how this model predicts"):
+        kept.load(0, "received")
+
+
+def test_a_program_takes_any_number_of_images(tmp_path):
+    kept = Kept(tmp_path, simulations.ragged(3, rounds=1), "knn_per")
+    module, images = kept.load(0, "adapted"), kept.inputs(range(200))  # of a client with 7 neighbours
+    alone = torch.cat([module(image.unsqueeze(0)) for image in images])
+    torch.testing.assert_close(module(images), alone, atol=1e-4, rtol=1e-4)
+
+
 def test_models_that_are_not_there(tmp_path):
     kept = Kept(tmp_path, simulations.ragged(participation=0.4, rounds=1), "ditto")
     absent = next(client for client in range(5) if ("trained", client) not in kept.predictions.groups)
