@@ -21,7 +21,7 @@ from fedgrid.engine.rounds import federate
 from fedgrid.errors import UserError
 from fedgrid.grid.plan.keys import modules_of_cell
 from fedgrid.jobs import models_file
-from fedgrid.loading import load, names
+from fedgrid.loading import load, locate, names
 
 DIGITS = {"name": "mlp", "settings": {"hidden": 16, "features": 8}}
 PICTURES_AND_TEXTS = {"name": "image_text", "settings": two_modalities.SMALL}
@@ -62,14 +62,12 @@ class Kept:
 
 
 def header(simulation, spec, score):
-    data = simulation.data
+    (_, module, file), data = locate("methods", spec["method"]["name"]), simulation.data
     texts = {"captions": [2, two_modalities.WORDS], "vocabulary": ["word"] * (data.vocabulary - 2)}
     constants = {"mean": data.centre / data.white, "std": data.spread / data.white}
     return {
         "spec": spec,
-        "modules": modules_of_cell(
-            f"fedgrid.methods.{spec['method']['name']}", None, f"fedgrid.models.{spec['model']['name']}"
-        ),
+        "modules": modules_of_cell(module, file and str(file), f"fedgrid.models.{spec['model']['name']}"),
         "reference": spec["method"]["name"],
         "score": score,
         "images": {name: t.flatten().tolist() for name, t in constants.items()}
@@ -86,6 +84,43 @@ def header(simulation, spec, score):
 def test_models_predict_what_was_recorded(tmp_path, name, executor):
     kept = Kept(tmp_path, simulations.ragged(participation=0.6, rounds=2, executor=executor()), name)
     assert kept.check() >= 5
+
+
+READS_THE_STATE = """
+import torch
+from fedgrid.methods import State
+from fedgrid.methods.fedavg import FedAvg
+
+class Shifted(FedAvg):
+    source = "a test"
+    score = "received"
+    carries = "class counts"
+
+    def setup(self, fed):
+        server = {"sums": {"seen": fed.counts.sum(dim=0).float(), "unread": torch.ones(3)}, "round": torch.zeros(1)}
+        return super().setup(fed).update(server=server, clients={"own": fed.counts.float(), "unread": fed.counts})
+
+    def round(self, fed, s):
+        return super().round(fed, s).update(server={"round": s.server.round + 1})
+
+    def received(self, fed, s):
+        return fed.replicate(s.server.theta)
+
+    def predict(self, theta, x, at):
+        shift = at.client.own / 10 + at.server["sums"]["seen"] / 100
+        return at.model(theta, x) + shift * at.server.round
+"""
+
+
+def test_what_a_prediction_reads_of_the_state_is_kept(tmp_path):
+    file = tmp_path / "shifted.py"
+    file.write_text(READS_THE_STATE)
+    kept = Kept(tmp_path, simulations.ragged(participation=0.6, rounds=2), str(file))
+    assert kept.check() == 5 + 5 + 3  # global, received, trained under the state before the last round
+    header = models_file.read(kept.path).header
+    paths = {tuple(tensor["path"]) for tensor in header["tensors"] if tensor["path"][0] != "theta"}
+    assert paths == {("server", "sums", "seen"), ("server", "round"), ("client", "own")}
+    assert header["contains"] == "class counts"
 
 
 @pytest.mark.parametrize("name", ["fedavg", "fedproto", "knn_per", "fediot"])
@@ -232,6 +267,21 @@ def test_edited_code_that_a_model_predicts_by_is_said(tmp_path, module, point, w
     sentences = [str(warning.message) for warning in recorded if "differs from" in str(warning.message)]
     sentence = f"{module} differs from the code that trained this cell; the model may predict otherwise"
     assert sentences == [sentence] * warns
+
+
+def test_a_prediction_that_torch_cannot_export_is_refused(tmp_path, monkeypatch):
+    kept = Kept(tmp_path, simulations.ragged(3, rounds=1), "fedrod")
+    rod = load("methods", "fedrod")
+    monkeypatch.setattr(rod, "predict", lambda self, theta, x, at: theta["head.weight"][: int(x.sum()) % 3])
+    with pytest.raises(UserError, match=r"torch\.export cannot export how this model predicts"):
+        kept.load(0, "received")
+
+
+def test_a_program_takes_any_number_of_images(tmp_path):
+    kept = Kept(tmp_path, simulations.ragged(3, rounds=1), "knn_per")
+    module, images = kept.load(0, "adapted"), kept.inputs(range(200))  # of a client with 7 neighbours
+    alone = torch.cat([module(image.unsqueeze(0)) for image in images])
+    torch.testing.assert_close(module(images), alone, atol=1e-4, rtol=1e-4)
 
 
 def test_models_that_are_not_there(tmp_path):

@@ -66,7 +66,6 @@ def models_file(cell: Path) -> Path:
 class Choice:
     """One model of a file."""
 
-    point: str
     modality: str
     by_network: bool
     row: int
@@ -91,7 +90,7 @@ class StoredModels:
             raise UserError(f"{self.file.path}: no models at the point '{point}'; there are {', '.join(points)}")
         groups = [group for group in self.header["models"] if group["point"] == point]
         by_client = {
-            number: Choice(point, group["modality"], group["by_network"], row)
+            number: Choice(group["modality"], group["by_network"], row)
             for group in groups
             for number, row in zip(group["clients"], group["rows"], strict=True)
         }

@@ -7,6 +7,7 @@ from torch import Tensor, fx, nn
 from torch.export import Dim
 
 from fedgrid.engine.local.context import LossContext
+from fedgrid.errors import UserError
 from fedgrid.models.base import Network
 from fedgrid.tree import Tree, leaves, rebuilt
 
@@ -32,14 +33,23 @@ class Prediction(nn.Module):
 def program(predict: Scores, network: Network, kept: Tree, shape: Sequence[int], dtype: torch.dtype) -> nn.Module:
     """What `predict` does with inputs [B, *shape] of a type, for any B.
 
-    `kept` are θ and what it reads of the state, under ``theta``, ``server`` and ``client``.
+    `kept` are θ and what it reads of the state, under ``theta``, ``server`` and ``client``. Raises UserError where
+    torch cannot export it.
     """
     example = torch.zeros(2, *shape, dtype=dtype)
-    with torch.no_grad():
-        exported = torch.export.export(
-            Prediction(predict, network, kept), (example,), dynamic_shapes=({0: Dim.DYNAMIC},)
-        )
-    if network.mixed:  # what autocast does is written out, or it would be lost below
+    try:
+        return _exported(Prediction(predict, network, kept), example, network.mixed)
+    except Exception as error:  # of a method's own code, which may do anything
+        first = str(error).strip().partition("\n")[0]
+        raise UserError(
+            f"torch.export cannot export how this model predicts ({type(error).__name__}: {first})"
+        ) from error
+
+
+@torch.no_grad()
+def _exported(module: nn.Module, example: Tensor, mixed: bool) -> nn.Module:
+    exported = torch.export.export(module, (example,), dynamic_shapes=({0: Dim.DYNAMIC},))
+    if mixed:  # what autocast does is written out, or it would be lost below
         exported = exported.run_decompositions({})
     return _plain(exported.module())
 
