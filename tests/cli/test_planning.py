@@ -1,6 +1,7 @@
 """``fedgrid plan``: cells counted once, hours from finished cells or from a calibration, memory and disk."""
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,6 +11,7 @@ import pytest
 from studies import FOUR_CELLS, study_of
 
 from fedgrid.cli import planning
+from fedgrid.cli.phrases import estimate
 from fedgrid.files import write_table
 from fedgrid.grid.costs import measured
 from fedgrid.grid.costs.forecast import (
@@ -140,14 +142,18 @@ def test_a_plain_study_has_a_line_for_each_row_and_its_hours(output):
         "fedavg     0 cached     2 to run",
         "s: 4 cells, 1 cached, 3 to run",
     ]
-    assert len(lines) == 4 and lines[3].startswith("left: about 0.5") and "1 of these cells measured" in lines[3]
+    assert (
+        len(lines) == 4
+        and lines[3].startswith("left: about 32 min on 4 cores, ")
+        and "1 of these cells measured" in lines[3]
+    )
 
 
 def test_where_all_is_cached_nothing_is_left(output, asked):
     for cell in study_of().cells:
         finish(cell)
     *_, last = output("plan", "--configfile", "study.yaml").splitlines()
-    assert last.startswith("left: 0 hours; largest cell about 0 MB, results about 0 MB") and not asked
+    assert last.startswith("left: nothing; planned in ") and not asked
 
 
 def test_a_line_for_each_experiment_and_a_total_for_each_study(output):
@@ -171,6 +177,7 @@ def test_cells_are_listed_once(output):
     lines = output("plan", *BOTH, "--cells").splitlines()
     listed = [line for line in lines if line.startswith(("cached", "to run"))]
     assert len(listed) == len(set(listed)) == 4
+    assert all(re.match(r"(cached|to run)  (local|fedavg), digits, .*, seed \d  .*\.parquet$", line) for line in listed)
 
 
 def test_unavailable_data_are_reported_and_in_no_estimate(output, planned, folder):
@@ -380,3 +387,11 @@ def test_what_models_carry_is_named(folder, output, sized):
 def test_the_numbers_of_a_network_are_counted():
     trial = Loads().of(study_of().cells[0], None).trial
     assert calibration.sizes([trial]) == [64 * 16 + 16 + 16 * 8 + 8 + 8 * 10 + 10]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (0.2, "1 s"), (59, "59 s"), (90, "2 min"), (3599, "60 min"), (5400, "1.5 h"), (36_000, "10 h")],
+)
+def test_estimates_are_in_their_largest_unit(seconds, text):
+    assert estimate(seconds) == text

@@ -65,7 +65,10 @@ def test_plan_counts_the_cells_and_lists_them(study, output, untouched):
     assert text[-2] == "s: 4 cells, 1 cached, 3 to run"
     assert text[-1].startswith("left: about ")
     first, *others = study.cells
-    assert text[2:-2] == [f"cached  {first.file}", *(f"to run  {cell.file}" for cell in others)]
+    assert text[2:-2] == [
+        f"cached  {first.description}  {first.file}",
+        *(f"to run  {cell.description}  {cell.file}" for cell in others),
+    ]
 
 
 def test_status_says_how_every_cell_is_doing(study, output, untouched):

@@ -6,6 +6,15 @@ def counted(number: int, singular: str) -> str:
     return f"{number:,} {singular}{'' if number == 1 else 's'}"
 
 
+def estimate(seconds: float) -> str:
+    """An estimated time in its largest unit: "3.4 h", "12 h", "25 min", "8 s"."""
+    if seconds >= 3600:
+        return f"{seconds / 3600:.1f} h" if seconds < 9.5 * 3600 else f"{seconds / 3600:,.0f} h"
+    if seconds >= 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds:.0f} s" if seconds >= 1 or not seconds else "1 s"
+
+
 def duration(seconds: float) -> str:
     """A time in its two largest units: "2 h 5 min", "3 min 10 s", "8 s"."""
     minutes, seconds = divmod(round(seconds), 60)

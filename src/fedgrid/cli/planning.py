@@ -13,6 +13,7 @@ from typing import Any
 
 from fedgrid.cli.adopt import adoptable
 from fedgrid.cli.parsing import Commands, path, with_examples
+from fedgrid.cli.phrases import estimate
 from fedgrid.cli.studies import DEFAULT, add_choice, read_study
 from fedgrid.errors import UserError, nearest, say
 from fedgrid.grid.adoption import other_rounds
@@ -30,7 +31,7 @@ fedgrid plan --configfile config/mnist.yaml --cells
 fedgrid plan --configfile config/papers/*.yaml --scale small
 fedgrid plan --configfile config/papers/fedcosr.yaml --only table2,table3 --json
 """
-HEADS = ("cells", "cached", "no data", "about hours", "MB memory", "MB disk")
+HEADS = ("cells", "cached", "no data", "about", "MB memory", "MB disk")
 TOTAL = "all, shared cells once"
 
 
@@ -101,7 +102,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     plain = len(studies) == 1 and not any(entry.id for entry in studies[0].experiments)
     print("\n".join(_rows(studies[0], forecast) if plain else _table(studies, forecast)))
     if arguments.cells:
-        print("\n".join(f"{'cached' if entry.done else 'to run'}  {entry.cell.file}" for entry in forecast.values()))
+        print("\n".join(map(_cell_line, forecast.values())))
     total = _needs(forecast.values())
     name = studies[0].name if plain else "all"
     print(f"{name}: {total.cells:,} cells, {total.cached:,} cached, {total.to_run:,} to run")
@@ -189,9 +190,14 @@ def _table(studies: list[Study], forecast: Mapping[Id, Prospect]) -> list[str]:
     return lines + _missing_data(studies, forecast)
 
 
+def _cell_line(prospect: Prospect) -> str:
+    """A cell by its row, data, heterogeneity and seed, whether it is cached, and its file."""
+    return f"{'cached' if prospect.done else 'to run'}  {prospect.cell.description}  {prospect.cell.file}"
+
+
 def _line(name: str, needs: Needs) -> str:
     numbers = [f"{needs.cells:,}", f"{needs.cached:,}", f"{needs.without_data:,}"]
-    numbers += [_rounded(needs.hours), f"{needs.memory:,.0f}", _rounded(needs.disk)]
+    numbers += [estimate(3600 * needs.hours), f"{needs.memory:,.0f}", _rounded(needs.disk)]
     return "  ".join([name, *(f"{number:>{len(head)}}" for number, head in zip(numbers, HEADS, strict=True))])
 
 
@@ -209,13 +215,16 @@ def _missing_data(studies: list[Study], forecast: Mapping[Id, Prospect]) -> list
 
 
 def _outlook(needs: Needs, took: float) -> str:
-    """Hours, memory and disk in a line."""
+    """Time, memory and disk in a line."""
+    if not needs.hours:
+        return f"left: nothing; planned in {took:.1f} s"
     cores = os.cpu_count() or 1
     known = f"{needs.measured:,} of these cells measured on finished ones, " if needs.measured else ""
     beside = f"{cores} cores, a cell on each" if cores > 1 else "1 core"
-    hours = f"about {_rounded(needs.hours)} hours on {beside}" if needs.hours else "0 hours"
+    core_hours = f"{_rounded(needs.hours * cores)} core-hours"
     sizes = f"largest cell about {needs.memory:,.0f} MB, results about {_rounded(needs.disk)} MB"
-    return f"left: {hours}; {known}{sizes}; planned in {took:.1f} s"
+    left = f"about {estimate(3600 * needs.hours)} on {beside} ({core_hours})"
+    return f"left: {left}; {known}{sizes}; planned in {took:.1f} s"
 
 
 def _outlook_of_artifacts(studies: list[Study]) -> Iterator[str]:
