@@ -8,6 +8,7 @@ import fedgrid
 from fedgrid.cli import (
     about,
     adopt,
+    doctor,
     documentation,
     explain,
     listing,
@@ -25,7 +26,7 @@ from fedgrid.errors import UserError, complain
 
 COMMANDS = (
     *(listing, planning, studies, status, explain, partial_report, single_cell, predict, partitions),
-    *(adopt, template, documentation, about),
+    *(adopt, template, documentation, doctor, about),
 )
 "The modules of the commands, in the order of the help."
 EXAMPLES = """examples:

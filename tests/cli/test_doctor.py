@@ -1,0 +1,102 @@
+"""``fedgrid doctor``: each thing that is wrong has a line with what to do; the exit code says whether anything is."""
+
+import os
+import subprocess
+import types
+
+import pytest
+
+from fedgrid.cli import doctor
+from fedgrid.cli.main import main
+
+
+@pytest.fixture
+def healthy(folder, monkeypatch):
+    """A machine on which nothing is to be done, without SLURM and without GPUs."""
+    monkeypatch.setattr(doctor, "cards", list)
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda path: types.SimpleNamespace(free=1e12))
+    monkeypatch.delenv("FEDGRID_DATA", raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    return folder
+
+
+def examine(capsys, *arguments):
+    """The exit code, and by name each line's mark and text."""
+    code = main(["doctor", *arguments])
+    lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
+    return code, {name: (mark, text) for mark, line in lines for name, text in [line.split("  ", 1)]}
+
+
+def advice(capsys, name, *arguments):
+    """What the one line says for which something is to be done."""
+    code, lines = examine(capsys, *arguments)
+    assert code == 1 and [key for key, (mark, _) in lines.items() if mark == "✗"] == [name]
+    return lines[name][1]
+
+
+def test_a_machine_that_is_ready(healthy, capsys):
+    code, lines = examine(capsys)
+    assert code == 0 and {mark for mark, _ in lines.values()} == {"✓"}
+    assert list(lines) == ["Snakemake", "SLURM", "data root", "results", "disk", "clock", "cache", "GPUs", "threads"]
+    assert not list(healthy.glob("results*"))  # a look makes nothing
+
+
+@pytest.mark.parametrize(("installed", "text"), [(None, "not installed: pip"), ("8.30.0", "8.30.0: fedgrid")])
+def test_snakemake(healthy, capsys, monkeypatch, installed, text):
+    monkeypatch.setattr(doctor, "_installed", lambda package: installed)
+    assert advice(capsys, "Snakemake").strip().startswith(text)
+
+
+@pytest.mark.parametrize("outcome", [1, FileNotFoundError("sacct"), subprocess.TimeoutExpired("sacct", 10)])
+def test_slurm_without_accounting(healthy, capsys, monkeypatch, outcome):
+    def run(command, **options):
+        assert command[0] == "sacct"
+        if isinstance(outcome, Exception):
+            raise outcome
+        return subprocess.CompletedProcess(command, outcome)
+
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: name)
+    monkeypatch.setattr(doctor, "_installed", lambda package: "9.1.0")
+    monkeypatch.setattr(doctor.subprocess, "run", run)
+    assert "set slurm-status-command: squeue in profiles/slurm/config.yaml" in advice(capsys, "sacct")
+
+
+def test_slurm_without_the_plugin(healthy, capsys, monkeypatch):
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: name)
+    monkeypatch.setattr(doctor, "_answers", lambda command: True)
+    monkeypatch.setattr(doctor, "_installed", lambda package: None if "slurm" in package else "9.1.0")
+    assert advice(capsys, "SLURM").strip() == f"here, without {doctor.PLUGIN}: pip install {doctor.PLUGIN}"
+
+
+def test_data_root_disk_and_threads(healthy, capsys, monkeypatch):
+    monkeypatch.setenv("FEDGRID_DATA", str(healthy / "nowhere"))
+    assert "no such folder" in advice(capsys, "data root")
+    monkeypatch.delenv("FEDGRID_DATA")
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda path: types.SimpleNamespace(free=1e9))
+    assert "1.0 GB free: fedgrid plan says" in advice(capsys, "disk")
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda path: types.SimpleNamespace(free=1e12))
+    monkeypatch.setenv("OMP_NUM_THREADS", str(10 * (os.cpu_count() or 1)))
+    assert "more threads than cores" in advice(capsys, "threads")
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(60, "behind"), (-60, "ahead of")])
+def test_a_file_server_with_a_clock_of_its_own(healthy, capsys, monkeypatch, seconds, words):
+    now = doctor.time.time
+    monkeypatch.setattr(doctor, "time", types.SimpleNamespace(time=lambda: now() + seconds))
+    assert f"60 s {words} this machine's clock" in advice(capsys, "clock")
+
+
+def test_a_folder_that_cannot_be_written(healthy, capsys, monkeypatch):
+    def refuse(folder, what):
+        if what == "results":
+            raise doctor.UserError(f"{what}: cannot write in {folder}")
+
+    monkeypatch.setattr(doctor, "check_writable", refuse)
+    assert "cannot write in" in advice(capsys, "results", "--results", "deep/down")
+
+
+def test_gpus_that_torch_cannot_use(healthy, capsys, monkeypatch):
+    monkeypatch.setattr(doctor, "cards", lambda: ["GPU-1"])
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert "install its CUDA build" in advice(capsys, "GPUs")
