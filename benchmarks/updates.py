@@ -31,7 +31,9 @@ from fedgrid.files import read_metadata, read_table
 STUDY = Path(__file__).with_name("updates.yaml")
 OUTCOME = ("status", "reason", "rounds", "score", "domains")
 "Metadata of results that code computes."
-SUMMARY = re.compile(r"(\d+) cells adopted, (\d+) trained to check them; (\d+) refused, 0 that cannot be checked here")
+SUMMARY = re.compile(
+    r"([\d,]+) cells adopted, ([\d,]+) trained to check them; ([\d,]+) refused, 0 that cannot be checked here"
+)
 REFUSED = re.compile(r"^  refused: (.*)$", re.MULTILINE)
 NAMED = re.compile(r"round \d+, \w+ of client \d+: |the partition: rows |the artifact '")
 "What a sentence of refusal must say: where the first difference is."
@@ -78,7 +80,9 @@ class TrainedStudy:
 
     def __init__(self, folder: Path, study: str, cores: int):
         self.folder, self.study, self.cores = folder, study, cores
-        self.before = self._cells(folder / "before", ROOT / "src")
+        package, self.package = ROOT / "src" / "fedgrid", folder / "src" / "fedgrid"
+        shutil.copytree(package, self.package, ignore=shutil.ignore_patterns("__pycache__"))
+        self.before = self._cells(folder / "before", self.package)
 
     @property
     def store(self) -> Path:
@@ -88,64 +92,79 @@ class TrainedStudy:
     def measured(self, edit: Edit) -> Measured:
         """Applies an edit, adopts, and compares with what the edited code computes from nothing."""
         folder = self.folder / edit.name
-        source = folder / "src"
-        shutil.copytree(ROOT / "src" / "fedgrid", source / "fedgrid", ignore=shutil.ignore_patterns("__pycache__"))
-        edit.apply(source / "fedgrid")
-        now = self._cells(folder / "anew", source, self.store)
+        package = folder / "src" / "fedgrid"
+        shutil.copytree(self.package, package, ignore=shutil.ignore_patterns("__pycache__"))
+        edit.apply(package)
+        now = self._cells(folder / "anew", package, self.store)
         new = {settings: files for settings, files in now.items() if files != self.before[settings]}
-        truth = {settings: numbers(folder / "anew" / "results" / "store", files) for settings, files in new.items()}
-        changed = [settings for settings in new if truth[settings] != numbers(self.store, self.before[settings])]
-        output, seconds = self._adopt(folder, source)
-        adopted = folder / "results" / "store"
-        carried = [settings for settings, files in new.items() if is_carried(adopted / files[0])]
-        wrong = [settings for settings in carried if numbers(adopted, new[settings]) != truth[settings]]
-        summary = SUMMARY.search(output)
-        if not summary or int(summary[1]) != len(carried):
-            raise Failed(f"edit '{edit.name}': fedgrid adopt carried {len(carried)} cells and says:\n{output}")
+        truth = numbers_of(folder / "anew" / "results" / "store", new)
+        earlier = numbers_of(self.store, {settings: self.before[settings] for settings in new})
+        output, seconds = self._adopt(folder, package)
+        store = folder / "results" / "store"
+        carried = numbers_of(
+            store, {settings: files for settings, files in new.items() if is_carried(store / files[0])}
+        )
+        adopted, trained, refused = counts_of(output)
+        if adopted != len(carried):
+            raise Failed(f"edit '{edit.name}': {len(carried)} cells are adopted, and fedgrid adopt says:\n{output}")
         shutil.rmtree(folder)
         return Measured(
             edit=edit.name,
             changes=edit.changes,
             says=edit.says,
             new_keys=len(new),
-            changed=len(changed),
-            adopted=len(carried),
-            trained=int(summary[2]),
-            refused=int(summary[3]),
-            carried_wrongly=len(wrong),
+            changed=sum(earlier[settings] != truth[settings] for settings in new),
+            adopted=adopted,
+            trained=trained,
+            refused=refused,
+            carried_wrongly=sum(carried[settings] != truth[settings] for settings in carried),
             seconds=seconds,
             refusals="\n".join(REFUSED.findall(output)),
         )
 
-    def _cells(self, folder: Path, source: Path, known: Path | None = None) -> Cells:
-        """All cells of the study under the code in `source`; trained in `folder`, but for those that `known` has."""
+    def _cells(self, folder: Path, package: Path, known: Path | None = None) -> Cells:
+        """All cells of the study under the code of `package`; trained in `folder`, but for those that `known` has."""
         self._place_study(folder)
         module = ["benchmarks.training", "study.yaml", "cells.json", *([known] if known else [])]
-        self._python(folder, source, *module, f"--cores={self.cores}")
+        self._python(folder, package, *module, f"--cores={self.cores}")
         entries = json.loads((folder / "cells.json").read_text(encoding="utf-8"))
         return {entry["settings"]: entry["files"] for entry in entries}
 
-    def _adopt(self, folder: Path, source: Path) -> tuple[str, float]:
+    def _adopt(self, folder: Path, package: Path) -> tuple[str, float]:
         """What ``fedgrid adopt`` prints on a copy of the store, and its seconds."""
         self._place_study(folder)
         shutil.copytree(self.store, folder / "results" / "store")
         start = time.perf_counter()
         command = "fedgrid.cli.main", "adopt", "--configfile", "study.yaml", f"--cores={self.cores}"
-        return self._python(folder, source, *command), time.perf_counter() - start
+        return self._python(folder, package, *command), time.perf_counter() - start
 
     def _place_study(self, folder: Path) -> None:
         folder.mkdir(exist_ok=True)
         (folder / "study.yaml").write_text(self.study, encoding="utf-8")
 
-    def _python(self, folder: Path, source: Path, *module: str | Path) -> str:
-        """What a module of the package in `source` prints; raises Failed where its exit code is neither 0 nor 1."""
-        paths = {"PYTHONPATH": f"{source}{os.pathsep}{ROOT}", "XDG_CACHE_HOME": str(self.folder / "cache")}
+    def _python(self, folder: Path, package: Path, *module: str | Path) -> str:
+        """What a module prints that imports `package`; raises Failed where its exit code is neither 0 nor 1."""
+        paths = {"PYTHONPATH": f"{package.parent}{os.pathsep}{ROOT}", "XDG_CACHE_HOME": str(self.folder / "cache")}
         environment = os.environ | paths | {"OMP_NUM_THREADS": "1"}
         command = [sys.executable, "-m", *map(str, module)]
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
         if done.returncode not in (0, 1) or "Traceback" in done.stderr:
             raise Failed(f"{' '.join(command)} ended with code {done.returncode}:\n{done.stdout}{done.stderr}")
         return done.stdout
+
+
+def counts_of(output: str) -> tuple[int, int, int]:
+    """How many cells ``fedgrid adopt`` says it has adopted, trained and refused; Failed where it does not say."""
+    summary = SUMMARY.search(output)
+    if not summary:
+        raise Failed(f"fedgrid adopt says:\n{output}")
+    adopted, trained, refused = (int(count.replace(",", "")) for count in summary.groups())
+    return adopted, trained, refused
+
+
+def numbers_of(store: Path, cells: Cells) -> dict[str, list[object]]:
+    """The `numbers` of cells, by their settings."""
+    return {settings: numbers(store, files) for settings, files in cells.items()}
 
 
 def numbers(store: Path, files: Sequence[str]) -> list[object]:
