@@ -229,8 +229,8 @@ EDITS = (
         "adds 1e-12 to the loss that is recorded of test images",
         (
             EVALUATION,
-            '"loss": cross_entropy(scores.double(), labels, reduction="sum")}',
-            '"loss": cross_entropy(scores.double(), labels, reduction="sum") + 1e-12}',
+            'loss = cross_entropy(scores.double(), batch.y, reduction="sum")',
+            'loss = cross_entropy(scores.double(), batch.y, reduction="sum") + 1e-12',
         ),
     ),
     different(

@@ -32,7 +32,7 @@ STUDY = Path(__file__).with_name("updates.yaml")
 OUTCOME = ("status", "reason", "rounds", "score", "domains")
 "Metadata of results that code computes."
 SUMMARY = re.compile(
-    r"([\d,]+) cells adopted, ([\d,]+) trained to check them; ([\d,]+) refused, 0 that cannot be checked here"
+    r"([\d,]+) cells? adopted, ([\d,]+) trained to check them; ([\d,]+) refused, 0 that cannot be checked here"
 )
 REFUSED = re.compile(r"^  refused: (.*)$", re.MULTILINE)
 NAMED = re.compile(r"round \d+, \w+ of client \d+: |the partition: rows |the artifact '")
