@@ -71,6 +71,7 @@ def test_results_that_cannot_be_checked_here_wait(study, capsys):
     assert message.endswith("0 refused, 2 that cannot be checked here\n")
 
 
+@pytest.mark.full
 def test_a_store_that_is_not_there_yet_takes_over_another_ones_results(study, capsys):
     for cell in study.cells:
         make_earlier(cell)

@@ -25,6 +25,9 @@ SETTINGS = {
 }
 
 
+OTHERS = ("exponential", "attacks", "sample", "adam")
+
+
 def simulation(planned, **training):
     return simulations.ragged(rounds=planned, participation=0.5, **training)
 
@@ -64,7 +67,7 @@ def test_every_method_continues_to_the_same_bits_or_not_at_all(name, tmp_path):
 
 
 @pytest.mark.representatives
-@pytest.mark.parametrize("settings", [*SETTINGS, pytest.param("adam", marks=pytest.mark.full)])
+@pytest.mark.parametrize("settings", ["momentum", *(pytest.param(kind, marks=pytest.mark.full) for kind in OTHERS)])
 @pytest.mark.parametrize("name", names("methods"))
 def test_with_other_settings(name, settings, tmp_path):
     if settings == "adam" and name in ("scaffold", "pfedme", "perfedavg"):

@@ -100,6 +100,7 @@ def test_another_start_of_any_cell_refuses_the_group(study):
     assert "round 0, test_samples of client 0: " in verdict.refused and len(unchecked) == 2
 
 
+@pytest.mark.full
 def test_other_rows_of_a_partition_refuse_the_group(study, tmp_path):
     for cell in study.cells:
         make_earlier(cell)

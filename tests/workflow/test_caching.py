@@ -101,6 +101,7 @@ def test_touching_anything_does_nothing(checkout):
     assert checkout.planned() == {}
 
 
+@pytest.mark.full
 def test_nothing_is_lost_with_snakemakes_own_records(checkout):
     shutil.rmtree(checkout.path / ".snakemake")
     assert checkout.planned() == {}
@@ -122,6 +123,7 @@ def test_an_edit_that_is_taken_back_costs_nothing(checkout):
     assert table.read_bytes() == before
 
 
+@pytest.mark.full
 def test_a_second_run_on_the_store_is_refused_in_one_sentence(checkout):
     cell = checkout.cells()[0]
     cell.unlink()

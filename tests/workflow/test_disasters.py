@@ -15,6 +15,7 @@ from checkout import STUDY, Checkout
 from disk import Disk
 from forked import Forked, Forker
 from studies import plan_of, prepared, study_of
+from tiers import every_third
 from warmed import listening, warm_command
 
 from fedgrid.engine.state.checkpoint import DIGEST_SIZE, _digest
@@ -248,7 +249,7 @@ def disk(tmp_path):
     disk.end()
 
 
-@pytest.mark.parametrize("which", ["status", "checkpoints", "cells"])
+@pytest.mark.parametrize("which", every_third(["cells", "status", "checkpoints"]))
 def test_a_cell_with_one_file_on_a_full_disk(cell, disk, which):
     place, there = cell.study.store / which, disk.seen / which
     shutil.rmtree(place, ignore_errors=True)

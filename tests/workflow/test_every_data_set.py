@@ -84,6 +84,7 @@ def test_features_take_the_place_of_images(tmp_path):
     assert set(accuracies(checkout)) == {"digits", "synthetic"}
 
 
+@pytest.mark.full
 def test_a_published_partition_gives_the_same_numbers(tmp_path):
     checkout = Forked(tmp_path / "own", STUDY)
     output = checkout.snakemake("--until", "train")

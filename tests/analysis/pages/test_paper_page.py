@@ -260,6 +260,7 @@ def test_differences_between_experiments(folder, tmp_path):
     assert "optimizer.lr" in output and "What is the same in all of them" in output
 
 
+@pytest.mark.full
 def test_adopted_cells_of_all_experiments_are_counted_once(folder, page, tmp_path):
     assert "adopted" not in page[1]
     shutil.copytree(folder, tmp_path / "new")

@@ -105,6 +105,7 @@ def test_classes_have_the_names_of_the_partition(make_study):
     assert weighted_columns(results, results.cells) == []
 
 
+@pytest.mark.full
 def test_predictions_of_real_cells_agree_with_their_accuracies(tmp_path):
     show = [{"table": "classes"}, {"figure": "confusion"}, {"figure": "calibration"}]
     study = prepared(

@@ -10,6 +10,7 @@ import pytest
 import simulations
 import torch
 import two_modalities
+from tiers import every_third
 
 import fedgrid
 from fedgrid.engine import artifacts
@@ -142,7 +143,7 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize("method", ["fedavg", "knn_per"])
-@pytest.mark.parametrize("case", SETTINGS)
+@pytest.mark.parametrize("case", every_third([*SETTINGS]))
 def test_other_networks(tmp_path, case, method):
     name, settings, training = SETTINGS[case]
     network = load("models", name)(**settings).network((8, 8, 1), 10)
@@ -189,7 +190,7 @@ torch.save([module(images), module(images[:1]), program(images)], "scores.pt")
 """
 
 
-@pytest.mark.parametrize("name", ["fedavg", "knn_per", "fedproto"])
+@pytest.mark.parametrize("name", ["fedavg", "knn_per", pytest.param("fedproto", marks=pytest.mark.full)])
 def test_a_saved_module_runs_without_fedgrid(tmp_path, name):
     kept = Kept(tmp_path, simulations.ragged(3, rounds=2), name)
     point = "adapted" if name == "knn_per" else "received"
