@@ -1,7 +1,6 @@
 # One job per cell; on a cluster, small cells may share one (`compute.pack`).
 from fedgrid.settings import ARTIFACTS
 
-
 # What is kept beside its results are outputs too, and rules have fixed outputs: so there is a rule for every choice of it.
 for number, (kinds, keys) in enumerate(RUN.kept.items()):
 

@@ -152,7 +152,7 @@ def _sentence(verdict: "Verdict") -> str:
     if verdict.refused:
         lines += [f"  refused: {verdict.refused}", f"  edited: {edited_modules(group.edited)}"]
     else:
-        lines.append(f"  {verdict.carried:,} adopted: all bits of {verdict.checked:,} checked cells are equal")
+        lines.append(f"  {verdict.carried:,} adopted: all bits of {counted(verdict.checked, 'checked cell')} are equal")
     return "\n".join(lines)
 
 
