@@ -166,10 +166,13 @@ def test_kinds_of_clients(tmp_path, rows, kinds):
     assert clients_of(tmp_path / "partition.parquet", 4) == kinds
 
 
-def test_a_partition_in_which_alone_a_client_has_one_class_is_covered(monkeypatch):
+def test_a_partition_in_which_alone_a_client_has_one_class_is_covered(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     group = group_of(["fedavg"], seeds=list(range(8)))
-    with_it = group.candidates[5].cell.partition.file
-    monkeypatch.setattr(
-        "fedgrid.grid.adoption.choices.clients_of", lambda file, batch: ["one class"] * (file == with_it)
-    )
+    for number, candidate in enumerate(group.candidates):
+        labels_of_one = [0] * 32 if number == 5 else [0, 1] * 16
+        rows = [("train", 0, label) for label in labels_of_one] + [("train", 1, label) for label in [0, 1] * 16]
+        rows += [("test", client, 0) for client in (0, 1)]
+        table = pa.table(dict(zip(("split", "client", "label"), zip(*rows, strict=True), strict=True)))
+        write_table(candidate.cell.partition.file, table, {"clients": 2, "classes": ["a", "b"]})
     assert group.candidates[5] in to_check(group, 1)

@@ -24,7 +24,7 @@ INSIDE, LOWEST, HIGHEST = "inside its limits", "at its lowest", "at its highest"
 
 
 def choices_of(candidate: Candidate) -> Iterator[Choice]:
-    """The choices of a cell; of a number, whether it lies at one of its limits."""
+    """The choices of a cell; of a number, whether it lies at one of its limits; of clients, once they are dealt out."""
     cell = candidate.cell
     for name, parameter, value in _settings(candidate):
         yield name, _choice(parameter, value)
@@ -35,8 +35,9 @@ def choices_of(candidate: Candidate) -> Iterator[Choice]:
     for kind in cell.artifacts:
         yield "artifacts", kind
     yield "status", candidate.metadata["status"]
-    for kind in clients_of(cell.partition.file, cell.row.training["batch_size"]):
-        yield "clients", kind
+    if cell.partition.file.is_file():
+        for kind in clients_of(cell.partition.file, cell.row.training["batch_size"]):
+            yield "clients", kind
 
 
 def numbers_of(candidate: Candidate) -> dict[str, float]:
@@ -46,9 +47,7 @@ def numbers_of(candidate: Candidate) -> dict[str, float]:
 
 @functools.cache
 def clients_of(partition: Path, batch_size: int) -> list[str]:
-    """Kinds of clients in a partition that code may treat apart; empty while the partition is not built."""
-    if not partition.is_file():
-        return []
+    """Kinds of clients in a partition that code may treat apart."""
     table, about = read_table(partition, ["client", "split", "label"])
     training = table.filter(pc.equal(table["split"], "train"))
     trained, _ = class_counts(training, about["clients"], len(about["classes"]))
