@@ -65,7 +65,7 @@ class Measured:
 
     @property
     def holds(self) -> bool:
-        """Whether all of it is as promised."""
+        """Whether all of it is as promised; outside the promise, whether the edit changes any numbers at all."""
         if self.changes == OUTSIDE:
             return self.changed > 0
         if self.changes == SAME:
@@ -194,13 +194,13 @@ def rows(measured: Sequence[Measured]) -> Iterator[list[object]]:
     for one in measured:
         wrong = f"**{one.carried_wrongly}**" if one.carried_wrongly else "0"
         counts = f"{one.changed} of {one.new_keys}", one.adopted, one.refused, f"{one.trained} of {one.new_keys}", wrong
-        yield [one.edit, one.says, *counts, f"{one.seconds:.0f}", "yes" if one.holds else "**no**"]
+        kept = "–" if one.changes == OUTSIDE else "yes" if one.holds else "**no**"
+        yield [one.edit, one.says, *counts, f"{one.seconds:.0f}", kept]
 
 
 def sentences(measured: Sequence[Measured]) -> str:
-    """The first sentence of refusal after each edit."""
-    lines = [f"* {one.edit}: {one.refusals.splitlines()[0]}" for one in measured if one.refusals]
-    return "\n".join(lines) or "–"
+    """The first sentence of refusal after each edit that has one."""
+    return "\n".join(f"* {one.edit}: {one.refusals.splitlines()[0]}" for one in measured if one.refusals)
 
 
 def page(measured: Sequence[Measured], cells: int, cores: int) -> str:
@@ -216,8 +216,9 @@ def page(measured: Sequence[Measured], cells: int, cores: int) -> str:
 
 {cells} cells (`benchmarks/updates.yaml`) are trained. Then a copy of the package is edited, and `fedgrid adopt --cores
 {cores}` runs with it on a copy of the store. *Numbers change*: cells with other bits, of all to which the edit gives
-new keys; the edited code trains every one of them from nothing, for this page alone. *Trained*: by the command, to
-check. *Wrong*: adopted cells with other bits than the edited code computes; {wrong} in the first two tables.
+new keys; the edited code trains every one of them from nothing, for this page alone. *Refused*: all cells of refused
+groups. *Trained*: by the command, to check. *Wrong*: adopted cells with other bits than the edited code computes;
+{wrong} in the first two tables. *s*: seconds of the command.
 
 ## Edits that change no bit
 
@@ -243,8 +244,6 @@ tells cells apart without being such a choice is covered by chance alone: a seed
 largest, or three choices that matter only together. An edit that acts on nothing but those may be adopted:
 
 {table(header, rows(outside))}
-
-{sentences(outside)}
 """
 
 
