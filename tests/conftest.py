@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,8 @@ os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["XDG_CACHE_HOME"] = str(Path(__file__).parents[1] / ".pytest_cache" / "xdg")
 
 WITH_PROCESSES = ("workflow", "cluster", "run", "jobs", "cli")
-"Folders of tests that start processes and take longest; they come first, so that no core idles at the end."
+"""Folders of tests that start processes and take longest; they come first, and then files with many tests, so that no
+core idles at the end."""
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
@@ -58,7 +60,8 @@ def pytest_collection_modifyitems(config, items):
     if reach := config.reach:
         items[:] = sorted(filter(reach.takes, items), key=reach.order)
     else:
-        items.sort(key=lambda item: item.path.parent.name not in WITH_PROCESSES)
+        sizes = Counter(item.path for item in items)
+        items.sort(key=lambda item: (item.path.parent.name not in WITH_PROCESSES, -sizes[item.path], str(item.path)))
 
 
 def pytest_runtest_setup(item):

@@ -23,6 +23,6 @@ def method_of(item: pytest.Item) -> str | None:
     return parameters.get("method_name", parameters.get("name"))
 
 
-def every_third(values: Sequence[Any]) -> list[Any]:
-    """Parameters of which each third runs in `make test`, and all of them in `make test-all`."""
-    return [value if i % 3 == 0 else pytest.param(value, marks=pytest.mark.full) for i, value in enumerate(values)]
+def every_third(values: Sequence[Any], step: int = 3) -> list[Any]:
+    """Parameters of which each third (or other step) runs in `make test`, and all of them in `make test-all`."""
+    return [value if i % step == 0 else pytest.param(value, marks=pytest.mark.full) for i, value in enumerate(values)]

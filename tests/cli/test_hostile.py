@@ -125,7 +125,7 @@ def answered(arguments, capsys) -> int:
     return code
 
 
-@pytest.mark.parametrize("place", every_third(PLACES), ids=lambda p: ".".join(map(str, p)))
+@pytest.mark.parametrize("place", every_third(PLACES, step=5), ids=lambda p: ".".join(map(str, p)))
 def test_studies(place, folder, capsys):
     codes = {}
     for name in list(HOSTILE)[PLACES.index(place) % 2 :: 2]:  # the next place gets the other half
@@ -205,7 +205,7 @@ REFUSED = {
 PRINTING = "print('[1]')\n" + METHOD + "    mu: float = 1.0\nprint('{}')\n"
 
 
-@pytest.mark.parametrize("case", every_third([*REFUSED]))
+@pytest.mark.parametrize("case", every_third([*REFUSED], step=6))
 def test_method_files(case, folder, capsys, monkeypatch):
     if case in ("a loop", "a nap"):
         monkeypatch.setattr(catalog, "PATIENCE", 2)

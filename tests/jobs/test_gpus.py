@@ -135,7 +135,7 @@ def test_what_a_device_lacks_on_a_machine_with_two_cards(machine, device, shorta
 
 @pytest.mark.parametrize("by_torch, code", [(0, 2), (1, 0)])
 def test_torch_decides_where_nvidia_smi_lists_no_card(monkeypatch, by_torch, code):
-    monkeypatch.setattr(gpus, "_seen_by_torch", lambda: by_torch)
+    monkeypatch.setattr(gpus, "seen_by_torch", lambda: by_torch)
     assert gpus.shortage("cuda") == "compute.device: 'cuda' needs a GPU, and none can be seen here"
     with (
         pytest.raises(UserError, match=r"^compute\.device: 'cuda' .* set it to auto or cpu") if code else nullcontext()

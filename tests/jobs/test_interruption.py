@@ -135,7 +135,9 @@ def test_twelve_kills_at_random_moments(undisturbed, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["warm", pytest.param("plain", marks=pytest.mark.full)])
-@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.full)])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.full)], ids=["SIGTERM", "SIGINT"]
+)
 def test_a_process_that_is_asked_to_end_keeps_its_last_round(undisturbed, tmp_path, monkeypatch, number, kind):
     whole = undisturbed(SHORT)
     place = Place(tmp_path, SHORT)

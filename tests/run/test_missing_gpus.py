@@ -27,7 +27,7 @@ def folder(tmp_path, monkeypatch):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    monkeypatch.setattr(gpus, "_seen_by_torch", lambda: 0)
+    monkeypatch.setattr(gpus, "seen_by_torch", lambda: 0)
     Path("study.yaml").write_text(yaml.safe_dump(yaml.safe_load(FOUR_CELLS) | CUDA))
     return tmp_path
 

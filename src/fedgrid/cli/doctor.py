@@ -14,7 +14,7 @@ from pathlib import Path
 from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.errors import UserError, reason
 from fedgrid.files import cache, check_writable
-from fedgrid.jobs.gpus import cards
+from fedgrid.jobs.gpus import cards, seen_by_torch
 
 OLDEST, NEWEST = 9, 9
 "Major versions of Snakemake that are tested."
@@ -162,10 +162,7 @@ def _gpus() -> Finding:
     names = cards()
     if not names:
         return Finding("GPUs", "none, so cells are computed on the processor")
-    import torch  # takes seconds
-
-    usable = torch.cuda.is_available()
-    advice = "" if usable else f"torch {torch.__version__} cannot use them; install its CUDA build"
+    advice = "" if seen_by_torch() else f"torch {_installed('torch')} cannot use them; install its CUDA build"
     return Finding("GPUs", f"{len(names)}", advice)
 
 

@@ -66,7 +66,7 @@ def check_device(device: str) -> None:
 
     Where nvidia-smi lists no card at all, torch decides, in a process of its own: it may know cards of other makers.
     """
-    if shortage(device) and (problem := shortage(device, len(cards()) or _seen_by_torch())):
+    if shortage(device) and (problem := shortage(device, len(cards()) or seen_by_torch())):
         raise UserError(f"{problem}; set it to auto or cpu, or run on a machine with enough of them")
 
 
@@ -100,7 +100,8 @@ def _counted(number: int) -> str:
     return f"{number:,} GPUs" if number > 1 else "a GPU"
 
 
-def _seen_by_torch() -> int:
+def seen_by_torch() -> int:
+    """Number of cards that torch can use, asked in a process of its own."""
     command = [sys.executable, "-P", "-c", "import torch; print(torch.cuda.device_count())"]
     run = subprocess.run(command, capture_output=True, text=True)
     return int(run.stdout) if run.returncode == 0 else 0
