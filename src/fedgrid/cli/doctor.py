@@ -16,8 +16,8 @@ from fedgrid.errors import UserError, reason
 from fedgrid.files import cache, check_writable
 from fedgrid.jobs.gpus import cards, seen_by_torch
 
-OLDEST, NEWEST = 9, 9
-"Major versions of Snakemake that are tested."
+TESTED = "9"
+"Major version of Snakemake that is tested."
 PLUGIN = "snakemake-executor-plugin-slurm"
 LEAST_DISK = 5e9
 "Bytes below which free disk is reported."
@@ -84,8 +84,8 @@ def _snakemake() -> Finding:
     installed = _installed("snakemake")
     if installed is None:
         return Finding("Snakemake", "not installed", "pip install 'fedgrid[workflow]'; fedgrid run works without it")
-    tested = OLDEST <= int(installed.partition(".")[0]) <= NEWEST
-    advice = "" if tested else f"fedgrid is tested with Snakemake {OLDEST}; install that version"
+    tested = installed.partition(".")[0] == TESTED
+    advice = "" if tested else f"fedgrid is tested with Snakemake {TESTED}; install that version"
     return Finding("Snakemake", installed, advice)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from fedgrid.cli.adopt import adoptable
 from fedgrid.cli.parsing import Commands, path, with_examples
-from fedgrid.cli.phrases import estimate
+from fedgrid.cli.phrases import counted, estimate
 from fedgrid.cli.studies import DEFAULT, add_choice, read_study
 from fedgrid.errors import UserError, nearest, say
 from fedgrid.grid.adoption import other_rounds
@@ -234,7 +234,7 @@ def _outlook_of_artifacts(studies: list[Study]) -> Iterator[str]:
         if files.cells:
             size = f"{files.size / 1e9:.1f} GB" if files.size >= 1e9 else f"{_rounded(files.size / 1e6)} MB"
             more = f", and what {' and '.join(files.carriers)} carries" if files.carriers else ""
-            yield f"{name} of {files.cells:,} cell{'s' if files.cells > 1 else ''}: up to {size}{more}"
+            yield f"{name} of {counted(files.cells, 'cell')}: up to {size}{more}"
 
 
 def _rounded(number: float) -> str:

@@ -30,7 +30,7 @@ def difference(candidate: Candidate) -> str:
         if head[name] != fresh[name]:
             return f"{name}: {head[name]!r} before, {fresh[name]!r} now"
     for kind, file in candidate.artifacts.items():
-        same = _same_models if kind == "models" else _same_states if kind == "state" else _same_tables
+        same = {"models": _same_models, "state": _same_states}.get(kind, _same_tables)
         if not same(file, candidate.cell.kept_beside(candidate.cell.file)[kind]):
             return f"the artifact '{kind}'"
     return ""
