@@ -76,13 +76,13 @@ clean:
 $(VENV)/.run: pyproject.toml $(CONSTRAINTS)
 	python3 -m venv $(VENV)
 	$(PIP) "$$(grep '^torch==' constraints.txt)"
-	$(PIP) --editable '.[workflow,download]'
+	$(PIP) --editable '.[download]'
 	touch $@
 
 $(VENV)/.papers: $(VENV)/.run
-	$(PIP) --editable '.[workflow,download,features]'
+	$(PIP) --editable '.[download,features]'
 	touch $@
 
 $(VENV)/.test: $(VENV)/.run
-	$(PIP) --editable '.[workflow,slurm,download,features,test]'
+	$(PIP) --editable '.[slurm,download,features,test]'
 	touch $@

@@ -265,7 +265,7 @@ def test_the_workflow_says_the_same(case, folder, request, capsys):
     change, words = STUDIES[case]
     file = Path(written(change))
     with pytest.raises(SystemExit) as end:
-        invocation(read(file), [file], request.config.rootpath, submits=False)
+        invocation(read(file), [file], submits=False)
     assert_one_sentence(end.value.code, capsys.readouterr().err, words, folder)
 
 
@@ -283,7 +283,7 @@ def test_a_run_that_cannot_write_its_results_does_not_begin(folder, request, cap
     """To look at the study needs no place for results."""
     file = Path(written({"results": "file.txt/results"}))
     assert main(["plan", "--configfile", str(file)]) == 0
-    run = invocation(read(file), [file], request.config.rootpath, submits=False)
+    run = invocation(read(file), [file], submits=False)
     capsys.readouterr()
     with pytest.raises(SystemExit) as end:
         run.begin()

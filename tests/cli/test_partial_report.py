@@ -20,7 +20,7 @@ FIGURES = {"curves-digits", "partition-digits-dirichlet-beta0.5-clients4", "shar
 def run(folder, request):
     """A run of a study of four cells, before any is trained; its plan is there for its jobs."""
     file = Path("study.yaml")
-    run = invocation(read(file), [file], request.config.rootpath, submits=False)
+    run = invocation(read(file), [file], submits=False)
     assert run.plan.write() == run.file
     return run
 

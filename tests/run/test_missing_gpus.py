@@ -34,7 +34,7 @@ def folder(tmp_path, monkeypatch):
 
 def run_of(request):
     file = Path("study.yaml")
-    return invocation(read(file), [file], request.config.rootpath, submits=False)
+    return invocation(read(file), [file], submits=False)
 
 
 def finish(study):

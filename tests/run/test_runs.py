@@ -4,7 +4,6 @@ import fcntl
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -191,28 +190,23 @@ def run_pack(command, code=0):
 
 
 @pytest.fixture
-def tree(folder):
-    shutil.copytree(ROOT / "workflow", folder / "workflow")
-    return folder
-
-
-@pytest.fixture
 def environment(monkeypatch):
     for name in ("FEDGRID_CODE", "PYTHONPATH"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
 
 
-def test_a_run_keeps_the_code_that_it_began_with(tree, environment):
+def test_a_run_keeps_the_code_that_it_began_with(folder, environment):
     Path("mine.py").write_text("from helper import *\n" + BROKEN)
     Path("helper.py").write_text("NUMBER = 1\n")
     Path("another.py").write_text("NUMBER = 1\n")
-    pin = Pin(planned(methods={"mine": {"method": "mine.py"}}), tree)
+    pin = Pin(planned(methods={"mine": {"method": "mine.py"}}))
     code = pin.keep()
-    ours = ["fedgrid", "workflow", "outside"]
+    ours = ["fedgrid", "outside"]
     assert sorted(path.name for path in code.iterdir()) == sorted(ours)
     assert sorted(path.name for path in (code / "outside").rglob("*.py")) == ["helper.py", "mine.py"]
-    assert (code / "fedgrid/grid/study/study.schema.yaml").is_file() and (code / "workflow/scripts/job.sh").is_file()
+    assert (code / "fedgrid/grid/study/study.schema.yaml").is_file()
+    assert (code / "fedgrid/workflow/scripts/job.sh").is_file()
     assert pin.keep() == code and pin.changed() == []
     Path("helper.py").write_text("NUMBER = 2\n")
     assert [Path(name).name for name in pin.changed()] == ["helper.py"]

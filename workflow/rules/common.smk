@@ -4,16 +4,16 @@ import sys
 from shlex import quote
 
 from fedgrid.run.invocation import invocation
+from fedgrid.shipped import folder
 
-ROOT = snakemake_adapter.tree(workflow)
-RUN = invocation(config, snakemake_adapter.configfiles(workflow), ROOT, snakemake_adapter.submits(workflow))
+RUN = invocation(config, snakemake_adapter.configfiles(workflow), snakemake_adapter.submits(workflow))
 STUDY, RESULTS, STORE, COMPUTE, GPU = RUN.study, RUN.study.results, RUN.study.store, RUN.compute, RUN.gpus_per_job
 if not RUN.submits:
     snakemake_adapter.offer_gpus(workflow, RUN.gpu_slots)
 # Jobs run with the interpreter that runs Snakemake, activated or not, and with the code that the run began with.
-TREE = f"${{{CODE}:-{quote(str(ROOT.resolve()))}}}"
 SET = f"export PYTHON={quote(sys.executable)} PLAN={quote(str(RUN.file))} OMP_NUM_THREADS={COMPUTE.threads}"
-PREFIX = f'{SET}; job() {{ bash "{TREE}/workflow/scripts/job.sh" "$@"; }}; '
+KEPT, INSTALLED = f"${{{CODE}:+${CODE}/fedgrid/workflow}}", quote(str(folder("workflow").resolve()))
+PREFIX = f'{SET} WORKFLOW="{KEPT}"; job() {{ bash "${{WORKFLOW:-{INSTALLED}}}/scripts/job.sh" "$@"; }}; '
 shell.prefix(PREFIX.replace("{", "{{").replace("}", "}}"))  # Snakemake formats it
 
 

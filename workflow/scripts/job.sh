@@ -8,9 +8,8 @@ trap interrupted=75 INT TERM USR1 # the module hears them too, and writes its ch
 log=$1 module=$2
 shift 2
 run=("$PYTHON" -P -m "$module") # without the working folder: what lies there is not of the code
-if [ -n "$WARM" ]; then
-  code=${FEDGRID_CODE:-$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")/src}
-  run=("$PYTHON" -S -E "$code/fedgrid/jobs/warm/client.py" "$module")
+if [ -n "$WARM" ] && [ -n "$FEDGRID_CODE" ]; then
+  run=("$PYTHON" -S -E "$FEDGRID_CODE/fedgrid/jobs/warm/client.py" "$module")
 fi
 [ -n "$interrupted" ] && exit "$interrupted"
 "${run[@]}" "$@" > "$log" 2>&1

@@ -83,7 +83,7 @@ def _installed(package: str) -> str | None:
 def _snakemake() -> Finding:
     installed = _installed("snakemake")
     if installed is None:
-        return Finding("Snakemake", "not installed", "pip install 'fedgrid[workflow]'; fedgrid run works without it")
+        return Finding("Snakemake", "not installed", "pip install snakemake; fedgrid run works without it")
     tested = installed.partition(".")[0] == TESTED
     advice = "" if tested else f"fedgrid is tested with Snakemake {TESTED}; install that version"
     return Finding("Snakemake", installed, advice)

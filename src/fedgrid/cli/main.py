@@ -11,11 +11,13 @@ from fedgrid.cli import (
     doctor,
     documentation,
     explain,
+    going,
     listing,
     partial_report,
     partitions,
     planning,
     predict,
+    project,
     single_cell,
     status,
     studies,
@@ -25,17 +27,18 @@ from fedgrid.cli.parsing import Parser
 from fedgrid.errors import UserError, complain
 
 COMMANDS = (
-    *(listing, planning, studies, status, explain, partial_report, single_cell, predict, partitions),
+    *(project, going, listing, planning, studies, status, explain, partial_report, single_cell, predict, partitions),
     *(adopt, template, documentation, doctor, about),
 )
 "The modules of the commands, in the order of the help."
 EXAMPLES = """examples:
+  fedgrid init mine                                a project: a study, profiles, a Snakefile
+  fedgrid go                                       the whole default study, which is snakemake --cores all
   fedgrid methods                                  what there is, with hyperparameters and sources
   fedgrid plan                                     which cells of config/study.yaml are to be trained
   fedgrid run fedcosr --data digits --beta 0.1     one cell, without Snakemake
   fedgrid status --configfile config/mnist.yaml    how far a study is
   fedgrid new-method mine                          a commented method in one file
-  snakemake --cores 2                              the whole default study
 """
 
 

@@ -43,7 +43,7 @@ class Folder(DataSet):
     std = (0.5,)
 
     path: str = hp("")
-    "The folder; a relative path starts where fedgrid is run."
+    "The folder; in a study, relative to its file."
     channels: int = hp(3, choices=(1, 3))
     "What the pictures are turned into: 1, grey; 3, red, green and blue."
 

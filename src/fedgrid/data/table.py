@@ -27,7 +27,7 @@ class Table(DataSet):
     std = (0.5,)
 
     path: str = hp("")
-    "The folder or the .parquet file; a relative path starts where fedgrid is run."
+    "The folder or the .parquet file; in a study, relative to its file."
 
     def is_available(self, root: Path | None) -> bool:
         return bool(self.path) and parquet.is_present(self._path)

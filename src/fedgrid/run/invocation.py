@@ -30,7 +30,7 @@ SHORT = 60.0
 "Seconds of a cell below which a warm worker pays: it saves the seconds that a start of Python with torch takes."
 
 
-def invocation(config: Any, configfiles: Sequence[Path], tree: Path, submits: bool) -> "Invocation":
+def invocation(config: Any, configfiles: Sequence[Path], submits: bool) -> "Invocation":
     """What the Snakefile is parsed for: the study in `config`, or on a node the plan of the run.
 
     Ends the process, with one sentence, for a mistake in the study.
@@ -38,10 +38,10 @@ def invocation(config: Any, configfiles: Sequence[Path], tree: Path, submits: bo
     try:
         if PLAN in os.environ:
             file = Path(os.environ[PLAN])
-            return Invocation(plan_file.read(file), file, tree, submits)
+            return Invocation(plan_file.read(file), file, submits)
         plan = planned(config, configfiles, submits)
         originals.say_notices(plan.study)
-        return Invocation(plan, plan.file, tree, submits)
+        return Invocation(plan, plan.file, submits)
     except (UserError, OSError) as error:
         sys.exit(complain(error))
 
@@ -71,14 +71,14 @@ def _below_here(file: Path) -> Path:
 class Invocation:
     """A plan, and what Snakemake's rules ask about it.
 
-    `file` is the plan's file for the jobs, once the run has begun. `tree` is the folder of the Snakefile.
-    `submits` says whether jobs go to a cluster's scheduler.
+    `file` is the plan's file for the jobs, once the run has begun. `submits` says whether jobs go to a cluster's
+    scheduler.
     """
 
-    def __init__(self, plan: plan_file.Plan, file: Path, tree: Path, submits: bool):
+    def __init__(self, plan: plan_file.Plan, file: Path, submits: bool):
         self.plan, self.file, self.study, self.submits = plan, file, plan.study, submits
         self.compute = self.study.compute
-        self.tree, self.lock, self.worker = tree, StoreLock(self.study.store), warm.Worker()
+        self.lock, self.worker = StoreLock(self.study.store), warm.Worker()
 
     @cached_property
     def experiments(self) -> dict[str, Experiment]:
@@ -145,7 +145,7 @@ class Invocation:
     @cached_property
     def pin(self) -> Pin:
         """The code that the run began with; read on demand, since neither planning nor a job on a node needs it."""
-        return Pin(self.study, self.tree)
+        return Pin(self.study)
 
     def begin(self) -> None:
         """Locks the store, keeps the code, and writes the plan that all jobs read.

@@ -2,7 +2,7 @@
 
 The package, the rules and the files of methods outside any package are copied into the store, under the digest of their
 content. Jobs find the copy by two environment variables, which a cluster's scheduler hands on to its nodes:
-``PYTHONPATH`` for Python, and `fedgrid.loading.CODE` for the rules and for methods in files. Installed packages, those
+``PYTHONPATH`` for Python and the rules, and `fedgrid.loading.CODE` for methods in files. Installed packages, those
 that announce methods included, are not copied.
 """
 
@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 import fedgrid
+from fedgrid import shipped
 from fedgrid.errors import UserError, reason
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.fingerprint import digest, files
@@ -25,16 +26,16 @@ Sources = dict[Path, Path]
 class Pin:
     """The sources of a study's run, as they were found; see `keep` and `changed`."""
 
-    def __init__(self, study: Study, tree: Path):
-        self.study, self.tree = study, tree
+    def __init__(self, study: Study):
+        self.study = study
         self.sources = self._sources()
         self.content = _content(self.sources)
 
     def _sources(self) -> Sources:
         """Every file that jobs may read as code, by its place in the copy."""
-        package = Path(fedgrid.__file__).parent
-        sources = {Path(fedgrid.__name__) / f.relative_to(package): f for f in _below(package)}
-        sources |= {Path(RULES) / f.relative_to(self.tree / RULES): f for f in _below(self.tree / RULES)}
+        package, rules = Path(fedgrid.__name__), shipped.folder(RULES)
+        sources = {package / f.relative_to(shipped.PACKAGE): f for f in _below(shipped.PACKAGE)}
+        sources |= {package / RULES / f.relative_to(rules): f for f in _below(rules)}
         for component in (cell.row.component for cell in self.study.cells):
             if component.file and component.module.startswith(OUTSIDE):
                 folder = Path(component.file).parent

@@ -20,11 +20,6 @@ MISSING = object()
 "Stands for an attribute that this Snakemake does not have; its value may be None."
 
 
-def tree(workflow: Any) -> Path:
-    """The folder of the Snakefile; `main_snakefile` belongs to the interface published for executor plugins."""
-    return Path(workflow.main_snakefile).parent
-
-
 def submits(workflow: Any) -> bool:
     """Whether jobs go to a cluster's scheduler: its executor counts jobs (``--jobs``), the local one cores.
 

@@ -27,7 +27,8 @@ from fedgrid.errors import UserError
 from fedgrid.files import path_of, write_text
 from fedgrid.grid.plan.manifest import CURRENT, OUT_OF_DATE, tables_state
 from fedgrid.grid.plan.manifest_model import StudyDescription, read_manifest
-from fedgrid.grid.study.printed import read_printed
+from fedgrid.grid.study import sections
+from fedgrid.grid.study.printed import printed_file, read_printed
 from fedgrid.grid.study.yaml_file import read
 
 ROOM = 2_000_000
@@ -41,10 +42,10 @@ def paper(manifests: Sequence[Path], out_html: Path, configfile: str) -> None:
     else to the page. `configfile` is the study's file, for what no result says: the titles of these experiments, what
     the whole paper assumes. Raises `UserError` where a result is damaged, or the tables of an experiment are not there.
     """
-    text = read(Path(configfile)) if Path(configfile).is_file() else {}
+    text = read(Path(configfile)) if Path(configfile).is_file() else sections.Section()
     described = text.get("experiments") or {}
     overviews = [experiment(manifest, described.get(manifest.parent.name) or {}) for manifest in manifests]
-    papers = others(path_of(text["published"], "published")) if "published" in text else {}
+    papers = others(path_of(printed_file(text), "published")) if "published" in text else {}
     assumed = text.get("assumed") or {}
     ran = {overview.id: overview.results for overview in overviews if overview.results}
     same, different = differences.compared({name: results for name, results in ran.items() if results.cells})

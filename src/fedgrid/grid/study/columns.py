@@ -8,6 +8,7 @@ from fedgrid.files import path_of
 from fedgrid.grid.study.configure import check_labels, configured_component, named_entries, settings_of
 from fedgrid.grid.study.expansion import expand, fill_label
 from fedgrid.grid.study.model import DataEntry, Heterogeneity, Placed, Settings
+from fedgrid.grid.study.paths import input_path, with_input_path
 from fedgrid.grid.study.sections import Section, located
 from fedgrid.loading import names
 from fedgrid.partition.file import name_of
@@ -15,6 +16,8 @@ from fedgrid.settings import Backbone
 
 DATA_RESERVED = ("label", "features")
 "Keys of a data set's entry that are not settings of the data set."
+HUB = "hub"
+"In place of the path of a network's weights, for those that its authors published."
 PUBLISHED = "file:"
 "Before the path of a published partition."
 
@@ -30,13 +33,15 @@ def _data_entry(entry: Section) -> Placed[DataEntry]:
     """A data set from a mapping of settings, whose ``name`` may be the path of the user's files."""
     name, origin = entry["name"], entry.origins["name"]
     label = entry.get("label") or name
-    with located(origin):
-        path = path_of(name, "data")
-    if name not in names("data") and (path.exists() or os.sep in name):
-        label = entry.get("label") or path.stem
-        kind = "table" if name.endswith(".parquet") or (path / "train.parquet").is_file() else "folder"
-        parts = {"name": kind, "path": name}
-        entry = entry | Section(parts, origin, dict.fromkeys(parts, origin))
+    if name not in names("data"):
+        with located(origin):
+            path = path_of(input_path(name, origin), "data")
+        if path.exists() or os.sep in name:
+            label = entry.get("label") or path.stem
+            kind = "table" if name.endswith(".parquet") or (path / "train.parquet").is_file() else "folder"
+            parts = {"name": kind, "path": name}
+            entry = entry | Section(parts, origin, dict.fromkeys(parts, origin))
+    entry = with_input_path(entry, "path")
     component, _ = configured_component("data", entry - DATA_RESERVED)
     return Placed(DataEntry(label, component, _backbone(entry)), entry.origin)
 
@@ -49,6 +54,8 @@ def _backbone(entry: Section) -> Settings | None:
     if not isinstance(features, Section):
         origin = entry.origins["features"]
         features = Section({} if features is True else {"backbone": features}, origin, {"backbone": origin})
+    if features.get("weights") != HUB:
+        features = with_input_path(features, "weights")
     return settings_of(describe(Backbone), features)
 
 
@@ -63,7 +70,8 @@ def heterogeneities(study: Section) -> list[Placed[Heterogeneity]]:
 
 def _heterogeneity(entry: Section) -> Heterogeneity:
     """A kind of partition; its name in the store is made of the settings that always stand there, and unusual ones."""
-    kind, about = configured_component("partition", _published(entry) - {"label"}, key="partition")
+    entry = with_input_path(_published(entry), "path")
+    kind, about = configured_component("partition", entry - {"label"}, key="partition")
     named, settings = about["facts"]["named"], kind.settings
     unusual = [p["name"] for p in about["parameters"] if settings[p["name"]] != p["default"]]
     in_name = [name for name in named if settings[name] is not None]

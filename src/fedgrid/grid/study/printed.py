@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from fedgrid.errors import UserError, nearest, reason
 from fedgrid.files import check_regular, path_of
+from fedgrid.grid.study.paths import with_input_path
 from fedgrid.grid.study.sections import Section, StudyError, located
 
 COORDINATES = ("experiment", "row", "data", "heterogeneity", "domain", "metric")
@@ -16,7 +17,7 @@ def printed_numbers(study: Section) -> dict[str, list[dict[str, str]]]:
     """By experiment, the rows of the study's file of printed numbers; none where it names no file."""
     if "published" not in study or "experiments" not in study:
         return {}
-    file, origin, experiments = study["published"], study.origins["published"], study["experiments"]
+    file, origin, experiments = printed_file(study), study.origins["published"], study["experiments"]
     with located(origin):
         rows = read_printed(file)
     by_experiment: dict[str, list[dict[str, str]]] = {}
@@ -26,6 +27,11 @@ def printed_numbers(study: Section) -> dict[str, list[dict[str, str]]]:
         if name not in experiments:
             raise StudyError(origin, f"{file}: no experiment '{name}'; {nearest(name, experiments)}")
     return by_experiment
+
+
+def printed_file(study: Section) -> str:
+    """The path of the study's file of printed numbers from the working folder; empty where it names none."""
+    return str(with_input_path(study, "published").get("published", ""))
 
 
 def read_printed(text: str) -> list[dict[str, str]]:

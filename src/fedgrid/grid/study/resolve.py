@@ -22,7 +22,8 @@ from fedgrid.grid.study.model import (
     Seeds,
     printed_names,
 )
-from fedgrid.grid.study.printed import printed_numbers
+from fedgrid.grid.study.paths import input_path
+from fedgrid.grid.study.printed import printed_file, printed_numbers
 from fedgrid.grid.study.rows import method_rows
 from fedgrid.grid.study.sections import Entries, Origin, Section, StudyError, located
 from fedgrid.grid.study.validation import check_study
@@ -40,12 +41,12 @@ def parse(study: Section) -> ParsedStudy:
     return ParsedStudy(
         name=study["name"],
         title=study.get("title", ""),
-        results=_path(study["results"], study.origins["results"]),
+        results=_results(study["results"], study.origins["results"]),
         compute=Compute(**settings_of(describe(Compute), study["compute"])),
         scale=study["scale"],
         download=study["download"],
         data_root=_data_root(study),
-        published=study.get("published", ""),
+        published=printed_file(study),
         assumed=study.get("assumed", {}),
         notices=notices,
         experiments=[_experiment(experiment, printed.get(experiment.id, [])) for experiment in laid],
@@ -119,13 +120,15 @@ def _data_root(study: Section) -> Path | None:
     folder = folder or os.environ.get("FEDGRID_DATA")
     if not folder:
         return None
-    root = _path(folder, origin)
+    with located(origin):
+        root = path_of(input_path(folder, origin), origin.key)
     if not root.is_dir():
         raise StudyError(origin, f"there is no folder {folder}")
     return root
 
 
-def _path(text: str, origin: Origin) -> Path:
+def _results(text: str, origin: Origin) -> Path:
+    """The folder of results, which is relative to the working folder: it is that of a run, not of its study's file."""
     with located(origin):
         return path_of(text, origin.key)
 

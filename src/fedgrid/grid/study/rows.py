@@ -9,6 +9,7 @@ from fedgrid.grid.study.configure import Description, configured, settings_of
 from fedgrid.grid.study.expansion import expand, fill_label, shown
 from fedgrid.grid.study.model import Configured, MethodRow, Placed, Reading, Settings
 from fedgrid.grid.study.overlay import by_label, named_row
+from fedgrid.grid.study.paths import input_path
 from fedgrid.grid.study.sections import Entries, Origin, Section, StudyError, located
 from fedgrid.settings import Training
 
@@ -20,11 +21,11 @@ def method_rows(study: Section) -> list[Placed[MethodRow]]:
     """The rows of a study, with the training settings that each is run with."""
     training = settings_of(describe(Training), study["training"])
     reading = Reading(**study.get("report", {}))
-    about = functools.cache(functools.partial(description, "methods"))  # rows may be of the same method
+    described = functools.cache(functools.partial(description, "methods"))  # rows may be of the same method
     rows = []
     for label, entry in _expanded(study["methods"]) if "methods" in study else []:
         with located(entry.origins["method"]):
-            method = about(entry["method"])
+            method = described(_reference(entry["method"], entry.origins["method"]))
         rows.append(Placed(_row(label, entry, training, method, reading), entry.origin))
     return rows
 
@@ -42,6 +43,10 @@ def _expanded(methods: Section | Entries) -> list[tuple[str, Section]]:
                 entry = entry | {"title": label + values}
             expanded.append((label + values, entry))
     return expanded
+
+
+def _reference(method: str, origin: Origin) -> str:
+    return input_path(method, origin) if method.endswith(".py") else method
 
 
 def _row(label: str, entry: Section, common: Settings, about: Description, reading: Reading) -> MethodRow:

@@ -1,0 +1,20 @@
+"""What fedgrid holds besides Python code: the workflow's rules, the profiles, the default study and the papers.
+
+A clone has these folders at its top, where Snakemake and readers look for them; a wheel, and the code that a run keeps,
+have them inside the package.
+"""
+
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent
+
+
+def folder(name: str) -> Path:
+    """The folder ``workflow``, ``profiles`` or ``config``."""
+    inside = PACKAGE / name
+    return inside if inside.is_dir() else PACKAGE.parents[1] / name
+
+
+def snakefile() -> str:
+    """The file of the rules, for the ``include`` of a project's Snakefile."""
+    return str(folder("workflow") / "Snakefile")

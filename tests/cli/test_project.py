@@ -1,0 +1,79 @@
+"""``fedgrid init`` and ``fedgrid go``."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fedgrid.cli.main import main
+from fedgrid.cli.project import SNAKEFILE
+from fedgrid.run.launch import Launch
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_snakefile_of_a_project_is_that_of_the_clone():
+    assert (ROOT / "Snakefile").read_text() == SNAKEFILE
+
+
+def test_a_project_has_what_a_run_needs_and_keeps_what_its_user_changed(folder, capsys):
+    assert main(["init", "mine"]) == 0
+    files = {file.relative_to("mine").as_posix() for file in Path("mine").rglob("*") if file.is_file()}
+    profiles = {"profiles/default/config.yaml", "profiles/slurm/config.yaml"}
+    assert files == {"Snakefile", ".gitignore", "README.md", "config/study.yaml", *profiles}
+    assert len(Path("mine/README.md").read_text().splitlines()) <= 10
+    Path("mine/config/study.yaml").write_text("name: changed\n")
+    capsys.readouterr()
+    assert main(["init", "mine"]) == 0
+    assert "kept     mine/config/study.yaml, which differs" in capsys.readouterr().out
+    assert Path("mine/config/study.yaml").read_text() == "name: changed\n"
+
+
+def test_a_paper_comes_with_its_printed_numbers_and_can_be_planned(folder, capsys, monkeypatch):
+    assert main(["init", ".", "--paper", "fedssc"]) == 0
+    assert "fedgrid go config/papers/fedssc.yaml --scale small" in capsys.readouterr().out
+    assert main(["plan", "--configfile", "config/papers/fedssc.yaml", "--scale", "small"]) == 0
+    monkeypatch.chdir("config")  # its numbers lie beside it, wherever a command is run
+    assert main(["plan", "--configfile", "papers/fedssc.yaml"]) == 0
+
+
+def test_all_papers_come_with_one_word(folder):
+    assert main(["init", ".", "--paper", "all"]) == 0
+    names = {file.name for file in (ROOT / "config/papers").iterdir()}
+    assert {file.name for file in Path("config/papers").iterdir()} == names
+
+
+def test_an_unknown_paper_is_one_sentence(folder, capsys):
+    assert main(["init", ".", "--paper", "fedsack"]) == 2
+    assert capsys.readouterr().err == "fedgrid: --paper: no paper 'fedsack'; did you mean 'fedsac'?\n"
+    assert not Path("Snakefile").exists()
+
+
+def test_a_study_that_does_not_exist_is_one_sentence(folder, capsys):
+    assert main(["go", "config/none.yaml"]) == 2
+    assert (
+        capsys.readouterr().err == "fedgrid: config/none.yaml: no such study; fedgrid init makes a project with one\n"
+    )
+
+
+def test_the_command_that_go_stands_for(folder):
+    main(["init", "."])
+    study = Path("config/study.yaml")
+    whole = ["--cores", "2", "--configfile", "config/study.yaml"]
+    assert Launch(study, "2").arguments == whole
+    assert Launch(study, "2", "small", "table1").arguments == [*whole, "--config", "scale=small", "only=table1"]
+    assert Launch(study, slurm=True).arguments[:2] == ["--workflow-profile", "profiles/slurm"]
+
+
+def test_without_a_project_the_rules_and_profiles_of_the_package_are_named(folder):
+    arguments = Launch(Path("s.yaml")).arguments
+    named = dict(zip(arguments[::2], arguments[1::2], strict=True))
+    assert Path(named["--snakefile"]).is_file()
+    assert yaml.safe_load((Path(named["--workflow-profile"]) / "config.yaml").read_text())["scheduler"] == "greedy"
+
+
+@pytest.mark.parametrize("name", ["default", "slurm"])
+def test_profiles_of_a_project_are_those_of_the_clone(folder, name):
+    main(["init", "."])
+    profile = f"profiles/{name}/config.yaml"
+    assert Path(profile).read_text() == (ROOT / profile).read_text()
