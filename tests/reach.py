@@ -21,7 +21,6 @@ COMPONENTS = ("data", "methods", "models", "partition")
 WHOLE_RUNS = ("cluster", "workflow")
 "Folders of tests that run the whole workflow."
 RUNS = (
-    "Snakefile",
     "workflow/",
     "profiles/",
     "src/fedgrid/run/",

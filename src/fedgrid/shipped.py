@@ -15,6 +15,6 @@ def folder(name: str) -> Path:
     return inside if inside.is_dir() else PACKAGE.parents[1] / name
 
 
-def snakefile() -> str:
-    """The file of the rules, for the ``include`` of a project's Snakefile."""
-    return str(folder("workflow") / "Snakefile")
+def study_rules() -> str:
+    """The file of the rules, for the ``include`` of a Snakefile."""
+    return str(folder("workflow") / "rules" / "study.smk")

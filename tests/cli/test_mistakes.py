@@ -271,7 +271,7 @@ def test_the_workflow_says_the_same(case, folder, request, capsys):
 
 def test_snakemake_says_the_same(folder, request):
     change, words = STUDIES["impossible smallest client"]
-    snakefile = request.config.rootpath / "Snakefile"
+    snakefile = request.config.rootpath / "workflow/Snakefile"
     command = [sys.executable, "-m", "snakemake", "--cores", "1", "--snakefile", str(snakefile), "--configfile"]
     run = subprocess.run([*command, written(change)], capture_output=True, text=True, env=os.environ)
     lines = [line for line in run.stderr.splitlines(keepends=True) if line.startswith("fedgrid: ")]

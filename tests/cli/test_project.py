@@ -6,14 +6,9 @@ import pytest
 import yaml
 
 from fedgrid.cli.main import main
-from fedgrid.cli.project import SNAKEFILE
 from fedgrid.run.launch import Launch
 
 ROOT = Path(__file__).parents[2]
-
-
-def test_the_snakefile_of_a_project_is_that_of_the_clone():
-    assert (ROOT / "Snakefile").read_text() == SNAKEFILE
 
 
 def test_a_project_has_what_a_run_needs_and_keeps_what_its_user_changed(folder, capsys):
@@ -21,6 +16,7 @@ def test_a_project_has_what_a_run_needs_and_keeps_what_its_user_changed(folder, 
     files = {file.relative_to("mine").as_posix() for file in Path("mine").rglob("*") if file.is_file()}
     profiles = {"profiles/default/config.yaml", "profiles/slurm/config.yaml"}
     assert files == {"Snakefile", ".gitignore", "README.md", "config/study.yaml", *profiles}
+    assert Path("mine/Snakefile").read_text() == (ROOT / "workflow/Snakefile").read_text()
     assert len(Path("mine/README.md").read_text().splitlines()) <= 10
     Path("mine/config/study.yaml").write_text("name: changed\n")
     capsys.readouterr()

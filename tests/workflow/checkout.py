@@ -31,7 +31,6 @@ class Checkout:
         self.path = path
         for folder in ("workflow", "profiles", "src", "config"):
             shutil.copytree(ROOT / folder, path / folder, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-        shutil.copy2(ROOT / "Snakefile", path)
         (path / "config/study.yaml").write_text(study)
 
     def copied(self, path: Path) -> "Checkout":

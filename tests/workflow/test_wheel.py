@@ -47,5 +47,5 @@ def test_a_project_is_made_and_run(installed, tmp_path):
     assert "Done. Look at results/tiny/report.html" in output
     assert len(list((tmp_path / "results/store/cells").rglob("*.parquet"))) == 2
     (code,) = (tmp_path / "results/store/code").iterdir()
-    assert (code / "fedgrid/workflow/Snakefile").is_file()
+    assert (code / "fedgrid/workflow/rules/study.smk").is_file()
     assert "2 cached, 0 to run" in fedgrid("plan")

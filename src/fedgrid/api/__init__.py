@@ -1,5 +1,1 @@
-"""What users call from Python: the final models of a cell."""
-
-from fedgrid.api.models import load_model
-
-__all__ = ["load_model"]
+"""What users call from Python, as `fedgrid.NAME`; the command line stands on it."""

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fedgrid.api.study_file import DEFAULT, read_study
 from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.cli.phrases import counted, duration
-from fedgrid.cli.studies import DEFAULT, add_choice, read_study
+from fedgrid.cli.studies import add_choice
 from fedgrid.errors import UserError, say
 from fedgrid.files import check_writable
 from fedgrid.grid.adoption.candidates import Candidate, Group, groups

@@ -5,8 +5,9 @@ import os
 import shlex
 import sys
 
+from fedgrid.api.study_file import DEFAULT
 from fedgrid.cli.parsing import Commands, path, with_examples
-from fedgrid.cli.studies import DEFAULT, add_choice
+from fedgrid.cli.studies import add_choice
 from fedgrid.errors import UserError
 from fedgrid.run.launch import Launch
 

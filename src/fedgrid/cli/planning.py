@@ -11,10 +11,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from fedgrid.api.study_file import DEFAULT, read_study
 from fedgrid.cli.adopt import adoptable
 from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.cli.phrases import counted, estimate
-from fedgrid.cli.studies import DEFAULT, add_choice, read_study
+from fedgrid.cli.studies import add_choice
 from fedgrid.errors import UserError, nearest, say
 from fedgrid.grid.adoption import other_rounds
 from fedgrid.grid.costs.forecast import Id, Prospect, Speed, Trial, id_of, prospects

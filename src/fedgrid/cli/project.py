@@ -14,18 +14,6 @@ fedgrid init digits
 fedgrid init digits --paper fedsac
 fedgrid init . --paper all
 """
-SNAKEFILE = """\
-# snakemake --cores N [--configfile config/another_study.yaml]; the rules are those of the fedgrid that is installed.
-from fedgrid.shipped import snakefile
-
-
-include: snakefile()
-
-
-rule all:
-    input:
-        EVERYTHING,
-"""
 IGNORED = "/results/\n/.snakemake/\n__pycache__/\n"
 README = """\
 # {name}
@@ -72,7 +60,8 @@ def _files(name: str, papers: list[str]) -> Mapping[str, str]:
     config = ["study.yaml", *(f"papers/{paper}.{kind}" for paper in _chosen(papers) for kind in ("yaml", "csv"))]
     copies = [*(f"config/{file}" for file in config), "profiles/default/config.yaml", "profiles/slurm/config.yaml"]
     texts = {copy: _text(copy) for copy in copies}
-    return {"Snakefile": SNAKEFILE, ".gitignore": IGNORED, "README.md": README.format(name=name), **texts}
+    snakefile = _text("workflow/Snakefile")
+    return {"Snakefile": snakefile, ".gitignore": IGNORED, "README.md": README.format(name=name), **texts}
 
 
 def _text(copy: str) -> str:

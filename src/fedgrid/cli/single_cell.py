@@ -1,9 +1,7 @@
 """``fedgrid run METHOD``: one cell without Snakemake, with a progress bar and its final scores."""
 
 import argparse
-import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +10,14 @@ import yaml
 from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.components import describe, parse_setting
 from fedgrid.errors import Damaged, UserError, complain
-from fedgrid.files import check_writable, read_metadata, read_table
-from fedgrid.grid.adoption.other_rounds import longer_run
-from fedgrid.grid.plan.commit import commit
+from fedgrid.files import check_writable
 from fedgrid.grid.plan.model import Cell
-from fedgrid.grid.plan.plan_file import Plan
-from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.plan.product import planned_study
 from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.columns import PUBLISHED
 from fedgrid.grid.study.sections import Section
 from fedgrid.jobs import originals
-from fedgrid.jobs.gpus import check_device
+from fedgrid.jobs.reporting import TERMINATED
 from fedgrid.loading import names
 from fedgrid.settings import ARTIFACTS, Compute, Training
 
@@ -80,19 +74,19 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _computed(arguments: argparse.Namespace) -> int:
+    from fedgrid.api.training import computed  # pandas takes time to import
+
     study = planned_study(Section(_study(arguments)))
     cell = study.cells[0]
     originals.say_notices(study)
     out = arguments.out or cell.file
-    if not _finished(out, cell) and not _taken(out, cell):
-        check_device(study.compute.device)
-        if not arguments.out:
-            check_writable(study.store, "--results")
-        plan = Plan(replace(study, name=f"run-{cell.key}")).write()  # `fedgrid prune` respects it
-        _prepare(study, cell)
-        if code := _train(study, cell, out):
-            return code
-        plan.unlink(missing_ok=True)
+    origin = computed(study, cell, out, heeds_signals=True)
+    if origin == "interrupted":
+        return TERMINATED
+    if origin == "cached":
+        print(f"{out} already holds this cell")
+    elif origin == "taken":
+        print("the first rounds of a longer run")
     _print_scores(out, cell)
     return 0
 
@@ -157,70 +151,12 @@ def _typed(
     )
 
 
-def _finished(out: Path, cell: Cell) -> bool:
-    if not out.exists():
-        return False
-    metadata = read_metadata(out)
-    if metadata["key"] != cell.key:
-        which = f"{metadata['key']}, not {cell.key}"
-        raise UserError(f"--out: {out} holds another cell ({which}); delete it or name another file")
-    if cell.is_of_other_images(metadata):
-        raise UserError(f"{out} was trained on other images than those in the store; delete it and run again")
-    if not all(file.is_file() for file in cell.kept_beside(out).values()):
-        return False
-    print(f"{out} already holds this cell")
-    return True
-
-
-def _taken(out: Path, cell: Cell) -> bool:
-    """Whether a longer run had the results, which are then written."""
-    longer = longer_run(cell)
-    if longer is None:
-        return False
-    from fedgrid.jobs.other_rounds import take  # torch takes seconds to import
-
-    take(cell, out, longer)
-    print(f"the first rounds of {longer.file}")
-    return True
-
-
-def _prepare(study: Study, cell: Cell) -> None:
-    """Builds the data set, its features and the partition where the store lacks them."""
-    from fedgrid.jobs import dataset, partition
-
-    for stage in cell.partition.data.stages:
-        if not stage.built:
-            dataset.build(stage, study)
-    if not cell.partition.file.is_file():
-        partition.build(cell.partition)
-
-
-def _train(study: Study, cell: Cell, out: Path) -> int:
-    """The exit code: 0, or that of a cell which SIGTERM broke off."""
-    from fedgrid.engine.rounds import Saving, Terminated  # torch takes seconds to import
-    from fedgrid.jobs.cell import train
-    from fedgrid.jobs.other_rounds import origin
-    from fedgrid.jobs.reporting import TERMINATED, Report
-    from fedgrid.jobs.signals import ignore_signals, install_signal_handlers
-
-    checkpoint, every = out.with_name(out.name + ".checkpoint"), study.compute.checkpoint_every
-    saving = Saving(checkpoint, cell.key, every, origin(cell, out))
-    with Report(cell.row.title, cell.row.training["rounds"], sys.stderr) as report:
-        try:
-            install_signal_handlers()
-            train(cell, out, study.compute, saving, report.tell, commit())
-        except Terminated:
-            return TERMINATED
-        finally:
-            ignore_signals()
-    return 0
-
-
 def _print_scores(out: Path, cell: Cell) -> None:
     from fedgrid.analysis.scores.points import POINTS  # pandas takes time to import
+    from fedgrid.api.training import read_cell
 
-    rows, metadata = read_table(out)
-    table = rows.to_pandas()
+    finished = read_cell(out)
+    table, metadata = finished.values, finished.metadata
     print(f"{cell.row.title} on {cell.partition.data.label}, {cell.heterogeneity}, seed {cell.seed}: ", end="")
     print(f"{metadata['status']}, {metadata['rounds']} rounds, {metadata['costs']['seconds']['total']:.1f} s")
     if metadata["reason"]:

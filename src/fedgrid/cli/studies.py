@@ -6,18 +6,15 @@ import shutil
 import time
 from pathlib import Path
 
+from fedgrid.api.study_file import DEFAULT, read_study
 from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.errors import UserError
 from fedgrid.grid.adoption.other_rounds import continuation
 from fedgrid.grid.plan import manifest, plan_file
 from fedgrid.grid.plan.manifest_model import read_manifest
 from fedgrid.grid.plan.planned_study import Study
-from fedgrid.grid.plan.product import planned_study
-from fedgrid.grid.study.sections import COMMAND_LINE, Origin, Section
-from fedgrid.grid.study.yaml_file import read
 from fedgrid.run.lock import StoreLock
 
-DEFAULT = Path("config/study.yaml")
 STORED = (
     *(
         "cells/**/*.parquet",
@@ -58,13 +55,6 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
 def study_of(arguments: argparse.Namespace) -> Study:
     """The study that a command's options name."""
     return read_study(arguments.configfile, arguments.scale, arguments.only)
-
-
-def read_study(file: Path, scale: str | None = None, only: str | None = None) -> Study:
-    """The study in a file, at a scale, with some of its experiments."""
-    options = {name: value for name, value in (("scale", scale), ("only", only)) if value}
-    origins = {name: Origin(COMMAND_LINE, key=name) for name in options}
-    return planned_study(read(file) | Section(options, origins=origins))
 
 
 def _prune(arguments: argparse.Namespace) -> int:

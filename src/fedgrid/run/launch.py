@@ -36,7 +36,7 @@ class Launch:
         chosen = [f"{name}={value}" for name, value in (("scale", self.scale), ("only", self.only)) if value]
         return [
             *([] if self.slurm else ["--cores", self.cores]),
-            *([] if own else ["--snakefile", shipped.snakefile()]),
+            *([] if own else ["--snakefile", str(shipped.folder("workflow") / "Snakefile")]),
             *(["--workflow-profile", str(profile)] if self.slurm or not own else []),
             *("--configfile", str(self.study)),
             *(["--config", *chosen] if chosen else []),

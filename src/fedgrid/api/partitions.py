@@ -1,0 +1,61 @@
+"""Partitions, made and read."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fedgrid.grid.plan.product import planned_study
+from fedgrid.grid.study.sections import Section
+from fedgrid.jobs.preparation import prepare
+from fedgrid.partition.common.publish import checked
+from fedgrid.partition.common.statistics import statistics
+
+ANY_METHOD = "local"
+"A partition does not depend on the method, and a study needs one."
+
+
+@dataclass(frozen=True)
+class ReadPartition:
+    """Which client holds which images.
+
+    `rows` has an image in each row: client, split (train, validation or test), index (its row in the data set's part)
+    and label; client −1 stands for all clients. `statistics` are sizes, classes and distances between clients, as
+    `fedgrid inspect --json` prints them.
+    """
+
+    file: Path
+    rows: pd.DataFrame
+    metadata: Mapping[str, Any]
+    statistics: Mapping[str, Any]
+
+
+def make_partition(
+    data: str | Mapping[str, Any],
+    heterogeneity: Mapping[str, Any],
+    seed: int = 0,
+    results: str | os.PathLike[str] = "results",
+    data_root: str | os.PathLike[str] | None = None,
+) -> ReadPartition:
+    """The partition of a data set, made unless the store in `results` has it.
+
+    `data` and `heterogeneity` are as in a study: ``"digits"`` and ``{"partition": "dirichlet", "beta": 0.1, "clients":
+    8}``. `data_root` is the folder of data sets (default: the environment variable FEDGRID_DATA). Raises UserError for
+    settings that are wrong, data that cannot be had, and a partition that is impossible.
+    """
+    about = {"name": "partition", "data": data, "heterogeneity": [heterogeneity], "seeds": [seed]}
+    root = {"data_root": str(data_root)} if data_root else {}
+    study = planned_study(Section(about | root | {"methods": [ANY_METHOD], "results": str(results)}))
+    partition = study.cells[0].partition
+    prepare(partition, study)
+    return read_partition(partition.file)
+
+
+def read_partition(file: str | os.PathLike[str]) -> ReadPartition:
+    """The partition in a file of the store or one that was published; UserError where it is none or damaged."""
+    table, metadata = checked(Path(file))
+    summary = statistics(table, metadata["clients"], len(metadata["classes"]))
+    return ReadPartition(Path(file), table.to_pandas(), metadata, summary)

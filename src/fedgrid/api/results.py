@@ -1,0 +1,120 @@
+"""The results of a study, or of an experiment, as data frames."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pandas as pd
+
+from fedgrid.analysis.pages.table_set import tables
+from fedgrid.analysis.scores import summary
+from fedgrid.analysis.scores.cells import FinishedCell
+from fedgrid.analysis.scores.results import Results, load
+from fedgrid.analysis.tables import grid
+from fedgrid.errors import UserError
+
+FILE = "results.parquet"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the page.
+
+    `numbers` has an entry in each row, in full precision, accuracies as fractions. `printed` is the table as the page
+    shows it: rows and columns have the titles of the page, and values are texts.
+    """
+
+    caption: str
+    numbers: pd.DataFrame
+    printed: pd.DataFrame
+    html: str
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+
+class StudyResults:
+    """What a study, or one of its experiments, computed. Frames are the user's own copies."""
+
+    def __init__(self, results: Results):
+        self._results = results
+
+    @property
+    def title(self) -> str:
+        """The title of the study."""
+        return self._results.study.title
+
+    @property
+    def values(self) -> pd.DataFrame:
+        """Every recorded number, one a row: method, data, heterogeneity, seed, round, client, metric, value.
+
+        Methods, data sets and kinds of heterogeneity have their titles; accuracies are fractions.
+        """
+        return self._titled(self._results.rows)
+
+    @property
+    def scores(self) -> pd.DataFrame:
+        """The score of each finished cell, at the point and the round that the study's tables show.
+
+        Beside the names and the seed: accuracy (mean over clients), accuracy_weighted (by test images) and
+        std_clients.
+        """
+        return self._titled(summary.cell_scores(self._results))
+
+    @property
+    def cells(self) -> pd.DataFrame:
+        """One cell a row: names, seed, status (ok, diverged, failed, …) with its reason, key, and its costs.
+
+        Costs are seconds and peak memory in bytes; a cell without results has none.
+        """
+        rows = []
+        for cell in self._results.cells:
+            names = {"label": cell.label, "data": cell.data, "heterogeneity": cell.heterogeneity, "seed": cell.seed}
+            row = names | {"status": cell.status, "reason": cell.reason, "key": cell.key}
+            if isinstance(cell, FinishedCell):
+                costs = cell.costs
+                row |= {"rounds": cell.rounds, "seconds": costs.seconds.total, "memory": costs.peak_memory_bytes}
+            rows.append(row)
+        return self._titled(pd.DataFrame(rows))
+
+    @cached_property
+    def tables(self) -> Mapping[str, Table]:
+        """The tables of the page by the name of their files, such as ``accuracy``."""
+        return {
+            name: Table(printed.caption, self._titled(numbers), _as_printed(printed), grid.html(printed))
+            for name, (numbers, printed) in tables(self._results)
+        }
+
+    def _titled(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """A copy with titles for the labels of rows, data sets and kinds of heterogeneity."""
+        results = self._results
+        titles = {
+            "label": results.names,
+            "data": {data: results.title(data) for data, _ in results.columns},
+            "heterogeneity": {kind: results.heterogeneity_title(kind) for _, kind in results.columns},
+        }
+        changed = {name: frame[name].astype(object).replace(known) for name, known in titles.items() if name in frame}
+        return frame.assign(**changed).rename(columns={"label": "method"})
+
+
+def _as_printed(table: grid.Grid) -> pd.DataFrame:
+    leaves = [[text for text, span in level for _ in range(span)] for level in table.header]
+    columns = pd.MultiIndex.from_arrays(leaves) if len(leaves) > 1 else pd.Index(leaves[0])
+    index = pd.Index([name for name, _ in table.rows], name=table.stub)
+    return pd.DataFrame([[entry.text for entry in entries] for _, entries in table.rows], index, columns)
+
+
+def results(folder: str | os.PathLike[str]) -> StudyResults:
+    """The results in a folder that a run made, such as ``results/digits`` or ``results/fedcosr/table2``.
+
+    Raises UserError where there are none, naming those in the folder that have some, and `Damaged`
+    where the file has changed since it was written.
+    """
+    file = Path(folder) / FILE
+    if not file.is_file():
+        below = ", ".join(sorted(found.parent.name for found in Path(folder).glob(f"*/{FILE}")))
+        problem = f"name one of these in it: {below}" if below else "no run has made results there"
+        raise UserError(f"{folder}: {problem}")
+    return StudyResults(load(file))

@@ -1,0 +1,113 @@
+"""A study from Python: its cells, what is left of them, and a run of the workflow."""
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from fedgrid.api.results import StudyResults, results
+from fedgrid.api.study_file import DEFAULT, read_study
+from fedgrid.api.training import TrainedCell, computed, read_cell
+from fedgrid.errors import UserError, nearest
+from fedgrid.grid.costs.forecast import id_of, prospects
+from fedgrid.grid.plan.model import Cell
+from fedgrid.grid.plan.planned_study import Study
+from fedgrid.jobs import calibration
+from fedgrid.run import cell_states
+from fedgrid.run.launch import Launch
+
+
+class StudyFile:
+    """A study's file, at a scale. It is read again by each call, so that edits of the file count at once."""
+
+    def __init__(self, file: Path, scale: str | None, only: str | None):
+        self.file, self.scale, self.only = file, scale, only
+        self.planned()
+
+    def planned(self) -> Study:
+        """The study with its cells; UserError for any mistake in the file."""
+        return read_study(self.file, self.scale, self.only)
+
+    @property
+    def cells(self) -> pd.DataFrame:
+        """Every cell of every experiment, one a row.
+
+        Columns: experiment (empty where the study has none), method, data, heterogeneity, seed, state (done, running,
+        queued, failed, diverged, missing or unavailable), remark, key, file.
+        """
+        study = self.planned()
+        states = cell_states.read(study)
+        rows = [
+            {"experiment": experiment.id, **_names(cell), "state": states[cell.key].name}
+            | {"remark": states[cell.key].remark, "key": cell.key, "file": cell.file}
+            for experiment in study.experiments
+            for cell in experiment.cells
+        ]
+        return pd.DataFrame(rows)
+
+    def plan(self) -> pd.DataFrame:
+        """The cells that a run would train, each once: seconds on one core, peak memory in MB, bytes of results.
+
+        These are estimates: from finished cells like it (column `measured`), else from a calibration of two seconds.
+        """
+        study = self.planned()
+        expected = prospects([study], calibration.speeds)
+        rows = [
+            {**_names(cell), "seconds": prospect.seconds, "memory": prospect.memory, "size": prospect.size}
+            | {"measured": prospect.measured, "key": cell.key}
+            for cell in study.by_key.values()
+            if not (prospect := expected[id_of(cell)]).done and not prospect.unavailable
+        ]
+        return pd.DataFrame(rows, columns=[*_NAMES, "seconds", "memory", "size", "measured", "key"])
+
+    def run(self, cores: int | str = "all", slurm: bool = False, options: Sequence[str] = ()) -> None:
+        """Runs the workflow in the working folder, as ``fedgrid go`` does; `options` are further ones of Snakemake.
+
+        Raises UserError where a job fails; what finished is kept, and the next call goes on.
+        """
+        launch = Launch(self.file, str(cores), self.scale, self.only, slurm, options)
+        if subprocess.run(launch.command).returncode:
+            raise UserError(f"{self.file}: the run was stopped, or some jobs failed; see above and fedgrid status")
+
+    def results(self, experiment: str = "") -> StudyResults:
+        """The results of the study or, where it has experiments, of one of them; raises as `fedgrid.results` does."""
+        study = self.planned()
+        folders = {one.id: one.folder for one in study.experiments}
+        if experiment not in folders:
+            raise UserError(f"{self.file}: no experiment '{experiment}'; {nearest(experiment, folders)}")
+        return results(folders[experiment])
+
+    def train(self, method: str, data: str = "", heterogeneity: str = "", seed: int | None = None) -> TrainedCell:
+        """Trains one cell in this process, unless it is done; names are those of `cells`.
+
+        What all cells of the method share may be left out. Raises UserError where the names fit no cell, or several.
+        """
+        study = self.planned()
+        wanted = {"method": method, "data": data, "heterogeneity": heterogeneity, "seed": seed}
+        asked = {name: value for name, value in wanted.items() if value not in ("", None)}
+        fitting = [cell for cell in study.by_key.values() if asked.items() <= _names(cell).items()]
+        if len(fitting) != 1:
+            named = ", ".join(f"{name} {value}" for name, value in asked.items())
+            raise UserError(f"{self.file}: {len(fitting)} cells are of {named}; `cells` lists all")
+        computed(study, fitting[0], fitting[0].file)
+        return read_cell(fitting[0].file)
+
+
+_NAMES = ("method", "data", "heterogeneity", "seed")
+
+
+def _names(cell: Cell) -> dict[str, str | int]:
+    return dict(zip(_NAMES, (cell.row.label, cell.partition.data.label, cell.heterogeneity, cell.seed), strict=True))
+
+
+def study(
+    file: str | os.PathLike[str] = DEFAULT, scale: str | None = None, only: str | Sequence[str] | None = None
+) -> StudyFile:
+    """The study in a file, at one of its scales, with all or `only` some of its experiments.
+
+    Raises UserError for a file that is no study, with the line of the mistake.
+    """
+    chosen = only if only is None or isinstance(only, str) else ",".join(only)
+    return StudyFile(Path(file), scale, chosen)

@@ -1,0 +1,17 @@
+"""A planned study from its file."""
+
+from pathlib import Path
+
+from fedgrid.grid.plan.planned_study import Study
+from fedgrid.grid.plan.product import planned_study
+from fedgrid.grid.study.sections import COMMAND_LINE, Origin, Section
+from fedgrid.grid.study.yaml_file import read
+
+DEFAULT = Path("config/study.yaml")
+
+
+def read_study(file: Path, scale: str | None = None, only: str | None = None) -> Study:
+    """The study in a file, at a scale, with some of its experiments; UserError for any mistake in it."""
+    options = {name: value for name, value in (("scale", scale), ("only", only)) if value}
+    origins = {name: Origin(COMMAND_LINE, key=name) for name in options}
+    return planned_study(read(file) | Section(options, origins=origins))

@@ -1,0 +1,157 @@
+"""One cell, trained in this process."""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from fedgrid.errors import UserError
+from fedgrid.files import check_writable, read_metadata, read_table
+from fedgrid.grid.adoption.other_rounds import longer_run
+from fedgrid.grid.plan.commit import commit
+from fedgrid.grid.plan.model import Cell
+from fedgrid.grid.plan.plan_file import Plan
+from fedgrid.grid.plan.planned_study import Study
+from fedgrid.grid.plan.product import planned_study
+from fedgrid.grid.study.sections import Section
+from fedgrid.jobs import originals
+from fedgrid.jobs.gpus import check_device
+from fedgrid.jobs.preparation import prepare
+
+Origin = Literal["cached", "taken", "trained", "interrupted"]
+
+
+@dataclass(frozen=True)
+class TrainedCell:
+    """A finished cell.
+
+    `values` has every recorded number: round, client, metric, value; accuracies are fractions. `metadata` has the
+    cell's key, its specification, status and reason, costs, versions and hardware.
+    """
+
+    file: Path
+    values: pd.DataFrame
+    metadata: Mapping[str, Any]
+
+
+def train(
+    method: str,
+    hyperparameters: Mapping[str, Any] = {},
+    *,
+    data: str | Mapping[str, Any] = "digits",
+    heterogeneity: Mapping[str, Any] = {"partition": "dirichlet"},
+    model: str | Mapping[str, Any] = "mlp",
+    training: Mapping[str, Any] = {},
+    seed: int = 0,
+    artifacts: Sequence[str] = (),
+    compute: Mapping[str, Any] = {},
+    results: str = "results",
+) -> TrainedCell:
+    """Trains one cell, unless the store in `results` has it already; a progress bar is on standard error.
+
+    `method` is a name or the path of a file, and all other settings are as in a study. Whoever interrupts it and calls
+    it again with the same settings resumes from the last checkpoint. Raises UserError for a wrong setting.
+    """
+    about = {
+        "name": "run",
+        "data": data,
+        "heterogeneity": [heterogeneity],
+        "methods": {Path(method).stem: {"method": method, **hyperparameters}},
+        "model": model,
+        "training": training,
+        "seeds": [seed],
+        "artifacts": list(artifacts),
+        "compute": compute,
+        "results": results,
+    }
+    study = planned_study(Section(about))
+    cell = study.cells[0]
+    originals.say_notices(study)
+    computed(study, cell, cell.file)
+    return read_cell(cell.file)
+
+
+def read_cell(file: Path) -> TrainedCell:
+    """The results of a cell; raises as `fedgrid.files.read_table` does."""
+    rows, metadata = read_table(file)
+    return TrainedCell(file, rows.to_pandas(), metadata)
+
+
+def computed(study: Study, cell: Cell, out: Path, heeds_signals: bool = False) -> Origin:
+    """Has the results of a cell of the study in the file `out`, and says where they come from.
+
+    They may be there, or a longer run may have them; else the cell is trained, or what a checkpoint beside the file
+    lacks. Where it `heeds_signals`, SIGTERM and SIGUSR1 write a checkpoint and interrupt it. Raises UserError where the
+    file holds another cell, and for a device that is not here.
+    """
+    if is_finished(out, cell):
+        return "cached"
+    if _is_taken(out, cell):
+        return "taken"
+    check_device(study.compute.device)
+    check_writable(out.parent if out != cell.file else study.store, "results")
+    plan = Plan(replace(study, name=f"run-{cell.key}")).write()  # `fedgrid prune` respects it
+    prepare(cell.partition, study)
+    if not _is_trained(study, cell, out, heeds_signals):
+        return "interrupted"
+    plan.unlink(missing_ok=True)
+    return "trained"
+
+
+def is_finished(out: Path, cell: Cell) -> bool:
+    """Whether a file has a cell's results, and what is to be kept beside them; UserError where it has another's."""
+    if not out.exists():
+        return False
+    metadata = read_metadata(out)
+    if metadata["key"] != cell.key:
+        which = f"{metadata['key']}, not {cell.key}"
+        raise UserError(f"{out} holds another cell ({which}); delete it or name another file")
+    if cell.is_of_other_images(metadata):
+        raise UserError(f"{out} was trained on other images than those in the store; delete it and run again")
+    return all(file.is_file() for file in cell.kept_beside(out).values())
+
+
+def _is_taken(out: Path, cell: Cell) -> bool:
+    """Whether a longer run had the results, which are then written."""
+    longer = longer_run(cell)
+    if longer is None:
+        return False
+    from fedgrid.jobs.other_rounds import take  # torch takes seconds to import
+
+    take(cell, out, longer)
+    return True
+
+
+def _is_trained(study: Study, cell: Cell, out: Path, heeds_signals: bool) -> bool:
+    """Trains the cell; False where a signal interrupted it."""
+    from fedgrid.engine.rounds import Saving, Terminated  # torch takes seconds to import
+    from fedgrid.jobs.cell import train as train_cell
+    from fedgrid.jobs.other_rounds import origin
+    from fedgrid.jobs.reporting import Report
+
+    checkpoint, every = out.with_name(out.name + ".checkpoint"), study.compute.checkpoint_every
+    saving = Saving(checkpoint, cell.key, every, origin(cell, out))
+    with Report(cell.row.title, cell.row.training["rounds"], sys.stderr) as report, _signals(heeds_signals):
+        try:
+            train_cell(cell, out, study.compute, saving, report.tell, commit())
+        except Terminated:
+            return False
+    return True
+
+
+@contextmanager
+def _signals(heeded: bool) -> Iterator[None]:
+    """Lets the signals that end a job interrupt what is done within, if they are to be heeded."""
+    from fedgrid.jobs.signals import ignore_signals, install_signal_handlers  # they import torch
+
+    if heeded:
+        install_signal_handlers()
+    try:
+        yield
+    finally:
+        if heeded:
+            ignore_signals()

@@ -1,0 +1,36 @@
+# All rules; the Snakefile of a clone or of a project includes this file and asks for EVERYTHING.
+import os
+
+from fedgrid.loading import CODE
+from fedgrid.run import snakemake_adapter
+from fedgrid.run.invocation import PLAN
+from snakemake.utils import min_version
+
+min_version("9.0")
+
+# on a cluster's nodes: the plan of the run in place of the study
+if PLAN not in os.environ and not snakemake_adapter.is_study_given(workflow, config):
+
+    configfile: "config/study.yaml"
+
+
+include: "common.smk"
+include: "data.smk"
+include: "train.smk"
+include: "analysis.smk"
+
+
+localrules:
+    all,
+    data,
+    partition,
+    manifest,
+    experiment,
+
+
+# what a project's `rule all` asks for: cells too, for one that was deleted is trained again though its tables still stand
+EVERYTHING = [
+    *[file for name in RUN.experiments for file in [*RUN.targets(name), RUN.manifest(name)]],
+    *expand(rules.experiment.output, experiment=RUN.experiments),
+    f"{STUDY.folder}/report.html",
+]
