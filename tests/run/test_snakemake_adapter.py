@@ -68,7 +68,9 @@ def test_without_a_rate_limiter_no_look_at_the_ready_jobs_has_another_one_follow
 
 
 def test_the_executor_reads_its_status_command_at_every_look():
-    executor = pytest.importorskip("snakemake_executor_plugin_slurm").Executor
+    plugin = pytest.importorskip(adapter.SLURM)
+    executor = plugin.Executor
+    assert plugin.ExecutorSettings.__module__ == adapter.SLURM
     assert "self.get_status_command()" in inspect.getsource(executor.check_active_jobs)
     assert "return self.workflow.executor_settings.status_command" in inspect.getsource(executor.get_status_command)
     source = inspect.getsource(executor.check_active_jobs)
@@ -193,8 +195,17 @@ def accounting(monkeypatch):
     return make
 
 
+class Settings(SimpleNamespace):
+    __module__ = adapter.SLURM
+
+
+class Settled:
+    __module__ = adapter.SLURM
+    status_command = property(lambda self: "sacct")
+
+
 def executor(command):
-    return SimpleNamespace(executor_settings=SimpleNamespace(status_command=command))
+    return SimpleNamespace(executor_settings=Settings(status_command=command))
 
 
 def test_squeue_is_asked_where_there_is_no_accounting(accounting, capsys):
@@ -223,7 +234,7 @@ def test_a_run_that_could_not_see_its_jobs_end_is_refused(accounting, capsys):
     assert capsys.readouterr().err == f"fedgrid: SLURM has no accounting here ({DISABLED}), and squeue forgets early\n"
 
 
-@pytest.mark.parametrize("settings", [None, SimpleNamespace(), SimpleNamespace(status_command=None)])
+@pytest.mark.parametrize("settings", [Settings(), Settings(status_command=None), Settled()])
 def test_a_status_command_that_cannot_be_chosen_is_worth_a_line(accounting, settings, warning):
     accounting("")
     adapter.follow_jobs_without_accounting(SimpleNamespace(executor_settings=settings))
@@ -231,3 +242,13 @@ def test_a_status_command_that_cannot_be_chosen_is_worth_a_line(accounting, sett
     accounting(DISABLED)
     adapter.follow_jobs_without_accounting(SimpleNamespace(executor_settings=settings))
     assert warning().startswith("let fedgrid choose squeue; set slurm-status-command: squeue in the profile, ")
+
+
+def test_other_executors_are_left_alone(accounting, warning):
+    accounting(DISABLED)
+    for settings in (None, SimpleNamespace(status_command="sacct")):
+        workflow = SimpleNamespace(executor_settings=settings)
+        adapter.follow_jobs_without_accounting(workflow)
+        assert not warning() and getattr(settings, "status_command", "sacct") == "sacct"
+    adapter.follow_jobs_without_accounting(SimpleNamespace())
+    assert warning().startswith("let fedgrid choose squeue; ")

@@ -17,6 +17,8 @@ from fedgrid.run import slurm
 
 REQUIRED = {"name", "data", "heterogeneity", "methods", "experiments"}
 "A file with some of these keys is taken for a study where its name does not tell."
+SLURM = "snakemake_executor_plugin_slurm"
+"The package of the executor that submits to SLURM."
 MISSING = object()
 "Stands for an attribute that this Snakemake does not have; its value may be None."
 
@@ -108,10 +110,10 @@ def follow_jobs_without_accounting(workflow: Any) -> None:
 
     Ends the process, with one sentence, where squeue cannot say either. A user who chose squeue is not second-guessed.
     """
-    failure = slurm.accounting_failure()
-    if not failure:
-        return
     loss = "let fedgrid choose squeue; set slurm-status-command: squeue in the profile, or the run hangs after its jobs"
+    settings = _attribute(workflow, "executor_settings", object, loss)
+    if type(settings).__module__ != SLURM or not (failure := slurm.accounting_failure()):
+        return
     if _attribute(workflow, "executor_settings.status_command", str, loss) != "sacct":
         return
     if sentence := slurm.forgets_early():
