@@ -28,7 +28,7 @@ methods: [local]
 compute: {{mem_mb: 700, runtime: 5, pack: {pack}}}
 """
 QUICK = ["--slurm-init-seconds-before-status-checks=2", "--seconds-between-status-checks=2"]
-PROFILE = ["--workflow-profile", "profiles/slurm", "--slurm-status-command=squeue", *QUICK]
+PROFILE = ["--workflow-profile", "profiles/slurm", *QUICK]
 ARRAYS = ["--slurm-array-jobs=train", "--slurm-array-limit=50", "--max-jobs-per-timespan=5000/1s"]
 HOW = {"single": (1, []), "array": (1, ARRAYS), "pack": (50, [])}
 "Cells in a pack, and options of Snakemake."

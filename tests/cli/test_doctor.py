@@ -1,7 +1,7 @@
 """``fedgrid doctor``: each thing that is wrong has a line with what to do; the exit code says whether anything is."""
 
 import os
-import subprocess
+import re
 import types
 
 import pytest
@@ -25,7 +25,7 @@ def examine(capsys, *arguments):
     """The exit code, and by name each line's mark and text."""
     code = main(["doctor", *arguments])
     lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
-    return code, {name: (mark, text) for mark, line in lines for name, text in [line.split("  ", 1)]}
+    return code, {name: (mark, text) for mark, line in lines for name, text in [re.split("  +", line, maxsplit=1)]}
 
 
 def advice(capsys, name, *arguments):
@@ -45,28 +45,49 @@ def test_a_machine_that_is_ready(healthy, capsys):
 @pytest.mark.parametrize(("installed", "text"), [(None, "not installed: pip"), ("8.30.0", "8.30.0: fedgrid")])
 def test_snakemake(healthy, capsys, monkeypatch, installed, text):
     monkeypatch.setattr(doctor, "_installed", lambda package: installed)
-    assert advice(capsys, "Snakemake").strip().startswith(text)
+    assert advice(capsys, "Snakemake").startswith(text)
 
 
-@pytest.mark.parametrize("outcome", [1, FileNotFoundError("sacct"), subprocess.TimeoutExpired("sacct", 10)])
-def test_slurm_without_accounting(healthy, capsys, monkeypatch, outcome):
-    def run(command, **options):
-        assert command[0] == "sacct"
-        if isinstance(outcome, Exception):
-            raise outcome
-        return subprocess.CompletedProcess(command, outcome)
-
+@pytest.fixture
+def cluster(healthy, monkeypatch):
+    """A machine with SLURM, its executor and its accounting."""
     monkeypatch.setattr(doctor.shutil, "which", lambda name: name)
-    monkeypatch.setattr(doctor, "_installed", lambda package: "9.1.0")
-    monkeypatch.setattr(doctor.subprocess, "run", run)
-    assert "set slurm-status-command: squeue in profiles/slurm/config.yaml" in advice(capsys, "sacct")
+    monkeypatch.setattr(doctor, "_installed", {"snakemake": "9.1.0", doctor.PLUGIN: "2.8.0"}.get)
+    monkeypatch.setattr(doctor.slurm, "accounting_failure", lambda: "")
+    monkeypatch.setattr(doctor.slurm, "forgets_early", lambda: "")
+    return healthy
 
 
-def test_slurm_without_the_plugin(healthy, capsys, monkeypatch):
-    monkeypatch.setattr(doctor.shutil, "which", lambda name: name)
-    monkeypatch.setattr(doctor, "_answers", lambda command: True)
-    monkeypatch.setattr(doctor, "_installed", lambda package: None if "slurm" in package else "9.1.0")
-    assert advice(capsys, "SLURM").strip() == f"here, without {doctor.PLUGIN}: pip install {doctor.PLUGIN}"
+def test_a_cluster_that_is_ready(cluster, capsys):
+    code, lines = examine(capsys)
+    assert code == 0 and list(lines)[:4] == ["Snakemake", "SLURM", "executor", "sacct"]
+    assert lines["executor"] == ("✓", f"{doctor.PLUGIN} 2.8.0") and lines["sacct"] == ("✓", "answers")
+
+
+def test_slurm_without_accounting(cluster, capsys, monkeypatch):
+    monkeypatch.setattr(doctor.slurm, "accounting_failure", lambda: "it is disabled")
+    code, lines = examine(capsys)
+    assert code == 0 and lines["sacct"][1] == "no accounting (it is disabled), so runs ask squeue how jobs end"
+    monkeypatch.setattr(doctor.slurm, "forgets_early", lambda: "squeue forgets early")
+    assert advice(capsys, "sacct").endswith("so runs ask squeue how jobs end: squeue forgets early")
+
+
+def test_slurm_without_sacct(cluster, capsys, monkeypatch):
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: None if name == "sacct" else name)
+    code, lines = examine(capsys)
+    assert code == 0 and lines["sacct"][1].startswith("no accounting (not installed), so runs ask squeue")
+
+
+@pytest.mark.parametrize(
+    ("installed", "text"),
+    [
+        (None, f"not installed: pip install {doctor.PLUGIN}"),
+        ("3.0.0", f"{doctor.PLUGIN} 3.0.0: fedgrid is tested with"),
+    ],
+)
+def test_slurm_without_a_tested_executor(cluster, capsys, monkeypatch, installed, text):
+    monkeypatch.setattr(doctor, "_installed", {"snakemake": "9.1.0", doctor.PLUGIN: installed}.get)
+    assert advice(capsys, "executor").startswith(text)
 
 
 def test_data_root_disk_and_threads(healthy, capsys, monkeypatch):

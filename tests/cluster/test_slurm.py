@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import textwrap
+import time
 
 import pytest
 from checkout import Checkout
@@ -16,8 +17,12 @@ from snakemake_executor_plugin_slurm import Executor
 Executor.next_seconds_between_status_checks = property(lambda executor: 1, lambda executor, seconds: None)
 main()
 """
-QUICK = ["--slurm-init-seconds-before-status-checks=1", "--latency-wait=5"]
-PROFILE = ["--workflow-profile", "profiles/slurm", "--slurm-status-command=squeue", "--nocolor", *QUICK]
+STOCK = ["--workflow-profile", "profiles/slurm", "--nocolor"]
+QUICK = [*STOCK, "--slurm-init-seconds-before-status-checks=1", "--latency-wait=5"]
+DISABLED = "Slurm accounting storage is disabled"
+NO_ACCOUNTING = f"SLURM has no accounting here ({DISABLED}), so squeue is asked how jobs end"
+PATIENCE = 600
+"Seconds within which a run ends that knows how its jobs do."
 STUDY = """
 name: tiny
 data: digits
@@ -75,7 +80,11 @@ class Submitted(Checkout):
 
     def started_there(self, *arguments):
         """A run of Snakemake that goes on; the file `pid` has its number inside the cluster."""
-        command = ["sh", "-c", 'echo $$ > pid; exec "$@"', "sh", sys.executable, "-c", IMPATIENT, *PROFILE, *arguments]
+        noting = ["sh", "-c", 'echo $$ > pid; exec "$@"', "sh"]
+        return self.started(*noting, sys.executable, "-c", IMPATIENT, *QUICK, *arguments)
+
+    def started(self, *command):
+        """Any command inside the cluster that goes on; what it says is kept."""
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
         return self.cluster.popen(*command, cwd=self.path, env=self.environment, **pipes)
 
@@ -107,7 +116,11 @@ class Submitted(Checkout):
 
 def ended(run, code=0):
     """What a run has said when it ends; its exit code is checked."""
-    output, _ = run.communicate()
+    try:
+        output, _ = run.communicate(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        run.kill()
+        raise
     assert run.returncode == code, output[-4000:]
     return output
 
@@ -138,10 +151,20 @@ def test_tables_equal_those_of_a_local_run(cluster, tmp_path, expected, compute)
         "    study = check_study(study)\n",
         f"    {counting}study = check_study(study)\n",
     )
-    there.snakemake_there("results/tiny/report.html")
+    assert NO_ACCOUNTING in there.snakemake_there("results/tiny/report.html")
     assert tables(there) == expected
     assert (tmp_path / "resolved.txt").read_text() == "None\n"  # once, where the run began, and on no node
     assert "3 done" in there.fedgrid("status")
+
+
+@pytest.mark.full
+def test_without_accounting_the_stock_profile_ends_soon_after_the_last_cell(cluster, tmp_path):
+    there = Submitted(tmp_path, cluster, study(THREE))
+    doctor = there.fedgrid("doctor")
+    assert f"✓ sacct      no accounting ({DISABLED}), so runs ask squeue how jobs end\n" in doctor
+    output = ended(there.started(sys.executable, "-m", "snakemake", *STOCK, "results/tiny/report.html"))
+    assert NO_ACCOUNTING in output
+    assert time.time() - max(cell.stat().st_mtime for cell in there.cells()) < 120
 
 
 @pytest.mark.full

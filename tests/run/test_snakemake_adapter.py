@@ -11,9 +11,11 @@ from checkout import ROOT
 from snakemake import api, spawn_jobs
 from snakemake.settings.types import Batch, ConfigSettings, DAGSettings
 
+from fedgrid.run import slurm
 from fedgrid.run import snakemake_adapter as adapter
 
 Workflow = api.Workflow
+DISABLED = "Slurm accounting storage is disabled"
 STUDY = {"data": "digits", "methods": ["local"]}
 
 
@@ -63,6 +65,16 @@ def test_without_a_rate_limiter_no_look_at_the_ready_jobs_has_another_one_follow
     assert limited in inspect.getsource(scheduler.schedule), "Snakemake looks at ready jobs again for another reason"
     assert "if self.job_rate_limiter is None:" in inspect.getsource(scheduler.job_selector)
     assert "self.scheduler = JobScheduler(" in inspect.getsource(Workflow), "the scheduler lies elsewhere"
+
+
+def test_the_executor_reads_its_status_command_at_every_look():
+    plugin = pytest.importorskip(adapter.SLURM)
+    executor = plugin.Executor
+    assert plugin.ExecutorSettings.__module__ == adapter.SLURM
+    assert "self.get_status_command()" in inspect.getsource(executor.check_active_jobs)
+    assert "return self.workflow.executor_settings.status_command" in inspect.getsource(executor.get_status_command)
+    source = inspect.getsource(executor.check_active_jobs)
+    assert f"max_sleep_time = {slurm.LONGEST_WAIT}\n" in source, "it looks at its jobs more or less often"
 
 
 # -- what each use does, and what it does without
@@ -170,3 +182,73 @@ class Unchangeable:
 def test_configfiles_that_cannot_be_hidden_are_worth_a_line(settings, warning):
     adapter.hide_configfiles(SimpleNamespace(config_settings=settings))
     assert warning().startswith("keep the study's files off the command lines of submitted jobs; ")
+
+
+@pytest.fixture
+def accounting(monkeypatch):
+    """Makes a SLURM of which sacct and squeue say as much as the test wants."""
+
+    def make(failure, forgets=""):
+        monkeypatch.setattr(slurm, "accounting_failure", lambda: failure)
+        monkeypatch.setattr(slurm, "forgets_early", lambda: forgets)
+
+    return make
+
+
+class Settings(SimpleNamespace):
+    __module__ = adapter.SLURM
+
+
+class Settled:
+    __module__ = adapter.SLURM
+    status_command = property(lambda self: "sacct")
+
+
+def executor(command):
+    return SimpleNamespace(executor_settings=Settings(status_command=command))
+
+
+def test_squeue_is_asked_where_there_is_no_accounting(accounting, capsys):
+    accounting(DISABLED)
+    workflow = executor("sacct")
+    adapter.follow_jobs_without_accounting(workflow)
+    assert workflow.executor_settings.status_command == "squeue"
+    assert capsys.readouterr().err == (
+        f"fedgrid: SLURM has no accounting here ({DISABLED}), so squeue is asked how jobs end\n"
+    )
+
+
+@pytest.mark.parametrize(("failure", "command"), [("", "sacct"), ("", "squeue"), (DISABLED, "squeue")])
+def test_the_status_command_stays_where_it_is_right_or_chosen(accounting, warning, failure, command):
+    accounting(failure, "squeue forgets early")
+    workflow = executor(command)
+    adapter.follow_jobs_without_accounting(workflow)
+    assert workflow.executor_settings.status_command == command and not warning()
+
+
+def test_a_run_that_could_not_see_its_jobs_end_is_refused(accounting, capsys):
+    accounting(DISABLED, "squeue forgets early")
+    workflow = executor("sacct")
+    with pytest.raises(SystemExit, match="2"):
+        adapter.follow_jobs_without_accounting(workflow)
+    assert capsys.readouterr().err == f"fedgrid: SLURM has no accounting here ({DISABLED}), and squeue forgets early\n"
+
+
+@pytest.mark.parametrize("settings", [Settings(), Settings(status_command=None), Settled()])
+def test_a_status_command_that_cannot_be_chosen_is_worth_a_line(accounting, settings, warning):
+    accounting("")
+    adapter.follow_jobs_without_accounting(SimpleNamespace(executor_settings=settings))
+    assert not warning()
+    accounting(DISABLED)
+    adapter.follow_jobs_without_accounting(SimpleNamespace(executor_settings=settings))
+    assert warning().startswith("let fedgrid choose squeue; set slurm-status-command: squeue in the profile, ")
+
+
+def test_other_executors_are_left_alone(accounting, warning):
+    accounting(DISABLED)
+    for settings in (None, SimpleNamespace(status_command="sacct")):
+        workflow = SimpleNamespace(executor_settings=settings)
+        adapter.follow_jobs_without_accounting(workflow)
+        assert not warning() and getattr(settings, "status_command", "sacct") == "sacct"
+    adapter.follow_jobs_without_accounting(SimpleNamespace())
+    assert warning().startswith("let fedgrid choose squeue; ")

@@ -49,6 +49,7 @@ onstart:
     RUN.begin()
     if RUN.submits:
         snakemake_adapter.hide_configfiles(workflow)
+        snakemake_adapter.follow_jobs_without_accounting(workflow)
     else:
         snakemake_adapter.lift_rate_limit(workflow)
 

@@ -3,7 +3,6 @@
 import argparse
 import os
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -15,16 +14,15 @@ from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.errors import UserError, reason
 from fedgrid.files import cache, check_writable
 from fedgrid.jobs.gpus import cards, seen_by_torch
+from fedgrid.run import slurm
 
-TESTED = "9"
-"Major version of Snakemake that is tested."
 PLUGIN = "snakemake-executor-plugin-slurm"
+TESTED = {"snakemake": "9", PLUGIN: "2"}
+"Major versions that are tested."
 LEAST_DISK = 5e9
 "Bytes below which free disk is reported."
 LARGEST_LAG = 2.0
 "Seconds by which a file system's clock may differ from the machine's."
-PATIENCE = 10
-"Seconds that a scheduler may take to answer."
 
 
 @dataclass(frozen=True)
@@ -84,9 +82,13 @@ def _snakemake() -> Finding:
     installed = _installed("snakemake")
     if installed is None:
         return Finding("Snakemake", "not installed", "pip install snakemake; fedgrid run works without it")
-    tested = installed.partition(".")[0] == TESTED
-    advice = "" if tested else f"fedgrid is tested with Snakemake {TESTED}; install that version"
-    return Finding("Snakemake", installed, advice)
+    return Finding("Snakemake", installed, _untested("snakemake", installed))
+
+
+def _untested(package: str, installed: str) -> str:
+    """What to do about a version that is not tested; empty for one that is."""
+    tested = TESTED[package]
+    return "" if installed.partition(".")[0] == tested else f"fedgrid is tested with version {tested}; install that one"
 
 
 def _slurm() -> Iterator[Finding]:
@@ -94,21 +96,22 @@ def _slurm() -> Iterator[Finding]:
     if shutil.which("sbatch") is None:
         yield Finding("SLURM", "not here, so cells run on this machine")
         return
+    yield Finding("SLURM", "here")
     plugin = _installed(PLUGIN)
     if plugin is None:
-        yield Finding("SLURM", f"here, without {PLUGIN}", f"pip install {PLUGIN}")
+        yield Finding("executor", "not installed", f"pip install {PLUGIN}")
     else:
-        yield Finding("SLURM", f"here, with {PLUGIN} {plugin}")
-    answers = _answers(["sacct", "--noheader", "--allocations", "--starttime", "now"])
-    advice = "set slurm-status-command: squeue in profiles/slurm/config.yaml, or a run hangs after its last job"
-    yield Finding("sacct", "answers" if answers else "does not answer", "" if answers else advice)
+        yield Finding("executor", f"{PLUGIN} {plugin}", _untested(PLUGIN, plugin))
+    yield _accounting()
 
 
-def _answers(command: list[str]) -> bool:
-    try:
-        return subprocess.run(command, capture_output=True, timeout=PATIENCE).returncode == 0
-    except (OSError, subprocess.TimeoutExpired):
-        return False
+def _accounting() -> Finding:
+    """Who tells a run how its jobs end."""
+    if shutil.which("sacct") is None:
+        failure = "not installed"
+    elif not (failure := slurm.accounting_failure()):
+        return Finding("sacct", "answers")
+    return Finding("sacct", f"no accounting ({failure}), so runs ask squeue how jobs end", slurm.forgets_early())
 
 
 def _data_root() -> Finding:

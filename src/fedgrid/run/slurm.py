@@ -1,4 +1,4 @@
-"""SLURM as a run sees it: which jobs there are, which a killed run left behind, and why one ended."""
+"""SLURM as a run sees it: its jobs, those that a killed run left behind, why one ended, and who can tell that."""
 
 import getpass
 import re
@@ -10,7 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PATIENCE = 60.0
-"Seconds for which the end of a cancelled job is waited for: it may write its checkpoint first."
+"Seconds that SLURM may take to answer, and a cancelled job to end: it may write its checkpoint first."
+LONGEST_WAIT = 180
+"Seconds after which the executor looks at its jobs at the latest."
+SACCT = ["sacct", "--allocations", "--clusters=all", "--noheader", "--starttime=now", "--name=none"]
+"The executor's question about its jobs, put about none."
 LOGS = Path(".snakemake/slurm_logs")
 "Where the executor keeps what SLURM itself says of a job, below the folder of the run."
 REASONS = {
@@ -69,3 +73,44 @@ def reason(number: str) -> str:
         text = log.read_text(encoding="utf-8", errors="replace")
         return next((name for name, pattern in REASONS.items() if pattern.search(text)), "")
     return ""
+
+
+def accounting_failure() -> str:
+    """Why sacct cannot say how jobs end, in its own words, for it needs an accounting database.
+
+    Empty where it can, and where there is no sacct: the executor asks squeue then.
+    """
+    try:
+        run = subprocess.run(SACCT, capture_output=True, text=True, errors="replace", timeout=PATIENCE)
+    except FileNotFoundError:
+        return ""
+    except subprocess.TimeoutExpired:
+        return f"no answer in {PATIENCE:.0f} s"
+    if run.returncode == 0:
+        return ""
+    *_, line = run.stderr.splitlines() or [f"exit code {run.returncode}"]
+    return line.strip()
+
+
+def forgets_early() -> str:
+    """Why squeue cannot say how jobs end either, and what to do about it; empty where it can.
+
+    SLURM forgets a finished job after MinJobAge seconds, and the executor waits for one that it never saw end.
+    """
+    age = _finished_job_age()
+    if age is None or age >= LONGEST_WAIT:
+        return ""
+    return (
+        f"squeue lists a finished job for {age} s only, and the executor may look every {LONGEST_WAIT} s; "
+        "ask your administrators for MinJobAge=300 in slurm.conf, or for an accounting database"
+    )
+
+
+def _finished_job_age() -> int | None:
+    """Seconds for which squeue lists a finished job; None where SLURM does not say."""
+    try:
+        run = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True, timeout=PATIENCE)
+    except (FileNotFoundError, subprocess.TimeoutExpired):
+        return None
+    age = re.search(r"^MinJobAge\s*=\s*(\d+) sec", run.stdout, re.M)
+    return int(age[1]) if age else None

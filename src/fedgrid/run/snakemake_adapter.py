@@ -12,10 +12,13 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from fedgrid.errors import say
+from fedgrid.errors import UserError, complain, say
+from fedgrid.run import slurm
 
 REQUIRED = {"name", "data", "heterogeneity", "methods", "experiments"}
 "A file with some of these keys is taken for a study where its name does not tell."
+SLURM = "snakemake_executor_plugin_slurm"
+"The package of the executor that submits to SLURM."
 MISSING = object()
 "Stands for an attribute that this Snakemake does not have; its value may be None."
 
@@ -97,6 +100,23 @@ def hide_configfiles(workflow: Any) -> None:
     _replace(workflow, "config_settings.configfiles", list | tuple, [], loss)
 
 
+def follow_jobs_without_accounting(workflow: Any) -> None:
+    """Has SLURM's executor ask squeue how jobs end where sacct cannot say, or it would wait for them for ever.
+
+    Ends the process, with one sentence, where squeue cannot say either. A user who chose squeue is not second-guessed.
+    """
+    loss = "let fedgrid choose squeue; set slurm-status-command: squeue in the profile, or the run hangs after its jobs"
+    settings = _attribute(workflow, "executor_settings", object, loss)
+    if type(settings).__module__ != SLURM or not (failure := slurm.accounting_failure()):
+        return
+    if _attribute(workflow, "executor_settings.status_command", str, loss) != "sacct":
+        return
+    if sentence := slurm.forgets_early():
+        sys.exit(complain(UserError(f"SLURM has no accounting here ({failure}), and {sentence}")))
+    if _replace(workflow, "executor_settings.status_command", str, "squeue", loss):
+        say(f"fedgrid: SLURM has no accounting here ({failure}), so squeue is asked how jobs end", sys.stderr)
+
+
 def _attribute(workflow: Any, path: str, kind: Any, loss: str) -> Any:
     """Returns the attribute at a dotted path below the workflow.
 
@@ -112,15 +132,17 @@ def _attribute(workflow: Any, path: str, kind: Any, loss: str) -> Any:
     return value
 
 
-def _replace(workflow: Any, path: str, kind: Any, value: Any, loss: str) -> None:
-    """Sets the attribute at a dotted path below the workflow; where that is not possible, warns of the loss."""
+def _replace(workflow: Any, path: str, kind: Any, value: Any, loss: str) -> bool:
+    """Sets the attribute at a dotted path below the workflow; where that is not possible, warns and returns False."""
     if _attribute(workflow, path, kind, loss) is MISSING:
-        return
+        return False
     owner, _, name = path.rpartition(".")
     try:
         setattr(attrgetter(owner)(workflow), name, value)
     except AttributeError:  # it cannot be set
         _warn(loss)
+        return False
+    return True
 
 
 @cache
