@@ -50,7 +50,8 @@ def test_a_hyperparameter_is_shown_with_default_limit_and_meaning(output):
 
 
 @pytest.mark.parametrize(
-    "command", ["", "run", "plan", "status", "logs", "explain", "report", "prune", "new-method", "methods", "inspect"]
+    "command",
+    ["", "run", "plan", "compare", "status", "logs", "explain", "report", "prune", "new-method", "methods", "inspect"],
 )
 def test_help(capsys, command):
     with pytest.raises(SystemExit) as end:

@@ -6,7 +6,7 @@ import shutil
 import pyarrow.parquet as pq
 import pytest
 from papers import write_paper
-from studies import FOUR_CELLS, prepared, study_of
+from studies import FOUR_CELLS, plan_of, prepared, study_of
 
 import fedgrid
 from fedgrid.cli.main import main
@@ -75,8 +75,10 @@ def test_the_digests_of_what_it_is_trained_on(study, output):
 
 def test_the_modules_that_count_and_those_that_do_not(cell, output, untouched):
     with untouched():
-        text = output("explain", cell.key[:8], *STUDY)
+        text = output("explain", cell.key[:8], *STUDY, "--code")
     assert text.startswith(f"{cell.description}: trained\n")
+    short = output("explain", cell.key[:8], *STUDY)
+    assert short.endswith(" modules; --code lists them\n") and text.startswith(short.rpartition(";")[0])
     _, _, code = text.partition("\ncode ")
     counted, _, others = code.partition("not counted, for it cannot change a number:\n")
     head, *lines = counted.splitlines()
@@ -102,7 +104,9 @@ def test_a_finished_cell_of_other_code_says_which_modules_differ(cell, output, u
     assert differing.strip() == "fedgrid.engine.local.loop, fedgrid.methods.gone"
 
 
-@pytest.mark.parametrize(("method", "words"), [("fedprox", "the same as now"), ("gone", "no cell of this method")])
+@pytest.mark.parametrize(
+    ("method", "words"), [("fedprox", "the same as now"), ("gone", "no study here has a cell of this method")]
+)
 def test_a_finished_cell_of_another_study_says_what_can_be_compared(cell, output, method, words):
     facts, key = read_metadata(cell.file), "d" * 16
     facts["spec"]["method"]["name"] = method
@@ -114,7 +118,14 @@ def test_a_finished_cell_of_another_study_says_what_can_be_compared(cell, output
     "words, complains",
     [
         (["fedavg"], "explain: no cell of s fits 'fedavg'; fedgrid plan --cells lists them"),
-        (["s0"], "explain: 2 cells of s fit 's0': say more, such as "),
+        (["seed", "0"], "explain: 2 cells of s (study.yaml) fit 'seed 0': say more, such as "),
+        (["fedprox", "seed", "2"], "explain: no cell of s fits 'seed 2'; nearest: seed 1, seed 0"),
+        (["FedPrx", "s0"], "explain: no cell of s fits 'FedPrx'; nearest: fedprox"),
+        (
+            ["fedprox", "local"],
+            "explain: no cell of s fits 'fedprox local'; without 'local' there are fedprox, digits,",
+        ),
+        (["a", "b"], "explain: no cell of s fits 'a'; "),
         (["0123456789abcdef"], "explain: no cell of s fits '0123456789abcdef'"),
         (["****"], "explain: no cell of s fits '****'"),
     ],
@@ -125,11 +136,14 @@ def test_words_that_mean_no_cell_or_several(cell, complaint, words, complains):
 
 def test_a_finished_cell_has_its_files_its_score_and_what_it_was_made_with(cell, output):
     actual = values(output("explain", "fedprox", "s0", *STUDY))
-    assert actual["file"] == str(cell.file) and actual["log"].startswith(str(cell.log))
+    assert actual["file"] == str(cell.file) and "log" not in actual
     score = re.fullmatch(
         r"([\d.]+) % \(by the one global model, round 2\), std over clients ([\d.]+) %", actual["score"]
     )
     assert all(0 <= float(number) <= 100 for number in score.groups())
+    cell.log.parent.mkdir(parents=True)
+    cell.log.write_text("")
+    assert values(output("explain", "fedprox", "s0", *STUDY))["log"] == str(cell.log)
     assert f"fedgrid {fedgrid.__version__}" in actual["made"]
 
 
@@ -137,9 +151,11 @@ def test_cells_that_differ_in_their_seeds_alone_are_answered_together(cell, outp
     text = output("explain", "fedprox", *STUDY)
     first, second, *_ = study.cells
     assert text.startswith("fedprox, digits, dirichlet-beta0.5-clients4, seeds 0, 1: 1 of 2 trained\n")
-    assert re.findall("^key +(.*)$", text, re.M) == [first.key, second.key]
-    assert re.findall("^state +(.*)$", text, re.M) == ["trained", "to be trained"]
-    assert text.count("\nmethod ") == text.count("\nscore ") == text.count("\ncode ") == 1
+    assert re.findall("^seed +(.*)$", text, re.M) == [
+        f"0, trained, key {first.key}",
+        f"1, to be trained, key {second.key}",
+    ]
+    assert text.count("\nmethod ") == text.count("\nscore ") == text.count("\ncode ") == text.count("\nmade ") == 1
     assert f"What the key {first.key} is made of:\npartition  {first.partition.key}" in text
 
 
@@ -156,17 +172,84 @@ def paper(folder, monkeypatch):
         (["table1", "FedCoSR", "Digits", "Dirichlet 0.5"], "table1", 2),
         (["fedcosr", "3 CLASSES"], "table1", 2),
         (["Local", "digits", "Dirichlet 0.5", "s1"], "table1, letters", 1),
+        (["LOCAL", "dig", "dirichlet", "0.5", "Seed", "1"], "table1, letters", 1),
+        (["local", "Table 1", "dirich", "seed 0"], "table1, letters", 1),
+        (["FedCoSR", "classes"], "table1", 2),
+        (["fedcosr (own file)", "3"], "table1", 2),
         (["sweep", "mu 0.01", "Dirichlet 0.5, 0.8 kept"], "sweep", 2),
     ],
 )
 def test_a_number_of_a_paper_leads_to_its_cells(paper, output, words, shown, cells):
     text = output("explain", *words, *paper)
     assert re.findall("^shown in +(.*)$", text, re.M) == [shown]
-    assert len(re.findall("^key ", text, re.M)) == cells
+    assert len(re.findall("^file ", text, re.M)) == cells
 
 
 def test_a_scale_has_its_own_cells_and_unavailable_data_are_reported(paper, output, complaint):
     text = output("explain", "letters", "EMNIST", "Local", *paper, "--scale", "small")
     assert text.startswith("local, emnist, Dirichlet 0.5, seed 0: unavailable, 'emnist' is not at hand")
-    assert "6 cells of toy fit 'table1 Dirichlet 0.5'" in complaint("explain", "table1", "Dirichlet 0.5", *paper)
+    assert "6 cells of toy (paper.yaml) fit 'table1 Dirichlet 0.5'" in complaint(
+        "explain", "table1", "Dirichlet 0.5", *paper
+    )
     assert "no cell of toy fits 'later'" in complaint("explain", "later", *paper)
+
+
+# -- where no study is named
+
+
+@pytest.fixture
+def studies(folder, monkeypatch):
+    """A folder with a default study, a paper, another study, and files that are none."""
+    monkeypatch.delenv("FEDGRID_DATA", raising=False)
+    (folder / "config/papers").mkdir(parents=True)
+    write_paper(folder)
+    (folder / "config/study.yaml").write_text(PROX)
+    write_paper(folder / "config/papers").rename(folder / "config/papers/toy.yaml")
+    (folder / "config/moon.yaml").write_text(FOUR_CELLS.replace("[local, fedavg]", "[moon]"))
+    (folder / "config/broken.yaml").write_text("a: [")
+    (folder / "config/none.yaml").write_text("- a")
+    return folder
+
+
+def test_the_default_study_comes_first_and_is_not_named(studies, output):
+    assert "found in" not in output("explain", "local", "s0")
+
+
+@pytest.mark.parametrize(
+    ("words", "place"), [(["moon"], "config/moon.yaml"), (["table1", "FedCoSR", "3 classes"], "config/papers/toy.yaml")]
+)
+def test_other_studies_of_the_folder_are_looked_through(studies, output, untouched, words, place):
+    with untouched():
+        assert values(output("explain", *words))["found"] == f"in   {place}"
+    key = re.findall("key ([0-9a-f]{16})", output("explain", *words))[0]
+    assert values(output("explain", key))["found"] == f"in   {place}"
+
+
+def test_runs_come_before_files_and_the_latest_one_first(studies, output):
+    plans = [
+        FOUR_CELLS.replace("[local, fedavg]", f"[{name}]").replace("name: s", f"name: {name}")
+        for name in ("moon", "ditto")
+    ]
+    for text in plans:
+        plan_of(study_of(text), configfile="gone.yaml")
+    assert values(output("explain", "moon"))["found"] == "in   the latest run of moon (gone.yaml)"
+    (studies / "config/study.yaml").unlink()
+    assert output("explain", "ditto").startswith("ditto, digits") and "found" not in output("explain", "ditto")
+
+
+def test_a_scale_is_looked_for_in_all_studies(studies, output, complaint):
+    plan_of(study_of(FOUR_CELLS.replace("[local, fedavg]", "[fedcosr]")))
+    actual = values(output("explain", "fedcosr", "3 classes", "s0", "--scale", "small"))
+    assert actual["training"].startswith("rounds=2,")
+    assert "no scale 'smal'" in complaint("explain", "fedcosr", "--scale", "smal", "--configfile", "paper.yaml")
+
+
+def test_a_word_of_no_study_and_a_folder_without_any(studies, complaint):
+    assert "explain: no cell of the 3 studies here fits 'mooon'; nearest: moon" in complaint("explain", "mooon")
+    shutil.rmtree("config")
+    assert "explain: there is no study in config/; name one with --configfile" in complaint("explain", "moon")
+
+
+def test_a_mistake_in_the_default_study_is_said(studies, complaint):
+    (studies / "config/study.yaml").write_text(PROX.replace("dirichlet", "dirichlt"))
+    assert "dirichlt" in complaint("explain", "moon")

@@ -188,14 +188,14 @@ MISTAKES = {
         r"^experiments\.a\.cells\.1\.methods\.fedprox.*\.mu: must be at least 0",
     ),
     "a row": (sub(methods=["fedprx"]), r"^experiments\.a\.methods: the study has no row 'fedprx'; did you mean"),
-    "rows of a wrong type": (sub(methods=[[]]), r"^experiments\.a\.methods\.0: expected a text, got \[\]"),
+    "rows of a wrong type": (sub(methods=[[]]), r"^experiments\.a\.methods\.0: expected a text or a mapping, got \[\]"),
     "rows of a part of a wrong type": (
-        sub(cells=[{"methods": [{"fedavg": None}]}]),
-        r"^experiments\.a\.cells\.0\.methods\.0: expected a text",
+        sub(cells=[{"methods": [{"fedavg": 1}]}]),
+        r"^experiments\.a\.cells\.0\.methods\.0\.fedavg: expected a mapping or nothing, got 1",
     ),
     "rows at a scale of a wrong type": (
         at_scale(experiments={"table1": {"methods": ["fedavg", [1]]}}),
-        r"^scales\.small\.experiments\.table1\.methods\.1: expected a text",
+        r"^scales\.small\.experiments\.table1\.methods\.1: expected a text or a mapping",
     ),
     "settings of a row of a wrong type": (
         at_scale(methods={"fedavg": [1]}),

@@ -4,7 +4,7 @@ import pytest
 
 from fedgrid.errors import UserError
 from fedgrid.grid.study.expansion import expand, fill_label
-from fedgrid.grid.study.overlay import added_rows, lay, lay_study, overridden
+from fedgrid.grid.study.overlay import added_rows, lay, lay_study, overridden, with_rows
 from fedgrid.grid.study.sections import Origin, Section
 
 BASE = {
@@ -47,13 +47,13 @@ CASES = {
             "local": None,
             "fedprox": {"method": "fedprox", "mu": 0.1, "training": {"lr": 1}},
             "fedavg": None,
-            "fedper": {"method": "fedper"},
+            "fedper": None,
         },
     ),
     "a row without settings is left as it is": (
         {"methods": {"fedprox": None}},
         "methods",
-        BASE["methods"] | {"fedprox": {"method": "fedprox", "mu": 0.1, "training": {"lr": 0.1}}},
+        BASE["methods"],
     ),
     "another method under a label": (
         {"methods": {"fedprox": {"method": "ditto"}}},
@@ -95,8 +95,9 @@ def test_a_row_that_is_not_there():
 
 
 def test_rows_of_a_study_that_lists_names():
-    assert laid({"methods": ["local", "fedavg"]}, {"methods": ["fedavg"]})["methods"] == {"fedavg": None}
-    assert laid({"methods": ["local"]}, {"methods": {"local": {"a": 1}}})["methods"]["local"]["a"] == 1
+    study = with_rows(Section({"methods": ["local", "fedavg"]}))
+    assert laid(study, {"methods": ["fedavg"]})["methods"] == {"fedavg": None}
+    assert laid(study, {"methods": {"local": {"a": 1}}})["methods"]["local"]["a"] == 1
 
 
 def test_a_list_means_each_and_several_mean_every_combination():

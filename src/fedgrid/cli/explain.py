@@ -2,14 +2,16 @@
 
 import argparse
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from fedgrid.analysis.scores.cells import checked_on
-from fedgrid.cli.finding import alike, experiments_of
-from fedgrid.cli.parsing import Commands, with_examples
-from fedgrid.cli.studies import add_configfile, study_of
+from fedgrid.cli.finding import check_alike, experiments_of, fitting, no_cell
+from fedgrid.cli.parsing import Commands, path, with_examples
+from fedgrid.cli.searching import studies_here
+from fedgrid.cli.studies import add_choice
+from fedgrid.errors import UserError
 from fedgrid.files import read_metadata
 from fedgrid.grid.adoption.candidates import Circumstances
 from fedgrid.grid.plan import manifest
@@ -20,71 +22,91 @@ from fedgrid.grid.study.fingerprint import NOT_COUNTED
 from fedgrid.run import cell_states
 
 EXAMPLES = """
-fedgrid explain 3fa1b2c4
-fedgrid explain fedcosr s0 --configfile config/mnist.yaml
+fedgrid explain FedCoSR pathological
+fedgrid explain fedcosr "seed 0" --configfile config/mnist.yaml
+fedgrid explain 3fa1b2c4 --code
 fedgrid explain --configfile config/papers/fedcosr.yaml table2 FedCoSR CIFAR-10 "Dirichlet 0.1"
 """
 
 
 def add_commands(commands: Commands) -> None:
     """Adds `fedgrid explain` to the command line."""
-    text = "the cells behind a number of a table: settings, state, files, and the code that can change their numbers"
+    text = "the cells behind a number of a table: settings, state, scores and files"
     explain = with_examples(commands, "explain", text, EXAMPLES)
+    text = "of the number's table, or a part of one: experiment, row, data set, heterogeneity, seed; or a cell's key"
+    explain.add_argument("selection", nargs="+", metavar="WORD", help=text)
     explain.add_argument(
-        "selection",
-        nargs="+",
-        metavar="WORD",
-        help="of a cell: its experiment, row, data set, heterogeneity, sSEED, key",
+        "--code", action="store_true", help="list the modules that make the key, and those that do not"
     )
-    add_configfile(explain)
+    text = "the study (default: the first of config/study.yaml, the latest runs, config/**/*.yaml that has such a cell)"
+    explain.add_argument("--configfile", type=path, help=text)
+    add_choice(explain)
     explain.set_defaults(call=_explain)
 
 
 def _explain(arguments: argparse.Namespace) -> int:
-    study = study_of(arguments)
-    earlier_results = _of_other_code(study, arguments.selection)
-    if earlier_results:
-        print("\n".join(_of_earlier_code(earlier_results, study)))
-    else:
-        print("\n".join(_planned(study, arguments.selection)))
+    selection, searched = arguments.selection, list[Study]()
+    for place, study in studies_here(arguments):
+        if cells := fitting(study, selection):
+            check_alike(f"{study.name} ({place})", selection, "explain", cells)
+            print("\n".join(_planned(study, selection, cells, place if searched else "", arguments.code)))
+            return 0
+        searched.append(study)
+    if not searched:
+        raise UserError("explain: there is no study in config/; name one with --configfile")
+    earlier_results = _of_other_code(searched[0].store, selection)
+    if not earlier_results:
+        raise no_cell(searched, selection, "explain")
+    print("\n".join(_of_earlier_code(earlier_results, searched)))
     return 0
 
 
-def _planned(study: Study, selection: list[str]) -> Iterator[str]:
+def _planned(study: Study, selection: list[str], cells: list[Cell], place: str, with_code: bool) -> Iterator[str]:
     """The cells of one number, which differ in their seeds; what a key is made of is that of the first one."""
-    cells = alike(study, selection, "explain")
     states_by_key, (cell, *others) = cell_states.read(study), cells
-    partition, data = cell.partition, cell.partition.data
     yield f"{cell.description}: {_state(states_by_key[cell.key])}" if not others else _summary(cells)
+    if place:
+        yield f"found in   {place}"
     experiments = experiments_of(study, cells)
     if any(experiments):
         yield f"shown in   {', '.join(experiments)}"
     yield from _settings(cell.spec)
     scores = _scores(study, cells, selection)
     for similar in cells:
-        yield f"seed       {similar.train_seed}"
-        if others:
-            yield f"state      {_state(states_by_key[similar.key])}"
-        yield f"key        {similar.key}"
-        yield f"file       {similar.file}"
-        yield f"log        {similar.log}{'' if similar.log.is_file() else ', not there'}"
+        state = f", {_state(states_by_key[similar.key])}, key {similar.key}" if others else ""
+        yield f"seed       {similar.train_seed}{state}"
+        yield from _files(similar, with_key=not others)
         if similar.key in scores:
             yield f"score      {scores[similar.key]}"
-            yield f"made with  {_versions(similar)}"
             yield from _other_rounds(similar)
             yield from _adoptions(similar)
-    if others:
+    yield from _versions(cell for cell in cells if cell.key in scores)
+    yield from _made_of(cell, bool(others), with_code)
+
+
+def _files(cell: Cell, with_key: bool) -> Iterator[str]:
+    if with_key:
+        yield f"key        {cell.key}"
+    yield f"file       {cell.file}"
+    if cell.log.is_file():
+        yield f"log        {cell.log}"
+
+
+def _made_of(cell: Cell, of_several: bool, with_code: bool) -> Iterator[str]:
+    """What a cell's key is made of beside its settings: partition, data and code."""
+    partition, data, component = cell.partition, cell.partition.data, cell.row.component
+    if of_several:
         yield f"What the key {cell.key} is made of:"
     digest = f", rows {read_metadata(partition.file)['digest'][:16]}" if partition.file.is_file() else ", not built yet"
     yield f"partition  {partition.key}, {partition.description}, seed {partition.seed}{digest}"
     checksum = f", images {read_metadata(data.files['train'])['checksum'][:16]}" if data.built else ", not built yet"
     yield f"data       {data.key}, {data.title}{checksum}"
-    component = cell.row.component
     counted = modules_of_cell(component.module, component.file, cell.model.module)
-    yield f"code       {cell.code}, of {len(counted)} modules:"
-    yield from (f"           {digest}  {name}" for name, digest in counted.items())
-    yield "not counted, for it cannot change a number:"
-    yield from (f"           {name}: {reason}" for name, reason in NOT_COUNTED.items())
+    yield f"code       {cell.code}, of {len(counted)} modules{':' if with_code else '; --code lists them'}"
+    if with_code:
+        yield from (f"           {digest}  {name}" for name, digest in counted.items())
+        yield "not counted, for it cannot change a number:"
+        yield from (f"           {name}: {reason}" for name, reason in NOT_COUNTED.items())
 
 
 def _summary(cells: list[Cell]) -> str:
@@ -106,20 +128,24 @@ def _scores(study: Study, cells: list[Cell], selection: list[str]) -> dict[str, 
     done = {cell.key for cell in cells if cell.done}
     if not done:
         return {}
+    words = {word.casefold() for word in selection}
     from fedgrid.analysis.tables.one_cell import scores  # it imports pandas, which takes half a second
 
     def shows(experiment: Experiment) -> tuple[bool, int]:
-        return experiment.id in selection, len(done & {cell.key for cell in experiment.cells})
+        return experiment.id.casefold() in words, len(done & {cell.key for cell in experiment.cells})
 
     experiment = max(study.experiments, key=shows)
     return scores(manifest.content(study, experiment), done)
 
 
-def _versions(cell: Cell) -> str:
-    """What a finished cell was computed with, and when."""
-    head = read_metadata(cell.file)
-    versions = ", ".join(f"{name} {version}" for name, version in head["versions"].items())
-    return f"{versions}; {head['hardware']['device']}; {head['finished']}"
+def _versions(cells: Iterable[Cell]) -> Iterator[str]:
+    """What finished cells were computed with, and when."""
+    finished: dict[str, list[str]] = {}
+    for head in (read_metadata(cell.file) for cell in cells):
+        versions = ", ".join(f"{name} {version}" for name, version in head["versions"].items())
+        finished.setdefault(f"{versions}; {head['hardware']['device']}", []).append(head["finished"])
+    for made_with, times in finished.items():
+        yield f"made with  {made_with}; {' to '.join(sorted({min(times), max(times)}))}"
 
 
 def _other_rounds(cell: Cell) -> Iterator[str]:
@@ -146,31 +172,30 @@ def _settings(spec: Mapping[str, Any]) -> Iterator[str]:
     yield f"training   {', '.join(f'{name}={value}' for name, value in spec['training'].items())}"
 
 
-def _of_other_code(study: Study, selection: list[str]) -> Path | None:
-    """The finished cell with that key, if the current study does not plan it."""
+def _of_other_code(store: Path, selection: list[str]) -> Path | None:
+    """The finished cell with that key, which no study plans."""
     if len(selection) > 1 or not re.fullmatch("[0-9a-f]{4,16}", selection[0]):
         return None
-    if any(key.startswith(selection[0]) for key in study.by_key):
-        return None
-    files = [file for file in study.store.glob(f"cells/**/s*-{selection[0]}*.parquet") if file.name.count(".") == 1]
+    files = [file for file in store.glob(f"cells/**/s*-{selection[0]}*.parquet") if file.name.count(".") == 1]
     return files[0] if len(files) == 1 else None
 
 
-def _of_earlier_code(file: Path, study: Study) -> Iterator[str]:
+def _of_earlier_code(file: Path, studies: Iterable[Study]) -> Iterator[str]:
     """What a finished cell says of its key, and which of its modules are others now."""
     metadata = read_metadata(file)
     yield f"{file}: of another study, or of other code or data"
     yield f"key        {metadata['key']}"
     yield from _settings(metadata["spec"])
     yield f"seed       {metadata['spec']['seed']}"
-    yield f"code       {metadata['code']}, of {len(metadata['modules'])} modules; {_compared(metadata, study)}"
+    yield f"code       {metadata['code']}, of {len(metadata['modules'])} modules; {_compared(metadata, studies)}"
 
 
-def _compared(metadata: Mapping[str, Any], study: Study) -> str:
-    """How a finished cell's code differs from that of the study's cells of the same method."""
-    cell = next((c for c in study.cells if c.row.component.name == metadata["spec"]["method"]["name"]), None)
+def _compared(metadata: Mapping[str, Any], studies: Iterable[Study]) -> str:
+    """How a finished cell's code differs from that of the studies' cells of the same method."""
+    cells = (cell for study in studies for cell in study.cells)
+    cell = next((cell for cell in cells if cell.row.component.name == metadata["spec"]["method"]["name"]), None)
     if cell is None:
-        return "the study has no cell of this method to compare it with"
+        return "no study here has a cell of this method to compare it with"
     component = cell.row.component
     now = modules_of_cell(component.module, component.file, cell.model.module)
     changed = [name for name, code in metadata["modules"].items() if now.get(name) != code]

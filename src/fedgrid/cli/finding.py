@@ -1,42 +1,47 @@
-"""The cells of a study that a few words mean."""
+"""The cells of a study that a few words mean: words of its tables or parts of them, in upper or lower case."""
 
-from collections.abc import Iterable
+import difflib
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from fedgrid.errors import UserError
 from fedgrid.grid.plan.model import Cell
-from fedgrid.grid.plan.planned_study import Study
+from fedgrid.grid.plan.planned_study import Experiment, Study, first_by_name
+from fedgrid.grid.study.model import OWN_FILE
+
+SHORTEST_KEY = 4
+"Digits of a key that a word needs; fewer may be a seed."
+SHORTEST_BEGINNING = 3
+"Letters that stand for a longer word."
+LISTED = 3
+"Names or cells that a sentence lists."
 
 
-def the_cell(study: Study, selection: list[str], command: str) -> Cell:
+def the_cell(study: Study, selection: Sequence[str], command: str) -> Cell:
     """The one cell that matches all words; UserError for no match, or for several."""
-    cells = fitting(study, selection, command)
+    cells = fitting(study, selection)
+    if not cells:
+        raise no_cell([study], selection, command)
     if len(cells) > 1:
-        raise _several(study, selection, command, cells)
+        raise _several(study.name, selection, command, cells)
     return cells[0]
 
 
-def alike(study: Study, selection: list[str], command: str) -> list[Cell]:
-    """The cells that match all words, if they differ in their seeds only; else UserError."""
-    cells = fitting(study, selection, command)
+def check_alike(place: str, selection: Sequence[str], command: str, cells: Sequence[Cell]) -> None:
+    """Raises UserError where the cells of a place that match all words differ in more than their seeds."""
     first, *others = ({**cell.spec, "partition": cell.partition.key, "seed": None} for cell in cells)
     if any(other != first for other in others):
-        raise _several(study, selection, command, cells)
-    return cells
+        raise _several(place, selection, command, cells)
 
 
-def fitting(study: Study, selection: list[str], command: str) -> list[Cell]:
-    """The cells that match all words, each once; UserError for no match."""
-    cells = {
-        cell.key: cell
-        for experiment in reversed(study.experiments)
-        for cell in reversed(experiment.cells)
-        if all(_fits(word, cell, experiment.id) for word in selection)
-    }
-    if not cells:
-        text = " ".join(selection)
-        raise UserError(f"{command}: no cell of {study.name} fits '{text}'; fedgrid plan --cells lists them")
-    return list(reversed(cells.values()))
+def fitting(study: Study, selection: Sequence[str]) -> list[Cell]:
+    """The cells that match all words, each once."""
+    named = _named_cells(study)
+    meant = [_meant(word, named) for word in _joined(selection)]
+    return list(
+        first_by_name((cell.key, cell) for number, (cell, _) in enumerate(named) if _in_all(number, meant)).values()
+    )
 
 
 def experiments_of(study: Study, cells: Iterable[Cell]) -> list[str]:
@@ -45,15 +50,84 @@ def experiments_of(study: Study, cells: Iterable[Cell]) -> list[str]:
     return [experiment.id for experiment in study.experiments if any(cell.key in keys for cell in experiment.cells)]
 
 
-def _several(study: Study, selection: list[str], command: str, cells: list[Cell]) -> UserError:
+def no_cell(studies: Sequence[Study], selection: Sequence[str], command: str) -> UserError:
+    """What to change where no cell of any study matches all words: the word that matches none, or that is too many."""
+    selection = _joined(selection)
+    study = min(studies, key=lambda study: len(_unknown(study, selection)))
+    unknown = _unknown(study, selection)
+    where = study.name if len(studies) == 1 else f"the {len(studies)} studies here"
+    for word in unknown:
+        names = dict.fromkeys(name for study in studies for _, names in _named_cells(study) for name in names)
+        close = difflib.get_close_matches(_plain(word), names, LISTED)
+        hint = f"nearest: {', '.join(close)}" if close else "fedgrid plan --cells lists them"
+        return UserError(f"{command}: no cell of {where} fits '{word}'; {hint}")
     text = " ".join(selection)
-    examples = "; ".join(f"{cell.key[:8]} ({cell.description})" for cell in cells[:3])
-    return UserError(f"{command}: {len(cells)} cells of {study.name} fit '{text}': say more, such as {examples}")
+    for word in reversed(selection):
+        others = fitting(study, [other for other in selection if other != word])
+        if others:
+            examples = "; ".join(cell.description for cell in others[:LISTED])
+            return UserError(f"{command}: no cell of {where} fits '{text}'; without '{word}' there are {examples}")
+    return UserError(f"{command}: no cell of {where} fits '{text}'; fedgrid plan --cells lists them")
 
 
-def _fits(word: str, cell: Cell, experiment: str) -> bool:
+def _unknown(study: Study, selection: Sequence[str]) -> list[str]:
+    """The words that match no cell."""
+    named = _named_cells(study)
+    return [word for word in selection if not _meant(word, named)]
+
+
+def _several(place: str, selection: Sequence[str], command: str, cells: Sequence[Cell]) -> UserError:
+    text = " ".join(selection)
+    examples = "; ".join(f"{cell.key[:8]} ({cell.description})" for cell in cells[:LISTED])
+    return UserError(f"{command}: {len(cells)} cells of {place} fit '{text}': say more, such as {examples}")
+
+
+def _named_cells(study: Study) -> list[tuple[Cell, set[str]]]:
+    """Every cell of every experiment, and in lower case what it is called."""
+    return [(cell, _names(cell, experiment)) for experiment in study.experiments for cell in experiment.cells]
+
+
+def _names(cell: Cell, experiment: Experiment) -> set[str]:
     row, partition = cell.row, cell.partition
-    named = {experiment, row.label, row.title, row.component.name, partition.data.label, partition.data.title}
-    named |= {cell.heterogeneity, partition.description, f"s{cell.seed}", str(cell.seed)}
-    key = len(word) >= 4 and cell.key.startswith(word)  # fewer digits may be a seed
-    return word.casefold() in map(str.casefold, named) or key or Path(word).name in (cell.file.name, cell.log.name)
+    names = {experiment.id, experiment.about.source, row.label, row.title, row.component.name}
+    names |= {partition.data.label, partition.data.title, partition.data.name}
+    names |= {cell.heterogeneity, partition.description, partition.sentence}
+    names |= {f"s{cell.seed}", f"seed {cell.seed}", str(cell.seed)}
+    return {name.casefold() for name in names if name}
+
+
+def _meant(word: str, named: Sequence[tuple[Cell, set[str]]]) -> set[int]:
+    """The numbers of the cells that are called by a word, or else by more words of which it is a part."""
+    text, file = _plain(word), Path(word).name
+    called = {number for number, (cell, names) in enumerate(named) if text in names or _is_identity(word, file, cell)}
+    if called or not text:
+        return called
+    ending = "" if text[-1].isalpha() and len(text) >= SHORTEST_BEGINNING else r"(?!\w|\.\d)"
+    part = re.compile(rf"(?<![\w.]){re.escape(text)}{ending}")
+    return {number for number, (_, names) in enumerate(named) if any(map(part.search, names))}
+
+
+def _is_identity(word: str, file: str, cell: Cell) -> bool:
+    """Whether a word is the beginning of a cell's key, or the name of its results or of its log."""
+    is_key = len(word) >= SHORTEST_KEY and cell.key.startswith(word.casefold())
+    return is_key or file in (cell.file.name, cell.log.name)
+
+
+def _joined(selection: Sequence[str]) -> list[str]:
+    """The words, with ``seed`` and the number behind it as one."""
+    words: list[str] = []
+    for word in selection:
+        if words and words[-1].casefold() == "seed" and word.isdecimal():
+            words[-1] += f" {word}"
+        else:
+            words.append(word)
+    return words
+
+
+def _plain(word: str) -> str:
+    """A word of a table in lower case, without what marks a method of the user's own."""
+    return word.removesuffix(OWN_FILE).casefold()
+
+
+def _in_all(number: int, sets: Iterable[set[int]]) -> bool:
+    return all(number in meant for meant in sets)

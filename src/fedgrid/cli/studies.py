@@ -66,7 +66,7 @@ def _prune(arguments: argparse.Namespace) -> int:
     files = sorted({file for pattern in patterns for file in store.glob(pattern)})
     stale = [file for file in files if not _keys(file) & needed and not _being_written(file)]
     plans = sorted(store.glob("plans/*.json"))
-    stale += [file for file in plans if file not in _latest_plans(store)]
+    stale += [file for file in plans if file not in latest_plans(store)]
     size = sum(part.stat().st_size for file in stale for part in (file, *file.rglob("*")) if part.is_file())
     for file in stale:
         print(f"{'deleted' if arguments.delete else 'not needed'}  {file}")
@@ -86,7 +86,7 @@ def _needed(arguments: argparse.Namespace) -> set[str]:
     """
     depths = ("*", "*/*")  # of plain studies, and of experiments
     manifests = [read_manifest(file) for depth in depths for file in arguments.results.glob(f"{depth}/{manifest.NAME}")]
-    studies = [plan_file.read(file).study for file in _latest_plans(arguments.results / "store")]
+    studies = [plan_file.read(file).study for file in latest_plans(arguments.results / "store")]
     studies += [read_study(file) for file in arguments.configfile]
     drawn = {key for manifest in manifests for cell in manifest.cells for key in cell.needs}
     cells = [cell for study in studies for cell in study.by_key.values()]
@@ -94,7 +94,7 @@ def _needed(arguments: argparse.Namespace) -> set[str]:
     return drawn | wanted | {key for cell in cells for key in cell.keys}
 
 
-def _latest_plans(store: Path) -> list[Path]:
+def latest_plans(store: Path) -> list[Path]:
     """The plan of every study's latest run."""
     oldest_first = sorted(store.glob("plans/*.json"), key=lambda file: file.stat().st_mtime_ns)
     return list({file.stem.rpartition("-")[0]: file for file in oldest_first}.values())

@@ -9,7 +9,7 @@ from functools import reduce
 
 from fedgrid.errors import nearest
 from fedgrid.grid.study.model import FULL
-from fedgrid.grid.study.overlay import added_rows, lay_study, overridden
+from fedgrid.grid.study.overlay import added_rows, lay_study, overridden, with_rows
 from fedgrid.grid.study.sections import Origin, Section, StudyError
 
 OF_ALL = ("experiments", "scales", "assumed", "published")
@@ -38,7 +38,7 @@ def lay_experiments(study: Section) -> tuple[list[LaidExperiment], tuple[str, ..
 
     Raises StudyError for a scale or an experiment that does not exist, and for rows that the study lacks.
     """
-    scale = _scale(study)
+    scale, study = _scale(study), with_rows(study)
     if "experiments" not in study:
         return [LaidExperiment("", study, [study], [], [])], ()
     experiments, scaled = study["experiments"], scale.get("experiments") or Section()

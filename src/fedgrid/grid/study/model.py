@@ -138,6 +138,8 @@ class Part:
     reading: Placed[Reading]
     artifacts: tuple[str, ...]
     "Artifacts of the cells."
+    notices: list[str]
+    "What a reader of its rows might not expect, each in one sentence."
 
     @property
     def partition_seeds(self) -> list[int]:

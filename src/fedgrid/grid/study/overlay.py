@@ -1,10 +1,11 @@
 """Partial studies: how one is laid over another, and which rows and settings change without a reader expecting it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fedgrid.errors import nearest
 from fedgrid.grid.study.expansion import leaves
+from fedgrid.grid.study.method_lists import Methods, listed_rows
 from fedgrid.grid.study.sections import Entries, Origin, Section, StudyError
 
 NAMING = ("name", "partition", "method")
@@ -12,12 +13,14 @@ NAMING = ("name", "partition", "method")
 
 
 def lay_study(base: Section, over: Section) -> Section:
-    """A partial study laid `over` a study: as `lay`, but a list of names over its methods selects rows, in that order.
+    """A partial study laid `over` a study: as `lay`, but a list over its methods selects rows, in its order.
 
     Raises StudyError for an unknown row.
     """
     result = lay(base, over - {"methods"})
-    return result | {"methods": _lay_methods(base.get("methods"), over["methods"])} if "methods" in over else result
+    if "methods" not in over:
+        return result
+    return result | {"methods": _lay_methods(base.get("methods"), over["methods"], over.origins["methods"])}
 
 
 def lay(base: Section, over: Section) -> Section:
@@ -52,28 +55,44 @@ def _names_another(base: Section, over: Section) -> bool:
     return any(key in base and key in over and base[key] != over[key] for key in NAMING)
 
 
-def by_label(methods: Section | Entries) -> Section:
-    """The rows of a study's methods by label; those of a list of names have no settings of their own."""
-    if isinstance(methods, Section):
-        return methods
-    return Section(dict.fromkeys(methods), methods.origin, dict(zip(methods, methods.origins, strict=True)))
+def with_rows(study: Section) -> Section:
+    """The study, in which `methods` is a mapping of labels to settings, whatever stands for them."""
+    if "methods" not in study:
+        return study
+    return study | {"methods": rows_by_label(study["methods"], study.origins["methods"])}
 
 
-def _lay_methods(base: Section | Entries | None, over: Section | Entries) -> Section | Entries:
-    if not base:
-        return over
-    rows = by_label(base)
-    if isinstance(over, Entries):
-        for name, origin in zip(over, over.origins, strict=True):
-            if name not in rows:
-                origin = Origin(origin.file, origin.line, over.origin.key)
-                raise StudyError(origin, f"the study has no row '{name}'; {nearest(name, rows)}")
-        return Section({name: rows[name] for name in over}, over.origin, rows.origins)
-    laid = {}
-    for label, row in over.items():
-        origin = rows.origins.get(label, over.origins[label])
-        laid[label] = _lay_value(named_row(label, rows.get(label), origin), row, origin)
-    return Section({**rows, **laid}, over.origin, rows.origins)
+def rows_by_label(methods: Methods, origin: Origin, known: Mapping[str, Section | None] | None = None) -> Section:
+    """The rows that `methods` stands for (see `listed_rows`), each where it comes first, with its settings.
+
+    Those of a file are laid over by those of what includes it; a row that is named needs no member of a family.
+    """
+    listed = listed_rows(methods, origin, known)
+    rows: dict[str, Section | None] = dict.fromkeys(row.label for row in listed)
+    origins: dict[str, Origin] = {}
+    for row in sorted(listed, key=lambda row: row.rank):
+        rows[row.label] = _lay_row(row.label, rows[row.label], row.settings, row.origin)
+        origins[row.label] = row.origin
+    return Section(rows, origin, origins)
+
+
+def _lay_row(label: str, base: Section | None, over: Section | None, origin: Origin) -> Section | None:
+    """The settings `over` laid over those of a row, which is written at `origin`."""
+    return _lay_value(named_row(label, base, origin), over, origin) if base and over else over or base
+
+
+def _lay_methods(rows: Section | None, over: Methods, origin: Origin) -> Section:
+    if not rows:
+        return rows_by_label(over, origin)
+    selecting = not isinstance(over, Section)
+    changes = rows_by_label(over, origin, rows if selecting else None)
+    origins = changes.origins | rows.origins
+    for label, place in changes.origins.items() if selecting else ():
+        if label not in rows:
+            problem = f"the study has no row '{label}'; {nearest(label, rows)}"
+            raise StudyError(Origin(place.file, place.line, origin.key), problem)
+    laid = {label: _lay_row(label, rows.get(label), row, origins[label]) for label, row in changes.items()}
+    return Section(laid if selecting else {**rows, **laid}, origin, origins)
 
 
 def named_row(label: str, row: Section | None, origin: Origin) -> Section:
@@ -86,12 +105,11 @@ def added_rows(base: Section, over: Section) -> list[str]:
     known, rows = base.get("methods"), over.get("methods")
     if known is None or not isinstance(rows, Section):
         return []
-    labels = by_label(known)
-    names = [str(name) for name in rows if name not in labels]
+    names = [str(name) for name in rows_by_label(rows, rows.origin) if name not in known]
     if not names:
         return []
     they = "it" if len(names) == 1 else "them"
-    sentence = f"adds {', '.join(names)} to the {len(labels)} rows of the study; to show {they} alone, list names"
+    sentence = f"adds {', '.join(names)} to the {len(known)} rows of the study; to show {they} alone, list names"
     return [f"{rows.origin.label}: {sentence}"]
 
 

@@ -38,6 +38,8 @@ def parse(study: Section) -> ParsedStudy:
     study = check_study(study)
     laid, notices = lay_experiments(study)
     printed = printed_numbers(study)
+    experiments = [_experiment(experiment, printed.get(experiment.id, [])) for experiment in laid]
+    left_out = dict.fromkeys(notice for one in experiments for part in one.parts for notice in part.notices)
     return ParsedStudy(
         name=study["name"],
         title=study.get("title", ""),
@@ -48,14 +50,14 @@ def parse(study: Section) -> ParsedStudy:
         data_root=_data_root(study),
         published=printed_file(study),
         assumed=study.get("assumed", {}),
-        notices=notices,
-        experiments=[_experiment(experiment, printed.get(experiment.id, [])) for experiment in laid],
+        notices=(*notices, *left_out),
+        experiments=experiments,
         only=_chosen(study, [experiment.id for experiment in laid]),
     )
 
 
 def _experiment(laid: LaidExperiment, published: list[dict[str, str]]) -> ParsedExperiment:
-    listed = [] if laid.parts else [row.value for row in method_rows(laid.about)]
+    listed = [] if laid.parts else [row.value for row in method_rows(laid.about).rows]
     parts = [_part(check_study(part)) for part in laid.parts]
     _check_shown(laid.about.get("show", Entries()), [*listed, *(row.value for part in parts for row in part.rows)])
     return ParsedExperiment(laid.id, _about(laid.about), parts, published, listed)
@@ -102,15 +104,17 @@ def _about(section: Section) -> About:
 
 
 def _part(part: Section) -> Part:
+    methods = method_rows(part)
     return Part(
         origin=part.origin,
-        rows=method_rows(part),
+        rows=methods.rows,
         data=data_entries(part),
         heterogeneity=heterogeneities(part),
         model=_model(part),
         seeds=_seeds(part),
         reading=Placed(Reading(**part["report"]), part.origins["report"]),
         artifacts=tuple(part["artifacts"]),
+        notices=methods.notices,
     )
 
 

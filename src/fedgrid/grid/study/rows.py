@@ -2,40 +2,78 @@
 
 import functools
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from fedgrid.components import describe
 from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.configure import Description, configured, settings_of
 from fedgrid.grid.study.expansion import expand, fill_label, shown
 from fedgrid.grid.study.model import Configured, MethodRow, Placed, Reading, Settings
-from fedgrid.grid.study.overlay import by_label, named_row
+from fedgrid.grid.study.overlay import named_row
 from fedgrid.grid.study.paths import input_path
-from fedgrid.grid.study.sections import Entries, Origin, Section, StudyError, located
+from fedgrid.grid.study.sections import Origin, Section, StudyError, located
 from fedgrid.settings import Training
 
 RESERVED = ("method", "title", "training", "score", "at")
 "Keys of a method's entry that are not hyperparameters."
 
 
-def method_rows(study: Section) -> list[Placed[MethodRow]]:
-    """The rows of a study, with the training settings that each is run with."""
+class PlainSteps(StudyError):
+    """A method that takes steps of plain SGD, for which the study's rate, by the `reason`, is not usable."""
+
+    def __init__(self, origin: Origin, reason: str, setting: str):
+        super().__init__(origin, f"takes {reason}; set {setting}")
+        self.origin, self.reason = origin, reason
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a part of a study, and by label the members of families that it cannot train."""
+
+    rows: list[Placed[MethodRow]] = field(default_factory=list)
+    left_out: dict[str, PlainSteps] = field(default_factory=dict)
+
+    @property
+    def notices(self) -> list[str]:
+        """What families leave out, in a sentence for each family and reason."""
+        labels: dict[tuple[Origin, str], list[str]] = {}
+        for label, error in self.left_out.items():
+            labels.setdefault((error.origin, error.reason), []).append(label)
+        return [
+            f"{place.label}: '{place.word}' leaves out {', '.join(left_out)}, which would take {reason}; name them "
+            "with rates of their own to have them"
+            for (place, reason), left_out in labels.items()
+        ]
+
+
+def method_rows(study: Section) -> Rows:
+    """The rows of a study, with the training settings that each is run with.
+
+    A member of a family that cannot be trained so is left out; StudyError where the study names it, or has no others.
+    """
+    parsed = Rows()
     training = settings_of(describe(Training), study["training"])
     reading = Reading(**study.get("report", {}))
     described = functools.cache(functools.partial(description, "methods"))  # rows may be of the same method
-    rows = []
     for label, entry in _expanded(study["methods"]) if "methods" in study else []:
         with located(entry.origins["method"]):
             method = described(_reference(entry["method"], entry.origins["method"]))
-        rows.append(Placed(_row(label, entry, training, method, reading), entry.origin))
-    return rows
+        try:
+            parsed.rows.append(Placed(_row(label, entry, training, method, reading), entry.origin))
+        except PlainSteps as error:
+            if not entry.origin.word:
+                raise
+            parsed.left_out[label] = error
+    if parsed.left_out and not parsed.rows:
+        raise next(iter(parsed.left_out.values()))
+    return parsed
 
 
-def _expanded(methods: Section | Entries) -> list[tuple[str, Section]]:
+def _expanded(methods: Section) -> list[tuple[str, Section]]:
     """Rows by label, one for each value of a list; such a row's label and title say what it takes."""
-    rows = by_label(methods)
     expanded = []
-    for label, settings in rows.items():
-        for entry, taken in expand(named_row(label, settings, rows.origins[label])):
+    for label, settings in methods.items():
+        for entry, taken in expand(named_row(label, settings, methods.origins[label])):
             values = "".join(f", {name} = {shown(value)}" for name, value in taken.items())
             if "title" in entry:
                 entry = entry | {"title": fill_label(entry["title"], entry, entry.origins["title"])}
@@ -62,11 +100,11 @@ def _row(label: str, entry: Section, common: Settings, about: Description, readi
 
 
 def _check_plain_rates(origin: Origin, component: Configured, rates: Sequence[str], training: Settings) -> None:
-    """Raises StudyError where steps of plain SGD would take a rate that is meant for Adam or for momentum."""
+    """Raises PlainSteps where steps of plain SGD would take a rate that is meant for Adam or for momentum."""
     if training["optimizer"] == "sgd" and not training["momentum"]:
         return
     configured = "Adam" if training["optimizer"] == "adam" else f"a momentum of {training['momentum']:g}"
     for name in rates:
         if component.settings[name] is None:
             rate = f"the study's rate of {training['lr']:g}, which is meant for {configured}"
-            raise StudyError(origin, f"takes plain SGD steps, for which {rate}, is not usable; set {name}")
+            raise PlainSteps(origin, f"plain SGD steps, for which {rate}, is not usable", name)

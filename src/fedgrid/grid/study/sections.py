@@ -21,6 +21,8 @@ class Origin:
     "Counted from 1; 0 where there are no lines."
     key: str = ""
     "With dots, as in ``experiments.table2.training``; empty for a whole study."
+    word: str = ""
+    "The family, such as ``all global``, for which the study has a row; empty for what it names itself."
 
     @property
     def position(self) -> str:

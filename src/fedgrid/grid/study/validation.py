@@ -27,10 +27,22 @@ def check_study(study: Section) -> Section:
     """The study with all defaults filled in; StudyError for the first mistake."""
     _check_letters(study, study.origin)
     study = _as_meant(study)
-    errors = sorted(_validator().iter_errors(study), key=lambda e: (list(map(str, e.absolute_path)), e.message))
-    if errors:
-        raise _mistake(study, errors[0])
+    _check(study, _validator())
     return _with_defaults(study, _schema())
+
+
+def check_rows(methods: Section | Entries) -> None:
+    """Raises StudyError for the first mistake in a file of methods, which has the form of a study's `methods`."""
+    file = Section({"methods": methods}, methods.origin)
+    _check_letters(file, file.origin)
+    schema = {"$defs": _schema()["$defs"], "properties": {"methods": _schema()["properties"]["methods"]}}
+    _check(file, jsonschema.Draft202012Validator(schema))
+
+
+def _check(section: Section, validator: jsonschema.Draft202012Validator) -> None:
+    errors = sorted(validator.iter_errors(section), key=lambda e: (list(map(str, e.absolute_path)), e.message))
+    if errors:
+        raise _mistake(section, errors[0])
 
 
 @cache

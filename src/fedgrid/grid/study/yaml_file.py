@@ -27,22 +27,22 @@ class _Loader(yaml.SafeLoader):
             raise ValueError(f"it holds more than {MOST_VALUES:,} values, the most that a study may have")
         return super().compose_node(parent, index)
 
-    def section(self, composed: yaml.MappingNode, origin: Origin) -> Section:
-        """A composed mapping; each of its values has the line of its key."""
+    def _section(self, composed: yaml.MappingNode, origin: Origin) -> Section:
         self.flatten_mapping(composed)  # merge keys (``<<``)
         values, origins = {}, {}
         for key_node, value_node in composed.value:
             key = self.construct_object(key_node, deep=True)
             origins[key] = origin.child(key, _line(key_node))
-            values[key] = self._value(value_node, origins[key])
+            values[key] = self.value(value_node, origins[key])
         return Section(values, origin, origins)
 
-    def _value(self, composed: yaml.Node, origin: Origin) -> Any:
+    def value(self, composed: yaml.Node, origin: Origin) -> Any:
+        """A composed value; mappings and lists know the lines of what they hold."""
         if isinstance(composed, yaml.MappingNode):
-            return self.section(composed, origin)
+            return self._section(composed, origin)
         if isinstance(composed, yaml.SequenceNode):
             origins = [origin.child(i, _line(entry)) for i, entry in enumerate(composed.value)]
-            return Entries(map(self._value, composed.value, origins), origin, origins)
+            return Entries(map(self.value, composed.value, origins), origin, origins)
         return self.construct_object(composed, deep=True)
 
     def check_keys(self, top: yaml.Node) -> None:
@@ -78,16 +78,32 @@ def _line(node: yaml.Node) -> int:
 
 def read(file: Path) -> Section:
     """The YAML of a study, unchecked; UserError where it is missing, not a mapping, or too large."""
+    value, origin = _read(file)
+    if not isinstance(value, Section):
+        raise StudyError(origin, "a study is a mapping of keys such as name, data, methods")
+    return value
+
+
+def read_rows(file: Path) -> Section | Entries:
+    """The YAML of a file of methods that a study includes, unchecked; UserError as for a study."""
+    value, origin = _read(file)
+    if not isinstance(value, Section | Entries):
+        raise StudyError(origin, "a file of methods is a list of names, or a mapping of names to settings")
+    return value
+
+
+def _read(file: Path) -> tuple[Any, Origin]:
+    """The value that a file holds, and where it begins."""
     try:
         check_regular(file, str(file), MOST_BYTES)
         loader = _Loader(file.read_text(encoding="utf-8"))
         top = loader.get_single_node()
-        if not isinstance(top, yaml.MappingNode):
-            origin = Origin(str(file), _line(top) if top else 1)
-            raise StudyError(origin, "a study is a mapping of keys such as name, data, methods")
+        origin = Origin(str(file), _line(top) if top else 1)
+        if top is None:
+            return None, origin
         _check_aliases(top)
         loader.check_keys(top)
-        return loader.section(top, Origin(str(file), _line(top)))
+        return loader.value(top, origin), origin
     except OSError as error:
         raise UserError(f"{file}: cannot be read ({reason(error)})") from error
     except (ValueError, OverflowError) as error:

@@ -1,0 +1,179 @@
+"""``fedgrid compare METHOD``: a commented study that compares a method with others."""
+
+import argparse
+import math
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from fedgrid.cli.parsing import Commands, path, with_examples
+from fedgrid.cli.phrases import counted
+from fedgrid.components import describe, parse_setting
+from fedgrid.data.base import DataSet
+from fedgrid.data.common.images import DatasetInfo
+from fedgrid.errors import UserError, nearest, say
+from fedgrid.files import slug, write_text
+from fedgrid.grid.plan.keys import instance
+from fedgrid.grid.plan.product import planned_study
+from fedgrid.grid.study.catalog import description
+from fedgrid.grid.study.columns import data_entries
+from fedgrid.grid.study.method_lists import ALL
+from fedgrid.grid.study.sections import Origin, Section
+from fedgrid.loading import locate, names
+from fedgrid.settings import Training
+
+EXAMPLES = """
+  fedgrid compare mine.py
+  fedgrid compare mine.py --data cifar10 --against all personalised --seeds 3 --rounds 100
+  fedgrid compare mine.py --data mnist fmnist --heterogeneity dirichlet:beta=0.5 pathological:classes=2,clients=50
+"""
+ALWAYS = {
+    "local": "every client alone: what federation has to beat",
+    "fedavg": "one global model: what personalisation has to beat",
+    "fedavg_ft": "FedAvg, fine-tuned by each client: the simplest personalisation",
+}
+"What stands in every comparison, and why."
+MODELS = ("cnn", "mlp", "image_text")
+"The model of a comparison is the first that fits its data."
+LEAST_SEEDS, SEEDS = 3, 5
+"Without five common seeds no lead is tested."
+SHOWN = ("rounds", "local_epochs", "batch_size", "optimizer", "lr")
+"Settings of training that the study names."
+TEMPLATE = """# {heading}: {size}. Written by fedgrid compare; every line is yours to change.
+# Its cost:  fedgrid plan --configfile {file}
+# Its run:   snakemake --cores {cores} --configfile {file}
+name: {name}
+title: {title}
+data: {data}
+heterogeneity:                # how clients differ; `fedgrid partitions` lists the kinds
+{heterogeneity}
+seeds: {seeds:<22} # of partition and training; with fewer than five, no lead counts as evidence
+model: {model:<22} # `fedgrid models` lists all
+training: {training}  # of all rows
+methods:                      # settings of a row: `- {{fedprox: {{mu: 0.1, training: {{lr: 0.01}}}}}}`
+{methods}
+report: {{score: paper, at: last}}  # the model that each method's paper scores, in the last round
+"""
+
+
+def add_commands(commands: Commands) -> None:
+    """Adds `fedgrid compare` to the command line."""
+    text = "write a study that compares a method with others"
+    parser = with_examples(commands, "compare", text, EXAMPLES)
+    parser.add_argument("method", metavar="METHOD", help="path/to/mine.py, or a name (see fedgrid methods)")
+    text = "names of methods, and families such as: all, all personalised, all split model (default: all)"
+    parser.add_argument("--against", nargs="+", default=[ALL], metavar="NAME", help=text)
+    text = "data sets, or paths of one's own (default: digits)"
+    parser.add_argument("--data", nargs="+", default=["digits"], metavar="NAME", help=text)
+    text = "kinds, with settings behind a colon (default: dirichlet)"
+    parser.add_argument("--heterogeneity", nargs="+", default=["dirichlet"], metavar="KIND[:NAME=VALUE,…]", help=text)
+    parser.add_argument("--model", help=f"default: the first of {', '.join(MODELS)} that fits the data")
+    text = f"number of seeds, at least {LEAST_SEEDS} (default: {SEEDS})"
+    parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help=text)
+    default = _training()["rounds"]
+    parser.add_argument("--rounds", type=int, default=default, metavar="T", help=f"default: {default}")
+    parser.add_argument("--out", type=path, metavar="FILE", help="the study's file (default: compare-METHOD.yaml)")
+    parser.set_defaults(call=_compare)
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    method, _, _ = locate("methods", arguments.method)
+    out: Path = arguments.out or Path(f"compare-{method}.yaml")
+    if out.exists():
+        raise UserError(f"--out: {out} already exists; name another file")
+    if arguments.seeds < LEAST_SEEDS:
+        raise UserError(f"--seeds: must be at least {LEAST_SEEDS}, got {arguments.seeds}")
+    rows = dict.fromkeys([arguments.method, *ALWAYS, *_entries(arguments.against)])
+    data = [_reference(name, out) for name in arguments.data]
+    content = {
+        "name": slug(out.stem),
+        "data": data,
+        "heterogeneity": [_heterogeneity(text) for text in arguments.heterogeneity],
+        "seeds": list(range(arguments.seeds)),
+        "model": arguments.model or _model(data, out),
+        "training": _training() | {"rounds": arguments.rounds},
+        "methods": [_row(row, out) for row in rows],
+    }
+    study = planned_study(Section(content, Origin(str(out))))  # a study that is written can be run
+    size = counted(len(study.by_key), "cell")
+    write_text(out, _text(content, study.rows[method].title, size, out))
+    for notice in study.notices:
+        say(f"fedgrid: {notice}", sys.stderr)
+    print(f"{out} is written: {counted(len(study.rows), 'method')}, {size}. Its cost, and its run:")
+    print(f"  fedgrid plan --configfile {out}")
+    print(f"  snakemake --cores {os.cpu_count() or 1} --configfile {out}")
+    return 0
+
+
+def _entries(words: Sequence[str]) -> list[str]:
+    """Entries of `methods`; words behind ``all`` that are no methods belong to its family, if nobody quoted them."""
+    known, entries = {*names("methods"), ALL}, list[str]()
+    for word in words:
+        if entries and entries[-1].partition(" ")[0] == ALL and word.partition(" ")[0] not in known:
+            entries[-1] += f" {word}"
+        else:
+            entries.append(word)
+    return entries
+
+
+def _row(entry: str, out: Path) -> str | dict[str, Any]:
+    """An entry of `methods`; a file's is called like its method."""
+    return {Path(entry).stem: {"method": _reference(entry, out)}} if entry.endswith(".py") else entry
+
+
+def _reference(text: str, out: Path) -> str:
+    """A name, or a path as the study in `out` has it: relative to its folder."""
+    is_path = os.sep in text or text.endswith(".py") or (Path(text).exists() and text not in names("data"))
+    return os.path.relpath(text, out.parent) if is_path else text
+
+
+def _heterogeneity(text: str) -> dict[str, Any]:
+    """An entry of `heterogeneity`, with the settings that the kind is named by; UserError for an unknown one."""
+    kind, _, settings = text.partition(":")
+    if kind not in names("partition"):
+        raise UserError(f"--heterogeneity: unknown kind '{kind}'; {nearest(kind, names('partition'))}")
+    about = description("partition", kind)
+    named = {p["name"]: p["default"] for p in about["parameters"] if p["name"] in about["facts"]["named"]}
+    given = (parse_setting(about, setting, "--heterogeneity") for setting in settings.split(",") if settings)
+    return {"partition": kind} | {name: value for name, value in named.items() if value is not None} | dict(given)
+
+
+def _model(data: list[str], out: Path) -> str:
+    """The first of the usual models that fits all data sets; the last one where none does."""
+    entries = data_entries(Section({"data": data}, Origin(str(out))))
+    infos = [cast(DataSet, instance(entry.value.component)).info(None) for entry in entries]
+    return next((name for name in MODELS if all(_fits(name, info) for info in infos)), MODELS[-1])
+
+
+def _fits(model: str, info: DatasetInfo) -> bool:
+    facts = description("models", model)["facts"]
+    return min(info.shape[:2]) >= facts["smallest"] and tuple(facts.get("modalities", ())) == info.modalities
+
+
+def _training() -> dict[str, Any]:
+    """The settings of training that the study names, with their defaults."""
+    return {p["name"]: p["default"] for p in describe(Training)["parameters"] if p["name"] in SHOWN}
+
+
+def _text(content: Mapping[str, Any], title: str, size: str, out: Path) -> str:
+    """The study as YAML with comments."""
+    data = content["data"]
+    lists = {key: "\n".join(f"  - {_flow(entry)}" for entry in content[key]) for key in ("heterogeneity", "methods")}
+    for name, reason in ALWAYS.items():
+        lists["methods"] = re.sub(f"(?m)^(  - {name})$", rf"\1{' ' * (26 - len(name))}# {reason}", lists["methods"])
+    values = {key: _flow(content[key]) for key in ("name", "seeds", "model", "training")}
+    values["data"] = _flow(data[0] if len(data) == 1 else data)
+    heading = " ".join(f"{title} and other methods".split())
+    values["title"] = _flow(heading)
+    return TEMPLATE.format(**values, **lists, heading=heading, size=size, file=out, cores=os.cpu_count() or 1)
+
+
+def _flow(value: Any) -> str:
+    """A value in a line of YAML."""
+    text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=math.inf)
+    return text.removesuffix("\n").removesuffix("\n...")

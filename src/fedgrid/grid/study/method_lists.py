@@ -1,0 +1,128 @@
+"""What the entries of a study's `methods` stand for: rows by name, whole families, the rows of another file.
+
+A family is ``all``, ``all personalised``, ``all global``, or ``all`` before a family that ``fedgrid methods`` prints.
+The first words of it are enough: ``all split model``.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fedgrid.errors import UserError, nearest
+from fedgrid.files import path_of
+from fedgrid.grid.study.catalog import description
+from fedgrid.grid.study.paths import input_path
+from fedgrid.grid.study.sections import Entries, Origin, Section, StudyError, located
+from fedgrid.grid.study.validation import check_rows
+from fedgrid.grid.study.yaml_file import read_rows
+from fedgrid.loading import names
+
+ALL, INCLUDE = "all", "include"
+KINDS: Mapping[str, Callable[[Mapping[str, Any]], bool]] = {
+    "personalised": lambda facts: bool(facts["score"] != "global"),
+    "global": lambda facts: bool(facts["score"] == "global"),
+}
+"Methods by whose model their paper scores: one that each client has of its own, or the server's one model."
+Methods = str | Section | Entries
+"The value of `methods`: one entry, a list of entries, or a mapping of them to their settings."
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A row that an entry of `methods` stands for."""
+
+    label: str
+    settings: Section | None
+    origin: Origin
+    "A member of a family has the family's words as its `word`."
+    files: int
+    "Files that include one another on the way to the entry."
+
+    @property
+    def rank(self) -> tuple[bool, int]:
+        """What is named outranks a member of a family, and the study outranks what it includes."""
+        return not self.origin.word, -self.files
+
+
+def listed_rows(methods: Methods, origin: Origin, known: Mapping[str, Section | None] | None = None) -> list[Listed]:
+    """The rows that `methods`, written at `origin`, stands for, in the order of its entries; a row may come again.
+
+    Members of a family come by name. Families are of all methods or, where rows are `known`, of those of them. Raises
+    StudyError for an unknown family, for a name that comes twice, and for a file that is missing or includes itself.
+    """
+    rows: Mapping[str, Section | None] = dict.fromkeys(names("methods")) if known is None else known
+    return list(_listed(methods, origin, rows, ()))
+
+
+def _listed(
+    methods: Methods, origin: Origin, rows: Mapping[str, Section | None], files: tuple[Path, ...]
+) -> Iterator[Listed]:
+    named: set[str] = set()
+    for label, settings, place in _entries(methods, origin):
+        if label == INCLUDE and isinstance(settings, str):
+            yield from _included(settings, place, rows, files)
+        elif settings is None and label.split()[:1] == [ALL]:
+            family = label.partition(ALL)[2].strip()
+            yield from (
+                Listed(member, None, replace(place, word=label), len(files)) for member in _members(family, rows, place)
+            )
+        elif label in named:
+            raise StudyError(place, f"duplicate row '{label}'")
+        else:
+            named.add(label)
+            yield Listed(label, settings, place, len(files))
+
+
+def _entries(methods: Methods, origin: Origin) -> Iterator[tuple[str, Any, Origin]]:
+    """Every entry with its settings and its place; a list may hold names and mappings of names."""
+    if isinstance(methods, str):
+        yield methods, None, origin
+    elif isinstance(methods, Section):
+        yield from ((label, settings, methods.origins[label]) for label, settings in methods.items())
+    else:
+        for entry, place in zip(methods, methods.origins, strict=True):
+            yield from _entries(entry, place)
+
+
+def _included(
+    name: str, origin: Origin, rows: Mapping[str, Section | None], files: tuple[Path, ...]
+) -> Iterator[Listed]:
+    """The rows of another file, whose name counts from the folder of the file that names it."""
+    with located(origin):
+        file = path_of(input_path(name, origin), INCLUDE)
+        if file.resolve() in files:
+            raise UserError(f"{file} includes itself")
+        if not file.is_file():
+            raise UserError(f"there is no file {file}")
+    methods = read_rows(file)
+    check_rows(methods)
+    yield from _listed(methods, methods.origin, rows, (*files, file.resolve()))
+
+
+def _members(family: str, rows: Mapping[str, Section | None], origin: Origin) -> list[str]:
+    """The rows of which the methods belong to a family; all where it is empty."""
+    if not family:
+        return list(rows)
+    with located(origin):
+        facts = {label: description("methods", _method(label, row))["facts"] for label, row in rows.items()}
+    belongs = KINDS.get(family) or (lambda of_method: _begins(of_method["family"], family))
+    members = [label for label in rows if belongs(facts[label])]
+    if not members and family in KINDS:
+        raise StudyError(origin, f"no row of the study is {family}")
+    if not members:
+        families = [of_method["family"] for of_method in facts.values() if of_method["family"]]
+        known = {*KINDS, *families, *(re.split("[,:]", text)[0] for text in families)}
+        raise StudyError(origin, f"no family '{family}' of methods; {nearest(family, known)}")
+    return members
+
+
+def _method(label: str, row: Section | None) -> str:
+    """The method of a row: the one that it is called like, unless it names one."""
+    return str(row["method"]) if row and "method" in row else label
+
+
+def _begins(text: str, words: str) -> bool:
+    """Whether a text is these words, or begins with them."""
+    return text.startswith(words) and not text.removeprefix(words)[:1].isalnum()

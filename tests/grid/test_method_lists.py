@@ -1,0 +1,163 @@
+"""Families of methods, included files, and rows by name: what a study's `methods` stands for."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from studies import FOUR_CELLS
+
+from fedgrid.errors import UserError
+from fedgrid.grid.plan.product import planned_study
+from fedgrid.grid.study.catalog import description
+from fedgrid.grid.study.yaml_file import read
+from fedgrid.loading import names
+
+ROOT = Path(__file__).parents[2]
+FACTS = {name: description("methods", name)["facts"] for name in names("methods")}
+PLAIN = sorted(name for name, facts in FACTS.items() if facts["plain_rates"])
+GLOBAL = sorted(name for name, facts in FACTS.items() if facts["score"] == "global")
+PERSONALISED = sorted(set(FACTS) - set(GLOBAL))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def study_of(methods, **changes):
+    text = yaml.safe_load(FOUR_CELLS) | {"seeds": [0], "methods": methods} | changes
+    Path("study.yaml").write_text(yaml.safe_dump(text, sort_keys=False))
+    return planned_study(read(Path("study.yaml")))
+
+
+def rows(methods, **changes):
+    """Labels of the rows, in their order."""
+    return list(study_of(methods, **changes).rows)
+
+
+def mu(methods):
+    """FedProx's μ."""
+    return study_of(methods).rows["fedprox"].component.settings["mu"]
+
+
+@pytest.mark.parametrize(
+    ("methods", "expected"),
+    [
+        ("all", sorted(FACTS)),
+        ("fedavg", ["fedavg"]),
+        (["all"], sorted(FACTS)),
+        (["all global"], GLOBAL),
+        ("all personalised", PERSONALISED),
+        ({"all global": None, "local": None}, [*GLOBAL, "local"]),
+        (["scaffold", "local", "all global"], ["scaffold", "local", *(n for n in GLOBAL if n != "scaffold")]),
+        (["all global", "all personalised"], GLOBAL + PERSONALISED),
+        ("all split model: shared extractor, own heads", ["fedper", "fedrep"]),
+        (["all no federation", "all personal model"], ["local", "ditto", "pfedme"]),
+    ],
+)
+def test_families_and_names(methods, expected):
+    assert rows(methods) == expected
+
+
+@pytest.mark.parametrize("family", sorted({facts["family"] for facts in FACTS.values()}))
+def test_every_family_that_is_listed_is_a_word(family):
+    assert rows(f"all {family}") == [
+        name for name, facts in FACTS.items() if re.match(f"{re.escape(family)}(?![A-Za-z0-9])", facts["family"])
+    ]
+
+
+def test_a_named_method_keeps_its_settings_wherever_it_stands():
+    assert mu("all") == mu(["all global", "fedprox"]) == 0.01
+    for methods in (["all", {"fedprox": {"mu": 0.1}}], [{"fedprox": {"mu": 0.1}}, "all"]):
+        assert mu(methods) == 0.1 and rows(methods).count("fedprox") == 1
+    assert rows(["all global", {"strong pull": {"method": "fedprox", "mu": 1}}]) == [*GLOBAL, "strong pull"]
+
+
+def test_methods_that_the_study_cannot_train_are_left_out_of_families_alone():
+    adam = {"training": {"rounds": 2, "optimizer": "adam", "lr": 0.001}}
+    study = study_of(["local", "all"], **adam)
+    assert set(study.rows) == set(FACTS) - set(PLAIN)
+    (notice,) = study.notices
+    assert notice.startswith(
+        f"study.yaml:19: methods.1: 'all' leaves out {', '.join(PLAIN)}, which would take plain SGD"
+    )
+    assert study_of("all").notices == ()
+    rates = {"alpha": 0.01, "beta": 0.01}
+    assert "perfedavg" in rows(["all", {"perfedavg": rates}], **adam)
+    for methods in (["all", "scaffold"], "all meta-learned"):
+        with pytest.raises(UserError, match=r"^study\.yaml:\d+: .* set (lr|alpha)$"):
+            study_of(methods, **adam)
+
+
+def test_an_experiment_chooses_families_of_the_studys_rows():
+    experiments = {"a": {"methods": ["all global", "local"]}, "b": {"methods": "all personalised"}, "c": {}}
+    study = study_of({"local": None, "mine": {"method": "fedprox"}, "ditto": None}, experiments=experiments)
+    labels = {one.id: list(dict.fromkeys(cell.row.label for cell in one.cells)) for one in study.experiments}
+    assert labels == {"a": ["mine", "local"], "b": ["local", "ditto"], "c": ["local", "mine", "ditto"]}
+    with pytest.raises(UserError, match=r"experiments\.a\.methods: no row of the study is global$"):
+        study_of("local", experiments={"a": {"methods": "all global"}})
+    changed = study_of(["local", "fedprox"], experiments={"a": {"methods": [{"fedprox": {"mu": 3}}]}})
+    assert [cell.row.component.settings for cell in changed.cells] == [{"mu": 3.0}]
+
+
+def test_a_file_counts_from_the_one_that_includes_it(folder):
+    (folder / "sub").mkdir()
+    (folder / "sub/outer.yaml").write_text(
+        "- {fedprox: {mu: 3, training: {lr: 0.5}}}\n- {include: inner.yaml}\n- moon\n"
+    )
+    (folder / "sub/inner.yaml").write_text("fedprox: {mu: 4}\nall global:\nditto: {lam: 2}\n")
+    include = {"include": "sub/outer.yaml"}
+    study = study_of(["local", include, {"fedprox": {"training": {"rounds": 1}}}])
+    assert list(study.rows) == ["local", "fedprox", *(n for n in GLOBAL if n != "fedprox"), "ditto"]
+    row = study.rows["fedprox"]
+    assert (row.component.settings["mu"], row.training["lr"], row.training["rounds"]) == (3, 0.5, 1)
+    assert study.rows["ditto"].component.settings["lam"] == 2
+    assert rows(include) == list(study.rows)[1:]
+
+
+INCLUDED = {
+    "other.yaml": "fedprox:\n  muu: 1\n",
+    "itself.yaml": "- local\n- include: itself.yaml\n",
+    "number.yaml": "3\n",
+    "empty.yaml": "",
+    "twice.yaml": "- local\n- {local: }\n",
+    "form.yaml": "local:\nfedprox: 3\n",
+}
+MISTAKES = {
+    "no such family": ("all personalized", r"study\.yaml:\d+: methods: no family 'personalized'.*'personalised'\?$"),
+    "no such beginning": (["local", "all split modl"], r"study\.yaml:17: methods\.1: .* did you mean 'split model'\?$"),
+    "a method": (["all", "fedprx"], r"study\.yaml:17: methods\.1: unknown method 'fedprx'; did you mean 'fedprox'\?$"),
+    "a name twice": (["local", {"local": {}}], r"study\.yaml:17: methods\.1\.local: duplicate row 'local'$"),
+    "settings of a family": ({"all": {"mu": 1}}, r"study\.yaml:16: methods\.all: unknown method 'all'"),
+    "no file": (["local", {"include": "no.yaml"}], r"study\.yaml:17: methods\.1\.include: there is no file no\.yaml$"),
+    "a mapping of a file": ({"include": {"mu": 1}}, r"study\.yaml:16: methods\.include: expected a text"),
+    "a setting in a file": ({"include": "other.yaml"}, r"other\.yaml:2: fedprox: unknown setting 'muu'.*'mu'\?$"),
+    "a circle": ({"include": "itself.yaml"}, r"itself\.yaml:2: 1\.include: itself\.yaml includes itself$"),
+    "a number": ({"include": "number.yaml"}, r"number\.yaml:1: a file of methods is a list of names"),
+    "nothing": ({"include": "empty.yaml"}, r"empty\.yaml:1: a file of methods is a list of names"),
+    "twice in a file": ({"include": "twice.yaml"}, r"twice\.yaml:2: 1\.local: duplicate row 'local'$"),
+    "form of a file": ({"include": "form.yaml"}, r"form\.yaml:2: fedprox: expected a mapping or nothing, got 3$"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_name_their_file_and_line(mistake):
+    methods, message = MISTAKES[mistake]
+    for name, text in INCLUDED.items():
+        Path(name).write_text(text)
+    with pytest.raises(UserError, match=f"^{message}"):
+        study_of(methods)
+
+
+def test_the_example_of_the_documentation():
+    text = (ROOT / "docs/studies.md").read_text(encoding="utf-8")
+    study, baselines = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    Path("study.yaml").write_text(study)
+    Path("baselines.yaml").write_text(baselines)
+    planned = planned_study(read(Path("study.yaml")))
+    personalised = [name for name in PERSONALISED if name not in ("local", *PLAIN)]
+    assert list(planned.rows) == ["local", *personalised, "fedprox", "strong pull", "fedavg"]
+    prox = planned.rows["fedprox"]
+    assert (prox.component.settings["mu"], prox.training["lr"]) == (0.1, 0.002)
