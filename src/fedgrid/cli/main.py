@@ -8,6 +8,7 @@ import fedgrid
 from fedgrid.cli import (
     about,
     adopt,
+    checking,
     doctor,
     documentation,
     explain,
@@ -26,7 +27,7 @@ from fedgrid.errors import UserError, complain
 
 COMMANDS = (
     *(listing, planning, studies, status, explain, partial_report, single_cell, predict, partitions),
-    *(adopt, template, documentation, doctor, about),
+    *(adopt, template, checking, documentation, doctor, about),
 )
 "The modules of the commands, in the order of the help."
 EXAMPLES = """examples:
@@ -35,6 +36,7 @@ EXAMPLES = """examples:
   fedgrid run fedcosr --data digits --beta 0.1     one cell, without Snakemake
   fedgrid status --configfile config/mnist.yaml    how far a study is
   fedgrid new-method mine                          a commented method in one file
+  fedgrid check mine.py                            whether it is right, by the free test suite
   snakemake --cores 2                              the whole default study
 """
 

@@ -205,7 +205,8 @@ def _train(study: Study, cell: Cell, out: Path) -> int:
 
     checkpoint, every = out.with_name(out.name + ".checkpoint"), study.compute.checkpoint_every
     saving = Saving(checkpoint, cell.key, every, origin(cell, out))
-    with Report(cell.row.title, cell.row.training["rounds"], sys.stderr) as report:
+    point = description("methods", cell.row.component.reference)["facts"]["score"]
+    with Report(cell.row.title, cell.row.training["rounds"], point, sys.stderr) as report:
         try:
             install_signal_handlers()
             train(cell, out, study.compute, saving, report.tell, commit())

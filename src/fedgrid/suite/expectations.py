@@ -5,9 +5,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import numpy as np
+
 from fedgrid.suite.simulations import Rows
 
 Test = TypeVar("Test", bound=Callable[..., None])
+_seeds: list[int] = []
 
 
 class Unmet(AssertionError):
@@ -55,6 +58,17 @@ def expected(what: str) -> Iterator[None]:
         yield
     except Unmet as error:
         raise Unmet(f"{what}: {error}") from error
+
+
+@contextmanager
+def no_global_draws(instead: str) -> Iterator[None]:
+    """Fails where what is within draws from NumPy's global generator, which is seeded otherwise each time."""
+    _seeds.append(len(_seeds))
+    np.random.seed(_seeds[-1])
+    before = np.random.get_state()[1].copy()  # type: ignore[index]
+    yield
+    moved = not (np.random.get_state()[1] == before).all()  # type: ignore[index]
+    expect(not moved, f"it draws from NumPy's global generator; {instead}")
 
 
 def rows_difference(first: Rows, second: Rows) -> str:

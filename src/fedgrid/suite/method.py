@@ -104,7 +104,7 @@ def test_a_seed_changes_the_result(method_name: str) -> None:
     expect(first != second, f"{what}; start from fed.initial() and train with fed.train or fed.iterate")
 
 
-@pytest.mark.parametrize("participation", [0.5, pytest.param(1.0, marks=FEW)])
+@pytest.mark.parametrize("participation", [0.5, pytest.param(1.0, marks=FEW)], ids=["some take part", "all take part"])
 @check("a run that is killed in every round and resumed is the undisturbed one", SEE[STATE])
 def test_a_run_that_is_killed_in_every_round_is_the_undisturbed_one(
     method_name: str, tmp_path: Path, participation: float

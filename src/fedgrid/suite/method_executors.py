@@ -113,7 +113,7 @@ def test_clients_with_batch_norm(method_name: str) -> None:
 
 
 @pytest.mark.representatives
-@pytest.mark.parametrize("participation", [1.0, 0.5])
+@pytest.mark.parametrize("participation", [1.0, 0.5], ids=["all take part", "some take part"])
 @check("float32 classifies like float64, but for one image", SEE[CLIENTS])
 def test_float32_decides_the_same_but_for_an_image(method_name: str, participation: float) -> None:
     _, exact = one_by_one(method_name, participation)

@@ -8,9 +8,11 @@ import tokenize
 from collections.abc import Mapping
 from pathlib import Path
 
+from fedgrid.components import describe
 from fedgrid.engine.federation.method import SCORES
 from fedgrid.engine.rounds import federate
 from fedgrid.grid.study.audit import Watch
+from fedgrid.grid.study.fingerprint import check_files, uncovered
 from fedgrid.grid.study.overrides import unfit_overrides
 from fedgrid.grid.study.purity import impure
 from fedgrid.loading import locate
@@ -57,6 +59,7 @@ def file_of(method_name: str) -> Path:
 @check("its class states what it is", SEE[START])
 def test_it_says_what_it_is(method_name: str) -> None:
     cls, file = simulations.method_class(method_name), file_of(method_name)
+    describe(cls)  # raises UserError for settings that no study can hold
     missing = [text for name, text in MISSING.items() if not getattr(cls, name)]
     expect(not missing, f"{file}: the class {cls.__name__} lacks {'; '.join(missing)}")
     expect(cls.score in SCORES, f"{file}: score is {cls.score!r}; known: {', '.join(SCORES)}")
@@ -103,6 +106,10 @@ def test_its_losses_are_pure(method_name: str) -> None:
 def test_its_key_covers_what_it_does(method_name: str) -> None:
     """Of a method outside the package: what it opens and runs in rounds is beside it, or installed."""
     _, module, file = locate("methods", method_name)
-    if file is not None:
-        with Watch(module, file):
-            federate(simulations.method(method_name), simulations.ragged(2, rounds=2, batch_size=8))
+    if file is None:
+        return
+    flaws = uncovered(module, file)
+    expect(not flaws, "; ".join(flaws))
+    check_files(simulations.method_class(method_name), module, file)
+    with Watch(module, file):
+        federate(simulations.method(method_name), simulations.ragged(2, rounds=2, batch_size=8))
