@@ -35,7 +35,6 @@ SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
 def pytest_addoption(parser):
-    parser.addoption("--method", action="append", default=[], help="run the methods' suite on this file instead")
     parser.addoption("--reached", type=float, metavar="SECONDS", help="run what the last edit can reach, for so long")
 
 
@@ -52,7 +51,7 @@ def pytest_ignore_collect(collection_path, config):
 
 def pytest_generate_tests(metafunc):
     if "method_name" in metafunc.fixturenames:
-        metafunc.parametrize("method_name", metafunc.config.getoption("--method") or [*names("methods"), *EXAMPLES])
+        metafunc.parametrize("method_name", [*names("methods"), *EXAMPLES])
 
 
 def pytest_collection_modifyitems(config, items):

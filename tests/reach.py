@@ -17,7 +17,16 @@ from tiers import REPRESENTATIVES, method_of
 
 ROOT = Path(__file__).parents[1]
 TESTS, SOURCES = ROOT / "tests", ROOT / "src"
-COMPONENTS = ("data", "methods", "models", "partition")
+PARAMETERS = {
+    "data": "(data: DataSet",
+    "methods": "method_name",
+    "models": "(model: Model",
+    "partition": "(partition: Partition",
+}
+"By room of components, what stands in a file of tests that takes all of its components."
+ROOMS = {f"fedgrid.{room}" for room in PARAMETERS}
+SUITE = "fedgrid.suite."
+"Modules of the package that hold tests, which files of tests import."
 WHOLE_RUNS = ("cluster", "workflow")
 "Folders of tests that run the whole workflow."
 RUNS = (
@@ -53,9 +62,10 @@ class Reach:
         return min([*steps, *([1] if self._names_one(file) else [])], default=None)
 
     def _names_one(self, file: Path) -> bool:
-        text = file.read_text(encoding="utf-8")
-        takes_methods = "method_name" in text and self.methods
-        return bool(takes_methods) or any(f'"{name}"' in text for name in self.names)
+        text = _text(file)
+        rooms = {name.split(".")[1] for name in self.modules if name.rpartition(".")[0] in ROOMS}
+        takes_one = any(PARAMETERS[room] in text for room in rooms)
+        return takes_one or any(f'"{name}"' in text for name in self.names)
 
     @property
     def methods(self) -> set[str]:
@@ -110,8 +120,13 @@ def distances(modules: Iterable[str]) -> dict[str, int]:
 
 def component_names(modules: Mapping[str, int]) -> set[str]:
     """Names by which edited components, and components that import them, are loaded."""
-    rooms = {f"fedgrid.{room}" for room in COMPONENTS}
-    return {name.rpartition(".")[2] for name in modules if name.rpartition(".")[0] in rooms}
+    return {name.rpartition(".")[2] for name in modules if name.rpartition(".")[0] in ROOMS}
+
+
+def _text(file: Path) -> str:
+    """The source of a file of tests, and of the modules of the suite that it imports."""
+    suites = [SOURCES / f"{name.replace('.', '/')}.py" for name in _imports(file) if name.startswith(SUITE)]
+    return "".join(path.read_text(encoding="utf-8") for path in [file, *suites] if path.is_file())
 
 
 @cache

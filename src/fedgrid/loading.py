@@ -11,6 +11,7 @@ import importlib.util
 import os
 import pkgutil
 import sys
+import traceback
 from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, ExtensionFileLoader, FileFinder, SourceFileLoader
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -68,17 +69,46 @@ def copy_of(folder: Path, code: Path) -> Path:
 def load(kind: str, reference: str) -> type[Component]:
     """The component class of `reference`; UserError in one sentence where it cannot be imported."""
     _, module, file = locate(kind, reference)
+    what = f"{KINDS[kind]} '{reference}'"
+    if file is None:
+        return _component_of(importlib.import_module(module), what)
+    return _component_of(_imported(module, file, reference.endswith(".py"), what), what)
+
+
+def load_file(reference: str) -> type[Component]:
+    """The class of the component of any kind that a file outside the package defines; UserError in one sentence."""
+    file, what = Path(reference), f"'{reference}'"
+    if not file.is_file():
+        raise UserError(f"{what}: no such file")
+    check_regular(file, what)
+    if not file.stem.isidentifier():
+        raise UserError(f"{what}: the file's name is the component's name and may have letters, digits and '_' only")
+    return _component_of(_imported(f"{OUTSIDE}{file.stem}", file, True, what), what)
+
+
+def _imported(module: str, file: Path, from_file: bool, what: str) -> ModuleType:
+    """A module outside the package; UserError in one sentence for whatever it raises."""
     try:
-        loaded = _import_file(module, file) if file and reference.endswith(".py") else importlib.import_module(module)
+        return _import_file(module, file) if from_file else importlib.import_module(module)
     except Exception as error:
-        if file is None:
-            raise
-        line = f" (line {error.lineno})" if isinstance(error, SyntaxError) else ""
-        raise UserError(f"method '{reference}' cannot be imported: {type(error).__name__}: {error}{line}") from error
+        kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
+        line = f" (line {number})" if (number := _line_of(error, file)) else ""
+        raise UserError(f"{what} cannot be imported: {kind}{error}{line}") from error
+
+
+def _line_of(error: Exception, file: Path) -> int | None:
+    """The line of a file at which an error was raised, or which led to it."""
+    if isinstance(error, SyntaxError):
+        return error.lineno
+    lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == str(file)]
+    return lines[-1] if lines else None
+
+
+def _component_of(loaded: ModuleType, what: str) -> type[Component]:
     classes = [c for c in vars(loaded).values() if isinstance(c, type) and issubclass(c, Component)]
     classes = [c for c in classes if c.__module__ == loaded.__name__]
     if len(classes) != 1:
-        raise UserError(f"{KINDS[kind]} '{reference}': expected one component class in the file, found {len(classes)}")
+        raise UserError(f"{what}: expected one component class in the file, found {len(classes)}")
     return classes[0]
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import simulations
 import torch
 import two_modalities
 from tiers import every_third
@@ -23,6 +22,7 @@ from fedgrid.errors import UserError
 from fedgrid.grid.plan.keys import modules_of_cell
 from fedgrid.jobs import models_file
 from fedgrid.loading import load, locate, names
+from fedgrid.suite import simulations
 
 DIGITS = {"name": "mlp", "settings": {"hidden": 16, "features": 8}}
 PICTURES_AND_TEXTS = {"name": "image_text", "settings": two_modalities.SMALL}

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import simulations
 import torch
 import two_modalities
 import yaml
@@ -18,6 +17,7 @@ from fedgrid.errors import UserError
 from fedgrid.grid.study import validation
 from fedgrid.loading import names
 from fedgrid.settings import ARTIFACTS
+from fedgrid.suite import simulations
 
 
 def kept(name, simulation, **settings):

@@ -2,7 +2,6 @@
 
 from itertools import pairwise
 
-import simulations
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,6 +17,7 @@ from fedgrid.engine.local.stacked import Stacked
 from fedgrid.grid.costs import forecast
 from fedgrid.models.cnn import CNN
 from fedgrid.settings import Adversarial, Training
+from fedgrid.suite import simulations
 from fedgrid.tree import leaves
 
 UNIT = Range(*(torch.full((1, 1, 1), value, dtype=torch.float64) for value in (0.0, 1.0, 1.0)))

@@ -5,13 +5,13 @@ import re
 from functools import cache
 
 import pytest
-import simulations
 import torch
-from simulations import assert_equal_states
 
 from fedgrid.engine.rounds import Saving, Terminated, federate
 from fedgrid.engine.state.checkpoint import load_checkpoint, save_checkpoint
 from fedgrid.methods.fedavg import FedAvg
+from fedgrid.suite import simulations
+from fedgrid.suite.simulations import assert_equal_states
 
 
 class Ended(FedAvg):

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import simulations
 import torch
 from studies import prepared, study_of
 from torch.testing import assert_close
@@ -16,6 +15,7 @@ from fedgrid.engine.local.loop import Loop
 from fedgrid.engine.local.stacked import Stacked
 from fedgrid.engine.rounds import federate
 from fedgrid.files import read_metadata
+from fedgrid.suite import simulations
 
 
 def scores(simulation, metric):

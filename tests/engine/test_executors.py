@@ -8,9 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-import simulations
 import torch
-from simulations import OTHERS, ROUNDING, assert_close, assert_close_states, assert_equal_states
 
 from fedgrid.engine.compute import CLIENTS_WORTH_A_CALL, FLOPS_OF_OVERHEAD, executor_for
 from fedgrid.engine.federation.participation import everyone
@@ -28,6 +26,8 @@ from fedgrid.methods.fedavg import FedAvg
 from fedgrid.models.cnn import CNN
 from fedgrid.models.mlp import MLP
 from fedgrid.settings import Compute
+from fedgrid.suite import simulations
+from fedgrid.suite.simulations import OTHERS, ROUNDING, assert_close, assert_close_states, assert_equal_states
 from fedgrid.tree import Tree, squared_distance, tree_map
 
 anyone_or_half = pytest.mark.parametrize("participation", [1.0, 0.5])

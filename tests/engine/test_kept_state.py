@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-import simulations
 import torch
 
 from fedgrid.engine import rounds
@@ -14,6 +13,7 @@ from fedgrid.engine.state.kept_state import copy_state, same_states
 from fedgrid.errors import Damaged
 from fedgrid.loading import names
 from fedgrid.settings import Adversarial
+from fedgrid.suite import simulations
 
 READS = {"cfl", "fedproc", "fedsac"}
 "Methods that read the number of rounds with their default settings."

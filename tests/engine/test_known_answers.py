@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import pytest
-import simulations
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, linear, relu
@@ -15,6 +14,7 @@ from fedgrid.engine.rounds import federate
 from fedgrid.methods.common.prototypes import aggregate, class_means, info_nce
 from fedgrid.models.base import Model
 from fedgrid.randomness import generator
+from fedgrid.suite import simulations
 from fedgrid.tree import Tree, leaves, row
 
 ALL = torch.tensor([True, True])

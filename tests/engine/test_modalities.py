@@ -6,10 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-import simulations
 import torch
 import two_modalities
-from simulations import assert_close_states, assert_equal_states
 from two_modalities import TEXTUAL, VISUAL, alone
 
 from fedgrid.data.common import store
@@ -25,6 +23,8 @@ from fedgrid.engine.rounds import Saving, federate
 from fedgrid.engine.state.checkpoint import load_checkpoint
 from fedgrid.files import write_table
 from fedgrid.loading import load
+from fedgrid.suite import simulations
+from fedgrid.suite.simulations import assert_close_states, assert_equal_states
 from fedgrid.tree import Tree, rows
 
 UNEVEN = ((9, 14, 0), (11, 1, 6))

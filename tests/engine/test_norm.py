@@ -3,7 +3,6 @@
 import copy
 
 import pytest
-import simulations
 import torch
 from torch import nn
 
@@ -16,6 +15,7 @@ from fedgrid.loading import load
 from fedgrid.models.cnn import CNN
 from fedgrid.models.common.norm import BatchNorm, is_statistic
 from fedgrid.models.mlp import MLP
+from fedgrid.suite import simulations
 
 EXECUTORS = pytest.mark.parametrize("executor", [Loop, Stacked])
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import simulations
 import torch
 from pretended import DEVICE, machine
 
@@ -14,6 +13,7 @@ from fedgrid.engine.local import passes, stacked
 from fedgrid.engine.local.stacked import Stacked
 from fedgrid.engine.rounds import federate
 from fedgrid.methods import Batch, counts_filled
+from fedgrid.suite import simulations
 
 SIZES = (0, 1, 5, 64, 70, 300)
 

@@ -5,9 +5,7 @@ from dataclasses import replace
 from itertools import count
 
 import pytest
-import simulations
 import torch
-from simulations import assert_equal_states
 
 from fedgrid.engine.federation import federation
 from fedgrid.engine.federation.federation import Federation
@@ -15,6 +13,8 @@ from fedgrid.engine.federation.participation import everyone
 from fedgrid.engine.rounds import Saving, Terminated, federate
 from fedgrid.engine.state.checkpoint import load_checkpoint
 from fedgrid.methods.pfedgraph import PFedGraph
+from fedgrid.suite import simulations
+from fedgrid.suite.simulations import assert_equal_states
 
 GRAPH = {"similarity", "optimisation", "mixture"}
 

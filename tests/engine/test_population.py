@@ -7,9 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-import simulations
 import torch
-from simulations import assert_equal_states
 
 from fedgrid.engine.federation import participation
 from fedgrid.engine.rounds import Saving, federate
@@ -19,6 +17,8 @@ from fedgrid.engine.state.population import Population
 from fedgrid.engine.state.slots import InFile, InMemory
 from fedgrid.engine.state.state import State
 from fedgrid.errors import UserError
+from fedgrid.suite import simulations
+from fedgrid.suite.simulations import assert_equal_states
 from fedgrid.tree import as_tree
 
 STATEFUL = ["ditto", "fedala", "fedcosr", "scaffold"]

@@ -3,7 +3,6 @@
 import dataclasses
 
 import pytest
-import simulations
 import torch
 from studies import prepared, study_of
 from torch import nn
@@ -15,6 +14,7 @@ from fedgrid.engine.local.stacked import Stacked
 from fedgrid.models.base import Network
 from fedgrid.models.cnn import CNN
 from fedgrid.models.mlp import MLP
+from fedgrid.suite import simulations
 from fedgrid.tree import leaves
 
 ROUNDING = 2.0**-8

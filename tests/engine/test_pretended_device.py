@@ -15,10 +15,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import simulations
 import torch
 from pretended import DEVICE, Counts, Mixed, machine
-from simulations import assert_close_states
 from tiers import every_third
 
 from fedgrid.engine import artifacts, rounds
@@ -32,6 +30,8 @@ from fedgrid.engine.state.state import State
 from fedgrid.loading import names
 from fedgrid.methods.fedavg import FedAvg
 from fedgrid.settings import ARTIFACTS
+from fedgrid.suite import simulations
+from fedgrid.suite.simulations import assert_close_states
 from fedgrid.tree import leaves, tree_map
 
 EXECUTORS = {"loop": Loop, "stacked": Stacked}

@@ -5,15 +5,15 @@ import random
 
 import numpy as np
 import pytest
-import simulations
 import torch
-from simulations import assert_equal_states
 
 from fedgrid.engine.federation.federation import Federation
 from fedgrid.engine.local.loop import Loop
 from fedgrid.engine.local.stacked import Stacked
 from fedgrid.engine.state.state import State
 from fedgrid.randomness import GOLDEN, _mixed, _signed, uniform
+from fedgrid.suite import simulations
+from fedgrid.suite.simulations import assert_equal_states
 
 MASK = (1 << 64) - 1
 PUBLISHED = [6457827717110365317, 3203168211198807973, 9817491932198370423]

@@ -1,13 +1,13 @@
 """How often and on which of its images a client trains: epochs, steps, shares, and some clients alone."""
 
 import pytest
-import simulations
 import torch
 
 from fedgrid.engine.federation.participation import everyone
 from fedgrid.engine.local.loop import Loop
 from fedgrid.engine.local.stacked import Stacked
 from fedgrid.engine.local.task import LocalTask
+from fedgrid.suite import simulations
 from fedgrid.tree import leaves
 
 EXECUTORS = pytest.mark.parametrize("executor", [Loop, Stacked])

@@ -8,10 +8,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import simulations
 import torch
 from scipy.linalg import subspace_angles
-from simulations import final, used
 from sklearn.cluster import AgglomerativeClustering
 from sklearn.decomposition import PCA
 from sklearn.metrics.pairwise import cosine_similarity
@@ -40,6 +38,8 @@ from fedgrid.methods.common.subspaces import (
 from fedgrid.methods.pfedhn import PFedHN
 from fedgrid.models.base import Network
 from fedgrid.models.cnn import CNN
+from fedgrid.suite import simulations
+from fedgrid.suite.simulations import final, used
 from fedgrid.tree import Tree, leaves, row, tree_map
 
 DOUBLE = {"dtype": "float64"}

@@ -7,9 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import simulations
 import torch
-from simulations import final
 from torch import nn
 
 from fedgrid.engine.federation.participation import everyone, participants
@@ -24,6 +22,8 @@ from fedgrid.methods.common.model_contrast import model_contrast
 from fedgrid.methods.common.prototypes import aggregate, info_nce
 from fedgrid.methods.fedccl import FedCCL
 from fedgrid.models.base import Network
+from fedgrid.suite import simulations
+from fedgrid.suite.simulations import final
 from fedgrid.tree import Tree, leaves
 
 TWO = torch.tensor([True, True])

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-import simulations
 import torch
-from simulations import final
 
 from fedgrid.engine.federation.participation import everyone
 from fedgrid.engine.rounds import federate
+from fedgrid.suite import simulations
+from fedgrid.suite.simulations import final
 
 
 def test_fedamps_clients_hear_each_other():

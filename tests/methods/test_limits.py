@@ -1,13 +1,13 @@
 """Limits of single methods that are no other method."""
 
 import pytest
-import simulations
 import torch
-from simulations import final, used
 
 from fedgrid.engine.federation.participation import everyone
 from fedgrid.engine.local.task import LocalTask
 from fedgrid.engine.rounds import federate
+from fedgrid.suite import simulations
+from fedgrid.suite.simulations import final, used
 from fedgrid.tree import leaves
 
 

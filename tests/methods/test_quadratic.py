@@ -7,7 +7,6 @@ The names are those of the papers: w is the server's model, p_i a client's share
 
 import numpy as np
 import pytest
-import simulations
 import torch
 from torch import nn
 
@@ -19,6 +18,7 @@ from fedgrid.engine.local.task import LocalTask
 from fedgrid.engine.rounds import federate
 from fedgrid.models.base import Model
 from fedgrid.settings import Training
+from fedgrid.suite import simulations
 from fedgrid.tree import leaves
 
 LABELS = np.array([0, 1, 1, 2, 0, 2, 2, 1, 0, 0, 1, 2])

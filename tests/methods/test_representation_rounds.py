@@ -11,7 +11,6 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-import simulations
 import torch
 from torch.nn.functional import cross_entropy, linear, relu
 
@@ -19,6 +18,7 @@ from fedgrid.engine.federation.participation import everyone, participants
 from fedgrid.engine.local.task import LocalTask
 from fedgrid.engine.rounds import federate
 from fedgrid.randomness import generator
+from fedgrid.suite import simulations
 
 LABELS = [[0, 0, 1, 1, 2, 0, 1], [1, 2, 2, 3, 3], [6], [3, 0, 4, 4, 5, 5]]
 CLASSES, WIDTH, ETA, DECAY, MOMENTUM = 10, 8, 0.1, 0.8, 0.5

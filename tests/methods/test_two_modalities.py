@@ -5,10 +5,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-import simulations
 import torch
 import two_modalities
-from simulations import assert_close_states, final
 from sklearn.metrics.pairwise import cosine_similarity
 from torch.nn.functional import cross_entropy
 from two_modalities import TEXTUAL, VISUAL, alone
@@ -20,6 +18,8 @@ from fedgrid.engine.rounds import federate
 from fedgrid.methods.common.decoders import initial as decoders
 from fedgrid.methods.common.decoders import reconstruction
 from fedgrid.methods.common.simplex import project
+from fedgrid.suite import simulations
+from fedgrid.suite.simulations import assert_close_states, final
 from fedgrid.tree import tree_map
 
 DOUBLES = {"dtype": torch.float64}

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import simulations
 import torch
 from torch import nn
 
@@ -12,6 +11,7 @@ from fedgrid.methods.common.heads import fit
 from fedgrid.methods.common.prototypes import aggregate, class_moments
 from fedgrid.methods.common.quadratic import minimum_on_simplex
 from fedgrid.models.base import Network
+from fedgrid.suite import simulations
 from fedgrid.tree import Tree
 
 BOTH = torch.tensor([True, True])

@@ -219,18 +219,6 @@ def settings_of(kind):
     return {"clients": {"disparity": 2, "domains": 6}.get(kind, 8)}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_seeds_differ_and_global_generators_are_neither_read_nor_moved(kind):
-    partition = load("partition", kind)(**settings_of(kind))
-    np.random.seed(1)
-    before = np.random.get_state()[1].copy()
-    first = partition.split(balanced(), 0)
-    assert (np.random.get_state()[1] == before).all()
-    np.random.seed(2)
-    assert first.equals(partition.split(balanced(), 0))
-    assert not first.equals(partition.split(balanced(), 1))
-
-
 GOLDEN = {
     "disparity": "208e25d32f50be2aba49703931162a1bfd19476138646ff705caf6c150e551d8",
     "dirichlet": "58c01e7c78d76be8b0c5b9bc62d5a68c16de6017be18891e8c0763b9f9dc7f70",

@@ -17,6 +17,7 @@ from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.plan_file import Plan
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.plan.product import planned_study
+from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.sections import Section
 from fedgrid.jobs import originals
 from fedgrid.jobs.gpus import check_device
@@ -135,7 +136,8 @@ def _is_trained(study: Study, cell: Cell, out: Path, heeds_signals: bool) -> boo
 
     checkpoint, every = out.with_name(out.name + ".checkpoint"), study.compute.checkpoint_every
     saving = Saving(checkpoint, cell.key, every, origin(cell, out))
-    with Report(cell.row.title, cell.row.training["rounds"], sys.stderr) as report, _signals(heeds_signals):
+    point = description("methods", cell.row.component.reference)["facts"]["score"]
+    with Report(cell.row.title, cell.row.training["rounds"], point, sys.stderr) as report, _signals(heeds_signals):
         try:
             train_cell(cell, out, study.compute, saving, report.tell, commit())
         except Terminated:

@@ -8,6 +8,7 @@ import fedgrid
 from fedgrid.cli import (
     about,
     adopt,
+    checking,
     comparing,
     doctor,
     documentation,
@@ -29,7 +30,7 @@ from fedgrid.errors import UserError, complain
 
 COMMANDS = (
     *(project, going, listing, planning, studies, status, explain, partial_report, single_cell, predict, partitions),
-    *(adopt, template, comparing, documentation, doctor, about),
+    *(adopt, template, checking, comparing, documentation, doctor, about),
 )
 "The modules of the commands, in the order of the help."
 EXAMPLES = """examples:
@@ -40,6 +41,7 @@ EXAMPLES = """examples:
   fedgrid run fedcosr --data digits --beta 0.1     one cell, without Snakemake
   fedgrid status --configfile config/mnist.yaml    how far a study is
   fedgrid new-method mine                          a commented method in one file
+  fedgrid check mine.py                            whether it is right, by the free test suite
   fedgrid compare mine.py --against all            a study of it and all other methods
 """
 

@@ -82,6 +82,6 @@ def _write(arguments: argparse.Namespace) -> int:
     write_text(file, TEMPLATE.format(name=name, title=title))
     print(f"{file} is written. Try it, check it, use it:")
     print(f"  fedgrid run {file} --rounds 5")
-    print(f"  pytest tests/methods --method {file}")
+    print(f"  fedgrid check {file}")
     print(f"  methods: {{{name}: {{method: {file}}}}}   # in a study")
     return 0

@@ -230,7 +230,7 @@ def run(cell: Cell, planned: plan_file.Plan) -> int:
 
 
 def _attempt(cell: Cell, planned: plan_file.Plan, status: Status) -> int:
-    settings, report = planned.study.compute, Report("", cell.row.training["rounds"], sys.stdout)
+    settings, report = planned.study.compute, Report("", cell.row.training["rounds"], "received", sys.stdout)
 
     def tell(progress: Progress, remark: str) -> None:
         report.tell(progress, remark)

@@ -51,10 +51,13 @@ def ending() -> str:
 
 
 class Report:
-    """Round, accuracy and seconds a round: a progress bar on a terminal, else a line for every round."""
+    """Round, accuracy and seconds a round: a progress bar on a terminal, else a line for every round.
 
-    def __init__(self, title: str, rounds: int, stream: TextIO):
-        self.title, self.rounds, self.stream = title, rounds, stream
+    The accuracy is that at the `point` of a round at which the method is scored, as in tables.
+    """
+
+    def __init__(self, title: str, rounds: int, point: str, stream: TextIO):
+        self.title, self.rounds, self.point, self.stream = title, rounds, point, stream
         self.bar: tqdm[NoReturn] | None = None
         self.spent = 0.0
 
@@ -68,9 +71,9 @@ class Report:
     def tell(self, progress: "Progress", remark: str) -> None:
         """Says a remark, or how the last round went."""
         spent = sum(progress.seconds.values())
-        accuracy, pace = progress.record.latest("accuracy_received"), spent - self.spent
+        accuracy, pace = progress.record.latest(f"accuracy_{self.point}"), spent - self.spent
         self.spent = spent
-        scores = f"accuracy {100 * accuracy:.2f} %  {pace:.2f} s/round" if accuracy is not None else ""
+        scores = f"accuracy {100 * accuracy:.2f} % ({self.point})  {pace:.2f} s/round" if accuracy is not None else ""
         if self.stream.isatty():
             self._draw(progress.rounds, scores, remark)
         else:

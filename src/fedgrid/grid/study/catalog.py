@@ -17,6 +17,8 @@ from fedgrid.errors import UserError, complain
 from fedgrid.files import cache, read_json, write_json
 from fedgrid.grid.study.audit import Watch
 from fedgrid.grid.study.fingerprint import check_files, fingerprint_with_facts, uncovered
+from fedgrid.grid.study.overrides import hidden_engine_names, unfit_overrides
+from fedgrid.grid.study.purity import impure
 from fedgrid.loading import load, locate
 
 PATIENCE = 120
@@ -44,10 +46,10 @@ def description(kind: str, reference: str) -> dict[str, Any]:
 
 
 def _code(reference: str, module: str, file: Path | None) -> str:
-    """Fingerprint of a component; UserError for a file that is no Python, or that uses what a key cannot cover."""
+    """Fingerprint of a component; UserError for a file that is no Python, or whose source shows that it is refused."""
     try:
         code = fingerprint_with_facts(module, file, ["fedgrid.components"])
-        flaws = uncovered(module, file) if file else []
+        flaws = [*uncovered(module, file), *hidden_engine_names(file), *impure(file)] if file else []
     except SyntaxError as error:
         where = f"{error.filename}, line {error.lineno}"
         raise UserError(f"method '{reference}' cannot be read: {error.msg} ({where})") from error
@@ -90,6 +92,8 @@ def _described_here(kind: str, reference: str) -> dict[str, Any]:
     with Watch(module, file):
         component = load(kind, reference)
     check_files(component, module, file)
+    if flaws := unfit_overrides(component):
+        raise UserError(f"method '{reference}': {flaws[0]}")
     return describe(component)
 
 

@@ -1,0 +1,79 @@
+"""``fedgrid check``: one component, of the package or in a file of your own, goes through the free test suite."""
+
+import argparse
+import importlib.util
+from typing import Any
+
+from fedgrid.cli.parsing import Commands, with_examples
+from fedgrid.components import describe, parse_setting, resolve
+from fedgrid.errors import UserError
+from fedgrid.loading import KINDS
+
+EXAMPLES = """
+  fedgrid check mine.py
+  fedgrid check mine.py --full
+  fedgrid check dirichlet --set beta=0.5
+"""
+
+
+def add_commands(commands: Commands) -> None:
+    """Adds `fedgrid check` to the command line."""
+    text = "test a method, model, partition or data set: a file of your own, or a name"
+    parser = with_examples(commands, "check", text, EXAMPLES)
+    parser.add_argument("component", metavar="COMPONENT", help="path/to/mine.py, or a name in the package")
+    parser.add_argument("--full", action="store_true", help="run the checks that take longer, too")
+    setting = "a setting of the model, partition or data set; methods are checked with their defaults"
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=setting)
+    parser.set_defaults(call=_check)
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    if importlib.util.find_spec("pytest") is None:
+        raise UserError("fedgrid check needs pytest; install it with: pip install 'fedgrid[check]'")
+    from fedgrid.suite.running import run  # torch takes seconds to import
+
+    reference, full = arguments.component, arguments.full
+    kind, component = _component(reference, arguments.set)
+    outcome = run(kind, reference, component, full)
+    if outcome.interrupted:
+        return 130
+    print(_conclusion(reference, kind, outcome, full))
+    return 1 if outcome.failed else 0
+
+
+def _component(reference: str, settings: list[str]) -> tuple[str, Any]:
+    """Kind and instance of what is checked; a method's tests load it themselves, by its name or file."""
+    from fedgrid.suite.subjects import subject
+
+    kind, cls = subject(reference)
+    if kind == "methods":
+        if settings:
+            raise UserError("--set: methods are checked with their defaults and with the settings of their identities")
+        return kind, reference
+    about = describe(cls)
+    component: Any = cls(**resolve(about, dict(parse_setting(about, text, "--set") for text in settings), "--set"))
+    if kind == "data":
+        _check_available(component)
+    return kind, component
+
+
+def _check_available(data: Any) -> None:
+    """Raises UserError where the images of a data set are not on this machine."""
+    from fedgrid.suite.data import root
+
+    if not data.is_available(root()):
+        data.load(root(), None)
+
+
+def _conclusion(reference: str, kind: str, outcome: Any, full: bool) -> str:
+    """How many checks passed, in how many seconds, and what to do next."""
+    failed = f", {outcome.failed} failed" if outcome.failed else ""
+    counts = f"{outcome.passed} passed{failed} in {outcome.seconds:.1f} s"
+    again = f"fedgrid check {reference}"
+    if outcome.failed:
+        return f"{counts}; mend the first failure and run again: {again}"
+    if outcome.left:
+        return f"{counts}; before you publish, run the other {outcome.left} checks: {again} --full"
+    return f"{counts}; this {KINDS[kind]} passes the suite" + (
+        f": fedgrid run {reference}" if kind == "methods" else ""
+    )

@@ -1,0 +1,94 @@
+"""Names of a method's own that hide a name of the base class `Method`, whose meaning the engine relies on.
+
+A helper called ``adapted`` would be taken for the function that the engine calls under this name.
+"""
+
+import ast
+import dataclasses
+import inspect
+import itertools
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ENGINES_OWN = {
+    "facts": "which hands on what the class states about itself",
+    "used": "which says which models clients use",
+}
+"Names of `Method` that no method may define, as `fedgrid.engine.federation.method.CLOSED` has them."
+BASE = ("fedgrid.engine.federation.method", "Method")
+
+
+def hidden_engine_names(file: Path) -> list[str]:
+    """Where the classes of a method's file define one of `ENGINES_OWN`: file, line, and what to do."""
+    tree = ast.parse(file.read_bytes(), filename=str(file))
+    own = {alias.asname or alias.name for alias in _imported_from_fedgrid(tree)}
+    flaws = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and own.intersection(ast.unparse(base) for base in node.bases):
+            own.add(node.name)
+            for statement in node.body:
+                for name in ENGINES_OWN.keys() & _names(statement):
+                    what = f"'{name}' overrides Method.{name}, {ENGINES_OWN[name]} and belongs to the engine"
+                    flaws.append(f"{file}, line {statement.lineno}: {what}; rename it")
+    return flaws
+
+
+def _imported_from_fedgrid(tree: ast.Module) -> Iterator[ast.alias]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "fedgrid":
+            yield from node.names
+
+
+def _names(statement: ast.stmt) -> set[str]:
+    """What a statement in the body of a class defines."""
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        return {statement.name}
+    targets = [*getattr(statement, "targets", []), *filter(None, [getattr(statement, "target", None)])]
+    return {target.id for target in targets if isinstance(target, ast.Name)}
+
+
+def unfit_overrides(method: type) -> list[str]:
+    """Where a method defines a name of `Method` in a form that the engine cannot use: file, line, and what to do."""
+    classes = list(itertools.takewhile(lambda cls: (cls.__module__, cls.__name__) != BASE, method.__mro__))
+    base = method.__mro__[len(classes)] if len(classes) < len(method.__mro__) else object
+    return [
+        f"{inspect.getsourcefile(cls)}, line {_line(cls, name)}: {flaw}"
+        for cls in classes
+        for name, value in vars(cls).items()
+        if not name.startswith("_") and hasattr(base, name) and (flaw := _flaw(cls, base, name, value))
+    ]
+
+
+def _flaw(cls: Any, base: type, name: str, value: Any) -> str:
+    """What is wrong with the `value` that a class gives to a name of `base`; empty where nothing is."""
+    inherited = inspect.getattr_static(base, name)
+    if not inspect.isfunction(inherited):
+        if name in vars(cls).get("__annotations__", {}) and name in {field.name for field in dataclasses.fields(cls)}:
+            return f"the hyperparameter '{name}' hides Method.{name}, which states a fact about the method; rename it"
+        if inspect.isfunction(value):
+            return f"the function '{name}' hides Method.{name}, which states a fact about the method; rename it"
+        return ""
+    wanted = _parameters(inherited)
+    what = f"overrides Method.{name}({', '.join(wanted)}), which the engine calls"
+    if not inspect.isfunction(value):
+        return f"'{name}' is no function, but {what}; rename it"
+    parameters = _parameters(value)
+    if parameters == wanted:
+        return ""
+    mend = "rename it if it is a helper, or give it these parameters under these names"
+    return f"'{name}({', '.join(parameters)})' {what}; {mend}"
+
+
+def _parameters(function: Any) -> list[str]:
+    """The names of a function's parameters that a caller has to give."""
+    return [p.name for p in inspect.signature(function).parameters.values() if p.default is p.empty]
+
+
+def _line(cls: type, name: str) -> int:
+    """The line in which the body of a class defines a name."""
+    source, first = inspect.getsourcelines(cls)
+    (definition,) = ast.parse(textwrap.dedent("".join(source))).body
+    body = definition.body if isinstance(definition, ast.ClassDef) else []
+    return first + next((statement.lineno - 1 for statement in body if name in _names(statement)), 0)

@@ -1,0 +1,83 @@
+"""What a check says: its title, where to read on, and one sentence for an expectation that is not met."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from fedgrid.suite.simulations import Rows
+
+Test = TypeVar("Test", bound=Callable[..., None])
+_seeds: list[int] = []
+
+
+class Unmet(AssertionError):
+    """An expectation that a component does not meet; the message is one sentence: what was expected, what happened."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a report says of a test of the suite."""
+
+    title: str
+    "What holds where it passes."
+    see: str
+    "Where to read on after a failure."
+    always: bool
+    "Whether `fedgrid check` runs it without ``--full`` too, although it is marked ``representatives``."
+
+
+def check(title: str, see: str, always: bool = False) -> Callable[[Test], Test]:
+    """Gives a test its `Check`."""
+
+    def marked(test: Test) -> Test:
+        vars(test)["check"] = Check(title, see, always)
+        return test
+
+    return marked
+
+
+def check_of(test: Any) -> Check:
+    """The `Check` of a test."""
+    marked: Check = vars(test)["check"]
+    return marked
+
+
+def expect(met: bool, sentence: str) -> None:
+    """Raises Unmet with the sentence unless the expectation is met."""
+    if not met:
+        raise Unmet(sentence)
+
+
+@contextmanager
+def expected(what: str) -> Iterator[None]:
+    """Puts what was expected in front of the sentence of an expectation within that is not met."""
+    try:
+        yield
+    except Unmet as error:
+        raise Unmet(f"{what}: {error}") from error
+
+
+@contextmanager
+def no_global_draws(instead: str) -> Iterator[None]:
+    """Fails where what is within draws from NumPy's global generator, which is seeded otherwise each time."""
+    _seeds.append(len(_seeds))
+    np.random.seed(_seeds[-1])
+    before = np.random.get_state()[1].copy()  # type: ignore[index]
+    yield
+    moved = not (np.random.get_state()[1] == before).all()  # type: ignore[index]
+    expect(not moved, f"it draws from NumPy's global generator; {instead}")
+
+
+def rows_difference(first: Rows, second: Rows) -> str:
+    """The first of the recorded numbers in which two runs differ, in words; empty where they do not."""
+    for one, other in zip(first, second, strict=False):
+        if one != other:
+            return f"{one[1]} of round {one[0]} is {_numbers(one[3])} in one and {_numbers(other[3])} in the other"
+    return "" if len(first) == len(second) else f"one recorded {len(first)} metrics, the other {len(second)}"
+
+
+def _numbers(values: list[float], most: int = 5) -> str:
+    return ", ".join(f"{value:.6g}" for value in values[:most]) + (", …" if len(values) > most else "")

@@ -1,0 +1,205 @@
+"""What every method does: it trains in every edge case, draws nothing of its own, resumes, and has its limits."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from fedgrid.engine.federation.method import Identity, Method
+from fedgrid.engine.federation.participation import everyone
+from fedgrid.engine.federation.simulation import Simulation
+from fedgrid.engine.rounds import Saving, federate
+from fedgrid.engine.state.checkpoint import Progress, load_checkpoint
+from fedgrid.suite import simulations
+from fedgrid.suite.expectations import Unmet, check, expect, rows_difference
+from fedgrid.suite.sections import CALLS, CLIENTS, IDENTITIES, SEE, STATE
+from fedgrid.tree import Tree
+
+FEW = pytest.mark.representatives
+RANDOM = (
+    "random draws come from fed.random(purpose) and at.uniform(purpose, like=x) alone, and order from lists, not sets"
+)
+KEEP = "keep all that lasts between rounds in the State, not in the method, its module or the federation"
+LEAST_GAIN = 0.2
+
+
+def four_rounds(participation: float = 1.0) -> Simulation:
+    """Unequal clients with one to three batches."""
+    return simulations.ragged(rounds=4, eval_every=2, batch_size=8, participation=participation)
+
+
+@cache
+def undisturbed(method_name: str, participation: float = 1.0) -> Progress:
+    """The run that several tests look at."""
+    return run(method_name, four_rounds(participation))
+
+
+def run(method_name: str, simulation: Simulation) -> Progress:
+    """The progress after all rounds."""
+    return simulations.run(method_name, simulation, **simulations.brief(method_name)).progress
+
+
+@pytest.mark.parametrize("edge", [*simulations.HARDEST, *(pytest.param(e, marks=FEW) for e in simulations.OTHERS)])
+@check("it trains and is scored", SEE[CALLS])
+def test_edge(method_name: str, edge: str) -> None:
+    simulation = simulations.edge(edge)
+    outcome = simulations.run(method_name, simulation, **simulations.brief(method_name))
+    expect(outcome.status == "ok", f"training ended early as '{outcome.status}': {outcome.reason}")
+    done, rounds = outcome.progress.rounds, simulation.training.rounds
+    expect(done == rounds, f"{rounds} rounds were to be run, and {done} were")
+    check_scores(simulation, outcome.progress)
+    for name, tensor in simulations.entries(outcome.progress.state.server, "s.server"):
+        finite = not tensor.is_floating_point() or bool(torch.isfinite(tensor).all())
+        expect(
+            finite, f"{name} holds NaN or infinite numbers after the last round; guard divisions by 0 and logarithms"
+        )
+
+
+def check_scores(simulation: Simulation, progress: Progress) -> None:
+    """Whoever has training and test images is scored at the end; scores are finite, accuracies from 0 to 1."""
+    pairs = zip(simulation.data.train, simulation.data.test, strict=True)
+    tested = {client for client, (train, test) in enumerate(pairs) if len(train) and len(test)}
+    scored = [set(clients) for _, metric, clients, _ in progress.record.rows if metric == "accuracy_received"]
+    what = f"every client with training and test images is scored ({_listed(tested)})"
+    expect(bool(scored), f"{what}, but none was: neither global_model nor received gives a model")
+    expect(scored[-1] == tested, f"{what}, but {_listed(scored[-1])} were; `received` returns a row for every client")
+    for round_, metric, _, values in progress.record.rows:
+        finite = all(math.isfinite(value) for value in values)
+        expect(finite, f"{metric} of round {round_} is not finite; `predict` has to give finite scores")
+        fraction = not metric.startswith("accuracy") or all(0 <= value <= 1 for value in values)
+        expect(fraction, f"{metric} of round {round_} is not between 0 and 1")
+
+
+def _listed(clients: set[int]) -> str:
+    return f"clients {', '.join(map(str, sorted(clients)))}" if clients else "no client"
+
+
+@pytest.mark.representatives
+@check("two runs with the same seed are equal", SEE[CLIENTS], always=True)
+def test_two_runs_are_equal(method_name: str) -> None:
+    first, second = undisturbed(method_name), run(method_name, four_rounds())
+    check_equal(first, second, f"two runs with the same seed have to agree bit for bit ({RANDOM})")
+
+
+def check_equal(first: Progress, second: Progress, what: str) -> None:
+    """Both recorded the same numbers and ended in the same state; `what` begins the sentence."""
+    where = rows_difference(first.record.rows, second.record.rows)
+    expect(not where, f"{what}, but {where}")
+    ours, theirs = simulations.of_state(first.state), simulations.of_state(second.state)
+    where = simulations.difference(ours, theirs, simulations.by_more_than(0, 0))
+    expect(not where, f"{what}, but {where}")
+
+
+@check("another seed gives other numbers", SEE[CLIENTS])
+def test_a_seed_changes_the_result(method_name: str) -> None:
+    first, second = (
+        run(method_name, simulations.ragged(rounds=1, batch_size=8, seed=seed)).record.rows for seed in (0, 1)
+    )
+    what = "two seeds have other initial models and orders of batches, but recorded the same numbers"
+    expect(first != second, f"{what}; start from fed.initial() and train with fed.train or fed.iterate")
+
+
+@pytest.mark.parametrize("participation", [0.5, pytest.param(1.0, marks=FEW)], ids=["some take part", "all take part"])
+@check("a run that is killed in every round and resumed is the undisturbed one", SEE[STATE])
+def test_a_run_that_is_killed_in_every_round_is_the_undisturbed_one(
+    method_name: str, tmp_path: Path, participation: float
+) -> None:
+    """In every round but the first, when the one before it is saved; whoever goes on knows nothing but the file."""
+    saving, whole = Saving(tmp_path / "cell.checkpoint", "key", every=0.0), undisturbed(method_name, participation)
+
+    def attempt(tell: Any = None) -> Progress:
+        method = simulations.method(method_name, **simulations.brief(method_name))
+        return federate(method, four_rounds(participation), saving, tell).progress
+
+    for number in (2, 3, 4):
+
+        def kill(progress: Progress, remark: str, number: int = number) -> None:
+            if progress.rounds == number:
+                raise simulations.Killed
+
+        with pytest.raises(simulations.Killed):
+            attempt(kill)
+        kept, _ = load_checkpoint(saving.file, "key", torch.device("cpu"))
+        assert kept is not None and kept.rounds == number - 1
+    what = "a run that is killed and resumed has to agree with an undisturbed one"
+    check_equal(attempt(), whole, f"{what} ({KEEP})")
+
+
+@check("it equals other methods in the limits that it names", SEE[IDENTITIES])
+def test_identities(method_name: str) -> None:
+    cls = simulations.method_class(method_name)
+    for identity in cls.identities:
+        check_identity(cls, identity)
+
+
+def check_identity(cls: type[Method], identity: Identity) -> None:
+    """Both methods end with the same models, bit for bit or to rounding."""
+    training: dict[str, Any] = {"batch_size": 8, "dtype": "float32" if identity.exact else "float64"}
+    simulation = simulations.ragged(identity.clients, **training | dict(identity.training))
+    stated = words_of(identity)
+    ours = models(_made(cls, identity.settings, stated), simulation, identity.models, stated)
+    other = _made(simulations.method_class(identity.other), identity.other_settings, stated)
+    theirs = models(other, simulation, identity.models, stated)
+    tolerance = 0.0 if identity.exact else 1e-10
+    where = simulations.difference(ours, theirs, simulations.by_more_than(tolerance, tolerance))
+    if not where:
+        return
+    rounding = not simulations.difference(ours, theirs, simulations.by_more_than(1e-5, 1e-5))
+    exactly = "bit for bit" if identity.exact else "up to the rounding of float64"
+    hint = "; that may be rounding: if the two add in another order, state exact=False" * (rounding and identity.exact)
+    which = {"used": "that clients use", "trained": "after local training", "global": "of the servers"}[identity.models]
+    raise Unmet(f"{stated} says that the models {which} are equal {exactly}, but {where}{hint}")
+
+
+def words_of(identity: Identity) -> str:
+    """The identity as its file states it, as far as a reader needs it to find it."""
+    changes = f", {dict(identity.settings)}" if identity.settings else ""
+    models_ = f", models={identity.models!r}" if identity.models != "used" else ""
+    return f"Identity({identity.other!r}{changes}{models_})"
+
+
+def _made(cls: type[Method], settings: Mapping[str, Any], stated: str) -> Method:
+    unknown = sorted(settings.keys() - {field.name for field in fields(cls)})
+    expect(not unknown, f"{stated} sets {', '.join(unknown)}, which {cls.__name__} does not have")
+    return cls(**settings)
+
+
+def models(method: Method, simulation: Simulation, kind: str, stated: str) -> Tree:
+    """The models that `method` ends with: those that clients use, the global one, or those that were trained last."""
+    states: list[Any] = [None]
+    state = federate(method, simulation, tell=lambda progress, _: states.append(progress.state)).progress.state
+    name = type(method).__name__
+    if kind == "global":
+        return _present(method.global_model(state), f"{stated}: {name} has no global model", "used")
+    with torch.no_grad():
+        if kind == "trained":
+            last = simulations.one_round(method, simulation, simulation.training.rounds - 1, states[-2])[1]
+            return _present(last.trained, f"{stated}: {name} returns a state without trained=", "used")
+        used = method.used(everyone(simulation, simulation.training.rounds, state), state)
+    return _present(used, f"{stated}: {name} has no model that clients use", "trained")
+
+
+def _present(models: Tree | None, problem: str, instead: str) -> Tree:
+    if models is None:
+        raise Unmet(f"{problem}; compare other models, such as models='{instead}'")
+    return models
+
+
+@pytest.mark.representatives
+@check("it learns ten images by heart", SEE[CALLS], always=True)
+def test_it_learns(method_name: str) -> None:
+    """One client with ten images: whatever a method does, the model that it uses gets better on them."""
+    simulation = simulations.simulation([simulations.draw(range(10))], batch_size=10, rounds=75, lr=0.13, eval_every=75)
+    rows = simulations.run(method_name, simulation, **simulations.thorough(method_name)).progress.record.rows
+    used = "accuracy_adapted" if any(metric == "accuracy_adapted" for _, metric, *_ in rows) else "accuracy_received"
+    first, *_, last = [values[0] for _, metric, _, values in rows if metric == used]
+    what = f"one client with ten images, one of each class, has to gain more than {LEAST_GAIN:.0%} on them in 75 rounds"
+    gain = f"{used} went from {first:.0%} to {last:.0%}"
+    expect(
+        last > first + LEAST_GAIN, f"{what}, but {gain}; is what was trained also what `received` or `adapted` returns?"
+    )

@@ -1,0 +1,115 @@
+"""What the source of every method shows: it holds nothing that belongs to the engine, and says what it is."""
+
+import ast
+import importlib.util
+import io
+import re
+import tokenize
+from collections.abc import Mapping
+from pathlib import Path
+
+from fedgrid.components import describe
+from fedgrid.engine.federation.method import SCORES
+from fedgrid.engine.rounds import federate
+from fedgrid.grid.study.audit import Watch
+from fedgrid.grid.study.fingerprint import check_files, uncovered
+from fedgrid.grid.study.overrides import unfit_overrides
+from fedgrid.grid.study.purity import impure
+from fedgrid.loading import locate
+from fedgrid.suite import simulations
+from fedgrid.suite.expectations import check, expect
+from fedgrid.suite.sections import CALLS, CLIENTS, KEY, SEE, START
+
+DEVICE = "all tensors are where they have to be; for another type, use x.double(), x.float() or x.type_as(y)"
+RANDOM = "use fed.random(purpose), a NumPy generator, in a round, and at.uniform(purpose, like=x) in a loss"
+BATCHES = "fed.train, fed.iterate, fed.measure and fed.collect go through a client's batches"
+FORBIDDEN: Mapping[str, str] = {
+    r"\.to\(": DEVICE,
+    r"\.cuda\(": DEVICE,
+    r"manual_seed": RANDOM,
+    r"torch\.rand": RANDOM,
+    r"Generator": RANDOM,
+    r"\bopen\(": "a method opens no file; section “What its key covers” says how it has data in its folder",
+    r"(?<!self)\.step\(": "fed.train takes the steps of the study's optimiser; fed.iterate takes steps of your own",
+    r"\.backward\(": "fed.train takes the gradients of a loss; in a step or a round use torch.func.grad",
+    r"DataLoader": BATCHES,
+    r"\bbatches\(": BATCHES,
+}
+"Patterns of what belongs to the engine, each with what to use in its place."
+MISSING: Mapping[str, str] = {
+    "source": "source = 'Authors, Venue Year'",
+    "family": "family = 'one global model', what kind of method it is",
+    "score": f"score = one of {', '.join(map(repr, SCORES))}, the point of a round at which it is scored",
+    "shares": "shares = 'θ', what travels, in words",
+    "work": "work = 'E', the passes of a client over its images in a round",
+}
+"Facts that every method states, each as it is written."
+
+
+def file_of(method_name: str) -> Path:
+    """The file of a method."""
+    _, module, file = locate("methods", method_name)
+    if file is not None:
+        return file
+    spec = importlib.util.find_spec(module)
+    assert spec is not None and spec.origin is not None
+    return Path(spec.origin)
+
+
+@check("its class states what it is", SEE[START])
+def test_it_says_what_it_is(method_name: str) -> None:
+    cls, file = simulations.method_class(method_name), file_of(method_name)
+    describe(cls)  # raises UserError for settings that no study can hold
+    missing = [text for name, text in MISSING.items() if not getattr(cls, name)]
+    expect(not missing, f"{file}: the class {cls.__name__} lacks {'; '.join(missing)}")
+    expect(cls.score in SCORES, f"{file}: score is {cls.score!r}; known: {', '.join(SCORES)}")
+    documented = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
+    expect(
+        bool(documented), f'{file}: the file has to begin with a docstring, """Title: the idea. Authors, Venue Year."""'
+    )
+
+
+@check("nothing in it belongs to the engine", SEE[START])
+def test_it_leaves_to_the_engine_what_is_the_engines(method_name: str) -> None:
+    """No loop over batches, no optimiser step, no device, no random generator, no file."""
+    file = file_of(method_name)
+    for line, code in code_by_line(file.read_text(encoding="utf-8")).items():
+        for pattern, instead in FORBIDDEN.items():
+            if match := re.search(pattern, code):
+                expect(False, f"{file}, line {line} has '{match[0]}', which belongs to the engine; {instead}")
+
+
+def code_by_line(text: str) -> dict[int, str]:
+    """The code of each line, without comments, strings and spaces."""
+    lines: dict[int, str] = {}
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type in (tokenize.NAME, tokenize.OP, tokenize.NUMBER):
+            before = lines.get(token.start[0], "")
+            between = " " if before[-1:].isidentifier() and token.type == tokenize.NAME else ""
+            lines[token.start[0]] = before + between + token.string
+    return lines
+
+
+@check("its own names hide no function that the engine calls", SEE[CALLS])
+def test_its_names_hide_nothing(method_name: str) -> None:
+    flaws = unfit_overrides(simulations.method_class(method_name))
+    expect(not flaws, "; ".join(flaws))
+
+
+@check("its losses read no value of a tensor", SEE[CLIENTS])
+def test_its_losses_are_pure(method_name: str) -> None:
+    flaws = impure(file_of(method_name))
+    expect(not flaws, "; ".join(flaws))
+
+
+@check("its key covers what it reads and runs", SEE[KEY])
+def test_its_key_covers_what_it_does(method_name: str) -> None:
+    """Of a method outside the package: what it opens and runs in rounds is beside it, or installed."""
+    _, module, file = locate("methods", method_name)
+    if file is None:
+        return
+    flaws = uncovered(module, file)
+    expect(not flaws, "; ".join(flaws))
+    check_files(simulations.method_class(method_name), module, file)
+    with Watch(module, file):
+        federate(simulations.method(method_name), simulations.ragged(2, rounds=2, batch_size=8))

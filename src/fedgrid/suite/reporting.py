@@ -1,0 +1,102 @@
+"""The pytest plugin behind `fedgrid check`: one component goes through its suite, with one line a check."""
+
+import linecache
+import textwrap
+import traceback
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any, TextIO
+
+import pytest
+
+from fedgrid.errors import UserError, say
+from fedgrid.suite.expectations import Unmet, check_of
+
+MARKS = ("representatives: takes long and seldom fails alone; left to --full",)
+WIDTH, INDENT = 116, " " * 8
+WITHOUT = "this is a flaw of the check, not of your file: please report it"
+
+
+class Reporter:
+    """Runs the checks on one `component`, given to the tests as their `parameter`, and says how each of them ended."""
+
+    def __init__(self, parameter: str, component: Any, file: Path, full: bool, stream: TextIO):
+        self.parameter, self.component, self.file, self.full, self.stream = parameter, component, file, full, stream
+        self.counts = {"passed": 0, "failed": 0}
+        self.left = 0
+        "Checks that only --full runs."
+        self.causes: dict[str, str] = {}
+        "Sentences so far, each with the check that it was first said of."
+
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Makes the suite's marks known."""
+        for mark in MARKS:
+            config.addinivalue_line("markers", mark)
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Gives every test the component."""
+        metafunc.parametrize(self.parameter, [self.component], ids=["it"])
+
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Leaves out what only ``--full`` runs."""
+        if not self.full:
+            chosen = [item for item in items if _is_quick(item)]
+            self.left = len(items) - len(chosen)
+            items[:] = chosen
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Prints the line of a check."""
+        report = yield
+        if report.when == "call" or report.failed:
+            self._tell(item, call.excinfo.value if call.excinfo else None)
+        return report
+
+    def _tell(self, item: pytest.Item, error: BaseException | None) -> None:
+        title = title_of(item)
+        outcome = "failed" if error else "passed"
+        self.counts[outcome] += 1
+        say(f"{outcome.upper() if error else outcome}  {title}", self.stream)
+        if error is None:
+            return
+        cause = cause_of(error, self.file)
+        first = self.causes.setdefault(cause, title)
+        lines = (
+            [cause, f"read {check_of(_function(item)).see}"] if first == title else [f"for the same reason as: {first}"]
+        )
+        for line in lines:
+            say(textwrap.fill(line, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT), self.stream)
+
+
+def _is_quick(item: pytest.Item) -> bool:
+    return item.get_closest_marker("representatives") is None or check_of(_function(item)).always
+
+
+def _function(item: pytest.Item) -> Any:
+    function: Any = getattr(item, "function")  # noqa: B009  # of items that are functions, as all of the suite's are
+    return function
+
+
+def title_of(item: pytest.Item) -> str:
+    """What holds where a check passes, with its case."""
+    callspec: Any = getattr(item, "callspec", None)
+    case = callspec.id.removeprefix("it").removeprefix("-") if callspec else ""
+    title = check_of(_function(item)).title
+    return f"{title}: {case}" if case else title
+
+
+def cause_of(error: BaseException, file: Path) -> str:
+    """One sentence on an error: that of an expectation, or what was raised and at which line of the checked `file`."""
+    if isinstance(error, Unmet | UserError):
+        return " ".join(str(error).split())
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if Path(frame.filename).resolve() == file.resolve()]
+    last = (own or frames)[-1]
+    code = linecache.getline(last.filename, last.lineno or 0).strip()
+    what = " ".join(f"{type(error).__name__}: {error}".split())
+    where = f"raised in {last.filename}, line {last.lineno} ({last.name}): `{code}`"
+    if own:
+        return f"{what}; {where}"
+    return f"{what}; {where}" if "fedgrid/suite" not in last.filename else f"{what}; {where}; {WITHOUT}"

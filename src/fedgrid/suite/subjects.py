@@ -1,0 +1,37 @@
+"""What is checked: a component of the package by its name, or the one that a file defines, and of which kind it is."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fedgrid.components import Component
+from fedgrid.data.base import DataSet
+from fedgrid.engine.federation.method import Method
+from fedgrid.errors import UserError, nearest
+from fedgrid.loading import KINDS, load, load_file, names
+from fedgrid.models.base import Model
+from fedgrid.partition.base import Partition
+
+BASES: Mapping[str, type[Any]] = {"methods": Method, "models": Model, "partition": Partition, "data": DataSet}
+DERIVE = (
+    "derive it from fedgrid.methods.Method, fedgrid.models.base.Model, fedgrid.partition.base.SampledPartition or "
+    "fedgrid.data.base.DataSet"
+)
+
+
+def subject(reference: str) -> tuple[str, type[Component]]:
+    """Kind (as in `fedgrid.loading.KINDS`) and class of a component; UserError where there is none."""
+    if not reference.endswith(".py"):
+        kind = _kind_of_name(reference)
+        return kind, load(kind, reference)
+    cls = load_file(reference)
+    for kind, base in BASES.items():
+        if issubclass(cls, base):
+            return kind, cls
+    raise UserError(f"'{reference}': {cls.__name__} is neither a {', nor a '.join(KINDS.values())}; {DERIVE}")
+
+
+def _kind_of_name(name: str) -> str:
+    known = {known: kind for kind in KINDS for known in names(kind)}
+    if name not in known:
+        raise UserError(f"no component is called '{name}'; {nearest(name, known)}; a file's name ends with .py")
+    return known[name]
