@@ -2,7 +2,7 @@
 # make check: after every edit, the tests that it can reach.  make test: what CI runs.  make test-all: before a release.
 # make bench-gpu [SECONDS=540]: what one GPU does, or the processor. With the python3 at hand where there is no .venv.
 # make test-snakemake VERSION=9.0: the workflow's tests with another version of Snakemake, in an environment of its own.
-# make papers [SCALE=small] [WITH=download=false]: every table of the five papers.
+# make docs: the site.  make papers [SCALE=small] [WITH=download=false]: every table of the five papers.
 VENV ?= .venv
 BIN := $(VENV)/bin
 CORES ?= all
@@ -16,7 +16,7 @@ CONSTRAINTS ?= constraints.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
 OTHER := $(VENV)-snakemake-$(VERSION)
 
-.PHONY: run papers check test test-all test-snakemake lint bench bench-gpu picture clean
+.PHONY: run papers check test test-all test-snakemake lint docs bench bench-gpu picture clean
 
 run: $(VENV)/.run
 	$(BIN)/snakemake --cores $(CORES) --configfile $(CONFIG)
@@ -64,6 +64,10 @@ bench: $(VENV)/.run
 bench-gpu:
 	PYTHONPATH=src $(or $(wildcard $(BIN)/python),python3) -m benchmarks.gpu --seconds $(SECONDS)
 
+# site/index.html; a link that leads nowhere is an error
+docs: $(VENV)/.test
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -c docs . site
+
 # the picture of README.md, of what this version of the code gives
 picture: $(VENV)/.run
 	$(BIN)/snakemake --cores $(CORES) --configfile config/study.yaml
@@ -84,5 +88,5 @@ $(VENV)/.papers: $(VENV)/.run
 	touch $@
 
 $(VENV)/.test: $(VENV)/.run
-	$(PIP) --editable '.[slurm,download,features,test]'
+	$(PIP) --editable '.[slurm,download,features,docs,test]'
 	touch $@

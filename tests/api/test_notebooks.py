@@ -1,6 +1,7 @@
 """The notebooks of the documentation, run by Jupyter's own kernel."""
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -44,3 +45,8 @@ def test_write_a_method(tmp_path, outputs):
 def test_notebooks_are_stored_without_outputs():
     for file in NOTEBOOKS.glob("*.ipynb"):
         assert not any(cell.get("outputs") for cell in nbformat.read(file, as_version=4).cells), file.name
+
+
+def test_the_example_of_the_reference(project):
+    (code,) = re.findall(r"```python\n(.*?)```", (NOTEBOOKS.parent / "python.md").read_text(encoding="utf-8"), re.S)
+    exec(compile(code, "python.md", "exec"), {})

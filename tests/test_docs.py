@@ -1,0 +1,71 @@
+"""The documentation: the site builds without a warning, and its examples are valid."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fedgrid.cli import main as command_line
+from fedgrid.cli.parsing import Parser
+from fedgrid.grid.plan.product import planned_study
+from fedgrid.grid.study.yaml_file import read
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.M | re.S)
+
+
+def blocks(language, pages=PAGES):
+    """(page, text) of each block of code in a language; empty: commands."""
+    return [(p.name, m[2]) for p in pages for m in BLOCK.finditer(p.read_text(encoding="utf-8")) if m[1] == language]
+
+
+def test_the_site_builds_without_a_warning(tmp_path):
+    command = [sys.executable, "-m", "sphinx", "--quiet", "--fail-on-warning", "--keep-going", "-c", "docs"]
+    built = subprocess.run([*command, ".", str(tmp_path)], cwd=ROOT, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+    python = (tmp_path / "docs/python.html").read_text(encoding="utf-8")
+    assert "fedgrid.api.studies.study" in python and "one of its scales" in python
+
+
+COMMANDS = [
+    (page, line.partition("#")[0].split("   ")[0].strip())
+    for page, text in blocks("")
+    for line in text.splitlines()
+    if line.startswith("fedgrid ")
+]
+
+
+@pytest.mark.parametrize(("page", "line"), [*COMMANDS, ("README.md", "fedgrid status --watch")])
+def test_commands_are_understood(page, line):
+    if "[" in line:
+        return  # it describes a form
+    parser = Parser(prog="fedgrid")
+    commands = parser.add_subparsers(parser_class=Parser)
+    for module in command_line.COMMANDS:
+        module.add_commands(commands)
+    parser.parse_args(line.split()[1:])
+
+
+def test_there_are_commands():
+    assert len(COMMANDS) > 8
+
+
+@pytest.mark.parametrize(("page", "text"), blocks("yaml"))
+def test_yaml_is_valid_and_a_whole_study_can_be_planned(page, text, tmp_path, monkeypatch):
+    content = yaml.safe_load(text)
+    if not {"name", "data", "methods", "heterogeneity"} <= content.keys() or "experiments" in content:
+        return
+    monkeypatch.chdir(tmp_path)
+    assert command_line.main(["new-method", "mine", "--folder", "path/to"]) == 0
+    Path("baselines.yaml").write_text("fedavg:\n")
+    Path("study.yaml").write_text(text, encoding="utf-8")
+    assert planned_study(read(Path("study.yaml"))).cells
+
+
+@pytest.mark.parametrize(("page", "text"), blocks("python"))
+def test_python_is_valid(page, text):
+    compile(text, page, "exec")
