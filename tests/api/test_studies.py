@@ -75,6 +75,7 @@ def test_values_and_cells_are_tidy(project):
         (lambda: fedgrid.study("none.yaml"), "none.yaml: cannot be read"),
         (lambda: fedgrid.study(scale="large"), "no scale 'large'"),
         (lambda: fedgrid.study().results("table9"), "no experiment 'table9'"),
+        (lambda: fedgrid.study().explain("FedSaC"), "explain: no cell of digits fits 'FedSaC'"),
         (lambda: fedgrid.study().train("ditto"), "4 cells are of method ditto"),
         (lambda: fedgrid.study().train("fedsac"), "0 cells are of method fedsac"),
         (lambda: fedgrid.train("fedavg", {"mu": 1}), "methods.fedavg: unknown setting 'mu'"),
@@ -86,6 +87,15 @@ def test_a_mistake_is_one_sentence(project, call, problem):
     with pytest.raises(UserError) as raised:
         call()
     assert problem in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_a_number_is_explained_in_the_words_of_its_table(project):
+    study = fedgrid.study()
+    text = study.explain("FedCoSR", "pathological")
+    cells = study.cells[(study.cells["method"] == "fedcosr") & study.cells.heterogeneity.str.startswith("patho")]
+    assert len(cells) == 2 and all(key in text for key in cells.key)
+    assert "fedgrid.engine.rounds" in study.explain("FedCoSR", "pathological", code=True)
+    assert "fedgrid.engine.rounds" not in text
 
 
 def test_a_cell_of_a_study_is_trained_once(project, capfd):

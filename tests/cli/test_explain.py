@@ -212,7 +212,7 @@ def studies(folder, monkeypatch):
 
 
 def test_the_default_study_comes_first_and_is_not_named(studies, output):
-    assert "found in" not in output("explain", "local", "s0")
+    assert "study      " not in output("explain", "local", "s0")
 
 
 @pytest.mark.parametrize(
@@ -220,9 +220,9 @@ def test_the_default_study_comes_first_and_is_not_named(studies, output):
 )
 def test_other_studies_of_the_folder_are_looked_through(studies, output, untouched, words, place):
     with untouched():
-        assert values(output("explain", *words))["found"] == f"in   {place}"
+        assert values(output("explain", *words))["study"] == place
     key = re.findall("key ([0-9a-f]{16})", output("explain", *words))[0]
-    assert values(output("explain", key))["found"] == f"in   {place}"
+    assert values(output("explain", key))["study"] == place
 
 
 def test_runs_come_before_files_and_the_latest_one_first(studies, output):

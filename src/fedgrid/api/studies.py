@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from fedgrid.api.explanation import of_number
+from fedgrid.api.finding import check_alike, fitting, no_cell
 from fedgrid.api.results import StudyResults, results
 from fedgrid.api.study_file import DEFAULT, read_study
 from fedgrid.api.training import TrainedCell, computed, read_cell
@@ -78,6 +80,19 @@ class StudyFile:
         if experiment not in folders:
             raise UserError(f"{self.file}: no experiment '{experiment}'; {nearest(experiment, folders)}")
         return results(folders[experiment])
+
+    def explain(self, *words: str, code: bool = False) -> str:
+        """What stands behind a number, as ``fedgrid explain`` prints it; `words` are those of its table, or parts.
+
+        With `code`, also the modules that make the key. Raises UserError where the words fit no cell, or several that
+        differ in more than their seeds.
+        """
+        study = self.planned()
+        cells = fitting(study, words)
+        if not cells:
+            raise no_cell([study], words, "explain")
+        check_alike(study.name, words, "explain", cells)
+        return "\n".join(of_number(study, words, cells, "", code))
 
     def train(self, method: str, data: str = "", heterogeneity: str = "", seed: int | None = None) -> TrainedCell:
         """Trains one cell in this process, unless it is done; names are those of `cells`.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedgrid.cli.finding import the_cell
+from fedgrid.api.finding import the_cell
 from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.cli.studies import add_configfile, study_of
 from fedgrid.errors import say

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from fedgrid.api.finding import the_cell
 from fedgrid.cli.adopt import adoptable
-from fedgrid.cli.finding import the_cell
 from fedgrid.cli.parsing import Commands, with_examples
 from fedgrid.cli.phrases import duration
 from fedgrid.cli.studies import add_configfile, study_of

@@ -1,0 +1,158 @@
+"""What stands behind a number of a table: its cells, their settings, states, scores and files, and their code."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fedgrid.analysis.scores.cells import checked_on
+from fedgrid.api.finding import experiments_of
+from fedgrid.files import read_metadata
+from fedgrid.grid.adoption.candidates import Circumstances
+from fedgrid.grid.plan import manifest
+from fedgrid.grid.plan.keys import modules_of_cell
+from fedgrid.grid.plan.model import Cell
+from fedgrid.grid.plan.planned_study import Experiment, Study
+from fedgrid.grid.study.fingerprint import NOT_COUNTED
+from fedgrid.run import cell_states
+
+
+def of_number(study: Study, selection: Sequence[str], cells: list[Cell], place: str, with_code: bool) -> Iterator[str]:
+    """The cells of one number, which differ in their seeds; what a key is made of is that of the first one."""
+    states_by_key, (cell, *others) = cell_states.read(study), cells
+    yield f"{cell.description}: {_state(states_by_key[cell.key])}" if not others else _summary(cells)
+    if place:
+        yield f"study      {place}"
+    experiments = experiments_of(study, cells)
+    if any(experiments):
+        yield f"shown in   {', '.join(experiments)}"
+    yield from _settings(cell.spec)
+    scores = _scores(study, cells, selection)
+    for similar in cells:
+        state = f", {_state(states_by_key[similar.key])}, key {similar.key}" if others else ""
+        yield f"seed       {similar.train_seed}{state}"
+        yield from _files(similar, with_key=not others)
+        if similar.key in scores:
+            yield f"score      {scores[similar.key]}"
+            yield from _other_rounds(similar)
+            yield from _adoptions(similar)
+    yield from _versions(cell for cell in cells if cell.key in scores)
+    yield from _made_of(cell, bool(others), with_code)
+
+
+def _files(cell: Cell, with_key: bool) -> Iterator[str]:
+    if with_key:
+        yield f"key        {cell.key}"
+    yield f"file       {cell.file}"
+    if cell.log.is_file():
+        yield f"log        {cell.log}"
+
+
+def _made_of(cell: Cell, of_several: bool, with_code: bool) -> Iterator[str]:
+    """What a cell's key is made of beside its settings: partition, data and code."""
+    partition, data, component = cell.partition, cell.partition.data, cell.row.component
+    if of_several:
+        yield f"What the key {cell.key} is made of:"
+    digest = f", rows {read_metadata(partition.file)['digest'][:16]}" if partition.file.is_file() else ", not built yet"
+    yield f"partition  {partition.key}, {partition.description}, seed {partition.seed}{digest}"
+    checksum = f", images {read_metadata(data.files['train'])['checksum'][:16]}" if data.built else ", not built yet"
+    yield f"data       {data.key}, {data.title}{checksum}"
+    counted = modules_of_cell(component.module, component.file, cell.model.module)
+    yield f"code       {cell.code}, of {len(counted)} modules{':' if with_code else '; --code lists them'}"
+    if with_code:
+        yield from (f"           {digest}  {name}" for name, digest in counted.items())
+        yield "not counted, for it cannot change a number:"
+        yield from (f"           {name}: {reason}" for name, reason in NOT_COUNTED.items())
+
+
+def _summary(cells: list[Cell]) -> str:
+    """The cells in one line."""
+    cell, done = cells[0], sum(cell.done for cell in cells)
+    seeds = ", ".join(str(cell.seed) for cell in cells)
+    named = f"{cell.row.label}, {cell.partition.data.label}, {cell.heterogeneity}"
+    return f"{named}, seeds {seeds}: {done} of {len(cells)} trained"
+
+
+def _state(state: cell_states.State) -> str:
+    """How a cell is doing."""
+    name = {"done": "trained", "missing": "to be trained"}.get(state.name, state.name)
+    return f"{name}, {state.remark}" if state.remark else name
+
+
+def _scores(study: Study, cells: list[Cell], selection: Sequence[str]) -> dict[str, str]:
+    """By key of a finished cell, its score in the experiment that is named, else in the one that shows most of them."""
+    done = {cell.key for cell in cells if cell.done}
+    if not done:
+        return {}
+    words = {word.casefold() for word in selection}
+    from fedgrid.analysis.tables.one_cell import scores  # it imports pandas, which takes half a second
+
+    def shows(experiment: Experiment) -> tuple[bool, int]:
+        return experiment.id.casefold() in words, len(done & {cell.key for cell in experiment.cells})
+
+    experiment = max(study.experiments, key=shows)
+    return scores(manifest.content(study, experiment), done)
+
+
+def _versions(cells: Iterable[Cell]) -> Iterator[str]:
+    """What finished cells were computed with, and when."""
+    finished: dict[str, list[str]] = {}
+    for head in (read_metadata(cell.file) for cell in cells):
+        versions = ", ".join(f"{name} {version}" for name, version in head["versions"].items())
+        finished.setdefault(f"{versions}; {head['hardware']['device']}", []).append(head["finished"])
+    for made_with, times in finished.items():
+        yield f"made with  {made_with}; {' to '.join(sorted({min(times), max(times)}))}"
+
+
+def _other_rounds(cell: Cell) -> Iterator[str]:
+    """Where the results of a cell come from that was not trained from nothing."""
+    head = read_metadata(cell.file)
+    if "continued" in head:
+        yield f"continued  after round {head['continued']['after']}, from the kept state of {head['continued']['key']}"
+    if "taken" in head:
+        yield f"taken      from the {head['taken']['rounds']} rounds of {head['taken']['key']}"
+
+
+def _adoptions(cell: Cell) -> Iterator[str]:
+    """Where the results of a cell come from that was not trained with today's code, the latest adoption first."""
+    for entry in reversed(read_metadata(cell.file).get("adopted", [])):
+        earlier = f"{entry['earlier']['key']} of code {entry['earlier']['code']}"
+        checked = f"{checked_on(len(entry['checked']), entry['of'])} on {entry['date'][:10]}"
+        yield f"adopted    from {earlier}, {checked}; {Circumstances(**entry['circumstances'])}"
+
+
+def _settings(spec: Mapping[str, Any]) -> Iterator[str]:
+    for part in ("method", "model"):
+        settings = ", ".join(f"{name}={value}" for name, value in spec[part]["settings"].items())
+        yield f"{part:10} {spec[part]['name']}{f': {settings}' if settings else ''}"
+    yield f"training   {', '.join(f'{name}={value}' for name, value in spec['training'].items())}"
+
+
+def of_other_code(store: Path, selection: Sequence[str]) -> Path | None:
+    """The finished cell with that key, which no study plans."""
+    if len(selection) > 1 or not re.fullmatch("[0-9a-f]{4,16}", selection[0]):
+        return None
+    files = [file for file in store.glob(f"cells/**/s*-{selection[0]}*.parquet") if file.name.count(".") == 1]
+    return files[0] if len(files) == 1 else None
+
+
+def of_earlier_code(file: Path, studies: Iterable[Study]) -> Iterator[str]:
+    """What a finished cell says of its key, and which of its modules are others now."""
+    metadata = read_metadata(file)
+    yield f"{file}: of another study, or of other code or data"
+    yield f"key        {metadata['key']}"
+    yield from _settings(metadata["spec"])
+    yield f"seed       {metadata['spec']['seed']}"
+    yield f"code       {metadata['code']}, of {len(metadata['modules'])} modules; {_compared(metadata, studies)}"
+
+
+def _compared(metadata: Mapping[str, Any], studies: Iterable[Study]) -> str:
+    """How a finished cell's code differs from that of the studies' cells of the same method."""
+    cells = (cell for study in studies for cell in study.cells)
+    cell = next((cell for cell in cells if cell.row.component.name == metadata["spec"]["method"]["name"]), None)
+    if cell is None:
+        return "no study here has a cell of this method to compare it with"
+    component = cell.row.component
+    now = modules_of_cell(component.module, component.file, cell.model.module)
+    changed = [name for name, code in metadata["modules"].items() if now.get(name) != code]
+    return f"other than now: {', '.join(changed)}" if changed else "the same as now: settings or data differ"
