@@ -3,13 +3,15 @@
 import base64
 import json
 import re
+from pathlib import Path
 
 import pytest
 from forked import Forked
-from snakemake.assets import Assets
+from snakemake import assets
 
+SCRIPTS = Path(assets.__file__).with_name("data") / "react"
 pytestmark = pytest.mark.skipif(
-    not (Assets.base_path() / "react").is_dir(), reason="this Snakemake came without the scripts of its report"
+    not SCRIPTS.is_dir(), reason="this Snakemake came without the scripts of its report, and would download them"
 )
 STUDY = """
 name: tiny
