@@ -1,6 +1,9 @@
 # From cells to tables, figures and pages. Pure functions of the cells; they train nothing.
 
 
+report: "../report/workflow.rst"
+
+
 # Its name covers the study and the code that draws: where either is another one, all below is made anew. It is a parameter
 # too, for an input that is missing does not make Snakemake run what stands between files that exist.
 rule manifest:
@@ -10,6 +13,8 @@ rule manifest:
         f"{RESULTS}/{{experiment}}/manifest-{{key}}.json",
     log:
         f"{RESULTS}/{{experiment}}/logs/manifest-{{key}}.log",
+    conda:
+        "../envs/fedgrid.yaml"
     shell:
         'job {log:q} fedgrid.jobs.finish "$PLAN" {output:q}'
 
@@ -21,11 +26,33 @@ rule experiment:
         partitions=lambda w: RUN.pictured(w.experiment),
     output:
         f"{RESULTS}/{{experiment}}/results.parquet",
-        directory(f"{RESULTS}/{{experiment}}/tables"),
-        directory(f"{RESULTS}/{{experiment}}/figures"),
-        f"{RESULTS}/{{experiment}}/report.html",
+        report(
+            directory(f"{RESULTS}/{{experiment}}/tables"),
+            patterns=["{table}.{form,html|csv}"],
+            caption="../report/table.rst",
+            category="{experiment}",
+            subcategory="Tables",
+            labels=lambda w: {"table": w.table, "formatted": "yes" if w.form == "html" else "no"},
+        ),
+        report(
+            directory(f"{RESULTS}/{{experiment}}/figures"),
+            patterns=[r"{figure,.+(?<!\.narrow)}.svg"],
+            caption="../report/figure.rst",
+            category="{experiment}",
+            subcategory="Figures",
+            labels={"figure": "{figure}"},
+        ),
+        report(
+            f"{RESULTS}/{{experiment}}/report.html",
+            caption="../report/page.rst",
+            category="{experiment}",
+            subcategory="Page",
+            labels={"page": "{experiment}"},
+        ),
     log:
         f"{RESULTS}/{{experiment}}/logs/report.log",
+    conda:
+        "../envs/fedgrid.yaml"
     params:
         manifest=lambda w: RUN.manifest(w.experiment).name,
         configfile=RUN.plan.configfile,
@@ -42,9 +69,16 @@ if STUDY.has_experiments:
         input:
             [f"{RESULTS}/{name}/report.html" for name in RUN.experiments],
         output:
-            f"{STUDY.folder}/report.html",
+            report(
+                f"{STUDY.folder}/report.html",
+                caption="../report/paper.rst",
+                category="All experiments",
+                labels={"page": STUDY.folder.name},
+            ),
         log:
             f"{STUDY.folder}/logs/report.log",
+        conda:
+            "../envs/fedgrid.yaml"
         params:
             manifests=RUN.manifests,
             made_from=RUN.page,

@@ -11,6 +11,8 @@ rule data:
     wildcard_constraints:
         kind="data",
     priority: 20
+    conda:
+        "../envs/fedgrid.yaml"
     shell:
         'job {log:q} fedgrid.jobs.dataset "$PLAN" {wildcards.key}'
 
@@ -33,5 +35,7 @@ rule partition:
     log:
         f"{STORE}/logs/partitions/{{data}}/{{heterogeneity}}-{{key}}/seed={{seed}}.log",
     priority: 10
+    conda:
+        "../envs/fedgrid.yaml"
     shell:
         'job {log:q} fedgrid.jobs.partition "$PLAN" {wildcards.key} {wildcards.seed}'

@@ -19,6 +19,8 @@ for number, (kinds, keys) in enumerate(RUN.kept.items()):
             f"{STORE}/logs/cells/{{method}}/{{data}}/{{heterogeneity}}/s{{seed}}-{{key}}.log",
         wildcard_constraints:
             key="|".join(keys),
+        conda:
+            "../envs/fedgrid.yaml"
         threads: COMPUTE.threads
         resources:
             mem_mb=lambda w, attempt: RUN.request([cell_of(w)], attempt).mem_mb,
@@ -35,6 +37,8 @@ rule pack:
         f"{STORE}/packs/{{key}}.done",
     log:
         f"{STORE}/logs/packs/{{key}}.log",
+    conda:
+        "../envs/fedgrid.yaml"
     threads: COMPUTE.threads * COMPUTE.gpu_share
     resources:
         mem_mb=lambda w, attempt: RUN.request(RUN.pack(w.key), attempt).mem_mb,

@@ -5,6 +5,8 @@
 # that its disk was full. With WARM=1 it runs in the warm worker, where one listens. Exit code 75: it was interrupted.
 interrupted=
 trap interrupted=75 INT TERM USR1 # the module hears them too, and writes its checkpoint: wait for it
+# Snakemake takes PYTHONPATH away where conda deploys software
+[ -n "$FEDGRID_CODE" ] && export PYTHONPATH=$FEDGRID_CODE${PYTHONPATH:+:$PYTHONPATH}
 log=$1 module=$2
 shift 2
 run=("$PYTHON" -P -m "$module") # without the working folder: what lies there is not of the code
