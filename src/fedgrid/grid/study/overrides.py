@@ -87,8 +87,8 @@ def _parameters(function: Any) -> list[str]:
 
 
 def _line(cls: type, name: str) -> int:
-    """The line in which the body of a class defines a name."""
+    """The line in which the body of a class last defines a name."""
     source, first = inspect.getsourcelines(cls)
     (definition,) = ast.parse(textwrap.dedent("".join(source))).body
     body = definition.body if isinstance(definition, ast.ClassDef) else []
-    return first + next((statement.lineno - 1 for statement in body if name in _names(statement)), 0)
+    return first + max((statement.lineno - 1 for statement in body if name in _names(statement)), default=0)
