@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -50,7 +51,8 @@ def test_a_hyperparameter_is_shown_with_default_limit_and_meaning(output):
 
 
 @pytest.mark.parametrize(
-    "command", ["", "run", "plan", "status", "logs", "explain", "report", "prune", "new-method", "methods", "inspect"]
+    "command",
+    ["", "run", "plan", "status", "logs", "explain", "report", "prune", "new-method", "check", "methods", "inspect"],
 )
 def test_help(capsys, command):
     with pytest.raises(SystemExit) as end:
@@ -90,6 +92,16 @@ def test_run_writes_the_four_columns_and_says_the_scores(output):
     sizes = facts["sizes"]
     assert sizes["head"] == (sizes["features"] + 1) * sizes["classes"] and sizes["extractor"] > 0
     assert "already holds this cell" in output("run", "fedprox", "--set", "mu=0", *SMALL, "--out", "f.parquet")
+
+
+@pytest.mark.parametrize(("method", "point"), [("ditto", "trained"), ("fedavg", "global"), ("fedavg_ft", "adapted")])
+def test_progress_is_scored_where_the_method_is(method, point, folder, capsys):
+    assert main(["run", method, *SMALL, "--results", str(folder / "results")]) == 0
+    captured = capsys.readouterr()
+    (mean,) = re.findall(
+        rf"{point} +model after round 3: mean over clients +([\d.]+) %.*<- what its paper", captured.out
+    )
+    assert f"round 3/3  accuracy {mean} % ({point})" in captured.err
 
 
 @pytest.mark.full

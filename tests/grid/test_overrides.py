@@ -71,6 +71,7 @@ def test_planning_refuses_it(tmp_path, monkeypatch):
     [
         "    def adapted(self, fed, s):\n        return None\n",
         "    def received(self, fed, s, extra=None):\n        return None\n",
+        "    def loss(self, theta, *rest):\n        return super().loss(theta, *rest)\n",
         "    def mixture(self, alpha):\n        return alpha\n",
         '    work = "2E"\n    files = ()\n',
     ],

@@ -32,6 +32,9 @@ class Mine(FedAvg):
     def step(self, both, batch, at):
         return both, both.local.item()
 
+    def handing(self, theta, *rest):
+        return rest[0].item()
+
     def round(self, fed, s):
         n = float(s.server.theta["head.bias"].sum().item())
         {inside}
@@ -59,6 +62,7 @@ def flaws(tmp_path, monkeypatch):
         ("v = theta['head.bias'].detach().numpy()", "line 14: `theta['head.bias'].detach().numpy()` in 'loss'"),
         ("v = bool(at.client.known)", "line 14: `bool(at.client.known)` in 'loss'"),
         ("v = [int(y) for y in batch.y]", "line 14: `int(y)` in 'loss'"),
+        ("v = self.handing(theta, batch)", "line 27: `rest[0].item()` in 'handing'"),
         ("v = self.reading(batch.y)", "line 21: `value.item()` in 'reading'"),
         ("v = torch.func.grad(self.reading)(theta)", "line 21: `value.item()` in 'reading'"),
         ("v = float(distance(batch.x, batch.x))", "line 14: `float(distance(batch.x, batch.x))` in 'loss'"),
@@ -88,7 +92,7 @@ def test_the_server_may_read_its_own_tensors_and_steps_are_found_where_they_are_
     assert flaws() == []
     assert flaws(inside="fed.iterate(s, self.step)") == ["line 24: `both.local.item()` in 'step'"]
     assert flaws(inside="fed.measure(s, lambda theta, batch, at: {'a': batch.y.sum().item()})") == [
-        "line 28: `batch.y.sum().item()` in a lambda"
+        "line 31: `batch.y.sum().item()` in a lambda"
     ]
 
 
