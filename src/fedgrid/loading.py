@@ -92,8 +92,9 @@ def _imported(module: str, file: Path, from_file: bool, what: str) -> ModuleType
         return _import_file(module, file) if from_file else importlib.import_module(module)
     except Exception as error:
         kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
+        problem = error.msg if isinstance(error, SyntaxError) else error
         line = f" (line {number})" if (number := _line_of(error, file)) else ""
-        raise UserError(f"{what} cannot be imported: {kind}{error}{line}") from error
+        raise UserError(f"{what} cannot be imported: {kind}{problem}{line}") from error
 
 
 def _line_of(error: Exception, file: Path) -> int | None:

@@ -21,7 +21,7 @@ EVERY = {"data", "features"} | WITH_PARTITION
 NONE: set[str] = set()
 KINDS = {
     # the version, and how a cell is run, planned, shown: nothing that a number could depend on
-    **dict.fromkeys(("__init__", "analysis", "api", "cli", "grid", "jobs", "run"), NONE),
+    **dict.fromkeys(("__init__", "analysis", "api", "cli", "grid", "jobs", "run", "suite"), NONE),
     **dict.fromkeys(("command", "components", "errors", "files", "loading", "settings", "shipped"), NONE),
     "randomness": {"features"} | WITH_PARTITION,
     "tree": CELLS,

@@ -2,4 +2,5 @@
 
 from fedgrid.suite.method import *  # noqa: F403
 from fedgrid.suite.method_costs import *  # noqa: F403
+from fedgrid.suite.method_key import *  # noqa: F403
 from fedgrid.suite.method_source import *  # noqa: F403

@@ -46,11 +46,11 @@ def _component(reference: str, settings: list[str]) -> tuple[str, Any]:
     from fedgrid.suite.subjects import subject
 
     kind, cls = subject(reference)
+    about = describe(cls)  # raises UserError where a function is missing, or a setting's type is none of a study's
     if kind == "methods":
         if settings:
             raise UserError("--set: methods are checked with their defaults and with the settings of their identities")
         return kind, reference
-    about = describe(cls)
     component: Any = cls(**resolve(about, dict(parse_setting(about, text, "--set") for text in settings), "--set"))
     if kind == "data":
         _check_available(component)

@@ -44,6 +44,35 @@ def run(method_name: str, simulation: Simulation) -> Progress:
     return simulations.run(method_name, simulation, **simulations.brief(method_name)).progress
 
 
+@check("a round returns a state of the same form, and changes nothing in place", SEE[STATE])
+def test_a_round_returns_a_state_of_the_same_form(method_name: str) -> None:
+    method = simulations.method(method_name, **simulations.brief(method_name))
+    simulation = simulations.ragged(participation=0.5, batch_size=8)
+    state = method.setup(everyone(simulation, 0))
+    for number in range(2):
+        before = {name: tensor.clone() for name, tensor in simulations.entries(simulations.of_state(state))}
+        ids, after = simulations.returned(method, simulation, number, state)
+        for name, tensor in simulations.entries(simulations.of_state(state)):
+            same = torch.equal(tensor.nan_to_num(), before[name].nan_to_num())
+            expect(same, f"`round` changed {name} in place; return another tensor with s.update(…)")
+        check_form(simulations.of_state(state), simulations.of_state(after))
+        for part in ("s.clients", "trained"):
+            stacks: Mapping[str, Any] = after.clients if part == "s.clients" else after.trained or {}
+            for name, tensor in simulations.entries(stacks, part):
+                expect(len(tensor) == len(ids), f"{name} has {len(tensor)} rows for {len(ids)} participants")
+        state = state.scatter(ids, after)
+
+
+def check_form(before: dict[str, Any], after: dict[str, Any]) -> None:
+    """The second state has no other entries than the first, and these are of the same types."""
+    first, second = dict(simulations.entries(before)), dict(simulations.entries(after))
+    new = sorted(second.keys() - first.keys())
+    expect(not new, f"`round` added {', '.join(new)}; `setup` gives every entry its first value")
+    for name, tensor in second.items():
+        types = f"{name} is {first[name].dtype} after `setup` and {tensor.dtype} after a round"
+        expect(tensor.dtype == first[name].dtype, f"{types}; make tensors of the type that θ has")
+
+
 @pytest.mark.parametrize("edge", [*simulations.HARDEST, *(pytest.param(e, marks=FEW) for e in simulations.OTHERS)])
 @check("it trains and is scored", SEE[CALLS])
 def test_edge(method_name: str, edge: str) -> None:
@@ -195,7 +224,9 @@ def _present(models: Tree | None, problem: str, instead: str) -> Tree:
 def test_it_learns(method_name: str) -> None:
     """One client with ten images: whatever a method does, the model that it uses gets better on them."""
     simulation = simulations.simulation([simulations.draw(range(10))], batch_size=10, rounds=75, lr=0.13, eval_every=75)
-    rows = simulations.run(method_name, simulation, **simulations.thorough(method_name)).progress.record.rows
+    outcome = simulations.run(method_name, simulation, **simulations.thorough(method_name))
+    expect(outcome.status == "ok", f"training on ten images ended early as '{outcome.status}': {outcome.reason}")
+    rows = outcome.progress.record.rows
     used = "accuracy_adapted" if any(metric == "accuracy_adapted" for _, metric, *_ in rows) else "accuracy_received"
     first, *_, last = [values[0] for _, metric, _, values in rows if metric == used]
     what = f"one client with ten images, one of each class, has to gain more than {LEAST_GAIN:.0%} on them in 75 rounds"

@@ -18,7 +18,7 @@ from fedgrid.suite.method import four_rounds, undisturbed
 from fedgrid.suite.sections import SEE, STATED
 
 TRAFFIC = ("0", "|θ|", "2·|θ|", "3·|θ|", "|φ|", "|π|", "2·|φ|", "2·|π|", "C·k", "|C_i|·k", "|θ| + C·k", "|θ| + |C_i|·k")
-WORK = ("0", "1", "2", "E", "E + 1", "2E", "2E + 1", "3E", "4E")
+WORK = ("E", "2E", "3E", "4E", "E + 1", "2E + 1", "0", "1", "2")
 "Formulas that many methods have, one of which a sentence may propose."
 
 
@@ -39,9 +39,9 @@ def test_traffic_is_what_the_method_says(method_name: str) -> None:
             stated = worth(formula, numbers)
             what = f"{way} = '{formula}' states {stated:,.0f} numbers in a round, but client {client} "
             does = {"up": "sent", "down": "received"}[way]
-            calls = {"up": "fed.upload", "down": "fed.broadcast and fed.send"}[way]
+            calls = {"up": "fed.upload counts", "down": "fed.broadcast and fed.send count"}[way]
             proposal = proposed(value / 4, TRAFFIC, numbers)
-            counted = f"{does} {value / 4:,.0f}{proposal}; {calls} count them, and every message goes through these"
+            counted = f"{does} {value / 4:,.0f}{proposal}; {calls} what travels, and nothing else may"
             expect(value == 4 * stated, what + counted)
 
 

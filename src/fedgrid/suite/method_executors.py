@@ -16,6 +16,7 @@ from fedgrid.engine.local.loop import Loop
 from fedgrid.engine.local.stacked import Stacked
 from fedgrid.engine.state.checkpoint import Progress
 from fedgrid.engine.state.state import State
+from fedgrid.errors import UserError
 from fedgrid.suite import simulations
 from fedgrid.suite.expectations import check, expect
 from fedgrid.suite.method import check_equal
@@ -23,6 +24,7 @@ from fedgrid.suite.sections import CLIENTS, SEE
 from fedgrid.tree import Tree, row
 
 PURE = "a loss or step is a pure function of θ, batch and at: no branch on values, nothing changed in place"
+TYPES = "θ is in float64 here: make tensors of its type, such as x.new_full(shape, 0.5) of a tensor x of θ"
 TOGETHER = "clients trained one by one or together have to give the same numbers, to the rounding of float64"
 
 
@@ -32,7 +34,12 @@ def computed(
     """(simulation, progress) of three rounds on unequal clients, evaluated at their start and end."""
     usual: dict[str, Any] = {"batch_size": 8, "eval_every": 3}
     simulation = simulations.ragged(executor=executor, dtype=dtype, **usual | training)
-    outcome = simulations.run(method_name, simulation, **simulations.brief(method_name))
+    try:
+        outcome = simulations.run(method_name, simulation, **simulations.brief(method_name))
+    except Exception as error:
+        if dtype == "float64" and "type" in str(error) and not isinstance(error, UserError):
+            error.add_note(TYPES)
+        raise
     expect(outcome.status == "ok", f"training ended early as '{outcome.status}': {outcome.reason}")
     return simulation, outcome.progress
 

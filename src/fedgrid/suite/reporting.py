@@ -25,8 +25,8 @@ class Reporter:
         self.counts = {"passed": 0, "failed": 0}
         self.left = 0
         "Checks that only --full runs."
-        self.causes: dict[str, str] = {}
-        "Sentences so far, each with the check that it was first said of."
+        self.causes: dict[str, list[str]] = {}
+        "Sentences so far, each with the checks that it was said of."
 
     def pytest_configure(self, config: pytest.Config) -> None:
         """Makes the suite's marks known."""
@@ -56,18 +56,23 @@ class Reporter:
 
     def _tell(self, item: pytest.Item, error: BaseException | None) -> None:
         title = title_of(item)
-        outcome = "failed" if error else "passed"
-        self.counts[outcome] += 1
-        say(f"{outcome.upper() if error else outcome}  {title}", self.stream)
+        self.counts["failed" if error else "passed"] += 1
         if error is None:
+            say(f"passed  {title}", self.stream)
             return
         cause = cause_of(error, self.file)
-        first = self.causes.setdefault(cause, title)
-        lines = (
-            [cause, f"read {check_of(_function(item)).see}"] if first == title else [f"for the same reason as: {first}"]
-        )
-        for line in lines:
-            say(textwrap.fill(line, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT), self.stream)
+        self.causes.setdefault(cause, []).append(title)
+        if len(self.causes[cause]) == 1:
+            say(f"FAILED  {title}", self.stream)
+            for line in (cause, f"read {check_of(_function(item)).see}"):
+                say(textwrap.fill(line, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT), self.stream)
+
+    def tell_repeated(self) -> None:
+        """Prints how many further checks failed for each reason."""
+        for first, *others in self.causes.values():
+            if others:
+                checks = "1 further check" if len(others) == 1 else f"{len(others)} further checks"
+                say(f"FAILED  {checks}, for the same reason as “{first}”", self.stream)
 
 
 def _is_quick(item: pytest.Item) -> bool:
@@ -91,11 +96,12 @@ def cause_of(error: BaseException, file: Path) -> str:
     """One sentence on an error: that of an expectation, or what was raised and at which line of the checked `file`."""
     if isinstance(error, Unmet | UserError):
         return " ".join(str(error).split())
+    notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if Path(frame.filename).resolve() == file.resolve()]
     last = (own or frames)[-1]
     code = linecache.getline(last.filename, last.lineno or 0).strip()
-    what = " ".join(f"{type(error).__name__}: {error}".split())
+    what = " ".join(f"{type(error).__name__}: {error}".split()) + notes
     where = f"raised in {last.filename}, line {last.lineno} ({last.name}): `{code}`"
     if own:
         return f"{what}; {where}"

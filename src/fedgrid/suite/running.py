@@ -17,7 +17,7 @@ from fedgrid.suite.reporting import Reporter
 
 FOLDER = Path(__file__).parent
 SUITES: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "methods": ("method_name", ("method_source", "method", "method_costs", "method_executors")),
+    "methods": ("method_name", ("method_source", "method", "method_costs", "method_executors", "method_key")),
     "models": ("model", ("model",)),
     "partition": ("partition", ("partition",)),
     "data": ("data", ("data",)),
@@ -52,6 +52,7 @@ def run(kind: str, reference: str, component: Any, full: bool) -> Outcome:
     files = [str(FOLDER / f"{module}.py") for module in modules]
     with environment(CLEAN):
         code = pytest.main([*OPTIONS, f"--rootdir={FOLDER}", *files], plugins=[reporter])
+    reporter.tell_repeated()
     seconds = time.monotonic() - start
     counts = reporter.counts
     return Outcome(counts["passed"], counts["failed"], reporter.left, seconds, code == pytest.ExitCode.INTERRUPTED)

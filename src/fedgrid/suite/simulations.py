@@ -189,10 +189,16 @@ def run(name: str, where: Simulation, **settings: Any) -> Outcome:
 
 
 def one_round(method: Method, where: Simulation, number: int, state: State) -> tuple[Tensor, State]:
-    """The participants of a round, and the state after it."""
+    """The participants of a round, and the state of all clients after it."""
+    ids, after = returned(method, where, number, state)
+    return ids, state.scatter(ids, after)
+
+
+def returned(method: Method, where: Simulation, number: int, state: State) -> tuple[Tensor, State]:
+    """The participants of a round, and the state that the method returns, which has their rows."""
     ids = participants(where, number)
     fed = Federation(where, ids, number, Traffic.none(where.data.clients, where.device), state.gather(ids))
-    return ids, state.scatter(ids, method.round(fed, fed.state))
+    return ids, method.round(fed, fed.state)
 
 
 def final(name: str, where: Simulation, **settings: Any) -> State:

@@ -1,12 +1,14 @@
 """What is checked: a component of the package by its name, or the one that a file defines, and of which kind it is."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from fedgrid.components import Component
 from fedgrid.data.base import DataSet
 from fedgrid.engine.federation.method import Method
 from fedgrid.errors import UserError, nearest
+from fedgrid.grid.study.overrides import hidden_engine_names
 from fedgrid.loading import KINDS, load, load_file, names
 from fedgrid.models.base import Model
 from fedgrid.partition.base import Partition
@@ -23,11 +25,22 @@ def subject(reference: str) -> tuple[str, type[Component]]:
     if not reference.endswith(".py"):
         kind = _kind_of_name(reference)
         return kind, load(kind, reference)
-    cls = load_file(reference)
+    cls = _class_in(reference)
     for kind, base in BASES.items():
         if issubclass(cls, base):
             return kind, cls
     raise UserError(f"'{reference}': {cls.__name__} is neither a {', nor a '.join(KINDS.values())}; {DERIVE}")
+
+
+def _class_in(reference: str) -> type[Component]:
+    try:
+        return load_file(reference)
+    except UserError as error:
+        # raised while the class was made, where its name alone is known and not yet the line of what is wrong in it
+        flaws = hidden_engine_names(Path(reference)) if isinstance(error.__cause__, UserError) else []
+        if flaws:
+            raise UserError(flaws[0]) from error
+        raise
 
 
 def _kind_of_name(name: str) -> str:

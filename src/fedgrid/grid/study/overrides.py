@@ -75,7 +75,7 @@ def _flaw(cls: Any, base: type, name: str, value: Any) -> str:
     if not inspect.isfunction(value):
         return f"'{name}' is no function, but {what}; rename it"
     parameters = _parameters(value)
-    if parameters == wanted:
+    if parameters == wanted or _takes_any(value, wanted, parameters):
         return ""
     mend = "rename it if it is a helper, or give it these parameters under these names"
     return f"'{name}({', '.join(parameters)})' {what}; {mend}"
@@ -83,12 +83,19 @@ def _flaw(cls: Any, base: type, name: str, value: Any) -> str:
 
 def _parameters(function: Any) -> list[str]:
     """The names of a function's parameters that a caller has to give."""
-    return [p.name for p in inspect.signature(function).parameters.values() if p.default is p.empty]
+    given = (p for p in inspect.signature(function).parameters.values() if p.default is p.empty)
+    return [p.name for p in given if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+
+
+def _takes_any(function: Any, wanted: list[str], parameters: list[str]) -> bool:
+    """Whether a function takes the first of the wanted parameters by name and all others as ``*rest``."""
+    kinds = [p.kind for p in inspect.signature(function).parameters.values()]
+    return inspect.Parameter.VAR_POSITIONAL in kinds and parameters == wanted[: len(parameters)]
 
 
 def _line(cls: type, name: str) -> int:
-    """The line in which the body of a class defines a name."""
+    """The line in which the body of a class last defines a name."""
     source, first = inspect.getsourcelines(cls)
     (definition,) = ast.parse(textwrap.dedent("".join(source))).body
     body = definition.body if isinstance(definition, ast.ClassDef) else []
-    return first + next((statement.lineno - 1 for statement in body if name in _names(statement)), 0)
+    return first + max((statement.lineno - 1 for statement in body if name in _names(statement)), default=0)

@@ -110,7 +110,9 @@ class _Look:
 
 def _parameters(function: Function) -> list[str]:
     arguments = function.args
-    return [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs) if a.arg != "self"]
+    rest = filter(None, (arguments.vararg, arguments.kwarg))
+    named = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    return [a.arg for a in (*named, *rest) if a.arg != "self"]
 
 
 def _bound(function: Function, call: ast.Call, varies: Callable[[ast.expr], bool]) -> set[str]:

@@ -1,0 +1,176 @@
+"""`fedgrid check`: a line for each check, sentences for what fails, and what to do next."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+import pytest
+
+from fedgrid.cli.main import main
+from fedgrid.cli.template import TEMPLATE
+
+MODEL = '''"""A model of one layer."""
+
+import math
+
+from torch import nn
+
+from fedgrid.models.base import Model
+
+
+class Flat(Model):
+    """One layer."""
+
+    def extractor(self, shape):
+        return nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), self.features), nn.ReLU())
+'''
+PARTITION = '''"""Round robin."""
+
+import numpy as np
+
+from fedgrid.partition.base import SampledPartition
+
+
+class RoundRobin(SampledPartition):
+    """Image after image."""
+
+    source = "nobody"
+
+    def owners(self, pool, random):
+        return np.arange(len(pool.labels)) % self.clients
+
+    def description(self):
+        return f"round robin, {self.clients} clients"
+'''
+DATA = '''"""Noise."""
+
+import numpy as np
+
+from fedgrid.data.common.images import Images, RawDataset
+from fedgrid.data.families.drawn import DrawnDataSet
+from fedgrid.randomness import generator
+
+
+class Noise(DrawnDataSet):
+    """Noise of two classes."""
+
+    title = "noise"
+    images = {"train": 20, "test": 10}
+    shape = (8, 8, 1)
+    classes = ("a", "b")
+    mean = (0.5,)
+    std = (0.3,)
+
+    def original(self, folder, download):
+        return RawDataset({part: self._part(part, n) for part, n in self.images.items()}, self.classes)
+
+    def _part(self, part, n):
+        pixels = generator("noise", part).integers(0, 256, (n, *self.shape), np.uint8)
+        return Images(pixels, np.arange(n) % 2)
+'''
+
+
+def checked(*arguments):
+    """The finished command, in a process of its own: it is pytest that runs in it."""
+    command = [sys.executable, "-m", "fedgrid.cli.main", "check", *map(str, arguments)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTEST_ADDOPTS": "-x --no-such-option"}
+    return subprocess.run(command, capture_output=True, text=True, env=environment)
+
+
+@pytest.fixture
+def file(tmp_path):
+    def written(text, name="mine"):
+        path = tmp_path / f"{name}.py"
+        path.write_text(text)
+        return path
+
+    return written
+
+
+def test_a_new_method_passes_as_it_is(file):
+    path = file(TEMPLATE.format(name="mine", title="Mine"))
+    run = checked(path)
+    assert run.returncode == 0, run.stdout
+    *lines, last = run.stdout.splitlines()
+    assert len(lines) > 15 and all(line.startswith("passed  ") for line in lines)
+    assert "passed  it trains and is scored: a client without images" in lines
+    assert last.startswith(f"{len(lines)} passed in ") and last.endswith(f" checks: fedgrid check {path} --full")
+
+
+@pytest.mark.full
+def test_a_new_method_passes_everything(file):
+    run = checked(file(TEMPLATE.format(name="mine", title="Mine")), "--full")
+    assert run.returncode == 0, run.stdout
+    assert "passed  any number of threads" in run.stdout and "this method passes the suite" in run.stdout
+
+
+def test_failures_are_sentences_and_the_same_one_is_said_once(file):
+    path = file(TEMPLATE.format(name="mine", title="Mine").replace("fed.average", "fed.avrage"))
+    run = checked(path)
+    assert run.returncode == 1 and "Traceback" not in run.stdout + run.stderr
+    assert run.stdout.count("no attribute 'avrage'") == 1
+    assert "read docs/writing-a-method.md, section “State”" in run.stdout
+    assert "further checks, for the same reason as “a round returns a state of the same form" in run.stdout
+    assert f"mend the first failure and run again: fedgrid check {path}" in run.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (MODEL, "model"),
+        pytest.param(PARTITION, "partition", marks=pytest.mark.full),
+        pytest.param(DATA, "data set", marks=pytest.mark.full),
+    ],
+    ids=["model", "partition", "data set"],
+)
+def test_a_component_of_another_kind(file, text, kind):
+    run = checked(file(text))
+    assert run.returncode == 0, run.stdout
+    assert f"this {kind} passes the suite" in run.stdout
+
+
+def test_a_component_of_the_package_with_a_setting():
+    run = checked("dirichlet", "--set", "beta=0.5")
+    assert run.returncode == 0 and "this partition passes the suite" in run.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nothing.py"], "'nothing.py': no such file"),
+        (["dirichlett"], "no component is called 'dirichlett'; did you mean 'dirichlet'?"),
+        (["dirichlet", "--set", "betta=1"], "unknown setting 'betta'; did you mean 'beta'?"),
+        (["dirichlet", "--set", "beta=-1"], "must be greater than 0"),
+        (["fedprox", "--set", "mu=1"], "methods are checked with their defaults"),
+        (["mnist"], "data 'mnist' is not available: put"),
+    ],
+)
+def test_mistakes(arguments, words, capsys, monkeypatch):
+    monkeypatch.delenv("FEDGRID_DATA", raising=False)
+    assert main(["check", *arguments]) == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "from fedgrid.components import Component\n\n\nclass Mine(Component):\n    pass\n",
+            "Mine is neither a method, nor",
+        ),
+        ("x = 1\n", "expected one component class in the file, found 0"),
+        ("def broken(:\n", "cannot be imported: SyntaxError: invalid syntax (line 1)"),
+        ("\nimport nothing_of_the_kind\n", "No module named 'nothing_of_the_kind' (line 2)"),
+        ("from fedgrid.methods import Method\n\n\nclass Mine(Method):\n    score = 'global'\n", "it has to define"),
+    ],
+)
+def test_a_file_that_defines_no_component(file, text, words, capsys):
+    assert main(["check", str(file(text))]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_without_pytest(monkeypatch, capsys):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert main(["check", "fedavg"]) == 2
+    assert "fedgrid check needs pytest; install it with: pip install 'fedgrid[check]'" in capsys.readouterr().err
