@@ -1,10 +1,12 @@
 """``fedgrid plan``: cells counted once, hours from finished cells or from a calibration, memory and disk."""
 
+import csv
 import json
 import re
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -12,19 +14,26 @@ from studies import FOUR_CELLS, study_of
 
 from fedgrid.cli import planning
 from fedgrid.cli.phrases import estimate
+from fedgrid.engine.compute import CLIENTS_WORTH_A_CALL
+from fedgrid.engine.local.loop import Loop
+from fedgrid.engine.local.stacked import Stacked
 from fedgrid.files import write_table
 from fedgrid.grid.costs import measured
 from fedgrid.grid.costs.forecast import (
     BYTES_A_FILE,
     BYTES_A_ROW,
     METRICS,
+    WORTH_A_CALL,
     Loads,
+    Prospect,
     Speed,
     Trial,
+    clients_in_step,
     prospects,
     trained_in_a_round,
 )
 from fedgrid.grid.costs.formulas import worth
+from fedgrid.grid.costs.spread import COUNTED, MEASURED, Spread, spread_of
 from fedgrid.jobs import calibration
 from fedgrid.partition.base import Expected
 
@@ -57,7 +66,7 @@ def asked(folder, monkeypatch):
         return [Speed(10, 100) for _ in trials]
 
     monkeypatch.setattr(planning, "measured", speeds)
-    monkeypatch.setattr("os.cpu_count", lambda: CORES)
+    monkeypatch.setattr("fedgrid.jobs.machine.cores", lambda: CORES)
     (folder / "one.yaml").write_text(ONE)
     (folder / "two.yaml").write_text(TWO)
     return asked
@@ -69,10 +78,11 @@ def planned(output):
     return lambda *arguments: json.loads(output("plan", *arguments, "--json"))
 
 
-def finish(cell, seconds=36.0, megabytes=300, rounds=2, rows=100):
+def finish(cell, seconds=36.0, megabytes=300, rounds=2, rows=100, device="cpu"):
     """Results of a cell as its job writes them, with these costs."""
     costs = {"seconds": {"total": seconds}, "peak_memory_bytes": megabytes * 1e6}
     head = {"key": cell.key, "status": "ok", "rounds": rounds, "spec": cell.spec, "costs": costs}
+    head["hardware"] = {"device": device}
     write_table(cell.file, pa.table({"value": list(range(rows))}), head)
     return cell.file.stat().st_size
 
@@ -189,6 +199,62 @@ def test_unavailable_data_are_reported_and_in_no_estimate(output, planned, folde
     assert list(two["experiments"][0]["data"].values()) == [2]
 
 
+def test_the_range_of_earlier_forecasts_is_printed_and_is_the_measured_one(output, planned):
+    (file,) = (Path(__file__).parents[2] / "benchmarks/results").glob("forecast-error.csv")
+    with open(file, encoding="utf-8", newline="") as lines:
+        rows = {row["forecast"]: Spread(float(row["low"]), float(row["high"])) for row in csv.DictReader(lines)}
+    assert rows == {"measured": MEASURED, "counted": COUNTED}
+    line = output("plan", "--configfile", "study.yaml").splitlines()[-1]
+    assert f"8 of 10 earlier cells took {COUNTED.low:.1f} to {COUNTED.high:.1f} times their estimate" in line
+    actual = planned("--configfile", "study.yaml")
+    assert actual["times_estimate"] == {"low": COUNTED.low, "high": COUNTED.high}
+
+
+def test_kinds_of_forecasts_count_by_their_seconds():
+    cell = study_of().cells[0]
+    of = [Prospect(cell, False, 30.0, measured=True), Prospect(cell, False, 10.0), Prospect(cell, True)]
+    assert spread_of(of).low == pytest.approx((3 * MEASURED.low + COUNTED.low) / 4)
+    assert spread_of(of).high == pytest.approx((3 * MEASURED.high + COUNTED.high) / 4)
+    assert spread_of(of[2:]) is None
+
+
+def test_the_cores_of_a_run_may_be_given(planned, complaint):
+    here, there = planned("--configfile", "study.yaml"), planned("--configfile", "study.yaml", "--cores", "32")
+    assert (here["cores"], there["cores"]) == (CORES, 32)
+    assert there["all"]["hours"] == pytest.approx(here["all"]["hours"] * CORES / 32)
+    assert there["all"]["core_hours"] == here["all"]["core_hours"] == pytest.approx(32 * there["all"]["hours"])
+    assert "--cores: must be at least 1, got 0" in complaint("plan", "--configfile", "study.yaml", "--cores", "0")
+
+
+# -- GPUs
+
+
+@pytest.fixture
+def on_gpu(folder, monkeypatch):
+    """A study of a machine with two cards, of which each takes two cells."""
+    monkeypatch.setattr("fedgrid.jobs.gpus.cards", lambda *environment: ["0", "1"])
+    text = FOUR_CELLS + "compute: {device: cuda, gpu_share: 2}\n"
+    (folder / "study.yaml").write_text(text)
+    return text
+
+
+def test_a_core_says_nothing_of_a_gpu(on_gpu, output, planned, asked):
+    line = output("plan", "--configfile", "study.yaml").splitlines()[-1]
+    assert line.startswith("left: 4 cells for a GPU take a time unknown until one was measured; planned in ")
+    actual = planned("--configfile", "study.yaml")["all"]
+    assert (actual["unknown"], actual["hours"], actual["measured"]) == (4, 0, 0) and not asked
+
+
+def test_hours_of_gpus(on_gpu, output, planned):
+    finish(study_of(on_gpu).cells[0], seconds=3600, device="NVIDIA H100")
+    actual = planned("--configfile", "study.yaml", "--cores", "8")["all"]
+    assert (actual["unknown"], actual["measured"]) == (2, 1)
+    assert (actual["core_hours"], actual["gpu_hours"], actual["hours"]) == (1, 0.5, 0.25)
+    line = output("plan", "--configfile", "study.yaml", "--cores", "2").splitlines()[-1]
+    assert line.startswith("left: about 30 min on 2 cores, a cell on each (1 core-hours, 0.5 GPU-hours); 8 of 10 ")
+    assert "; 2 cells for a GPU take a time unknown until one was measured; 1 of these" in line
+
+
 # -- seconds, memory, disk
 
 
@@ -251,6 +317,41 @@ def test_every_model_shape_and_batch_size_is_measured_once():
     asked = []
     left(*map(study_of, texts), speeds=lambda trials: asked.extend(trials) or [Speed(1, 1) for _ in trials])
     assert len(asked) == len({trial.name for trial in asked}) == 4
+
+
+@pytest.mark.parametrize(
+    ("partition", "clients", "together"),
+    [("homogeneous", 8, True), ("homogeneous", 4, False), ("dirichlet", 8, False), ("dirichlet", 100, True)],
+)
+def test_small_models_are_measured_one_by_one_where_clients_fall_out_of_step(partition, clients, together):
+    """In step were 7.3 of 8 homogeneous clients of digits, 4.0 of 8 and 8.8 of 100 with Dirichlet's partition."""
+    study = study_of(heterogeneity=[{"partition": partition, "clients": clients}])
+    trial = Loads().of(study.cells[0], None).trial
+    assert trial.in_step is together and WORTH_A_CALL == CLIENTS_WORTH_A_CALL
+    assert isinstance(calibration._simulation(trial).executor, Stacked if together else Loop)
+
+
+def test_a_part_of_the_clients_is_in_step_where_some_take_part():
+    half, all_of_them = (study_of(training={"rounds": 1, "participation": p}).cells[0] for p in (0.5, 1.0))
+    images = Expected(4, 400, 0, 100)
+    assert clients_in_step(half, images) == pytest.approx(clients_in_step(all_of_them, images) / 2)
+
+
+@pytest.mark.parametrize("partition", ["homogeneous", "dirichlet"])
+@pytest.mark.parametrize(
+    "solver", [{"dtype": "float64"}, {"dtype": "bfloat16-mixed"}, {"augmentation": "crop-flip"}, {"clip": 1.0}]
+)
+def test_any_solver_can_be_measured(solver, partition):
+    heterogeneity = [{"partition": partition, "clients": 8}]
+    cell = study_of(training={"rounds": 1} | solver, heterogeneity=heterogeneity).cells[0]
+    assert calibration.speed(Loads().of(cell, None).trial, 0.01).train > 0
+
+
+def test_a_calibration_takes_the_steps_of_the_study():
+    solver = {"optimizer": "adam", "augmentation": "crop-flip", "weight_decay": 0.1}
+    trial = Loads().of(study_of(training={"rounds": 1} | solver).cells[0], None).trial
+    training = calibration._simulation(trial).training
+    assert {name: getattr(training, name) for name in solver} == solver
 
 
 @pytest.mark.parametrize("clients, batch", [(4, 256), (40, 34)])

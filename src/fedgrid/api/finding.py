@@ -59,8 +59,8 @@ def no_cell(studies: Sequence[Study], selection: Sequence[str], command: str) ->
     for word in unknown:
         names = dict.fromkeys(name for study in studies for _, names in _named_cells(study) for name in names)
         close = difflib.get_close_matches(_plain(word), names, LISTED)
-        hint = f"nearest: {', '.join(close)}" if close else "fedgrid plan --cells lists them"
-        return UserError(f"{command}: no cell of {where} fits '{word}'; {hint}")
+        hint = f"nearest: {', '.join(close)}; " if close else ""
+        return UserError(f"{command}: no cell of {where} fits '{word}'; {hint}fedgrid plan --cells lists them")
     text = " ".join(selection)
     for word in reversed(selection):
         others = fitting(study, [other for other in selection if other != word])

@@ -24,6 +24,7 @@ from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.columns import data_entries
 from fedgrid.grid.study.method_lists import ALL
 from fedgrid.grid.study.sections import Origin, Section
+from fedgrid.jobs import machine
 from fedgrid.loading import locate, names
 from fedgrid.settings import Training
 
@@ -106,7 +107,7 @@ def _compare(arguments: argparse.Namespace) -> int:
         say(f"fedgrid: {notice}", sys.stderr)
     print(f"{out} is written: {counted(len(study.rows), 'method')}, {size}. Its cost, and its run:")
     print(f"  fedgrid plan --configfile {out}")
-    print(f"  snakemake --cores {os.cpu_count() or 1} --configfile {out}")
+    print(f"  snakemake --cores {machine.cores()} --configfile {out}")
     return 0
 
 
@@ -170,7 +171,7 @@ def _text(content: Mapping[str, Any], title: str, size: str, out: Path) -> str:
     values["data"] = _flow(data[0] if len(data) == 1 else data)
     heading = " ".join(f"{title} and other methods".split())
     values["title"] = _flow(heading)
-    return TEMPLATE.format(**values, **lists, heading=heading, size=size, file=out, cores=os.cpu_count() or 1)
+    return TEMPLATE.format(**values, **lists, heading=heading, size=size, file=out, cores=machine.cores())
 
 
 def _flow(value: Any) -> str:

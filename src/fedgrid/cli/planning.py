@@ -2,12 +2,11 @@
 
 import argparse
 import json
-import os
 import sys
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +19,12 @@ from fedgrid.errors import UserError, nearest, say
 from fedgrid.grid.adoption import other_rounds
 from fedgrid.grid.costs.forecast import Id, Prospect, Speed, Trial, id_of, prospects
 from fedgrid.grid.costs.large_artifacts import files_to_come
+from fedgrid.grid.costs.needs import Machine, Needs, needs_of
+from fedgrid.grid.costs.spread import spread_of
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Experiment, Study
 from fedgrid.grid.study.yaml_file import read
-from fedgrid.jobs import originals
+from fedgrid.jobs import gpus, machine, originals
 from fedgrid.run.notices import artifacts, missing_gpus
 
 EXAMPLES = """
@@ -36,29 +37,6 @@ HEADS = ("cells", "cached", "no data", "about", "MB memory", "MB disk")
 TOTAL = "all, shared cells once"
 
 
-@dataclass(frozen=True)
-class Needs:
-    """What some cells need, each of them once."""
-
-    cells: int
-    cached: int
-    without_data: int
-    "Cells that cannot be trained here; they count in nothing below."
-    measured: int
-    "Cells whose time and memory finished ones like them say."
-    hours: float
-    "Left on this machine with a cell on each core."
-    memory: float
-    "MB of the largest cell that is left."
-    disk: float
-    "MB of the results to come."
-
-    @property
-    def to_run(self) -> int:
-        """Cells without results."""
-        return self.cells - self.cached
-
-
 def add_commands(commands: Commands) -> None:
     """Adds `fedgrid plan` to the command line."""
     text = "which cells of studies are cached and which are to run, and about how many hours these take"
@@ -66,6 +44,8 @@ def add_commands(commands: Commands) -> None:
     text = f"the studies (default: {DEFAULT})"
     plan.add_argument("--configfile", type=path, nargs="+", default=[DEFAULT], metavar="FILE", help=text)
     add_choice(plan)
+    text = "cores of the run (default: those of this machine that may be used)"
+    plan.add_argument("--cores", type=int, metavar="N", help=text)
     form = plan.add_mutually_exclusive_group()
     form.add_argument("--cells", action="store_true", help="list every cell")
     form.add_argument("--json", action="store_true", help="the same for machines")
@@ -95,20 +75,21 @@ def _plan(arguments: argparse.Namespace) -> int:
             say(f"fedgrid: {notice}", sys.stderr)
     for shortage in filter(None, dict.fromkeys(map(missing_gpus, studies))):
         say(f"fedgrid: {shortage}; these cells have to be computed elsewhere", sys.stderr)
-    forecast = prospects(studies, measured)
+    forecast = prospects(studies, measured, _on_gpu)
+    on = _machine(arguments.cores, studies)
     took = time.perf_counter() - began
     if arguments.json:
-        print(json.dumps(_values(studies, forecast, took), indent=1, ensure_ascii=False))
+        print(json.dumps(_values(studies, forecast, on, took), indent=1, ensure_ascii=False))
         return 0
     plain = len(studies) == 1 and not any(entry.id for entry in studies[0].experiments)
-    print("\n".join(_rows(studies[0], forecast) if plain else _table(studies, forecast)))
+    print("\n".join(_rows(studies[0], forecast) if plain else _table(studies, forecast, on)))
     if arguments.cells:
         print("\n".join(map(_cell_line, forecast.values())))
-    total = _needs(forecast.values())
+    total = needs_of(forecast.values(), on)
     name = studies[0].name if plain else "all"
     print(f"{name}: {total.cells:,} cells, {total.cached:,} cached, {total.to_run:,} to run")
     undone = {entry.cell.key: entry.cell for entry in forecast.values() if not entry.done}
-    lines = [_outlook(total, took), *_outlook_of_artifacts(studies), *adoptable(studies)]
+    lines = [_outlook(total, forecast.values(), on, took), *_outlook_of_artifacts(studies), *adoptable(studies)]
     print("\n".join([*lines, *_beside_cached(undone.values())]))
     return 0
 
@@ -149,19 +130,6 @@ def _named(file: Path, scale: str | None, only: str | None) -> Study:
         raise error if str(file) in str(error) else UserError(f"{file}: {error}") from error
 
 
-def _needs(prospects: Iterable[Prospect]) -> Needs:
-    prospects = list(prospects)
-    return Needs(
-        cells=len(prospects),
-        cached=sum(prospect.done for prospect in prospects),
-        without_data=sum(bool(prospect.unavailable) for prospect in prospects),
-        measured=sum(prospect.measured for prospect in prospects),
-        hours=sum(prospect.seconds for prospect in prospects) / 3600 / (os.cpu_count() or 1),
-        memory=max((prospect.memory for prospect in prospects), default=0.0),
-        disk=sum(prospect.size for prospect in prospects) / 1e6,
-    )
-
-
 def _of(cells: Iterable[Cell], forecast: Mapping[Id, Prospect]) -> dict[Id, Prospect]:
     """The prospects of some cells, each once."""
     return {id_of(cell): forecast[id_of(cell)] for cell in cells}
@@ -171,22 +139,21 @@ def _rows(study: Study, forecast: Mapping[Id, Prospect]) -> list[str]:
     """A line for each row of a plain study."""
     width, lines = max(map(len, study.rows)), []
     for label in study.rows:
-        needs = _needs(_of((cell for cell in study.cells if cell.row.label == label), forecast).values())
-        lines.append(f"{label:{width}}  {needs.cached:4} cached  {needs.to_run:4} to run")
+        done = [p.done for p in _of((cell for cell in study.cells if cell.row.label == label), forecast).values()]
+        lines.append(f"{label:{width}}  {sum(done):4} cached  {len(done) - sum(done):4} to run")
     return lines
 
 
-def _table(studies: list[Study], forecast: Mapping[Id, Prospect]) -> list[str]:
+def _table(studies: list[Study], forecast: Mapping[Id, Prospect], on: Machine) -> list[str]:
     """A line for each experiment and a total for each study, and below them what is missing."""
     width = max(len(TOTAL), *(len(study.name_of(experiment)) for study in studies for experiment in study.experiments))
     lines = ["  ".join([" " * width, *HEADS])]
     for study in studies:
         for experiment in study.experiments:
-            lines.append(
-                _line(f"{study.name_of(experiment):{width}}", _needs(_of(experiment.cells, forecast).values()))
-            )
+            needs = needs_of(_of(experiment.cells, forecast).values(), on)
+            lines.append(_line(f"{study.name_of(experiment):{width}}", needs))
         if len(study.experiments) > 1:
-            lines.append(_line(f"{TOTAL:>{width}}", _needs(_of(study.cells, forecast).values())))
+            lines.append(_line(f"{TOTAL:>{width}}", needs_of(_of(study.cells, forecast).values(), on)))
         lines.append("")
     return lines + _missing_data(studies, forecast)
 
@@ -198,7 +165,8 @@ def _cell_line(prospect: Prospect) -> str:
 
 def _line(name: str, needs: Needs) -> str:
     numbers = [f"{needs.cells:,}", f"{needs.cached:,}", f"{needs.without_data:,}"]
-    numbers += [estimate(3600 * needs.hours), f"{needs.memory:,.0f}", _rounded(needs.disk)]
+    time = "unknown" if needs.unknown and not needs.hours else estimate(3600 * needs.hours)
+    numbers += [time, f"{needs.memory:,.0f}", _rounded(needs.disk)]
     return "  ".join([name, *(f"{number:>{len(head)}}" for number, head in zip(numbers, HEADS, strict=True))])
 
 
@@ -215,17 +183,39 @@ def _missing_data(studies: list[Study], forecast: Mapping[Id, Prospect]) -> list
     return [*lines, ""] if lines else []
 
 
-def _outlook(needs: Needs, took: float) -> str:
-    """Time, memory and disk in a line."""
-    if not needs.hours:
-        return f"left: nothing; planned in {took:.1f} s"
-    cores = os.cpu_count() or 1
-    known = f"{needs.measured:,} of these cells measured on finished ones, " if needs.measured else ""
-    beside = f"{cores} cores, a cell on each" if cores > 1 else "1 core"
-    core_hours = f"{_rounded(needs.hours * cores)} core-hours"
-    sizes = f"largest cell about {needs.memory:,.0f} MB, results about {_rounded(needs.disk)} MB"
-    left = f"about {estimate(3600 * needs.hours)} on {beside} ({core_hours})"
-    return f"left: {left}; {known}{sizes}; planned in {took:.1f} s"
+def _outlook(needs: Needs, forecast: Collection[Prospect], on: Machine, took: float) -> str:
+    """Time and how sure it is, memory and disk in a line."""
+    planned = f"planned in {took:.1f} s"
+    without_time = f"{counted(needs.unknown, 'cell')} for a GPU take a time unknown until one was measured"
+    spread = spread_of(forecast)
+    if not spread:
+        return f"left: {without_time if needs.unknown else 'nothing'}; {planned}"
+    beside = f"{on.cores} cores, a cell on each" if on.cores > 1 else "1 core"
+    hours = [f"{_rounded(needs.core_hours)} core-hours"]
+    hours += [f"{_rounded(needs.gpu_hours)} GPU-hours"] if needs.gpu_hours else []
+    parts = [
+        f"about {estimate(3600 * needs.hours)} on {beside} ({', '.join(hours)})",
+        f"8 of 10 earlier cells took {spread.low:.1f} to {spread.high:.1f} times their estimate",
+        *([without_time] if needs.unknown else []),
+        f"{f'{needs.measured:,} of these cells measured on finished ones, ' if needs.measured else ''}"
+        f"largest cell about {needs.memory:,.0f} MB, results about {_rounded(needs.disk)} MB",
+        planned,
+    ]
+    return f"left: {'; '.join(parts)}"
+
+
+def _on_gpu(study: Study) -> bool:
+    """Whether the cells of a study are computed on a GPU."""
+    device = study.compute.device
+    return device.startswith("cuda") or (device == "auto" and bool(gpus.cards()))
+
+
+def _machine(cores: int | None, studies: Iterable[Study]) -> Machine:
+    """Where the studies run: on so many `cores` or those of this machine; a GPU that is not here counts as one."""
+    if cores is not None and cores < 1:
+        raise UserError(f"--cores: must be at least 1, got {cores}")
+    share = min(study.compute.gpu_share for study in studies)
+    return Machine(cores or machine.cores(), gpus.gpu_slots(share) or share, share)
 
 
 def _outlook_of_artifacts(studies: list[Study]) -> Iterator[str]:
@@ -243,30 +233,32 @@ def _rounded(number: float) -> str:
     return "0" if not number else f"{max(number, 0.01):.2g}" if number < 9.5 else f"{number:,.0f}"
 
 
-def _values(studies: list[Study], forecast: Mapping[Id, Prospect], took: float) -> dict[str, Any]:
+def _values(studies: list[Study], forecast: Mapping[Id, Prospect], on: Machine, took: float) -> dict[str, Any]:
     """All that the table says, unrounded."""
+    spread = spread_of(forecast.values())
     return {
         "studies": [
             {
                 "name": study.name,
                 "scale": study.scale,
-                "experiments": [_experiment(experiment, forecast) for experiment in study.experiments],
-                "all": asdict(_needs(_of(study.cells, forecast).values())),
+                "experiments": [_experiment(experiment, forecast, on) for experiment in study.experiments],
+                "all": asdict(needs_of(_of(study.cells, forecast).values(), on)),
             }
             for study in studies
         ],
-        "all": asdict(_needs(forecast.values())),
-        "cores": os.cpu_count() or 1,
+        "all": asdict(needs_of(forecast.values(), on)),
+        "cores": on.cores,
+        "times_estimate": spread and asdict(spread),
         "seconds": took,
     }
 
 
-def _experiment(experiment: Experiment, forecast: Mapping[Id, Prospect]) -> dict[str, Any]:
+def _experiment(experiment: Experiment, forecast: Mapping[Id, Prospect], on: Machine) -> dict[str, Any]:
     prospects_of_it = _of(experiment.cells, forecast)
     reasons = Counter(prospect.unavailable for prospect in prospects_of_it.values() if prospect.unavailable)
     return {
         "id": experiment.id,
         "lacks": experiment.about.lacks,
-        **asdict(_needs(prospects_of_it.values())),
+        **asdict(needs_of(prospects_of_it.values(), on)),
         "data": dict(reasons),
     }

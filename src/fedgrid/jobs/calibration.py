@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from fedgrid.engine.compute import CLIENTS_WORTH_A_CALL, executor_for
 from fedgrid.engine.federation.participation import everyone
-from fedgrid.engine.federation.simulation import Simulation
+from fedgrid.engine.federation.simulation import Simulation, dtype_of
 from fedgrid.engine.local.client_data import ClientData
 from fedgrid.engine.local.context import Batch, LossContext
 from fedgrid.engine.local.loop import Loop
@@ -76,19 +76,22 @@ def _timed(work: Callable[[int], int], batches: int) -> tuple[int, float]:
 
 
 def _simulation(trial: Trial) -> Simulation:
-    """Black images; as many clients as the executor that `auto` chooses for such a model takes together."""
+    """Black images; as many clients as the executor that `auto` chooses for such a trial takes together."""
     height, width, channels = trial.shape
     network, device = _network(trial), torch.device("cpu")
     if network.modalities:
         network = network.only(network.modalities[0])  # of pictures, which texts do not outweigh
+    training = Training(batch_size=trial.batch_size, lr=1e-6, **trial.training)
+    if training.dtype == "bfloat16-mixed":
+        network = network.in_bfloat16()
     flops = network.flops(trial.shape) * trial.batch_size
-    executor = executor_for(Compute(), device, flops, CLIENTS_WORTH_A_CALL)
+    executor = executor_for(Compute(), device, flops, CLIENTS_WORTH_A_CALL if trial.in_step else 1)
     clients = 1 if isinstance(executor, Loop) else CLIENTS_WORTH_A_CALL
     images = torch.zeros(64 + trial.batch_size, height, width, channels, dtype=torch.uint8).permute(0, 3, 1, 2)
     train, test = torch.arange(trial.batch_size), torch.arange(64)
-    labels, constant = torch.zeros(len(images), dtype=torch.long), torch.ones(1, channels, 1, 1)
+    labels = torch.zeros(len(images), dtype=torch.long)
+    constant = torch.ones(1, channels, 1, 1, dtype=dtype_of(training))
     data = ClientData(images, labels, [train] * clients, [test] * clients, trial.classes, constant, constant)
-    training = Training(batch_size=trial.batch_size, lr=1e-6)
     return Simulation(data, network, training, executor, 0, device)
 
 

@@ -1,5 +1,6 @@
 """A description of this machine, as results record it."""
 
+import os
 import platform
 from pathlib import Path
 
@@ -10,6 +11,11 @@ SIMD = ("sse4", "avx", "fma", "amx", "asimd", "sve")
 def processor() -> str:
     """The name of the processor's model."""
     return _cpuinfo("model name") or platform.processor() or platform.machine()
+
+
+def cores() -> int:
+    """The cores that this process may use: fewer than the machine has, where a scheduler or taskset says so."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def instructions() -> str:

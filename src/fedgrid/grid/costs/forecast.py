@@ -6,7 +6,7 @@ in a process that may import torch.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
@@ -34,6 +34,14 @@ BYTES_A_ROW, BYTES_A_FILE = 3.5, 10_000
 once it is compressed, metadata and sums have 10 kB."""
 MOST = 256
 "Images of a batch that is measured; larger ones are hardly faster, and may not fit into memory."
+OF_SOLVER = ("optimizer", "momentum", "weight_decay", "clip", "augmentation", "dtype")
+"Settings of training that decide what a step costs."
+WORTH_A_CALL = 6
+"Clients that `engine.compute` trains together on a processor; it needs torch."
+EVEN, CALLS_OF_EVEN, CALLS_OF_UNEVEN = ("homogeneous", "disparity"), (1.0, 1.5, 0.0), (2.5, 0.0, 0.8)
+"""Kinds that give clients about equally many images; for them and all others, calls of an epoch: so many times the mean
+number of a client's full batches, so many more, and so many times the different sizes of last batches. Measured on
+digits and synthetic, 8 to 100 clients, batches of 10 to 64."""
 FEATURES = 192
 "Width of features that are not made yet: that of vit_tiny_patch16_224, and of the random backbone."
 Id = tuple[Path, str]
@@ -49,11 +57,15 @@ class Trial:
     "Height, width, channels of an image."
     classes: int
     batch_size: int
+    training: Settings = field(default_factory=dict)
+    "Of the solver: those of `OF_SOLVER`."
+    in_step: bool = True
+    "Whether enough clients have a batch at a time for small models to be trained together."
 
     @property
     def name(self) -> str:
         """The same for equal trials."""
-        return canonical([self.model.spec, self.shape, self.classes, self.batch_size])
+        return canonical([self.model.spec, self.shape, self.classes, self.batch_size, self.training, self.in_step])
 
 
 @dataclass(frozen=True)
@@ -91,6 +103,13 @@ class Prospect:
     "Of its results, in bytes."
     measured: bool = False
     "Whether finished cells like it say so."
+    on_gpu: bool = False
+    "Whether it will be computed on a GPU; without finished cells like it, its seconds are unknown then."
+
+    @property
+    def unknown(self) -> bool:
+        """Whether nothing says how long it will take."""
+        return self.on_gpu and not (self.done or self.measured or self.unavailable)
 
     @property
     def unavailable(self) -> str:
@@ -103,8 +122,15 @@ def id_of(cell: Cell) -> Id:
     return cell.store, cell.key
 
 
-def prospects(studies: Sequence[Study], speeds: Callable[[list[Trial]], list[Speed]]) -> dict[Id, Prospect]:
-    """Of every cell of some studies, once; `speeds` measures what no finished cell says, and is not called in vain."""
+def prospects(
+    studies: Sequence[Study],
+    speeds: Callable[[list[Trial]], list[Speed]],
+    on_gpu: Callable[[Study], bool] = lambda study: False,
+) -> dict[Id, Prospect]:
+    """Of every cell of some studies, once; `speeds` measures what no finished cell says, and is not called in vain.
+
+    `on_gpu` says whether the cells of a study are computed on a GPU, of which a core's speed says nothing.
+    """
     every = [(cell, study) for study in studies for cell in study.by_key.values()]
     undone = {id_of(cell) for cell, _ in every if not cell.done}  # one study may keep more of a cell than another
     by_id = {id_of(cell): Prospect(cell, id_of(cell) not in undone) for cell, _ in every}
@@ -114,11 +140,12 @@ def prospects(studies: Sequence[Study], speeds: Callable[[list[Trial]], list[Spe
         if by_id[name].done or by_id[name].unavailable or by_id[name].measured or name in counted:
             continue
         if known := cost(cell):
-            by_id[name] = Prospect(cell, False, known.seconds, known.memory, known.size, measured=True)
+            by_id[name] = Prospect(cell, False, known.seconds, known.memory, known.size, True, known.on_gpu)
         else:
             counted[name] = loads.of(cell, study.data_root)
             size = BYTES_A_FILE + BYTES_A_ROW * counted[name].rows
-            by_id[name] = Prospect(cell, False, memory=study.compute.mem_mb, size=size)
+            by_id[name] = Prospect(cell, False, memory=study.compute.mem_mb, size=size, on_gpu=on_gpu(study))
+    counted = {name: load for name, load in counted.items() if not by_id[name].on_gpu}
     trials = {load.trial.name: load.trial for load in counted.values()}
     measured = dict(zip(trials, speeds(list(trials.values())), strict=True)) if trials else {}
     timed = {name: seconds(load, measured[load.trial.name]) for name, load in counted.items()}
@@ -150,7 +177,14 @@ class Loads:
         share = min(1.0, (training["eval_sample"] or 0) / images.clients)
         evaluations = of_all + share * (training["rounds"] + 1 - of_all)
         return Load(
-            Trial(cell.model, info.shape, len(info.classes), min(batch_of(cell, images), MOST)),
+            Trial(
+                cell.model,
+                info.shape,
+                len(info.classes),
+                min(batch_of(cell, images), MOST),
+                {name: training[name] for name in OF_SOLVER},
+                clients_in_step(cell, images) >= WORTH_A_CALL,
+            ),
             training["rounds"] * trained_in_a_round(cell, images) * (1 + adversary_steps(training))
             + min(evaluations - 1, ATTACKED) * POINTS * images.test * attack_steps(training),
             evaluations * POINTS * (images.test + images.validation),
@@ -169,6 +203,15 @@ def trained_in_a_round(cell: Cell, images: Expected) -> float:
     steps = training["local_steps"]
     epochs = training["local_epochs"] if steps is None else steps * batch
     return once * passes(cell.row.work, cell.row.component.settings, epochs, batch)
+
+
+def clients_in_step(cell: Cell, images: Expected) -> float:
+    """How many clients' batches one call serves, nearly: clients with different numbers of images fall out of step."""
+    size, full = batch_of(cell, images), images.train / images.clients / batch_of(cell, images)
+    factor, more, of_sizes = CALLS_OF_EVEN if cell.partition.component.name in EVEN else CALLS_OF_UNEVEN
+    calls = factor * full + more + of_sizes * min(images.clients, size)
+    participation: float = cell.row.training["participation"]
+    return participation * images.clients * (full + 0.5) / calls
 
 
 def adversary_steps(training: Settings) -> int:

@@ -3,7 +3,7 @@
 import functools
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -27,6 +27,9 @@ OF_TRAINING = (
 OF_PARTITION = ("clients", "test", "fraction", "keep_fraction", "scarce")
 "Settings that are the same in cells that cost the same, beside method, model, data and, up to scale, rounds."
 
+Precedent = tuple[Path, dict[str, Any]]
+"The results of a finished cell, and their metadata."
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -37,6 +40,8 @@ class Cost:
     memory: float
     size: float
     "Median size of the results in bytes, scaled to its rounds."
+    on_gpu: bool
+    "Whether any of them was computed on a GPU."
 
 
 @dataclass(frozen=True)
@@ -56,29 +61,39 @@ def cost(cell: Cell) -> Cost | None:
 
     If possible they are of the same heterogeneity, else of another one with as many clients and images.
     """
-    rounds, precedents = cell.row.training["rounds"], _alike(cell)
+    return cost_of(precedents(cell.file, cell.spec), cell.row.training["rounds"])
+
+
+def cost_of(precedents: Sequence[Precedent], rounds: int) -> Cost | None:
+    """What these finished cells say of one with so many rounds; None where there are none."""
     if not precedents:
         return None
     shares = [rounds / head["rounds"] for _, head in precedents]
     seconds = [head["costs"]["seconds"]["total"] * n for (_, head), n in zip(precedents, shares, strict=True)]
     sizes = [file.stat().st_size * n for (file, _), n in zip(precedents, shares, strict=True)]
     memory = max(head["costs"]["peak_memory_bytes"] for _, head in precedents) / 1e6
-    return Cost(median(seconds), max(seconds), memory, median(sizes))
+    on_gpu = any(head.get("hardware", {}).get("device", "cpu") != "cpu" for _, head in precedents)
+    return Cost(median(seconds), max(seconds), memory, median(sizes), on_gpu)
 
 
 def size_of_artifact(cell: Cell, kind: str) -> float | None:
     """Bytes of the artifact that such finished cells kept, with its file of rows; the median, None where none did."""
-    kept = [file.with_suffix(ARTIFACTS[kind]) for file, _ in _alike(cell)]
+    kept = [file.with_suffix(ARTIFACTS[kind]) for file, _ in precedents(cell.file, cell.spec)]
     parts = [(file, file.with_name(file.name + ROWS)) for file in kept if file.is_file()]
     sizes = [sum(part.stat().st_size for part in files if part.is_file()) for files in parts]
     return median(sizes) if sizes else None
 
 
-def _alike(cell: Cell) -> list[tuple[Path, dict[str, Any]]]:
-    """Results and metadata of finished cells like one, of the same heterogeneity if there are any."""
-    wanted = _costly(cell.spec)
-    for finished in (_newest(cell.file.parent), _newest(cell.file.parents[1], "*/")):
-        known = ((file, head) for file in finished if (head := facts(file)) and head["rounds"])
+def precedents(
+    results: Path, spec: Mapping[str, Any], among: Callable[[Mapping[str, Any]], bool] = lambda head: True
+) -> list[Precedent]:
+    """Results and metadata of finished cells like the one of `spec` with its `results`, `among` those that qualify.
+
+    They are of the same heterogeneity if there are any.
+    """
+    wanted = _costly(spec)
+    for finished in (_newest(results.parent), _newest(results.parents[1], "*/")):
+        known = ((file, head) for file in finished if (head := facts(file)) and head["rounds"] and among(head))
         alike = list(itertools.islice((entry for entry in known if _costly(entry[1]["spec"]) == wanted), LOOKED_AT))
         if alike:
             return alike
