@@ -28,12 +28,12 @@ class Mine(FedAvg):
 def flaws(tmp_path):
     """What is said of a method whose class has that body."""
 
-    def found(body):
+    def flaws_of(body):
         file = tmp_path / "mine.py"
         file.write_text(HEAD + body)
         return hidden_engine_names(file) or unfit_overrides(load("methods", str(file)))
 
-    return found
+    return flaws_of
 
 
 def test_the_engines_own_names_are_the_closed_ones():

@@ -44,13 +44,13 @@ class Mine(FedAvg):
 
 @pytest.fixture
 def flaws(tmp_path, monkeypatch):
-    def found(line="pass", inside="pass"):
+    def impure_places(line="pass", inside="pass"):
         file = tmp_path / "mine.py"
         file.write_text(HEAD.format(line=line, inside=inside))
         monkeypatch.chdir(tmp_path)
         return [flaw.partition(" reads the value")[0].removeprefix(f"{file}, ") for flaw in impure(file)]
 
-    return found
+    return impure_places
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,15 @@
 
 import argparse
 import importlib.util
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fedgrid.cli.parsing import Commands, with_examples
 from fedgrid.components import describe, parse_setting, resolve
 from fedgrid.errors import UserError
 from fedgrid.loading import KINDS
+
+if TYPE_CHECKING:
+    from fedgrid.suite.running import Outcome
 
 EXAMPLES = """
   fedgrid check mine.py
@@ -32,12 +35,12 @@ def _check(arguments: argparse.Namespace) -> int:
         raise UserError("fedgrid check needs pytest; install it with: pip install 'fedgrid[check]'")
     from fedgrid.suite.running import run  # torch takes seconds to import
 
-    reference, full = arguments.component, arguments.full
+    reference = arguments.component
     kind, component = _component(reference, arguments.set)
-    outcome = run(kind, reference, component, full)
+    outcome = run(kind, component, arguments.full)
     if outcome.interrupted:
         return 130
-    print(_conclusion(reference, kind, outcome, full))
+    print(_conclusion(reference, kind, outcome))
     return 1 if outcome.failed else 0
 
 
@@ -65,7 +68,7 @@ def _check_available(data: Any) -> None:
         data.load(root(), None)
 
 
-def _conclusion(reference: str, kind: str, outcome: Any, full: bool) -> str:
+def _conclusion(reference: str, kind: str, outcome: "Outcome") -> str:
     """How many checks passed, in how many seconds, and what to do next."""
     failed = f", {outcome.failed} failed" if outcome.failed else ""
     counts = f"{outcome.passed} passed{failed} in {outcome.seconds:.1f} s"
@@ -74,6 +77,5 @@ def _conclusion(reference: str, kind: str, outcome: Any, full: bool) -> str:
         return f"{counts}; mend the first failure and run again: {again}"
     if outcome.left:
         return f"{counts}; before you publish, run the other {outcome.left} checks: {again} --full"
-    return f"{counts}; this {KINDS[kind]} passes the suite" + (
-        f": fedgrid run {reference}" if kind == "methods" else ""
-    )
+    further = f"; train it: fedgrid run {reference}" if kind == "methods" else ""
+    return f"{counts}; this {KINDS[kind]} passes the suite{further}"

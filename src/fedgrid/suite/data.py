@@ -64,19 +64,19 @@ def test_images(data: DataSet) -> None:
         expect(pixels.ndim == 4, f"pixels are [n, height, width, channels], not {pixels.ndim}-dimensional")
         shape = data.prepared_shape(tuple(pixels.shape[1:]))
         expect(shape == declared.shape, f"images of the {part} part are {shape}, not {declared.shape} as declared")
-        count, said = len(images.labels), declared.images[part]
-        expect(count == said, f"the {part} part has {count:,} samples, not {said:,} as declared")
+        count, stated = len(images.labels), declared.images[part]
+        expect(count == stated, f"the {part} part has {count:,} samples, not {stated:,} as declared")
 
 
 @check("labels and domains are declared ones", DATA)
 def test_labels(data: DataSet) -> None:
     raw, declared = loaded(data), data.info(root())
-    for name, said, actual in (
+    for name, stated, actual in (
         ("classes", declared.classes, raw.classes),
         ("domains", declared.domains, raw.domains),
         ("modalities", declared.modalities, raw.modalities),
     ):
-        expect(tuple(said) == tuple(actual), f"the {name} that are declared are not those that are loaded")
+        expect(tuple(stated) == tuple(actual), f"the {name} that are declared are not those that are loaded")
     for part in PARTS:
         images = raw.parts[part]
         expect(images.labels.dtype == np.int64, f"labels of the {part} part are {images.labels.dtype}; give int64")

@@ -1,5 +1,7 @@
 """What a check says: its title, where to read on, and one sentence for an expectation that is not met."""
 
+import itertools
+import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,7 +12,7 @@ import numpy as np
 from fedgrid.suite.simulations import Rows
 
 Test = TypeVar("Test", bound=Callable[..., None])
-_seeds: list[int] = []
+_seeds = itertools.count()
 
 
 class Unmet(AssertionError):
@@ -62,13 +64,14 @@ def expected(what: str) -> Iterator[None]:
 
 @contextmanager
 def no_global_draws(instead: str) -> Iterator[None]:
-    """Fails where what is within draws from NumPy's global generator, which is seeded otherwise each time."""
-    _seeds.append(len(_seeds))
-    np.random.seed(_seeds[-1])
-    before = np.random.get_state()[1].copy()  # type: ignore[index]
+    """Fails where what is within draws from the global generators, which are seeded otherwise each time."""
+    seed = next(_seeds)
+    np.random.seed(seed)
+    random.seed(seed)
+    before = np.random.get_state()[1].copy(), random.getstate()  # type: ignore[index]
     yield
-    moved = not (np.random.get_state()[1] == before).all()  # type: ignore[index]
-    expect(not moved, f"it draws from NumPy's global generator; {instead}")
+    expect(bool((np.random.get_state()[1] == before[0]).all()), f"it draws from NumPy's global generator; {instead}")  # type: ignore[index]
+    expect(random.getstate() == before[1], f"it draws from Python's module random; {instead}")
 
 
 def rows_difference(first: Rows, second: Rows) -> str:

@@ -94,9 +94,9 @@ def check_scores(simulation: Simulation, progress: Progress) -> None:
     pairs = zip(simulation.data.train, simulation.data.test, strict=True)
     tested = {client for client, (train, test) in enumerate(pairs) if len(train) and len(test)}
     scored = [set(clients) for _, metric, clients, _ in progress.record.rows if metric == "accuracy_received"]
-    what = f"every client with training and test images is scored ({_listed(tested)})"
-    expect(bool(scored), f"{what}, but none was: neither global_model nor received gives a model")
-    expect(scored[-1] == tested, f"{what}, but {_listed(scored[-1])} were; `received` returns a row for every client")
+    rule = f"every client with training and test images is scored ({_listed(tested)})"
+    expect(bool(scored), f"{rule}, but none was: neither global_model nor received gives a model")
+    expect(scored[-1] == tested, f"{rule}, but {_listed(scored[-1])} were; `received` returns a row for every client")
     for round_, metric, _, values in progress.record.rows:
         finite = all(math.isfinite(value) for value in values)
         expect(finite, f"{metric} of round {round_} is not finite; `predict` has to give finite scores")
@@ -115,13 +115,13 @@ def test_two_runs_are_equal(method_name: str) -> None:
     check_equal(first, second, f"two runs with the same seed have to agree bit for bit ({RANDOM})")
 
 
-def check_equal(first: Progress, second: Progress, what: str) -> None:
-    """Both recorded the same numbers and ended in the same state; `what` begins the sentence."""
-    where = rows_difference(first.record.rows, second.record.rows)
-    expect(not where, f"{what}, but {where}")
+def check_equal(first: Progress, second: Progress, rule: str) -> None:
+    """Both recorded the same numbers and ended in the same state; `rule` begins the sentence."""
+    difference = rows_difference(first.record.rows, second.record.rows)
+    expect(not difference, f"{rule}, but {difference}")
     ours, theirs = simulations.of_state(first.state), simulations.of_state(second.state)
-    where = simulations.difference(ours, theirs, simulations.by_more_than(0, 0))
-    expect(not where, f"{what}, but {where}")
+    difference = simulations.difference(ours, theirs, simulations.by_more_than(0, 0))
+    expect(not difference, f"{rule}, but {difference}")
 
 
 @check("another seed gives other numbers", SEE[CLIENTS])
@@ -129,8 +129,8 @@ def test_a_seed_changes_the_result(method_name: str) -> None:
     first, second = (
         run(method_name, simulations.ragged(rounds=1, batch_size=8, seed=seed)).record.rows for seed in (0, 1)
     )
-    what = "two seeds have other initial models and orders of batches, but recorded the same numbers"
-    expect(first != second, f"{what}; start from fed.initial() and train with fed.train or fed.iterate")
+    rule = "two seeds have other initial models and orders of batches, but recorded the same numbers"
+    expect(first != second, f"{rule}; start from fed.initial() and train with fed.train or fed.iterate")
 
 
 @pytest.mark.parametrize("participation", [0.5, pytest.param(1.0, marks=FEW)], ids=["some take part", "all take part"])
@@ -155,8 +155,8 @@ def test_a_run_that_is_killed_in_every_round_is_the_undisturbed_one(
             attempt(kill)
         kept, _ = load_checkpoint(saving.file, "key", torch.device("cpu"))
         assert kept is not None and kept.rounds == number - 1
-    what = "a run that is killed and resumed has to agree with an undisturbed one"
-    check_equal(attempt(), whole, f"{what} ({KEEP})")
+    rule = "a run that is killed and resumed has to agree with an undisturbed one"
+    check_equal(attempt(), whole, f"{rule} ({KEEP})")
 
 
 @check("it equals other methods in the limits that it names", SEE[IDENTITIES])
@@ -175,14 +175,14 @@ def check_identity(cls: type[Method], identity: Identity) -> None:
     other = _made(simulations.method_class(identity.other), identity.other_settings, stated)
     theirs = models(other, simulation, identity.models, stated)
     tolerance = 0.0 if identity.exact else 1e-10
-    where = simulations.difference(ours, theirs, simulations.by_more_than(tolerance, tolerance))
-    if not where:
+    difference = simulations.difference(ours, theirs, simulations.by_more_than(tolerance, tolerance))
+    if not difference:
         return
     rounding = not simulations.difference(ours, theirs, simulations.by_more_than(1e-5, 1e-5))
     exactly = "bit for bit" if identity.exact else "up to the rounding of float64"
     hint = "; that may be rounding: if the two add in another order, state exact=False" * (rounding and identity.exact)
     which = {"used": "that clients use", "trained": "after local training", "global": "of the servers"}[identity.models]
-    raise Unmet(f"{stated} says that the models {which} are equal {exactly}, but {where}{hint}")
+    raise Unmet(f"{stated} says that the models {which} are equal {exactly}, but {difference}{hint}")
 
 
 def words_of(identity: Identity) -> str:
@@ -229,8 +229,8 @@ def test_it_learns(method_name: str) -> None:
     rows = outcome.progress.record.rows
     used = "accuracy_adapted" if any(metric == "accuracy_adapted" for _, metric, *_ in rows) else "accuracy_received"
     first, *_, last = [values[0] for _, metric, _, values in rows if metric == used]
-    what = f"one client with ten images, one of each class, has to gain more than {LEAST_GAIN:.0%} on them in 75 rounds"
+    rule = f"one client with ten images, one of each class, has to gain more than {LEAST_GAIN:.0%} on them in 75 rounds"
     gain = f"{used} went from {first:.0%} to {last:.0%}"
     expect(
-        last > first + LEAST_GAIN, f"{what}, but {gain}; is what was trained also what `received` or `adapted` returns?"
+        last > first + LEAST_GAIN, f"{rule}, but {gain}; is what was trained also what `received` or `adapted` returns?"
     )

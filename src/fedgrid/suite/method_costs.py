@@ -37,12 +37,12 @@ def test_traffic_is_what_the_method_says(method_name: str) -> None:
             own = int((simulation.data.counts[client] > 0).sum())
             numbers = symbols | {"|C_i|": own, "C": simulation.model.classes}
             stated = worth(formula, numbers)
-            what = f"{way} = '{formula}' states {stated:,.0f} numbers in a round, but client {client} "
+            statement = f"{way} = '{formula}' states {stated:,.0f} numbers in a round, but client {client} "
             does = {"up": "sent", "down": "received"}[way]
             calls = {"up": "fed.upload counts", "down": "fed.broadcast and fed.send count"}[way]
             proposal = proposed(value / 4, TRAFFIC, numbers)
             counted = f"{does} {value / 4:,.0f}{proposal}; {calls} what travels, and nothing else may"
-            expect(value == 4 * stated, what + counted)
+            expect(value == 4 * stated, statement + counted)
 
 
 def sizes_of_parts(theta: Any) -> dict[str, float]:
@@ -80,9 +80,11 @@ def test_work_is_what_the_method_says(method_name: str, monkeypatch: pytest.Monk
     numbers = defaults(cls) | {"batches": 1, "E": simulation.training.local_epochs}  # a batch holds all images
     for client, index in enumerate(simulation.data.train):
         actual, stated = passes.images.get(client, 0) / len(index), worth(cls.work, numbers)
-        what = f"work = '{cls.work}' states {stated:g} passes in a round of E = 2 epochs, but client {client} made "
+        statement = (
+            f"work = '{cls.work}' states {stated:g} passes in a round of E = 2 epochs, but client {client} made "
+        )
         counted = f"{actual:.3g}{proposed(actual, WORK, numbers)}; fed.train and torch.func.grad in a step are counted"
-        expect(abs(actual - stated) <= 1 / len(index), what + counted)
+        expect(abs(actual - stated) <= 1 / len(index), statement + counted)
 
 
 class Passes:

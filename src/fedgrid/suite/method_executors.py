@@ -64,11 +64,11 @@ def predictions(method_name: str, simulation: Simulation, state: State) -> list[
         ]
 
 
-def check_close(first: State, second: State, what: str) -> None:
-    """Two states agree to rounding; `what` begins the sentence."""
+def check_close(first: State, second: State, rule: str) -> None:
+    """Two states agree to rounding; `rule` begins the sentence."""
     ours, theirs = simulations.of_state(first), simulations.of_state(second)
-    where = simulations.difference(ours, theirs, simulations.beyond_rounding())
-    expect(not where, f"{what}, but {where}; {PURE}")
+    difference = simulations.difference(ours, theirs, simulations.beyond_rounding())
+    expect(not difference, f"{rule}, but {difference}; {PURE}")
 
 
 @pytest.mark.parametrize(
@@ -114,9 +114,9 @@ def test_clients_with_batch_norm(method_name: str) -> None:
         for executor in (Loop(), Stacked())
     )
     ours, theirs = simulations.of_state(together), simulations.of_state(loop)
-    where = simulations.difference(ours, theirs, simulations.by_more_than(1e-9, 1e-9))
+    difference = simulations.difference(ours, theirs, simulations.by_more_than(1e-9, 1e-9))
     statistics = "code that compares models uses fed.parameters(theta), which leaves batch norm's statistics out"
-    expect(not where, f"{TOGETHER}, with batch norm too, but {where}; {statistics}")
+    expect(not difference, f"{TOGETHER}, with batch norm too, but {difference}; {statistics}")
 
 
 @pytest.mark.representatives
@@ -128,10 +128,10 @@ def test_float32_decides_the_same_but_for_an_image(method_name: str, participati
     ours, theirs = (images_right(actual, simulation) for actual in (together, exact))
     assert set(ours) == set(theirs)
     far = [key for key in ours if abs(ours[key] - theirs[key]) > 1]
-    what = "float32 has to classify as float64 does, but for one image of a client"
+    rule = "float32 has to classify as float64 does, but for one image of a client"
     which = "".join(f"{metric} of client {client} in round {round_}" for round_, metric, client in far[:1])
     stable = "rewrite what loses digits: a logarithm of a softmax as log_softmax, a small difference of large sums"
-    expect(not far, f"{what}, but {which} differs by more; {stable}")
+    expect(not far, f"{rule}, but {which} differs by more; {stable}")
 
 
 def images_right(progress: Progress, simulation: Simulation) -> dict[tuple[int, str, int], int]:

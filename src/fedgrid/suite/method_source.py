@@ -13,7 +13,7 @@ from fedgrid.grid.study.overrides import unfit_overrides
 from fedgrid.grid.study.purity import impure
 from fedgrid.loading import locate
 from fedgrid.suite import simulations
-from fedgrid.suite.expectations import check, expect
+from fedgrid.suite.expectations import Unmet, check, expect
 from fedgrid.suite.sections import CALLS, CLIENTS, SEE, START
 
 DEVICE = "all tensors are where they have to be; for another type, use x.double(), x.float() or x.type_as(y)"
@@ -72,7 +72,7 @@ def test_it_leaves_to_the_engine_what_is_the_engines(method_name: str) -> None:
     for line, code in code_by_line(file.read_text(encoding="utf-8")).items():
         for pattern, instead in FORBIDDEN.items():
             if match := re.search(pattern, code):
-                expect(False, f"{file}, line {line} has '{match[0]}', which belongs to the engine; {instead}")
+                raise Unmet(f"{file}, line {line} has '{match[0]}', which belongs to the engine; {instead}")
 
 
 def code_by_line(text: str) -> dict[int, str]:

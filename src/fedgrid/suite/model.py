@@ -12,12 +12,13 @@ from fedgrid.errors import UserError
 from fedgrid.models.base import PARTS, Model, Network
 from fedgrid.models.common.norm import is_statistic
 from fedgrid.suite import simulations
-from fedgrid.suite.expectations import check, expect
+from fedgrid.suite.expectations import Unmet, check, expect
 from fedgrid.suite.sections import MODEL
 from fedgrid.tree import Tree, row, tree_map
 
 CLASSES, VOCABULARY, WORDS, IMAGES = 7, 50, 12, 6
 "Of the networks and batches here; no two are equal, so that none is mistaken for another."
+STACKED = "models under torch.vmap have to give what each gives alone"
 PURE = (
     "layers are pure functions of their parameters: no buffers, no dropout, no random numbers, nothing changed in place"
 )
@@ -70,8 +71,8 @@ def test_shapes(model: Model) -> None:
 
 def check_shape(what: str, values: Tensor, shape: tuple[int, ...]) -> None:
     """Values have the shape, and are finite numbers of float64 where θ and images are."""
-    where = f"{IMAGES} images have to give {list(shape)}"
-    expect(tuple(values.shape) == shape, f"{where}, but {what} {list(values.shape)}")
+    rule = f"{IMAGES} images have to give {list(shape)}"
+    expect(tuple(values.shape) == shape, f"{rule}, but {what} {list(values.shape)}")
     expect(values.dtype == torch.float64, f"{what} {values.dtype} for θ and images of float64")
     expect(bool(values.isfinite().all()), f"{what} NaN or infinite numbers for random images")
 
@@ -139,23 +140,20 @@ def test_initial_parameters(model: Model) -> None:
         return theta
 
     first, again, other = drawn(0, 1), drawn(0, 2), drawn(1, 1)
-    where = simulations.difference(first, again, simulations.by_more_than(0, 0))
-    expect(not where, f"the same seed has to give the same parameters, but {where}")
+    difference = simulations.difference(first, again, simulations.by_more_than(0, 0))
+    expect(not difference, f"the same seed has to give the same parameters, but {difference}")
     equal = not simulations.difference(first, other, simulations.by_more_than(0, 0))
     expect(not equal, "another seed has to give other parameters, but they are equal")
 
 
 @check("an image is classified alike alone and in a batch", MODEL)
 def test_a_batch_of_one(model: Model) -> None:
+    differ = simulations.by_more_than(1e-9, 1e-9)
     for network, theta, x in batches(model):
-        whole = network(theta, x)
-        for i in range(len(x)):
-            alone = network(theta, x[i : i + 1])
-            close = alone.shape == whole[i : i + 1].shape and torch.allclose(
-                alone, whole[i : i + 1], rtol=1e-9, atol=1e-9
-            )
-            expect(close, "in evaluation an image's logits may not depend on the other images of its batch; use batch "
-                          "norm from fedgrid.models.common.norm, and no statistics over the batch")  # fmt: skip
+        alone = torch.cat([network(theta, x[i : i + 1]) for i in range(len(x))])
+        difference = simulations.difference({"the logits": alone}, {"the logits": network(theta, x)}, differ)
+        rule = "in evaluation an image's logits may not depend on the other images of its batch"
+        expect(not difference, f"{rule}, but {difference}; use batch norm from fedgrid.models.common.norm")
         in_training = loss(network, theta, x[:1])
         expect(bool(in_training.isfinite()), "a batch of one image has to give a finite loss in training")
 
@@ -166,8 +164,8 @@ def test_calls_change_nothing(model: Model) -> None:
         before, images = theta.map(torch.clone), x.clone()
         first = network(theta, x)
         loss(network, theta, x)
-        where = simulations.difference(theta, before, simulations.by_more_than(0, 0))
-        expect(not where, f"a call may not change θ, but {where} afterwards; {PURE}")
+        difference = simulations.difference(theta, before, simulations.by_more_than(0, 0))
+        expect(not difference, f"a call may not change θ, but {difference} afterwards; {PURE}")
         expect(torch.equal(x, images), f"a call may not change its images; {PURE}")
         expect(torch.equal(first, network(theta, x)), f"two calls have to give the same logits; {PURE}")
 
@@ -182,8 +180,8 @@ def test_stacked(model: Model) -> None:
             together = vmapped(function, what)(tree_map(lambda *rows: torch.stack(rows), *thetas), x)
             for i, expected in enumerate(alone):
                 ours = row(together, i)
-                where = simulations.difference({what: ours}, {what: expected}, simulations.beyond_rounding())
-                expect(not where, f"models under torch.vmap have to give what each gives alone, but {where}; {PURE}")
+                difference = simulations.difference({what: ours}, {what: expected}, simulations.beyond_rounding())
+                expect(not difference, f"{STACKED}, but {difference}; {PURE}")
 
 
 def functions(network: Network) -> list[tuple[str, Callable[[Tree, Tensor], Any]]]:
@@ -202,11 +200,8 @@ def vmapped(function: Callable[[Tree, Tensor], Any], what: str) -> Callable[[Tre
         try:
             return torch.vmap(lambda theta: function(Tree(theta), x))(dict(thetas))
         except RuntimeError as error:
-            why = " ".join(str(error).split())
-            expect(
-                False,
-                f"{what} cannot be computed for a stack of models ({why}); the extractor may not branch on values",
-            )
+            problem = f"{what} cannot be computed for a stack of models ({error})"
+            raise Unmet(f"{problem}; the extractor may not branch on values") from error
 
     return together
 
@@ -220,4 +215,4 @@ def test_too_small_images(model: Model) -> None:
         model.network((side, side, 3), CLASSES, VOCABULARY)
     except UserError:
         return
-    expect(False, f"smallest = {model.smallest} has to refuse images of {side}×{side}")
+    raise Unmet(f"smallest = {model.smallest} has to refuse images of {side}×{side}")

@@ -16,7 +16,7 @@ from fedgrid.data.common.store import Labels
 from fedgrid.errors import UserError
 from fedgrid.partition.base import Partition, SampledPartition
 from fedgrid.partition.common.rows import EVERYONE, SPLITS
-from fedgrid.suite.expectations import check, expect, expected, no_global_draws
+from fedgrid.suite.expectations import Unmet, check, expect, expected, no_global_draws
 from fedgrid.suite.sections import PARTITION
 
 DOMAINS = ("red", "green", "blue")
@@ -57,7 +57,7 @@ def in_time() -> Iterator[None]:
     """Fails where what is within takes more than `PATIENCE` seconds."""
 
     def late(*_: Any) -> None:
-        expect(False, f"dealing out {len(POOL.labels):,} images takes more than {PATIENCE} seconds")
+        raise Unmet(f"dealing out {len(POOL.labels):,} images takes more than {PATIENCE} seconds")
 
     before = signal(SIGALRM, late)
     setitimer(ITIMER_REAL, PATIENCE)
@@ -125,17 +125,18 @@ def test_another_seed_differs(partition: Partition) -> None:
 @check("as many images are dealt out as `expected` says", PARTITION)
 def test_expected_numbers(partition: Partition) -> None:
     for changed in variants(partition):
-        frame, said = dealt(changed), changed.expected(info_of(POOL), 0)
+        frame, estimates = dealt(changed), changed.expected(info_of(POOL), 0)
         shared = int((frame["client"] == EVERYONE).sum())
         numbers = frame.loc[frame["client"] != EVERYONE, "split"].value_counts()
         actual = {name: int(numbers.get(name, 0)) for name in SPLITS}
-        actual["test"] += said.clients * shared
+        actual["test"] += estimates.clients * shared
         for name in SPLITS:
-            estimate = getattr(said, name)
-            what = f"{words_of(changed)}: `expected` says {estimate} {name} images"
-            nearly = max(2 * said.clients, NEARLY * estimate)  # every client's number is rounded; labels may decide
+            estimate = getattr(estimates, name)
+            statement = f"{words_of(changed)}: `expected` says {estimate} {name} images"
+            # every client's numbers are rounded, and labels may decide
+            nearly = max(2 * estimates.clients, NEARLY * estimate)
             far = abs(actual[name] - estimate) > nearly
-            expect(not far, f"{what}, {actual[name]} were dealt out; override `sizes` to say how many")
+            expect(not far, f"{statement}, {actual[name]} were dealt out; override `sizes` to say how many")
 
 
 def variants(partition: Partition) -> list[Partition]:

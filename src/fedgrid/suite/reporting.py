@@ -25,6 +25,7 @@ class Reporter:
         self.counts = {"passed": 0, "failed": 0}
         self.left = 0
         "Checks that only --full runs."
+        self.interrupted = False
         self.causes: dict[str, list[str]] = {}
         "Sentences so far, each with the checks that it was said of."
 
@@ -43,6 +44,15 @@ class Reporter:
             chosen = [item for item in items if _is_quick(item)]
             self.left = len(items) - len(chosen)
             items[:] = chosen
+
+    def pytest_keyboard_interrupt(self) -> None:
+        """Notes that the user ended the run."""
+        self.interrupted = True
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Shows why a module of the suite cannot be read, which is a flaw of the suite's own."""
+        if report.failed:
+            say(str(report.longrepr), self.stream)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(

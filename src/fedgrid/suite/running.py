@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 
+from fedgrid.suite.method_source import file_of
 from fedgrid.suite.reporting import Reporter
 
 FOLDER = Path(__file__).parent
@@ -24,6 +25,7 @@ SUITES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 "By kind, the parameter of the tests, and the modules that hold them."
 OPTIONS = ("-c", os.devnull, "--noconftest", "-p", "no:terminal", "-p", "no:cacheprovider", "-p", "no:warnings")
+ENDS = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 CLEAN = {"PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
@@ -39,23 +41,23 @@ class Outcome:
     interrupted: bool
 
 
-def run(kind: str, reference: str, component: Any, full: bool) -> Outcome:
+def run(kind: str, component: Any, full: bool) -> Outcome:
     """Runs all checks of a kind, or the quick ones, and prints a line for each.
 
     `component` is what its tests take: the reference of a method, or a model, a partition or a data set with settings.
     """
     parameter, modules = SUITES[kind]
-    cls = type(component)
-    file = Path(reference if reference.endswith(".py") or kind == "methods" else inspect.getfile(cls))
+    file = file_of(component) if kind == "methods" else Path(inspect.getfile(type(component)))
     reporter, start = Reporter(parameter, component, file, full, sys.stdout), time.monotonic()
     torch.set_num_threads(1)  # what is checked is small
     files = [str(FOLDER / f"{module}.py") for module in modules]
     with environment(CLEAN):
         code = pytest.main([*OPTIONS, f"--rootdir={FOLDER}", *files], plugins=[reporter])
+    if code not in ENDS and not reporter.interrupted:
+        raise RuntimeError(f"the checks could not be run: pytest ended with {pytest.ExitCode(code).name}")
     reporter.tell_repeated()
-    seconds = time.monotonic() - start
-    counts = reporter.counts
-    return Outcome(counts["passed"], counts["failed"], reporter.left, seconds, code == pytest.ExitCode.INTERRUPTED)
+    counts, seconds = reporter.counts, time.monotonic() - start
+    return Outcome(counts["passed"], counts["failed"], reporter.left, seconds, reporter.interrupted)
 
 
 @contextmanager
