@@ -2,9 +2,11 @@
 
 import argparse
 import keyword
+import os
 import re
 from pathlib import Path
 
+from fedgrid.api.study_file import DEFAULT
 from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.errors import UserError
 from fedgrid.files import write_text
@@ -83,5 +85,7 @@ def _write(arguments: argparse.Namespace) -> int:
     print(f"{file} is written. Try it, check it, use it:")
     print(f"  fedgrid run {file} --rounds 5")
     print(f"  fedgrid check {file}")
-    print(f"  methods: {{{name}: {{method: {file}}}}}   # in a study")
+    path_in_study = os.path.relpath(file, DEFAULT.parent) if DEFAULT.is_file() else file
+    where = DEFAULT if DEFAULT.is_file() else "a study beside it"
+    print(f"  methods: {{{name}: {{method: {path_in_study}}}}}   # in {where}")
     return 0
