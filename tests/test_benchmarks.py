@@ -5,9 +5,10 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from benchmarks import population, worker
+from benchmarks import forecast_error, population, worker
 from benchmarks.report import write
 from benchmarks.throughput import CPU_VARIANTS, METHODS, SMALL, Worker
 
@@ -84,3 +85,18 @@ def test_idle_clients_have_test_images_alone():
     train, test = worker.dealt(job, np.zeros(20, dtype=np.int64))
     assert [len(index) for index in train] == [3, 3, 0, 0, 0]
     assert [len(index) for index in test] == [1, 1, 4, 4, 4]
+
+
+@pytest.mark.full
+def test_forecasts_from_finished_cells_were_off_as_the_table_says(tmp_path):
+    ratios = [*forecast_error.ratios_of_measured(forecast_error.unpacked(tmp_path))]
+    actual = forecast_error.table({"measured": ratios}).loc["measured"]
+    recorded = pd.read_csv(forecast_error.RESULTS, index_col="forecast").loc["measured"]
+    assert actual["cells"] == recorded["cells"]
+    for quantile in ("low", "median", "high"):  # cells that finished in the same second have no order
+        assert actual[quantile] == pytest.approx(recorded[quantile], abs=0.03)
+
+
+def test_ratios_in_a_table():
+    row = forecast_error.table({"counted": [number / 10 for number in range(11)]}).loc["counted"]
+    assert row.to_dict() == {"cells": 11, "low": 0.1, "median": 0.5, "high": 0.9}

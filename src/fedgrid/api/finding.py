@@ -56,7 +56,8 @@ def no_cell(studies: Sequence[Study], selection: Sequence[str], command: str) ->
     study = min(studies, key=lambda study: len(_unknown(study, selection)))
     unknown = _unknown(study, selection)
     where = study.name if len(studies) == 1 else f"the {len(studies)} studies here"
-    for word in unknown:
+    if unknown:
+        word = unknown[0]
         names = dict.fromkeys(name for study in studies for _, names in _named_cells(study) for name in names)
         close = difflib.get_close_matches(_plain(word), names, LISTED)
         hint = f"nearest: {', '.join(close)}; " if close else ""
