@@ -88,8 +88,10 @@ def file(tmp_path):
     return written
 
 
-def test_a_new_method_passes_as_it_is(file):
-    path = file(TEMPLATE.format(name="mine", title="Mine"))
+def test_a_new_method_passes_as_it_is(tmp_path, capsys):
+    path = tmp_path / "mine.py"
+    assert main(["new-method", "mine", "--folder", str(tmp_path)]) == 0
+    assert f"\n  fedgrid check {path}\n" in capsys.readouterr().out
     run = checked(path)
     assert run.returncode == 0, run.stdout
     *lines, last = run.stdout.splitlines()

@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from fedgrid.components import describe
 from fedgrid.data.base import DataSet, convert
 from fedgrid.data.common import store
 from fedgrid.data.common.images import PARTS, RawDataset
 from fedgrid.data.common.store import checksum_of
 from fedgrid.loading import load, load_file
-from fedgrid.suite.expectations import check, expect, no_global_draws
+from fedgrid.suite.expectations import check, check_documented, expect, no_global_draws
 from fedgrid.suite.sections import DATA
 
 
@@ -35,9 +34,7 @@ def loaded(data: DataSet) -> RawDataset:
 
 @check("title, source and settings are documented", DATA)
 def test_it_says_what_it_is(data: DataSet) -> None:
-    about = describe(type(data))
-    undocumented = [parameter["name"] for parameter in about["parameters"] if not parameter["doc"]]
-    expect(not undocumented, f"the settings {', '.join(undocumented)} lack a string below them that says what they do")
+    check_documented(type(data))
     expect(bool(data.title), "its class states no title = 'MNIST', its name in tables")
     expect(bool(data.source), "its class states no source = 'Authors, Venue Year'")
 

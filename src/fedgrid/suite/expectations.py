@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from fedgrid.components import Component, describe
 from fedgrid.suite.simulations import Rows
 
 Test = TypeVar("Test", bound=Callable[..., None])
@@ -60,6 +61,12 @@ def expected(what: str) -> Iterator[None]:
         yield
     except Unmet as error:
         raise Unmet(f"{what}: {error}") from error
+
+
+def check_documented(component: type[Component]) -> None:
+    """Every setting has a string below it that says what it does, for help texts and pages."""
+    missing = [parameter["name"] for parameter in describe(component)["parameters"] if not parameter["doc"]]
+    expect(not missing, f"below the settings {', '.join(missing)} a string has to say what they do")
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from fedgrid.errors import UserError
 from fedgrid.models.base import PARTS, Model, Network
 from fedgrid.models.common.norm import is_statistic
 from fedgrid.suite import simulations
-from fedgrid.suite.expectations import Unmet, check, expect
+from fedgrid.suite.expectations import Unmet, check, check_documented, expect
 from fedgrid.suite.sections import MODEL
 from fedgrid.tree import Tree, row, tree_map
 
@@ -51,10 +51,8 @@ def batches(model: Model, count: int = IMAGES) -> Iterator[tuple[Network, Tree, 
 
 @check("title and settings are documented", MODEL)
 def test_it_says_what_it_is(model: Model) -> None:
-    about = describe(type(model))
-    undocumented = [parameter["name"] for parameter in about["parameters"] if not parameter["doc"]]
-    expect(not undocumented, f"the settings {', '.join(undocumented)} lack a string below them that says what they do")
-    expect(bool(about["summary"]), "the file has to begin with a docstring that says what the model is")
+    check_documented(type(model))
+    expect(bool(describe(type(model))["summary"]), "the file has to begin with a docstring that says what the model is")
 
 
 @check("features and logits have the declared shapes", MODEL)

@@ -16,7 +16,7 @@ from fedgrid.data.common.store import Labels
 from fedgrid.errors import UserError
 from fedgrid.partition.base import Partition, SampledPartition
 from fedgrid.partition.common.rows import EVERYONE, SPLITS
-from fedgrid.suite.expectations import Unmet, check, expect, expected, no_global_draws
+from fedgrid.suite.expectations import Unmet, check, check_documented, expect, expected, no_global_draws
 from fedgrid.suite.sections import PARTITION
 
 DOMAINS = ("red", "green", "blue")
@@ -87,9 +87,8 @@ def check_rows(frame: pd.DataFrame, pool: Labels, clients: int) -> None:
 
 @check("title, source and settings are documented", PARTITION)
 def test_it_says_what_it_is(partition: Partition) -> None:
-    cls, about = type(partition), describe(type(partition))
-    undocumented = [parameter["name"] for parameter in about["parameters"] if not parameter["doc"]]
-    expect(not undocumented, f"the settings {', '.join(undocumented)} lack a string below them that says what they do")
+    cls = type(partition)
+    check_documented(cls)
     expect(bool(cls.source), "its class states no source = 'Authors, Venue Year'")
     unknown = sorted(set(cls.named) - {field.name for field in fields(partition)})
     expect(not unknown, f"`named` lists {', '.join(unknown)}, which are not among its settings")

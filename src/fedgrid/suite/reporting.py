@@ -14,7 +14,7 @@ from fedgrid.suite.expectations import Unmet, check_of
 
 MARKS = ("representatives: takes long and seldom fails alone; left to --full",)
 WIDTH, INDENT = 116, " " * 8
-WITHOUT = "this is a flaw of the check, not of your file: please report it"
+FLAW_OF_SUITE = "this is a flaw of the check, not of your file: please report it"
 
 
 class Reporter:
@@ -113,6 +113,5 @@ def cause_of(error: BaseException, file: Path) -> str:
     code = linecache.getline(last.filename, last.lineno or 0).strip()
     what = " ".join(f"{type(error).__name__}: {error}".split()) + notes
     where = f"raised in {last.filename}, line {last.lineno} ({last.name}): `{code}`"
-    if own:
-        return f"{what}; {where}"
-    return f"{what}; {where}" if "fedgrid/suite" not in last.filename else f"{what}; {where}; {WITHOUT}"
+    flaw_of_suite = not own and Path(last.filename).parent == Path(__file__).parent
+    return f"{what}; {where}" + f"; {FLAW_OF_SUITE}" * flaw_of_suite
