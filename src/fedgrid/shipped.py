@@ -1,4 +1,4 @@
-"""What fedgrid holds besides Python code: the workflow's rules, the profiles, the default study and the papers.
+"""What fedgrid holds besides Python code: rules, profiles, studies and papers, a page of docs.
 
 A clone has these folders at its top, where Snakemake and readers look for them; a wheel, and the code that a run keeps,
 have them inside the package.
@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parent
 
 
 def folder(name: str) -> Path:
-    """The folder ``workflow``, ``profiles`` or ``config``."""
+    """The folder ``workflow``, ``profiles``, ``config`` or ``docs``, of which a wheel has the page on methods alone."""
     inside = PACKAGE / name
     return inside if inside.is_dir() else PACKAGE.parents[1] / name
 

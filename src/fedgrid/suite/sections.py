@@ -1,6 +1,8 @@
 """Where the checks send their readers: sections of docs/writing-a-method.md, and docstrings of base classes."""
 
-PAGE = "docs/writing-a-method.md"
+from fedgrid import shipped
+
+PAGE = shipped.folder("docs") / "writing-a-method.md"
 START, CALLS, STATE, CLIENTS = "Writing a method", "What the engine calls", "State", "Losses and steps"
 KEY, IDENTITIES, STATED = "What its key covers", "Identities", "What tables and pages show of it"
 FEDERATION = "What `fed` can do"
