@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 EXPORTED = {
     "load_model": "models",

@@ -232,9 +232,9 @@ def test_runs_come_before_files_and_the_latest_one_first(studies, output):
     ]
     for text in plans:
         plan_of(study_of(text), configfile="gone.yaml")
-    assert values(output("explain", "moon"))["found"] == "in   the latest run of moon (gone.yaml)"
+    assert values(output("explain", "moon"))["study"] == "the latest run of moon (gone.yaml)"
     (studies / "config/study.yaml").unlink()
-    assert output("explain", "ditto").startswith("ditto, digits") and "found" not in output("explain", "ditto")
+    assert output("explain", "ditto").startswith("ditto, digits") and "study      " not in output("explain", "ditto")
 
 
 def test_a_scale_is_looked_for_in_all_studies(studies, output, complaint):

@@ -191,7 +191,7 @@ COMMANDS = {
     "run with a cluster's setting": (["run", "fedavg", "--pack", "2"], ["--pack"]),
     "run into results that cannot be written": (
         ["run", "fedavg", "--clients", "4", "--results", "file.txt/results"],
-        ["--results", "cannot write"],
+        ["results: ", "cannot write"],
     ),
     "explain without a word": (["explain"], ["WORD"]),
     "explain of no cell": (["explain", "fedper", "--configfile", "good.yaml"], ["fedper", "fedgrid plan --cells"]),
