@@ -9,6 +9,7 @@ import time
 import pytest
 from studies import FOUR_CELLS, plan_of, study_of
 
+from fedgrid.api import training
 from fedgrid.cli.main import main
 from fedgrid.grid.plan import manifest
 from fedgrid.run.lock import StoreLock
@@ -103,17 +104,15 @@ def test_prune_finds_what_the_latest_run_does_not_need(study, output, folder, un
 
 def test_prune_beside_a_single_cell_leaves_what_it_needs(folder, output, monkeypatch):
     """A cell that is computed by hand belongs to no study; while it is, nothing that it needs is pruned."""
-    from fedgrid.cli import single_cell
-
     seen = []
-    train = single_cell._train
+    train = training._is_trained
 
-    def trained(study, cell, out):
+    def trained(study, cell, *rest):
         seen.extend(cell.needs)
         seen.append(not_needed(output))
-        return train(study, cell, out)
+        return train(study, cell, *rest)
 
-    monkeypatch.setattr(single_cell, "_train", trained)
+    monkeypatch.setattr(training, "_is_trained", trained)
     assert main(["run", "fedprox", *RUN]) == 0
     *needs, (listed, _) = seen
     assert needs and not set(map(str, needs)) & set(listed)
