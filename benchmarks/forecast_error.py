@@ -24,7 +24,7 @@ from typing import Any
 
 import pandas as pd
 
-from fedgrid.cli.studies import read_study
+from fedgrid.api.study_file import read_study
 from fedgrid.files import read_metadata
 from fedgrid.grid.costs.forecast import Loads, seconds
 from fedgrid.grid.costs.measured import cost_of, precedents

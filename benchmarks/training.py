@@ -11,7 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from fedgrid.cli.studies import read_study
+from fedgrid.api.study_file import read_study
 from fedgrid.engine.rounds import Saving
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study

@@ -5,8 +5,8 @@ import yaml
 from earlier import edited, make_earlier, train_all
 from studies import FOUR_CELLS, prepared
 
+from fedgrid.api.study_file import read_study
 from fedgrid.cli.main import main
-from fedgrid.cli.studies import read_study
 from fedgrid.files import read_metadata
 
 

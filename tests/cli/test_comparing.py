@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from fedgrid.api.study_file import read_study
 from fedgrid.cli import comparing
 from fedgrid.cli.main import main
-from fedgrid.cli.studies import read_study
 from fedgrid.grid.study.catalog import description
 from fedgrid.loading import names
 

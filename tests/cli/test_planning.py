@@ -432,7 +432,7 @@ def test_at_least_two_batches_are_measured_after_one_that_warms_up(monkeypatch):
 def test_planning_does_not_import_torch(folder):
     study_of()  # methods are described, which needs torch, and their descriptions kept
     code = (
-        "import sys; from pathlib import Path; from fedgrid.cli.studies import read_study\n"
+        "import sys; from pathlib import Path; from fedgrid.api.study_file import read_study\n"
         "from fedgrid.cli import planning; from fedgrid.grid.costs.forecast import Speed, prospects\n"
         "found = prospects([read_study(Path('study.yaml'))], lambda trials: [Speed(1, 1) for _ in trials])\n"
         "assert len(found) == 4 and 'torch' not in sys.modules"

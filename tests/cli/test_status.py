@@ -5,7 +5,7 @@ import pytest
 from papers import write_paper
 from studies import study_of
 
-from fedgrid.cli.studies import read_study
+from fedgrid.api.study_file import read_study
 from fedgrid.files import write_table
 from fedgrid.grid.plan import manifest
 
