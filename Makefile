@@ -13,6 +13,7 @@ SECONDS ?= 540
 SECONDS_OF_CHECK ?= 40
 WORKERS ?= $$(($$(nproc) + 2))
 CONSTRAINTS ?= constraints.txt
+EXTRAS ?= slurm,download,features,docs,test
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
 OTHER := $(VENV)-snakemake-$(VERSION)
 
@@ -45,7 +46,7 @@ test-snakemake:
 	@[ -n "$(VERSION)" ] || { echo "which version? make test-snakemake VERSION=9.0" >&2; exit 1; }
 	mkdir -p $(OTHER)
 	{ grep -viE '^(snakemake|pulp|wrapt)' constraints.txt; echo snakemake==$(VERSION); } > $(OTHER)/constraints.txt
-	$(MAKE) $(OTHER)/.test VENV=$(OTHER) CONSTRAINTS=$(OTHER)/constraints.txt
+	$(MAKE) $(OTHER)/.test VENV=$(OTHER) CONSTRAINTS=$(OTHER)/constraints.txt EXTRAS=slurm,download,features,test
 	OMP_WAIT_POLICY=PASSIVE $(OTHER)/bin/pytest tests/run tests/workflow tests/cluster
 
 lint: $(VENV)/.test
@@ -88,5 +89,5 @@ $(VENV)/.papers: $(VENV)/.run
 	touch $@
 
 $(VENV)/.test: $(VENV)/.run
-	$(PIP) --editable '.[slurm,download,features,docs,test]'
+	$(PIP) --editable '.[$(EXTRAS)]'
 	touch $@

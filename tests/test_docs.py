@@ -32,7 +32,7 @@ def test_the_site_builds_without_a_warning(tmp_path):
 
 
 COMMANDS = [
-    (page, line.partition("#")[0].split("   ")[0].strip())
+    (page, re.split(r"#|   | && ", line)[0].strip())
     for page, text in blocks("")
     for line in text.splitlines()
     if line.startswith("fedgrid ")

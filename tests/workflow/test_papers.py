@@ -36,7 +36,7 @@ def finished(tmp_path_factory, forker):
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("FEDGRID_DATA", raising=False)
         checkout = Forked(tmp_path_factory.mktemp("finished") / "tree", f"{PAPER}scale: small\n")
-        (checkout.path / "paper.csv").write_text(PRINTED)
+        (checkout.path / "config/paper.csv").write_text(PRINTED)
         checkout.snakemake()
         yield checkout
 
@@ -97,7 +97,7 @@ def test_a_deleted_cell_is_made_again_with_all_that_shows_it(checkout, method, p
     [
         ("config/study.yaml", "Accuracy in two settings.", "Two settings.", ONE),
         ("config/study.yaml", "FedCoSR leads.", "FedCoSR is best.", ONE),
-        ("paper.csv", "95.50", "96.50", ONE),
+        ("config/paper.csv", "95.50", "96.50", ONE),
         ("src/fedgrid/analysis/papers/headline.py", '"Nothing."', '"No thing."', {"paper": 1}),
         ("config/study.yaml", "Taken: 4.", "Taken: a few.", {"manifest": 5, "experiment": 5, "paper": 1}),
     ],
@@ -113,7 +113,7 @@ def test_the_page_shows_nothing_of_an_experiment_that_was_edited_and_not_run(che
     checkout.edit(
         "config/study.yaml", "[local, fedavg, fedcosr]\n", "[local, fedavg, fedcosr]\n    training: {lr: 0.02}\n"
     )
-    checkout.edit("paper.csv", "95.50", "96.50")
+    checkout.edit("config/paper.csv", "95.50", "96.50")
     assert checkout.planned("--config", "only=sweep") == {"paper": 1}
     checkout.snakemake("--config", "only=sweep")
     page = text(checkout, "report.html")
