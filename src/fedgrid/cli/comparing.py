@@ -140,11 +140,8 @@ def _heterogeneity(text: str, out: Path) -> dict[str, Any]:
     about = description("partition", kind)
     named = {p["name"]: p["default"] for p in about["parameters"] if p["name"] in about["facts"]["named"]}
     given = (parse_setting(about, setting, "--heterogeneity") for setting in settings.split(",") if settings)
-    return (
-        {"partition": _reference(kind, out)}
-        | {name: value for name, value in named.items() if value is not None}
-        | dict(given)
-    )
+    usual = {name: value for name, value in named.items() if value is not None}
+    return {"partition": _reference(kind, out)} | usual | dict(given)
 
 
 def _model(data: list[str], out: Path) -> str:

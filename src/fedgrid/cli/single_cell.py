@@ -34,14 +34,10 @@ def add_commands(commands: Commands) -> None:
     """Adds `fedgrid run` to the command line."""
     parser = with_examples(commands, "run", "train one cell without Snakemake", EXAMPLES)
     parser.add_argument("method", metavar="METHOD", help="a name (see fedgrid methods) or path/to/mine.py")
-    parser.add_argument(
-        "--data",
-        default="digits",
-        help="data set, or the path of one's own: its files, or the .py that loads it (default: digits)",
-    )
-    parser.add_argument(
-        "--partition", default="dirichlet", help="kind of heterogeneity, or path/to/kind.py (default: dirichlet)"
-    )
+    text = "data set, or the path of one's own: its files, or the .py that loads it (default: digits)"
+    parser.add_argument("--data", default="digits", help=text)
+    text = "kind of heterogeneity, or path/to/kind.py (default: dirichlet)"
+    parser.add_argument("--partition", default="dirichlet", help=text)
     parser.add_argument("--model", default="mlp", help="model, or path/to/net.py (default: mlp)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(

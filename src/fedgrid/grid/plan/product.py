@@ -239,11 +239,8 @@ def check_validation(part: Part) -> None:
             validated = all(partition.validated(seed) for seed in part.partition_seeds)
         if not validated:
             component = kind.value.component
-            mend = (
-                "name a file that does"
-                if component.module == File.__module__
-                else "set its validation, to 0.2 for example"
-            )
+            published = component.module == File.__module__
+            mend = "name a file that does" if published else "set its validation, to 0.2 for example"
             problem = f"{kind.origin.label} ('{component.name}') holds none"
             raise UserError(f"{asking[0]} needs validation images, and {problem}; {mend}")
 
