@@ -95,11 +95,14 @@ def _described_here(kind: str, reference: str) -> dict[str, Any]:
     if flaw := misfit(component, kind) or next(iter(unfit_overrides(component, kind)), ""):
         raise UserError(f"{what}: {flaw}")
     try:
-        return describe(component)
+        described = describe(component)
     except UserError as error:
         raise UserError(f"{what}: {error}") from error
     except Exception as error:  # of what the class states, such as the number of images
         raise UserError(f"{what}: its class states something wrong ({type(error).__name__}: {error})") from error
+    for name in {*described["facts"].get("named", ())} - {parameter["name"] for parameter in described["parameters"]}:
+        raise UserError(f"{what}: `named` lists '{name}', which is not one of its settings")
+    return described
 
 
 if __name__ == "__main__":
