@@ -1,5 +1,6 @@
 """Models, partitions and data sets in files outside the package: what their keys cover, and what is refused."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -217,7 +218,7 @@ SAYS = "\n    def about(self, pool, seed):\n        return super().about(pool, s
         ),
         ("        shift = ", "        1 / 0\n        shift = ", r"ZeroDivisionError: .* \(plug/kind.py, line 19\)"),
         ("\n    def owners", DEALS.format("None") + "\n    def owners", "`split` has to return a table of the columns"),
-        ("\n    def owners", DEALS.format("table.take([0, 0])") + "\n    def owners", "image 0 is dealt out twice"),
+        ("\n    def owners", DEALS.format("table.take([0, 0])") + "\n    def owners", "image 16 is dealt out twice"),
         ("\n    def owners", SAYS + "\n    def owners", "there are 2 clients, but images of client 3"),
     ],
 )
@@ -298,7 +299,7 @@ def test_a_package_announces_components_of_all_kinds(tmp_path):
     )
 
     def keys_of_cells():
-        environment = {"PYTHONPATH": f"{site}:{':'.join(sys.path)}", "HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(site), *sys.path])}
         run = subprocess.run(
             [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True
         )

@@ -15,7 +15,7 @@ from fedgrid.files import as_json, write_table, write_text
 from fedgrid.grid.plan import instances, plan_file
 from fedgrid.grid.plan.keys import code_of, key_of_partition
 from fedgrid.grid.plan.model import PlannedPartition
-from fedgrid.jobs.dealt_rows import flaw_of
+from fedgrid.partition.common.dealt_rows import flaw_of
 from fedgrid.partition.common.rows import digest_of
 from fedgrid.partition.common.statistics import statistics
 

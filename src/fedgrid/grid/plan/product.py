@@ -205,8 +205,10 @@ def check_fit(part: Part, data: Sequence[PlannedData]) -> None:
             problem = f"'{name}' needs images of {model.smallest}×{model.smallest} at least, '{label}' has {side}"
             raise StudyError(part.model.origin, problem)
         for kind in part.heterogeneity:
-            with located(kind.origin), instances.partition(kind.value.component) as partition:
-                partition.plan(info, part.partition_seeds)
+            with located(kind.origin):
+                with instances.partition(kind.value.component) as partition:
+                    partition.plan(info, part.partition_seeds)
+                instances.description_of(kind.value.component, part.partition_seeds[0])
 
 
 def _of(modalities: Sequence[str]) -> str:
