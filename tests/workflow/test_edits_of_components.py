@@ -1,6 +1,7 @@
 """Components of all four kinds in files of their own, through Snakemake: what an edit recomputes, and what is kept."""
 
 import shutil
+import time
 
 import plugins
 import pyarrow.parquet as pq
@@ -18,6 +19,12 @@ CASES = {
     "the data set": ("noise.py", '"noise", part', '"other noise", part', {"data": 1, "partition": 1} | CELLS),
     "a comment": ("kind.py", "class RoundRobin", "# why\nclass RoundRobin", {}),
 }
+
+WAITS = """        Path("began").touch()
+        while Path("hold").exists():
+            time.sleep(0.02)
+        return RawDataset("""
+"In place of the first word of the data set's `return`."
 
 pytestmark = [pytest.mark.usefixtures("forker"), pytest.mark.full]
 
@@ -61,15 +68,14 @@ def test_a_run_ends_with_the_code_that_it_began_with(finished, tmp_path):
     checkout = finished.copied(tmp_path / "tree")
     shutil.rmtree(checkout.path / "results")
     text = (checkout.path / "plug/noise.py").read_text()
-    waits = "        while Path('hold').exists():\n            time.sleep(0.02)\n        return RawDataset("
-    held = text.replace("        return RawDataset(", waits)
+    held = text.replace("        return RawDataset(", WAITS)
     (checkout.path / "plug/noise.py").write_text(f"import time\nfrom pathlib import Path\n{held}")
     (checkout.path / "hold").touch()
     with checkout.started() as run:
         try:
-            code = checkout.path / "results/store/code"
-            while not list(code.rglob("outside/*/net.py")):
+            while not (checkout.path / "began").exists():
                 assert run.poll() is None, run.communicate()[0]
+                time.sleep(0.02)
             for name in plugins.FILES:
                 (checkout.path / "plug" / name).write_text("damaged")
         finally:
