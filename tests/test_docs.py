@@ -69,3 +69,25 @@ def test_yaml_is_valid_and_a_whole_study_can_be_planned(page, text, tmp_path, mo
 @pytest.mark.parametrize(("page", "text"), blocks("python"))
 def test_python_is_valid(page, text):
     compile(text, page, "exec")
+
+
+def test_the_files_of_the_page_on_components_make_a_study(tmp_path, monkeypatch):
+    texts = [text for page, text in blocks("python") if "extending" in str(page)]
+    for name, text in zip(("two_layers", "halves", "bars"), texts, strict=True):
+        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert command_line.main(["new-method", "mine"]) == 0
+    (study,) = [text for page, text in blocks("yaml") if "extending" in str(page)]
+    Path("study.yaml").write_text(f"name: extended\n{study}training: {{rounds: 1}}\n", encoding="utf-8")
+    assert len(planned_study(read(Path("study.yaml"))).cells) == 12
+    files = ["--data", "bars.py", "--partition", "halves.py", "--clients", "6", "--model", "two_layers.py"]
+    assert command_line.main(["run", "mine.py", *files, "--rounds", "1"]) == 0
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("number", range(3))
+def test_the_files_of_the_page_on_components_pass_the_suite(number, tmp_path):
+    (tmp_path / "example.py").write_text([text for page, text in blocks("python") if "extending" in str(page)][number])
+    command = [sys.executable, "-m", "fedgrid.cli.main", "check", "example.py", "--full"]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout

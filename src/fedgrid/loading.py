@@ -1,7 +1,7 @@
 """Finding and importing components by name: the file's name is the component's name; there is no registry.
 
-A method may also lie outside the package: a path to a ``.py`` file, or an installed module announced in the entry-point
-group ``fedgrid.methods``.
+A component may also lie outside the package: a path to a ``.py`` file, or an installed module announced in the
+entry-point group of its kind, such as ``fedgrid.methods``.
 """
 
 import functools
@@ -23,42 +23,65 @@ from fedgrid.errors import UserError, nearest
 from fedgrid.files import check_regular
 
 OUTSIDE = "fedgrid_outside_"
-"Prefix of the module name of a method in a file outside any package."
+"Prefix of the module name of a component in a file outside any package."
 CODE = "FEDGRID_CODE"
 "Environment variable: the folder in which a run keeps the code that it began with, see `fedgrid.run.pin`."
 KINDS = {"methods": "method", "data": "data set", "partition": "partition", "models": "model"}
 
 
 def names(kind: str) -> list[str]:
-    """Names of the components of one kind that the package holds, without importing any (`kind` as in `KINDS`)."""
+    """Names of the components of one kind that are installed, without importing any (`kind` as in `KINDS`)."""
+    return sorted({*packaged(kind), *_announced(kind)})
+
+
+def packaged(kind: str) -> list[str]:
+    """As `names`, without those that other packages announce."""
     folder = str(Path(fedgrid.__file__).parent / kind)
-    inside = {m.name for m in pkgutil.iter_modules([folder]) if not m.ispkg and m.name != "base"}
-    return sorted(inside | set(_announced() if kind == "methods" else ()))
+    return sorted(m.name for m in pkgutil.iter_modules([folder]) if not m.ispkg and m.name != "base")
 
 
 def locate(kind: str, reference: str) -> tuple[str, str, Path | None]:
     """(name, module, file) of a component named by `reference`; `file` is None inside the package."""
-    if kind == "methods" and reference.endswith(".py"):
+    if reference.endswith(".py"):
         file = Path(reference)
         source = copy_of(file.parent, Path(os.environ[CODE])) / file.name if CODE in os.environ else file
         file = source if source.is_file() else file
-        if not file.is_file():
-            raise UserError(f"method '{reference}': no such file")
-        check_regular(file, f"method '{reference}'")
-        if not file.stem.isidentifier():
-            raise UserError(
-                f"method '{reference}': the file's name is the method's name and may have letters, digits and '_' only"
-            )
-        return file.stem, f"{OUTSIDE}{file.stem}", file
+        _check_file(file, f"{KINDS[kind]} '{reference}'", KINDS[kind])
+        return file.stem, _module_name(kind, file), file
     if reference not in names(kind):
         raise UserError(f"unknown {KINDS[kind]} '{reference}'; {nearest(reference, names(kind))}")
-    if kind == "methods" and reference in _announced():
-        module = _announced()[reference]
-        spec = importlib.util.find_spec(module)
-        if spec is None or spec.origin is None:
-            raise UserError(f"method '{reference}': its module {module} is not installed")
-        return reference, module, Path(spec.origin)
+    if reference in _announced(kind):
+        module = _announced(kind)[reference]
+        origin = _file_of(module)
+        if origin is None:
+            raise UserError(f"{KINDS[kind]} '{reference}': its module {module} is not installed")
+        return reference, module, origin
     return reference, f"fedgrid.{kind}.{reference}", None
+
+
+def _check_file(file: Path, what: str, kind: str) -> None:
+    """Raises UserError, which begins with `what` it is, for a path that cannot be the file of a component."""
+    if not file.is_file():
+        raise UserError(f"{what}: no such file")
+    check_regular(file, what)
+    if not file.stem.isidentifier():
+        raise UserError(f"{what}: the file's name is the {kind}'s name and may have letters, digits and '_' only")
+
+
+def _module_name(kind: str, file: Path) -> str:
+    """The name of the module that a file becomes: a method and a model of the same name are different modules.
+
+    A data set is called like the last part of its module's name.
+    """
+    return f"{OUTSIDE}{file.stem}" if kind == "methods" else f"{OUTSIDE}{kind}.{file.stem}"
+
+
+def _file_of(module: str) -> Path | None:
+    try:
+        spec = importlib.util.find_spec(module)
+    except ImportError:  # a package above it is not there
+        return None
+    return Path(spec.origin) if spec and spec.origin else None
 
 
 def copy_of(folder: Path, code: Path) -> Path:
@@ -78,12 +101,8 @@ def load(kind: str, reference: str) -> type[Component]:
 def load_file(reference: str) -> type[Component]:
     """The class of the component of any kind that a file outside the package defines; UserError in one sentence."""
     file, what = Path(reference), f"'{reference}'"
-    if not file.is_file():
-        raise UserError(f"{what}: no such file")
-    check_regular(file, what)
-    if not file.stem.isidentifier():
-        raise UserError(f"{what}: the file's name is the component's name and may have letters, digits and '_' only")
-    return _component_of(_imported(f"{OUTSIDE}{file.stem}", file, True, what), what)
+    _check_file(file, what, "component")
+    return _component_of(_imported(_module_name("file", file), file, True, what), what)
 
 
 def _imported(module: str, file: Path, from_file: bool, what: str) -> ModuleType:
@@ -93,11 +112,11 @@ def _imported(module: str, file: Path, from_file: bool, what: str) -> ModuleType
     except Exception as error:
         kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
         problem = error.msg if isinstance(error, SyntaxError) else error
-        line = f" (line {number})" if (number := _line_of(error, file)) else ""
+        line = f" (line {number})" if (number := line_of(error, file)) else ""
         raise UserError(f"{what} cannot be imported: {kind}{problem}{line}") from error
 
 
-def _line_of(error: Exception, file: Path) -> int | None:
+def line_of(error: BaseException, file: Path) -> int | None:
     """The line of a file at which an error was raised, or which led to it."""
     if isinstance(error, SyntaxError):
         return error.lineno
@@ -121,11 +140,7 @@ class _FromSource(SourceFileLoader):
 
 
 def _import_file(module: str, file: Path) -> ModuleType:
-    folder = str(file.parent.resolve())
-    if folder not in sys.path:
-        sys.path.insert(0, folder)  # a method outside the package may have helper files beside it
-        extensions = ExtensionFileLoader, EXTENSION_SUFFIXES
-        sys.path_importer_cache[folder] = FileFinder(folder, extensions, (_FromSource, SOURCE_SUFFIXES))
+    _enter(file.parent.resolve())
     spec = importlib.util.spec_from_file_location(module, file, loader=_FromSource(module, str(file)))
     assert spec is not None and spec.loader is not None
     loaded = importlib.util.module_from_spec(spec)
@@ -134,6 +149,28 @@ def _import_file(module: str, file: Path) -> ModuleType:
     return loaded
 
 
+def _enter(folder: Path) -> None:
+    """Lets a file import the helpers in its folder, even if a file elsewhere has helpers of the same names."""
+    if str(folder) in sys.path:
+        sys.path.remove(str(folder))
+    else:
+        extensions = ExtensionFileLoader, EXTENSION_SUFFIXES
+        sys.path_importer_cache[str(folder)] = FileFinder(str(folder), extensions, (_FromSource, SOURCE_SUFFIXES))
+    sys.path.insert(0, str(folder))
+    for name in [name for name in sys.modules if _is_elsewhere(name.partition(".")[0], folder)]:
+        del sys.modules[name]
+
+
+def _is_elsewhere(name: str, folder: Path) -> bool:
+    """Whether an imported module is the helper of a file in another folder, and this folder has one of its name."""
+    loader = getattr(sys.modules.get(name), "__loader__", None)
+    if not isinstance(loader, _FromSource) or name.startswith(OUTSIDE):
+        return False
+    path = Path(loader.path)
+    home = path.parents[1] if path.name == "__init__.py" else path.parent
+    return home != folder and any((folder / helper).is_file() for helper in (f"{name}.py", f"{name}/__init__.py"))
+
+
 @functools.cache  # it looks through every installed package
-def _announced() -> dict[str, str]:
-    return {e.name: e.module for e in entry_points(group="fedgrid.methods")}
+def _announced(kind: str) -> dict[str, str]:
+    return {e.name: e.module for e in entry_points(group=f"fedgrid.{kind}")}

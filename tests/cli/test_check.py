@@ -100,6 +100,17 @@ def test_a_new_method_passes_as_it_is(tmp_path, capsys):
     assert last.startswith(f"{len(lines)} passed in ") and last.endswith(f" checks: fedgrid check {path} --full")
 
 
+@pytest.mark.parametrize("kind", ["model", "partition", "data"])
+def test_new_files_of_other_kinds_pass_everything_as_they_are(kind, tmp_path, capsys):
+    path = tmp_path / "mine.py"
+    assert main([f"new-{kind}", "mine", "--folder", str(tmp_path)]) == 0
+    trial = f"fedgrid run fedavg --{kind} {path}"
+    assert f"\n  {trial} --rounds 5\n  fedgrid check {path}\n" in capsys.readouterr().out
+    run = checked(path, "--full")
+    assert run.returncode == 0, run.stdout
+    assert run.stdout.splitlines()[-1].endswith(f"passes the suite; train it: {trial}")
+
+
 @pytest.mark.full
 def test_a_new_method_passes_everything(file):
     run = checked(file(TEMPLATE.format(name="mine", title="Mine")), "--full")

@@ -209,6 +209,9 @@ COMMANDS = {
         ["NAME: 'none'", "reserved word of Python"],
     ),
     "new method with a name in use": (["new-method", "fedavg"], ["fedavg"]),
+    "new model with a name in use": (["new-model", "cnn"], ["a model 'cnn' already exists"]),
+    "new partition with a name in use": (["new-partition", "dirichlet"], ["a partition 'dirichlet' already exists"]),
+    "new data set with a name in use": (["new-data", "mnist"], ["a data set 'mnist' already exists"]),
     "prune where no store is": (["prune", "--results", "nowhere"], ["nowhere"]),
 }
 

@@ -8,7 +8,7 @@ import pytest
 
 from fedgrid.errors import UserError
 from fedgrid.grid.plan import manifest
-from fedgrid.grid.plan.keys import instance
+from fedgrid.grid.plan.instances import info_of
 from fedgrid.grid.plan.product import planned_study
 from fedgrid.grid.study.printed import printed_file
 from fedgrid.grid.study.yaml_file import read
@@ -75,7 +75,7 @@ def test_every_printed_number_has_its_place(paper):
 
 def test_every_printed_domain_is_one_of_the_data_set(paper):
     _, text, study = paper
-    kinds = {one.title: instance(_images(one).component) for one in _data(study)}
+    kinds = {one.title: info_of(_images(one).component, None) for one in _data(study)}
     domains = {title: {folded(name) for name in kind.domains or kind.modalities} for title, kind in kinds.items()}
     for row in printed(text):
         if row["domain"] not in ("", "avg") and row["data"] in domains:

@@ -57,7 +57,7 @@ def _made_of(cell: Cell, of_several: bool, with_code: bool) -> Iterator[str]:
     yield f"partition  {partition.key}, {partition.description}, seed {partition.seed}{digest}"
     checksum = f", images {read_metadata(data.files['train'])['checksum'][:16]}" if data.built else ", not built yet"
     yield f"data       {data.key}, {data.title}{checksum}"
-    counted = modules_of_cell(component.module, component.file, cell.model.module)
+    counted = modules_of_cell(component.module, component.file, cell.model.module, cell.model.file)
     yield f"code       {cell.code}, of {len(counted)} modules{':' if with_code else '; --code lists them'}"
     if with_code:
         yield from (f"           {digest}  {name}" for name, digest in counted.items())
@@ -153,6 +153,6 @@ def _compared(metadata: Mapping[str, Any], studies: Iterable[Study]) -> str:
     if cell is None:
         return "no study here has a cell of this method to compare it with"
     component = cell.row.component
-    now = modules_of_cell(component.module, component.file, cell.model.module)
+    now = modules_of_cell(component.module, component.file, cell.model.module, cell.model.file)
     changed = [name for name, code in metadata["modules"].items() if now.get(name) != code]
     return f"other than now: {', '.join(changed)}" if changed else "the same as now: settings or data differ"

@@ -18,6 +18,7 @@ from fedgrid.engine.federation.method import Method
 from fedgrid.engine.local.client_data import TEXTUAL
 from fedgrid.engine.local.context import LossContext
 from fedgrid.errors import UserError
+from fedgrid.grid.plan.keys import modules_of_model
 from fedgrid.grid.study.fingerprint import modules
 from fedgrid.jobs.models_file import ModelsFile, is_parameter, read
 from fedgrid.loading import load, locate
@@ -121,7 +122,7 @@ class StoredModels:
     def edited(self, choice: Choice) -> str:
         """A sentence where code that the chosen model predicts by is not as it was in training; else empty."""
         before, method = self.header["modules"], None if choice.by_network else self.header["reference"]
-        now = _modules(self.header["spec"]["model"]["name"], method)
+        now = _modules(self.model_reference, method)
         edited = [name for name, code in now.items() if _is_of_prediction(name) and before.get(name) != code]
         if not edited:
             return ""
@@ -162,9 +163,15 @@ class StoredModels:
         """The network of all models."""
         spec, texts = self.header["spec"]["model"], self.header["texts"]
         vocabulary = len(texts["vocabulary"]) + PADDING_AND_UNKNOWN if texts else PADDING_AND_UNKNOWN
-        model = cast(Model, load("models", spec["name"])(**spec["settings"]))
+        model = cast(Model, load("models", self.model_reference)(**spec["settings"]))
         network = model.network(tuple(self.header["images"]["shape"]), len(self.header["classes"]), vocabulary)
         return network.in_bfloat16() if self.header["dtype"] == "bfloat16-mixed" else network
+
+    @property
+    def model_reference(self) -> str:
+        """The name of the model, or the path of its file."""
+        reference: str = self.header.get("model_reference", self.header["spec"]["model"]["name"])
+        return reference
 
     @property
     def dtype(self) -> torch.dtype:
@@ -193,11 +200,12 @@ def _by_network(theta: Tree, x: Tensor, at: LossContext) -> Tensor:
 @functools.cache
 def _modules(model: str, method: str | None) -> dict[str, str]:
     """The modules of today's code of a model, and of a method if there is one, with their digests."""
-    _, network, _ = locate("models", model)
+    _, network, of_model = locate("models", model)
+    of_network = modules_of_model(network, of_model)
     if method is None:
-        return modules(network)
+        return of_network
     _, module, file = locate("methods", method)
-    return modules(module, file, [network])
+    return modules(module, file) | of_network
 
 
 def _is_of_prediction(module: str) -> bool:

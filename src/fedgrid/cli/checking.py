@@ -5,6 +5,7 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from fedgrid.cli.parsing import Commands, with_examples
+from fedgrid.cli.template import NEW
 from fedgrid.components import describe, parse_setting, resolve
 from fedgrid.errors import UserError
 from fedgrid.loading import KINDS
@@ -77,5 +78,5 @@ def _conclusion(reference: str, kind: str, outcome: "Outcome") -> str:
         return f"{counts}; mend the first failure and run again: {again}"
     if outcome.left:
         return f"{counts}; before you publish, run the other {outcome.left} checks: {again} --full"
-    further = f"; train it: fedgrid run {reference}" if kind == "methods" else ""
-    return f"{counts}; this {KINDS[kind]} passes the suite{further}"
+    trial = NEW[kind].trial.format(file=reference)
+    return f"{counts}; this {KINDS[kind]} passes the suite; train it: fedgrid run {trial}"

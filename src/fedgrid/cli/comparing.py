@@ -7,18 +7,17 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import yaml
 
 from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.cli.phrases import counted
 from fedgrid.components import describe, parse_setting
-from fedgrid.data.base import DataSet
 from fedgrid.data.common.images import DatasetInfo
 from fedgrid.errors import UserError, nearest, say
 from fedgrid.files import slug, write_text
-from fedgrid.grid.plan.keys import instance
+from fedgrid.grid.plan.instances import info_of
 from fedgrid.grid.plan.product import planned_study
 from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.columns import data_entries
@@ -94,9 +93,9 @@ def _compare(arguments: argparse.Namespace) -> int:
     content = {
         "name": slug(out.stem),
         "data": data,
-        "heterogeneity": [_heterogeneity(text) for text in arguments.heterogeneity],
+        "heterogeneity": [_heterogeneity(text, out) for text in arguments.heterogeneity],
         "seeds": list(range(arguments.seeds)),
-        "model": arguments.model or _model(data, out),
+        "model": _reference(arguments.model, out) if arguments.model else _model(data, out),
         "training": _training() | {"rounds": arguments.rounds},
         "methods": [_row(row, out) for row in rows],
     }
@@ -133,21 +132,22 @@ def _reference(text: str, out: Path) -> str:
     return os.path.relpath(text, out.parent) if is_path else text
 
 
-def _heterogeneity(text: str) -> dict[str, Any]:
+def _heterogeneity(text: str, out: Path) -> dict[str, Any]:
     """An entry of `heterogeneity`, with the settings that the kind is named by; UserError for an unknown one."""
     kind, _, settings = text.partition(":")
-    if kind not in names("partition"):
+    if not kind.endswith(".py") and kind not in names("partition"):
         raise UserError(f"--heterogeneity: unknown kind '{kind}'; {nearest(kind, names('partition'))}")
     about = description("partition", kind)
     named = {p["name"]: p["default"] for p in about["parameters"] if p["name"] in about["facts"]["named"]}
     given = (parse_setting(about, setting, "--heterogeneity") for setting in settings.split(",") if settings)
-    return {"partition": kind} | {name: value for name, value in named.items() if value is not None} | dict(given)
+    usual = {name: value for name, value in named.items() if value is not None}
+    return {"partition": _reference(kind, out)} | usual | dict(given)
 
 
 def _model(data: list[str], out: Path) -> str:
     """The first of the usual models that fits all data sets; the last one where none does."""
     entries = data_entries(Section({"data": data}, Origin(str(out))))
-    infos = [cast(DataSet, instance(entry.value.component)).info(None) for entry in entries]
+    infos = [info_of(entry.value.component, None) for entry in entries]
     return next((name for name in MODELS if all(_fits(name, info) for info in infos)), MODELS[-1])
 
 

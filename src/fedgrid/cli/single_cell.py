@@ -18,7 +18,7 @@ from fedgrid.grid.study.columns import PUBLISHED
 from fedgrid.grid.study.sections import Section
 from fedgrid.jobs import originals
 from fedgrid.jobs.reporting import TERMINATED
-from fedgrid.loading import names
+from fedgrid.loading import packaged
 from fedgrid.settings import ARTIFACTS, Compute, Training
 
 EXAMPLES = """
@@ -34,9 +34,11 @@ def add_commands(commands: Commands) -> None:
     """Adds `fedgrid run` to the command line."""
     parser = with_examples(commands, "run", "train one cell without Snakemake", EXAMPLES)
     parser.add_argument("method", metavar="METHOD", help="a name (see fedgrid methods) or path/to/mine.py")
-    parser.add_argument("--data", default="digits", help="data set, or the path of one's own (default: digits)")
-    parser.add_argument("--partition", default="dirichlet", help="kind of heterogeneity (default: dirichlet)")
-    parser.add_argument("--model", default="mlp", help="model (default: mlp)")
+    text = "data set, or the path of one's own: its files, or the .py that loads it (default: digits)"
+    parser.add_argument("--data", default="digits", help=text)
+    text = "kind of heterogeneity, or path/to/kind.py (default: dirichlet)"
+    parser.add_argument("--partition", default="dirichlet", help=text)
+    parser.add_argument("--model", default="mlp", help="model, or path/to/net.py (default: mlp)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="a hyperparameter of the method"
@@ -44,6 +46,8 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument("--data-set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the data")
     parser.add_argument("--features", metavar="BACKBONE", help="train on frozen features, such as vit_tiny_patch16_224")
     parser.add_argument("--model-set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the model")
+    text = "a setting of the partition, for one that is no option below"
+    parser.add_argument("--partition-set", action="append", default=[], metavar="NAME=VALUE", help=text)
     parser.add_argument("--out", type=path, help="result file (default: its place in the store)")
     text = "what to keep beside the results"
     parser.add_argument("--artifacts", action="append", choices=ARTIFACTS, default=[], help=text)
@@ -52,7 +56,7 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument("--no-download", action="store_true", help="never touch the network")
     _add_settings(parser.add_argument_group("computation"), COMPUTE)
     _add_settings(parser.add_argument_group("training"), describe(Training)["parameters"])
-    kinds = [description("partition", name) for name in names("partition")]
+    kinds = [description("partition", name) for name in packaged("partition")]
     _add_settings(parser.add_argument_group("partition"), [p for kind in kinds for p in kind["parameters"]])
     parser.set_defaults(call=_run)
 
@@ -102,6 +106,7 @@ def _study(arguments: argparse.Namespace) -> dict[str, Any]:
     others = {name: value for name, value in settings.items() if name not in training | compute}
     entry = dict(parse_setting(method, text, "--set") for text in arguments.set)
     model_settings = dict(parse_setting(model, text, "--model-set") for text in arguments.model_set)
+    of_partition = dict(parse_setting(partition, text, "--partition-set") for text in arguments.partition_set)
     features = {"features": arguments.features} if arguments.features else {}
     data_root = {"data_root": arguments.data_root} if arguments.data_root else {}
     return {
@@ -109,7 +114,7 @@ def _study(arguments: argparse.Namespace) -> dict[str, Any]:
         "results": arguments.results,
         "download": not arguments.no_download,
         "data": {"name": arguments.data} | dict(map(_data_setting, arguments.data_set)) | features,
-        "heterogeneity": [{"partition": arguments.partition} | _typed(partition, others)],
+        "heterogeneity": [{"partition": arguments.partition} | _typed(partition, others) | of_partition],
         "methods": {method["name"]: {"method": arguments.method} | entry},
         "model": {"name": arguments.model} | model_settings,
         "training": training,

@@ -1,16 +1,18 @@
-"""``fedgrid new-method NAME``: a commented method in one file, which runs and passes the suite as it is."""
+"""``fedgrid new-method NAME``, ``new-model``, …: a commented file to start from, which passes the suite as it is."""
 
 import argparse
 import keyword
 import os
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 from fedgrid.api.study_file import DEFAULT
+from fedgrid.cli.other_templates import DATA, MODEL, PARTITION
 from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.errors import UserError
 from fedgrid.files import write_text
-from fedgrid.loading import names
+from fedgrid.loading import KINDS, names
 
 TEMPLATE = '''"""{title}: one sentence of idea.
 
@@ -59,33 +61,61 @@ class {title}(Method):
 '''
 
 
+class New(NamedTuple):
+    """What is written of a kind of component, and what is said then."""
+
+    command: str
+    example: str
+    template: str
+    trial: str
+    "Of `fedgrid run`."
+    entry: str
+    "In a study."
+
+
+NEW = {
+    "methods": New("new-method", "fedmine", TEMPLATE, "{file}", "methods: {{{name}: {{method: {file}}}}}"),
+    "models": New("new-model", "mynet", MODEL, "fedavg --model {file}", "model: {file}"),
+    "partition": New(
+        "new-partition", "mykind", PARTITION, "fedavg --partition {file}", "heterogeneity: [{{partition: {file}}}]"
+    ),
+    "data": New("new-data", "mydata", DATA, "fedavg --data {file}", "data: [{file}]"),
+}
+
+
 def add_commands(commands: Commands) -> None:
-    """Adds `fedgrid new-method` to the command line."""
-    text = "write a commented one-file method to start from"
-    examples = "fedgrid new-method fedmine\nfedgrid new-method fedmine --folder src/fedgrid/methods"
-    parser = with_examples(commands, "new-method", text, examples)
-    parser.add_argument("name", metavar="NAME", help="lower case, e.g. fedmine: name of the file and in studies")
-    parser.add_argument("--folder", type=path, default=Path(), help="where (default: here; the file may lie anywhere)")
-    parser.set_defaults(call=_write)
+    """Adds `fedgrid new-method` and its like for the other kinds of components to the command line."""
+    for kind, new in NEW.items():
+        text = f"write a commented one-file {KINDS[kind]} to start from"
+        examples = (
+            f"fedgrid {new.command} {new.example}\nfedgrid {new.command} {new.example} --folder src/fedgrid/{kind}"
+        )
+        parser = with_examples(commands, new.command, text, examples)
+        text = f"lower case, e.g. {new.example}: name of the file and in studies"
+        parser.add_argument("name", metavar="NAME", help=text)
+        text = "where (default: here; the file may lie anywhere)"
+        parser.add_argument("--folder", type=path, default=Path(), help=text)
+        parser.set_defaults(call=_write, kind=kind)
 
 
 def _write(arguments: argparse.Namespace) -> int:
-    name, file = arguments.name, arguments.folder / f"{arguments.name}.py"
+    kind, name, file = arguments.kind, arguments.name, arguments.folder / f"{arguments.name}.py"
+    new = NEW[kind]
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,99}", name):
         form = "at most 100 lower-case letters, digits and '_', starting with a letter"
         raise UserError(f"NAME: '{name[:40]}' must be {form}")
     title = "".join(word.capitalize() for word in name.split("_"))
     if keyword.iskeyword(name) or keyword.iskeyword(title):
         raise UserError(f"NAME: '{name}' is a reserved word of Python")
-    if name in names("methods"):
-        raise UserError(f"NAME: a method '{name}' already exists")
+    if name in names(kind):
+        raise UserError(f"NAME: a {KINDS[kind]} '{name}' already exists")
     if file.exists():
         raise UserError(f"NAME: {file} already exists")
-    write_text(file, TEMPLATE.format(name=name, title=title))
+    write_text(file, new.template.format(name=name, title=title))
     print(f"{file} is written. Try it, check it, use it:")
-    print(f"  fedgrid run {file} --rounds 5")
+    print(f"  fedgrid run {new.trial.format(file=file)} --rounds 5")
     print(f"  fedgrid check {file}")
     path_in_study = os.path.relpath(file, DEFAULT.parent) if DEFAULT.is_file() else file
     where = DEFAULT if DEFAULT.is_file() else "a study beside it"
-    print(f"  methods: {{{name}: {{method: {path_in_study}}}}}   # in {where}")
+    print(f"  {new.entry.format(name=name, file=path_in_study)}   # in {where}")
     return 0

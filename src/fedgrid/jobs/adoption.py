@@ -173,7 +173,7 @@ def carry(candidate: Candidate, evidence: Mapping[str, Any]) -> None:
         "key": cell.key,
         "spec": cell.spec,
         "code": cell.code,
-        "modules": modules_of_cell(component.module, component.file, cell.model.module),
+        "modules": modules_of_cell(component.module, component.file, cell.model.module, cell.model.file),
     }
     chain = [*metadata.get(ADOPTED, []), {"earlier": earlier, "file": path_in_store, **evidence}]
     for kind, file in candidate.artifacts.items():

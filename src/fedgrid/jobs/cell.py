@@ -66,7 +66,8 @@ def train(
         domains = _domains(cell.partition.file)
         kept = cell.kept_beside(out)
         saving = replace(saving, state=kept.get("state"))
-        sources = Sources(cell.spec, cell.row.component.reference, cell.partition.file, cell.partition.data.files)
+        spec = cell.spec | {"model": cell.model.spec | {"name": cell.model.reference}}
+        sources = Sources(spec, cell.row.component.reference, cell.partition.file, cell.partition.data.files)
         with watch as watched:
             try:
                 computed = compute(sources, settings, saving, _checking(watched, tell), cell.artifacts)
@@ -100,6 +101,7 @@ def _about_models(cell: Cell, computed: Computed) -> dict[str, Any]:
     return {
         "fedgrid": fedgrid.__version__,
         "reference": cell.row.component.reference,
+        "model_reference": cell.model.reference,
         "score": computed.method.score,
         "status": outcome.status,
         "rounds": outcome.progress.rounds,
@@ -112,13 +114,24 @@ def _about_models(cell: Cell, computed: Computed) -> dict[str, Any]:
 
 
 def _watch(cell: Cell) -> AbstractContextManager[Watch | None]:
-    """Watches a method outside the package, so that what its key does not cover is refused before it has results."""
-    _, module, file = locate("methods", cell.row.component.reference)
-    return Watch(module, file) if file else nullcontext()
+    """Watches code outside the package, so that what the key does not cover is refused before there are results."""
+    watch: Watch | None = None
+    for kind, (module, file) in _components(cell).items():
+        if file and watch:
+            watch.cover(module, file, kind)
+        elif file:
+            watch = Watch(module, file, kind)
+    return watch or nullcontext()
+
+
+def _components(cell: Cell) -> dict[str, tuple[str, Path | None]]:
+    """Module of the method and the model, and the file of one outside the package: in the code that the run keeps."""
+    references = {"methods": cell.row.component.reference, "models": cell.model.reference}
+    return {kind: locate(kind, reference)[1:] for kind, reference in references.items()}
 
 
 def _checking(watch: Watch | None, tell: Tell | None) -> Tell | None:
-    """As `tell`, after a look at what the method has done so far."""
+    """As `tell`, after a look at what the method and the model have done so far."""
     if watch is None:
         return tell
 
@@ -132,9 +145,9 @@ def _checking(watch: Watch | None, tell: Tell | None) -> Tell | None:
 
 def _checked_code(cell: Cell, method: type[Method] | None = None) -> dict[str, str]:
     """The modules that the key covers; UserError where one, or what the class `method` reads, is not as planned."""
-    _, module, file = locate("methods", cell.row.component.reference)  # in the code that the run keeps, if it does
+    (module, file), (model, of_model) = _components(cell).values()
     with reading_again():
-        counted = modules_of_cell(module, str(file) if file else None, cell.model.module)
+        counted = modules_of_cell(module, str(file) if file else None, model, str(of_model) if of_model else None)
     if digest(counted) != cell.code:
         raise UserError("the code has been edited since this cell was planned; run the same command again")
     if method and file:

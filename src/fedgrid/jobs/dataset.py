@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fedgrid.command import run
-from fedgrid.data.base import DataSet, convert
+from fedgrid.data.base import convert
 from fedgrid.data.sources.digests import reading_again
 from fedgrid.errors import UserError
 from fedgrid.grid.plan import plan_file
-from fedgrid.grid.plan.keys import instance, key_of_features
+from fedgrid.grid.plan.instances import dataset, watched
+from fedgrid.grid.plan.keys import key_of_data, key_of_features
 from fedgrid.grid.plan.model import PlannedDataset
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.jobs.originals import check_first_sight, recorded_files
@@ -27,12 +28,15 @@ def build(data: PlannedDataset, study: Study) -> None:
     if data.images:
         _build_features(data, data.images, study)
         return
-    kind: DataSet = instance(data.component)
-    with recorded_files([study.data_root, study.downloads]) as files:
+    of_data, folders = data.component, [study.data_root, study.downloads]
+    with recorded_files(folders) as files, dataset(of_data) as kind, watched("data", of_data) as watch:
 
         def check(checksum: str) -> None:
             with reading_again():
-                _check_unchanged(data, kind.info(study.data_root).copy == data.copy)
+                copy = kind.info(study.data_root).copy
+                _check_unchanged(data, key_of_data(of_data, copy) == data.key)
+            if watch:
+                watch.check()
             check_first_sight(data, checksum, files)
 
         convert(kind, study.data_root, study.downloads, data.files, data.key, check)

@@ -9,12 +9,13 @@ from pathlib import Path
 
 from fedgrid.command import run
 from fedgrid.data.common.store import read_labels
+from fedgrid.data.sources.digests import reading_again
 from fedgrid.errors import UserError
 from fedgrid.files import as_json, write_table, write_text
-from fedgrid.grid.plan import plan_file
-from fedgrid.grid.plan.keys import code_of, instance, key_of_partition
+from fedgrid.grid.plan import instances, plan_file
+from fedgrid.grid.plan.keys import code_of, key_of_partition
 from fedgrid.grid.plan.model import PlannedPartition
-from fedgrid.partition.base import Partition
+from fedgrid.partition.common.dealt_rows import flaw_of
 from fedgrid.partition.common.rows import digest_of
 from fedgrid.partition.common.statistics import statistics
 
@@ -24,16 +25,20 @@ def build(partition: PlannedPartition) -> None:
 
     Raises UserError where a published partition or the code is not that of the plan.
     """
-    kind: Partition = instance(partition.component)
     partition.data.check()
     pool, facts = read_labels(partition.data.files)
-    table = kind.split(pool, partition.seed)
     component, data, seed = partition.component, partition.data, partition.seed
-    if key_of_partition(kind, component, code_of(component), data, seed) != partition.key:
+    with instances.partition(component) as kind, instances.watched("partition", component):
+        table, about = kind.split(pool, seed), kind.about(pool, seed)
+        with reading_again():
+            unchanged = key_of_partition(kind, component, code_of("partition", component), data, seed) == partition.key
+    if not unchanged:
         raise UserError(f"heterogeneity '{partition.label}': edited since planning; run the same command again")
-    about = kind.about(pool, partition.seed) | {
+    if component.file and (flaw := flaw_of(table, about, pool)):
+        raise UserError(f"partition '{component.reference}': {flaw}")
+    about |= {
         "key": partition.key,
-        "seed": partition.seed,
+        "seed": seed,
         "data": facts["name"],
         "data_checksum": pool.checksum,
         "classes": facts["classes"],

@@ -1,9 +1,9 @@
 """The code of a run, copied when the run begins: edits during the run affect the next run, not this one.
 
-The package, the rules and the files of methods outside any package are copied into the store, under the digest of their
-content. Jobs find the copy by two environment variables, which a cluster's scheduler hands on to its nodes:
-``PYTHONPATH`` for Python and the rules, and `fedgrid.loading.CODE` for methods in files. Installed packages, those
-that announce methods included, are not copied.
+The package, the rules and the files of components outside any package are copied into the store, under the digest of
+their content. Jobs find the copy by two environment variables, which a cluster's scheduler hands on to its nodes:
+``PYTHONPATH`` for Python and the rules, and `fedgrid.loading.CODE` for components in files. Installed packages,
+those that announce components included, are not copied.
 """
 
 import hashlib
@@ -15,8 +15,10 @@ from pathlib import Path
 import fedgrid
 from fedgrid import shipped
 from fedgrid.errors import UserError, reason
+from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.fingerprint import digest, files
+from fedgrid.grid.study.model import Configured
 from fedgrid.loading import CODE, OUTSIDE, copy_of
 
 RULES = "workflow"
@@ -36,11 +38,11 @@ class Pin:
         package, rules = Path(fedgrid.__name__), shipped.folder(RULES)
         sources = {package / f.relative_to(shipped.PACKAGE): f for f in _below(shipped.PACKAGE)}
         sources |= {package / RULES / f.relative_to(rules): f for f in _below(rules)}
-        for component in (cell.row.component for cell in self.study.cells):
-            if component.file and component.module.startswith(OUTSIDE):
-                folder = Path(component.file).parent
-                for file in files(component.module, Path(component.file)):
-                    sources[copy_of(folder, Path()) / file.relative_to(folder)] = file
+        outside = {(c.module, Path(c.file)) for cell in self.study.cells for c in _components(cell) if c.file}
+        for module, path in outside:
+            if module.startswith(OUTSIDE):
+                copy = copy_of(path.parent, Path())
+                sources |= {copy / file.relative_to(path.parent): file for file in files(module, path)}
         return sources
 
     def keep(self) -> Path:
@@ -56,6 +58,10 @@ class Pin:
         """Names of the source files that are other than they were when the run began."""
         now = _content({name: file for name, file in self.sources.items() if file.is_file()})
         return sorted(name for name, known in self.content.items() if now.get(name) != known)
+
+
+def _components(cell: Cell) -> tuple[Configured, ...]:
+    return cell.row.component, cell.model, cell.partition.component, cell.partition.data.component
 
 
 def _below(folder: Path) -> list[Path]:

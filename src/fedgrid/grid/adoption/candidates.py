@@ -196,11 +196,11 @@ _description = functools.cache(description)
 
 
 @functools.cache
-def _modules_of(module: str, file: str | None, model: str) -> dict[str, str]:
-    return modules_of_cell(module, file, model)
+def _modules_of(module: str, file: str | None, model: str, model_file: str | None) -> dict[str, str]:
+    return modules_of_cell(module, file, model, model_file)
 
 
 def _modules(cell: Cell) -> dict[str, str]:
     """The modules that count for a cell today, with their digests."""
     component = cell.row.component
-    return _modules_of(component.module, component.file, cell.model.module)
+    return _modules_of(component.module, component.file, cell.model.module, cell.model.file)

@@ -8,20 +8,18 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import cast
 
-from fedgrid.data.base import DataSet
 from fedgrid.data.common.images import DatasetInfo
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata
 from fedgrid.grid.costs.formulas import worth
 from fedgrid.grid.costs.measured import cost
-from fedgrid.grid.plan.keys import instance
+from fedgrid.grid.plan.instances import expected_of, info_of
 from fedgrid.grid.plan.model import Cell, PlannedDataset
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.fingerprint import canonical
 from fedgrid.grid.study.model import Configured, Settings
-from fedgrid.partition.base import Expected, Partition
+from fedgrid.partition.base import Expected
 
 POINTS = 2
 "Points of a round at which most methods are scored, each with a pass over all test images."
@@ -171,7 +169,7 @@ class Loads:
             self.infos[partition.data.key] = _info(partition.data, root)
         info, identity = self.infos[partition.data.key], (partition.key, partition.seed)
         if identity not in self.images:
-            self.images[identity] = cast(Partition, instance(partition.component)).expected(info, partition.seed)
+            self.images[identity] = expected_of(partition.component, info, partition.seed)
         images = self.images[identity]
         of_all = 1 + math.ceil(training["rounds"] / training["eval_every"])  # the first and the last model always
         share = min(1.0, (training["eval_sample"] or 0) / images.clients)
@@ -242,6 +240,6 @@ def passes(work: str, settings: Mapping[str, object], epochs: float, batch: floa
 def _info(data: PlannedDataset, root: Path | None) -> DatasetInfo:
     """What a data set holds: of features, as many as of images, in the width that they have or most likely will."""
     if data.images is None:
-        return cast(DataSet, instance(data.component)).info(root)
+        return info_of(data.component, root)
     width = read_metadata(data.files["train"])["shape"][2] if data.built else FEATURES
     return replace(_info(data.images, root), shape=(1, 1, width))

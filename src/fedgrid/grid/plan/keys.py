@@ -7,15 +7,14 @@ cell        method, hyperparameters, model, training, seed, key of the partition
 """
 
 from pathlib import Path
-from typing import Any
 
 from fedgrid.data.sources.digests import digest as file_digest
 from fedgrid.errors import UserError
 from fedgrid.files import path_of
 from fedgrid.grid.plan.model import PlannedDataset, PlannedPartition
-from fedgrid.grid.study.fingerprint import digest, fingerprint, modules
+from fedgrid.grid.study.fingerprint import PACKAGE, digest, fingerprint, modules
 from fedgrid.grid.study.model import Configured, MethodRow, Settings
-from fedgrid.loading import load
+from fedgrid.loading import locate
 from fedgrid.partition.base import Partition
 from fedgrid.settings import identity_of_backbone, identity_of_training
 
@@ -29,20 +28,15 @@ HUB = "hub"
 "The weights that are downloaded."
 
 
-def code_of(component: Configured) -> str:
-    """Fingerprint of a component's own code."""
-    return fingerprint(component.module, Path(component.file) if component.file else None)
-
-
-def instance(component: Configured) -> Any:
-    """The component itself."""
-    kind = component.module.split(".")[1]
-    return load(kind, component.reference)(**component.settings)
+def code_of(kind: str, component: Configured) -> str:
+    """Fingerprint of a component's own code, in the files that this process imports it from."""
+    _, module, file = locate(kind, component.reference)
+    return fingerprint(module, file)
 
 
 def key_of_data(data: Configured, copy: str) -> str:
     """The key of a data set; `copy` is the identity of a local copy that is not the original."""
-    return digest([data.spec, copy, code_of(data)])
+    return digest([data.spec, copy, code_of("data", data)])
 
 
 def key_of_features(images: PlannedDataset, backbone: Settings) -> str:
@@ -65,11 +59,32 @@ def key_of_cell(row: MethodRow, partition: PlannedPartition, model: Configured, 
     return digest([row.component.spec, model.spec, training, partition.key, partition.seed, train_seed, code])
 
 
-def fingerprint_of_cell(module: str, file: str | None, model: str) -> str:
+def fingerprint_of_cell(module: str, file: str | None, model: str, model_file: str | None = None) -> str:
     """Fingerprint of all code that can change a cell's numbers: its method's, its model's and the engine's."""
-    return digest(modules_of_cell(module, file, model))
+    return digest(modules_of_cell(module, file, model, model_file))
 
 
-def modules_of_cell(module: str, file: str | None, model: str) -> dict[str, str]:
-    """The modules that `fingerprint_of_cell` covers, as `modules` names them."""
-    return modules(module, Path(file) if file else None, [ENTRY, model])
+def modules_of_cell(module: str, file: str | None, model: str, model_file: str | None = None) -> dict[str, str]:
+    """The modules that `fingerprint_of_cell` covers, as `modules` and `modules_of_model` name them."""
+    of_method = modules(module, Path(file) if file else None, [ENTRY])
+    return of_method | modules_of_model(model, Path(model_file) if model_file else None)
+
+
+def modules_of_model(module: str, file: Path | None) -> dict[str, str]:
+    """As `modules`, for a model: "model" is before names outside the package, as a method may have the same names."""
+    return {name if _is_ours(name) else f"model {name}": code for name, code in modules(module, file).items()}
+
+
+def check_helpers(row: MethodRow, model: Configured) -> None:
+    """Raises UserError where a method's file and a model's have different helpers of one name: one process has one."""
+    method = row.component
+    if not (method.file and model.file) or Path(method.file).resolve().parent == Path(model.file).resolve().parent:
+        return
+    helpers = [{*modules(c.module, Path(c.file))} - {c.name} for c in (method, model) if c.file]
+    for name in sorted(name for name in set.intersection(*helpers) if not _is_ours(name)):
+        both = f"method '{method.reference}' and model '{model.reference}'"
+        raise UserError(f"{both} have different helpers called '{name}' beside them; rename one of the two")
+
+
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] == PACKAGE

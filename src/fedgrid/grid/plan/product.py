@@ -6,17 +6,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
-from typing import cast
 
-from fedgrid.data.base import DataSet
 from fedgrid.data.common.images import DatasetInfo
 from fedgrid.errors import UserError
+from fedgrid.grid.plan import instances
+from fedgrid.grid.plan.instances import info_of
 from fedgrid.grid.plan.keys import (
     HUB,
     RANDOM,
+    check_helpers,
     code_of,
     fingerprint_of_cell,
-    instance,
     key_of_cell,
     key_of_data,
     key_of_features,
@@ -40,7 +40,7 @@ from fedgrid.grid.study.model import (
 )
 from fedgrid.grid.study.resolve import parse
 from fedgrid.grid.study.sections import Origin, Section, StudyError, located
-from fedgrid.partition.base import Partition
+from fedgrid.partition.file import File
 
 CLEAN = "clean"
 "What models are scored on without an attack."
@@ -139,7 +139,7 @@ def _at_hand(data: PlannedDataset, study: Study, origin: Origin, lenient: bool) 
 
 def plan_dataset(store: Path, label: str, data: Configured, root: Path | None) -> tuple[PlannedDataset, DatasetInfo]:
     """Where a data set is kept, as the local files under `root` or the original give it, and what it holds."""
-    info = cast(DataSet, instance(data)).info(root)
+    info = info_of(data, root)
     return PlannedDataset(store, label, data, key_of_data(data, info.copy), info.copy), info
 
 
@@ -153,12 +153,12 @@ def plan_features(images: PlannedDataset, info: DatasetInfo, backbone: Settings)
 
 def plan_partition(kind: Heterogeneity, code: str, data: PlannedDataset, seed: int) -> PlannedPartition:
     """Where a partition is kept; `code` is the fingerprint of its code."""
-    partition = cast(Partition, instance(kind.component))
-    key = key_of_partition(partition, kind.component, code, data, seed)
-    sentence = partition.sentence()
+    with instances.partition(kind.component) as partition:
+        key = key_of_partition(partition, kind.component, code, data, seed)
+    sentence, tested = instances.description_of(kind.component, seed)
     description = kind.label if kind.named else sentence
     return PlannedPartition(
-        kind.component, data, seed, key, kind.label, kind.store_folder, description, sentence, partition.tested(seed)
+        kind.component, data, seed, key, kind.label, kind.store_folder, description, sentence, tested
     )
 
 
@@ -177,13 +177,15 @@ def grid(
     seeds: Sequence[Seeds],
 ) -> list[Cell]:
     """All cells; rows vary slowest, seeds fastest."""
-    kinds = [(kind, code_of(kind.component)) for kind in partitions]
+    for row in rows:
+        check_helpers(row, model)
+    kinds = [(kind, code_of("partition", kind.component)) for kind in partitions]
     planned = {
         (d, p, s): plan_partition(*kinds[p], data[d], s)
         for d, p, s in product(range(len(data)), range(len(kinds)), {s for _, s, _ in seeds})
     }
     # rows may be of the same method
-    code = functools.cache(lambda module, file: fingerprint_of_cell(module, file, model.module))
+    code = functools.cache(lambda module, file: fingerprint_of_cell(module, file, model.module, model.file))
     return [
         plan_cell(row, code(row.component.module, row.component.file), planned[d, p, of_partition], model, seed, train)
         for row, d, p, (seed, of_partition, train) in product(rows, range(len(data)), range(len(kinds)), seeds)
@@ -204,7 +206,9 @@ def check_fit(part: Part, data: Sequence[PlannedData]) -> None:
             raise StudyError(part.model.origin, problem)
         for kind in part.heterogeneity:
             with located(kind.origin):
-                cast(Partition, instance(kind.value.component)).plan(info, part.partition_seeds)
+                with instances.partition(kind.value.component) as partition:
+                    partition.plan(info, part.partition_seeds)
+                instances.description_of(kind.value.component, part.partition_seeds[0])
 
 
 def _of(modalities: Sequence[str]) -> str:
@@ -233,11 +237,13 @@ def check_validation(part: Part) -> None:
         if value in ON_VALIDATION
     ]
     for kind in part.heterogeneity if asking else ():
-        partition = cast(Partition, instance(kind.value.component))
-        if not all(partition.validated(seed) for seed in part.partition_seeds):
-            name = kind.value.component.name
-            mend = "name a file that does" if name == "file" else "set its validation, to 0.2 for example"
-            problem = f"{kind.origin.label} ('{name}') holds none"
+        with instances.partition(kind.value.component) as partition:
+            validated = all(partition.validated(seed) for seed in part.partition_seeds)
+        if not validated:
+            component = kind.value.component
+            published = component.module == File.__module__
+            mend = "name a file that does" if published else "set its validation, to 0.2 for example"
+            problem = f"{kind.origin.label} ('{component.name}') holds none"
             raise UserError(f"{asking[0]} needs validation images, and {problem}; {mend}")
 
 
@@ -245,12 +251,13 @@ def problem_of_data(data: PlannedDataset, root: Path | None, download: bool) -> 
     """What a data set lacks that is neither built, nor at hand, nor to be downloaded, in a sentence; empty: nothing."""
     if any(stage.built for stage in data.stages):
         return ""
-    kind = cast(DataSet, instance((data.images or data).component))
-    if kind.by_hand and not kind.is_available(root):
-        return f"'{data.label}' is not at hand: put {kind.by_hand}"
+    with instances.dataset((data.images or data).component) as kind:
+        by_hand, available = kind.by_hand, kind.is_available(root)
+    if by_hand and not available:
+        return f"'{data.label}' is not at hand: put {by_hand}"
     if download:
         return ""
-    if not kind.is_available(root):
+    if not available:
         return (
             f"'{data.label}' is not at hand and download is false; put it under data_root "
             "(or FEDGRID_DATA) or allow the download"

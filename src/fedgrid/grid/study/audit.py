@@ -1,7 +1,7 @@
-"""What a method outside the package does when it runs that its key does not cover.
+"""What a component outside the package does when it runs that its key does not cover.
 
 Python announces every file that it opens and all code that it runs by *audit events* (PEP 578), however the source
-spells it. While a method is imported and trained, an event that its own code caused is a flaw where it concerns code or
+spells it. While a component is imported and used, an event that its own code caused is a flaw where it concerns code or
 data that are neither covered by its key nor installed. Libraries that open files outside Python (Arrow, safetensors,
 HDF5) cause no event, and neither does reading an environment variable.
 """
@@ -24,19 +24,21 @@ from typing import Any
 import fedgrid
 from fedgrid.errors import UserError
 from fedgrid.grid.study.fingerprint import ADVICE, files
+from fedgrid.loading import KINDS
 
 OPENING, RUNNING, LOADING = ("open", "sqlite3.connect"), "exec", ("import", "ctypes.dlopen")
+NETWORK = "socket.connect"
 LEAVING: Mapping[str, str] = {
     "subprocess.Popen": "starts another program",
     "os.system": "starts another program",
     "os.exec": "starts another program",
     "os.posix_spawn": "starts another program",
-    "socket.connect": "uses the network",
+    NETWORK: "uses the network",
 }
 EVENTS = {*OPENING, RUNNING, *LOADING, *LEAVING}
 SYSTEM = ("/proc", "/sys", "/dev", "/etc", "/usr", "/lib", "/lib64", "/System", "/Library")
 "Folders of the operating system."
-DATA_ADVICE = "no key covers what it holds: put it in the method's folder and name it there in files = ('prior.txt',)"
+DATA_ADVICE = "no key covers what it holds: put it in the file's folder and name it there in files = ('prior.txt',)"
 Listener = Callable[[str, tuple[Any, ...]], None]
 _listeners: list[Listener] = []
 _thread = threading.local()
@@ -84,17 +86,26 @@ def _starts_empty(mode: str | None = None, flags: int = 0) -> bool:
 
 
 class Watch:
-    """A context in which a method of `module`, in `file`, is imported and trained; see `check`.
+    """A context in which the component of `module`, in `file`, is imported and used; see `check`.
 
-    It ends with the UserError of `check` in place of an error of the method's own.
+    `kind` is as in `fedgrid.loading.KINDS`. A component that `reads` may open any file and use the network: something
+    else covers what it reads. The context ends with the UserError of `check` in place of an error of the component's.
     """
 
-    def __init__(self, module: str, file: Path):
-        self.file = file
-        self.covered = {os.path.realpath(path) for path in files(module, file)}
+    def __init__(self, module: str, file: Path, kind: str = "methods", reads: bool = False):
+        self.covered: dict[str, str] = {}
+        "By path of every file that a key covers, the component that it belongs to."
+        self.reads = reads
+        self.folders: set[str] = set()
         self.written: set[str] = set()
         self.flaws: list[str] = []
         self.listening = listening(self._see)
+        self.cover(module, file, kind)
+
+    def cover(self, module: str, file: Path, kind: str) -> None:
+        """Watches one more component, whose code the same key covers."""
+        self.covered |= {os.path.realpath(path): f"{KINDS[kind]} '{file}'" for path in files(module, file)}
+        self.folders.add(os.path.realpath(file.parent) + os.sep)
 
     def __enter__(self) -> "Watch":
         self.listening.__enter__()
@@ -106,9 +117,9 @@ class Watch:
             self.check()
 
     def check(self) -> None:
-        """Raises UserError, with file and line, for the first thing that the method did and its key does not cover."""
+        """Raises UserError, with file and line, for the first thing that was done and the key does not cover."""
         if self.flaws:
-            raise UserError(f"method '{self.file}': {self.flaws[0]}")
+            raise UserError(self.flaws[0])
 
     def _see(self, event: str, arguments: tuple[Any, ...]) -> None:
         frames = list(_frames())
@@ -119,12 +130,15 @@ class Watch:
             return
         flaw = self._flaw(event, arguments, frames)
         if flaw:
-            self.flaws.append(f"{culprit.f_code.co_filename}, line {culprit.f_lineno}: {flaw}")
+            path = culprit.f_code.co_filename
+            self.flaws.append(f"{self.covered[os.path.realpath(path)]}: {path}, line {culprit.f_lineno}: {flaw}")
 
     def _flaw(self, event: str, arguments: tuple[Any, ...], frames: list[FrameType]) -> str:
-        """What is wrong with an event that the method caused; empty where nothing is."""
+        """What is wrong with an event that a component caused; empty where nothing is."""
         if event in OPENING:  # what an import opens it also runs, which is another event
-            return "" if _is_importing(frames[0]) else self._flaw_of_opening(event, arguments)
+            return "" if self.reads or _is_importing(frames[0]) else self._flaw_of_opening(event, arguments)
+        if self.reads and event == NETWORK:
+            return ""
         if event in LEAVING:
             return f"{LEAVING[event]}; {ADVICE}" if self._is_direct(frames) else ""
         code: Any = arguments[0] if event == RUNNING else arguments[LOADING.index(event) ^ 1]
@@ -148,13 +162,13 @@ class Watch:
         return os.path.realpath(path) in self.covered
 
     def _is_direct(self, frames: list[FrameType]) -> bool:
-        """Whether the method's code caused an event with nothing but Python's own library between."""
+        """Whether a component's code caused an event with nothing but Python's own library between."""
         library = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
         outer = (f.f_code.co_filename for f in frames if not f.f_code.co_filename.startswith(("<", *library)))
         return self._is_covered(next(outer, ""))
 
     def _is_beside(self, path: str) -> bool:
-        return not path.endswith(".pyc") and path.startswith(os.path.realpath(self.file.parent) + os.sep)
+        return not path.endswith(".pyc") and path.startswith(tuple(self.folders))
 
     def _is_allowed(self, path: str) -> bool:
         if path.endswith(".pyc"):

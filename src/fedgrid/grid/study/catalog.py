@@ -17,12 +17,12 @@ from fedgrid.errors import UserError, complain
 from fedgrid.files import cache, read_json, write_json
 from fedgrid.grid.study.audit import Watch
 from fedgrid.grid.study.fingerprint import check_files, fingerprint_with_facts, uncovered
-from fedgrid.grid.study.overrides import hidden_engine_names, unfit_overrides
+from fedgrid.grid.study.overrides import hidden_engine_names, misfit, unfit_overrides
 from fedgrid.grid.study.purity import impure
-from fedgrid.loading import load, locate
+from fedgrid.loading import KINDS, load, locate
 
 PATIENCE = 120
-"Seconds that a method's file may take to be imported, torch included."
+"Seconds that a component's file may take to be imported, torch included."
 PREFIX = "fedgrid: "
 "With this a sentence for the user begins."
 
@@ -30,7 +30,7 @@ PREFIX = "fedgrid: "
 def description(kind: str, reference: str) -> dict[str, Any]:
     """`components.describe` of a component, with its name, `reference`, module and (outside the package) file."""
     name, module, file = locate(kind, reference)
-    code = _code(reference, module, file)
+    code = _code(kind, reference, module, file)
     cached = cache("descriptions") / kind / f"{name}-{code}.json"
     try:
         facts = read_json(cached)
@@ -38,25 +38,23 @@ def description(kind: str, reference: str) -> dict[str, Any]:
         facts = _described_apart(kind, reference) if file else describe(load(kind, reference))
         with suppress(UserError):  # it only saves time, and others' results may be read where nothing can be written
             write_json(cached, facts)
-    if kind == "methods" and "score" not in facts["facts"]:
-        raise UserError(
-            f"method '{reference}': its class is not a method; derive it from fedgrid.engine.federation.method.Method"
-        )
     return facts | {"name": name, "reference": reference, "module": module, "file": str(file) if file else None}
 
 
-def _code(reference: str, module: str, file: Path | None) -> str:
+def _code(kind: str, reference: str, module: str, file: Path | None) -> str:
     """Fingerprint of a component; UserError for a file that is no Python, or whose source shows that it is refused."""
+    what = f"{KINDS[kind]} '{reference}'"
     try:
         code = fingerprint_with_facts(module, file, ["fedgrid.components"])
-        flaws = [*uncovered(module, file), *hidden_engine_names(file), *impure(file)] if file else []
+        flaws = [*uncovered(module, file), *impure(file, kind)] if file else []
+        flaws += hidden_engine_names(file) if file and kind == "methods" else []
     except SyntaxError as error:
         where = f"{error.filename}, line {error.lineno}"
-        raise UserError(f"method '{reference}' cannot be read: {error.msg} ({where})") from error
+        raise UserError(f"{what} cannot be read: {error.msg} ({where})") from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise UserError(f"method '{reference}' cannot be read: {error}") from error
+        raise UserError(f"{what} cannot be read: {error}") from error
     if flaws:
-        raise UserError(f"method '{reference}': {flaws[0]}")
+        raise UserError(f"{what}: {flaws[0]}")
     return code
 
 
@@ -65,13 +63,14 @@ def _described_apart(kind: str, reference: str) -> dict[str, Any]:
 
     Two files may each have their own ``helper.py`` beside them. Nothing is written, not even their bytecode.
     """
+    what = f"{KINDS[kind]} '{reference}'"
     reader, writer = os.pipe()  # what the file prints is none of the answer
     command = [sys.executable, "-P", "-B", "-m", "fedgrid.grid.study.catalog", kind, reference, str(writer)]
     apart: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "pass_fds": [writer]}
     try:
         run = subprocess.run(command, **apart, text=True, errors="replace", timeout=PATIENCE)
     except subprocess.TimeoutExpired as error:
-        raise UserError(f"method '{reference}': importing takes more than {PATIENCE} seconds") from error
+        raise UserError(f"{what}: importing takes more than {PATIENCE} seconds") from error
     finally:
         os.close(writer)
         with open(reader, encoding="utf-8") as file:
@@ -81,7 +80,7 @@ def _described_apart(kind: str, reference: str) -> dict[str, Any]:
         raise UserError(lines[-1].removeprefix(PREFIX))
     if run.returncode or not text:
         *_, last = run.stderr.splitlines() or [f"exit code {run.returncode}"]
-        raise UserError(f"method '{reference}': importing ended the process ({last})")
+        raise UserError(f"{what}: importing ended the process ({last})")
     described: dict[str, Any] = json.loads(text)
     return described
 
@@ -89,12 +88,21 @@ def _described_apart(kind: str, reference: str) -> dict[str, Any]:
 def _described_here(kind: str, reference: str) -> dict[str, Any]:
     _, module, file = locate(kind, reference)
     assert file is not None  # the package's own components are described where they are asked for
-    with Watch(module, file):
+    with Watch(module, file, kind):
         component = load(kind, reference)
     check_files(component, module, file)
-    if flaws := unfit_overrides(component):
-        raise UserError(f"method '{reference}': {flaws[0]}")
-    return describe(component)
+    what = f"{KINDS[kind]} '{reference}'"
+    if flaw := misfit(component, kind) or next(iter(unfit_overrides(component, kind)), ""):
+        raise UserError(f"{what}: {flaw}")
+    try:
+        described = describe(component)
+    except UserError as error:
+        raise UserError(f"{what}: {error}") from error
+    except Exception as error:  # of what the class states, such as the number of images
+        raise UserError(f"{what}: its class states something wrong ({type(error).__name__}: {error})") from error
+    for name in {*described["facts"].get("named", ())} - {parameter["name"] for parameter in described["parameters"]}:
+        raise UserError(f"{what}: `named` lists '{name}', which is not one of its settings")
+    return described
 
 
 if __name__ == "__main__":

@@ -1,17 +1,19 @@
 """The columns of a study: its data sets and its kinds of heterogeneity, one for each value of a list."""
 
 import os
+import re
+from pathlib import Path
 from typing import Any
 
 from fedgrid.components import describe
-from fedgrid.files import path_of
-from fedgrid.grid.study.configure import check_labels, configured_component, named_entries, settings_of
+from fedgrid.files import path_of, slug
+from fedgrid.grid.study.configure import SOURCE, check_labels, configured_component, named_entries, settings_of
 from fedgrid.grid.study.expansion import expand, fill_label
 from fedgrid.grid.study.model import DataEntry, Heterogeneity, Placed, Settings
 from fedgrid.grid.study.paths import input_path, with_input_path
 from fedgrid.grid.study.sections import Section, located
 from fedgrid.loading import names
-from fedgrid.partition.file import name_of
+from fedgrid.partition.file import File, name_of
 from fedgrid.settings import Backbone
 
 DATA_RESERVED = ("label", "features")
@@ -30,10 +32,12 @@ def data_entries(study: Section) -> list[Placed[DataEntry]]:
 
 
 def _data_entry(entry: Section) -> Placed[DataEntry]:
-    """A data set from a mapping of settings, whose ``name`` may be the path of the user's files."""
+    """A data set from a mapping of settings, whose ``name`` may be the path of its code, or of the user's files."""
     name, origin = entry["name"], entry.origins["name"]
     label = entry.get("label") or name
-    if name not in names("data"):
+    if name.endswith(SOURCE):
+        label = entry.get("label") or Path(name).stem
+    elif name not in names("data"):
         with located(origin):
             path = path_of(input_path(name, origin), "data")
         if path.exists() or os.sep in name:
@@ -79,12 +83,13 @@ def _heterogeneity(entry: Section) -> Heterogeneity:
     folder = "-".join([kind.name, *(_in_slug(name, settings[name]) for name in in_name)])
     if "label" in entry:
         return Heterogeneity(kind, fill_label(entry["label"], entry, entry.origins["label"]), folder, named=True)
-    file = f"-{name_of(settings['path'])}" if kind.name == "file" else ""
+    file = f"-{name_of(settings['path'])}" if kind.module == File.__module__ else ""
     return Heterogeneity(kind, folder + file, folder, named=False)
 
 
 def _in_slug(name: str, value: Any) -> str:
-    return value if isinstance(value, str) else f"{name}{value}"
+    text = value if isinstance(value, str) else f"{name}{value}"
+    return text if re.fullmatch(r"[\w.=+-]+", text) else slug(text)
 
 
 def _published(entry: Section) -> Section:

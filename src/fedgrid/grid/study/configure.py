@@ -7,8 +7,11 @@ from fedgrid.components import SettingError, identity, resolve
 from fedgrid.files import slug
 from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.model import Configured, Placed, Settings
+from fedgrid.grid.study.paths import input_path
 from fedgrid.grid.study.sections import Origin, Section, StudyError, located
 
+SOURCE = ".py"
+"How the path of a component's file ends."
 Description = Mapping[str, Any]
 "What `fedgrid.grid.study.catalog.description` says about a component."
 
@@ -47,8 +50,13 @@ def configured(about: Description, changes: Section) -> Configured:
 def configured_component(kind: str, entry: Section, key: str = "name") -> tuple[Configured, Description]:
     """The component that an entry names under `key`, beside its settings, and its description."""
     with located(entry.origins[key]):
-        about = description(kind, entry[key])
+        about = description(kind, reference_of(entry[key], entry.origins[key]))
     return configured(about, entry - {key}), about
+
+
+def reference_of(component: str, origin: Origin) -> str:
+    """How the component that a study names at `origin` is found: a name, or the path of its file."""
+    return input_path(component, origin) if component.endswith(SOURCE) else component
 
 
 def named_entries(entries: Any, origin: Origin) -> list[Section]:

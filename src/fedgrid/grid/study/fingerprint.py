@@ -25,9 +25,9 @@ PACKAGE = "fedgrid"
 RUNNING = {"importlib", "runpy", "pkgutil", "__import__", "exec", "eval", "compile", "sys.path"}
 "With these, code runs that no import statement names."
 ADVICE = (
-    "no key covers what that brings in: put it beside the method, or install it, and import it with an import statement"
+    "no key covers what that brings in: put it beside the file, or install it, and import it with an import statement"
 )
-WRITTEN_OUT = "write the names of files in the method's folder out in its class, as in files = ('prior.txt',)"
+WRITTEN_OUT = "write the names of files in its folder out in the class, as in files = ('prior.txt',)"
 HARMLESS = ("importlib.metadata", "importlib.resources")
 NOT_COUNTED: Mapping[str, str] = {
     "fedgrid": "names the version, and hands on what users import",
@@ -90,7 +90,7 @@ def modules(module: str, file: Path | None = None, also: Iterable[str] = ()) -> 
 
 
 def files(module: str, file: Path) -> list[Path]:
-    """The files in the folder of a method outside any package that `fingerprint` covers."""
+    """The files in the folder of a component outside any package that `fingerprint` covers."""
     sources = _Sources(module, file)
     names = sources.closure([module])
     paths = [sources.file(name) for name in names] + [data for name in names for data in sources.data(name)]
@@ -98,7 +98,7 @@ def files(module: str, file: Path) -> list[Path]:
 
 
 def uncovered(module: str, file: Path) -> list[str]:
-    """What the source of a method outside the package uses that no key can cover: where it is, what, and what to do.
+    """What the source of a component outside the package uses that no key can cover: where it is, what, and what to do.
 
     What only shows when the code runs is seen by `fedgrid.grid.study.audit`.
     """
@@ -114,18 +114,18 @@ def uncovered(module: str, file: Path) -> list[str]:
     return flaws
 
 
-def check_files(method: type, module: str, file: Path) -> None:
+def check_files(component: type, module: str, file: Path) -> None:
     """Raises UserError where a loaded class reads other `files` than its source writes out."""
     sources = _Sources(module, file)
     used = [name for name in sources.closure([module]) if sources.data(name)]
     written = {file_name for name in used for file_name in sources.node(name).data}
-    files = getattr(method, "files", ())
+    files = getattr(component, "files", ())
     if isinstance(files, str) or not {*files} <= written:
-        raise UserError(f"{file}: {method.__name__}.files is {files!r} when it runs; {WRITTEN_OUT}")
+        raise UserError(f"{file}: {component.__name__}.files is {files!r} when it runs; {WRITTEN_OUT}")
 
 
 class _Sources:
-    """The modules of fedgrid and, for a method elsewhere, those of its folder or of the package that announces it."""
+    """The modules of fedgrid and, for a component elsewhere, of its folder or of the package that announces it."""
 
     def __init__(self, module: str, file: Path | None):
         self.ours = str(Path(fedgrid.__file__).parents[1])
@@ -253,7 +253,7 @@ def _files_of(node: ast.AST) -> list[tuple[int, ast.expr]]:
 
 
 def _texts(value: ast.expr) -> list[str] | None:
-    """The paths below the method's folder in a tuple or list that is written out; None for any other expression."""
+    """The paths below the file's folder in a tuple or list that is written out; None for any other expression."""
     try:
         paths = ast.literal_eval(value)
     except ValueError:

@@ -23,7 +23,7 @@ class Configured:
     "Those of its settings that enter keys; see `fedgrid.components.identity`."
     title: str
     reference: str
-    "How the study names it: a name, or the path of a method's file."
+    "How the study names it: a name, or the path of its file."
     module: str
     file: str | None = None
     "Where it lies outside the package."

@@ -1,4 +1,4 @@
-"""Names of a method's own that hide a name of the base class `Method`, whose meaning the engine relies on.
+"""Names of a component's own that hide a name of its base class, whose meaning fedgrid relies on.
 
 A helper called ``adapted`` would be taken for the function that the engine calls under this name.
 """
@@ -8,16 +8,25 @@ import dataclasses
 import inspect
 import itertools
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+from fedgrid.loading import KINDS
 
 ENGINES_OWN = {
     "facts": "which hands on what the class states about itself",
     "used": "which says which models clients use",
 }
 "Names of `Method` that no method may define, as `fedgrid.engine.federation.method.CLOSED` has them."
-BASE = ("fedgrid.engine.federation.method", "Method")
+BASES: Mapping[str, tuple[str, str]] = {
+    "methods": ("fedgrid.engine.federation.method", "Method"),
+    "models": ("fedgrid.models.base", "Model"),
+    "partition": ("fedgrid.partition.base", "Partition"),
+    "data": ("fedgrid.data.base", "DataSet"),
+}
+"The class, with its module, that every component of a kind derives from."
+CALLER = {"methods": "the engine", "models": "the engine", "partition": "fedgrid", "data": "fedgrid"}
 
 
 def hidden_engine_names(file: Path) -> list[str]:
@@ -49,29 +58,45 @@ def _names(statement: ast.stmt) -> set[str]:
     return {target.id for target in targets if isinstance(target, ast.Name)}
 
 
-def unfit_overrides(method: type) -> list[str]:
-    """Where a method defines a name of `Method` in a form that the engine cannot use: file, line, and what to do."""
-    classes = list(itertools.takewhile(lambda cls: (cls.__module__, cls.__name__) != BASE, method.__mro__))
-    base = method.__mro__[len(classes)] if len(classes) < len(method.__mro__) else object
+def misfit(component: type, kind: str) -> str:
+    """What is wrong with the class of a component of a kind as a whole; empty where nothing is."""
+    module, name = BASES[kind]
+    if any((cls.__module__, cls.__name__) == BASES[kind] for cls in component.__mro__):
+        return ""
+    return f"its class is not a {KINDS[kind]}; derive it from {module}.{name}"
+
+
+def unfit_overrides(component: type, kind: str = "methods") -> list[str]:
+    """Where a component defines a name of its base in a form that fedgrid cannot use: file, line, and what to do.
+
+    The base of a method is `Method`, that of another kind the class of the package that it derives from.
+    """
+    classes = list(itertools.takewhile(lambda cls: not _is_base(cls, kind), component.__mro__))
+    base = component.__mro__[len(classes)] if len(classes) < len(component.__mro__) else object
     return [
         f"{inspect.getsourcefile(cls)}, line {_line(cls, name)}: {flaw}"
         for cls in classes
         for name, value in vars(cls).items()
-        if not name.startswith("_") and hasattr(base, name) and (flaw := _flaw(cls, base, name, value))
+        if not name.startswith("_") and hasattr(base, name) and (flaw := _flaw(cls, base, kind, name))
     ]
 
 
-def _flaw(cls: Any, base: type, name: str, value: Any) -> str:
-    """What is wrong with the `value` that a class gives to a name of `base`; empty where nothing is."""
-    inherited = inspect.getattr_static(base, name)
+def _is_base(cls: type, kind: str) -> bool:
+    of_package = kind != "methods" and cls.__module__.startswith("fedgrid.")
+    return of_package or (cls.__module__, cls.__name__) == BASES[kind]
+
+
+def _flaw(cls: Any, base: type, kind: str, name: str) -> str:
+    """What is wrong with the value that a class gives to a name of `base`; empty where nothing is."""
+    inherited, value = inspect.getattr_static(base, name), vars(cls)[name]
+    settings, of_base = ({field.name for field in dataclasses.fields(of)} for of in (cls, cast(Any, base)))
     if not inspect.isfunction(inherited):
-        if name in vars(cls).get("__annotations__", {}) and name in {field.name for field in dataclasses.fields(cls)}:
-            return f"the hyperparameter '{name}' hides Method.{name}, which states a fact about the method; rename it"
-        if inspect.isfunction(value):
-            return f"the function '{name}' hides Method.{name}, which states a fact about the method; rename it"
-        return ""
+        what = f"hides {base.__name__}.{name}, which states a fact about the {KINDS[kind]}; rename it"
+        if name in vars(cls).get("__annotations__", {}) and name in settings - of_base:
+            return f"the {'hyperparameter' if kind == 'methods' else 'setting'} '{name}' {what}"
+        return f"the function '{name}' {what}" if inspect.isfunction(value) else ""
     wanted = _parameters(inherited)
-    what = f"overrides Method.{name}({', '.join(wanted)}), which the engine calls"
+    what = f"overrides {base.__name__}.{name}({', '.join(wanted)}), which {CALLER[kind]} calls"
     if not inspect.isfunction(value):
         return f"'{name}' is no function, but {what}; rename it"
     parameters = _parameters(value)

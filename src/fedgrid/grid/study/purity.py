@@ -1,18 +1,18 @@
-"""Losses that read the values of tensors, found in the source of a method before anything is trained.
+"""Code that reads the values of tensors, found in the source of methods and models before anything is trained.
 
-The engine runs a loss, a step or a measurement for one client or, under `torch.vmap`, for a stack of them. A stack has
-no single value that ``x.item()`` or ``float(x)`` could return. One client alone has, so without this look such a method
-would run or fail depending on the machine.
+The engine runs a loss, a step, a measurement or a layer of a model for one client or, under `torch.vmap`, for a stack
+of them. A stack has no single value that ``x.item()`` or ``float(x)`` could return. One client alone has, so without
+this look such code would run or fail depending on the machine.
 """
 
 import ast
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from pathlib import Path
 from typing import TypeAlias
 
-ENTRIES = ("loss", "predict")
-"Functions of a method that the engine calls for one client."
-TAKING = ("train", "iterate", "measure", "collect", "test")
+ENTRIES: Mapping[str, tuple[str, ...]] = {"methods": ("loss", "predict"), "models": ("forward",)}
+"Functions of a kind of component that the engine calls for one client."
+TAKING: Mapping[str, tuple[str, ...]] = {"methods": ("train", "iterate", "measure", "collect", "test")}
 "Functions of `fed` that take such functions."
 READING = ("item", "tolist", "numpy")
 CONVERSIONS = ("float", "int", "bool")
@@ -26,9 +26,9 @@ ADVICE = (
 Function: TypeAlias = ast.FunctionDef | ast.Lambda
 
 
-def impure(file: Path) -> list[str]:
+def impure(file: Path, kind: str = "methods") -> list[str]:
     """Where functions that the engine calls for one client read the value of a tensor: file, line, and what to do."""
-    look = _Look(ast.parse(file.read_bytes(), filename=str(file)))
+    look = _Look(ast.parse(file.read_bytes(), filename=str(file)), ENTRIES.get(kind, ()), TAKING.get(kind, ()))
     look.run()
     flaws = sorted(look.flaws)
     return [
@@ -39,8 +39,8 @@ def impure(file: Path) -> list[str]:
 class _Look:
     """A look at all functions of a module that run for one client."""
 
-    def __init__(self, tree: ast.Module):
-        self.tree = tree
+    def __init__(self, tree: ast.Module, entries: Collection[str], taking: Collection[str]):
+        self.tree, self.entries, self.taking = tree, entries, taking
         self.functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
         self.visited: set[tuple[Function, frozenset[str]]] = set()
         self.flaws: set[tuple[int, str, str]] = set()
@@ -51,9 +51,9 @@ class _Look:
         for node in ast.walk(self.tree):
             if isinstance(node, ast.ClassDef) and node.bases:
                 for statement in node.body:
-                    if isinstance(statement, ast.FunctionDef) and statement.name in ENTRIES:
+                    if isinstance(statement, ast.FunctionDef) and statement.name in self.entries:
                         self._visit_with_all(statement)
-            elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in TAKING:
+            elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in self.taking:
                 for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
                     for function in self._values(argument):
                         self._visit_with_all(function)

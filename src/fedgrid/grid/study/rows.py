@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 
 from fedgrid.components import describe
 from fedgrid.grid.study.catalog import description
-from fedgrid.grid.study.configure import Description, configured, settings_of
+from fedgrid.grid.study.configure import SOURCE, Description, configured, reference_of, settings_of
 from fedgrid.grid.study.expansion import expand, fill_label, shown
 from fedgrid.grid.study.model import Configured, MethodRow, Placed, Reading, Settings
 from fedgrid.grid.study.overlay import named_row
-from fedgrid.grid.study.paths import input_path
 from fedgrid.grid.study.sections import Origin, Section, StudyError, located
 from fedgrid.settings import Training
 
@@ -57,7 +56,7 @@ def method_rows(study: Section) -> Rows:
     described = functools.cache(functools.partial(description, "methods"))  # rows may be of the same method
     for label, entry in _expanded(study["methods"]) if "methods" in study else []:
         with located(entry.origins["method"]):
-            method = described(_reference(entry["method"], entry.origins["method"]))
+            method = described(reference_of(entry["method"], entry.origins["method"]))
         try:
             parsed.rows.append(Placed(_row(label, entry, training, method, reading), entry.origin))
         except PlainSteps as error:
@@ -83,15 +82,11 @@ def _expanded(methods: Section) -> list[tuple[str, Section]]:
     return expanded
 
 
-def _reference(method: str, origin: Origin) -> str:
-    return input_path(method, origin) if method.endswith(".py") else method
-
-
 def _row(label: str, entry: Section, common: Settings, about: Description, reading: Reading) -> MethodRow:
     for name in {parameter["name"] for parameter in about["parameters"]}.intersection(RESERVED):
         raise StudyError(entry.origin, f"setting '{name}' clashes with a built-in key; rename it")
     training = settings_of(describe(Training), entry.get("training", Section((), entry.origin)), common)
-    plain = label == about["name"] or label.endswith(".py")
+    plain = label == about["name"] or label.endswith(SOURCE)
     title = entry.get("title") or (about["title"] if plain else label)
     component = configured(about, entry - RESERVED)
     _check_plain_rates(entry.origin, component, about["facts"]["plain_rates"], training)
