@@ -13,6 +13,7 @@ from fedgrid.cli import (
     doctor,
     documentation,
     explain,
+    export,
     going,
     listing,
     partial_report,
@@ -30,7 +31,7 @@ from fedgrid.errors import UserError, complain
 
 COMMANDS = (
     *(project, going, listing, planning, studies, status, explain, partial_report, single_cell, predict, partitions),
-    *(adopt, template, checking, comparing, documentation, doctor, about),
+    *(export, adopt, template, checking, comparing, documentation, doctor, about),
 )
 "The modules of the commands, in the order of the help."
 EXAMPLES = """examples:
