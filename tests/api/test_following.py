@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import time
+from types import SimpleNamespace
 
 import pytest
 from studies import FOUR_CELLS, study_of
@@ -67,7 +68,7 @@ def test_a_running_cell_is_followed_to_its_end(study, monkeypatch):
             study.cells[0].checkpoint.unlink()
             assert main(["run", "local", *RUN]) == 0
 
-    monkeypatch.setattr(following.time, "sleep", sleep)
+    monkeypatch.setattr(following, "time", SimpleNamespace(sleep=sleep))
     assert list(following.follow(study, told)) == ["local/digits/dirichlet-beta0.5-clients4/s0: done"]
     assert looks == [[(1, 0.5)], [(1, 0.5)]]  # the second look found nothing new
     assert told.steps("live/accuracy_received") == [(1, 0.5025), (2, 0.61)]
@@ -81,21 +82,21 @@ def test_a_running_cell_is_followed_to_its_end(study, monkeypatch):
 
 def test_a_run_that_ends_without_the_cell_leaves_its_curves_open(study, monkeypatch):
     told = Told()
-    monkeypatch.setattr(following.time, "sleep", lambda seconds: study.cells[0].status.unlink())
+    monkeypatch.setattr(following, "time", SimpleNamespace(sleep=lambda seconds: study.cells[0].status.unlink()))
     assert list(following.follow(study, told)) == []
     assert told.left == 1 and not told.ended and told.points
 
 
 def test_where_no_run_is_at_work_it_ends_at_once(study, monkeypatch):
     study.cells[0].status.unlink()
-    monkeypatch.setattr(following.time, "sleep", pytest.fail)
+    monkeypatch.setattr(following, "time", SimpleNamespace(sleep=pytest.fail))
     told = Told()
     assert list(following.follow(study, told)) == [] and told.runs == []
 
 
 def test_a_damaged_checkpoint_and_one_of_another_cell_are_passed_over(study, monkeypatch):
     cell = study.cells[0]
-    monkeypatch.setattr(following.time, "sleep", lambda seconds: cell.status.unlink())
+    monkeypatch.setattr(following, "time", SimpleNamespace(sleep=lambda seconds: cell.status.unlink()))
     cell.checkpoint.write_bytes(cell.checkpoint.read_bytes()[:-1])
     told = Told()
     list(following.follow(study, told))
