@@ -68,6 +68,8 @@ def _open(arguments: argparse.Namespace) -> int:
     if differing := said.differing():
         concerned = f"{max(differing.values()):,} of {counted(len(said.cells), 'cell')}"
         print(f"the code here differs from that of {concerned} ({edited_modules(sorted(differing))}): fedgrid adopt")
+    if arguments.results != Path(said.results):
+        print(f"the study's results are in {said.results}: set 'results: {arguments.results}' in it")
     scale = "" if said.scale == "full" else f" --scale {said.scale}"
     print(f"Next: fedgrid go {said.study or 'STUDY'}{scale}")
     return 0

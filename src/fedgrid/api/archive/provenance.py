@@ -42,8 +42,8 @@ class Provenance:
     study: str
     "The study's file in its working folder; empty where it lies outside of it."
     scale: str
-    folder: str
-    "Of its results."
+    results: str
+    "The folder that the study names for results."
     cells: Mapping[str, CellCode]
     "By key."
     modules: Mapping[str, Mapping[str, str]]
@@ -72,7 +72,7 @@ def provenance(study: Study, file: str, metadata: Mapping[str, Mapping[str, Any]
         fedgrid=fedgrid.__version__,
         study=file,
         scale=study.scale,
-        folder=study.folder.relative_to(study.results).as_posix(),
+        results=study.results.as_posix(),
         cells=cells,
         modules={head["code"]: head["modules"] for head in metadata.values()},
         partitions={part.module: code_of(part) for part in components if not part.module.startswith(OUTSIDE)},

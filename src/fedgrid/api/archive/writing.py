@@ -50,8 +50,7 @@ Open `index.html` in a browser: it is the page of the results, with tables and f
 
 {cells} cells, computed by fedgrid {fedgrid}. Not in the archive: the images of {data}.
 
-With fedgrid, `fedgrid open ARCHIVE` puts the results into a store, and `fedgrid go {study}` draws tables and figures
-there and trains nothing.
+With fedgrid, `fedgrid open ARCHIVE` puts the results into a store, where `fedgrid go {study}` finds nothing to train.
 """
 REDIRECT = """\
 <!DOCTYPE html>
