@@ -11,6 +11,7 @@ import pandas as pd
 from fedgrid.analysis.pages.table_set import tables
 from fedgrid.analysis.scores import summary
 from fedgrid.analysis.scores.cells import FinishedCell
+from fedgrid.analysis.scores.curves import curves
 from fedgrid.analysis.scores.results import Results, load
 from fedgrid.analysis.tables import grid
 from fedgrid.errors import UserError
@@ -53,6 +54,14 @@ class StudyResults:
         Methods, data sets and kinds of heterogeneity have their titles; accuracies are fractions.
         """
         return self._titled(self._results.rows)
+
+    @property
+    def curves(self) -> pd.DataFrame:
+        """Every metric of every cell, one round a row: mean, std and total over the clients that have it, their number.
+
+        As in tables, accuracies and losses after local training include clients that sat a round out.
+        """
+        return self._titled(curves(self._results))
 
     @property
     def scores(self) -> pd.DataFrame:

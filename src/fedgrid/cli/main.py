@@ -8,11 +8,13 @@ import fedgrid
 from fedgrid.cli import (
     about,
     adopt,
+    archiving,
     checking,
     comparing,
     doctor,
     documentation,
     explain,
+    export,
     going,
     listing,
     partial_report,
@@ -30,7 +32,7 @@ from fedgrid.errors import UserError, complain
 
 COMMANDS = (
     *(project, going, listing, planning, studies, status, explain, partial_report, single_cell, predict, partitions),
-    *(adopt, template, checking, comparing, documentation, doctor, about),
+    *(export, archiving, adopt, template, checking, comparing, documentation, doctor, about),
 )
 "The modules of the commands, in the order of the help."
 EXAMPLES = """examples:

@@ -33,6 +33,8 @@ LIMIT = "time limit"
 NEAR, PATIENCE = 90, 10
 "Seconds before the end of an allocation within which a request to end is for that end; seconds that squeue may take."
 TIME_LEFT = re.compile(r"(\d+):(\d\d)")
+LOGGED = re.compile(r"round (\d+)/\d+  accuracy ([\d.]+) % \((\w+)\)  ")
+"The line of a round in a log, as `Report` says it."
 ROOM = 2048
 "Bytes of a status file at least, so that on a full disk what becomes of a cell still finds room in it."
 
@@ -98,6 +100,15 @@ class Report:
         self.bar.set_postfix_str(scores, refresh=False)
         self.bar.update(round_ - self.bar.n)
         self.bar.refresh()
+
+
+def logged_accuracies(log: Path) -> list[tuple[str, int, float]]:
+    """What the lines of a log say of each round: point, round, mean accuracy as a fraction; nothing where no log is."""
+    try:
+        text = log.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return []
+    return [(point, int(round_), float(percent) / 100) for round_, percent, point in LOGGED.findall(text)]
 
 
 class Status:

@@ -1,0 +1,213 @@
+"""An archive is checked before anything of it is written: its names, its sizes, and the digest of every file."""
+
+import hashlib
+import json
+import shutil
+import stat
+import unicodedata
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import IO
+
+from fedgrid.api.archive.layout import CHECKSUMS, ENCODING, OUTSIDE, PROJECT, PROVENANCE, RESULTS, STORED, TOP
+from fedgrid.api.archive.provenance import Provenance, from_values
+from fedgrid.errors import UserError
+from fedgrid.files import check_regular
+
+MOST_FILES = 200_000
+MOST_BYTES = 2**40
+"Of an archive, as it lies on the disk."
+MOST_TEXT = 2**28
+"Bytes of a file that is read at once."
+LONGEST_NAME, LONGEST_PART = 1000, 255
+"Characters of a name; bytes of a part of it."
+LARGEST_RATIO, ALWAYS_ALLOWED = 100, 2**26
+"Bytes unpacked, by those packed, beyond a number that is allowed whatever the ratio."
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+ENCRYPTED = 1
+"Bit of a member's flags."
+HEADER = 30
+"Bytes of a member's own header before its name."
+KINDS = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder"}
+BROKEN = (
+    *(zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError),
+    *(ValueError, OverflowError, MemoryError),
+)
+"What the library raises for a damaged archive."
+BLOCK = 2**20
+
+
+@dataclass(frozen=True)
+class Archive:
+    """An archive whose names, sizes and digests are right."""
+
+    file: zipfile.ZipFile
+    members: Mapping[str, zipfile.ZipInfo]
+    "By name."
+    digests: Mapping[str, str]
+    "SHA-256 of each member but the checksums."
+    provenance: Provenance
+
+    def copy(self, name: str, target: Path) -> None:
+        """Writes a member to a file, and checks once more that it is what the checksums say."""
+        with open(target, "wb") as file, _refusing(Path(self.file.filename or "")):
+            _check_content(self.file, self.members[name], self.digests[name], file.write)
+
+
+@contextmanager
+def checked(path: Path, room: int) -> Iterator[Archive]:
+    """The archive in a file; `room` is the number of bytes that it may have unpacked.
+
+    Raises UserError, in one sentence, for what is no archive of `fedgrid bundle`, was changed, or is unsafe to unpack.
+    """
+    if not path.exists():
+        raise UserError(f"{path} does not exist")
+    check_regular(path, str(path), MOST_BYTES)
+    with _refusing(path):
+        file = zipfile.ZipFile(path)
+    with file:
+        with _refusing(path):
+            members = _check_members(file, path.stat().st_size, room)
+            digests = _read_checksums(file, members)
+            for name, digest in digests.items():
+                _check_content(file, members[name], digest, lambda block: None)
+            said = from_values(json.loads(_text(file, members, PROVENANCE)))
+        yield Archive(file, members, digests, said)
+
+
+@contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    """Turns what a bad archive raises into one sentence."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"{path}: refused, {error}") from error
+    except BROKEN as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(f"{path}: refused, it is not a whole archive of fedgrid bundle ({reason})") from error
+
+
+def _check_members(file: zipfile.ZipFile, size: int, room: int) -> dict[str, zipfile.ZipInfo]:
+    infos = file.infolist()
+    if len(infos) > MOST_FILES:
+        raise UserError(f"it has {len(infos):,} files, and at most {MOST_FILES:,} are allowed")
+    for info in infos:
+        _check_name(info.orig_filename)
+        _check_kind(info)
+    _check_different([info.orig_filename for info in infos])
+    _check_sizes(infos, size, room)
+    members = {info.orig_filename: info for info in infos}
+    if missing := next((name for name in TOP if name not in members), ""):
+        raise UserError(f"it has no {missing}, so it is not an archive of fedgrid bundle")
+    return members
+
+
+def _check_name(name: str) -> None:
+    """Raises UserError for a name that is not of an archive, or that leads out of the folder that it is unpacked to."""
+    shown, parts = f"{name[:80]!r}", name.split("/")
+    if name.startswith("/") or name[1:2] == ":":
+        raise UserError(f"the name {shown} is absolute")
+    if ".." in parts:
+        raise UserError(f"the name {shown} leads out of the archive")
+    if len(name) > LONGEST_NAME or any(len(part.encode(errors="replace")) > LONGEST_PART for part in parts):
+        raise UserError(f"the name {shown} is too long")
+    if any(unicodedata.category(character) in ("Cc", "Cf", "Cs") or character in '\\:*?"<>|' for character in name):
+        raise UserError(f"the name {shown} has a character that no name here has")
+    if any(not part.strip(" ") or part.startswith(".") or part.endswith((".", " ")) for part in parts):
+        raise UserError(f"the name {shown} has a part that is empty or hidden")
+    if not _is_known(parts):
+        raise UserError(f"{shown} is not a file that an archive of fedgrid bundle has")
+
+
+def _is_known(parts: Sequence[str]) -> bool:
+    top, *below = parts
+    if top == RESULTS:
+        return bool(below) and (below[0] != "store" or (len(below) > 2 and below[1] in STORED))
+    return bool(below) if top in (PROJECT, OUTSIDE) else not below and top in TOP
+
+
+def _check_kind(info: zipfile.ZipInfo) -> None:
+    name, kind = info.orig_filename, stat.S_IFMT(info.external_attr >> 16)
+    if kind not in (0, stat.S_IFREG):
+        raise UserError(f"'{name}' is {KINDS.get(kind, 'a device')}, and only files are allowed")
+    if info.is_dir() or info.external_attr & 0x10:
+        raise UserError(f"'{name}' is a folder, and only files are allowed")
+    if info.flag_bits & ENCRYPTED:
+        raise UserError(f"'{name}' is encrypted")
+    if info.compress_type not in METHODS:
+        raise UserError(f"'{name}' is compressed by a method that is not allowed ({info.compress_type})")
+
+
+def _check_different(names: Sequence[str]) -> None:
+    """Raises UserError for a name that comes twice, on some file system, or that is also a folder."""
+    known: dict[str, str] = {}
+    for name in names:
+        folded = unicodedata.normalize("NFC", name).casefold()
+        if folded in known:
+            same = "comes twice" if known[folded] == name else f"is the same as '{known[folded]}' on some systems"
+            raise UserError(f"'{name}' {same}")
+        known[folded] = name
+    folders = {folded.rpartition("/")[0] for folded in known}
+    folders |= {folder[:i] for folder in folders for i, letter in enumerate(folder) if letter == "/"}
+    if both := next((name for folded, name in known.items() if folded in folders), ""):
+        raise UserError(f"'{both}' is a file and a folder")
+
+
+def _check_sizes(infos: Sequence[zipfile.ZipInfo], size: int, room: int) -> None:
+    """Raises UserError for a bomb, from what the members declare; unpacking stops at what they declare."""
+    unpacked = sum(info.file_size for info in infos)
+    if unpacked > room:
+        raise UserError(f"it has {unpacked / 1e6:,.0f} MB unpacked, and there is room for {room / 1e6:,.0f} MB")
+    if unpacked > LARGEST_RATIO * size + ALWAYS_ALLOWED:
+        raise UserError(f"it has {unpacked / 1e6:,.0f} MB unpacked, which is too much for {size / 1e6:,.1f} MB")
+    spans = sorted((info.header_offset, info.header_offset + HEADER + info.compress_size) for info in infos)
+    if any(end > start for (_, end), (start, _) in pairwise(spans)) or (spans and spans[-1][1] > size):
+        raise UserError("its files overlap")
+
+
+def _read_checksums(file: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo]) -> dict[str, str]:
+    digests: dict[str, str] = {}
+    for line in _text(file, members, CHECKSUMS).splitlines():
+        digest, separator, name = line.partition("  ")
+        if not separator or len(digest) != 64 or set(digest) - set("0123456789abcdef") or name in digests:
+            raise UserError(f"{CHECKSUMS} has a line that is no checksum: {line[:80]!r}")
+        digests[name] = digest
+    if unlisted := next((name for name in members if name not in digests and name != CHECKSUMS), ""):
+        raise UserError(f"'{unlisted}' has no checksum")
+    if absent := next((name for name in digests if name not in members), ""):
+        raise UserError(f"'{absent[:80]}' has a checksum and is missing")
+    return digests
+
+
+def _text(file: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], name: str) -> str:
+    if members[name].file_size > MOST_TEXT:
+        raise UserError(f"'{name}' is too large")
+    return file.read(members[name]).decode(ENCODING)
+
+
+def _check_content(file: zipfile.ZipFile, info: zipfile.ZipInfo, digest: str, use: Callable[[bytes], object]) -> None:
+    """Gives the blocks of a member to `use`; UserError where they are not those that the checksum is of."""
+    total = hashlib.sha256()
+    with file.open(info) as content:
+        for block in _blocks(content):
+            total.update(block)
+            use(block)
+    if total.hexdigest() != digest:
+        raise UserError(f"'{info.orig_filename}' has changed since the archive was made")
+
+
+def _blocks(content: IO[bytes]) -> Iterator[bytes]:
+    while block := content.read(BLOCK):
+        yield block
+
+
+def room_in(folder: Path) -> int:
+    """Bytes that are free where a folder is, or will be."""
+    while not folder.is_dir():
+        folder = folder.parent
+    return shutil.disk_usage(folder).free

@@ -1,0 +1,107 @@
+"""What goes into an archive of a study."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from fedgrid.api.archive.inputs import input_files
+from fedgrid.api.archive.layout import OUTSIDE, PROJECT, RESULTS, Member
+from fedgrid.errors import UserError
+from fedgrid.files import read_metadata, read_table, slug
+from fedgrid.grid.plan import manifest
+from fedgrid.grid.plan.model import Cell
+from fedgrid.grid.plan.planned_study import Experiment, Study
+from fedgrid.grid.study.catalog import description
+from fedgrid.settings import ARTIFACTS, ROWS
+
+OF_CLIENTS = ("models", "state")
+"Artifacts that hold the models of clients, and what their methods keep beside them."
+
+
+def check_complete(study: Study) -> None:
+    """Raises UserError where a table, a page or a cell of the study is missing or out of date."""
+    for name, file in manifest.files(study).items():
+        if (state := manifest.tables_state(file)) != manifest.CURRENT:
+            raise UserError(f"{study.results}/{name}: tables are {state}; run fedgrid go, then the same command again")
+    if study.has_experiments and not (study.folder / "report.html").is_file():
+        raise UserError(f"{study.folder}: there is no page; run fedgrid go, then the same command again")
+    if missing := [cell for cell in study.by_key.values() if cell.waiting]:
+        raise UserError(f"{missing[0].description}: no results; run fedgrid go, then the same command again")
+
+
+def finished(study: Study) -> dict[str, Cell]:
+    """The cells that have results, by key; others cannot be computed on this machine."""
+    return {key: cell for key, cell in study.by_key.items() if cell.done}
+
+
+def heads(cells: Mapping[str, Cell]) -> dict[str, dict[str, Any]]:
+    """The metadata of cells, by key; raises `Damaged` where a file has changed since it was written."""
+    return {key: read_table(cell.file)[1] for key, cell in cells.items()}
+
+
+def carried(cells: Mapping[str, Cell]) -> dict[str, int]:
+    """What kept models and states hold of training data, in words, and in how many files."""
+    number: dict[str, int] = {}
+    for cell in cells.values():
+        contains = description("methods", cell.row.component.reference)["facts"]["carries"]
+        kept = [kind for kind in cell.artifacts if kind in OF_CLIENTS]
+        if contains and kept:
+            text = f"{cell.row.component.title}: {contains}"
+            number[text] = number.get(text, 0) + len(kept)
+    return number
+
+
+def result_members(study: Study) -> Iterator[Member]:
+    """Pages, tables, figures, numbers and manifests."""
+    for experiment in study.experiments:
+        yield from _of_experiment(study, experiment)
+    if study.has_experiments:
+        yield _below(study.results, study.folder / "report.html", f"Page of {study.title or study.name}")
+
+
+def _of_experiment(study: Study, experiment: Experiment) -> Iterator[Member]:
+    title = experiment.about.title or experiment.id or study.title or study.name
+    yield _below(study.results, manifest.file(study, experiment), f"Manifest: what {title} is made from")
+    yield _below(study.results, experiment.folder / "results.parquet", f"Every number of {title}")
+    yield _below(study.results, experiment.folder / "report.html", f"Page of {title}")
+    for kind in ("tables", "figures"):
+        for file in sorted((experiment.folder / kind).iterdir()):
+            if file.is_file() and not file.name.startswith("."):
+                yield _below(study.results, file, f"{kind.removesuffix('s').capitalize()} of {title}: {file.stem}")
+
+
+def stored_members(study: Study, cells: Mapping[str, Cell], with_models: bool) -> Iterator[Member]:
+    """Files of the store: cells with their artifacts, partitions, and which images they are of."""
+    for cell in cells.values():
+        yield _below(study.results, cell.file, f"Results of {cell.description}")
+        for kind, file in cell.kept_beside(cell.file).items():
+            if with_models or kind not in OF_CLIENTS:
+                yield _below(study.results, file, f"{kind.capitalize()} of {cell.description}")
+                yield from _rows_of_clients(study, file)
+    for partition in {cell.partition.file: cell.partition for cell in cells.values()}.values():
+        read_metadata(partition.file)
+        yield _below(study.results, partition.file, f"Partition: {partition.title}")
+        yield _below(study.results, partition.file.with_suffix(".json"), f"Statistics: {partition.title}")
+    for data in study.datasets.values():
+        if data.first_sight.is_file():
+            yield _below(study.results, data.first_sight, f"Checksums of the images of {data.title}")
+
+
+def _rows_of_clients(study: Study, file: Path) -> Iterator[Member]:
+    """The file beside a state that holds its clients' rows, if there is one."""
+    if file.name.endswith(ARTIFACTS["state"]) and (rows := file.with_name(file.name + ROWS)).is_file():
+        yield _below(study.results, rows, "Rows of clients of a state")
+
+
+def project_members(configfile: Path, study: Study) -> Iterator[Member]:
+    """The files that the study reads, where they lie in the working folder; those outside of it, by their names."""
+    here = Path.cwd().resolve()
+    for file, title in input_files(configfile, study).items():
+        path = file.resolve()
+        inside = path.is_relative_to(here)
+        name = f"{PROJECT}/{path.relative_to(here).as_posix()}" if inside else f"{OUTSIDE}/{slug(str(file))}"
+        yield Member(name, title, file)
+
+
+def _below(results: Path, file: Path, title: str) -> Member:
+    return Member(f"{RESULTS}/{file.relative_to(results).as_posix()}", title, file)

@@ -1,0 +1,46 @@
+"""The files that a study reads: its own, those that it includes, methods of the user's own, published partitions."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fedgrid.files import path_of
+from fedgrid.grid.plan.planned_study import Study
+from fedgrid.grid.study.fingerprint import files
+from fedgrid.grid.study.method_lists import INCLUDE
+from fedgrid.grid.study.paths import input_path
+from fedgrid.grid.study.printed import printed_file
+from fedgrid.grid.study.sections import Entries, Section
+from fedgrid.grid.study.yaml_file import read, read_rows
+from fedgrid.loading import OUTSIDE
+
+
+def input_files(configfile: Path, study: Study) -> dict[Path, str]:
+    """Every file that the study reads but data sets and weights, each once, and what it is."""
+    section = read(configfile)
+    found = {configfile: "Study"} | dict.fromkeys(_included(section), "Rows of methods that the study includes")
+    if printed := printed_file(section):
+        found[Path(printed)] = "Numbers that the paper prints"
+    for component in (cell.row.component for cell in study.cells):
+        if component.file and component.module.startswith(OUTSIDE):
+            found |= dict.fromkeys(files(component.module, Path(component.file)), f"Code of {component.title}")
+    for partition in study.partitions.values():
+        if path := partition.component.settings.get("path"):
+            found[path_of(path.replace("{seed}", str(partition.seed)), "path")] = "Published partition"
+    return {file: title for file, title in found.items() if file.is_file()}
+
+
+def _included(value: Any) -> Iterator[Path]:
+    """The files below a value of a study that its `include` entries name, and those that they include."""
+    if isinstance(value, Section):
+        for key, entry in value.items():
+            if key == INCLUDE and isinstance(entry, str):
+                file = path_of(input_path(entry, value.origins[key]), INCLUDE)
+                if file.is_file():
+                    yield file
+                    yield from _included(read_rows(file))
+            else:
+                yield from _included(entry)
+    elif isinstance(value, Entries):
+        for entry in value:
+            yield from _included(entry)

@@ -1,0 +1,33 @@
+"""The names in an archive; all else in it is refused."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+PAGE, README, METADATA = "index.html", "README.md", "ro-crate-metadata.json"
+CHECKSUMS = "checksums.sha256"
+"The SHA-256 of every other file, as ``sha256sum --check`` reads it."
+PROVENANCE = "provenance.json"
+"What fedgrid has to know: the study, and the code and the commit of each cell."
+ENVIRONMENT = "environment.json"
+"Versions and hardware."
+TOP = (PAGE, README, METADATA, CHECKSUMS, PROVENANCE, ENVIRONMENT)
+RESULTS, PROJECT, OUTSIDE = "results", "project", "outside"
+"Folders: results with the store; files of the study, as they lie in its working folder; those that lie elsewhere."
+STORED = ("cells", "originals", "partitions")
+"Folders of the store that are in an archive."
+ENCODING = "utf-8"
+
+
+@dataclass(frozen=True)
+class Member:
+    """A file of an archive; its content is in a file or, where it was made for the archive, at hand."""
+
+    name: str
+    title: str
+    "What it is, for a reader."
+    source: Path | bytes
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return len(self.source) if isinstance(self.source, bytes) else self.source.stat().st_size

@@ -1,0 +1,142 @@
+"""Which code, commit, versions and hardware a study's cells have, as plain values of the archive."""
+
+import platform
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import Any
+
+import fedgrid
+from fedgrid.errors import UserError
+from fedgrid.files import as_json
+from fedgrid.grid.plan.codec import decode, encode
+from fedgrid.grid.plan.keys import code_of
+from fedgrid.grid.plan.model import Cell
+from fedgrid.grid.plan.planned_study import Study
+from fedgrid.grid.study.fingerprint import fingerprint, modules
+from fedgrid.loading import OUTSIDE
+from fedgrid.shipped import PACKAGE
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class CellCode:
+    """Which code computed a cell."""
+
+    file: str
+    "Its results, below the store."
+    code: str
+    "Digest of all modules that can change its numbers."
+    commit: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What an archive says for fedgrid."""
+
+    format: int
+    fedgrid: str
+    study: str
+    "The study's file in its working folder; empty where it lies outside of it."
+    scale: str
+    results: str
+    "The folder that the study names for results."
+    cells: Mapping[str, CellCode]
+    "By key."
+    modules: Mapping[str, Mapping[str, str]]
+    "By digest of code, the digest of each module."
+    partitions: Mapping[str, str]
+    "Module of a partition's kind or a data set → digest of its code."
+
+    def differing(self) -> dict[str, int]:
+        """Modules of fedgrid whose code is another one here, and how many of the cells that concerns."""
+        here = _digests_here({name for digests in self.modules.values() for name in digests if _is_ours(name)})
+        number: dict[str, int] = {}
+        for cell in self.cells.values():
+            for name, digest in self.modules[cell.code].items():
+                if _is_ours(name) and here.get(name) != digest:
+                    number[name] = number.get(name, 0) + 1
+        of_data = {name for name, digest in self.partitions.items() if _code_here(name) != digest}
+        return number | dict.fromkeys(of_data, len(self.cells))
+
+
+def provenance(study: Study, file: str, metadata: Mapping[str, Mapping[str, Any]]) -> Provenance:
+    """That of a study whose file has that name; `metadata` are those of its finished cells, by key."""
+    cells = {key: _code_of_cell(study.by_key[key], head) for key, head in metadata.items()}
+    components = [p.component for p in study.partitions.values()] + [d.component for d in study.datasets.values()]
+    return Provenance(
+        format=FORMAT,
+        fedgrid=fedgrid.__version__,
+        study=file,
+        scale=study.scale,
+        results=study.results.as_posix(),
+        cells=cells,
+        modules={head["code"]: head["modules"] for head in metadata.values()},
+        partitions={part.module: code_of(part) for part in components if not part.module.startswith(OUTSIDE)},
+    )
+
+
+def _code_of_cell(cell: Cell, head: Mapping[str, Any]) -> CellCode:
+    return CellCode(cell.file.relative_to(cell.store).as_posix(), head["code"], head.get("commit"))
+
+
+def as_bytes(values: Any) -> bytes:
+    """JSON."""
+    return as_json(encode(values)).encode()
+
+
+def from_values(values: Any) -> Provenance:
+    """The inverse of `encode`; UserError where they are not what this version of fedgrid writes."""
+    try:
+        found = decode(Provenance, values)
+        if found.format != FORMAT:
+            raise ValueError(f"its format is {found.format}")
+        if any(cell.code not in found.modules for cell in found.cells.values()):
+            raise ValueError("the code of a cell is not described")
+    except ValueError as error:
+        raise UserError(f"its description is not one of this version of fedgrid ({error})") from error
+    return found
+
+
+def environment(metadata: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Versions and hardware of all cells, each kind once with the number of its cells, and versions here."""
+    kinds: dict[str, dict[str, Any]] = {}
+    for head in metadata:
+        described = {"versions": head["versions"], "hardware": head["hardware"]}
+        kinds.setdefault(as_json(described), {**described, "cells": 0})["cells"] += 1
+    here = {"python": platform.python_version(), "fedgrid": fedgrid.__version__, **_requirements()}
+    return {"cells": [kinds[text] for text in sorted(kinds)], "archived_with": here}
+
+
+def _requirements() -> dict[str, str]:
+    """The version of each library that fedgrid requires."""
+    names = [re.split(r"[^\w.-]", text)[0] for text in requires("fedgrid") or () if "extra ==" not in text]
+    versions = {}
+    for name in names:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return versions
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith("fedgrid.") and ":" not in name
+
+
+def _source(name: str) -> Path:
+    path = PACKAGE.joinpath(*name.split(".")[1:])
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def _digests_here(names: set[str]) -> Mapping[str, str]:
+    """Digests of the modules of that name that there are here."""
+    first, *others = sorted(name for name in names if _source(name).is_file()) or [""]
+    return modules(first, None, others) if first else {}
+
+
+def _code_here(name: str) -> str | None:
+    return fingerprint(name) if _source(name).is_file() else None

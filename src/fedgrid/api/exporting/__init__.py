@@ -1,0 +1,1 @@
+"""Curves and tables of a study in the formats of other programs, written by their own libraries; one file a target."""

@@ -1,0 +1,134 @@
+"""Curves that go out while a run is at work: of running cells what checkpoints and logs hold, of finished ones all.
+
+A checkpoint, written every `compute.checkpoint_every` seconds, has every number of the rounds so far. A log has the
+mean accuracy of each round at once, to two decimals; it goes out as a curve of its own, ``live/accuracy_received``.
+"""
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+import torch
+
+from fedgrid.analysis.scores import collect
+from fedgrid.analysis.scores.results import CELL, Results, in_sentences
+from fedgrid.api.exporting.cell_runs import endings_of, points_of, runs_of
+from fedgrid.api.exporting.runs import Point, Run, Tracker, Writer
+from fedgrid.engine.state.checkpoint import Record, read_checkpoint
+from fedgrid.grid.plan import manifest
+from fedgrid.grid.plan.manifest_model import Absence, ListedCell, Manifest
+from fedgrid.grid.plan.model import Cell
+from fedgrid.grid.plan.planned_study import Experiment, Study
+from fedgrid.jobs.reporting import logged_accuracies
+from fedgrid.run import cell_states
+
+EVERY = 2.0
+"Seconds between two looks."
+FINISHED, AT_WORK = ("done", "diverged"), ("running", "queued")
+"States of a cell, as `cell_states` names them."
+
+
+def follow(study: Study, tracker: Tracker) -> Iterator[str]:
+    """Writes the runs of a study's cells as they go, until no run is at work; yields a line for each complete one."""
+    cells = [cell for experiment in study.experiments for cell in _followed(study, experiment, tracker)]
+    try:
+        while True:
+            states = cell_states.read(study)
+            for cell in cells:
+                if not cell.complete and cell.look(states[cell.cell.key].name):
+                    yield f"{cell.run.name}: {states[cell.cell.key].name}"
+            if not any(state.name in AT_WORK for state in states.values()):
+                return
+            time.sleep(EVERY)
+    finally:
+        for cell in cells:
+            cell.leave()
+
+
+def _followed(study: Study, experiment: Experiment, tracker: Tracker) -> list["FollowedCell"]:
+    content = manifest.content(study, experiment)
+    absent = {cell.key: Absence("running") for cell in content.cells}
+    described = [collect.described(cell, absent) for cell in content.cells]
+    results = Results(in_sentences(content.study), described, pd.DataFrame())
+    cells = zip(content.cells, experiment.cells, runs_of(results, described, experiment.id), strict=True)
+    return [FollowedCell(content, listed, cell, run, tracker) for listed, cell, run in cells]
+
+
+@dataclass
+class FollowedCell:
+    """A cell, and what of it has been written."""
+
+    manifest: Manifest
+    listed: ListedCell
+    cell: Cell
+    run: Run
+    tracker: Tracker
+    complete: bool = False
+    writer: Writer | None = None
+    written: set[tuple[str, int]] = field(default_factory=set)
+    "Tags and steps of points."
+    times: dict[Path, int] = field(default_factory=dict)
+    "Of the last change of files that were read."
+
+    def look(self, state: str) -> bool:
+        """Writes what is new of the cell; whether it is complete now."""
+        if state == "running" and (self.writer or self._begin()):
+            self._write([*self._of_log(), *self._of_checkpoint()])
+        elif state in FINISHED and (self.writer or self._begin()):
+            self._finish()
+            return True
+        return False
+
+    def leave(self) -> None:
+        """Closes a run that was begun and is not complete."""
+        if self.writer:
+            self.writer.leave()
+            self.writer = None
+
+    def _begin(self) -> bool:
+        """Whether the run is to be written: it is not there yet."""
+        self.writer = self.tracker.begin(self.run)
+        self.complete = self.writer is None
+        return not self.complete
+
+    def _write(self, points: Iterable[Point]) -> None:
+        new = [point for point in points if (point.tag, point.step) not in self.written]
+        if new and self.writer:
+            self.writer.write(new)
+            self.written.update((point.tag, point.step) for point in new)
+
+    def _finish(self) -> None:
+        results = collect.in_memory(self.manifest, [self.cell.key])
+        place = self.listed.table_position
+        self._write(points_of(results)[place])
+        if self.writer:
+            self.writer.end(endings_of(results)[place])
+        self.writer, self.complete = None, True
+
+    def _of_log(self) -> list[Point]:
+        if not self._changed(self.cell.log):
+            return []
+        logged = logged_accuracies(self.cell.log)
+        return [Point(f"live/accuracy_{point}", round_, accuracy) for point, round_, accuracy in logged]
+
+    def _of_checkpoint(self) -> list[Point]:
+        if not self._changed(self.cell.checkpoint):
+            return []
+        content = read_checkpoint(self.cell.checkpoint, torch.device("cpu"))
+        if content is None or content["key"] != self.cell.key:
+            return []
+        rows = Record.from_tensors(content["record"]).table().to_pandas()
+        rows = rows.assign(**dict(zip(CELL, self.listed.table_position, strict=True)))
+        return points_of(Results(self.manifest.study, [], rows)).get(self.listed.table_position, [])
+
+    def _changed(self, file: Path) -> bool:
+        """Whether a file is there and was not read since its last change."""
+        try:
+            time_of_change = file.stat().st_mtime_ns
+        except OSError:
+            return False
+        changed = self.times.get(file) != time_of_change
+        self.times[file] = time_of_change
+        return changed

@@ -1,0 +1,95 @@
+"""MLflow: an experiment a study in a local SQLite file, and a run a cell."""
+
+import logging
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from fedgrid.api.exporting.runs import Ending, Point, Run
+from fedgrid.api.libraries import optional
+
+FILE = "mlflow.db"
+KEY = "fedgrid.key"
+MOST_METRICS, MOST_PARAMETERS = 1000, 100
+"In one request."
+LONGEST_PARAMETER = 6000
+"Letters of a parameter's value."
+
+
+class MLflow:
+    """Writes runs to ``mlflow.db`` in a folder; runs that are complete there are left alone."""
+
+    def __init__(self, folder: Path):
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+        logging.getLogger("mlflow").setLevel(logging.WARNING)
+        optional("alembic", "mlflow", "--to mlflow")  # makes the tables of the file
+        self.library = optional("mlflow", "mlflow", "--to mlflow")
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder.resolve()
+        self.client = self.library.MlflowClient(self._uri)
+        self.experiments: dict[str, str] = {}
+
+    @property
+    def _uri(self) -> str:
+        return f"sqlite:///{self.folder / FILE}"
+
+    @property
+    def hint(self) -> str:
+        """The command that shows the runs."""
+        return f"mlflow ui --backend-store-uri {self._uri}"
+
+    def begin(self, run: Run) -> "MLflowRun | None":
+        """What writes the run; None where a complete one of its cell is there, and one that is not is replaced."""
+        experiment = self._experiment(run.study)
+        for earlier in self.client.search_runs([experiment], f"tags.`{KEY}` = '{run.key}'"):
+            if earlier.info.run_name != run.name:
+                continue
+            if earlier.info.status == "FINISHED":
+                return None
+            self.client.delete_run(earlier.info.run_id)
+        made = self.client.create_run(experiment, run_name=run.name, tags={KEY: run.key})
+        return MLflowRun(self.client, self.library.entities, made.info.run_id, run.parameters)
+
+    def _experiment(self, title: str) -> str:
+        if title not in self.experiments:
+            known = self.client.get_experiment_by_name(title)
+            artifacts = (self.folder / "artifacts").as_uri()
+            self.experiments[title] = known.experiment_id if known else self.client.create_experiment(title, artifacts)
+        return self.experiments[title]
+
+
+class MLflowRun:
+    """One run."""
+
+    def __init__(self, client: Any, entities: Any, run_id: str, parameters: Mapping[str, Any]):
+        self.client, self.entities, self.run_id = client, entities, run_id
+        texts = {name: str(value)[:LONGEST_PARAMETER] for name, value in parameters.items()}
+        for batch in _batches([entities.Param(*pair) for pair in texts.items()], MOST_PARAMETERS):
+            client.log_batch(run_id, params=batch)
+
+    def write(self, points: Iterable[Point]) -> None:
+        """Adds points."""
+        now = int(time.time() * 1000)
+        metrics = [self.entities.Metric(point.tag, point.value, now, point.step) for point in points]
+        for batch in _batches(metrics, MOST_METRICS):
+            self.client.log_batch(self.run_id, metrics=batch)
+
+    def end(self, ending: Ending) -> None:
+        """Adds the final numbers and tags."""
+        self.write(Point(name, 0, value) for name, value in ending.metrics.items())
+        tags = {"fedgrid.status": ending.status, **{f"fedgrid.{name}": value for name, value in ending.tags.items()}}
+        self.client.log_batch(self.run_id, tags=[self.entities.RunTag(*pair) for pair in tags.items()])
+        self.client.set_terminated(self.run_id, "FINISHED")
+
+    def leave(self) -> None:
+        """Closes the run, which a later export replaces."""
+        self.client.set_terminated(self.run_id, "KILLED")
+
+
+def _batches(values: Sequence[Any], size: int) -> Iterator[list[Any]]:
+    iterator = iter(values)
+    while batch := list(islice(iterator, size)):
+        yield batch

@@ -1,0 +1,75 @@
+"""``fedgrid bundle | open``: a study as one archive, and an archive in another store."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from fedgrid.api.study_file import DEFAULT
+from fedgrid.cli.adopt import edited_modules
+from fedgrid.cli.parsing import Commands, path, with_examples
+from fedgrid.cli.phrases import counted
+from fedgrid.cli.studies import add_choice
+from fedgrid.errors import say
+
+BUNDLE = """
+fedgrid bundle
+fedgrid bundle config/papers/fedcosr.yaml --scale small --out fedcosr.zip
+fedgrid bundle --without-models --license CC-BY-4.0
+"""
+OPEN = "fedgrid open digits.zip\nfedgrid open digits.zip --results results"
+
+
+def add_commands(commands: Commands) -> None:
+    """Adds `fedgrid bundle` and `fedgrid open` to the command line."""
+    text = "put a study's page, tables, figures, results, study and code digests into one archive, an RO-Crate"
+    bundle = with_examples(commands, "bundle", text, BUNDLE)
+    bundle.add_argument("study", nargs="?", type=path, default=DEFAULT, metavar="STUDY", help=f"default: {DEFAULT}")
+    bundle.add_argument("--out", type=path, metavar="FILE", help="default: the study's name with .zip")
+    bundle.add_argument("--without-models", action="store_true", help="leave out models and states of clients")
+    bundle.add_argument("--license", metavar="TEXT", help="the license of the archive, for its description")
+    add_choice(bundle)
+    bundle.set_defaults(call=_bundle)
+    text = "put an archive into a store, where a run finds nothing to train; what is there stays"
+    opening = with_examples(commands, "open", text, OPEN)
+    opening.add_argument("archive", type=path, metavar="ARCHIVE", help="a file of fedgrid bundle")
+    opening.add_argument("--results", type=path, default=Path("results"), metavar="FOLDER", help="default: results")
+    opening.set_defaults(call=_open)
+
+
+def _bundle(arguments: argparse.Namespace) -> int:
+    from fedgrid.api.archive.contents import carried, finished
+    from fedgrid.api.archive.writing import NO_LICENSE, Bundle
+    from fedgrid.api.study_file import read_study
+
+    study = read_study(arguments.study, arguments.scale, arguments.only)
+    out: Path = arguments.out or Path(f"{study.folder.name}.zip")
+    if not arguments.without_models:
+        for contains, number in carried(finished(study)).items():
+            have = f"{counted(number, 'file')} of models or states {'has' if number == 1 else 'have'}"
+            say(f"fedgrid: {have} data of clients ({contains}); --without-models leaves them out", sys.stderr)
+    bundle = Bundle(study, arguments.study, not arguments.without_models, arguments.license or NO_LICENSE)
+    print(f"{out}: {counted(bundle.write(out), 'file')}, {out.stat().st_size / 1e6:,.1f} MB")
+    return 0
+
+
+def _open(arguments: argparse.Namespace) -> int:
+    from fedgrid.api.archive.opening import open_archive
+
+    opened = open_archive(arguments.archive, arguments.results)
+    said = opened.provenance
+    print(", ".join(f"{counted(number, 'file')} {outcome}" for outcome, number in sorted(opened.outcomes.items())))
+    for file in opened.written:
+        note = ", which is code: read it before you run it" if file.suffix == ".py" else ""
+        print(f"written  {file}{note}")
+    for file in opened.kept:
+        print(f"kept     {file}, which differs from the archive's")
+    for name in opened.outside:
+        print(f"left     {name}: the study names it outside of its working folder")
+    if differing := said.differing():
+        concerned = f"{max(differing.values()):,} of {counted(len(said.cells), 'cell')}"
+        print(f"the code here differs from that of {concerned} ({edited_modules(sorted(differing))}): fedgrid adopt")
+    if arguments.results != Path(said.results):
+        print(f"the study's results are in {said.results}: set 'results: {arguments.results}' in it")
+    scale = "" if said.scale == "full" else f" --scale {said.scale}"
+    print(f"Next: fedgrid go {said.study or 'STUDY'}{scale}")
+    return 0
