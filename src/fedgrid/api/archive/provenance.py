@@ -66,7 +66,8 @@ class Provenance:
 def provenance(study: Study, file: str, metadata: Mapping[str, Mapping[str, Any]]) -> Provenance:
     """That of a study whose file has that name; `metadata` are those of its finished cells, by key."""
     cells = {key: _code_of_cell(study.by_key[key], head) for key, head in metadata.items()}
-    components = [p.component for p in study.partitions.values()] + [d.component for d in study.datasets.values()]
+    components = [("partition", p.component) for p in study.partitions.values()]
+    components += [("data", d.component) for d in study.datasets.values()]
     return Provenance(
         format=FORMAT,
         fedgrid=fedgrid.__version__,
@@ -75,7 +76,7 @@ def provenance(study: Study, file: str, metadata: Mapping[str, Mapping[str, Any]
         results=study.results.as_posix(),
         cells=cells,
         modules={head["code"]: head["modules"] for head in metadata.values()},
-        partitions={part.module: code_of(part) for part in components if not part.module.startswith(OUTSIDE)},
+        partitions={c.module: code_of(kind, c) for kind, c in components if not c.module.startswith(OUTSIDE)},
     )
 
 
