@@ -1,6 +1,7 @@
 """What `fedgrid export` writes, read back by each library's own reader."""
 
 import csv
+import importlib
 import re
 from pathlib import Path
 
@@ -194,26 +195,34 @@ def test_a_mistake_is_one_sentence(project, arguments, sentence, capsys):
     assert sentence in error and error.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("target", "module"),
-    [
-        ("tensorboard", "torch.utils.tensorboard"),
-        ("mlflow", "alembic"),
-        ("wandb-offline", "wandb"),
-        ("xlsx", "openpyxl"),
-    ],
-)
-def test_a_missing_library_is_one_sentence_with_its_extra(project, target, module, tmp_path, monkeypatch, capsys):
-    import importlib
-
+@pytest.fixture
+def missing(monkeypatch):
+    """Makes a library one that is not installed."""
     found = importlib.import_module
 
-    def missing(name, *package):
-        if name == module:
-            raise ModuleNotFoundError(f"No module named '{name}'", name=name)
-        return found(name, *package)
+    def make(library):
+        def imported(name, *package):
+            if name == library:
+                raise ModuleNotFoundError(f"No module named '{name}'", name=name)
+            return found(name, *package)
 
-    monkeypatch.setattr(importlib, "import_module", missing)
-    assert main(["export", FOLDER, "--to", target, "--out", str(tmp_path)]) == 2
-    extra = target.removesuffix("-offline")
-    assert capsys.readouterr().err == f"fedgrid: --to {target} needs {module}: pip install 'fedgrid[{extra}]'\n"
+        monkeypatch.setattr(importlib, "import_module", imported)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("arguments", "module", "extra"),
+    [
+        (["export", FOLDER, "--to", "tensorboard"], "torch.utils.tensorboard", "tensorboard"),
+        (["export", FOLDER, "--to", "mlflow"], "alembic", "mlflow"),
+        (["export", FOLDER, "--to", "wandb-offline"], "wandb", "wandb"),
+        (["export", FOLDER, "--to", "xlsx"], "openpyxl", "xlsx"),
+        (["bundle"], "rocrate", "archive"),
+    ],
+)
+def test_a_missing_library_is_one_sentence_with_its_extra(project, arguments, module, extra, tmp_path, missing, capsys):
+    missing(module)
+    assert main([*arguments, "--out", str(tmp_path / "out")]) == 2
+    error = capsys.readouterr().err
+    assert error.endswith(f" needs {module}: pip install 'fedgrid[{extra}]'\n") and error.count("\n") == 1

@@ -132,6 +132,9 @@ HOSTILE = {
     "a file that is no part": (with_file("setup.py"), "is not a file that an archive"),
     "code in the store": (with_file("results/store/code/0/fedgrid/__init__.py"), "is not a file that an archive"),
     "plan in the store": (with_file("results/store/plans/a.json"), "is not a file that an archive"),
+    "another Snakefile": (with_file("project/Snakefile"), "is not a file that an archive"),
+    "another profile": (with_file("project/Profiles/default/config.yaml"), "is not a file that an archive"),
+    "code in the store by the project": (with_file("project/results/store/code/a.py"), "is not a file that an archive"),
     "link": (of_mode(LINK), "'results/odd' is a link"),
     "pipe": (of_mode(FIFO), "'results/odd' is a device"),
     "device": (of_mode(DEVICE), "'results/odd' is a device"),
@@ -198,6 +201,14 @@ def test_refused(kind, folder, capsys):
     assert sentence in error, error
     assert not [file for file in folder.rglob("*") if file.is_file() and file.name != ".lock"]
     assert {file.name for file in folder.parent.iterdir()} == {"here", "a.zip"}
+
+
+def test_nothing_of_a_project_lands_among_results(folder, capsys):
+    (folder.parent / "a.zip").write_bytes(with_file("project/mine/store/code/a.py")())
+    assert main(["open", "../a.zip", "--results", "mine"]) == 2
+    sentence = "refused, 'project/mine/store/code/a.py' would lie among the results"
+    assert capsys.readouterr().err == f"fedgrid: ../a.zip: {sentence}\n"
+    assert not list(folder.rglob("*.py")) and not list(folder.rglob("*.html"))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import IO
 
-from fedgrid.api.archive.layout import CHECKSUMS, ENCODING, OUTSIDE, PROJECT, PROVENANCE, RESULTS, STORED, TOP
+from fedgrid.api.archive.layout import CHECKSUMS, ENCODING, OUTSIDE, PROJECT, PROVENANCE, RESULTS, STEERING, STORED, TOP
 from fedgrid.api.archive.provenance import Provenance, from_values
 from fedgrid.errors import UserError
 from fedgrid.files import check_regular
@@ -128,7 +128,9 @@ def _is_known(parts: Sequence[str]) -> bool:
     top, *below = parts
     if top == RESULTS:
         return bool(below) and (below[0] != "store" or (len(below) > 2 and below[1] in STORED))
-    return bool(below) if top in (PROJECT, OUTSIDE) else not below and top in TOP
+    if top == PROJECT:
+        return bool(below) and below[0].casefold() not in STEERING
+    return bool(below) if top == OUTSIDE else not below and top in TOP
 
 
 def _check_kind(info: zipfile.ZipInfo) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from fedgrid.api.archive.inputs import input_files
-from fedgrid.api.archive.layout import OUTSIDE, PROJECT, RESULTS, Member
+from fedgrid.api.archive.layout import OUTSIDE, PROJECT, RESULTS, STEERING, Member
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata, read_table, slug
 from fedgrid.grid.plan import manifest
@@ -98,7 +98,7 @@ def project_members(configfile: Path, study: Study) -> Iterator[Member]:
     here = Path.cwd().resolve()
     for file, title in input_files(configfile, study).items():
         path = file.resolve()
-        inside = path.is_relative_to(here)
+        inside = path.is_relative_to(here) and path.relative_to(here).parts[0].casefold() not in STEERING
         name = f"{PROJECT}/{path.relative_to(here).as_posix()}" if inside else f"{OUTSIDE}/{slug(str(file))}"
         yield Member(name, title, file)
 

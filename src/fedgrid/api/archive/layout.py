@@ -13,6 +13,8 @@ ENVIRONMENT = "environment.json"
 TOP = (PAGE, README, METADATA, CHECKSUMS, PROVENANCE, ENVIRONMENT)
 RESULTS, PROJECT, OUTSIDE = "results", "project", "outside"
 "Folders: results with the store; files of the study, as they lie in its working folder; those that lie elsewhere."
+STEERING = ("profiles", "results", "snakefile", "workflow")
+"Where nothing of a project may lie: Snakemake would obey it, or fedgrid take it for a result."
 STORED = ("cells", "originals", "partitions")
 "Folders of the store that are in an archive."
 ENCODING = "utf-8"

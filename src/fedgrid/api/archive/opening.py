@@ -78,6 +78,8 @@ def _targets(archive: Archive, results: Path) -> Iterator[tuple[str, Path]]:
     """Where each member goes; the store comes first, for what is there counts."""
     for name in sorted(archive.members, key=lambda name: (not name.startswith(STORE), name)):
         top, _, rest = name.partition("/")
+        if top == PROJECT and Path(rest).resolve().is_relative_to(results.resolve()):
+            raise UserError(f"{archive.file.filename}: refused, '{name}' would lie among the results")
         if rest and top != OUTSIDE:
             yield name, (results if top == RESULTS else Path()) / rest
 

@@ -23,6 +23,7 @@ from fedgrid.api.archive.layout import (
     Member,
 )
 from fedgrid.api.archive.provenance import as_bytes, environment, provenance
+from fedgrid.api.libraries import optional
 from fedgrid.errors import UserError
 from fedgrid.files import replacing
 from fedgrid.grid.plan.planned_study import Study
@@ -85,6 +86,7 @@ class Bundle:
 
     def _members(self) -> list[Member]:
         """All but the checksums."""
+        optional("rocrate", "archive", "fedgrid bundle")  # before every file is read
         study, cells = self.study, contents.finished(self.study)
         contents.check_complete(study)
         heads = contents.heads(cells)
