@@ -28,7 +28,7 @@ def test_the_site_builds_without_a_warning(tmp_path):
     built = subprocess.run([*command, ".", str(tmp_path)], cwd=ROOT, capture_output=True, text=True)
     assert built.returncode == 0, built.stderr
     python = (tmp_path / "docs/python.html").read_text(encoding="utf-8")
-    assert "fedgrid.api.studies.study" in python and "one of its scales" in python
+    assert 'id="fedgrid.study"' in python and "one of its scales" in python
 
 
 COMMANDS = [
