@@ -12,7 +12,7 @@ from fedgrid.grid.plan.plan_file import Plan
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.plan.product import planned_study
 from fedgrid.grid.study.sections import Section
-from fedgrid.jobs import dataset, partition
+from fedgrid.jobs.preparation import prepare
 
 FOUR_CELLS = """
 name: s
@@ -32,12 +32,8 @@ def study_of(text: str = FOUR_CELLS, **changes: Any) -> Study:
 
 def prepared(study: Study) -> Study:
     """The study, with its data sets and partitions built."""
-    for data in study.datasets.values():
-        if not data.built:
-            dataset.build(data, study)
     for planned in study.partitions.values():
-        if not planned.file.is_file():
-            partition.build(planned)
+        prepare(planned, study)
     return study
 
 

@@ -123,7 +123,7 @@ def results(folder: str | os.PathLike[str]) -> StudyResults:
     """
     file = Path(folder) / FILE
     if not file.is_file():
-        below = ", ".join(sorted(found.parent.name for found in Path(folder).glob(f"*/{FILE}")))
+        below = ", ".join(sorted(experiment.parent.name for experiment in Path(folder).glob(f"*/{FILE}")))
         problem = f"name one of these in it: {below}" if below else "no run has made results there"
         raise UserError(f"{folder}: {problem}")
     return StudyResults(load(file))

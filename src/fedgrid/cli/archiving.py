@@ -56,7 +56,7 @@ def _open(arguments: argparse.Namespace) -> int:
     from fedgrid.api.archive.opening import open_archive
 
     opened = open_archive(arguments.archive, arguments.results)
-    said = opened.provenance
+    provenance = opened.provenance
     print(", ".join(f"{counted(number, 'file')} {outcome}" for outcome, number in sorted(opened.outcomes.items())))
     for file in opened.written:
         note = ", which is code: read it before you run it" if file.suffix == ".py" else ""
@@ -65,11 +65,11 @@ def _open(arguments: argparse.Namespace) -> int:
         print(f"kept     {file}, which differs from the archive's")
     for name in opened.outside:
         print(f"left     {name}: the study names it outside of its working folder")
-    if differing := said.differing():
-        concerned = f"{max(differing.values()):,} of {counted(len(said.cells), 'cell')}"
+    if differing := provenance.differing():
+        concerned = f"{max(differing.values()):,} of {counted(len(provenance.cells), 'cell')}"
         print(f"the code here differs from that of {concerned} ({edited_modules(sorted(differing))}): fedgrid adopt")
-    if arguments.results != Path(said.results):
-        print(f"the study's results are in {said.results}: set 'results: {arguments.results}' in it")
-    scale = "" if said.scale == "full" else f" --scale {said.scale}"
-    print(f"Next: fedgrid go {said.study or 'STUDY'}{scale}")
+    if arguments.results != Path(provenance.results):
+        print(f"the study's results are in {provenance.results}: set 'results: {arguments.results}' in it")
+    scale = "" if provenance.scale == "full" else f" --scale {provenance.scale}"
+    print(f"Next: fedgrid go {provenance.study or 'STUDY'}{scale}")
     return 0

@@ -18,10 +18,10 @@ from fedgrid.grid.plan.keys import modules_of_cell
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.plan_file import Plan
 from fedgrid.grid.plan.planned_study import Study
-from fedgrid.jobs import dataset, partition
 from fedgrid.jobs.evidence import difference, difference_at_start
 from fedgrid.jobs.machine import instructions, processor
 from fedgrid.jobs.pack import Pack
+from fedgrid.jobs.preparation import prepare
 from fedgrid.settings import ARTIFACTS, ROWS, Compute
 
 ADOPTED = "adopted"
@@ -76,7 +76,7 @@ def adopt(
     study_of = {cell.key: study for study in studies for cell in study.cells}
     date = datetime.now(UTC).isoformat(timespec="microseconds")
     for cell in (candidate.cell for group in groups for candidate in group.candidates):
-        prepare(cell, study_of[cell.key])
+        prepare(cell.partition, study_of[cell.key])
     samples = [to_check(group, least) for group in groups]
     for group, sample in zip(groups, samples, strict=True):
         _train(group, [candidate.cell for candidate in sample], study_of, cores, tell)
@@ -104,15 +104,6 @@ def _compute(group: Group, settings: Compute) -> Compute:
     circumstances = group.circumstances
     device = "cpu" if circumstances.device == "cpu" else "cuda"
     return replace(settings, device=device, threads=circumstances.threads, executor=circumstances.executor)
-
-
-def prepare(cell: Cell, study: Study) -> None:
-    """Builds the data set, features and partition of a cell if the store lacks them."""
-    for stage in cell.partition.data.stages:
-        if not stage.built:
-            dataset.build(stage, study)
-    if not cell.partition.file.is_file():
-        partition.build(cell.partition)
 
 
 def _verdict(group: Group, sample: list[Candidate], processes: Executor, date: str) -> Verdict:

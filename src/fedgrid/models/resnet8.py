@@ -10,7 +10,7 @@ from torch import nn
 from fedgrid.components import hp
 from fedgrid.models.base import Model
 from fedgrid.models.common.norm import KINDS
-from fedgrid.models.common.residual import basic_stages, pooled_features
+from fedgrid.models.common.residual import basic_extractor
 
 BLOCKS = (1, 1, 1)
 
@@ -28,6 +28,4 @@ class ResNet8(Model):
     "Normalisation behind each convolution; batch in the paper."
 
     def extractor(self, shape: tuple[int, int, int]) -> nn.Module:
-        last = self.channels * 2 ** (len(BLOCKS) - 1)
-        stages = basic_stages(shape[2], self.channels, BLOCKS, self.norm)
-        return nn.Sequential(*stages, *pooled_features(last, self.features))
+        return basic_extractor(shape[2], self.channels, BLOCKS, self.norm, self.features)

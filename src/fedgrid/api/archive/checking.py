@@ -76,8 +76,8 @@ def checked(path: Path, room: int) -> Iterator[Archive]:
             digests = _read_checksums(file, members)
             for name, digest in digests.items():
                 _check_content(file, members[name], digest, lambda block: None)
-            said = from_values(json.loads(_text(file, members, PROVENANCE)))
-        yield Archive(file, members, digests, said)
+            provenance = from_values(json.loads(_text(file, members, PROVENANCE)))
+        yield Archive(file, members, digests, provenance)
 
 
 @contextmanager

@@ -18,16 +18,16 @@ from fedgrid.loading import OUTSIDE
 def input_files(configfile: Path, study: Study) -> dict[Path, str]:
     """Every file that the study reads but data sets and weights, each once, and what it is."""
     section = read(configfile)
-    found = {configfile: "Study"} | dict.fromkeys(_included(section), "Rows of methods that the study includes")
+    titles = {configfile: "Study"} | dict.fromkeys(_included(section), "Rows of methods that the study includes")
     if printed := printed_file(section):
-        found[Path(printed)] = "Numbers that the paper prints"
+        titles[Path(printed)] = "Numbers that the paper prints"
     for component in (cell.row.component for cell in study.cells):
         if component.file and component.module.startswith(OUTSIDE):
-            found |= dict.fromkeys(files(component.module, Path(component.file)), f"Code of {component.title}")
+            titles |= dict.fromkeys(files(component.module, Path(component.file)), f"Code of {component.title}")
     for partition in study.partitions.values():
         if path := partition.component.settings.get("path"):
-            found[path_of(path.replace("{seed}", str(partition.seed)), "path")] = "Published partition"
-    return {file: title for file, title in found.items() if file.is_file()}
+            titles[path_of(path.replace("{seed}", str(partition.seed)), "path")] = "Published partition"
+    return {file: title for file, title in titles.items() if file.is_file()}
 
 
 def _included(value: Any) -> Iterator[Path]:

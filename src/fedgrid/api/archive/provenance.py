@@ -92,14 +92,14 @@ def as_bytes(values: Any) -> bytes:
 def from_values(values: Any) -> Provenance:
     """The inverse of `encode`; UserError where they are not what this version of fedgrid writes."""
     try:
-        found = decode(Provenance, values)
-        if found.format != FORMAT:
-            raise ValueError(f"its format is {found.format}")
-        if any(cell.code not in found.modules for cell in found.cells.values()):
+        decoded = decode(Provenance, values)
+        if decoded.format != FORMAT:
+            raise ValueError(f"its format is {decoded.format}")
+        if any(cell.code not in decoded.modules for cell in decoded.cells.values()):
             raise ValueError("the code of a cell is not described")
     except ValueError as error:
         raise UserError(f"its description is not one of this version of fedgrid ({error})") from error
-    return found
+    return decoded
 
 
 def environment(metadata: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

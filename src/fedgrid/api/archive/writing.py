@@ -91,13 +91,13 @@ class Bundle:
         contents.check_complete(study)
         heads = contents.heads(cells)
         project = list(contents.project_members(self.configfile, study))
-        found = [
+        listed = [
             *contents.result_members(study),
             *contents.stored_members(study, cells, self.with_models),
             *project,
             *self._made(heads, project),
         ]
-        members = list({member.name: member for member in found}.values())
+        members = list({member.name: member for member in listed}.values())
         digests = {member.name: _digest(member) for member in members}
         about = {
             "name": study.title or study.name,
@@ -114,7 +114,7 @@ class Bundle:
         study = self.study
         inside = (member.name for member in project if member.source == self.configfile)
         name = next((name.removeprefix(f"{PROJECT}/") for name in inside if name.startswith(PROJECT)), "")
-        said = provenance(study, name, heads)
+        of_study = provenance(study, name, heads)
         title, data = study.title or study.name, {planned.title for planned in study.datasets.values()}
         text = TEXT.format(
             title=title,
@@ -126,7 +126,7 @@ class Bundle:
         return [
             Member(PAGE, "Page of the results", self._page(title)),
             Member(README, "What is in the archive", text.encode()),
-            Member(PROVENANCE, "Study, code and commit of each cell", as_bytes(said)),
+            Member(PROVENANCE, "Study, code and commit of each cell", as_bytes(of_study)),
             Member(ENVIRONMENT, "Versions and hardware", as_bytes(environment(heads.values()))),
         ]
 

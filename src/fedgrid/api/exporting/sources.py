@@ -25,13 +25,13 @@ def of_folder(folder: Path) -> dict[str, Results]:
 
 def of_study(study: Study) -> dict[str, Results]:
     """What is finished of each experiment of a study, by its folder; UserError where nothing is."""
-    absent, found = absent_from(study), {}
+    absent, finished = absent_from(study), {}
     with TemporaryDirectory() as temporary:
         for experiment in study.experiments:
             if any(cell.key not in absent for cell in experiment.cells):
                 file = Path(temporary) / FILE
                 collect.write(manifest.content(study, experiment), file, absent)
-                found[experiment.id or "."] = load(file)
-    if not found:
+                finished[experiment.id or "."] = load(file)
+    if not finished:
         raise UserError(f"no cell of {study.name} is finished yet, so there is nothing to export")
-    return found
+    return finished

@@ -26,7 +26,7 @@ class Needs:
     measured: int
     "Cells whose time and memory finished ones like them say."
     unknown: int
-    "Cells for a GPU of which none like them was measured; their time counts in nothing below."
+    "Cells for a GPU without a measured one like them; their time counts in nothing below."
     hours: float
     "Left with a cell on each core, and on each slot of a GPU."
     core_hours: float

@@ -43,8 +43,8 @@ def basic_block(inputs: int, outputs: int, stride: int, kind: str) -> Residual:
     return Residual(branch, convolution(inputs, outputs, 1, kind, stride) if changes else (), rectified=True)
 
 
-def basic_stages(colours: int, channels: int, blocks: Sequence[int], kind: str) -> list[nn.Module]:
-    """A 3×3 convolution to `channels`, then a stage for each number of `blocks`.
+def basic_extractor(colours: int, channels: int, blocks: Sequence[int], kind: str, features: int) -> nn.Sequential:
+    """A 3×3 convolution to `channels`, a stage for each number of `blocks`, and the average of what they give.
 
     Every stage but the first halves height and width and doubles the channels.
     """
@@ -54,7 +54,7 @@ def basic_stages(colours: int, channels: int, blocks: Sequence[int], kind: str) 
         for block in range(count):
             layers.append(basic_block(inputs, outputs, 2 if stage and not block else 1, kind))
             inputs = outputs
-    return layers
+    return nn.Sequential(*layers, *pooled_features(inputs, features))
 
 
 def pooled_features(width: int, features: int) -> list[nn.Module]:
