@@ -1,11 +1,13 @@
 """A project that several tests of the Python interface read."""
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 import yaml
+from filelock import FileLock
 
 import fedgrid
 from fedgrid.cli.main import main
@@ -13,8 +15,23 @@ from fedgrid.cli.main import main
 
 @pytest.fixture(scope="session")
 def run_once(tmp_path_factory):
-    """A project whose study, the default one with less training, has been run from Python."""
-    folder = tmp_path_factory.mktemp("project")
+    """A project whose study, the default one with less training, has been run from Python.
+
+    It is run once for all workers of a test run, each of which has a copy of its own.
+    """
+    own = tmp_path_factory.getbasetemp()
+    shared = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "project"
+    with FileLock(f"{shared}.lock"):
+        if not shared.exists():
+            making = shared.with_suffix(".making")
+            making.mkdir()
+            run_project(making)
+            making.rename(shared)
+    return Path(shutil.copytree(shared, own / "copy of the project"))
+
+
+def run_project(folder):
+    """Makes the project and runs its study."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setenv("OMP_NUM_THREADS", "1")
@@ -26,7 +43,6 @@ def run_once(tmp_path_factory):
         study["training"]["rounds"] = 2
         Path("config/study.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
         fedgrid.study().run(cores=2)
-    return folder
 
 
 @pytest.fixture

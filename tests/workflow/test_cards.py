@@ -17,7 +17,7 @@ partition_seed: 0
 seeds: [0, 1, 2, 3, 4, 5]
 model: {{name: mlp, hidden: 4, features: 4}}
 training: {{rounds: 1}}
-methods: {{spy: {{method: spy.py}}}}
+methods: {{spy: {{method: ../spy.py}}}}
 compute: {{gpu_share: {share}}}
 """
 SPY = '''

@@ -16,7 +16,7 @@ partition_seed: 0
 seeds: [0, 1]
 model: {name: mlp, hidden: 4, features: 4}
 training: {rounds: 2}
-methods: {slow: {method: slow.py}}
+methods: {slow: {method: ../slow.py}}
 """
 SLOW = '''
 import time

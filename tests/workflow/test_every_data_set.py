@@ -96,7 +96,7 @@ def test_a_published_partition_gives_the_same_numbers(tmp_path):
     )
     published = Path(output.stdout.strip())
     before = cell_values(checkout)
-    text = STUDY.replace("{partition: dirichlet, clients: 4}", f'{{partition: "file:{published}"}}')
+    text = STUDY.replace("{partition: dirichlet, clients: 4}", f'{{partition: "file:../{published}"}}')
     (checkout.path / "config/study.yaml").write_text(text.replace("  - {name: synthetic", "  # - {name: synthetic"))
     checkout.snakemake()
     after = {key: value for key, value in cell_values(checkout).items() if key not in before}
