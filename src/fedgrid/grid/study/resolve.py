@@ -81,7 +81,7 @@ def _chosen(study: Section, ids: Sequence[str]) -> tuple[str, ...]:
 
 
 def _check_shown(show: Entries, rows: Sequence[MethodRow]) -> None:
-    """Raises StudyError where a table is to compare with a row, or to show clients, that the experiment does not have."""
+    """Raises StudyError where a table is to compare with a row, or show clients, that the experiment does not have."""
     first = {row.label: row for row in reversed(rows)}
     known = printed_names((label, row.component.name, row.title, row.component.file) for label, row in first.items())
     for entry in show:
