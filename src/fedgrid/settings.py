@@ -60,6 +60,16 @@ class Training(Component):
     "Largest Euclidean norm of a client's gradient; a longer one is scaled down to it."
     participation: float = hp(1.0, above=0, high=1)
     "Share of the clients with data that take part in a round, drawn anew each round; at least one does."
+    dropout: float = hp(0.0, low=0, high=1, since="0.3")
+    "Chance that a participant drops out of a round; see `dropout_at`."
+    dropout_at: str = hp("upload", choices=("upload", "start"), since="0.3")
+    "When it drops out: it trains, and its upload is lost (its own models stay trained); or it never starts."
+    stragglers: float = hp(0.0, low=0, high=1, since="0.3")
+    "Chance that a participant is slow in a round, and is stopped after a part of its local steps."
+    straggler_work: float = hp(0.5, above=0, high=1, since="0.3")
+    "That part; at least one step is taken."
+    new_clients: float = hp(0.0, low=0, high=0.99, since="0.3")
+    "Share of the clients with data that take part in no round and join after the last one, where they are scored."
     augmentation: str = hp("none", choices=("none", "crop-flip"))
     "Of training images: none, or moved by up to 4 pixels and mirrored at random, as FedSaC's code does on CIFAR."
     adversarial: Adversarial | None = hp(None)

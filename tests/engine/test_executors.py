@@ -115,7 +115,7 @@ def test_another_order_of_clients(executor, tolerance):
 @pytest.mark.parametrize("kind", ["sgd", "adam"])
 def test_a_loss_with_noise_constants_and_means(kind, dropout):
     loop, together = (
-        trained(simulations.ragged(executor=e, dtype="float64", dropout=dropout), range(5), Optimizer(0.01, kind))
+        trained(simulations.ragged(executor=e, dtype="float64", model_dropout=dropout), range(5), Optimizer(0.01, kind))
         for e in (Loop(), Stacked())
     )
     assert_close(together, loop)

@@ -95,7 +95,7 @@ CASES = {
     "batch norm": lambda executor: world(executor, norm="batch"),
     "adam": lambda executor: world(executor, optimizer="adam", lr=0.003),
     "clipped momentum": lambda executor: world(executor, momentum=0.9, clip=1.0, rounds=1),
-    "random numbers": lambda executor: world(executor, dropout=0.3, augmentation="crop-flip", rounds=1),
+    "random numbers": lambda executor: world(executor, model_dropout=0.3, augmentation="crop-flip", rounds=1),
     "validation images": validated,
     "under attack": lambda executor: world(executor, rounds=1, adversarial={"steps": 1}, evaluate=["clean", "fgsm"]),
 }

@@ -119,7 +119,7 @@ def test_global_generators_are_neither_read_nor_moved(name, executor):
     for seed in (1, 2):
         seed_all(seed)
         before = states()
-        simulation = simulations.ragged(dropout=0.5, participation=0.5, executor=executor())
+        simulation = simulations.ragged(model_dropout=0.5, participation=0.5, executor=executor())
         actual.append(simulations.run(name, simulation).progress)
         assert states() == before
     assert actual[0].record.rows == actual[1].record.rows

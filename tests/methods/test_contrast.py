@@ -609,7 +609,7 @@ def test_fedssc_without_the_shared_contrast_sends_what_moon_does():
 @pytest.mark.parametrize(("name", "weight"), [("moon", "mu"), ("fedssc", "mu_moon")])
 def test_models_compared_with_are_in_evaluation_mode(name, weight):
     """Batch norm takes the batch's statistics in what is trained, and its own in the other two."""
-    simulation = simulations.ragged(norm="batch", dropout=0.5, dtype="float64")
+    simulation = simulations.ragged(norm="batch", model_dropout=0.5, dtype="float64")
     network, batch = simulation.model, simulation.data.batch(simulation.data.train[4])
     theta, server, previous = (
         {k: t.double() + (0.1 + t.abs() if k in network.statistics else 0) for k, t in network.initial(seed).items()}
@@ -727,7 +727,7 @@ def test_fedssc_in_two_stages():
 @pytest.mark.parametrize("norm", ["none", "batch"])
 def test_all_representations(executor, norm):
     simulation = simulations.ragged(
-        executor=executor, dtype="float64", augmentation="crop-flip", norm=norm, dropout=0.5
+        executor=executor, dtype="float64", augmentation="crop-flip", norm=norm, model_dropout=0.5
     )
     fed = everyone(simulation, 2)
     theta = fed.replicate(fed.initial())

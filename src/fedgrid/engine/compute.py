@@ -10,6 +10,7 @@ import torch
 
 from fedgrid.engine import artifacts, rounds
 from fedgrid.engine.federation.method import Method
+from fedgrid.engine.federation.participation import new_clients
 from fedgrid.engine.federation.simulation import Simulation, dtype_of
 from fedgrid.engine.kept_models import KeptModels, kept_models
 from fedgrid.engine.local import client_data
@@ -102,7 +103,8 @@ def simulation_of(sources: Sources, settings: Compute) -> Simulation:
     flops = network.flops((height, width, channels), length) * training.batch_size
     together = training.participation * batches_per_call(images.train, training.batch_size)
     executor = executor_for(settings, device, flops, together)
-    return Simulation(images, network, training, executor, spec["seed"], device)
+    new = new_clients(images, training.new_clients, spec["seed"])
+    return Simulation(images, network, training, executor, spec["seed"], device, new)
 
 
 def executor_for(settings: Compute, device: torch.device, flops: int, together: float) -> Executor:

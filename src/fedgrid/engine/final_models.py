@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
 from torch import Tensor
 
 from fedgrid.engine.evaluation import Scores, among
@@ -52,13 +51,13 @@ class FinalModels:
 def final_models(
     method: Method, simulation: Simulation, progress: Progress, last: LastRound | None
 ) -> Iterator[FinalModels]:
-    """The models of all clients after the last round, some clients at a time; those that were `trained` need `last`.
+    """The models of all clients but new ones after the last round, some clients at a time.
 
-    `method` is as the rounds call it; see `fedgrid.engine.federation.modalities.apart`.
+    Those that were `trained` need `last`. `method` is as the rounds call it; see
+    `fedgrid.engine.federation.modalities.apart`.
     """
-    everyone = np.arange(simulation.data.clients)
     took_part = (last.fed, last.trained) if last else (None, None)
-    for part in in_parts(simulation, progress.rounds, everyone, progress.population):
+    for part in in_parts(simulation, progress.rounds, simulation.scored, progress.population):
         for view in views(method, part, *took_part):
             yield from _at_each_point(*view)
 

@@ -6,13 +6,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from fedgrid.engine.evaluation import RoundScores, evaluate, sizes
+from fedgrid.engine.federation.failures import failures, started, stragglers
 from fedgrid.engine.federation.federation import Federation
 from fedgrid.engine.federation.method import Method
-from fedgrid.engine.federation.modalities import apart, views
-from fedgrid.engine.federation.participation import SAMPLE, drawn, everyone, in_parts, is_evaluated, on_device, scored
+from fedgrid.engine.federation.modalities import apart, round_of, views
+from fedgrid.engine.federation.participation import (
+    NEW,
+    SAMPLE,
+    drawn,
+    everyone,
+    in_parts,
+    is_evaluated,
+    on_device,
+    scored,
+)
 from fedgrid.engine.federation.simulation import Simulation
 from fedgrid.engine.federation.traffic import Traffic
 from fedgrid.engine.final_models import LastRound
@@ -206,25 +217,28 @@ def _record_start(method: Method, simulation: Simulation, progress: Progress) ->
 
 def _round(method: Method, simulation: Simulation, before: Progress) -> tuple[Progress, LastRound]:
     """One round; `before` stays as it is, so that a round that is broken off leaves no trace."""
-    clients, done = drawn(simulation, before.rounds), before.rounds + 1
+    clients, done = started(simulation, drawn(simulation, before.rounds), before.rounds), before.rounds + 1
     ids, traffic = on_device(clients, simulation), Traffic.none(simulation.data.clients, simulation.device)
     seconds, phases, record, matrices = dict(before.seconds), dict(before.phases), before.record.copy(), before.matrices
     on_clients = simulation.executor.seconds
     with _timed(seconds, "server"):
-        fed = Federation(simulation, ids, before.rounds, traffic, before.population.gather(clients), phases)
-        state = method.round(fed, fed.state)
-        population = before.population.scatter(clients, fed.state, state)
+        work, seen = stragglers(simulation, clients, before.rounds), before.population.gather(clients)
+        fed = Federation(simulation, ids, before.rounds, traffic, seen, phases, work)
+        state = round_of(method, fed) if fed.size else seen
+        population = before.population.scatter(clients, seen, state) if fed.size else before.population
         if not all_finite(state.server):
             raise Diverged(before.rounds, "the server's state")
     on_clients = simulation.executor.seconds - on_clients
     seconds["server"] -= on_clients
     seconds["train"] += on_clients
-    round_metrics = {"bytes_up": traffic.up[ids], "bytes_down": traffic.down[ids]} | state.quantities
+    round_metrics = {"bytes_up": traffic.up[ids], "bytes_down": traffic.down[ids]} | failures(fed) | state.quantities
     for name, values in zip(round_metrics, fetched(list(round_metrics.values())), strict=True):
         record.add(done, name, clients.tolist(), values)
     with _timed(seconds, "evaluate"):
         try:
             _score(method, simulation, done, population, record, fed, state.trained)
+            if done == simulation.training.rounds and simulation.new_clients:
+                _score_new(method, simulation, done, population, record)
         except Diverged as error:
             raise Diverged(before.rounds, f"{error.what}, in the evaluation,") from error
     if matrices is not None and is_evaluated(simulation.training, done):
@@ -252,6 +266,18 @@ def _score(
             evaluate(*view, scores)
     for metric, numbers, values in scores.entries():
         record.add(done, prefix + metric, numbers, values)
+
+
+def _score_new(method: Method, simulation: Simulation, done: int, population: Population, record: Record) -> None:
+    """Records the scores of new clients: as they join after the last round, and after local training in it."""
+    new, scores = np.setdiff1d(np.arange(simulation.data.clients), simulation.scored), RoundScores()
+    for part in in_parts(simulation, done, new, population):
+        joining = replace(part, round=done - 1)
+        trained = round_of(method, joining).trained
+        for view in views(method, part, joining, trained):
+            evaluate(*view, scores)
+    for metric, numbers, values in scores.entries():
+        record.add(done, NEW + metric, numbers, values)
 
 
 @contextmanager

@@ -37,6 +37,7 @@ class FedPAC(Method):
     down = "|θ| + C·k"
     up = "|θ| + 2·|C_i|·k + 1"
     work = "head_epochs + E"
+    server_rows = ("theta",)
     identities = [Identity("fedrep", {"lam": 0.0, "combine": False}, {"head_epochs": 1, "head_lr": 0.1})]
 
     lam: float = hp(1.0, low=0)

@@ -47,6 +47,7 @@ class PFedGraph(Method):
     shares = "θ"
     matrices = ["graph", "similarity"]
     "What the server keeps of each two clients [N, N]; 0 where they have not met."
+    server_rows = ("theta", "served", "target")
     identities = [
         Identity("local", ALONE | {"alpha": 1e-9}),
         Identity("fedavg", {"lam": 0.0, "alpha": 1e15}, exact=False),

@@ -91,8 +91,8 @@ def test_edge(method_name: str, edge: str) -> None:
 
 def check_scores(simulation: Simulation, progress: Progress) -> None:
     """Whoever has training and test images is scored at the end; scores are finite, accuracies from 0 to 1."""
-    pairs = zip(simulation.data.train, simulation.data.test, strict=True)
-    tested = {client for client, (train, test) in enumerate(pairs) if len(train) and len(test)}
+    train, test = simulation.data.train, simulation.data.test
+    tested = {client for client in simulation.scored.tolist() if len(train[client]) and len(test[client])}
     scored = [set(clients) for _, metric, clients, _ in progress.record.rows if metric == "accuracy_received"]
     rule = f"every client with training and test images is scored ({_listed(tested)})"
     expect(bool(scored), f"{rule}, but none was: neither global_model nor received gives a model")

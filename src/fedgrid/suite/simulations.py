@@ -13,7 +13,7 @@ from fedgrid.data.common.images import Images
 from fedgrid.data.digits import Digits
 from fedgrid.engine.federation.federation import Federation
 from fedgrid.engine.federation.method import Method
-from fedgrid.engine.federation.participation import everyone, participants
+from fedgrid.engine.federation.participation import everyone, new_clients, participants
 from fedgrid.engine.federation.simulation import Simulation, dtype_of
 from fedgrid.engine.federation.traffic import Traffic
 from fedgrid.engine.local.client_data import ClientData
@@ -61,7 +61,7 @@ def simulation(
     seed: int = 0,
     classes: int = 10,
     executor: Executor | None = None,
-    dropout: float = 0.0,
+    model_dropout: float = 0.0,
     norm: str = "none",
     **training: Any,
 ) -> Simulation:
@@ -80,8 +80,9 @@ def simulation(
         white=16.0,
     )
     images = replace(images, samples=np.arange(len(images.labels)))
-    network = MLP(hidden=16, features=8, dropout=dropout, norm=norm).network((8, 8, 1), classes)
-    return Simulation(images, network, settings, executor or Loop(), seed, torch.device("cpu"))
+    network = MLP(hidden=16, features=8, dropout=model_dropout, norm=norm).network((8, 8, 1), classes)
+    new = new_clients(images, settings.new_clients, seed)
+    return Simulation(images, network, settings, executor or Loop(), seed, torch.device("cpu"), new)
 
 
 def _indices(rows: Sequence[Sequence[int]]) -> list[Tensor]:
@@ -134,6 +135,10 @@ EDGES: dict[str, Callable[[], Simulation]] = {
     "momentum and decay": lambda: ragged(3, momentum=0.9, weight_decay=1e-4, lr=0.01, batch_size=8),
     "sparse evaluation": lambda: ragged(3, eval_every=2, batch_size=8),
     "a number of steps": lambda: ragged(3, local_steps=3),
+    "lost uploads": lambda: ragged(4, dropout=0.5, batch_size=8),
+    "nobody starts": lambda: ragged(3, dropout=1.0, dropout_at="start", rounds=2),
+    "stragglers": lambda: ragged(3, stragglers=0.7, straggler_work=0.3, batch_size=8),
+    "new clients": lambda: ragged(4, new_clients=0.5, batch_size=8),
     "under attack": lambda: ragged(3, adversarial={"steps": 2}, evaluate=["clean", "fgsm", "pgd20"], batch_size=8),
 }
 

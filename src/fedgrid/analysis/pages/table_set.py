@@ -19,6 +19,7 @@ from fedgrid.analysis.tables.attacks import attacks
 from fedgrid.analysis.tables.classes import classes
 from fedgrid.analysis.tables.costs import costs, costs_grid
 from fedgrid.analysis.tables.grid import Grid, html, latex, markdown
+from fedgrid.analysis.tables.new_clients import new_clients
 from fedgrid.analysis.tables.phases import phases
 from fedgrid.analysis.tables.protocol import settings
 from fedgrid.analysis.tables.rounds import rounds
@@ -41,6 +42,7 @@ KINDS: dict[str, Callable[[Results, Mapping[str, Any]], Table]] = {
     "accuracy": accuracy,
     "attacks": attacks,
     "classes": classes,
+    "new_clients": new_clients,
     "rounds": rounds,
     "phases": phases,
     "bytes": traffic,

@@ -6,12 +6,13 @@ from collections.abc import Iterable
 import pandas as pd
 
 from fedgrid.analysis.prose.duplicate_rows import duplicates
+from fedgrid.analysis.prose.failures import failures
 from fedgrid.analysis.prose.findings import unmarked
 from fedgrid.analysis.prose.origin import differing
 from fedgrid.analysis.prose.phrases import listing
 from fedgrid.analysis.scores.cells import Cell
 from fedgrid.analysis.scores.leads import IMAGES, LEVEL, SEEDS
-from fedgrid.analysis.scores.points import POINTS
+from fedgrid.analysis.scores.points import NEW, POINTS
 from fedgrid.analysis.scores.results import CELL, Results
 from fedgrid.analysis.scores.summary import AVERAGED_ROUNDS, VALIDATION, rounds_asked
 
@@ -192,7 +193,7 @@ def short_accuracy(results: Results, ranks: bool, bold: bool) -> str:
 
 def remarks(results: Results, scores: pd.DataFrame, table: pd.DataFrame) -> list[str]:
     """What else a reader must know about the numbers of an accuracy table."""
-    return [*duplicates(results, scores, table), *unscored(results), *differing(results)]
+    return [*failures(results), *duplicates(results, scores, table), *unscored(results), *differing(results)]
 
 
 def unscored(results: Results) -> list[str]:
@@ -200,7 +201,9 @@ def unscored(results: Results) -> list[str]:
     rows = results.rows[results.rows["value"] > 0]
     client = [*CELL, "client"]
     able = rows[rows["metric"] == "train_samples"][client].merge(rows[rows["metric"] == "test_samples"][client])
-    accuracies = [metric for metric in results.rows["metric"].unique() if metric.startswith("accuracy_")]
+    accuracies = [
+        metric for metric in results.rows["metric"].unique() if metric.startswith(("accuracy_", f"{NEW}accuracy_"))
+    ]
     scored = results.rows[results.rows["metric"].isin(accuracies)][client].drop_duplicates()
     both = able.merge(scored, how="left", indicator="found")
     number = int((both["found"] == "left_only").sum())

@@ -23,6 +23,10 @@ SAMPLE = "sample_"
 """What the names of metrics begin with that some clients have between evaluations of all."""
 
 
+NEW = "new_"
+"""What the names of metrics begin with that clients have who join after training."""
+
+
 def cell_frame(results: Results) -> pd.DataFrame:
     """One row a cell: its names, `metric` (what scores it), `status` and `reason`."""
     rows = [(*cell.table_position, cell.status, cell.reason) for cell in results.cells]
@@ -102,6 +106,13 @@ def of_sample(results: Results) -> Results:
     metric = results.rows["metric"].astype(str)
     wanted = metric.str.startswith(SAMPLE) | (metric == "test_samples")
     return replace(results, rows=results.rows.assign(metric=metric.str.removeprefix(SAMPLE))[wanted])
+
+
+def of_new_clients(results: Results) -> Results:
+    """The same results with the scores of the clients that joined after training, in place of all others."""
+    metric = results.rows["metric"].astype(str)
+    wanted = metric.str.startswith(NEW) | metric.isin(["train_samples", "test_samples"])
+    return replace(results, rows=results.rows.assign(metric=metric.str.removeprefix(NEW))[wanted])
 
 
 def named(rows: pd.DataFrame) -> pd.DataFrame:

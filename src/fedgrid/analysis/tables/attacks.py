@@ -7,13 +7,11 @@ from typing import Any
 import pandas as pd
 
 from fedgrid.analysis.prose import captions
-from fedgrid.analysis.prose.footnotes import Footnotes
-from fedgrid.analysis.scores.domains import Column
 from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.scores.summary import cell_scores
-from fedgrid.analysis.tables.accuracy import of_entry
-from fedgrid.analysis.tables.grid import Entry, Grid, levels
-from fedgrid.analysis.tables.pivot import Pivot, pivot
+from fedgrid.analysis.tables.grid import Grid
+from fedgrid.analysis.tables.pivot import Pivot
+from fedgrid.analysis.tables.side_by_side import side_by_side
 
 CLEAN = "clean"
 """What models are always scored on."""
@@ -25,26 +23,9 @@ METRIC = "_accuracy"
 
 def attacks(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, Grid]:
     """One row an entry and attack, with `pivot`'s columns, and the table to print; the option is `ranks`."""
-    pivoted = {name: pivot(results_under_attack(results, name)) for name in evaluated(results)}
-    clean = pivoted[CLEAN]
-    notes, several = Footnotes(results, clean.table.reset_index()), len(results.study.seeds) > 1
-    columns = [(column, name) for column in clean.columns for name in pivoted]
-    entries = {name: part.table.to_dict("index") for name, part in pivoted.items()}
-    means = {name: part.averaged.to_dict("index") for name, part in pivoted.items()}
-
-    def printed(label: str, column: Column, name: str) -> list[Entry]:
-        letter = notes.letter(label, *column[:2])
-        return of_entry(entries[name][label, *column], means[name][column], letter, options, column[2], several)
-
-    rows = [
-        (row, [entry for column in columns for entry in printed(label, *column)]) for label, row in clean.rows.items()
-    ]
-    leaves = [
-        (results.title(data), results.heterogeneity_title(heterogeneity), WORDS[name])
-        for (data, heterogeneity, _), name in columns
-    ]
-    tidy = pd.concat([part.tidy(averaged=False).assign(images=name) for name, part in pivoted.items()])
-    return tidy, Grid(caption(results, clean, bool(options.get("ranks"))), "Method", levels(leaves), rows, notes.texts)
+    kinds = {name: (results_under_attack(results, name), WORDS[name]) for name in evaluated(results)}
+    clean, tidy, grid = side_by_side(kinds, options, "images")
+    return tidy, replace(grid, caption=caption(results, clean, bool(options.get("ranks"))))
 
 
 def evaluated(results: Results) -> list[str]:

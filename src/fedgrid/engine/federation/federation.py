@@ -41,6 +41,8 @@ class Federation:
     "The state of the round, as these clients see it: `at.server` and `at.client` in a loss, with what a call adds."
     phases: dict[str, float] = field(default_factory=dict, repr=False)
     "Seconds by name so far; see `phase`."
+    work: Mapping[int, float] = field(default_factory=dict, repr=False)
+    "Of stragglers, by number: the share of its local steps after which each is stopped."
 
     @property
     def model(self) -> Network:
@@ -64,8 +66,8 @@ class Federation:
 
     @property
     def clients_with_data(self) -> int:
-        """Number of clients of the federation that have training images, so that they can take part."""
-        return len(self.simulation.data.with_images)
+        """Number of clients of the federation that can take part: that have training images, and are not new ones."""
+        return len(self.simulation.members)
 
     @property
     def training(self) -> Training:
@@ -77,7 +79,7 @@ class Federation:
 
     @property
     def optimizer(self) -> Optimizer:
-        """The study's local optimiser with its learning rate in this round; ``.but(lr=0.1)`` gives another one."""
+        """The study's optimiser with its learning rate in this round; ``.but(lr=0.1)`` gives another one."""
         training = self.simulation.training
         if depends_on_rounds(training, self.round):
             self.simulation.reads.add(f"the schedule '{training.lr_schedule}' depends on the number of rounds")
@@ -261,7 +263,7 @@ class Federation:
 
         `measurement` is a pure function (θ, batch, at) → named tensors that are added up over the batches.
         """
-        return self._measure(theta, measurement, server, clients, "train")
+        return self.simulation.executor.measure(self._large(theta, server, clients, "train"), measurement)
 
     def test(
         self,
@@ -275,7 +277,7 @@ class Federation:
 
         Test images are for evaluation alone; on validation images a method may choose a hyperparameter (kNN-Per's λ).
         """
-        return self._measure(theta, measurement, server, None, images)
+        return self.simulation.executor.measure(self._large(theta, server, None, images), measurement)
 
     def collect(self, theta: Tree, function: Measurement, *, images: str = "train") -> list[Tree]:
         """Values for each image, without gradient: for every client, named tensors with one row for each of its images.
@@ -318,7 +320,7 @@ class Federation:
             return Tree((key, self._settled(part, steps)) for key, part in theta.items())
         zero = {name: torch.zeros_like(theta[name]) for name in names}
         task = self._task({"theta": theta, "sums": zero}, None, None, epochs=1, stream="statistics")
-        sums = self.simulation.executor.iterate(task, _moments).theta["sums"]
+        sums = self.simulation.executor.iterate(replace(task, work={}), _moments).theta["sums"]
         images = self.counts.sum(dim=1)
         share = (1 / images.clamp(min=1)).unsqueeze(1)
         means = {name: (total * share).to(total.dtype) for name, total in sums.items()}
@@ -349,22 +351,12 @@ class Federation:
 
         return altered
 
-    def _measure(
-        self,
-        theta: Tree,
-        measurement: Measurement,
-        server: Mapping[str, Any] | None,
-        clients: Mapping[str, Any] | None,
-        images: str,
-    ) -> Tree:
-        return self.simulation.executor.measure(self._large(theta, server, clients, images), measurement)
-
     def _large(
         self, theta: Tree, server: Mapping[str, Any] | None, clients: Mapping[str, Any] | None, images: str
     ) -> LocalTask:
         """A pass without training, in large batches."""
         data, task = self.simulation.data, self._task(theta, server, clients, epochs=1)
-        return replace(task, images=getattr(data, images), batch_size=data.large_batch)
+        return replace(task, images=getattr(data, images), batch_size=data.large_batch, work={})
 
     def _task(
         self,
@@ -389,6 +381,7 @@ class Federation:
             clients=self.state.clients | as_tree(clients or {}),
             epochs=simulation.training.local_epochs if epochs is None else epochs,
             steps=simulation.training.local_steps if epochs is None and steps is None else steps,
+            work=self.work,
             **order,
         )
 

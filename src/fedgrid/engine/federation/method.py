@@ -78,6 +78,9 @@ class Method(Component, abc.ABC):
     rate that is meant for Adam or for momentum would be far too small, so there they have to be given."""
     carries: ClassVar[str] = ""
     "What its models hold of clients' data beside parameters, such as features of training images."
+    server_rows: ClassVar[tuple[str, ...]] = ()
+    """Entries of `State.clients` that the server makes, from uploads of the same round, such as a mixture of models; a
+    client whose upload is lost keeps the ones it had."""
     identities: ClassVar[Sequence[Identity]] = ()
     multimodal: ClassVar[bool] = False
     "Whether clients of several modalities share anything; else each modality is a federation of its own."

@@ -11,6 +11,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from fedgrid.engine.federation.failures import round_with_failures
 from fedgrid.engine.federation.federation import Federation
 from fedgrid.engine.federation.method import Method
 from fedgrid.engine.federation.simulation import Simulation
@@ -40,7 +41,7 @@ class Apart(Method):
         server, clients, trained, quantities = Tree(s.server), Tree(s.clients), Tree(), Tree()
         for name, where, part in parts(fed):
             before = State(s.server[name], s.clients[name])
-            merged = before.scatter(where, self.method.round(part, part.state))
+            merged = before.scatter(where, round_with_failures(self.method, part))
             server[name], clients[name] = merged.server, merged.clients
             if merged.trained is not None:
                 trained[name] = merged.trained
@@ -78,6 +79,11 @@ class Apart(Method):
                 yield ids, State(s.server[name])
 
 
+def round_of(method: Method, fed: Federation) -> State:
+    """One round of the participants, of whom some may fail."""
+    return method.round(fed, fed.state) if isinstance(method, Apart) else round_with_failures(method, fed)
+
+
 def apart(method: Method, simulation: Simulation) -> Method:
     """The method as the rounds call it: once for each modality, if it does not handle modalities itself."""
     data = simulation.data
@@ -92,7 +98,8 @@ def parts(fed: Federation) -> Iterator[tuple[str, Tensor, Federation]]:
         state = State(fed.state.server.get(name, {}), rows(fed.state.clients.get(name, {}), where))
         simulation = replace(fed.simulation, data=data, model=network)
         traffic = Traffic.none(data.clients, where.device)
-        yield name, where, Federation(simulation, ids, fed.round, traffic, state, fed.phases)
+        work = {i: fed.work[client] for i, client in enumerate(data.numbers) if client in fed.work}
+        yield name, where, Federation(simulation, ids, fed.round, traffic, state, fed.phases, work)
 
 
 def views(method: Method, fed: Federation, participants: Federation | None, trained: Tree | None) -> Iterator[View]:

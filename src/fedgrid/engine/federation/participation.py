@@ -10,6 +10,7 @@ from torch import Tensor
 from fedgrid.engine.federation.federation import Federation
 from fedgrid.engine.federation.simulation import Simulation
 from fedgrid.engine.federation.traffic import Traffic
+from fedgrid.engine.local.client_data import ClientData
 from fedgrid.engine.state.population import Population
 from fedgrid.engine.state.state import State
 from fedgrid.errors import UserError
@@ -20,11 +21,20 @@ MODELS_TOGETHER = {"cpu": 2**26, "cuda": 2**32}
 "Bytes of the models that are scored at a time."
 SAMPLE = "sample_"
 "With which the names of the metrics of a sample of clients begin."
+NEW = "new_"
+"With which the names of the metrics of new clients begin."
+
+
+def new_clients(data: ClientData, share: float, seed: int) -> frozenset[int]:
+    """Numbers of the clients, a share of those with training images, that join after the last round."""
+    able = data.with_images
+    count = min(math.ceil(share * len(able) - 1e-9), len(able) - 1)  # at least one takes part
+    return frozenset(able[generator("new clients", seed).permutation(len(able))[: max(0, count)]].tolist())
 
 
 def drawn(simulation: Simulation, round_: int) -> np.ndarray:
     """Ascending numbers [n] of the clients that take part in a round; UserError where none has training images."""
-    able = simulation.data.with_images
+    able = simulation.members
     if not len(able):
         raise UserError("partition: no client has a training image")
     count = max(1, math.floor(simulation.training.participation * len(able) + 1e-9))  # 0.29 of 100 are 29, not 28.99…
@@ -70,12 +80,12 @@ def in_parts(simulation: Simulation, round_: int, clients: np.ndarray, populatio
 def scored(simulation: Simulation, done: int) -> tuple[np.ndarray, str]:
     """The clients [n] whose models are scored after so many rounds, and with what the names of their metrics begin.
 
-    All of them in every `eval_every`-th round, at the start and at the end; in the rounds between, those of a sample
-    that stays the same for the whole cell, or nobody.
+    All but the new ones in every `eval_every`-th round, at the start and at the end; in the rounds between, those of a
+    sample that stays the same for the whole cell, or nobody.
     """
     if is_evaluated(simulation.training, done):
-        return np.arange(simulation.data.clients), ""
-    able, size = simulation.data.with_images, simulation.training.eval_sample or 0
+        return simulation.scored, ""
+    able, size = simulation.members, simulation.training.eval_sample or 0
     return np.sort(generator("evaluation sample", simulation.seed).permutation(able)[:size]), SAMPLE
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
+import numpy as np
 import torch
 
 from fedgrid.engine.local.client_data import ClientData
@@ -28,6 +29,8 @@ class Simulation:
     executor: Executor
     seed: int
     device: torch.device
+    new_clients: frozenset[int] = frozenset()
+    "Numbers, as users know them, of the clients that join after the last round."
     reads: set[str] = field(default_factory=set, repr=False, compare=False)
     "What has read the number of rounds so far, in words; while nothing has, a longer run would have the same state."
 
@@ -35,6 +38,21 @@ class Simulation:
     def noting_reads(self) -> Training:
         """The same settings as methods see them; whether the number of rounds is read is noted in `reads`."""
         return cast(Training, _NotingReads(self.training, self.reads))
+
+    @cached_property
+    def members(self) -> np.ndarray:
+        """Ascending numbers of the clients that can take part: those with training images that are not new."""
+        return self._not_new(self.data.with_images)
+
+    @cached_property
+    def scored(self) -> np.ndarray:
+        """Ascending numbers of the clients whose models are scored between rounds: all but the new ones."""
+        return self._not_new(np.arange(self.data.clients))
+
+    def _not_new(self, clients: np.ndarray) -> np.ndarray:
+        if not self.new_clients:
+            return clients
+        return np.array([i for i in clients.tolist() if self.data.number(i) not in self.new_clients], dtype=np.int64)
 
     @cached_property
     def initial(self) -> Tree:

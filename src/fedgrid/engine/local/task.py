@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, TypeVar
@@ -62,6 +62,8 @@ class LocalTask:
     "Part of a client's images that an epoch uses, drawn anew with their order; at least one image."
     stream: str = "main"
     "Name of the batch order: the same name in a round gives the same batches."
+    work: Mapping[int, float] = field(default_factory=dict)
+    "Of stragglers: the share of its steps after which a client is stopped."
 
     def batch(self, index: Tensor) -> Batch:
         """The samples of `index` [B] or, of several clients, [k, B], of the modality that the network takes."""
@@ -88,15 +90,16 @@ class LocalTask:
 
     def epochs_of(self, client: int) -> int:
         """Epochs that a client begins."""
-        if self.steps is None or not len(self.images[client]):
+        steps = self._steps(client)
+        if steps is None or not len(self.images[client]):
             return self.epochs
-        return -(-self.steps // self._batches(client))
+        return -(-steps // self._batches(client))
 
     def order(self, client: int, epoch: int) -> np.ndarray:
         """Which of its images a client sees in one epoch, by their numbers among them, in their order."""
-        used = self._used(client)
-        if self.steps is not None:
-            steps_left = self.steps - epoch * self._batches(client)
+        used, steps = self._used(client), self._steps(client)
+        if steps is not None:
+            steps_left = steps - epoch * self._batches(client)
             used = min(used, max(0, steps_left) * self.batch_size)
         return self._random("batches", client, epoch).permutation(len(self.images[client]))[:used]
 
@@ -135,6 +138,13 @@ class LocalTask:
         """Where each client's images begin in `pool`."""
         sizes = (len(self.images[client]) for client in self.ids)
         return dict(zip(self.ids, accumulate(sizes, initial=0), strict=False))
+
+    def _steps(self, client: int) -> int | None:
+        """Batches that a client sees; none: those of all epochs."""
+        if client not in self.work:
+            return self.steps
+        full = self.epochs * self._batches(client) if self.steps is None else self.steps
+        return min(full, max(self.together, math.floor(self.work[client] * full + 1e-9)))
 
     def _batches(self, client: int) -> int:
         return -(-self._used(client) // self.batch_size)

@@ -29,6 +29,9 @@ from fedgrid.grid.study.sections import Entries, Origin, Section, StudyError, lo
 from fedgrid.grid.study.validation import check_study
 from fedgrid.settings import Compute
 
+NEW_CLIENTS = "new_clients"
+"A table, and the setting of training that it needs."
+
 
 def parse(study: Section) -> ParsedStudy:
     """A study with all its experiments, at the scale that it asks for; StudyError for any mistake.
@@ -78,7 +81,7 @@ def _chosen(study: Section, ids: Sequence[str]) -> tuple[str, ...]:
 
 
 def _check_shown(show: Entries, rows: Sequence[MethodRow]) -> None:
-    """Raises StudyError where a table is to compare with a row that the experiment does not have."""
+    """Raises StudyError where a table is to compare with a row, or show clients, that the experiment does not have."""
     first = {row.label: row for row in reversed(rows)}
     known = printed_names((label, row.component.name, row.title, row.component.file) for label, row in first.items())
     for entry in show:
@@ -86,6 +89,9 @@ def _check_shown(show: Entries, rows: Sequence[MethodRow]) -> None:
         if delta and delta not in known.values():
             problem = f"the experiment has no row '{delta}'; {nearest(delta, known.values())}"
             raise StudyError(entry.origins["delta"], problem)
+        if entry.get("table") == NEW_CLIENTS and not any(row.training[NEW_CLIENTS] for row in rows):
+            problem = f"no client joins after training; set training.{NEW_CLIENTS}, to 0.2 for example"
+            raise StudyError(entry.origins["table"], problem)
 
 
 def _about(section: Section) -> About:

@@ -1,0 +1,47 @@
+"""Accuracy on clients that join after training: as they arrive, and after local training of their own."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from fedgrid.analysis.prose import captions
+from fedgrid.analysis.scores.points import POINTS, of_new_clients
+from fedgrid.analysis.scores.results import Results
+from fedgrid.analysis.scores.summary import cell_scores
+from fedgrid.analysis.tables.grid import Grid
+from fedgrid.analysis.tables.side_by_side import side_by_side
+from fedgrid.errors import UserError
+
+MEMBERS = "members"
+"""The clients that took part."""
+HEADERS = {"received": "New, as received", "adapted": "New, adapted", "trained": "New, after local training"}
+"""Point of a round → the header of new clients' scores there."""
+
+
+def new_clients(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, Grid]:
+    """One row an entry and `clients` (``members`` or a point), with `pivot`'s columns, and the table to print.
+
+    The option is `ranks`. `UserError` where no cell has new clients.
+    """
+    joined = of_new_clients(results)
+    points = [point for point in HEADERS if (joined.rows["metric"] == f"accuracy_{point}").any()]
+    if not points:
+        raise UserError("table: new_clients needs clients that join after training; set training.new_clients, to 0.2")
+    kinds = {MEMBERS: (results, "Members")}
+    kinds |= {point: (joined.rescored(point), HEADERS[point]) for point in points}
+    members, tidy, grid = side_by_side(kinds, options, "clients")
+    return tidy, replace(grid, caption=caption(results, members.table.reset_index(), points, options))
+
+
+def caption(results: Results, members: pd.DataFrame, points: list[str], options: Mapping[str, Any]) -> str:
+    """What the numbers are."""
+    return " ".join(
+        [
+            captions.accuracy_table(results, cell_scores(results), members, False, bool(options.get("ranks"))),
+            "Members took part in training, and are scored as said above. New clients join after the last round, and "
+            f"are scored {', '.join(POINTS[point] for point in points)}: after one round of the method's own local "
+            "work. Bold compares the numbers of its own column.",
+        ]
+    )
