@@ -21,6 +21,7 @@ from fedgrid.grid.costs.forecast import Id, Prospect, Speed, Trial, id_of, prosp
 from fedgrid.grid.costs.large_artifacts import files_to_come
 from fedgrid.grid.costs.needs import Machine, Needs, needs_of
 from fedgrid.grid.costs.spread import spread_of
+from fedgrid.grid.plan import left_out
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Experiment, Study
 from fedgrid.grid.study.yaml_file import read
@@ -90,6 +91,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     print(f"{name}: {total.cells:,} cells, {total.cached:,} cached, {total.to_run:,} to run")
     undone = {entry.cell.key: entry.cell for entry in forecast.values() if not entry.done}
     lines = [_outlook(total, forecast.values(), on, took), *_outlook_of_artifacts(studies), *adoptable(studies)]
+    lines += [line for study in studies for line in left_out.outlook(study)]
     print("\n".join([*lines, *_beside_cached(undone.values())]))
     return 0
 

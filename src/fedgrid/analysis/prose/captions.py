@@ -123,7 +123,7 @@ def same_partition(results: Results, column: tuple[str, str]) -> bool:
         return False
     files = {cell.partition for cell in cells}
     folders = {file.parent for file in files}
-    return len(files) == 1 or (len(folders) == 1 and folders.pop().name.startswith("file-"))
+    return len(files) == 1 or (len(folders) == 1 and folders.pop().name.startswith(("file-", "imported-")))
 
 
 def over_seeds(results: Results) -> str:

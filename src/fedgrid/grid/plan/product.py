@@ -41,6 +41,7 @@ from fedgrid.grid.study.model import (
 from fedgrid.grid.study.resolve import parse
 from fedgrid.grid.study.sections import Origin, Section, StudyError, located
 from fedgrid.partition.file import File
+from fedgrid.partition.imported import Imported
 
 CLEAN = "clean"
 "What models are scored on without an attack."
@@ -206,8 +207,7 @@ def check_fit(part: Part, data: Sequence[PlannedData]) -> None:
             raise StudyError(part.model.origin, problem)
         for kind in part.heterogeneity:
             with located(kind.origin):
-                with instances.partition(kind.value.component) as partition:
-                    partition.plan(info, part.partition_seeds)
+                instances.check_partition(kind.value.component, info, part.partition_seeds)
                 instances.description_of(kind.value.component, part.partition_seeds[0])
 
 
@@ -241,7 +241,7 @@ def check_validation(part: Part) -> None:
             validated = all(partition.validated(seed) for seed in part.partition_seeds)
         if not validated:
             component = kind.value.component
-            published = component.module == File.__module__
+            published = component.module in (File.__module__, Imported.__module__)
             mend = "name a file that does" if published else "set its validation, to 0.2 for example"
             problem = f"{kind.origin.label} ('{component.name}') holds none"
             raise UserError(f"{asking[0]} needs validation images, and {problem}; {mend}")
