@@ -139,10 +139,11 @@ def _of(cells: Iterable[Cell], forecast: Mapping[Id, Prospect]) -> dict[Id, Pros
 
 def _rows(study: Study, forecast: Mapping[Id, Prospect]) -> list[str]:
     """A line for each row of a plain study."""
-    width, lines = max(map(len, study.rows)), []
+    width, lines = max(map(len, [*study.rows, *(row.label for row in study.experiments[0].external)])), []
     for label in study.rows:
         done = [p.done for p in _of((cell for cell in study.cells if cell.row.label == label), forecast).values()]
         lines.append(f"{label:{width}}  {sum(done):4} cached  {len(done) - sum(done):4} to run")
+    lines += [f"{row.label:{width}}  results of others, {row.origin}" for row in study.experiments[0].external]
     return lines
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from fedgrid.data.common.images import DatasetInfo
 from fedgrid.errors import UserError
 from fedgrid.grid.plan import instances
+from fedgrid.grid.plan.external import check_external, external_rows
 from fedgrid.grid.plan.instances import info_of
 from fedgrid.grid.plan.keys import (
     HUB,
@@ -64,11 +65,23 @@ def plan_study(parsed: ParsedStudy) -> Study:
     artifacts = _artifacts(experiments)
     return replace(
         study,
+        notices=(*study.notices, *_external_notices(parsed, experiments)),
         experiments=[
             replace(experiment, cells=[replace(cell, artifacts=artifacts[cell.key]) for cell in experiment.cells])
             for experiment in experiments
         ],
     )
+
+
+def _external_notices(parsed: ParsedStudy, experiments: Sequence[Experiment]) -> list[str]:
+    """What a reader might not expect of the results of others; UserError where they do not fit the study."""
+    cells = [cell for experiment in experiments for cell in experiment.cells]
+    notices = [
+        notice
+        for of_parsed, experiment in zip(parsed.experiments, experiments, strict=True)
+        for notice in check_external(external_rows(of_parsed), experiment, cells, parsed.data_root)
+    ]
+    return list(dict.fromkeys(notices))
 
 
 def select(study: Study, only: Sequence[str]) -> Study:
@@ -107,6 +120,7 @@ def _experiment(parsed: ParsedExperiment, study: Study) -> Experiment:
         [cell for _, cell in cells.values()],
         parsed.published,
         parsed.listed,
+        [row.value for row in external_rows(parsed)],
     )
 
 
@@ -155,9 +169,9 @@ def plan_features(images: PlannedDataset, info: DatasetInfo, backbone: Settings)
 def plan_partition(kind: Heterogeneity, code: str, data: PlannedDataset, seed: int) -> PlannedPartition:
     """Where a partition is kept; `code` is the fingerprint of its code."""
     with instances.partition(kind.component) as partition:
-        key = key_of_partition(partition, kind.component, code, data, seed)
+        key, head = key_of_partition(partition, kind.component, code, data, seed), partition.sentence()
     sentence, tested = instances.description_of(kind.component, seed)
-    description = kind.label if kind.named else sentence
+    description = kind.label if kind.named else head
     return PlannedPartition(
         kind.component, data, seed, key, kind.label, kind.store_folder, description, sentence, tested
     )
