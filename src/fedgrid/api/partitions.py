@@ -11,7 +11,7 @@ import pandas as pd
 from fedgrid.errors import UserError
 from fedgrid.files import replacing
 from fedgrid.grid.plan.product import planned_study
-from fedgrid.grid.study.sections import Section
+from fedgrid.grid.study.sections import Section, StudyError
 from fedgrid.jobs.preparation import prepare
 from fedgrid.partition.common.publish import checked
 from fedgrid.partition.common.statistics import statistics
@@ -70,7 +70,11 @@ def import_partition(
     the partition `imported`. It is the one that ``partition: {import: FILE}`` gives in a study. Raises UserError for a
     file of another form, for one of other images, and where `out` is there already with other content.
     """
-    made = make_partition(data, {"partition": "imported", "path": str(file), **settings}, 0, results, data_root)
+    try:
+        made = make_partition(data, {"partition": "imported", "path": str(file), **settings}, 0, results, data_root)
+    except StudyError as error:
+        origin, problem = error.args
+        raise UserError(problem) if origin.key.startswith("heterogeneity") else error from None  # it names the file
     copy_new(made.file, Path(out))
     copy_new(made.file.with_suffix(".json"), Path(out).with_suffix(".json"))
     return read_partition(out)

@@ -73,6 +73,8 @@ class Imported(Partition):
             form, images = self.form(seed), sum(info.images.values())
             if form.kind == "PFLlib":
                 counts(form.path, ExpectedImages(info.shape, images))
+                if self.tested(seed) != "own":
+                    check_without_tests(0, info.images["train"], info.images["test"], str(form.path))
                 continue
             rows, where = form.rows, str(form.path)
             by_number = rows.naming == "index"

@@ -74,7 +74,7 @@ def is_external(entry: Section | None) -> bool:
 
 
 def external_row(label: str, entry: Section, position: int) -> ExternalRow:
-    """The row that an entry describes; StudyError for keys that it may not have, and for a file that is no such table."""
+    """The row that an entry describes; StudyError for keys that it may not have, and for a wrong file."""
     origin = entry.origins[RESULTS]
     for key in entry:
         if key not in ALLOWED or (key == "method" and entry[key] != label):

@@ -49,6 +49,8 @@ def _opened(file: Path) -> pa.Table:
         kind = "Parquet" if file.suffix.lower() == ".parquet" else "CSV"
         problem = " ".join(str(error).split()).rstrip(".")[:160] or type(error).__name__
         raise UserError(f"{file}: cannot be read as {kind} ({problem})") from error
+    if unread := [field.name for field in table.schema if pa.types.is_binary(field.type)]:
+        raise UserError(f"{file}: cannot be read as CSV (the column '{unread[0][:40]}' is not text in UTF-8)")
     return table.rename_columns([name.strip() for name in table.column_names])
 
 
