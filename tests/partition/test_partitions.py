@@ -20,7 +20,7 @@ from fedgrid.loading import load, names
 from fedgrid.partition.common.rows import EVERYONE, digest_of
 from fedgrid.partition.common.sizes import apportioned, levelled
 
-KINDS = sorted(set(names("partition")) - {"file"})
+KINDS = sorted(set(names("partition")) - {"file", "imported"})
 DOMAINS = ("red", "green", "blue")
 
 

@@ -8,8 +8,10 @@ from typing import Any
 
 import pandas as pd
 
+from fedgrid.errors import UserError
+from fedgrid.files import replacing
 from fedgrid.grid.plan.product import planned_study
-from fedgrid.grid.study.sections import Section
+from fedgrid.grid.study.sections import Section, StudyError
 from fedgrid.jobs.preparation import prepare
 from fedgrid.partition.common.publish import checked
 from fedgrid.partition.common.statistics import statistics
@@ -52,6 +54,39 @@ def make_partition(
     partition = study.cells[0].partition
     prepare(partition, study)
     return read_partition(partition.file)
+
+
+def import_partition(
+    file: str | os.PathLike[str],
+    data: str | Mapping[str, Any],
+    out: str | os.PathLike[str],
+    settings: Mapping[str, Any] = {},
+    results: str | os.PathLike[str] = "results",
+    data_root: str | os.PathLike[str] | None = None,
+) -> ReadPartition:
+    """A partition of another program, matched with the images of a data set and written to `out` as a published one.
+
+    `file` is a CSV or Parquet table, a JSON dictionary or PFLlib's folder (docs/exchange.md); `settings` are those of
+    the partition `imported`. It is the one that ``partition: {import: FILE}`` gives in a study. Raises UserError for a
+    file of another form, for one of other images, and where `out` is there already with other content.
+    """
+    try:
+        made = make_partition(data, {"partition": "imported", "path": str(file), **settings}, 0, results, data_root)
+    except StudyError as error:
+        origin, problem = error.args
+        raise UserError(problem) if origin.key.startswith("heterogeneity") else error from None  # it names the file
+    copy_new(made.file, Path(out))
+    copy_new(made.file.with_suffix(".json"), Path(out).with_suffix(".json"))
+    return read_partition(out)
+
+
+def copy_new(file: Path, target: Path) -> None:
+    """Copies a file; UserError where another one is there."""
+    content = file.read_bytes()
+    if target.exists() and (not target.is_file() or target.read_bytes() != content):
+        raise UserError(f"{target} already exists and differs; delete it or choose another name")
+    with replacing(target) as temporary:
+        temporary.write_bytes(content)
 
 
 def read_partition(file: str | os.PathLike[str]) -> ReadPartition:

@@ -82,7 +82,7 @@ class StudyResults:
         for cell in self._results.cells:
             names = {"label": cell.label, "data": cell.data, "heterogeneity": cell.heterogeneity, "seed": cell.seed}
             row = names | {"status": cell.status, "reason": cell.reason, "key": cell.key}
-            if isinstance(cell, FinishedCell):
+            if isinstance(cell, FinishedCell) and not cell.external:
                 costs = cell.costs
                 row |= {"rounds": cell.rounds, "seconds": costs.seconds.total, "memory": costs.peak_memory_bytes}
             rows.append(row)

@@ -1,16 +1,30 @@
-"""``fedgrid inspect | export-partition``: what a partition looks like as text, and a copy that others can reuse."""
+"""``fedgrid inspect | export-partition | import-partition``: what it looks like, a copy for others, others'."""
 
 import argparse
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from fedgrid.cli.parsing import Commands, path, with_examples
+from fedgrid.cli.single_cell import data_setting
+from fedgrid.components import describe
+from fedgrid.errors import UserError
+from fedgrid.files import slug
+from fedgrid.partition.imported import Imported
+from fedgrid.partition.importing.forms import refuse_foreign
+from fedgrid.partition.importing.report import lines_of
 
 MOST_CLIENTS = 50
 "Clients that are listed one by one; of more, only the `ENDS`."
 ENDS = 10
 "Clients listed at the beginning and at the end where they are many."
+FOLDER = Path("partitions")
+"Where imported partitions go."
+EXAMPLES = """
+fedgrid import-partition clients.csv --data digits
+fedgrid import-partition PFLlib/dataset/MNIST --data mnist --name pfllib-mnist
+"""
 LARGEST = 3
 "Classes of a client that are named, the largest first."
 
@@ -30,11 +44,54 @@ def add_commands(commands: Commands) -> None:
         parser.add_argument("partition", type=path, metavar="PARTITION", help="Parquet file of a partition")
     export.add_argument("folder", type=path, metavar="FOLDER", help="made where it does not exist")
 
+    _add_import(commands)
+
+
+def _add_import(commands: Commands) -> None:
+    text = "make a partition of another program one that studies can use: a table, JSON, PFLlib's folder"
+    parser = with_examples(commands, "import-partition", text, EXAMPLES)
+    parser.add_argument("file", metavar="FILE", help="CSV, Parquet or JSON file, or PFLlib's folder (docs/exchange.md)")
+    parser.add_argument("--data", required=True, help="the data set that it is of, or the path of one's own")
+    parser.add_argument("--data-set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the data")
+    parser.add_argument("--name", help="of the partition (default: that of the file)")
+    parser.add_argument("--to", type=path, default=FOLDER, metavar="FOLDER", help=f"where it goes (default: {FOLDER})")
+    kind = {parameter["name"]: parameter for parameter in describe(Imported)["parameters"]}
+    for name in ("test", "unmatched"):
+        choices, default = kind[name]["choices"], kind[name]["default"]
+        parser.add_argument(f"--{name}", choices=choices, default=default, help=kind[name]["doc"])
+    parser.add_argument("--results", default="results", help="folder of the store (default: results)")
+    parser.add_argument("--data-root", help="where data sets lie (default: $FEDGRID_DATA)")
+    parser.set_defaults(call=_import)
+
+
+def _import(arguments: argparse.Namespace) -> int:
+    from fedgrid.api.partitions import import_partition  # pandas takes time to import
+
+    name = arguments.name or slug(Path(arguments.file).stem)
+    if slug(name) != name:
+        raise UserError(f"--name: '{name}' must be letters, digits, '_', '.' and '-'")
+    data = {"name": arguments.data} | dict(map(data_setting, arguments.data_set))
+    settings = {"test": arguments.test, "unmatched": arguments.unmatched}
+    out = arguments.to / f"{name}.parquet"
+    made = import_partition(arguments.file, data, out, settings, arguments.results, arguments.data_root)
+    origin = made.metadata["origin"]
+    print(f"{arguments.file}: {origin['form']}, SHA-256 {origin['digest']}")
+    print("\n".join(_summary(made.metadata, made.statistics)))
+    remarks = list(lines_of(origin["report"]))
+    print(
+        "\n".join(
+            ["", *(f"note: {line}" for line in remarks)] if remarks else ["", "all images match, none comes twice"]
+        )
+    )
+    print(f'\n{out}\nin a study: heterogeneity: [{{partition: "file:{out}"}}]')
+    return 0
+
 
 def _inspect(arguments: argparse.Namespace) -> int:
     from fedgrid.partition.common.publish import checked
     from fedgrid.partition.common.statistics import statistics
 
+    refuse_foreign(arguments.partition)
     table, metadata = checked(arguments.partition)
     summary = statistics(table, metadata["clients"], len(metadata["classes"]))
     print(json.dumps(summary, indent=1, ensure_ascii=False) if arguments.json else _text(metadata, summary))
@@ -44,6 +101,7 @@ def _inspect(arguments: argparse.Namespace) -> int:
 def _export(arguments: argparse.Namespace) -> int:
     from fedgrid.partition.common.publish import publish
 
+    refuse_foreign(arguments.partition)
     print(publish(arguments.partition, arguments.folder))
     return 0
 

@@ -21,6 +21,7 @@ from fedgrid.grid.costs.forecast import Id, Prospect, Speed, Trial, id_of, prosp
 from fedgrid.grid.costs.large_artifacts import files_to_come
 from fedgrid.grid.costs.needs import Machine, Needs, needs_of
 from fedgrid.grid.costs.spread import spread_of
+from fedgrid.grid.plan import left_out
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Experiment, Study
 from fedgrid.grid.study.yaml_file import read
@@ -90,6 +91,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     print(f"{name}: {total.cells:,} cells, {total.cached:,} cached, {total.to_run:,} to run")
     undone = {entry.cell.key: entry.cell for entry in forecast.values() if not entry.done}
     lines = [_outlook(total, forecast.values(), on, took), *_outlook_of_artifacts(studies), *adoptable(studies)]
+    lines += [line for study in studies for line in left_out.outlook(study)]
     print("\n".join([*lines, *_beside_cached(undone.values())]))
     return 0
 
@@ -137,10 +139,11 @@ def _of(cells: Iterable[Cell], forecast: Mapping[Id, Prospect]) -> dict[Id, Pros
 
 def _rows(study: Study, forecast: Mapping[Id, Prospect]) -> list[str]:
     """A line for each row of a plain study."""
-    width, lines = max(map(len, study.rows)), []
+    width, lines = max(map(len, [*study.rows, *(row.label for row in study.experiments[0].external)])), []
     for label in study.rows:
         done = [p.done for p in _of((cell for cell in study.cells if cell.row.label == label), forecast).values()]
         lines.append(f"{label:{width}}  {sum(done):4} cached  {len(done) - sum(done):4} to run")
+    lines += [f"{row.label:{width}}  results of others, {row.origin}" for row in study.experiments[0].external]
     return lines
 
 

@@ -113,7 +113,7 @@ def _study(arguments: argparse.Namespace) -> dict[str, Any]:
         "name": "run",
         "results": arguments.results,
         "download": not arguments.no_download,
-        "data": {"name": arguments.data} | dict(map(_data_setting, arguments.data_set)) | features,
+        "data": {"name": arguments.data} | dict(map(data_setting, arguments.data_set)) | features,
         "heterogeneity": [{"partition": arguments.partition} | _typed(partition, others) | of_partition],
         "methods": {method["name"]: {"method": arguments.method} | entry},
         "model": {"name": arguments.model} | model_settings,
@@ -125,7 +125,8 @@ def _study(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _data_setting(text: str) -> tuple[str, Any]:
+def data_setting(text: str) -> tuple[str, Any]:
+    """Name and value of a setting of a data set as typed, ``name=value``; UserError for another form."""
     name, equals, value = text.partition("=")
     if not equals:
         raise UserError(f"--data-set: '{text}' is not of the form name=value")

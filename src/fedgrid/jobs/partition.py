@@ -3,21 +3,27 @@
 Run as ``python -m fedgrid.jobs.partition PLAN KEY SEED``.
 """
 
+import sys
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from fedgrid.command import run
 from fedgrid.data.common.store import read_labels
 from fedgrid.data.sources.digests import reading_again
-from fedgrid.errors import UserError
-from fedgrid.files import as_json, write_table, write_text
+from fedgrid.errors import UserError, say
+from fedgrid.files import as_json, read_metadata, write_table, write_text
 from fedgrid.grid.plan import instances, plan_file
 from fedgrid.grid.plan.keys import code_of, key_of_partition
+from fedgrid.grid.plan.left_out import LEFT_OUT, images_left_out, is_of_domains, sentence
 from fedgrid.grid.plan.model import PlannedPartition
+from fedgrid.jobs.picture_names import image_pool
 from fedgrid.partition.common.dealt_rows import flaw_of
 from fedgrid.partition.common.rows import digest_of
 from fedgrid.partition.common.statistics import statistics
+from fedgrid.partition.imported import Imported
+from fedgrid.partition.importing.report import lines_of
 
 
 def build(partition: PlannedPartition) -> None:
@@ -28,6 +34,8 @@ def build(partition: PlannedPartition) -> None:
     partition.data.check()
     pool, facts = read_labels(partition.data.files)
     component, data, seed = partition.component, partition.data, partition.seed
+    if component.module == Imported.__module__:
+        pool = image_pool(pool, data.images or data)
     with instances.partition(component) as kind, instances.watched("partition", component):
         table, about = kind.split(pool, seed), kind.about(pool, seed)
         with reading_again():
@@ -46,14 +54,26 @@ def build(partition: PlannedPartition) -> None:
         "digest": digest_of(table),
         "spec": partition.spec,
     }
+    if is_of_domains(component.module):
+        about[LEFT_OUT] = images_left_out(table, about["test"], pool)
     summary = statistics(table, about["clients"], pool.classes)
     write_text(partition.file.with_suffix(".json"), as_json(about | {"statistics": summary}))
     write_table(partition.file, table, about)
 
 
+def _remarks(about: Mapping[str, Any]) -> Iterator[str]:
+    """What one might not expect of a partition that was imported, or that leaves images out to balance domains."""
+    yield from lines_of(about["origin"]["report"]) if "origin" in about else ()
+    if LEFT_OUT in about and (text := sentence(about[LEFT_OUT])):
+        yield text
+
+
 def from_plan(file: Path, key: str, seed: int) -> None:
     """Builds the partition `key` with `seed` of the plan in `file`."""
-    build(plan_file.read(file).study.partitions[key, seed])
+    partition = plan_file.read(file).study.partitions[key, seed]
+    build(partition)
+    for line in _remarks(read_metadata(partition.file)):
+        say(f"partition '{partition.label}': {line}", sys.stderr)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -58,7 +58,10 @@ def over_rounds(
     table = banded(values.assign(value=values["value"] * measure.scale), ["label", "heterogeneity", "round"])
     table = table.rename(columns={"heterogeneity": "panel", "round": "x"})
     thick = figure_captions.claimed(results)
-    figure, axes = panelled(table, panels, results.names, "Communication round", measure.axis, narrow, thick=thick)
+    points = table.groupby("label")["x"].nunique()
+    single = points.index[points == 1].tolist()  # a line of one point would not be seen
+    axis = measure.axis
+    figure, axes = panelled(table, panels, results.names, "Communication round", axis, narrow, single, thick)
     number_rounds(axes)
     if measure.decades and spans_decades(table["mean"]):
         logarithmic(axes[0], "y")

@@ -21,6 +21,7 @@ from fedgrid.analysis.figures.sweep import sweep
 from fedgrid.analysis.figures.traffic import traffic
 from fedgrid.analysis.figures.trust import trust
 from fedgrid.analysis.figures.tsne import tsne
+from fedgrid.analysis.prose.imports import imported
 from fedgrid.analysis.scores.results import Results, load
 from fedgrid.command import run
 
@@ -66,10 +67,17 @@ def draw(
     """
     with drawing():
         figure, title, caption = KINDS[kind](source, **selection, **options)
-        save(figure, out_stem, title, caption)
+        save(figure, out_stem, title, with_origins(source, caption))
         if kind in OF_LINES:
             figure, title, _ = KINDS[kind](source, **selection, **options, narrow=True)
             write_figure(figure, Path(f"{out_stem}.narrow.svg"), title)
+
+
+def with_origins(source: Source, caption: str) -> str:
+    """The caption of a figure of results, whose first paragraph also says what of them came from elsewhere."""
+    first, *others = caption.split("\n\n")
+    origins = imported(source) if isinstance(source, Results) else []
+    return "\n\n".join([" ".join([first, *origins]), *others])
 
 
 def from_file(kind: str, source: Path, out_stem: Path, **selection: str) -> None:

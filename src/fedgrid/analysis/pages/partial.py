@@ -47,7 +47,7 @@ def _report(study: Study, experiment: Experiment, absent: dict[str, Absence], co
     check_writable(experiment.folder, "results")
     with made_anew(experiment.partial) as made:
         results = write(manifest.content(study, experiment), made, configfile, absent)
-    far = captions.progress(results) or f"all {len(results.cells)} cells are finished."
+    far = captions.progress(results) or f"all {len(results.to_train)} cells are finished."
     return f"{experiment.partial}/report.html: {far}"
 
 

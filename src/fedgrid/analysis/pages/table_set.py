@@ -13,6 +13,7 @@ from fedgrid.analysis.papers.agreement import agreement
 from fedgrid.analysis.papers.claims import claims
 from fedgrid.analysis.papers.published import joined, printed
 from fedgrid.analysis.prose.adoptions import adopted
+from fedgrid.analysis.prose.imports import imported
 from fedgrid.analysis.scores.results import Results, choose, load
 from fedgrid.analysis.tables.accuracy import accuracy
 from fedgrid.analysis.tables.attacks import attacks
@@ -75,22 +76,22 @@ def write_tables(results: Results, outdir: Path) -> None:
 def tables(results: Results) -> Iterator[tuple[str, Table]]:
     """The tables that the study shows, in that order, by the name of their files; last printed numbers and claims.
 
-    The caption of a table of numbers says which cells were adopted from earlier code.
+    The caption of a table of numbers says which cells were adopted from earlier code, and what came from elsewhere.
     """
     for name, shown_table in shown(results).items():
         table = KINDS[shown_table.kind](results, shown_table.options)
-        yield name, table if shown_table.kind in WITHOUT_CELLS else _with_adoptions(results, table)
+        yield name, table if shown_table.kind in WITHOUT_CELLS else _with_origins(results, table)
     if results.published:
         numbers = joined(results)
-        yield "printed", _with_adoptions(results, printed(results, numbers))
-        yield "agreement", _with_adoptions(results, agreement(results, numbers))
+        yield "printed", _with_origins(results, printed(results, numbers))
+        yield "agreement", _with_origins(results, agreement(results, numbers))
     if results.study.claims:
-        yield "claims", _with_adoptions(results, claims(results))
+        yield "claims", _with_origins(results, claims(results))
 
 
-def _with_adoptions(results: Results, table: Table) -> Table:
+def _with_origins(results: Results, table: Table) -> Table:
     numbers, grid = table
-    return numbers, replace(grid, caption=" ".join([grid.caption, *adopted(results)]))
+    return numbers, replace(grid, caption=" ".join([grid.caption, *adopted(results), *imported(results)]))
 
 
 def shown(results: Results) -> dict[str, Shown]:

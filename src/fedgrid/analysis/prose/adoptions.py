@@ -31,8 +31,8 @@ def adopted(results: Results) -> list[str]:
     cells = _adopted(results)
     if not cells:
         return []
-    finished = len({cell.key for cell in results.finished})
-    some = "finished cells" if len(results.finished) < len(results.cells) else "cells"
+    finished = len({cell.key for cell in results.trained})
+    some = "finished cells" if len(results.trained) < len(results.to_train) else "cells"
     versions = listing(sorted({cell.versions["fedgrid"] for cell in cells}))
     latest = {_groups(cell)[-1] for cell in cells}
     checked = checked_on(sum(len(group.checked) for group in latest), sum(group.of for group in latest))

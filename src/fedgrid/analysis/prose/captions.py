@@ -35,20 +35,20 @@ DOING = {
 
 def lead(results: Results) -> str:
     """The study's title, with what share of it there is where it is not finished."""
-    finished, cells = len(results.finished), len(results.cells)
+    finished, cells = len(results.trained), len(results.to_train)
     return results.study.title + (f" (unfinished: {finished} of {cells} cells)" if finished < cells else "")
 
 
 def progress(results: Results) -> str:
     """How many cells are finished and what the others are at; empty where all are finished."""
-    counts = Counter(cell.status for cell in results.cells)
+    counts = Counter(cell.status for cell in results.to_train)
     others = [f"{counts[name]} {forms[counts[name] > 1]}" for name, forms in DOING.items() if counts[name]]
     if not others:
         return ""
-    finished = len(results.finished)
+    finished = len(results.trained)
     diverged = f" ({counts['diverged']} diverged)" if counts["diverged"] else ""
     verb = "is" if finished == 1 else "are"
-    return f"{finished} of {len(results.cells)} cells {verb} finished{diverged}; {', '.join(others)}."
+    return f"{finished} of {len(results.to_train)} cells {verb} finished{diverged}; {', '.join(others)}."
 
 
 def scored_at(results: Results, cells: Iterable[Cell]) -> str:
@@ -124,7 +124,7 @@ def same_partition(results: Results, column: tuple[str, str]) -> bool:
         return False
     files = {cell.partition for cell in cells}
     folders = {file.parent for file in files}
-    return len(files) == 1 or (len(folders) == 1 and folders.pop().name.startswith("file-"))
+    return len(files) == 1 or (len(folders) == 1 and folders.pop().name.startswith(("file-", "imported-")))
 
 
 def over_seeds(results: Results) -> str:
@@ -168,7 +168,7 @@ def protocol(
     """How the numbers of the accuracy table are made, with the std over clients and marks of ranks or without them."""
     several = len(results.study.seeds) > 1
     marks = ", ".join(RANK_MARKS.values())
-    unfinished = len(results.finished) < len(results.cells)
+    unfinished = len(results.trained) < len(results.to_train)
     return [
         scored_at(results, results.finished),
         counted_rounds(results, scores),

@@ -21,7 +21,7 @@ def differing(results: Results) -> list[str]:
 
     Adopted cells count as those of the version of fedgrid that adopted them, since its bits were found to be the same.
     """
-    cells = results.finished
+    cells = results.trained
     counts = {"fedgrid": Counter(str(cell.fedgrid_version) for cell in cells)}
     counts |= {name: Counter(str(cell.versions.get(name)) for cell in cells) for name in LIBRARIES}
     counts |= {name: Counter(str(cell.hardware.get(key)) for cell in cells) for name, key in HARDWARE.items()}
@@ -39,7 +39,7 @@ def environments(results: Results) -> list[tuple[list[str], dict[str, Any]]]:
     def name(cell: FinishedCell) -> str:
         return f"{results.names[cell.label]}, {results.column(*cell.column)}, seed {cell.seed}"
 
-    return [(list(map(name, cells)), environment) for cells, environment in by_environment(results.finished)]
+    return [(list(map(name, cells)), environment) for cells, environment in by_environment(results.trained)]
 
 
 def commits(results: Results) -> list[tuple[str, bool]]:

@@ -115,6 +115,10 @@ class FinishedCell(Cell):
     "Digest of all code that can change its numbers, as its key covers it."
     adopted: list[Adoption] = field(default_factory=list)
     "Where its results come from if the code that computed them is an earlier one, the oldest first; see `adoptions`."
+    external: str = ""
+    "Where its results come from if they are those of others: a file and its digest."
+    same_partition: bool = True
+    "Whether its seed stands for the same partition as that of the rows beside it."
 
     @property
     def fedgrid_version(self) -> str | None:

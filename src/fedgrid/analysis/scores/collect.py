@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from fedgrid.analysis.scores.cells import FROM_RESULTS, Cell, FinishedCell, adoptions, from_header
+from fedgrid.analysis.scores.external import external_cells
 from fedgrid.analysis.scores.results import CELL, ROW, Results, in_sentences
 from fedgrid.command import run
 from fedgrid.errors import Damaged, UserError
@@ -45,19 +46,23 @@ def write(manifest: Manifest, out: Path, absent: Mapping[str, Absence] = {}, mad
     absent = {**manifest.absent, **absent}
     cells = [described(cell, absent) for cell in manifest.cells]
     check_images(manifest.cells, cells)
+    external = list(external_cells(manifest))
+    cells += [cell for cell, _ in external]
     head = {"manifest": made_from, "study": manifest.study, "published": manifest.published, "cells": cells}
     schema = pa.schema(list(COLUMNS.items()), metadata=seal(json.dumps(encode(head), ensure_ascii=False)))
     with parquet_writer(out, schema) as writer:
         for cell in manifest.cells:
             if cell.key not in absent:
-                writer.write_table(labelled(cell, schema))
+                writer.write_table(labelled(cell, read_table(cell.path)[0], schema))
+        for of_others, rows in external:
+            writer.write_table(labelled(of_others, rows, schema))
 
 
 def in_memory(manifest: Manifest, keys: Iterable[str]) -> Results:
     """The results of some cells of an experiment, read from the cells' files."""
     wanted = [cell for cell in manifest.cells if cell.key in set(keys)]
     schema = pa.schema(list(COLUMNS.items()))
-    rows = pa.concat_tables([labelled(cell, schema) for cell in wanted])
+    rows = pa.concat_tables([labelled(cell, read_table(cell.path)[0], schema) for cell in wanted])
     return Results(in_sentences(manifest.study), [described(cell, {}) for cell in wanted], rows.to_pandas())
 
 
@@ -99,9 +104,8 @@ def check_images(listed: Sequence[ListedCell], cells: Sequence[Cell]) -> None:
             )
 
 
-def labelled(cell: ListedCell, schema: pa.Schema) -> pa.Table:
+def labelled(cell: CellNames, rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """The rows of one cell with its four names in front."""
-    rows, _ = read_table(cell.path)
     values = zip(CELL, cell.table_position, strict=True)
     names = {name: pa.repeat(pa.scalar(value), len(rows)) for name, value in values}
     columns = [names[field.name] if field.name in names else rows[field.name] for field in schema]

@@ -59,7 +59,7 @@ def only_here(assumed: Mapping[str, str], of_all: Mapping[str, str]) -> dict[str
 
 def environments(results: Results) -> list[tuple[int, dict[str, Any]]]:
     """Versions and hardware of the finished cells of all experiments, each cell once, most common first."""
-    cells = {cell.key: cell for cell in results.finished}
+    cells = {cell.key: cell for cell in results.trained}
     return [(len(alike), environment) for alike, environment in by_environment(cells.values())]
 
 

@@ -1,8 +1,10 @@
 """Which lead do the seeds support: paired tests of the best method against all others."""
 
+from collections.abc import Set
+
 import numpy as np
 import pandas as pd
-from scipy.stats import ttest_rel
+from scipy.stats import ttest_ind, ttest_rel
 
 LEVEL = 0.05
 """Significance level of the test, after correction; intervals cover what it leaves."""
@@ -18,20 +20,26 @@ AGAINST = ["difference", "low", "high", "p_value", "common", "images"]
 """What `lead` says of the best method against another one."""
 
 
-def compare(scores: pd.DataFrame, correct: pd.DataFrame) -> pd.DataFrame:
+def compare(scores: pd.DataFrame, correct: pd.DataFrame, unpaired: Set[str] = frozenset()) -> pd.DataFrame:
     """Rank the methods of one column and test the best one's lead.
 
     `scores` is [method, seed], accuracies as fractions with NaN where a method has no score for a seed; every method
     has at least one. `correct` has in the same places how many test images of all clients together are classified
-    right. Returns, by method, `rank` (1 is the highest mean over seeds; equal means share a rank), the columns of
-    `AGAINST` (`lead` of the best over this method, NaN for the best itself; its p-values Holm-corrected) and
-    `supported`: True for the best alone, when over the second best it has `SEEDS` common seeds, more than `IMAGES`
-    images a seed and a p-value below `LEVEL`.
+    right. Seeds of `unpaired` methods stand for other partitions than those of the others; see `apart`. Returns, by
+    method, `rank` (1 is the highest mean over seeds; equal means share a rank), the columns of `AGAINST` (`lead` of the
+    best over this method, NaN for the best itself; its p-values Holm-corrected) and `supported`: True for the best
+    alone, when over the second best it has `SEEDS` common seeds, more than `IMAGES` images a seed and a p-value below
+    `LEVEL`.
     """
     means = scores.mean(axis=1)
     rank = (means / ROUNDING).round().rank(ascending=False, method="min").astype("Int64")
     first, *others = means.sort_values(ascending=False, kind="stable").index
-    leads = [lead(scores.loc[first], scores.loc[other], correct.loc[first] - correct.loc[other]) for other in others]
+    leads = [
+        apart(scores.loc[first], scores.loc[other], correct.loc[first], correct.loc[other])
+        if unpaired & {first, other}
+        else lead(scores.loc[first], scores.loc[other], correct.loc[first] - correct.loc[other])
+        for other in others
+    ]
     against = pd.DataFrame(leads, index=others, columns=AGAINST, dtype=float)
     against["p_value"] = holm(against["p_value"].to_numpy())
     supported = bool(others) and is_supported(against.iloc[0])
@@ -58,6 +66,27 @@ def lead(best: pd.Series, other: pd.Series, images: pd.Series) -> dict[str, floa
         # test's ratio is then 0/0, or a rounding error away from infinity. It must not pass for evidence.
         return entry | {"p_value": 1.0}
     test = ttest_rel(best[differences.index], other[differences.index])
+    interval = test.confidence_interval(1 - LEVEL)
+    return entry | {"p_value": test.pvalue, "low": interval.low, "high": interval.high}
+
+
+def apart(best: pd.Series, other: pd.Series, right: pd.Series, right_of_other: pd.Series) -> dict[str, float]:
+    """The lead of one method over another whose seeds stand for other partitions; entries as in `lead`.
+
+    `p_value` is that of Welch's two-sided t-test, and `common` the smaller number of seeds. `right` and
+    `right_of_other` are the test images that each classifies right.
+    """
+    best, other = best.dropna(), other.dropna()
+    entry = {
+        "difference": best.mean() - other.mean(),
+        "common": min(len(best), len(other)),
+        "images": right.mean() - right_of_other.mean(),
+    }
+    if entry["common"] < 2:
+        return entry
+    if np.ptp(best) < ROUNDING and np.ptp(other) < ROUNDING:  # as in `lead`
+        return entry | {"p_value": 1.0}
+    test = ttest_ind(best, other, equal_var=False)
     interval = test.confidence_interval(1 - LEVEL)
     return entry | {"p_value": test.pvalue, "low": interval.low, "high": interval.high}
 

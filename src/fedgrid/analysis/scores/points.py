@@ -6,12 +6,14 @@ import pandas as pd
 
 from fedgrid.analysis.scores.leads import ROUNDING
 from fedgrid.analysis.scores.results import CELL, ROW, Results
+from fedgrid.grid.plan.manifest import REPORTED
 
 POINTS = {
     "received": "as received",
     "adapted": "after adaptation",
     "trained": "after local training",
     "global": "by the one global model",
+    REPORTED: "as reported by others",
 }
 """Point of a round → how captions say that a method is scored there."""
 RECEIVED, TRAINED, VALIDATED = "accuracy_received", "accuracy_trained", "accuracy_validated"

@@ -52,8 +52,18 @@ class Results:
 
     @property
     def completed(self) -> list[FinishedCell]:
-        """The cells that came to their end."""
-        return [cell for cell in self.finished if cell.status == "ok"]
+        """The cells that fedgrid trained to their end."""
+        return [cell for cell in self.trained if cell.status == "ok"]
+
+    @property
+    def trained(self) -> list[FinishedCell]:
+        """The finished cells that were computed by fedgrid, not taken from a file of others."""
+        return [cell for cell in self.finished if not cell.external]
+
+    @property
+    def to_train(self) -> list[Cell]:
+        """All cells but those of results of others."""
+        return [cell for cell in self.cells if not (isinstance(cell, FinishedCell) and cell.external)]
 
     @property
     def columns(self) -> list[Column]:
@@ -87,10 +97,12 @@ class Results:
     def point(self, cell: Cell) -> str | None:
         """The point of a round at which `cell` is scored: the row's or the study's choice, or its paper's.
 
-        None for a cell without results.
+        None for a cell without results. Those of others are scored as they are reported.
         """
         if not isinstance(cell, FinishedCell):
             return None
+        if cell.external:
+            return cell.score
         score = self.study.methods[cell.label].score or self.study.score
         return cell.score if score == PAPERS else score
 

@@ -1,10 +1,13 @@
 """From results to scores: over clients, then over rounds and seeds. All accuracies are fractions in [0, 1]."""
 
+from collections.abc import Set
+
 import pandas as pd
 from pandas.core.groupby import DataFrameGroupBy
 
 from fedgrid.analysis.scores import domains as of_domains
 from fedgrid.analysis.scores.cells import ABSENT, WAITING
+from fedgrid.analysis.scores.external import MEAN
 from fedgrid.analysis.scores.leads import AGAINST, ROUNDING, compare
 from fedgrid.analysis.scores.points import cell_frame, client_series, scored
 from fedgrid.analysis.scores.results import CELL, COLUMN, ROW, Results
@@ -29,13 +32,14 @@ def over_clients(series: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     all clients that are classified right) and `std_clients` (population standard deviation).
     """
     groups = series.assign(correct=series["accuracy"] * series["samples"]).groupby(by, sort=False)
-    sums = groups[["correct", "samples"]].sum()
+    sums = groups[["correct", "samples"]].sum(min_count=1)
+    single = groups["client"].min() != MEAN  # of a mean over clients nothing is known of single ones
     return pd.DataFrame(
         {
             "accuracy": groups["accuracy"].mean(),
-            "accuracy_weighted": sums["correct"] / sums["samples"],
+            "accuracy_weighted": (sums["correct"] / sums["samples"]).where(single),
             "correct": sums["correct"],
-            "std_clients": groups["accuracy"].std(ddof=0),
+            "std_clients": groups["accuracy"].std(ddof=0).where(single),
         }
     ).reset_index()
 
@@ -137,6 +141,7 @@ def summary(results: Results, domains: bool = False) -> pd.DataFrame:
     """
     scores = cell_scores(results, domains)
     good = good_ones(scores, "accuracy")
+    others = {cell.entry for cell in results.finished if not cell.same_partition}
     table = standing(results, scores, "accuracy").assign(
         accuracy=good["accuracy"].mean(),
         accuracy_std_seeds=good["accuracy"].std(ddof=1),
@@ -144,7 +149,7 @@ def summary(results: Results, domains: bool = False) -> pd.DataFrame:
         accuracy_weighted_std_seeds=good["accuracy_weighted"].std(ddof=1),
         std_clients=good["std_clients"].mean(),
     )
-    return table.join(compared(scores, table)).fillna({"supported": False}).reset_index()
+    return table.join(compared(scores, table, others)).fillna({"supported": False}).reset_index()
 
 
 def good_ones(scores: pd.DataFrame, value: str) -> DataFrameGroupBy:
@@ -188,13 +193,19 @@ def overall(status: pd.Series) -> str:
     return next((word for word in finished if word != "ok"), good)
 
 
-def compared(scores: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
-    """`compare` within each column, over the entries of `table` whose status is ok."""
+def compared(
+    scores: pd.DataFrame, table: pd.DataFrame, unpaired: Set[tuple[str, str, str]] = frozenset()
+) -> pd.DataFrame:
+    """`compare` within each column, over the entries of `table` whose status is ok.
+
+    `unpaired` are the (label, data, heterogeneity) whose seeds stand for other partitions than those of other rows.
+    """
     ranked = scores.merge(table[table["status"] == "ok"].reset_index()[ENTRY], on=ENTRY)
-    parts = {
-        column: compare(*(part.pivot(index="label", columns="seed", values=name) for name in ("accuracy", "correct")))
-        for column, part in ranked.groupby([*COLUMN, "domain"], sort=False)
-    }
+    parts = {}
+    for column, part in ranked.groupby([*COLUMN, "domain"], sort=False):
+        accuracy, correct = (part.pivot(index="label", columns="seed", values=name) for name in ("accuracy", "correct"))
+        apart = {label for label, *of_column in unpaired if tuple(of_column) == column[:2]}
+        parts[column] = compare(accuracy, correct, apart)
     if not parts:
         return pd.DataFrame(index=table.index, columns=["rank", *AGAINST, "supported"])
     return pd.concat(parts, names=[*COLUMN, "domain"]).reorder_levels(ENTRY)

@@ -8,6 +8,7 @@ import pandas as pd
 
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.adoptions import adopted
+from fedgrid.analysis.prose.imports import imported
 from fedgrid.analysis.prose.phrases import percent
 from fedgrid.analysis.scores import domains
 from fedgrid.analysis.scores.results import COLUMN, PAPERS, ROW, Results
@@ -61,7 +62,7 @@ def view(name: str, results: Results, table: pd.DataFrame, options: Mapping[str,
     bold = any(entry.bold for _, entries in grid.rows for entry in entries)
     columns = domains.columns(results, bool(options.get("domains")))
     short = captions.short_accuracy(results, bool(options.get("ranks")), bold)
-    caption = " ".join([short, *beside(options, columns), *adopted(results)])
+    caption = " ".join([short, *beside(options, columns), *adopted(results), *imported(results)])
     printed = html(replace(grid, caption=caption))
     return View(name, printed, captions.remarks(results, cell_scores(results), table))
 

@@ -13,6 +13,7 @@ from fedgrid.grid.study.printed import printed_file
 from fedgrid.grid.study.sections import Entries, Section
 from fedgrid.grid.study.yaml_file import read, read_rows
 from fedgrid.loading import OUTSIDE
+from fedgrid.partition.importing.pfllib import client_files
 
 
 def input_files(configfile: Path, study: Study) -> dict[Path, str]:
@@ -26,7 +27,13 @@ def input_files(configfile: Path, study: Study) -> dict[Path, str]:
             titles |= dict.fromkeys(files(component.module, Path(component.file)), f"Code of {component.title}")
     for partition in study.partitions.values():
         if path := partition.component.settings.get("path"):
-            titles[path_of(path.replace("{seed}", str(partition.seed)), "path")] = "Published partition"
+            file = path_of(path.replace("{seed}", str(partition.seed)), "path")
+            in_folder = (
+                [file for of_part in client_files(file).values() for file in of_part.values()] if file.is_dir() else []
+            )
+            titles |= dict.fromkeys(in_folder or [file], "Partition of a file")
+    for row in (row for experiment in study.experiments for row in experiment.external):
+        titles[Path(row.path)] = f"Results of others: {row.title}"
     return {file: title for file, title in titles.items() if file.is_file()}
 
 

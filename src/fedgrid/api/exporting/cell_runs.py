@@ -88,7 +88,7 @@ def _plain(value: Any) -> Parameter:
 def endings_of(results: Results) -> dict[tuple[Any, ...], Ending]:
     """By a cell's place in tables, how each finished cell ended."""
     scores = summary.cell_scores(results).set_index(CELL)[list(SCORES)].to_dict("index")
-    return {cell.table_position: _ending(cell, scores[cell.table_position]) for cell in results.finished}
+    return {cell.table_position: _ending(cell, scores[cell.table_position]) for cell in results.trained}
 
 
 def _ending(cell: FinishedCell, scores: Mapping[Any, float]) -> Ending:

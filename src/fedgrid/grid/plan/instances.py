@@ -17,6 +17,10 @@ from fedgrid.grid.study.fingerprint import check_files
 from fedgrid.grid.study.model import Configured
 from fedgrid.loading import KINDS, line_of, load, locate
 from fedgrid.partition.base import Expected, Partition
+from fedgrid.partition.common.publish import facts
+from fedgrid.partition.file import File
+from fedgrid.partition.imported import Imported
+from fedgrid.partition.importing.forms import refuse_foreign
 
 TESTED = ("own", "official", "weighted")
 
@@ -98,7 +102,7 @@ def _are_counts(values: Any, least: int) -> bool:
 def description_of(component: Configured, seed: int) -> tuple[str, str]:
     """The setting of a partition in words, and what clients are tested on; UserError for anything else."""
     with partition(component) as kind:
-        sentence, tested = kind.sentence(), kind.tested(seed)
+        sentence, tested = _sentence(kind, seed), kind.tested(seed)
     if not isinstance(sentence, str) or not sentence:
         raise UserError(f"{_named('partition', component)}: its sentence is {sentence!r}, and has to be a text")
     if tested not in TESTED:
@@ -106,6 +110,24 @@ def description_of(component: Configured, seed: int) -> tuple[str, str]:
             f"{_named('partition', component)}: `tested` is {tested!r}, and has to be {' or '.join(TESTED)}"
         )
     return sentence, tested
+
+
+def _sentence(kind: Partition, seed: int) -> str:
+    """The setting in words; of a partition that was imported, here or before it was published, with its origin."""
+    if isinstance(kind, Imported):
+        return kind.sentence_of(seed)
+    if isinstance(kind, File) and "origin" in (published := facts(kind.file_of(seed))):
+        return f"{kind.sentence()}, {published['words']}"
+    return kind.sentence()
+
+
+def check_partition(component: Configured, info: DatasetInfo, seeds: list[int]) -> None:
+    """Raises UserError where a data set of this form cannot be dealt out so."""
+    with partition(component) as kind:
+        if isinstance(kind, File) and kind.path:
+            for seed in seeds:
+                refuse_foreign(kind.file_of(seed))
+        kind.plan(info, seeds)
 
 
 def expected_of(component: Configured, info: DatasetInfo, seed: int) -> Expected:

@@ -38,6 +38,8 @@ TESTED = {
 }
 "What accuracy is measured on, by a partition's setting `test`."
 NAME = "manifest-*.json"
+REPORTED = "reported"
+"The point at which rows of results of others are scored: whatever they report."
 CURRENT, OUT_OF_DATE, NOT_MADE = "up to date", "out of date", "not made"
 "What `tables_state` says."
 
@@ -84,6 +86,7 @@ def content(study: Study, experiment: Experiment) -> Manifest:
         cells=[_listed(cell) for cell in experiment.cells],
         published=experiment.published,
         absent={key: Absence(UNAVAILABLE, reason) for key, reason in without_data.items()},
+        external=experiment.external,
     )
 
 
@@ -176,7 +179,11 @@ def _rows(experiment: Experiment) -> dict[str, RowDescription]:
         differing = _differing(_settings(first.row), {column: _settings(c.row) for column, c in cells.items()})
         elsewhere = [ColumnSettings(columns, settings) for columns, settings in differing]
         rows[label] = replace(_row(first.row), elsewhere=elsewhere, code=first.code)
-    return rows
+    ordered = [*rows.items()]
+    for external in experiment.external:
+        row = RowDescription(external.label, external.title, score=REPORTED, external=external.origin)
+        ordered.insert(external.position, (external.label, row))
+    return dict(ordered)
 
 
 def _row(row: MethodRow) -> RowDescription:

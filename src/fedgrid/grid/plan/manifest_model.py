@@ -12,6 +12,7 @@ from typing import Any, Literal
 from fedgrid.errors import UserError
 from fedgrid.files import read_json
 from fedgrid.grid.plan.codec import decode
+from fedgrid.grid.study.external import ExternalRow
 from fedgrid.grid.study.model import FULL
 
 UNAVAILABLE = "unavailable"
@@ -61,6 +62,8 @@ class RowDescription:
     elsewhere: list[ColumnSettings] = field(default_factory=list)
     code: str = ""
     "Digest of all code that can change its numbers."
+    external: str = ""
+    "Where its numbers come from if they were computed elsewhere: a file and its digest."
 
 
 @dataclass(frozen=True)
@@ -202,6 +205,8 @@ class Manifest:
     "The numbers that its paper prints."
     absent: dict[str, Absence] = field(default_factory=dict)
     "Key → why that cell has no results."
+    external: list[ExternalRow] = field(default_factory=list)
+    "Rows of results of others."
 
 
 def read_manifest(file: Path) -> Manifest:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from fedgrid.grid.plan.model import Cell, PlannedDataset, PlannedPartition
+from fedgrid.grid.study.external import ExternalRow
 from fedgrid.grid.study.model import FULL, About, MethodRow, StudySettings
 
 Name = TypeVar("Name", bound=Hashable)
@@ -27,6 +28,8 @@ class Experiment:
     "The numbers that its paper prints."
     listed: list[MethodRow] = field(default_factory=list)
     "Its rows where it has no cells, only a table of settings."
+    external: list[ExternalRow] = field(default_factory=list)
+    "Its rows of results of others."
 
     @property
     def partial(self) -> Path:

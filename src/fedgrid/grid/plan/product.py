@@ -10,6 +10,7 @@ from pathlib import Path
 from fedgrid.data.common.images import DatasetInfo
 from fedgrid.errors import UserError
 from fedgrid.grid.plan import instances
+from fedgrid.grid.plan.external import check_external, external_rows
 from fedgrid.grid.plan.instances import info_of
 from fedgrid.grid.plan.keys import (
     HUB,
@@ -41,6 +42,7 @@ from fedgrid.grid.study.model import (
 from fedgrid.grid.study.resolve import parse
 from fedgrid.grid.study.sections import Origin, Section, StudyError, located
 from fedgrid.partition.file import File
+from fedgrid.partition.imported import Imported
 
 CLEAN = "clean"
 "What models are scored on without an attack."
@@ -63,11 +65,23 @@ def plan_study(parsed: ParsedStudy) -> Study:
     artifacts = _artifacts(experiments)
     return replace(
         study,
+        notices=(*study.notices, *_external_notices(parsed, experiments)),
         experiments=[
             replace(experiment, cells=[replace(cell, artifacts=artifacts[cell.key]) for cell in experiment.cells])
             for experiment in experiments
         ],
     )
+
+
+def _external_notices(parsed: ParsedStudy, experiments: Sequence[Experiment]) -> list[str]:
+    """What a reader might not expect of the results of others; UserError where they do not fit the study."""
+    cells = [cell for experiment in experiments for cell in experiment.cells]
+    notices = [
+        notice
+        for of_parsed, experiment in zip(parsed.experiments, experiments, strict=True)
+        for notice in check_external(external_rows(of_parsed), experiment, cells, parsed.data_root)
+    ]
+    return list(dict.fromkeys(notices))
 
 
 def select(study: Study, only: Sequence[str]) -> Study:
@@ -106,6 +120,7 @@ def _experiment(parsed: ParsedExperiment, study: Study) -> Experiment:
         [cell for _, cell in cells.values()],
         parsed.published,
         parsed.listed,
+        [row.value for row in external_rows(parsed)],
     )
 
 
@@ -154,9 +169,9 @@ def plan_features(images: PlannedDataset, info: DatasetInfo, backbone: Settings)
 def plan_partition(kind: Heterogeneity, code: str, data: PlannedDataset, seed: int) -> PlannedPartition:
     """Where a partition is kept; `code` is the fingerprint of its code."""
     with instances.partition(kind.component) as partition:
-        key = key_of_partition(partition, kind.component, code, data, seed)
+        key, head = key_of_partition(partition, kind.component, code, data, seed), partition.sentence()
     sentence, tested = instances.description_of(kind.component, seed)
-    description = kind.label if kind.named else sentence
+    description = kind.label if kind.named else head
     return PlannedPartition(
         kind.component, data, seed, key, kind.label, kind.store_folder, description, sentence, tested
     )
@@ -206,8 +221,7 @@ def check_fit(part: Part, data: Sequence[PlannedData]) -> None:
             raise StudyError(part.model.origin, problem)
         for kind in part.heterogeneity:
             with located(kind.origin):
-                with instances.partition(kind.value.component) as partition:
-                    partition.plan(info, part.partition_seeds)
+                instances.check_partition(kind.value.component, info, part.partition_seeds)
                 instances.description_of(kind.value.component, part.partition_seeds[0])
 
 
@@ -241,7 +255,7 @@ def check_validation(part: Part) -> None:
             validated = all(partition.validated(seed) for seed in part.partition_seeds)
         if not validated:
             component = kind.value.component
-            published = component.module == File.__module__
+            published = component.module in (File.__module__, Imported.__module__)
             mend = "name a file that does" if published else "set its validation, to 0.2 for example"
             problem = f"{kind.origin.label} ('{component.name}') holds none"
             raise UserError(f"{asking[0]} needs validation images, and {problem}; {mend}")

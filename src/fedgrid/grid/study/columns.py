@@ -14,6 +14,7 @@ from fedgrid.grid.study.paths import input_path, with_input_path
 from fedgrid.grid.study.sections import Section, located
 from fedgrid.loading import names
 from fedgrid.partition.file import File, name_of
+from fedgrid.partition.imported import Imported
 from fedgrid.settings import Backbone
 
 DATA_RESERVED = ("label", "features")
@@ -22,6 +23,8 @@ HUB = "hub"
 "In place of the path of a network's weights, for those that its authors published."
 PUBLISHED = "file:"
 "Before the path of a published partition."
+IMPORT = "import"
+"The key of the path of another program's partition, in place of the name of a kind."
 
 
 def data_entries(study: Section) -> list[Placed[DataEntry]]:
@@ -83,7 +86,8 @@ def _heterogeneity(entry: Section) -> Heterogeneity:
     folder = "-".join([kind.name, *(_in_slug(name, settings[name]) for name in in_name)])
     if "label" in entry:
         return Heterogeneity(kind, fill_label(entry["label"], entry, entry.origins["label"]), folder, named=True)
-    file = f"-{name_of(settings['path'])}" if kind.module == File.__module__ else ""
+    of_file = kind.module in (File.__module__, Imported.__module__)
+    file = f"-{name_of(settings['path'])}" if of_file else ""
     return Heterogeneity(kind, folder + file, folder, named=False)
 
 
@@ -93,8 +97,11 @@ def _in_slug(name: str, value: Any) -> str:
 
 
 def _published(entry: Section) -> Section:
-    """The entry of a partition, in which ``file:PATH`` is taken apart."""
+    """The entry of a partition, in which ``file:PATH`` and ``{import: PATH}`` are taken apart."""
     kind, origin = entry["partition"], entry.origins["partition"]
+    if isinstance(kind, Section):
+        parts = {"partition": "imported", "path": kind[IMPORT]}
+        return entry | Section(parts, origin, {"partition": origin, "path": kind.origins[IMPORT]})
     if not kind.startswith(PUBLISHED):
         return entry
     parts = {"partition": "file", "path": kind.removeprefix(PUBLISHED)}

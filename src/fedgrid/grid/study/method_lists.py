@@ -13,6 +13,7 @@ from typing import Any
 from fedgrid.errors import UserError, nearest
 from fedgrid.files import path_of
 from fedgrid.grid.study.catalog import description
+from fedgrid.grid.study.external import is_external
 from fedgrid.grid.study.paths import input_path
 from fedgrid.grid.study.sections import Entries, Origin, Section, StudyError, located
 from fedgrid.grid.study.validation import check_rows
@@ -105,6 +106,7 @@ def _members(family: str, rows: Mapping[str, Section | None], origin: Origin) ->
     """The rows of which the methods belong to a family; all where it is empty."""
     if not family:
         return list(rows)
+    rows = {label: row for label, row in rows.items() if not is_external(row)}
     with located(origin):
         facts = {label: description("methods", _method(label, row))["facts"] for label, row in rows.items()}
     belongs = KINDS.get(family) or (lambda of_method: _begins(of_method["family"], family))

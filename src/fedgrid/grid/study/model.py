@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from fedgrid.grid.study.external import ExternalRow
 from fedgrid.grid.study.sections import Origin
 from fedgrid.settings import Compute
 
@@ -131,6 +132,8 @@ class Part:
 
     origin: Origin
     rows: list[Placed[MethodRow]]
+    external: list[Placed[ExternalRow]]
+    "Rows of results of others."
     data: list[Placed[DataEntry]]
     heterogeneity: list[Placed[Heterogeneity]]
     model: Placed[ModelEntry]

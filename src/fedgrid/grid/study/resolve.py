@@ -62,7 +62,9 @@ def parse(study: Section) -> ParsedStudy:
 def _experiment(laid: LaidExperiment, published: list[dict[str, str]]) -> ParsedExperiment:
     listed = [] if laid.parts else [row.value for row in method_rows(laid.about).rows]
     parts = [_part(check_study(part)) for part in laid.parts]
-    _check_shown(laid.about.get("show", Entries()), [*listed, *(row.value for part in parts for row in part.rows)])
+    external = [row.value for part in parts for row in part.external]
+    rows = [*listed, *(row.value for part in parts for row in part.rows)]
+    _check_shown(laid.about.get("show", Entries()), rows, [row.title for row in external])
     return ParsedExperiment(laid.id, _about(laid.about), parts, published, listed)
 
 
@@ -80,14 +82,14 @@ def _chosen(study: Section, ids: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in ids if name in names)
 
 
-def _check_shown(show: Entries, rows: Sequence[MethodRow]) -> None:
+def _check_shown(show: Entries, rows: Sequence[MethodRow], external: Sequence[str]) -> None:
     """Raises StudyError where a table is to compare with a row, or show clients, that the experiment does not have."""
     first = {row.label: row for row in reversed(rows)}
     known = printed_names((label, row.component.name, row.title, row.component.file) for label, row in first.items())
     for entry in show:
         delta = entry.get("delta")
-        if delta and delta not in known.values():
-            problem = f"the experiment has no row '{delta}'; {nearest(delta, known.values())}"
+        if delta and delta not in (names := [*known.values(), *external]):
+            problem = f"the experiment has no row '{delta}'; {nearest(delta, names)}"
             raise StudyError(entry.origins["delta"], problem)
         if entry.get("table") == NEW_CLIENTS and not any(row.training[NEW_CLIENTS] for row in rows):
             problem = f"no client joins after training; set training.{NEW_CLIENTS}, to 0.2 for example"
@@ -114,6 +116,7 @@ def _part(part: Section) -> Part:
     return Part(
         origin=part.origin,
         rows=methods.rows,
+        external=methods.external,
         data=data_entries(part),
         heterogeneity=heterogeneities(part),
         model=_model(part),

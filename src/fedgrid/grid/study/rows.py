@@ -8,12 +8,13 @@ from fedgrid.components import describe
 from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.configure import SOURCE, Description, configured, reference_of, settings_of
 from fedgrid.grid.study.expansion import expand, fill_label, shown
+from fedgrid.grid.study.external import RESULTS, ExternalRow, external_row, is_external
 from fedgrid.grid.study.model import Configured, MethodRow, Placed, Reading, Settings
 from fedgrid.grid.study.overlay import named_row
 from fedgrid.grid.study.sections import Origin, Section, StudyError, located
 from fedgrid.settings import Training
 
-RESERVED = ("method", "title", "training", "score", "at")
+RESERVED = ("method", "title", "training", "score", "at", RESULTS)
 "Keys of a method's entry that are not hyperparameters."
 
 
@@ -30,6 +31,8 @@ class Rows:
     """The rows of a part of a study, and by label the members of families that it cannot train."""
 
     rows: list[Placed[MethodRow]] = field(default_factory=list)
+    external: list[Placed[ExternalRow]] = field(default_factory=list)
+    "Rows of results of others."
     left_out: dict[str, PlainSteps] = field(default_factory=dict)
 
     @property
@@ -55,6 +58,10 @@ def method_rows(study: Section) -> Rows:
     reading = Reading(**study.get("report", {}))
     described = functools.cache(functools.partial(description, "methods"))  # rows may be of the same method
     for label, entry in _expanded(study["methods"]) if "methods" in study else []:
+        if is_external(entry):
+            row = external_row(label, entry, len(parsed.rows) + len(parsed.external))
+            parsed.external.append(Placed(row, entry.origin))
+            continue
         with located(entry.origins["method"]):
             method = described(reference_of(entry["method"], entry.origins["method"]))
         try:
@@ -65,6 +72,8 @@ def method_rows(study: Section) -> Rows:
             parsed.left_out[label] = error
     if parsed.left_out and not parsed.rows:
         raise next(iter(parsed.left_out.values()))
+    if parsed.external and not parsed.rows:
+        raise StudyError(parsed.external[0].origin, "results of others need a row beside them that is trained here")
     return parsed
 
 

@@ -1,0 +1,52 @@
+"""What captions say of what came in from elsewhere, and of images that balancing left out: origin, form and digest."""
+
+from pathlib import Path
+
+from fedgrid.analysis.prose.phrases import listing
+from fedgrid.analysis.scores.results import Results
+from fedgrid.files import read_metadata
+from fedgrid.grid.plan.left_out import LEFT_OUT, sentence
+
+
+def imported(results: Results) -> list[str]:
+    """Sentences on partitions of other programs, on rows of results of others, and on what `domains` leaves out."""
+    return [*partitions(results), *rows(results), *left_out(results)]
+
+
+def partitions(results: Results) -> list[str]:
+    """A sentence on each heterogeneity that was imported, with the name, the form and the digest of its file."""
+    labels = dict.fromkeys(heterogeneity for _, heterogeneity in results.columns)
+    texts = {label: results.study.described.get(label, "") for label in labels}
+    came_in = {label: text for label, text in texts.items() if "imported from" in text}
+    return [f"Partition of another program, {label}: {text}." for label, text in came_in.items()]
+
+
+def rows(results: Results) -> list[str]:
+    """A sentence on each row of results of others: where they come from, and how they are compared."""
+    sentences = []
+    for label, row in results.study.methods.items():
+        cells = [cell for cell in results.finished if cell.label == label and cell.external]
+        if cells:
+            same = all(cell.same_partition for cell in cells)
+            test = (
+                "paired by seed, since its partitions are the same as those of the other rows"
+                if same
+                else "compared by Welch’s t-test and not paired by seed, since its file does not say that its seeds "
+                "stand for the same partitions"
+            )
+            sentences.append(f"{results.names[label]}: not trained here; results of others ({row.external}), {test}.")
+    return sentences
+
+
+def left_out(results: Results) -> list[str]:
+    """A sentence on the columns in which balancing the domains leaves out images, as in their first seeds."""
+    files: dict[tuple[str, str], Path] = {}
+    for cell in results.cells:
+        files.setdefault(cell.column, cell.partition)
+    numbers = {column: read_metadata(file).get(LEFT_OUT) for column, file in files.items() if file.is_file()}
+    texts = [
+        f"{results.title(column[0])}, {results.heterogeneity_title(column[1])}: {text}"
+        for column, of_column in numbers.items()
+        if of_column and (text := sentence(of_column))
+    ]
+    return [f"{listing(texts)}."] if texts else []
