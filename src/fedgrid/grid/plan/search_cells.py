@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from fedgrid.grid.plan.choices import table_cells
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.searches import Search, rungs_of, schedule
+from fedgrid.grid.study.expansion import point_text
 from fedgrid.grid.study.model import MethodRow, Part, SearchedRow, Seeds
-from fedgrid.grid.study.search import point_text
 
 STATE = ("state",)
 "What a cell keeps so that the next rung continues from it."

@@ -13,7 +13,7 @@ from fedgrid.components import describe
 from fedgrid.errors import nearest
 from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.configure import Description
-from fedgrid.grid.study.expansion import expand, leaves, shown
+from fedgrid.grid.study.expansion import TRAINING, expand, leaves
 from fedgrid.grid.study.model import Seeds, Settings
 from fedgrid.grid.study.overlay import lay
 from fedgrid.grid.study.sections import Entries, Origin, Section, StudyError
@@ -24,8 +24,6 @@ from fedgrid.settings import Training
 KEY, GRID, SEEDS, RUNGS = "search", "grid", "seeds", "rungs"
 DEFAULT_SEEDS = (1000, 1001)
 "Seeds of a search that names none; studies that search the same then share its cells."
-TRAINING = "training."
-"What the full name of a setting of training begins with."
 OF_TRAINING = tuple(parameter["name"] for parameter in describe(Training)["parameters"])
 Point = tuple[Settings, Section]
 "The settings of a point by name, and the entry of the row with them."
@@ -113,11 +111,6 @@ def check_rungs(search: RowSearch, label: str, rounds: int) -> None:
     if search.rungs and search.rungs[-1] > rounds:
         problem = f"{search.rungs[-1]} rounds are more than the {rounds} of '{label}' in the table (training.rounds)"
         raise StudyError(search.origin.child(RUNGS), problem)
-
-
-def point_text(settings: Settings) -> str:
-    """The settings of a point, as in ``mu = 0.1, lr = 0.05``."""
-    return ", ".join(f"{name.removeprefix(TRAINING)} = {shown(value)}" for name, value in settings.items())
 
 
 def _checked(section: Section, origin: Origin) -> Section | None:
