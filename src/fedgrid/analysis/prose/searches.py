@@ -62,7 +62,7 @@ def _edges(points: list[dict[str, object]], chosen: dict[str, object]) -> Iterat
     for name, value in chosen.items():
         values = [point[name] for point in points]
         numbers = [number for number in values if isinstance(number, int | float) and not isinstance(number, bool)]
-        if len(numbers) == len(values) and value in (min(numbers), max(numbers)):
+        if len(set(numbers)) > 1 and len(numbers) == len(values) and value in (min(numbers), max(numbers)):
             end, further = ("smallest", "smaller") if value == min(numbers) else ("largest", "larger")
             setting = f"{name.removeprefix(TRAINING)} = {shown(value)}"
             yield f"{setting} is the {end} value of the grid: a {further} one may be better."

@@ -159,12 +159,13 @@ def _check_unset(label: str, name: str, entry: Section) -> None:
     if key not in section:
         return
     short = name.removeprefix(TRAINING)
-    if isinstance(section[key], Entries):
+    origin = section.origins[key]
+    if not origin.key.endswith(key):  # an entry of a list, such as methods.fedprox.mu.0
         problem = f"the list makes a row of each value, and {KEY} chooses among values of {short}; keep one of the two"
     else:
         mend = f"remove one of the two, or set {KEY}: false in the row"
         problem = f"'{label}' sets {short}, which {KEY} chooses too; {mend}"
-    raise StudyError(section.origins[key], problem)
+    raise StudyError(origin, problem)
 
 
 def _above(origin: Origin, name: str) -> Origin:
