@@ -129,7 +129,8 @@ def test_the_plan_and_the_status_say_what_waits(checkout):
 
 
 def test_nothing_of_a_finished_search_is_pruned(checkout):
-    assert "0 of " in checkout.fedgrid("prune").splitlines()[-1]
+    output = checkout.fedgrid("prune")
+    assert "cells/" not in output and "choices/" not in output and "partitions/" not in output
 
 
 def test_rungs_go_on_from_kept_states_and_leave_the_worse_half_behind(checkout):
@@ -142,6 +143,18 @@ def test_rungs_go_on_from_kept_states_and_leave_the_worse_half_behind(checkout):
     assert len(first["scores"]) == 4 and sorted(first["kept"]) == [score["point"] for score in last["scores"]]
     # the cells of two rounds are those of the plain search, so that only the first rung is trained
     assert len(checkout.cells()) == before + 8
+    # both rungs are of one round, since those of the second go on from the first
     by_point = {score["point"]: score["images"] for score in first["scores"]}
-    assert {score["images"] for score in last["scores"]} == {2 * by_point[score["point"]] for score in last["scores"]}
+    assert {score["images"] for score in last["scores"]} == {by_point[score["point"]] for score in last["scores"]}
+    assert checkout.planned() == {}
+
+
+def test_experiments_are_chosen_by_only_and_end_in_one_page(checkout):
+    checkout.edit("config/study.yaml", "name: tiny", "name: two\nexperiments: {a: , b: {methods: [fedavg]}}")
+    checkout.edit("config/study.yaml", "methods:", "methods:\n  fedavg:")
+    checkout.snakemake("--config", "only=b")
+    assert not (checkout.path / "results/two/a").exists()
+    checkout.snakemake()
+    assert all((checkout.path / f"results/two/{name}report.html").is_file() for name in ("", "a/", "b/"))
+    assert (checkout.path / "results/two/a/tables/search.csv").is_file()
     assert checkout.planned() == {}
