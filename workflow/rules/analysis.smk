@@ -4,11 +4,25 @@
 report: "../report/workflow.rst"
 
 
+# What a search chooses; which cells its row has in the table is known only then.
+checkpoint choice:
+    input:
+        lambda w: RUN.compared(w.key, checkpoints),
+    output:
+        f"{STORE}/choices/{{key}}.json",
+    log:
+        f"{STORE}/logs/choices/{{key}}.log",
+    conda:
+        "../envs/fedgrid.yaml"
+    shell:
+        'job {log:q} fedgrid.analysis.scores.choice "$PLAN" {wildcards.key} {output:q}'
+
+
 # Its name covers the study and the code that draws: where either is another one, all below is made anew. It is a parameter
 # too, for an input that is missing does not make Snakemake run what stands between files that exist.
 rule manifest:
     input:
-        lambda w: RUN.targets(w.experiment),
+        lambda w: RUN.targets(w.experiment, checkpoints),
     output:
         f"{RESULTS}/{{experiment}}/manifest-{{key}}.json",
     log:
@@ -21,8 +35,8 @@ rule manifest:
 
 rule experiment:
     input:
-        cells=lambda w: RUN.targets(w.experiment),
-        manifest=lambda w: RUN.manifest(w.experiment),
+        cells=lambda w: RUN.targets(w.experiment, checkpoints),
+        manifest=lambda w: RUN.manifest(w.experiment, checkpoints),
         partitions=lambda w: RUN.pictured(w.experiment),
     output:
         f"{RESULTS}/{{experiment}}/results.parquet",
@@ -62,12 +76,11 @@ rule experiment:
 
 if STUDY.has_experiments:
 
-    localrules:
-        paper,
-
     rule paper:
+        localrule: True
         input:
             [f"{RESULTS}/{name}/report.html" for name in RUN.experiments],
+            lambda w: [RUN.manifest(name, checkpoints) for name in RUN.experiments],
         output:
             report(
                 f"{STUDY.folder}/report.html",
@@ -80,7 +93,7 @@ if STUDY.has_experiments:
         conda:
             "../envs/fedgrid.yaml"
         params:
-            manifests=RUN.manifests,
+            manifests=lambda w: RUN.manifests,
             made_from=RUN.page,
             configfile=RUN.plan.configfile,
         shell:

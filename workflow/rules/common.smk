@@ -17,19 +17,6 @@ PREFIX = f'{SET} WORKFLOW="{KEPT}"; job() {{ bash "${{WORKFLOW:-{INSTALLED}}}/sc
 shell.prefix(PREFIX.replace("{", "{{").replace("}", "}}"))  # Snakemake formats it
 
 
-def unless_built(built, *inputs):
-    """The inputs of a keyed file: none once it is there, for then nothing that happens to them can make it stale."""
-    return [] if built else list(inputs)
-
-
-def cell_of(w):
-    return STUDY.by_key[w.key]
-
-
-def partition_of(w):
-    return STUDY.partitions[w.key, int(w.seed)]
-
-
 wildcard_constraints:
     key="[0-9a-f]{16}",
     experiment="|".join(map(re.escape, RUN.experiments)),

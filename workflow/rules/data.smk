@@ -29,7 +29,7 @@ use rule data as features with:
 
 rule partition:
     input:
-        lambda w: unless_built(partition_of(w).file.exists(), *partition_of(w).data.files.values()),
+        lambda w: RUN.dealt(w.key, int(w.seed)),
     output:
         multiext(f"{STORE}/partitions/{{data}}/{{heterogeneity}}-{{key}}/seed={{seed}}", ".parquet", ".json"),
     log:

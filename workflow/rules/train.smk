@@ -1,19 +1,17 @@
 # One job per cell; on a cluster, small cells may share one (`compute.pack`).
-from fedgrid.settings import ARTIFACTS
-
 # What is kept beside its results are outputs too, and rules have fixed outputs: so there is a rule for every choice of it.
-for number, (kinds, keys) in enumerate(RUN.kept.items()):
+for number, (artifacts, keys) in enumerate(RUN.kept.items()):
 
     rule:
         name:
             f"train_{number}" if number else "train"
         input:
-            lambda w: unless_built(cell_of(w).done, *cell_of(w).needs),
+            lambda w: RUN.needs(w.key),
         output:
             multiext(
                 f"{STORE}/cells/{{method}}/{{data}}/{{heterogeneity}}/s{{seed}}-{{key}}",
                 ".parquet",
-                *[ARTIFACTS[kind] for kind in kinds],
+                *artifacts,
             ),
         log:
             f"{STORE}/logs/cells/{{method}}/{{data}}/{{heterogeneity}}/s{{seed}}-{{key}}.log",
@@ -23,8 +21,8 @@ for number, (kinds, keys) in enumerate(RUN.kept.items()):
             "../envs/fedgrid.yaml"
         threads: COMPUTE.threads
         resources:
-            mem_mb=lambda w, attempt: RUN.request([cell_of(w)], attempt).mem_mb,
-            runtime=lambda w, attempt: RUN.request([cell_of(w)], attempt).runtime,
+            mem_mb=lambda w, attempt: RUN.request([STUDY.known[w.key]], attempt).mem_mb,
+            runtime=lambda w, attempt: RUN.request([STUDY.known[w.key]], attempt).runtime,
             gpu=GPU,
         shell:
             'WARM=1 job {log:q} fedgrid.jobs.cell "$PLAN" {wildcards.key}'

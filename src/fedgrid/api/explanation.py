@@ -10,9 +10,11 @@ from fedgrid.api.finding import experiments_of
 from fedgrid.files import read_metadata
 from fedgrid.grid.adoption.candidates import Circumstances
 from fedgrid.grid.plan import manifest
+from fedgrid.grid.plan.choices import group_of
 from fedgrid.grid.plan.keys import modules_of_cell
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Experiment, Study
+from fedgrid.grid.study.expansion import point_text
 from fedgrid.grid.study.fingerprint import NOT_COUNTED
 from fedgrid.run import cell_states
 
@@ -27,6 +29,7 @@ def of_number(study: Study, selection: Sequence[str], cells: list[Cell], place: 
     if any(experiments):
         yield f"shown in   {', '.join(experiments)}"
     yield from _settings(cell.spec)
+    yield from _chosen(study, cell)
     scores = _scores(study, cells, selection)
     for similar in cells:
         state = f", {_state(states_by_key[similar.key])}, key {similar.key}" if others else ""
@@ -38,6 +41,25 @@ def of_number(study: Study, selection: Sequence[str], cells: list[Cell], place: 
             yield from _adoptions(similar)
     yield from _versions(cell for cell in cells if cell.key in scores)
     yield from _made_of(cell, bool(others), with_code)
+
+
+def _chosen(study: Study, cell: Cell) -> Iterator[str]:
+    """The search that chose the settings of a cell: its points with their scores, and where the choice is kept."""
+    group = group_of(cell)
+    search = next((s for e in study.experiments for s in e.searches if s.group == group), None)
+    if search is None:
+        return
+    seeds = ", ".join(map(str, search.seeds))
+    if search.chosen is None:
+        yield f"search     has yet to choose among {len(search.points)} points, on seeds {seeds}; the first stands here"
+        return
+    yield f"search     chose {point_text(search.points[search.chosen])} on validation images, seeds {seeds}"
+    for rung, choice in zip(search.rungs, search.choices(), strict=True):
+        for score in choice.scores:
+            by_seed = ", ".join("none" if value is None else f"{100 * value:.2f} %" for value in score.by_seed)
+            mark = "  kept" * (score.point in choice.kept)
+            yield f"           after {rung.rounds} rounds  {point_text(search.points[score.point])}: {by_seed}{mark}"
+        yield f"           {rung.file}"
 
 
 def _files(cell: Cell, with_key: bool) -> Iterator[str]:

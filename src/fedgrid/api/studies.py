@@ -34,7 +34,7 @@ class StudyFile:
 
     @property
     def cells(self) -> pd.DataFrame:
-        """Every cell of every experiment, one a row.
+        """Every cell of every experiment, one a row; those that a search compares have its settings in their method.
 
         Columns: experiment (empty where the study has none), method, data, heterogeneity, seed, state (done, running,
         queued, failed, diverged, missing or unavailable), remark, key, file.
@@ -45,7 +45,7 @@ class StudyFile:
             {"experiment": experiment.id, **_names(cell), "state": states[cell.key].name}
             | {"remark": states[cell.key].remark, "key": cell.key, "file": cell.file}
             for experiment in study.experiments
-            for cell in experiment.cells
+            for cell in experiment.every_cell
         ]
         return pd.DataFrame(rows)
 
@@ -106,6 +106,8 @@ class StudyFile:
         if len(fitting) != 1:
             named = ", ".join(f"{name} {value}" for name, value in asked.items())
             raise UserError(f"{self.file}: {len(fitting)} cells are of {named}; `cells` lists all")
+        if fitting[0].pending:
+            raise UserError(f"{fitting[0].description}: a search has yet to choose its settings; run the study first")
         computed(study, fitting[0], fitting[0].file)
         return read_cell(fitting[0].file)
 

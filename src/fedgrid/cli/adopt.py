@@ -70,7 +70,7 @@ def _adopt(arguments: argparse.Namespace) -> int:
 
 
 def _groups(studies: Sequence[Study], store: Path | None) -> list[Group]:
-    return groups((cell for study in studies for cell in study.cells), store)
+    return groups((cell for study in studies for cell in study.known.values()), store)
 
 
 def _undo(store: Path) -> int:

@@ -14,6 +14,7 @@ from fedgrid.api.study_file import DEFAULT, read_study
 from fedgrid.cli.adopt import adoptable
 from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.cli.phrases import counted, estimate
+from fedgrid.cli.searches import search_lines
 from fedgrid.cli.studies import add_choice
 from fedgrid.errors import UserError, nearest, say
 from fedgrid.grid.adoption import other_rounds
@@ -89,8 +90,9 @@ def _plan(arguments: argparse.Namespace) -> int:
     total = needs_of(forecast.values(), on)
     name = studies[0].name if plain else "all"
     print(f"{name}: {total.cells:,} cells, {total.cached:,} cached, {total.to_run:,} to run")
-    undone = {entry.cell.key: entry.cell for entry in forecast.values() if not entry.done}
-    lines = [_outlook(total, forecast.values(), on, took), *_outlook_of_artifacts(studies), *adoptable(studies)]
+    undone = {p.cell.key: p.cell for p in forecast.values() if not p.done and not p.cell.pending}
+    lines = [*search_lines(studies), _outlook(total, forecast.values(), on, took)]
+    lines += [*_outlook_of_artifacts(studies), *adoptable(studies)]
     lines += [line for study in studies for line in left_out.outlook(study)]
     print("\n".join([*lines, *_beside_cached(undone.values())]))
     return 0
@@ -138,12 +140,15 @@ def _of(cells: Iterable[Cell], forecast: Mapping[Id, Prospect]) -> dict[Id, Pros
 
 
 def _rows(study: Study, forecast: Mapping[Id, Prospect]) -> list[str]:
-    """A line for each row of a plain study."""
-    width, lines = max(map(len, [*study.rows, *(row.label for row in study.experiments[0].external)])), []
-    for label in study.rows:
-        done = [p.done for p in _of((cell for cell in study.cells if cell.row.label == label), forecast).values()]
+    """A line for each row of a plain study, one for the cells of its searches, and one for each row of others."""
+    (experiment,) = study.experiments
+    groups = {label: [cell for cell in study.cells if cell.row.label == label] for label in study.rows}
+    groups |= {"search": experiment.trials} if experiment.trials else {}
+    width, lines = max(map(len, [*groups, *(row.label for row in experiment.external)])), []
+    for label, cells in groups.items():
+        done = [p.done for p in _of(cells, forecast).values()]
         lines.append(f"{label:{width}}  {sum(done):4} cached  {len(done) - sum(done):4} to run")
-    lines += [f"{row.label:{width}}  results of others, {row.origin}" for row in study.experiments[0].external]
+    lines += [f"{row.label:{width}}  results of others, {row.origin}" for row in experiment.external]
     return lines
 
 
@@ -153,17 +158,19 @@ def _table(studies: list[Study], forecast: Mapping[Id, Prospect], on: Machine) -
     lines = ["  ".join([" " * width, *HEADS])]
     for study in studies:
         for experiment in study.experiments:
-            needs = needs_of(_of(experiment.cells, forecast).values(), on)
+            needs = needs_of(_of(experiment.every_cell, forecast).values(), on)
             lines.append(_line(f"{study.name_of(experiment):{width}}", needs))
         if len(study.experiments) > 1:
-            lines.append(_line(f"{TOTAL:>{width}}", needs_of(_of(study.cells, forecast).values(), on)))
+            lines.append(_line(f"{TOTAL:>{width}}", needs_of(_of(study.by_key.values(), forecast).values(), on)))
         lines.append("")
     return lines + _missing_data(studies, forecast)
 
 
 def _cell_line(prospect: Prospect) -> str:
     """A cell by its row, data, heterogeneity and seed, whether it is cached, and its file."""
-    return f"{'cached' if prospect.done else 'to run'}  {prospect.cell.description}  {prospect.cell.file}"
+    cell = prospect.cell
+    where = "its settings wait for a search" if cell.pending else cell.file
+    return f"{'cached' if prospect.done else 'to run'}  {cell.description}  {where}"
 
 
 def _line(name: str, needs: Needs) -> str:
@@ -245,7 +252,7 @@ def _values(studies: list[Study], forecast: Mapping[Id, Prospect], on: Machine, 
                 "name": study.name,
                 "scale": study.scale,
                 "experiments": [_experiment(experiment, forecast, on) for experiment in study.experiments],
-                "all": asdict(needs_of(_of(study.cells, forecast).values(), on)),
+                "all": asdict(needs_of(_of(study.by_key.values(), forecast).values(), on)),
             }
             for study in studies
         ],
@@ -257,7 +264,7 @@ def _values(studies: list[Study], forecast: Mapping[Id, Prospect], on: Machine, 
 
 
 def _experiment(experiment: Experiment, forecast: Mapping[Id, Prospect], on: Machine) -> dict[str, Any]:
-    prospects_of_it = _of(experiment.cells, forecast)
+    prospects_of_it = _of(experiment.every_cell, forecast)
     reasons = Counter(prospect.unavailable for prospect in prospects_of_it.values() if prospect.unavailable)
     return {
         "id": experiment.id,

@@ -12,6 +12,7 @@ from fedgrid.api.finding import the_cell
 from fedgrid.cli.adopt import adoptable
 from fedgrid.cli.parsing import Commands, with_examples
 from fedgrid.cli.phrases import duration
+from fedgrid.cli.searches import search_lines
 from fedgrid.cli.studies import add_configfile, study_of
 from fedgrid.errors import UserError
 from fedgrid.grid.plan import manifest
@@ -67,7 +68,7 @@ def _lines(study: Study, states_by_key: dict[str, cell_states.State], remarks: d
         lines = [*_experiments(study, states_by_key, remarks), counts]
     else:
         lines = [*_grid(study, states_by_key), counts + remarks[study.name_of(study.experiments[0])]]
-    lines += _times(study, states_by_key)
+    lines += [*search_lines([study]), *_times(study, states_by_key)]
     running = [cell for key, cell in study.by_key.items() if states_by_key[key].name == "running"]
     lines += [f"▶ {cell.description}: {states_by_key[cell.key].remark}" for cell in running]
     return lines + adoptable([study]) + cell_states.failures(study, states_by_key)
@@ -90,7 +91,7 @@ def _experiments(study: Study, states_by_key: dict[str, cell_states.State], rema
     """A line for each experiment: how many of its cells are in which state, and whether its tables are out of date."""
     width = max(len(experiment.id) for experiment in study.experiments)
     for experiment in study.experiments:
-        cells = [states_by_key[key] for key in dict.fromkeys(cell.key for cell in experiment.cells)]
+        cells = [states_by_key[key] for key in dict.fromkeys(cell.key for cell in experiment.every_cell)]
         yield f"{experiment.id:{width}}  {_counts(cells) if cells else 'no cells'}{remarks[study.name_of(experiment)]}"
 
 

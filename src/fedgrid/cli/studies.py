@@ -23,7 +23,7 @@ STORED = (
         "partitions/**/*.parquet",
         "partitions/**/*.json",
     ),
-    *("data/*/*.parquet", "features/*/*.parquet", "checkpoints/*", "status/*.json", "**/.*.tmp"),
+    *("choices/*.json", "data/*/*.parquet", "features/*/*.parquet", "checkpoints/*", "status/*.json", "**/.*.tmp"),
 )
 "Files of the store that some study may need."
 OF_A_RUN = ("packs/*", "code/*")
@@ -91,7 +91,8 @@ def _needed(arguments: argparse.Namespace) -> set[str]:
     drawn = {key for manifest in manifests for cell in manifest.cells for key in cell.needs}
     cells = [cell for study in studies for cell in study.by_key.values()]
     wanted = {run.metadata["key"] for cell in cells if cell.waiting and (run := continuation(cell)[0])}
-    return drawn | wanted | {key for cell in cells for key in cell.keys}
+    choices = {key for study in studies for key in study.choices}
+    return drawn | wanted | choices | {key for cell in cells for key in cell.keys}
 
 
 def latest_plans(store: Path) -> list[Path]:

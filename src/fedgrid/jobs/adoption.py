@@ -73,7 +73,7 @@ def adopt(
 
     What is trained for a check stays as the result of its cell, so a call that was interrupted can be repeated.
     """
-    study_of = {cell.key: study for study in studies for cell in study.cells}
+    study_of = {cell.key: study for study in studies for cell in study.known.values()}
     date = datetime.now(UTC).isoformat(timespec="microseconds")
     for cell in (candidate.cell for group in groups for candidate in group.candidates):
         prepare(cell.partition, study_of[cell.key])

@@ -300,7 +300,7 @@ def _main(argv: list[str] | None) -> int:
         planned = plan_file.read(arguments.file)
     except UserError as error:
         return complain(error)
-    return run(planned.study.by_key[arguments.key], planned)
+    return run(planned.study.known[arguments.key], planned)
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ def _work(arguments: argparse.Namespace) -> int:
     tempfile.tempdir = folder = own_folder()  # the fork server's socket will lie there
     Finalize(None, shutil.rmtree, (folder, True), exitpriority=AFTER_ALL)
     plan = plan_file.read(arguments.file)
-    cells = [plan.study.by_key[key] for key in plan.packs[arguments.name]]
+    cells = [plan.study.known[key] for key in plan.packs[arguments.name]]
     pack = Pack(arguments.file, cells, max(1, arguments.threads // plan.study.compute.threads))
     for number in ASKED_TO_END:
         signal.signal(number, pack.stop)

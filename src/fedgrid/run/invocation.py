@@ -13,14 +13,16 @@ from fedgrid.errors import UserError, complain
 from fedgrid.files import check_writable
 from fedgrid.grid.costs import measured
 from fedgrid.grid.plan import manifest, plan_file
+from fedgrid.grid.plan.choices import group_of, settled
 from fedgrid.grid.plan.model import Cell
-from fedgrid.grid.plan.planned_study import Experiment
+from fedgrid.grid.plan.planned_study import Experiment, Study
+from fedgrid.grid.plan.searches import Search
 from fedgrid.jobs import gpus, originals, warm
 from fedgrid.loading import CODE
 from fedgrid.run import cell_states, notices, packs, slurm
 from fedgrid.run.lock import StoreLock
 from fedgrid.run.pin import Pin
-from fedgrid.settings import ROWS
+from fedgrid.settings import ARTIFACTS, ROWS
 
 PLAN = "FEDGRID_PLAN"
 "Environment variable: the plan of the run to which a job on a cluster's node belongs."
@@ -28,6 +30,8 @@ UNNAMED = "STUDY.yaml"
 "Stands in reports for a study's file that Snakemake does not name."
 SHORT = 60.0
 "Seconds of a cell below which a warm worker pays: it saves the seconds that a start of Python with torch takes."
+Checkpoints = Any
+"Snakemake's checkpoints: ``choice.get(key=…)`` raises what has a choice made before all that asks for it."
 
 
 def invocation(config: Any, configfiles: Sequence[Path], submits: bool) -> "Invocation":
@@ -86,27 +90,81 @@ class Invocation:
         return {self.study.name_of(experiment): experiment for experiment in self.study.experiments}
 
     @property
+    def now(self) -> Study:
+        """The study with what its searches have chosen by now."""
+        return settled(self.study)
+
+    @property
     def manifests(self) -> list[str]:
         """What tables and figures of every experiment are made from, whether `only` asks for it or not, in order."""
-        return [str(file) for file in self.plan.manifests.values()]
+        return [str(self.manifest(name)) for name in self.plan.manifests]
 
     @property
     def page(self) -> str:
         """Digest of the sources of the page of all experiments, apart from their results."""
         return manifest.page(self.study)
 
-    def manifest(self, name: str) -> Path:
-        """What tables and figures of an experiment are made from."""
-        return self.plan.manifests[name]
+    def manifest(self, name: str, checkpoints: Checkpoints = None) -> Path:
+        """What tables and figures of an experiment are made from; with `checkpoints`, once its choices are made."""
+        experiment = self.experiments.get(name)
+        if experiment is None or not experiment.searches:
+            return self.plan.manifests[name]
+        for search in self.searches(name) if checkpoints else ():
+            checkpoints.choice.get(key=search.key)
+        (now,) = (one for one in self.now.experiments if one.id == experiment.id)
+        return manifest.file(self.study, now)
+
+    def searches(self, name: str) -> list[Search]:
+        """The searches of an experiment, but for those of cells that cannot be trained here."""
+        known = self.study.known
+        of_experiment = self.experiments[name].searches
+        return [one for one in of_experiment if not known[one.candidates[0][0]].partition.data.unavailable]
 
     @cached_property
     def packed(self) -> dict[str, Path]:
         """By key of a packed cell, the mark that its pack leaves."""
         return {key: packs.mark(self.study.store, name) for name, keys in self.plan.packs.items() for key in keys}
 
-    def targets(self, name: str) -> list[Path]:
-        """Files that are there when all cells of an experiment are, but for those that cannot be trained here."""
-        cells = [cell for cell in self.experiments[name].cells if not cell.unavailable]
+    def targets(self, name: str, checkpoints: Checkpoints = None) -> list[Path]:
+        """Files that are there when all cells of an experiment are, but for those that cannot be trained here.
+
+        Without `checkpoints`, of those cells alone that no search is about; see `searched`.
+        """
+        searches = self.searches(name)
+        groups = {search.group for search in searches}
+        cells = [cell for cell in self.experiments[name].cells if not cell.unavailable and group_of(cell) not in groups]
+        searched = [file for search in searches if checkpoints for file in self.searched(search, checkpoints)]
+        return self._files(cells) + searched
+
+    def searched(self, search: Search, checkpoints: Checkpoints) -> list[Path]:
+        """Files of the cells that a search compares, and of those that it chose for the table."""
+        for rung in search.rungs:
+            checkpoints.choice.get(key=rung.key)
+        chosen = search.candidates[search.chosen] if search.chosen is not None else ()
+        return self._files([self.study.known[key] for key in (*search.trials(), *chosen)])
+
+    def compared(self, key: str, checkpoints: Checkpoints) -> list[Path]:
+        """Files of the cells that the choice of that key is made of; none once it is made."""
+        _, search, number = self.study.choices[key]
+        rung = search.rungs[number]
+        if rung.file.exists():
+            return []
+        for earlier in search.rungs[:number]:
+            checkpoints.choice.get(key=earlier.key)
+        trials = [trial for point in search.alive(number) or () for trial in rung.trials[point]]
+        return self._files([self.study.known[trial] for trial in trials])
+
+    def needs(self, key: str) -> list[Path]:
+        """The files that a cell is trained on: none once it is done, for then nothing can make it stale."""
+        cell = self.study.known[key]
+        return [] if cell.done else cell.needs
+
+    def dealt(self, key: str, seed: int) -> list[Path]:
+        """The files of the images that a partition deals out: none once it is there."""
+        partition = self.study.partitions[key, seed]
+        return [] if partition.file.exists() else [*partition.data.files.values()]
+
+    def _files(self, cells: Sequence[Cell]) -> list[Path]:
         return [file for c in cells for file in ([self.packed[c.key]] if c.key in self.packed else c.files)]
 
     def pictured(self, name: str) -> list[Path]:
@@ -116,11 +174,11 @@ class Invocation:
 
     @cached_property
     def kept(self) -> dict[tuple[str, ...], list[str]]:
-        """The keys of cells by their artifacts."""
-        paths: dict[tuple[str, ...], list[str]] = {}
-        for cell in self.study.by_key.values():
-            paths.setdefault(cell.artifacts, []).append(cell.key)
-        return paths
+        """The keys of cells by the ends of the names of their artifacts."""
+        keys: dict[tuple[str, ...], list[str]] = {}
+        for cell in self.study.known.values():
+            keys.setdefault(tuple(ARTIFACTS[kind] for kind in cell.artifacts), []).append(cell.key)
+        return keys
 
     def pack(self, name: str) -> list[Cell]:
         """The cells of a pack."""
@@ -160,7 +218,7 @@ class Invocation:
             self.lock.acquire()
             self.pin.keep()
             if self.submits:
-                slurm.end_leftovers({*self.study.by_key, *self.plan.packs})
+                slurm.end_leftovers({*self.study.known, *self.plan.packs})
             _set_aside(waiting)
             os.environ[PLAN] = str(self.plan.write(self.file).resolve())
         except (UserError, OSError) as error:
@@ -188,7 +246,8 @@ class Invocation:
                 file=sys.stderr,
             )
         if failed:
-            for line in cell_states.failures(self.study, cell_states.read(self.study)):
+            study = self.now
+            for line in cell_states.failures(study, cell_states.read(study)):
                 print(line, file=sys.stderr)
             earlier = [f"{page} is of an earlier run."] if page.is_file() else []
             end = "Stopped, or some jobs failed: see above and fedgrid status. The same command goes on."

@@ -3,6 +3,7 @@
 They are part of a run's plan, since nodes must not choose them again while cells finish.
 """
 
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
@@ -14,13 +15,23 @@ from fedgrid.grid.study.fingerprint import digest
 
 
 def chosen(study: Study) -> dict[str, tuple[str, ...]]:
-    """Keys of `compute.pack` unfinished cells each, by the name of their pack."""
-    waiting, size = (
-        [cell.key for cell in study.by_key.values() if cell.waiting],
-        study.compute.pack,
-    )
-    packs = [tuple(waiting[first : first + size]) for first in range(0, len(waiting), size)] if size > 1 else []
+    """Keys of `compute.pack` unfinished cells each, by the name of their pack; of those of a point, it may be fewer."""
+    asked = [cell.key for cell in study.by_key.values() if not cell.pending]
+    together = [asked, *_options(study)]
+    size, packed, packs = study.compute.pack, set[str](), list[tuple[str, ...]]()
+    for keys in together if size > 1 else []:
+        waiting = [key for key in dict.fromkeys(keys) if key not in packed and study.known[key].waiting]
+        packed.update(waiting)
+        packs += [tuple(waiting[first : first + size]) for first in range(0, len(waiting), size)]
     return {_name(study.store, keys): keys for keys in packs}
+
+
+def _options(study: Study) -> Iterator[tuple[str, ...]]:
+    """Keys of cells that searches ask for together, or not at all: those of a point."""
+    for experiment in study.experiments:
+        for search in experiment.searches:
+            yield from (keys for rung in search.rungs for keys in rung.trials)
+            yield from search.candidates
 
 
 def mark(store: Path, name: str) -> Path:
@@ -30,7 +41,7 @@ def mark(store: Path, name: str) -> Path:
 
 def cells(plan: Plan, name: str) -> list[Cell]:
     """The cells of a pack."""
-    return [plan.study.by_key[key] for key in plan.packs[name]]
+    return [plan.study.known[key] for key in plan.packs[name]]
 
 
 def request_of(plan: Plan, name: str) -> Request:

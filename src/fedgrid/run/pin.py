@@ -38,7 +38,7 @@ class Pin:
         package, rules = Path(fedgrid.__name__), shipped.folder(RULES)
         sources = {package / f.relative_to(shipped.PACKAGE): f for f in _below(shipped.PACKAGE)}
         sources |= {package / RULES / f.relative_to(rules): f for f in _below(rules)}
-        outside = {(c.module, Path(c.file)) for cell in self.study.cells for c in _components(cell) if c.file}
+        outside = {(c.module, Path(c.file)) for cell in self.study.known.values() for c in _components(cell) if c.file}
         for module, path in outside:
             if module.startswith(OUTSIDE):
                 copy = copy_of(path.parent, Path())

@@ -17,6 +17,7 @@ from fedgrid.analysis.prose.imports import imported
 from fedgrid.analysis.scores.results import Results, choose, load
 from fedgrid.analysis.tables.accuracy import accuracy
 from fedgrid.analysis.tables.attacks import attacks
+from fedgrid.analysis.tables.budgets import budgets
 from fedgrid.analysis.tables.classes import classes
 from fedgrid.analysis.tables.costs import costs, costs_grid
 from fedgrid.analysis.tables.grid import Grid, html, latex, markdown
@@ -24,6 +25,7 @@ from fedgrid.analysis.tables.new_clients import new_clients
 from fedgrid.analysis.tables.phases import phases
 from fedgrid.analysis.tables.protocol import settings
 from fedgrid.analysis.tables.rounds import rounds
+from fedgrid.analysis.tables.search import search
 from fedgrid.analysis.tables.traffic import traffic
 from fedgrid.command import run
 from fedgrid.files import write_text
@@ -49,12 +51,16 @@ KINDS: dict[str, Callable[[Results, Mapping[str, Any]], Table]] = {
     "bytes": traffic,
     "costs": costs_table,
     "settings": settings,
+    "search": search,
+    "budgets": budgets,
 }
 """`table` of an entry of `show` → what makes it."""
 WITHOUT_CELLS = ("settings",)
 """Kinds of tables that are about the study itself."""
 PLAIN = [Shown("accuracy", {"std": True, "ranks": True}), Shown("costs")]
 """What a study shows that does not say."""
+OF_SEARCHES = [Shown("search"), Shown("budgets")]
+"""What it shows besides where settings are searched."""
 
 FORMULA = ("=", "+", "-", "@", "\t", "\n")
 """With these a text begins that a spreadsheet may take for a formula."""
@@ -101,7 +107,7 @@ def shown(results: Results) -> dict[str, Shown]:
     """
     counts: Counter[str] = Counter()
     tables = {}
-    for table in results.study.shown("table", PLAIN):
+    for table in results.study.shown("table", PLAIN + (OF_SEARCHES if results.study.searches else [])):
         kind = choose(table.kind, list(KINDS), "kind of table")
         if results.cells or kind in WITHOUT_CELLS:
             counts[kind] += 1

@@ -10,6 +10,7 @@ from fedgrid.analysis.prose.failures import failures
 from fedgrid.analysis.prose.findings import unmarked
 from fedgrid.analysis.prose.origin import differing
 from fedgrid.analysis.prose.phrases import listing
+from fedgrid.analysis.prose.searches import chosen_settings
 from fedgrid.analysis.scores.cells import Cell
 from fedgrid.analysis.scores.leads import IMAGES, LEVEL, SEEDS
 from fedgrid.analysis.scores.points import NEW, POINTS
@@ -172,6 +173,7 @@ def protocol(
     return [
         scored_at(results, results.finished),
         counted_rounds(results, scores),
+        *chosen_settings(results),
         "Acc.: mean over clients in percent, each counting the same (the CSV file also has the mean weighted by test "
         f"samples){', then ' if several else '; '}{over_seeds(results)}.",
         *(["Std. over clients: population standard deviation" + (", mean over seeds." if several else ".")] * std),

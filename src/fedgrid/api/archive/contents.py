@@ -78,6 +78,8 @@ def stored_members(study: Study, cells: Mapping[str, Cell], with_models: bool) -
             if with_models or kind not in OF_CLIENTS:
                 yield _below(study.results, file, f"{kind.capitalize()} of {cell.description}")
                 yield from _rows_of_clients(study, file)
+    for _, search, number in study.choices.values():
+        yield _below(study.results, search.rungs[number].file, f"What the search of {', '.join(search.group)} chose")
     for partition in {cell.partition.file: cell.partition for cell in cells.values()}.values():
         read_metadata(partition.file)
         yield _below(study.results, partition.file, f"Partition: {partition.title}")

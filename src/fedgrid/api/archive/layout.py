@@ -15,7 +15,7 @@ RESULTS, PROJECT, OUTSIDE = "results", "project", "outside"
 "Folders: results with the store; files of the study, as they lie in its working folder; those that lie elsewhere."
 STEERING = ("profiles", "results", "snakefile", "workflow")
 "Where nothing of a project may lie: Snakemake would obey it, or fedgrid take it for a result."
-STORED = ("cells", "originals", "partitions")
+STORED = ("cells", "choices", "originals", "partitions")
 "Folders of the store that are in an archive."
 ENCODING = "utf-8"
 

@@ -91,7 +91,7 @@ def _check_seal(archive: Archive, name: str, file: Path) -> None:
     try:
         if name.endswith(".parquet"):
             read_table(file)
-        elif name.endswith(".json") and "/originals/" in name:
+        elif name.endswith(".json") and {"originals", "choices"} & {*name.split("/")}:
             read_json(file)
         if cell := CELL.search(name):
             check_identity(file, key=cell[1])

@@ -192,15 +192,19 @@ class Loads:
 
 def trained_in_a_round(cell: Cell, images: Expected) -> float:
     """Images that gradients are taken at in a round; a method whose `work` cannot be read counts as E epochs."""
-    training = cell.row.training
+    return images_in_a_round(cell.row.training, cell.row.component.settings, cell.row.work, images)
+
+
+def images_in_a_round(training: Settings, hyperparameters: Settings, work: str, images: Expected) -> float:
+    """As `trained_in_a_round`, of a method with these settings whose `work` is what a round costs a client."""
     participants: int = max(1, math.floor(training["participation"] * images.clients + 1e-9))
     once = images.train * participants / images.clients
     if not once:
         return 0.0
-    batch = batch_of(cell, images) * participants / once  # as a share of all images
+    batch = _batch(training, images) * participants / once  # as a share of all images
     steps = training["local_steps"]
     epochs = training["local_epochs"] if steps is None else steps * batch
-    return once * passes(cell.row.work, cell.row.component.settings, epochs, batch)
+    return once * passes(work, hyperparameters, epochs, batch)
 
 
 def clients_in_step(cell: Cell, images: Expected) -> float:
@@ -224,7 +228,11 @@ def attack_steps(training: Settings) -> int:
 
 def batch_of(cell: Cell, images: Expected) -> int:
     """Images of a batch: no more than a client has."""
-    batch_size: int = cell.row.training["batch_size"]
+    return _batch(cell.row.training, images)
+
+
+def _batch(training: Settings, images: Expected) -> int:
+    batch_size: int = training["batch_size"]
     return min(batch_size, max(1, images.train // images.clients))
 
 

@@ -24,10 +24,12 @@ from fedgrid.grid.plan.manifest_model import (
     ListedCell,
     Manifest,
     RowDescription,
+    SearchDescription,
     StudyDescription,
 )
 from fedgrid.grid.plan.model import Cell, PlannedPartition
 from fedgrid.grid.plan.planned_study import Experiment, Study, first_by_name
+from fedgrid.grid.plan.searches import Search
 from fedgrid.grid.study.fingerprint import digest, fingerprint
 from fedgrid.grid.study.model import MethodRow, Settings
 
@@ -124,6 +126,20 @@ def _description(study: Study, experiment: Experiment) -> StudyDescription:
         tested=list({TESTED[partition.tested]: None for partition in partitions}),
         methods=_rows(experiment),
         scale=study.scale,
+        searches=[_search(search) for search in experiment.searches],
+    )
+
+
+def _search(search: Search) -> SearchDescription:
+    return SearchDescription(
+        row=search.row,
+        data=search.data,
+        heterogeneity=search.heterogeneity,
+        points=list(search.points),
+        seeds=list(search.seeds),
+        rounds=[rung.rounds for rung in search.rungs],
+        choices=search.choices(),
+        chosen=search.chosen,
     )
 
 

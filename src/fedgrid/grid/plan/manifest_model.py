@@ -12,6 +12,7 @@ from typing import Any, Literal
 from fedgrid.errors import UserError
 from fedgrid.files import read_json
 from fedgrid.grid.plan.codec import decode
+from fedgrid.grid.plan.searches import Choice
 from fedgrid.grid.study.external import ExternalRow
 from fedgrid.grid.study.model import FULL
 
@@ -98,6 +99,29 @@ class Shown:
 
 
 @dataclass(frozen=True)
+class SearchDescription:
+    """How the settings of a row were chosen in a column."""
+
+    row: str
+    data: str
+    heterogeneity: str
+    points: list[Settings]
+    "Settings by name, in the order of the grid."
+    seeds: list[int]
+    rounds: list[int]
+    "Of each rung."
+    choices: list[Choice]
+    "What was chosen on each rung, as far as it is."
+    chosen: int | None = None
+    "The number of the point that the table has; None before it is chosen."
+
+    @property
+    def column(self) -> Column:
+        """Data set and heterogeneity."""
+        return self.data, self.heterogeneity
+
+
+@dataclass(frozen=True)
 class StudyDescription:
     """An experiment, or a study without experiments, in words and settings."""
 
@@ -136,6 +160,7 @@ class StudyDescription:
     methods: dict[str, RowDescription] = field(default_factory=dict)
     "Label → row."
     scale: str = FULL
+    searches: list[SearchDescription] = field(default_factory=list)
 
     def shown(self, what: Literal["table", "figure"], usual: Sequence[Shown] = ()) -> list[Shown]:
         """Its tables or figures in their order; the `usual` ones where it does not say what it shows."""

@@ -146,6 +146,8 @@ class Cell:
     key: str
     artifacts: tuple[str, ...] = ()
     "Artifacts that the study keeps of it; not part of its key."
+    pending: bool = False
+    "Whether a search has yet to choose its settings; till then they are the grid's first, and no cell has its key."
 
     @property
     def store(self) -> Path:

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from fedgrid.errors import Damaged
 from fedgrid.files import read_json, write_json
+from fedgrid.grid.plan.choices import settled
 from fedgrid.grid.plan.codec import decode, encode
 from fedgrid.grid.plan.model import Cell, PlannedPartition
 from fedgrid.grid.plan.planned_study import Study
@@ -37,18 +38,30 @@ class Plan:
 
     def content(self) -> dict[str, Any]:
         """The plan as plain values; `from_content` is its inverse."""
-        study, cells = self.study, self.study.cells
+        study = self.study
+        cells = [cell for experiment in study.experiments for cell in (*experiment.cells, *experiment.options)]
         rows, models = _Numbered(cell.row for cell in cells), _Numbered(cell.model for cell in cells)
         partitions = _Numbered(cell.partition for cell in cells)
 
         def listed(cell: Cell) -> _ListedCell:
             numbers = rows[cell.row], partitions[cell.partition], models[cell.model]
-            return _ListedCell(*numbers, cell.seed, cell.train_seed, cell.code, cell.key, cell.artifacts)
+            return _ListedCell(*numbers, cell.seed, cell.train_seed, cell.code, cell.key, cell.artifacts, cell.pending)
 
-        without_cells = replace(study, experiments=[replace(experiment, cells=[]) for experiment in study.experiments])
+        without_cells = replace(
+            study,
+            experiments=[replace(experiment, cells=[], options=[], trials=[]) for experiment in study.experiments],
+        )
         cells_of_each = [[listed(cell) for cell in experiment.cells] for experiment in study.experiments]
+        options_of_each = [[listed(cell) for cell in experiment.options] for experiment in study.experiments]
         plan: dict[str, Any] = encode(
-            _Content(replace(self, study=without_cells), cells_of_each, rows.values, partitions.values, models.values)
+            _Content(
+                replace(self, study=without_cells),
+                cells_of_each,
+                rows.values,
+                partitions.values,
+                models.values,
+                options_of_each,
+            )
         )
         return plan
 
@@ -76,6 +89,7 @@ class _ListedCell:
     code: str
     key: str
     artifacts: tuple[str, ...]
+    pending: bool
 
 
 @dataclass(frozen=True)
@@ -89,18 +103,24 @@ class _Content:
     rows: list[MethodRow]
     partitions: list[PlannedPartition]
     models: list[Configured]
+    options: list[list[_ListedCell]]
+    "Of each experiment."
 
     def cell(self, listed: _ListedCell) -> Cell:
         row, partition = self.rows[listed.row], self.partitions[listed.partition]
-        identity = listed.seed, listed.train_seed, listed.code, listed.key, listed.artifacts
+        identity = listed.seed, listed.train_seed, listed.code, listed.key, listed.artifacts, listed.pending
         return Cell(row, partition, self.models[listed.model], *identity)
 
 
 def read(file: Path) -> Plan:
-    """The plan in a file; UserError where there is none, `Damaged` for one that is not what was written."""
+    """The plan in a file, with what searches have chosen by now.
+
+    UserError where there is none, `Damaged` for one that is not what was written.
+    """
     content = read_json(file)
     try:
-        return from_content(content)
+        plan = from_content(content)
+        return replace(plan, study=settled(plan.study))
     except (ValueError, IndexError) as error:
         raise Damaged(file, "not a plan of this version of fedgrid") from error
 
@@ -109,8 +129,11 @@ def from_content(content: Mapping[str, Any]) -> Plan:
     """The inverse of `Plan.content`; ValueError for other content."""
     decoded = decode(_Content, content)
     study = decoded.plan.study
-    pairs = zip(study.experiments, decoded.cells, strict=True)
-    experiments = [replace(experiment, cells=[decoded.cell(cell) for cell in cells]) for experiment, cells in pairs]
+    lists = zip(study.experiments, decoded.cells, decoded.options, strict=True)
+    experiments = [
+        replace(experiment, cells=list(map(decoded.cell, cells)), options=list(map(decoded.cell, options)))
+        for experiment, cells, options in lists
+    ]
     return replace(decoded.plan, study=replace(study, experiments=experiments))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from fedgrid.grid.plan.model import Cell, PlannedDataset, PlannedPartition
+from fedgrid.grid.plan.searches import Search
 from fedgrid.grid.study.external import ExternalRow
 from fedgrid.grid.study.model import FULL, About, MethodRow, StudySettings
 
@@ -30,6 +31,17 @@ class Experiment:
     "Its rows where it has no cells, only a table of settings."
     external: list[ExternalRow] = field(default_factory=list)
     "Its rows of results of others."
+    searches: list[Search] = field(default_factory=list)
+    "How settings of its rows are chosen."
+    options: list[Cell] = field(default_factory=list)
+    "Every cell that its searches may compare, and that its tables may have, whatever is chosen."
+    trials: list[Cell] = field(default_factory=list)
+    "Cells that its searches compare, as far as they are known; see `fedgrid.grid.plan.choices`."
+
+    @property
+    def every_cell(self) -> list[Cell]:
+        """The cells of its tables and of its searches."""
+        return [*self.cells, *self.trials]
 
     @property
     def partial(self) -> Path:
@@ -54,13 +66,30 @@ class Study(StudySettings):
 
     @cached_property
     def cells(self) -> list[Cell]:
-        """The cells of all experiments; two of them, or two rows of one, may show the same one."""
+        """The cells of all tables; two of them, or two rows of one, may show the same one."""
         return [cell for experiment in self.experiments for cell in experiment.cells]
 
     @cached_property
     def by_key(self) -> dict[str, Cell]:
-        """Every cell once."""
-        return first_by_name((cell.key, cell) for cell in self.cells)
+        """Every cell of tables and searches once."""
+        return first_by_name((cell.key, cell) for experiment in self.experiments for cell in experiment.every_cell)
+
+    @cached_property
+    def known(self) -> dict[str, Cell]:
+        """Every cell that may be trained, by key: also those of which it depends on a search."""
+        options = (cell for experiment in self.experiments for cell in experiment.options)
+        every = [*self.by_key.values(), *options]
+        return first_by_name((cell.key, cell) for cell in every if not cell.pending)
+
+    @cached_property
+    def choices(self) -> dict[str, tuple[Experiment, Search, int]]:
+        """The choices of all searches by key: experiment, search, and number of the rung."""
+        return first_by_name(
+            (rung.key, (experiment, search, number))
+            for experiment in self.experiments
+            for search in experiment.searches
+            for number, rung in enumerate(search.rungs)
+        )
 
     @property
     def rows(self) -> dict[str, MethodRow]:
@@ -85,12 +114,12 @@ class Study(StudySettings):
     @cached_property
     def datasets(self) -> dict[str, PlannedDataset]:
         """Data sets to be kept in the store, by key: those that cells train on, and the images of features."""
-        return {stage.key: stage for cell in self.cells for stage in cell.partition.data.stages}
+        return {stage.key: stage for cell in self.known.values() for stage in cell.partition.data.stages}
 
     @cached_property
     def partitions(self) -> dict[tuple[str, int], PlannedPartition]:
         """By key and seed."""
-        return {(cell.partition.key, cell.partition.seed): cell.partition for cell in self.cells}
+        return {(cell.partition.key, cell.partition.seed): cell.partition for cell in self.known.values()}
 
 
 def first_by_name(pairs: Iterable[tuple[Name, Value]]) -> dict[Name, Value]:

@@ -10,6 +10,8 @@ from pathlib import Path
 from fedgrid.data.common.images import DatasetInfo
 from fedgrid.errors import UserError
 from fedgrid.grid.plan import instances
+from fedgrid.grid.plan.checks import check_attacks, check_fit, check_validation, kind_of_data
+from fedgrid.grid.plan.choices import settled
 from fedgrid.grid.plan.external import check_external, external_rows
 from fedgrid.grid.plan.instances import info_of
 from fedgrid.grid.plan.keys import (
@@ -25,6 +27,8 @@ from fedgrid.grid.plan.keys import (
 )
 from fedgrid.grid.plan.model import Cell, PlannedDataset, PlannedPartition
 from fedgrid.grid.plan.planned_study import Experiment, Study
+from fedgrid.grid.plan.search_cells import PlannedCells, Run, merged, planned_row, runs_of
+from fedgrid.grid.plan.searches import Group, Search
 from fedgrid.grid.study.model import (
     Configured,
     DataEntry,
@@ -34,21 +38,11 @@ from fedgrid.grid.study.model import (
     ParsedStudy,
     Part,
     Placed,
-    Reading,
-    Seeds,
     Settings,
     StudySettings,
 )
 from fedgrid.grid.study.resolve import parse
 from fedgrid.grid.study.sections import Origin, Section, StudyError, located
-from fedgrid.partition.file import File
-from fedgrid.partition.imported import Imported
-
-CLEAN = "clean"
-"What models are scored on without an attack."
-ON_VALIDATION = ("validated", "validation")
-"Values of a study's `report` that need images held out for validation."
-PlannedData = tuple[PlannedDataset, DatasetInfo]
 
 
 def planned_study(study: Section) -> Study:
@@ -58,19 +52,23 @@ def planned_study(study: Section) -> Study:
 
 
 def plan_study(parsed: ParsedStudy) -> Study:
-    """Every cell of a study, with its key; UserError with file and line for impossible cells."""
+    """Every cell of a study, with its key and with what searches have chosen by now.
+
+    UserError with file and line for impossible cells.
+    """
     shared = {setting.name: getattr(parsed, setting.name) for setting in fields(StudySettings)}
     study = Study(**shared, experiments=[])
     experiments = [_experiment(experiment, study) for experiment in parsed.experiments]
     artifacts = _artifacts(experiments)
-    return replace(
-        study,
-        notices=(*study.notices, *_external_notices(parsed, experiments)),
-        experiments=[
-            replace(experiment, cells=[replace(cell, artifacts=artifacts[cell.key]) for cell in experiment.cells])
-            for experiment in experiments
-        ],
-    )
+
+    def with_artifacts(cells: Sequence[Cell]) -> list[Cell]:
+        return [replace(cell, artifacts=artifacts[cell.key]) for cell in cells]
+
+    notices = (*study.notices, *_external_notices(parsed, experiments))
+    experiments = [
+        replace(one, cells=with_artifacts(one.cells), options=with_artifacts(one.options)) for one in experiments
+    ]
+    return settled(replace(study, notices=notices, experiments=experiments))
 
 
 def _external_notices(parsed: ParsedStudy, experiments: Sequence[Experiment]) -> list[str]:
@@ -96,7 +94,7 @@ def select(study: Study, only: Sequence[str]) -> Study:
 def _artifacts(experiments: Iterable[Experiment]) -> dict[str, tuple[str, ...]]:
     """By key, what any experiment keeps of a cell: what one of them needs later is kept when another has it trained."""
     artifacts: dict[str, tuple[str, ...]] = {}
-    for cell in (cell for experiment in experiments for cell in experiment.cells):
+    for cell in (cell for experiment in experiments for cell in (*experiment.cells, *experiment.options)):
         artifacts[cell.key] = tuple(sorted({*artifacts.get(cell.key, ()), *cell.artifacts}))
     return artifacts
 
@@ -104,8 +102,13 @@ def _artifacts(experiments: Iterable[Experiment]) -> dict[str, tuple[str, ...]]:
 def _experiment(parsed: ParsedExperiment, study: Study) -> Experiment:
     """An experiment with the cells of all its parts, every one once."""
     cells: dict[tuple[str, str, str, int], tuple[Origin, Cell]] = {}
+    searches: dict[Group, Search] = {}
+    options: list[Cell] = []
     for part in parsed.parts:
-        for cell in _cells(part, study, lenient=bool(parsed.id)):
+        planned = _cells(part, study, lenient=bool(parsed.id))
+        searches |= {search.group: search for search in planned.searches}
+        options += planned.options
+        for cell in planned.table:
             first, other = cells.setdefault(cell.table_position, (part.origin, cell))
             if other.key != cell.key:
                 raise StudyError(
@@ -121,20 +124,24 @@ def _experiment(parsed: ParsedExperiment, study: Study) -> Experiment:
         parsed.published,
         parsed.listed,
         [row.value for row in external_rows(parsed)],
+        [*searches.values()],
+        options,
     )
 
 
-def _cells(part: Part, study: Study, lenient: bool) -> list[Cell]:
-    """The cells of a part; where it is `lenient`, those of data that cannot be had say so."""
+def _cells(part: Part, study: Study, lenient: bool) -> PlannedCells:
+    """The cells of a part, with its searches; where it is `lenient`, those of data that cannot be had say so."""
     data = [_plan_entry(entry, study) for entry in part.data]
     check_attacks(part, data)
     check_fit(part, data)
     check_validation(part)
     pairs = zip(part.data, data, strict=True)
     at_hand = [_at_hand(planned, study, entry.origin, lenient) for entry, (planned, _) in pairs]
-    rows, kinds = [row.value for row in part.rows], [kind.value for kind in part.heterogeneity]
-    cells = grid(rows, at_hand, kinds, part.model.value.component, part.seeds)
-    return [replace(cell, artifacts=part.artifacts) for cell in cells]
+    kinds = [kind.value for kind in part.heterogeneity]
+    rows = [row.value for row in part.rows]
+    runs = [run for row in rows for run in runs_of(row, part)]
+    cells = iter(grid(runs, at_hand, kinds, part.model.value.component))
+    return merged([planned_row(row, part, [next(cells) for _ in runs_of(row, part)]) for row in rows])
 
 
 def _plan_entry(entry: Placed[DataEntry], study: Study) -> tuple[PlannedDataset, DatasetInfo]:
@@ -161,7 +168,9 @@ def plan_dataset(store: Path, label: str, data: Configured, root: Path | None) -
 def plan_features(images: PlannedDataset, info: DatasetInfo, backbone: Settings) -> tuple[PlannedDataset, DatasetInfo]:
     """Where the features of a data set are kept, and what they hold; UserError where it is not of images alone."""
     if info.modalities:
-        raise UserError(f"data.features: '{images.label}' is {_of(info.modalities)}, and features are made of images")
+        raise UserError(
+            f"data.features: '{images.label}' is {kind_of_data(info.modalities)}, and features are made of images"
+        )
     key = key_of_features(images, backbone)
     return replace(images, key=key, images=images, backbone=backbone), replace(info, shape=(1, 1, 1))
 
@@ -178,87 +187,43 @@ def plan_partition(kind: Heterogeneity, code: str, data: PlannedDataset, seed: i
 
 
 def plan_cell(
-    row: MethodRow, code: str, partition: PlannedPartition, model: Configured, seed: int, train_seed: int
+    row: MethodRow,
+    code: str,
+    partition: PlannedPartition,
+    model: Configured,
+    seed: int,
+    train_seed: int,
+    artifacts: tuple[str, ...] = (),
 ) -> Cell:
     """A cell with its key; `code` is the fingerprint of all code that can change its numbers."""
-    return Cell(row, partition, model, seed, train_seed, code, key_of_cell(row, partition, model, train_seed, code))
+    key = key_of_cell(row, partition, model, train_seed, code)
+    return Cell(row, partition, model, seed, train_seed, code, key, artifacts)
 
 
 def grid(
-    rows: Sequence[MethodRow],
-    data: Sequence[PlannedDataset],
-    partitions: Sequence[Heterogeneity],
-    model: Configured,
-    seeds: Sequence[Seeds],
-) -> list[Cell]:
-    """All cells; rows vary slowest, seeds fastest."""
-    for row in rows:
+    runs: Sequence[Run], data: Sequence[PlannedDataset], partitions: Sequence[Heterogeneity], model: Configured
+) -> list[list[Cell]]:
+    """The cells of each run; data vary slowest, seeds fastest."""
+    for row in {id(run.row): run.row for run in runs}.values():
         check_helpers(row, model)
     kinds = [(kind, code_of("partition", kind.component)) for kind in partitions]
+    columns = list(product(range(len(data)), range(len(kinds))))
     planned = {
         (d, p, s): plan_partition(*kinds[p], data[d], s)
-        for d, p, s in product(range(len(data)), range(len(kinds)), {s for _, s, _ in seeds})
+        for (d, p), s in product(columns, {s for run in runs for _, s, _ in run.seeds})
     }
     # rows may be of the same method
     code = functools.cache(lambda module, file: fingerprint_of_cell(module, file, model.module, model.file))
-    return [
-        plan_cell(row, code(row.component.module, row.component.file), planned[d, p, of_partition], model, seed, train)
-        for row, d, p, (seed, of_partition, train) in product(rows, range(len(data)), range(len(kinds)), seeds)
-    ]
 
+    def cells(run: Run) -> list[Cell]:
+        component = run.row.component
+        of_run = (component.module, component.file)
+        return [
+            plan_cell(run.row, code(*of_run), planned[d, p, of_partition], model, seed, train, run.artifacts)
+            for (d, p), (seed, of_partition, train) in product(columns, run.seeds)
+        ]
 
-def check_fit(part: Part, data: Sequence[PlannedData]) -> None:
-    """Raises UserError where a data set of a part cannot be dealt out so, or does not suit its model."""
-    model = part.model.value
-    for planned, info in data:
-        name, label = model.component.name, planned.label
-        if model.modalities != info.modalities:
-            problem = f"'{name}' is for {_of(model.modalities)}, '{label}' is {_of(info.modalities)}"
-            raise StudyError(part.model.origin, problem)
-        if min(info.shape[:2]) < model.smallest:
-            side = "×".join(map(str, info.shape[:2]))
-            problem = f"'{name}' needs images of {model.smallest}×{model.smallest} at least, '{label}' has {side}"
-            raise StudyError(part.model.origin, problem)
-        for kind in part.heterogeneity:
-            with located(kind.origin):
-                instances.check_partition(kind.value.component, info, part.partition_seeds)
-                instances.description_of(kind.value.component, part.partition_seeds[0])
-
-
-def _of(modalities: Sequence[str]) -> str:
-    return f"data of the modalities {' and '.join(modalities)}" if modalities else "data of images alone"
-
-
-def check_attacks(part: Part, data: Sequence[PlannedData]) -> None:
-    """Raises UserError where a row has images attacked, and a data set of its part holds other things too."""
-    others = {partition.label: "frozen features" for partition, _ in data if partition.backbone}
-    others |= {partition.label: _of(info.modalities) for partition, info in data if info.modalities}
-    for row in part.rows:
-        settings = row.value.training
-        attacked = [name for name in settings["evaluate"] if name != CLEAN]
-        setting = "adversarial" if settings["adversarial"] else f"evaluate: {attacked[0]}" if attacked else ""
-        for name, what in others.items() if setting else ():
-            raise StudyError(row.origin, f"training.{setting} needs images alone, and '{name}' is {what}")
-
-
-def check_validation(part: Part) -> None:
-    """Raises UserError where cells are read on validation images that a partition of their part lacks."""
-    readings = [part.reading, *(Placed(Reading(row.value.score, row.value.at), row.origin) for row in part.rows)]
-    asking = [
-        reading.origin.child(name).label + f": '{value}'"
-        for reading in readings
-        for name, value in (("score", reading.value.score), ("at", reading.value.at))
-        if value in ON_VALIDATION
-    ]
-    for kind in part.heterogeneity if asking else ():
-        with instances.partition(kind.value.component) as partition:
-            validated = all(partition.validated(seed) for seed in part.partition_seeds)
-        if not validated:
-            component = kind.value.component
-            published = component.module in (File.__module__, Imported.__module__)
-            mend = "name a file that does" if published else "set its validation, to 0.2 for example"
-            problem = f"{kind.origin.label} ('{component.name}') holds none"
-            raise UserError(f"{asking[0]} needs validation images, and {problem}; {mend}")
+    return [cells(run) for run in runs]
 
 
 def problem_of_data(data: PlannedDataset, root: Path | None, download: bool) -> str:

@@ -10,6 +10,8 @@ from fedgrid.grid.study.sections import Entries, Origin, Section, StudyError
 
 SETTING = re.compile(r"\{([\w.]+)\}")
 "A setting in a label, as in ``Dirichlet {beta}``."
+TRAINING = "training."
+"What the name of a setting of training begins with, beside hyperparameters."
 
 
 def expand(entry: Section) -> Iterator[tuple[Section, dict[str, Any]]]:
@@ -61,3 +63,8 @@ def fill_label(template: str, entry: Section, origin: Origin) -> str:
 def shown(value: Any) -> str:
     """A value as a label shows it: 0.1, not 0.10000000000000001."""
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def point_text(settings: Mapping[str, Any]) -> str:
+    """Settings by name as a sentence has them: ``mu = 0.1, lr = 0.05``."""
+    return ", ".join(f"{name.removeprefix(TRAINING)} = {shown(value)}" for name, value in settings.items())

@@ -127,6 +127,19 @@ class Reading:
 
 
 @dataclass(frozen=True)
+class SearchedRow:
+    """A row some of whose settings are chosen by a search: the row at each point of its grid."""
+
+    points: list[tuple[Settings, MethodRow]]
+    "The settings of each point by name, as in ``training.lr``, and the row with them; in the order of the grid."
+    seeds: list[Seeds]
+    "Those of the search, none of which is one of the table's."
+    rungs: tuple[int, ...]
+    "Numbers of rounds after which the best points go on; none: every point is trained for the table's rounds."
+    origin: Origin
+
+
+@dataclass(frozen=True)
 class Part:
     """Some of an experiment's cells: the product of rows, data, heterogeneities and seeds."""
 
@@ -143,11 +156,14 @@ class Part:
     "Artifacts of the cells."
     notices: list[str]
     "What a reader of its rows might not expect, each in one sentence."
+    searches: Mapping[str, SearchedRow] = field(default_factory=dict)
+    "By label of a row, the search that chooses its settings; `rows` has that row at the first point of its grid."
 
     @property
     def partition_seeds(self) -> list[int]:
-        """The seeds of the partitions, one for each seed of the study."""
-        return [seed for _, seed, _ in self.seeds]
+        """The seeds of the partitions: those of the study's seeds, then those of searches."""
+        seeds = [*self.seeds, *(seed for search in self.searches.values() for seed in search.seeds)]
+        return list(dict.fromkeys(seed for _, seed, _ in seeds))
 
 
 @dataclass(frozen=True)

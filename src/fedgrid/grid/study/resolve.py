@@ -19,13 +19,13 @@ from fedgrid.grid.study.model import (
     Part,
     Placed,
     Reading,
-    Seeds,
     printed_names,
 )
 from fedgrid.grid.study.paths import input_path
 from fedgrid.grid.study.printed import printed_file, printed_numbers
 from fedgrid.grid.study.rows import method_rows
 from fedgrid.grid.study.sections import Entries, Origin, Section, StudyError, located
+from fedgrid.grid.study.seeds import table_seeds
 from fedgrid.grid.study.validation import check_study
 from fedgrid.settings import Compute
 
@@ -120,10 +120,11 @@ def _part(part: Section) -> Part:
         data=data_entries(part),
         heterogeneity=heterogeneities(part),
         model=_model(part),
-        seeds=_seeds(part),
+        seeds=table_seeds(part),
         reading=Placed(Reading(**part["report"]), part.origins["report"]),
         artifacts=tuple(part["artifacts"]),
         notices=methods.notices,
+        searches=methods.searches,
     )
 
 
@@ -144,18 +145,6 @@ def _results(text: str, origin: Origin) -> Path:
     """The folder of results, which is relative to the working folder: it is that of a run, not of its study's file."""
     with located(origin):
         return path_of(text, origin.key)
-
-
-def _seeds(study: Section) -> list[Seeds]:
-    """Seed, seed of the partition and seed of training, of each seed."""
-    seeds, partition_seed, train_seed = study["seeds"], study.get("partition_seed"), study.get("train_seed")
-    if len(seeds) > 1 and None not in (partition_seed, train_seed):
-        problem = "with both partition_seed and train_seed fixed, all seeds would give the same run"
-        raise StudyError(study.origins["seeds"], problem)
-    return [
-        (seed, seed if partition_seed is None else partition_seed, seed if train_seed is None else train_seed)
-        for seed in seeds
-    ]
 
 
 def _model(study: Section) -> Placed[ModelEntry]:

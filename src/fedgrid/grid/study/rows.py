@@ -9,12 +9,13 @@ from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.configure import SOURCE, Description, configured, reference_of, settings_of
 from fedgrid.grid.study.expansion import expand, fill_label, shown
 from fedgrid.grid.study.external import RESULTS, ExternalRow, external_row, is_external
-from fedgrid.grid.study.model import Configured, MethodRow, Placed, Reading, Settings
+from fedgrid.grid.study.model import Configured, MethodRow, Placed, Reading, SearchedRow, Settings
 from fedgrid.grid.study.overlay import named_row
+from fedgrid.grid.study.search import KEY, Searches, check_rungs
 from fedgrid.grid.study.sections import Origin, Section, StudyError, located
 from fedgrid.settings import Training
 
-RESERVED = ("method", "title", "training", "score", "at", RESULTS)
+RESERVED = ("method", "title", "training", "score", "at", RESULTS, KEY)
 "Keys of a method's entry that are not hyperparameters."
 
 
@@ -34,10 +35,14 @@ class Rows:
     external: list[Placed[ExternalRow]] = field(default_factory=list)
     "Rows of results of others."
     left_out: dict[str, PlainSteps] = field(default_factory=dict)
+    searches: dict[str, SearchedRow] = field(default_factory=dict)
+    "By label, the search that chooses the settings of a row; `rows` has that row at the first point of its grid."
+    unused: list[str] = field(default_factory=list)
+    "A sentence for each setting that is searched and that no row has."
 
     @property
     def notices(self) -> list[str]:
-        """What families leave out, in a sentence for each family and reason."""
+        """What families leave out, in a sentence for each family and reason, and what is searched for no row."""
         labels: dict[tuple[Origin, str], list[str]] = {}
         for label, error in self.left_out.items():
             labels.setdefault((error.origin, error.reason), []).append(label)
@@ -45,7 +50,7 @@ class Rows:
             f"{place.label}: '{place.word}' leaves out {', '.join(left_out)}, which would take {reason}; name them "
             "with rates of their own to have them"
             for (place, reason), left_out in labels.items()
-        ]
+        ] + self.unused
 
 
 def method_rows(study: Section) -> Rows:
@@ -57,6 +62,7 @@ def method_rows(study: Section) -> Rows:
     training = settings_of(describe(Training), study["training"])
     reading = Reading(**study.get("report", {}))
     described = functools.cache(functools.partial(description, "methods"))  # rows may be of the same method
+    searches = Searches(study)
     for label, entry in _expanded(study["methods"]) if "methods" in study else []:
         if is_external(entry):
             row = external_row(label, entry, len(parsed.rows) + len(parsed.external))
@@ -65,7 +71,15 @@ def method_rows(study: Section) -> Rows:
         with located(entry.origins["method"]):
             method = described(reference_of(entry["method"], entry.origins["method"]))
         try:
-            parsed.rows.append(Placed(_row(label, entry, training, method, reading), entry.origin))
+            search = searches.of_row(label, entry, method)
+            points = [
+                (taken, _row(label, point, training, method, reading))
+                for taken, point in (search.points(entry) if search else [({}, entry)])
+            ]
+            parsed.rows.append(Placed(points[0][1], entry.origin))
+            if search:
+                check_rungs(search, label, points[0][1].training["rounds"])
+                parsed.searches[label] = SearchedRow(points, search.seeds, search.rungs, search.origin)
         except PlainSteps as error:
             if not entry.origin.word:
                 raise
@@ -74,6 +88,7 @@ def method_rows(study: Section) -> Rows:
         raise next(iter(parsed.left_out.values()))
     if parsed.external and not parsed.rows:
         raise StudyError(parsed.external[0].origin, "results of others need a row beside them that is trained here")
+    parsed.unused.extend(searches.unused() if parsed.rows else ())
     return parsed
 
 
@@ -81,13 +96,15 @@ def _expanded(methods: Section) -> list[tuple[str, Section]]:
     """Rows by label, one for each value of a list; such a row's label and title say what it takes."""
     expanded = []
     for label, settings in methods.items():
-        for entry, taken in expand(named_row(label, settings, methods.origins[label])):
+        row = named_row(label, settings, methods.origins[label])
+        searched = Section({name: row[name] for name in row if name == KEY}, row.origin, row.origins)
+        for entry, taken in expand(row - {KEY}):
             values = "".join(f", {name} = {shown(value)}" for name, value in taken.items())
             if "title" in entry:
                 entry = entry | {"title": fill_label(entry["title"], entry, entry.origins["title"])}
             elif values:
                 entry = entry | {"title": label + values}
-            expanded.append((label + values, entry))
+            expanded.append((label + values, entry | searched))
     return expanded
 
 

@@ -1,0 +1,67 @@
+"""What each row was given to learn from: by its search, and in the table.
+
+Training images are counted as client updates × images: each image as often as a gradient is taken at it, by the formula
+of a method's `work`, over all rounds, participants and seeds.
+"""
+
+import pandas as pd
+
+from fedgrid.analysis.scores.results import CELL, Results
+from fedgrid.grid.costs.forecast import images_in_a_round
+from fedgrid.grid.plan.manifest_model import Settings
+from fedgrid.grid.study.expansion import TRAINING
+from fedgrid.partition.base import Expected
+
+COLUMNS = ["label", "points", "trials", "images_search", "cells", "images_table"]
+
+
+def budgets(results: Results) -> pd.DataFrame:
+    """One row per label, in study order.
+
+    `points` (settings that its search compared in a column, the most of all columns; 0 without a search), `trials`
+    (cells of the search, each rung counted), `cells` (finished ones of the table), and the training images of both.
+    """
+    of_table = pd.Series(images_of_cells(results), dtype=float)
+    rows = []
+    for label in results.names:
+        searches = [search for search in results.study.searches if search.row == label]
+        scores = [(search, score) for search in searches for choice in search.choices for score in choice.scores]
+        of_label = [images for position, images in of_table.items() if position[0] == label]
+        rows.append(
+            (
+                label,
+                max((len(search.points) for search in searches), default=0),
+                sum(len(score.by_seed) for _, score in scores),
+                sum(score.images for _, score in scores),
+                len(of_label),
+                sum(of_label),
+            )
+        )
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def images_of_cells(results: Results) -> dict[tuple[str, str, str, int], float]:
+    """By row, data, heterogeneity and seed of a finished cell, the training images of its planned rounds."""
+    sizes = results.rows[results.rows["metric"] == "train_samples"].groupby(CELL, observed=True)["value"]
+    clients, images = sizes.size().to_dict(), sizes.sum().to_dict()
+    counts = {}
+    for cell in results.finished:
+        training, hyperparameters = settings_of(results, cell.label, cell.column)
+        position = cell.table_position
+        expected = Expected(clients[position], int(images[position]), 0, 0)
+        work = results.study.methods[cell.label].work
+        counts[position] = training["rounds"] * images_in_a_round(training, hyperparameters, work, expected)
+    return counts
+
+
+def settings_of(results: Results, label: str, column: tuple[str, str]) -> tuple[Settings, Settings]:
+    """The settings of training, and the hyperparameters, of a row in a column."""
+    study, row = results.study, results.study.methods[label]
+    training, settings = dict(study.protocol), dict(row.settings)
+    for other in study.elsewhere:
+        training |= other.protocol if column in other.columns else {}
+    for part in row.elsewhere:
+        settings |= part.settings if column in part.columns else {}
+    own = {name: value for name, value in settings.items() if name.startswith(TRAINING)}
+    training |= {name.removeprefix(TRAINING): value for name, value in own.items() if value is not None}
+    return training, {name: value for name, value in settings.items() if name not in own}

@@ -1,0 +1,50 @@
+"""Whether rows had equal budgets: tries and training images of their searches, and training images of the table."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from fedgrid.analysis.prose import captions
+from fedgrid.analysis.scores import budgets as of_rows
+from fedgrid.analysis.scores.results import DASH, Results
+from fedgrid.analysis.tables.grid import Entry, Grid
+
+HEADER = [
+    [("Search", 3), ("Table", 2)],
+    [(text, 1) for text in ("Points a column", "Cells", "Training images", "Cells", "Training images")],
+]
+
+
+def budgets(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, Grid]:
+    """One row per method, as `scores.budgets` counts; there is nothing to choose."""
+    table = of_rows.budgets(results)
+    rows = [
+        (results.names[entry["label"]], [_number(entry[name]) for name in of_rows.COLUMNS[1:]])
+        for entry in table.to_dict("records")
+    ]
+    return table, Grid(caption(results, table), "Method", HEADER, rows)
+
+
+def _number(value: float) -> Entry:
+    return Entry(f"{value:,.0f}" if value else DASH)
+
+
+def caption(results: Results, table: pd.DataFrame) -> str:
+    """What is counted, and whether all rows were given the same."""
+    sentences = [
+        f"{captions.lead(results)}: what each row was given.",
+        "Training images: client updates times images, each image as often as a gradient is taken at it by the formula "
+        "of the method's work, over all rounds, clients, seeds, data sets and kinds of heterogeneity.",
+        "A cell of a later rung that goes on from an earlier one counts its further rounds.",
+        _equality("points", table["points"]),
+        _equality("training images of the search", table["images_search"]),
+    ]
+    return " ".join(sentences)
+
+
+def _equality(what: str, numbers: pd.Series) -> str:
+    low, high = numbers.min(), numbers.max()
+    if low == high:
+        return f"All rows were given the same number of {what}."
+    return f"Rows were not given the same number of {what}: {low:,.0f} to {high:,.0f}."
