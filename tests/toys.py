@@ -57,6 +57,7 @@ class Study:
         score: str = "received",
         samples: list[int] = SAMPLES,
         also: dict[str, dict[int, list]] | None = None,
+        traffic: bool = True,
         **head: Any,
     ) -> None:
         """Add a cell with the accuracies of the clients (None: no test data) by round, at the point `score`.
@@ -70,6 +71,7 @@ class Study:
                 (t, client, f"bytes_{way}", n)
                 for client in range(len(values))
                 for way, n in (("up", 1024), ("down", 3072 if t else 10**9))
+                if traffic
             ]
         for metric, by_round in (also or {}).items():
             for t, values in by_round.items():

@@ -77,7 +77,6 @@ rule experiment:
 if STUDY.has_experiments:
 
     rule paper:
-        localrule: True
         input:
             [f"{RESULTS}/{name}/report.html" for name in RUN.experiments],
             lambda w: [RUN.manifest(name, checkpoints) for name in RUN.experiments],
@@ -90,6 +89,7 @@ if STUDY.has_experiments:
             ),
         log:
             f"{STUDY.folder}/logs/report.log",
+        localrule: True
         conda:
             "../envs/fedgrid.yaml"
         params:

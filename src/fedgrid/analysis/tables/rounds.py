@@ -11,20 +11,33 @@ from fedgrid.analysis.prose.footnotes import Footnotes
 from fedgrid.analysis.scores.domains import EVERY, columns
 from fedgrid.analysis.scores.leads import ROUNDING
 from fedgrid.analysis.scores.points import accuracies, cell_frame, client_series
-from fedgrid.analysis.scores.results import CELL, Results, choose
+from fedgrid.analysis.scores.results import CELL, DASH, Results, choose
+from fedgrid.analysis.scores.spent import spent
 from fedgrid.analysis.scores.summary import SCORED, good_ones, standing
 from fedgrid.analysis.tables.grid import Entry, Grid, levels
 from fedgrid.analysis.tables.pivot import heads, without_number
+
+ROUNDS = "rounds"
+HEADERS = {ROUNDS: "Rounds", "mib": "MiB", "passes": "Passes"}
+"""Column of the numbers → its printed header."""
+COSTS = (
+    "MiB: what went up and down until then, of all clients together. Passes: forward-backward passes over the training "
+    "images of all clients until then, by the formula of the table of costs. Both are medians over seeds."
+)
 
 
 def rounds(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, Grid]:
     """The first evaluated round whose mean accuracy over clients reaches a target, by row and column.
 
     Options: `target` in percent; `metric`, the accuracy that counts, such as "accuracy_global" (default: the one that
-    scores the row). The numbers are the median over seeds, `low` and `high`, with infinity for a seed that did not
-    reach the target by its `last` evaluated round.
+    scores the row); `costs`, for what was spent until then (see `scores.spent`). The numbers are the medians over
+    seeds, of rounds also `low` and `high`, with infinity for a seed that did not reach the target by its `last`
+    evaluated round.
     """
+    shown = [*HEADERS] if options.get("costs") else [ROUNDS]
     cells = first_rounds(results, options)
+    if options.get("costs"):
+        cells = with_costs(results, cells)
     good = good_ones(cells, "last")
     reached = good["rounds"]
     table = standing(results, cells, "last").assign(
@@ -33,15 +46,20 @@ def rounds(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, 
         low=reached.min(),
         high=reached.max(),
         last=good["last"].max(),
+        **{name: good[name].median() for name in shown[1:]},
     )
     table = table.reset_index()
     notes = Footnotes(results, table)
     printed = {
-        (entry["label"], entry["data"], entry["heterogeneity"]): of_entry(entry, notes)
+        (entry["label"], entry["data"], entry["heterogeneity"]): of_entry(entry, notes, shown[1:])
         for entry in table.to_dict("records")
     }
-    rows = [(name, [printed[label, *column] for column in results.columns]) for label, name in results.names.items()]
-    header = levels(list(heads(results, columns(results, False), [""])))
+    rows = [
+        (name, [entry for column in results.columns for entry in printed[label, *column]])
+        for label, name in results.names.items()
+    ]
+    leaves = [HEADERS[name] for name in shown] if options.get("costs") else [""]
+    header = levels(list(heads(results, columns(results, False), leaves)))
     grid = Grid(caption(results, options), "Method", header, rows, notes.texts)
     return table.drop(columns="domain"), grid
 
@@ -58,19 +76,29 @@ def first_rounds(results: Results, options: Mapping[str, Any]) -> pd.DataFrame:
     return cells.assign(domain=EVERY)
 
 
+def with_costs(results: Results, cells: pd.DataFrame) -> pd.DataFrame:
+    """The same with the `mib` and `passes` of each cell until it reached the target, infinite where it did not."""
+    costs = spent(results).rename(columns={"round": ROUNDS}).astype({ROUNDS: float})
+    start = cells.loc[cells[ROUNDS] == 0, CELL].assign(rounds=0.0, mib=0.0, passes=0.0)
+    cells = cells.merge(pd.concat([costs, start]), on=[*CELL, ROUNDS], how="left")
+    cells.loc[np.isinf(cells[ROUNDS]), ["mib", "passes"]] = np.inf
+    return cells
+
+
 def metric(results: Results, options: Mapping[str, Any]) -> str:
     """The accuracy that is asked for; `UserError` when no cell has it."""
     known = [str(name) for name in results.rows["metric"].unique() if str(name).startswith("accuracy_")]
     return choose(options["metric"], known, "metric")
 
 
-def of_entry(entry: dict[str, Any], notes: Footnotes) -> Entry:
-    """The printed round of one entry, with the lowest and highest of its seeds where they differ."""
+def of_entry(entry: dict[str, Any], notes: Footnotes, costs: list[str]) -> list[Entry]:
+    """The printed round of one entry, with the lowest and highest of its seeds where they differ, and its `costs`."""
     letters = notes.letter(entry["label"], entry["data"], entry["heterogeneity"])
     if entry["status"] not in SCORED:
-        return without_number(entry["status"], letters)
-    middle, low, high = (number(entry[name], entry["last"]) for name in ("rounds", "low", "high"))
-    return Entry(middle if low == high else f"{middle} ({low} to {high})", notes=letters)
+        return [without_number(entry["status"], letters), *(Entry(DASH) for _ in costs)]
+    middle, low, high = (number(entry[name], entry["last"]) for name in (ROUNDS, "low", "high"))
+    rounds_to_target = Entry(middle if low == high else f"{middle} ({low} to {high})", notes=letters)
+    return [rounds_to_target, *(Entry(DASH if np.isinf(entry[name]) else f"{entry[name]:.1f}") for name in costs)]
 
 
 def number(value: float, last: float) -> str:
@@ -87,6 +115,7 @@ def caption(results: Results, options: Mapping[str, Any]) -> str:
         f"least {options['target']:g} %, over {captions.seeds(results)}.",
         *([] if at else [captions.scored_at(results, results.finished)]),
         *(["The median over seeds, and in parentheses the lowest and the highest."] * several),
+        *([COSTS] if options.get("costs") else []),
         ">: not reached by the last evaluated round. A dash stands for what was not run or does not exist.",
     ]
     return " ".join(sentences)
