@@ -160,6 +160,7 @@ def test_an_unfinished_study_is_refused(project, capsys):
     assert "results/u: tables are not made; run fedgrid go, then the same command again" in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_models_that_hold_data_of_clients_are_named_before(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))

@@ -91,6 +91,7 @@ def test_a_study_in_another_folder_finds_the_method(mine, study, monkeypatch, fo
     assert yaml.safe_load(Path("study.yaml").read_text())["name"] == "study"
 
 
+@pytest.mark.full
 def test_a_title_may_be_any_text(mine, study):
     mine.write_text(
         mine.read_text().replace("class Mine(Method):", 'class Mine(Method):\n    title = "Mine: #1\\nof {all}"')

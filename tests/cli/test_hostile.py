@@ -217,6 +217,7 @@ def test_method_files(case, folder, capsys, monkeypatch):
     assert listing(folder.parents[1]) == before
 
 
+@pytest.mark.full
 def test_what_a_method_file_prints_is_its_own_affair(folder, capsys):
     Path("mine.py").write_bytes(b"\xef\xbb\xbf" + PRINTING.encode())
     Path("study.yaml").write_text(yaml.safe_dump(STUDY | {"methods": {"mine": {"method": "mine.py", "mu": 2}}}))

@@ -49,6 +49,7 @@ def test_checked_cells_vouch_for_the_others(study):
     assert (metadata["key"], metadata["code"]) == (study.cells[0].key, study.cells[0].code)
 
 
+@pytest.mark.full
 def test_carried_models_name_their_new_key_and_have_the_same_tensors(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     study = prepared(study_of(methods=["fedper"], seeds=[0, 1], artifacts=["models"]))
@@ -68,6 +69,7 @@ def test_carried_models_name_their_new_key_and_have_the_same_tensors(tmp_path, m
     assert sum(file.is_file() for file in files) == 1
 
 
+@pytest.mark.full
 def test_models_with_another_bit_refuse_the_group(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     study = prepared(study_of(methods=["fedavg"], seeds=[0, 1], artifacts=["models"]))

@@ -240,7 +240,7 @@ LOOKS = (
 )
 
 
-@pytest.mark.parametrize("damage", every_third([*DAMAGES]))
+@pytest.mark.parametrize("damage", every_third([*DAMAGES], step=6))
 def test_commands_on_a_damaged_store(store, numbers, capsys, damage):
     Path("study.yaml").write_text(FOUR_CELLS)
     for file in [*store.of_each_kind, Path("results/store/.lock")]:

@@ -46,6 +46,7 @@ def test_twenty_rounds_become_forty(folder):
     assert about["continued"]["after"] == 4 and again["round"].to_pylist()[-1] == 9
 
 
+@pytest.mark.full
 def test_forty_rounds_have_twenty(folder):
     train(study(5, artifacts=()))
     planned = study(2, artifacts=())
@@ -134,6 +135,7 @@ def test_prune_keeps_what_a_longer_run_would_want(folder, capsys):
     assert all(file.is_file() for file in long.cells[0].files)
 
 
+@pytest.mark.full
 def test_a_state_is_adopted_and_taken_back_with_its_cell(folder):
     planned = study(2, seeds=[0, 1])
     train_all(planned)

@@ -347,6 +347,7 @@ def output(capsys, *arguments):
     return capsys.readouterr().out
 
 
+@pytest.mark.full
 def test_a_cell_without_one_of_its_artifacts_is_not_finished():
     study = prepared(planned(artifacts=["representations"]))
     cell = study.cells[0]

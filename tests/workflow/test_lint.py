@@ -8,7 +8,9 @@ import yaml
 from checkout import ROOT
 
 
-@pytest.mark.parametrize("study", ["config/study.yaml", "config/papers/fedcosr.yaml"])
+@pytest.mark.parametrize(
+    "study", ["config/papers/fedcosr.yaml", pytest.param("config/study.yaml", marks=pytest.mark.full)]
+)
 def test_the_linter_has_no_complaint(study):
     """A study with experiments has one rule more."""
     command = [sys.executable, "-m", "snakemake", "--lint", "--configfile", study]

@@ -73,6 +73,7 @@ def test_the_report_needs_nothing_from_elsewhere_and_makes_nothing_anew(tiny, re
     assert tiny.planned() == {}
 
 
+@pytest.mark.full
 def test_a_study_with_experiments_has_each_of_them_and_the_page_of_all(tmp_path, forker):
     checkout = Forked(
         tmp_path / "tree", f"{STUDY}experiments:\n  a: {{methods: [local]}}\n  b: {{methods: [fedavg]}}\n"

@@ -26,7 +26,9 @@ def add_commands(commands: Commands) -> None:
     """Adds `fedgrid predict` to the command line."""
     text = "score your own pictures with a final model of a cell that keeps its models"
     predict = with_examples(commands, "predict", text, EXAMPLES)
-    predict.add_argument("cell", metavar="CELL", help="the file of its results, its key, or a word that only it fits")
+    predict.add_argument(
+        "cell", metavar="CELL", help="the file of its results, its key, or words that fit it alone: 'fedper, seed 0'"
+    )
     predict.add_argument("images", nargs="+", type=path, metavar="IMAGE", help="pictures, or folders of pictures")
     predict.add_argument("--client", type=int, metavar="N", help="whose model; needed where clients have their own")
     text = "global, received, adapted or trained (default: the point that the method's paper scores)"
@@ -57,7 +59,8 @@ def _cell(arguments: argparse.Namespace) -> Path:
     """The file of results, or of models, that is meant."""
     file = path(arguments.cell)
     is_path = file.is_file() or file.suffix in (".parquet", ".safetensors")
-    return file if is_path else the_cell(study_of(arguments), [arguments.cell], "predict").file
+    words = [word.strip() for word in arguments.cell.split(",")]
+    return file if is_path else the_cell(study_of(arguments), words, "predict").file
 
 
 def _write(file: Path, scores: Iterable["Score"]) -> None:

@@ -16,10 +16,11 @@ from fedgrid.errors import UserError, say
 from fedgrid.files import as_json, read_metadata, write_table, write_text
 from fedgrid.grid.plan import instances, plan_file
 from fedgrid.grid.plan.keys import code_of, key_of_partition
-from fedgrid.grid.plan.left_out import LEFT_OUT, images_left_out, is_of_domains, sentence
+from fedgrid.grid.plan.left_out import is_of_domains
 from fedgrid.grid.plan.model import PlannedPartition
 from fedgrid.jobs.picture_names import image_pool
 from fedgrid.partition.common.dealt_rows import flaw_of
+from fedgrid.partition.common.left_out import LEFT_OUT, images_left_out, sentence
 from fedgrid.partition.common.rows import digest_of
 from fedgrid.partition.common.statistics import statistics
 from fedgrid.partition.imported import Imported

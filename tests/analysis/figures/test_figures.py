@@ -25,6 +25,7 @@ def draw(stem, *arguments):
     return [stem.with_suffix(suffix).read_bytes() for suffix in (".svg", ".pdf", ".txt")]
 
 
+@pytest.mark.full
 def test_every_figure_is_reproducible(common_ablated, partition, tmp_path):
     results = common_ablated.results()
     for arguments in (

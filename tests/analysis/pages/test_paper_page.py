@@ -242,6 +242,7 @@ def test_out_of_date_results_enter_no_sum(folder, tmp_path):
     assert "Of 3 claims that a rule can check" in output and "What differs between experiments" not in output
 
 
+@pytest.mark.full
 def test_differences_between_experiments(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "new")
     study = table1(tmp_path / "new/paper/table2")

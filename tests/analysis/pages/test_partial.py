@@ -135,6 +135,7 @@ def test_only_diverged_cells_are_a_report_too(make_study):
     assert "seeds 1 and 2 diverged: the loss is not finite." in text
 
 
+@pytest.mark.full
 def test_a_data_set_without_any_finished_cell_has_no_curves(toy):
     toy.study["data"]["letters"] = "Letters"
     for seed in range(3):
@@ -145,6 +146,7 @@ def test_a_data_set_without_any_finished_cell_has_no_curves(toy):
     curves(load(toy.folder / "partial/results.parquet"), "letters")  # asked for all the same, it is empty
 
 
+@pytest.mark.full
 def test_twice_the_same_bytes_and_nothing_of_an_earlier_one(common_ablated, folder):
     first = content(folder)
     (folder / "figures/old.svg").write_text("of a data set that the study no longer has")

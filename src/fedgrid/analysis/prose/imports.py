@@ -5,7 +5,7 @@ from pathlib import Path
 from fedgrid.analysis.prose.phrases import listing
 from fedgrid.analysis.scores.results import Results
 from fedgrid.files import read_metadata
-from fedgrid.grid.plan.left_out import LEFT_OUT, sentence
+from fedgrid.partition.common.left_out import LEFT_OUT, sentence
 
 
 def imported(results: Results) -> list[str]:

@@ -7,10 +7,9 @@ of a method's `work`, over all rounds, participants and seeds.
 import pandas as pd
 
 from fedgrid.analysis.scores.results import CELL, Results
-from fedgrid.grid.costs.forecast import images_in_a_round
+from fedgrid.grid.costs.formulas import images_in_a_round
 from fedgrid.grid.plan.manifest_model import Settings
 from fedgrid.grid.study.expansion import TRAINING
-from fedgrid.partition.base import Expected
 
 COLUMNS = ["label", "points", "trials", "images_search", "cells", "images_table"]
 
@@ -48,9 +47,8 @@ def images_of_cells(results: Results) -> dict[tuple[str, str, str, int], float]:
     for cell in results.finished:
         training, hyperparameters = settings_of(results, cell.label, cell.column)
         position = cell.table_position
-        expected = Expected(clients[position], int(images[position]), 0, 0)
-        work = results.study.methods[cell.label].work
-        counts[position] = training["rounds"] * images_in_a_round(training, hyperparameters, work, expected)
+        work, sizes_of_cell = results.study.methods[cell.label].work, (clients[position], int(images[position]))
+        counts[position] = training["rounds"] * images_in_a_round(training, hyperparameters, work, *sizes_of_cell)
     return counts
 
 

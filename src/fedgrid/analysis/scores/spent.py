@@ -5,7 +5,7 @@ import pandas as pd
 from fedgrid.analysis.scores.budgets import settings_of
 from fedgrid.analysis.scores.points import named
 from fedgrid.analysis.scores.results import CELL, Results
-from fedgrid.grid.costs.forecast import passes
+from fedgrid.grid.costs.formulas import passes
 
 CLIENT = [*CELL, "client"]
 BYTES = ["bytes_up", "bytes_down"]

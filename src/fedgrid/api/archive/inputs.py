@@ -1,4 +1,4 @@
-"""The files that a study reads: its own, those that it includes, methods of the user's own, published partitions."""
+"""The files that a study reads: its own, those that it includes, components of the user's own, partitions."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +8,7 @@ from fedgrid.files import path_of
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.fingerprint import files
 from fedgrid.grid.study.method_lists import INCLUDE
+from fedgrid.grid.study.model import Configured
 from fedgrid.grid.study.paths import input_path
 from fedgrid.grid.study.printed import printed_file
 from fedgrid.grid.study.sections import Entries, Section
@@ -22,9 +23,10 @@ def input_files(configfile: Path, study: Study) -> dict[Path, str]:
     titles = {configfile: "Study"} | dict.fromkeys(_included(section), "Rows of methods that the study includes")
     if printed := printed_file(section):
         titles[Path(printed)] = "Numbers that the paper prints"
-    for component in (cell.row.component for cell in study.cells):
+    for component in _components(study):
         if component.file and component.module.startswith(OUTSIDE):
-            titles |= dict.fromkeys(files(component.module, Path(component.file)), f"Code of {component.title}")
+            code = files(component.module, Path(component.file))
+            titles |= dict.fromkeys(code, f"Code of {component.title or component.name}")
     for partition in study.partitions.values():
         if path := partition.component.settings.get("path"):
             file = path_of(path.replace("{seed}", str(partition.seed)), "path")
@@ -35,6 +37,12 @@ def input_files(configfile: Path, study: Study) -> dict[Path, str]:
     for row in (row for experiment in study.experiments for row in experiment.external):
         titles[Path(row.path)] = f"Results of others: {row.title}"
     return {file: title for file, title in titles.items() if file.is_file()}
+
+
+def _components(study: Study) -> Iterator[Configured]:
+    """Methods, models, partitions and data sets of the study's cells, some more than once."""
+    for cell in study.cells:
+        yield from (cell.row.component, cell.model, cell.partition.component, cell.partition.data.component)
 
 
 def _included(value: Any) -> Iterator[Path]:

@@ -5,14 +5,13 @@ in a process that may import torch.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fedgrid.data.common.images import DatasetInfo
-from fedgrid.errors import UserError
 from fedgrid.files import read_metadata
-from fedgrid.grid.costs.formulas import worth
+from fedgrid.grid.costs.formulas import batch_in, images_in_a_round
 from fedgrid.grid.costs.measured import cost
 from fedgrid.grid.plan.instances import expected_of, info_of
 from fedgrid.grid.plan.model import Cell, PlannedDataset
@@ -192,19 +191,8 @@ class Loads:
 
 def trained_in_a_round(cell: Cell, images: Expected) -> float:
     """Images that gradients are taken at in a round; a method whose `work` cannot be read counts as E epochs."""
-    return images_in_a_round(cell.row.training, cell.row.component.settings, cell.row.work, images)
-
-
-def images_in_a_round(training: Settings, hyperparameters: Settings, work: str, images: Expected) -> float:
-    """As `trained_in_a_round`, of a method with these settings whose `work` is what a round costs a client."""
-    participants: int = max(1, math.floor(training["participation"] * images.clients + 1e-9))
-    once = images.train * participants / images.clients
-    if not once:
-        return 0.0
-    batch = _batch(training, images) * participants / once  # as a share of all images
-    steps = training["local_steps"]
-    epochs = training["local_epochs"] if steps is None else steps * batch
-    return once * passes(work, hyperparameters, epochs, batch)
+    row = cell.row
+    return images_in_a_round(row.training, row.component.settings, row.work, images.clients, images.train)
 
 
 def clients_in_step(cell: Cell, images: Expected) -> float:
@@ -228,21 +216,7 @@ def attack_steps(training: Settings) -> int:
 
 def batch_of(cell: Cell, images: Expected) -> int:
     """Images of a batch: no more than a client has."""
-    return _batch(cell.row.training, images)
-
-
-def _batch(training: Settings, images: Expected) -> int:
-    batch_size: int = training["batch_size"]
-    return min(batch_size, max(1, images.train // images.clients))
-
-
-def passes(work: str, settings: Mapping[str, object], epochs: float, batch: float) -> float:
-    """Passes over its images that a participant makes in a round; `batch` is what a batch is of one."""
-    numbers = {name: value for name, value in settings.items() if isinstance(value, int | float)}
-    try:
-        return worth(work, numbers | {"E": epochs, "batches": batch})
-    except UserError:  # a file of the user's, or a setting that is none, which means as much as the study says
-        return epochs
+    return batch_in(cell.row.training, images.clients, images.train)
 
 
 def _info(data: PlannedDataset, root: Path | None) -> DatasetInfo:

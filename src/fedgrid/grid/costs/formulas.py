@@ -4,8 +4,10 @@ A symbol is a setting of the method, or one of those that docs/writing-a-method.
 multiplied, as with ``·``.
 """
 
+import math
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from fedgrid.errors import UserError, nearest
 
@@ -28,6 +30,38 @@ def worth(formula: str, numbers: Mapping[str, float]) -> float:
         return float(eval(" ".join(tokens)))  # it contains nothing but numbers and signs
     except (SyntaxError, TypeError, ArithmeticError) as error:
         raise UserError(f"the formula '{formula}' cannot be read ({error})") from error
+
+
+def passes(work: str, settings: Mapping[str, object], epochs: float, batch: float) -> float:
+    """Passes over its images that a participant makes in a round; `batch` is what a batch is of one."""
+    numbers = {name: value for name, value in settings.items() if isinstance(value, int | float)}
+    try:
+        return worth(work, numbers | {"E": epochs, "batches": batch})
+    except UserError:  # a file of the user's, or a setting that is none, which means as much as the study says
+        return epochs
+
+
+def images_in_a_round(
+    training: Mapping[str, Any], hyperparameters: Mapping[str, Any], work: str, clients: int, images: int
+) -> float:
+    """Images that gradients are taken at in a round, of so many `images` of all clients.
+
+    `work` is what a round costs a client; where it cannot be read, E epochs count.
+    """
+    participants: int = max(1, math.floor(training["participation"] * clients + 1e-9))
+    once = images * participants / clients
+    if not once:
+        return 0.0
+    batch = batch_in(training, clients, images) * participants / once  # as a share of all images
+    steps = training["local_steps"]
+    epochs = training["local_epochs"] if steps is None else steps * batch
+    return once * passes(work, hyperparameters, epochs, batch)
+
+
+def batch_in(training: Mapping[str, Any], clients: int, images: int) -> int:
+    """Images of a batch: no more than a client has, with so many `images` of all clients."""
+    batch_size: int = training["batch_size"]
+    return min(batch_size, max(1, images // clients))
 
 
 def _value(symbol: str, numbers: Mapping[str, float], formula: str) -> str:
