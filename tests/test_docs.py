@@ -66,9 +66,8 @@ def test_yaml_is_valid_and_a_whole_study_can_be_planned(page, text, tmp_path, mo
     monkeypatch.chdir(tmp_path)
     assert command_line.main(["new-method", "mine", "--folder", "path/to"]) == 0
     Path("baselines.yaml").write_text("fedavg:\n")
-    for name, (_, table) in zip(
-        ("clients.csv", "theirs.csv"), blocks("text", [ROOT / "docs/exchange.md"]), strict=True
-    ):
+    tables = blocks("text", [ROOT / "docs/exchange.md"])
+    for name, (_, table) in zip(("clients.csv", "theirs.csv"), tables, strict=True):
         Path(name).write_text(table)
     Path("study.yaml").write_text(text, encoding="utf-8")
     assert planned_study(read(Path("study.yaml"))).cells

@@ -6,6 +6,7 @@ from typing import Any
 __version__ = "0.3.0"
 
 EXPORTED = {
+    "import_partition": "partitions",
     "load_model": "models",
     "make_partition": "partitions",
     "read_partition": "partitions",
