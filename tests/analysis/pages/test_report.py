@@ -208,4 +208,5 @@ def test_only_choices_and_the_pages_of_an_unfinished_run_and_of_a_paper_know_stu
     of_manifests = {f"fedgrid.grid.plan.{name}" for name in ("codec", "manifest_model", "searches")}
     of_manifests |= {f"fedgrid.grid.study.{name}" for name in ("model", "expansion", "external")}
     files_alone = {"fedgrid.command", "fedgrid.errors", "fedgrid.files", "fedgrid.grid.costs.formulas"}
-    assert rooms == files_alone | published | of_manifests
+    of_files = {"fedgrid.data.sources.digests", "fedgrid.grid.study.fingerprint", "fedgrid.partition.common.rows"}
+    assert rooms == files_alone | published | of_manifests | of_files

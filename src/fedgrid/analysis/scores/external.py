@@ -11,8 +11,7 @@ from fedgrid.analysis.scores.cells import Costs, FinishedCell, Seconds
 from fedgrid.data.sources.digests import digest as digest_of_file
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata, read_table
-from fedgrid.grid.plan.manifest import REPORTED
-from fedgrid.grid.plan.manifest_model import ListedCell, Manifest
+from fedgrid.grid.plan.manifest_model import REPORTED, ListedCell, Manifest
 from fedgrid.grid.study.external import ExternalRow, ExternalScore, read_scores
 from fedgrid.grid.study.fingerprint import digest
 from fedgrid.partition.common.rows import EVERYONE

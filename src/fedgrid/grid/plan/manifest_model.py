@@ -16,6 +16,8 @@ from fedgrid.grid.plan.searches import Choice
 from fedgrid.grid.study.external import ExternalRow
 from fedgrid.grid.study.model import FULL
 
+REPORTED = "reported"
+"The point at which rows of results of others are scored: whatever they report."
 UNAVAILABLE = "unavailable"
 "Status of a cell that cannot be computed on this machine: its data are unavailable."
 Settings = dict[str, Any]
