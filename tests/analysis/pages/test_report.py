@@ -206,4 +206,5 @@ def test_only_the_pages_of_an_unfinished_run_and_of_a_paper_know_studies():
     rooms = {name for name in imported_by(files) if name.startswith("fedgrid") and "analysis" not in name}
     published = {f"fedgrid.partition.common.{name}" for name in ("publish", "statistics")}
     of_manifests = {"fedgrid.grid.plan.codec", "fedgrid.grid.plan.manifest_model", "fedgrid.grid.study.model"}
-    assert rooms == {"fedgrid.command", "fedgrid.errors", "fedgrid.files", *published, *of_manifests}
+    of_others = {"fedgrid.grid.study.external"}
+    assert rooms == {"fedgrid.command", "fedgrid.errors", "fedgrid.files", *published, *of_manifests, *of_others}

@@ -6,7 +6,7 @@ import pandas as pd
 
 from fedgrid.analysis.scores.leads import ROUNDING
 from fedgrid.analysis.scores.results import CELL, ROW, Results
-from fedgrid.grid.plan.manifest import REPORTED
+from fedgrid.grid.plan.manifest_model import REPORTED
 
 POINTS = {
     "received": "as received",

@@ -9,13 +9,11 @@ from fedgrid.data.common.store import Labels, read_labels
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata
 from fedgrid.grid.plan import instances
+from fedgrid.grid.plan.manifest_model import LEFT_OUT
 from fedgrid.grid.plan.model import PlannedPartition
 from fedgrid.grid.plan.planned_study import Study, first_by_name
 from fedgrid.partition.common.rows import EVERYONE
 from fedgrid.partition.domains import Domains
-
-LEFT_OUT = "left_out"
-"The key of these numbers in the metadata of a partition."
 
 
 def is_of_domains(kind: str) -> bool:

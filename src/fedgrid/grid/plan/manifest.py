@@ -15,6 +15,7 @@ from fedgrid.data.sources.digests import digest as digest_of_file
 from fedgrid.files import read_metadata, write_json
 from fedgrid.grid.plan.codec import decode, encode
 from fedgrid.grid.plan.manifest_model import (
+    REPORTED,
     UNAVAILABLE,
     Absence,
     Claim,
@@ -38,8 +39,6 @@ TESTED = {
 }
 "What accuracy is measured on, by a partition's setting `test`."
 NAME = "manifest-*.json"
-REPORTED = "reported"
-"The point at which rows of results of others are scored: whatever they report."
 CURRENT, OUT_OF_DATE, NOT_MADE = "up to date", "out of date", "not made"
 "What `tables_state` says."
 
