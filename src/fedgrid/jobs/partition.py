@@ -16,7 +16,8 @@ from fedgrid.errors import UserError, say
 from fedgrid.files import as_json, read_metadata, write_table, write_text
 from fedgrid.grid.plan import instances, plan_file
 from fedgrid.grid.plan.keys import code_of, key_of_partition
-from fedgrid.grid.plan.left_out import is_of_domains
+from fedgrid.grid.plan.left_out import images_left_out, is_of_domains, sentence
+from fedgrid.grid.plan.manifest_model import LEFT_OUT
 from fedgrid.grid.plan.model import PlannedPartition
 from fedgrid.jobs.picture_names import image_pool
 from fedgrid.partition.common.dealt_rows import flaw_of
@@ -56,7 +57,8 @@ def build(partition: PlannedPartition) -> None:
         "spec": partition.spec,
     }
     if is_of_domains(component.module):
-        about[LEFT_OUT] = images_left_out(table, about["test"], pool)
+        numbers = images_left_out(table, about["test"], pool)
+        about[LEFT_OUT] = numbers | {"words": sentence(numbers)}
     summary = statistics(table, about["clients"], pool.classes)
     write_text(partition.file.with_suffix(".json"), as_json(about | {"statistics": summary}))
     write_table(partition.file, table, about)
@@ -65,8 +67,8 @@ def build(partition: PlannedPartition) -> None:
 def _remarks(about: Mapping[str, Any]) -> Iterator[str]:
     """What one might not expect of a partition that was imported, or that leaves images out to balance domains."""
     yield from lines_of(about["origin"]["report"]) if "origin" in about else ()
-    if LEFT_OUT in about and (text := sentence(about[LEFT_OUT])):
-        yield text
+    if LEFT_OUT in about and about[LEFT_OUT]["words"]:
+        yield about[LEFT_OUT]["words"]
 
 
 def from_plan(file: Path, key: str, seed: int) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from fedgrid.analysis.prose.phrases import listing
 from fedgrid.analysis.scores.results import Results
 from fedgrid.files import read_metadata
-from fedgrid.partition.common.left_out import LEFT_OUT, sentence
+from fedgrid.grid.plan.manifest_model import LEFT_OUT
 
 
 def imported(results: Results) -> list[str]:
@@ -43,10 +43,11 @@ def left_out(results: Results) -> list[str]:
     files: dict[tuple[str, str], Path] = {}
     for cell in results.cells:
         files.setdefault(cell.column, cell.partition)
-    numbers = {column: read_metadata(file).get(LEFT_OUT) for column, file in files.items() if file.is_file()}
+    metadata = {column: read_metadata(file) for column, file in files.items() if file.is_file()}
+    words = {column: of_column.get(LEFT_OUT, {}).get("words") for column, of_column in metadata.items()}
     texts = [
-        f"{results.title(column[0])}, {results.heterogeneity_title(column[1])}: {text}"
-        for column, of_column in numbers.items()
-        if of_column and (text := sentence(of_column))
+        f"{results.title(data)}, {results.heterogeneity_title(heterogeneity)}: {text}"
+        for (data, heterogeneity), text in words.items()
+        if text
     ]
     return [f"{listing(texts)}."] if texts else []

@@ -8,15 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fedgrid.analysis.scores.cells import Costs, FinishedCell, Seconds
-from fedgrid.data.sources.digests import digest as digest_of_file
-from fedgrid.errors import UserError
 from fedgrid.files import read_metadata, read_table
 from fedgrid.grid.plan.manifest_model import REPORTED, ListedCell, Manifest
-from fedgrid.grid.study.external import ExternalRow, ExternalScore, read_scores
-from fedgrid.grid.study.fingerprint import digest
-from fedgrid.partition.common.rows import EVERYONE
+from fedgrid.grid.study.external import ExternalRow, ExternalScore, planned_scores
 
 METRIC = f"accuracy_{REPORTED}"
+EVERYONE = -1
+"The client of a test image that all clients share."
 MEAN = EVERYONE
 "In place of a client: the mean over all clients, where the file has no more."
 
@@ -28,10 +26,7 @@ def external_cells(manifest: Manifest) -> Iterator[tuple[FinishedCell, pa.Table]
     """
     first = {(cell.data, cell.heterogeneity, cell.seed): cell for cell in reversed(manifest.cells)}
     for row in manifest.external:
-        file = Path(row.path)
-        scores = read_scores(file)
-        if digest_of_file(file) != row.digest:
-            raise UserError(f"{file}: edited since planning; run the same command again")
+        scores = planned_scores(row)
         for (data, heterogeneity, seed), beside in reversed(first.items()):
             of_cell = [score for score in scores if (*score.column, score.seed) == (data, heterogeneity, seed)]
             if of_cell:
@@ -41,7 +36,7 @@ def external_cells(manifest: Manifest) -> Iterator[tuple[FinishedCell, pa.Table]
 def _cell(row: ExternalRow, beside: ListedCell, scores: list[ExternalScore], manifest: Manifest) -> FinishedCell:
     position = row.label, beside.data, beside.heterogeneity, beside.seed
     return FinishedCell(
-        key=digest([row.digest, *position]),
+        key=row.key_of(*position),
         label=row.label,
         method=row.label,
         data=beside.data,

@@ -6,6 +6,7 @@ from fedgrid.data.common.store import read_labels
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata
 from fedgrid.grid.plan import instances
+from fedgrid.grid.plan.manifest_model import LEFT_OUT
 from fedgrid.grid.plan.model import PlannedPartition
 from fedgrid.grid.plan.planned_study import Study, first_by_name
 from fedgrid.partition.common.left_out import LEFT_OUT, images_left_out, sentence

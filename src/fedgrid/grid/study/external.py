@@ -6,6 +6,8 @@ prints.
 """
 
 import csv
+import hashlib
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,6 +48,10 @@ class ExternalRow:
     def origin(self) -> str:
         """The file and its digest, for captions."""
         return f"{Path(self.path).name}, SHA-256 {self.digest[:16]}"
+
+    def key_of(self, *position: str | int) -> str:
+        """What stands for the key of its cell at a position of the table."""
+        return hashlib.sha256(json.dumps([self.digest, *position]).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -104,6 +110,15 @@ def read_scores(file: Path) -> list[ExternalScore]:
     if not scores:
         raise UserError(f"{file}: has no rows")
     return [*scores.values()]
+
+
+def planned_scores(row: ExternalRow) -> list[ExternalScore]:
+    """The accuracies of a row; UserError where its file is not the one that the study was planned with."""
+    file = path_of(row.path, RESULTS)
+    scores = read_scores(file)
+    if digest(file) != row.digest:
+        raise UserError(f"{file}: edited since planning; run the same command again")
+    return scores
 
 
 def _rows(file: Path) -> Iterator[tuple[int, list[str]]]:

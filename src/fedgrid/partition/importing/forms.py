@@ -89,8 +89,8 @@ def form_of(path: Path) -> Form:
 
 def refuse_foreign(path: Path) -> None:
     """Raises UserError where a file that stands for a published partition is of another program: how to import it."""
-    foreign = path.is_dir() or path.suffix.lower() in (*SUFFIXES, *PICKLED, ".npz")
-    if not foreign or not path.exists() or is_of_fedgrid(path) or _is_damaged(path):
+    foreign = path.is_dir() or (path.is_file() and path.suffix.lower() in (*SUFFIXES, *PICKLED, ".npz"))
+    if not foreign or is_of_fedgrid(path) or _is_damaged(path):
         return
     kind = form_of(path).kind  # or why it cannot be imported either
     raise UserError(
