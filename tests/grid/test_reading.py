@@ -114,5 +114,5 @@ def test_a_method_that_is_too_large():
 
 
 def test_a_published_partition_that_is_no_file():
-    with pytest.raises(UserError, match=r"pipe\.csv is not a regular file"):
+    with pytest.raises(UserError, match=r"pipe\.csv is not a file"):
         study_of(heterogeneity=[{"partition": f"file:{PIPE}"}])

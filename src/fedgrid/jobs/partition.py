@@ -21,7 +21,6 @@ from fedgrid.grid.plan.manifest_model import LEFT_OUT
 from fedgrid.grid.plan.model import PlannedPartition
 from fedgrid.jobs.picture_names import image_pool
 from fedgrid.partition.common.dealt_rows import flaw_of
-from fedgrid.partition.common.left_out import LEFT_OUT, images_left_out, sentence
 from fedgrid.partition.common.rows import digest_of
 from fedgrid.partition.common.statistics import statistics
 from fedgrid.partition.imported import Imported

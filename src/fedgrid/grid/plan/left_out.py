@@ -2,20 +2,41 @@
 
 from collections.abc import Iterator, Mapping
 
-from fedgrid.data.common.store import read_labels
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fedgrid.data.common.store import Labels, read_labels
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata
 from fedgrid.grid.plan import instances
 from fedgrid.grid.plan.manifest_model import LEFT_OUT
 from fedgrid.grid.plan.model import PlannedPartition
 from fedgrid.grid.plan.planned_study import Study, first_by_name
-from fedgrid.partition.common.left_out import LEFT_OUT, images_left_out, sentence
+from fedgrid.partition.common.rows import EVERYONE
 from fedgrid.partition.domains import Domains
 
 
 def is_of_domains(kind: str) -> bool:
     """Whether a kind of partition, by its module, gives clients one domain each."""
     return kind == Domains.__module__
+
+
+def images_left_out(table: pa.Table, test: str, pool: Labels) -> dict[str, int]:
+    """Images that no client holds, `of` those that are dealt out, and how many the poorest and richest clients hold."""
+    own = table.filter(pc.not_equal(table["client"], EVERYONE))
+    of = len(pool.labels) if test == "own" else pool.train
+    sizes = [count["counts"] for count in pc.value_counts(own["client"]).to_pylist()]
+    held = pc.count_distinct(own["index"]).as_py()
+    return {"images": of - held, "of": of, "smallest": min(sizes, default=0), "largest": max(sizes, default=0)}
+
+
+def sentence(numbers: Mapping[str, int]) -> str:
+    """The numbers of `images_left_out` in words; empty where nothing is left out."""
+    if not numbers["images"]:
+        return ""
+    smallest, largest = numbers["smallest"], numbers["largest"]
+    each = f"each client holds {smallest:,}" if smallest == largest else f"clients hold {smallest:,} to {largest:,}"
+    return f"balancing the domains leaves out {numbers['images']:,} of {numbers['of']:,} images; {each}"
 
 
 def outlook(study: Study) -> Iterator[str]:

@@ -20,8 +20,6 @@ REPORTED = "reported"
 "The point at which rows of results of others are scored: whatever they report."
 UNAVAILABLE = "unavailable"
 "Status of a cell that cannot be computed on this machine: its data are unavailable."
-REPORTED = "reported"
-"The point at which rows of results of others are scored: whatever they report."
 LEFT_OUT = "left_out"
 "The key, in the metadata of a partition, of what balancing left out: numbers, and the same in `words`."
 Settings = dict[str, Any]
