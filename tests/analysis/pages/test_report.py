@@ -205,6 +205,7 @@ def test_only_choices_and_the_pages_of_an_unfinished_run_and_of_a_paper_know_stu
     files = {file for file in Path(analysis.__file__).parent.rglob("*.py") if file.name not in of_studies}
     rooms = {name for name in imported_by(files) if name.startswith("fedgrid") and "analysis" not in name}
     published = {f"fedgrid.partition.common.{name}" for name in ("publish", "statistics")}
-    of_manifests = {"fedgrid.grid.plan.codec", "fedgrid.grid.plan.manifest_model", "fedgrid.grid.study.model"}
-    of_others = {"fedgrid.grid.study.external"}
-    assert rooms == {"fedgrid.command", "fedgrid.errors", "fedgrid.files", *published, *of_manifests, *of_others}
+    of_manifests = {f"fedgrid.grid.plan.{name}" for name in ("codec", "manifest_model", "searches")}
+    of_manifests |= {f"fedgrid.grid.study.{name}" for name in ("model", "expansion", "external")}
+    files_alone = {"fedgrid.command", "fedgrid.errors", "fedgrid.files", "fedgrid.grid.costs.formulas"}
+    assert rooms == files_alone | published | of_manifests
