@@ -150,8 +150,8 @@ def test_rungs_go_on_from_kept_states_and_leave_the_worse_half_behind(checkout):
 
 
 def test_experiments_are_chosen_by_only_and_end_in_one_page(checkout):
-    checkout.edit("config/study.yaml", "name: tiny", "name: two\nexperiments: {a: , b: {methods: [fedavg]}}")
     checkout.edit("config/study.yaml", "methods:", "methods:\n  fedavg:")
+    checkout.edit("config/study.yaml", "name: tiny", "name: two\nexperiments: {a: , b: {methods: [fedavg]}}")
     checkout.snakemake("--config", "only=b")
     assert not (checkout.path / "results/two/a").exists()
     checkout.snakemake()
