@@ -96,7 +96,7 @@ def test_pictures_by_the_names_of_their_files(capsys):
     Path("named.csv").write_text("\n".join(["client,split,file", *rows]) + "\n")
     assert main(["import-partition", "named.csv", "--data", "./pictures"]) == 0
     actual = read_partition("partitions/named.parquet")
-    names = [p.file.relative_to("pictures").as_posix() for p in Folder(path="pictures")._pictures()]
+    names = [p.file.relative_to("pictures").as_posix() for p in Folder(path="pictures").pictures()]
     by_client = {(row["client"], row["split"]): names[row["index"]] for row in actual.rows.to_dict("records")}
     assert by_client == {
         (0, "train"): "train/a/0.png",

@@ -56,7 +56,7 @@ class Folder(DataSet):
         `copy` is a digest of their relative paths and of what they hold; those that have not changed since they were
         last looked at are not read again. Raises UserError as `load` does, save for what only their pixels show.
         """
-        entries = self._pictures()
+        entries = self.pictures()
         height, width = (self.side, self.side) if self.side else self._decoded(entries[:1]).shape[1:3]
         images = {part: sum(p.part == part for p in entries) for part in PARTS}
         shape = self.prepared_shape((height, width, self.channels))
@@ -75,7 +75,7 @@ class Folder(DataSet):
         return self.original(self._top, download=False)
 
     def original(self, folder: Path, download: bool) -> RawDataset:
-        entries = self._pictures()
+        entries = self.pictures()
         lost: Counter[str] = Counter()
         pixels, classes, domains = self._decoded(entries, lost), _classes(entries), _domains(entries)
         train = sum(p.part == "train" for p in entries)
@@ -97,7 +97,8 @@ class Folder(DataSet):
     def _top(self) -> Path:
         return path_of(self.path, "path")
 
-    def _pictures(self) -> list[Picture]:
+    def pictures(self) -> list[Picture]:
+        """All pictures, in the order of the store; UserError where there is no folder, or none of such a form."""
         if not self.is_available(None):
             _complain(f"there is no folder '{self.path}'; set path to the folder of your pictures")
         entries = [p for part, folder in _parts(self._top).items() for p in _part(part, folder)]

@@ -34,7 +34,7 @@ def _pictures(images: PlannedDataset, number: int) -> list[tuple[str, Path]]:
     with instances.dataset(images.component) as data:
         if not isinstance(data, Folder):
             return []
-        files = [picture.file for picture in data._pictures()]  # a public name would give all folders another key
+        files = [picture.file for picture in data.pictures()]
         top = path_of(data.path, "path")
         if len(files) != number or data.info(None).copy != images.copy:
             raise UserError(f"data '{images.label}': {top} has changed since its images were stored; run again")

@@ -208,7 +208,7 @@ class SampledPartition(Partition):
         if self.test != "own":
             shared = self._shared(pool, seed)
             rows.append((np.full(len(shared), EVERYONE), shared, np.full(len(shared), SPLITS.index("test"))))
-        return _table(pool, *(np.concatenate(column) for column in zip(*rows, strict=True)))
+        return rows_as_table(pool, *(np.concatenate(column) for column in zip(*rows, strict=True)))
 
     def _dealt(self, pool: Labels, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Owners [n] of the images that are used, and which these are [n]: of one modality after the other."""
@@ -289,7 +289,8 @@ def stratified_share(index: np.ndarray, labels: np.ndarray, share: float, random
     return np.sort(index[by_class[places]])
 
 
-def _table(pool: Labels, client: np.ndarray, index: np.ndarray, split: np.ndarray) -> pa.Table:
+def rows_as_table(pool: Labels, client: np.ndarray, index: np.ndarray, split: np.ndarray) -> pa.Table:
+    """The table of a partition from its columns [n]; `split` has positions in the names of splits."""
     places, names = pool.domains, pool.domain_names
     if pool.modality is not None:  # a client has images of one modality: it is the client's domain
         places, names = pool.modality, pool.modalities

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from fedgrid.data.common.store import Labels, read
 from fedgrid.errors import UserError, nearest
-from fedgrid.partition.base import _table as rows_as_table  # a new name would give every partition another key
+from fedgrid.partition.base import rows_as_table
 from fedgrid.partition.common.rows import EVERYONE
 from fedgrid.partition.importing.forms import Form
 from fedgrid.partition.importing.pfllib import ExpectedImages, read_clients
