@@ -133,6 +133,7 @@ def test_nothing_of_a_finished_search_is_pruned(checkout):
     assert "cells/" not in output and "choices/" not in output and "partitions/" not in output
 
 
+@pytest.mark.full
 def test_rungs_go_on_from_kept_states_and_leave_the_worse_half_behind(checkout):
     checkout.edit("config/study.yaml", "mu: [0.1, 1]}", "mu: [0.1, 1], rungs: [1, 2]}")
     before = len(checkout.cells())
@@ -149,6 +150,7 @@ def test_rungs_go_on_from_kept_states_and_leave_the_worse_half_behind(checkout):
     assert checkout.planned() == {}
 
 
+@pytest.mark.full
 def test_experiments_are_chosen_by_only_and_end_in_one_page(checkout):
     checkout.edit("config/study.yaml", "methods:", "methods:\n  fedavg:")
     checkout.edit("config/study.yaml", "name: tiny", "name: two\nexperiments: {a: , b: {methods: [fedavg]}}")
