@@ -118,10 +118,10 @@ ONE_CLASS = """        sizes = self.counts.sum(dim=1) * (1 + 0.01 * ((self.count
 """
 TOTAL = "        for value, weight in zip(values, weights.to(values.dtype), strict=True):\n"
 FROM_THE_LAST = "        for value, weight in zip(values.flip(0), weights.to(values.dtype).flip(0), strict=True):\n"
-EPOCHS = """        if self.steps is None or not len(self.images[client]):
+EPOCHS = """        if steps is None or not len(self.images[client]):
             return self.epochs
 """
-ONE_MORE = """        if self.steps is None or not len(self.images[client]):
+ONE_MORE = """        if steps is None or not len(self.images[client]):
             return self.epochs + (len(self.images[client]) < self.batch_size)
 """
 NUMBER = "    number = (shares * _images(data, lists, ids, by_class)).sum(dim=1)\n"
