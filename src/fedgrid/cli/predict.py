@@ -59,8 +59,8 @@ def _cell(arguments: argparse.Namespace) -> Path:
     """The file of results, or of models, that is meant."""
     file = path(arguments.cell)
     is_path = file.is_file() or file.suffix in (".parquet", ".safetensors")
-    words = [word.strip() for word in arguments.cell.split(",")]
-    return file if is_path else the_cell(study_of(arguments), words, "predict").file
+    selection = [word.strip() for word in arguments.cell.split(",")]
+    return file if is_path else the_cell(study_of(arguments), selection, "predict").file
 
 
 def _write(file: Path, scores: Iterable["Score"]) -> None:

@@ -12,9 +12,11 @@ from toys import Study
 from fedgrid.analysis.figures.curves import curves
 from fedgrid.analysis.pages.figure_set import draw
 from fedgrid.analysis.pages.table_set import tables
+from fedgrid.analysis.scores.budgets import budgets
 from fedgrid.analysis.scores.leads import apart
 from fedgrid.analysis.scores.results import load
 from fedgrid.analysis.scores.summary import summary
+from fedgrid.analysis.tables.rounds import rounds
 from fedgrid.data.sources.digests import digest
 from fedgrid.errors import UserError
 from fedgrid.files import write_table
@@ -150,3 +152,18 @@ def test_without_noise_nothing_is_known_of_it():
     best, other, right = pd.Series([0.5, 0.5]), pd.Series([0.4, 0.4]), pd.Series([20.0, 20.0])
     assert apart(best, other, right, right - 4)["p_value"] == 1
     assert "p_value" not in apart(best[:1], other, right, right)
+
+
+def test_what_a_row_of_others_cost_is_not_known(tmp_path):
+    training = {"rounds": 2, "participation": 1.0, "local_epochs": 1, "local_steps": None, "batch_size": 16}
+    study = WithTheirs(tmp_path, seeds=[0], protocol=training)
+    study.method("fedavg")
+    study.cell("fedavg", "dir", 0, {1: [0.8, 0.8]}, also={"train_samples": {0: [10, 30]}})
+    study.add_partitions()
+    study.add_file("data,heterogeneity,seed,mean\ndigits,dir,0,0.7\n")
+    results = load(study.results())
+    given = budgets(results).set_index("label")
+    assert given.images_table.to_dict() == {"fedavg": 80, "theirs": 0}
+    _, grid = rounds(results, {"target": 60, "costs": True})
+    ((_, theirs),) = [row for row in grid.rows if row[0] == "Theirs (external)"]
+    assert [entry.text for entry in theirs[1:]] == ["–", "–"]

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from fedgrid.analysis.figures.lines import banded, logarithmic, number_rounds, panelled, spans_decades
 from fedgrid.analysis.papers.measured import statuses
 from fedgrid.analysis.prose import captions, figure_captions
-from fedgrid.analysis.scores.points import by_loss, client_series, has_sample, of_sample
+from fedgrid.analysis.scores.points import SAMPLE, by_loss, client_series, has_sample, with_prefix
 from fedgrid.analysis.scores.results import CELL, ROW, Results
 from fedgrid.analysis.scores.summary import SCORED
 
@@ -75,7 +75,7 @@ def round_means(results: Results, data: str, drawn: Results | None = None) -> pd
     `drawn`, by default of `results`, whose accuracies decide which entries have a line.
     """
     drawn = drawn or results
-    parts = [drawn, of_sample(drawn)] if has_sample(drawn) else [drawn]
+    parts = [drawn, with_prefix(drawn, SAMPLE)] if has_sample(drawn) else [drawn]
     series = pd.concat(map(client_series, parts))
     means = series[series["data"] == data].groupby([*CELL, "round"])["accuracy"].mean().rename("value").reset_index()
     entries = entries_of(results, data)

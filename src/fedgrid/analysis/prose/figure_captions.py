@@ -7,7 +7,7 @@ import pandas as pd
 
 from fedgrid.analysis.prose.captions import scored_at, seeds, varied
 from fedgrid.analysis.prose.phrases import listing
-from fedgrid.analysis.scores.points import POINTS, accuracies, has_sample, of_sample
+from fedgrid.analysis.scores.points import POINTS, SAMPLE, accuracies, has_sample, with_prefix
 from fedgrid.analysis.scores.results import CELL, Results
 from fedgrid.analysis.scores.summary import NOTHING_YET, SCORED
 
@@ -27,7 +27,7 @@ def sampled(results: Results, data: str) -> list[str]:
     of_data = replace(results, rows=results.rows[results.rows["data"] == data])
     if not has_sample(of_data):
         return []
-    rows = accuracies(of_sample(of_data), [f"accuracy_{point}" for point in POINTS], "test")
+    rows = accuracies(with_prefix(of_data, SAMPLE), [f"accuracy_{point}" for point in POINTS], "test")
     sizes = rows.groupby(CELL)["client"].nunique()
     number = " to ".join(map(str, sorted({sizes.min(), sizes.max()})))
     return [f"Between evaluations of all clients: mean over {number} of them, the same ones throughout."]

@@ -40,11 +40,11 @@ def budgets(results: Results) -> pd.DataFrame:
 
 
 def images_of_cells(results: Results) -> dict[tuple[str, str, str, int], float]:
-    """By row, data, heterogeneity and seed of a finished cell, the training images of its planned rounds."""
+    """By row, data, heterogeneity and seed of a cell trained here, the training images of its planned rounds."""
     sizes = results.rows[results.rows["metric"] == "train_samples"].groupby(CELL, observed=True)["value"]
     clients, images = sizes.size().to_dict(), sizes.sum().to_dict()
     counts = {}
-    for cell in results.finished:
+    for cell in results.trained:
         training, hyperparameters = settings_of(results, cell.label, cell.column)
         position = cell.table_position
         work, sizes_of_cell = results.study.methods[cell.label].work, (clients[position], int(images[position]))

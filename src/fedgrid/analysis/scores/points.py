@@ -23,8 +23,6 @@ LOSS = "loss_"
 """What the names of losses on test images begin with."""
 SAMPLE = "sample_"
 """What the names of metrics begin with that some clients have between evaluations of all."""
-
-
 NEW = "new_"
 """What the names of metrics begin with that clients have who join after training."""
 
@@ -103,18 +101,11 @@ def has_sample(results: Results) -> bool:
     return bool(results.rows["metric"].astype(str).str.startswith(SAMPLE).any())
 
 
-def of_sample(results: Results) -> Results:
-    """The same results with the scores between evaluations, which some clients have, in place of all others."""
+def with_prefix(results: Results, prefix: str) -> Results:
+    """The same results with the metrics whose names begin so, in place of all others but the clients' sizes."""
     metric = results.rows["metric"].astype(str)
-    wanted = metric.str.startswith(SAMPLE) | (metric == "test_samples")
-    return replace(results, rows=results.rows.assign(metric=metric.str.removeprefix(SAMPLE))[wanted])
-
-
-def of_new_clients(results: Results) -> Results:
-    """The same results with the scores of the clients that joined after training, in place of all others."""
-    metric = results.rows["metric"].astype(str)
-    wanted = metric.str.startswith(NEW) | metric.isin(["train_samples", "test_samples"])
-    return replace(results, rows=results.rows.assign(metric=metric.str.removeprefix(NEW))[wanted])
+    wanted = metric.str.startswith(prefix) | metric.isin(["train_samples", "test_samples"])
+    return replace(results, rows=results.rows.assign(metric=metric.str.removeprefix(prefix))[wanted])
 
 
 def named(rows: pd.DataFrame) -> pd.DataFrame:

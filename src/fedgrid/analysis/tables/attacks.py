@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from fedgrid.analysis.prose import captions
+from fedgrid.analysis.scores.points import with_prefix
 from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.scores.summary import cell_scores
 from fedgrid.analysis.tables.grid import Grid
@@ -41,12 +42,7 @@ def of_images(metric: str) -> tuple[str, str]:
 
 def results_under_attack(results: Results, name: str) -> Results:
     """The results with the images under an attack as test images; `CLEAN` returns them unchanged."""
-    if name == CLEAN:
-        return results
-    metric = results.rows["metric"].astype(str)
-    wanted = metric.str.startswith(f"{name}_") | metric.isin(["train_samples", "test_samples"])
-    rows = results.rows[wanted].assign(metric=metric[wanted].str.removeprefix(f"{name}_"))
-    return replace(results, rows=rows)
+    return results if name == CLEAN else with_prefix(results, f"{name}_")
 
 
 def caption(results: Results, pivoted: Pivot, ranks: bool) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from fedgrid.analysis.prose import captions
-from fedgrid.analysis.scores.points import POINTS, of_new_clients
+from fedgrid.analysis.scores.points import NEW, POINTS, with_prefix
 from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.scores.summary import cell_scores
 from fedgrid.analysis.tables.grid import Grid
@@ -25,7 +25,7 @@ def new_clients(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFr
 
     The option is `ranks`. `UserError` where no cell has new clients.
     """
-    joined = of_new_clients(results)
+    joined = with_prefix(results, NEW)
     points = [point for point in HEADERS if (joined.rows["metric"] == f"accuracy_{point}").any()]
     if not points:
         raise UserError("table: new_clients needs clients that join after training; set training.new_clients, to 0.2")

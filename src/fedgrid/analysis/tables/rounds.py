@@ -70,7 +70,7 @@ def first_rounds(results: Results, options: Mapping[str, Any]) -> pd.DataFrame:
     means = series.groupby([*CELL, "round"])["accuracy"].mean().reset_index()
     reached = means[means["accuracy"] >= options["target"] / 100 - ROUNDING]
     last = means.groupby(CELL)["round"].max().rename("last")
-    first = reached.groupby(CELL)["round"].min().rename("rounds")
+    first = reached.groupby(CELL)["round"].min().rename("rounds").astype(float)
     cells = cell_frame(results).merge(pd.concat([last, first], axis=1).reset_index(), on=CELL, how="left")
     cells.loc[cells["last"].notna() & cells["rounds"].isna(), "rounds"] = np.inf
     return cells.assign(domain=EVERY)
@@ -78,7 +78,7 @@ def first_rounds(results: Results, options: Mapping[str, Any]) -> pd.DataFrame:
 
 def with_costs(results: Results, cells: pd.DataFrame) -> pd.DataFrame:
     """The same with the `mib` and `passes` of each cell until it reached the target, infinite where it did not."""
-    costs = spent(results).rename(columns={"round": ROUNDS}).astype({ROUNDS: float})
+    costs = spent(results).rename(columns={"round": ROUNDS}).astype({ROUNDS: float})  # like those of `first_rounds`
     start = cells.loc[cells[ROUNDS] == 0, CELL].assign(rounds=0.0, mib=0.0, passes=0.0)
     cells = cells.merge(pd.concat([costs, start]), on=[*CELL, ROUNDS], how="left")
     cells.loc[np.isinf(cells[ROUNDS]), ["mib", "passes"]] = np.inf
@@ -98,7 +98,10 @@ def of_entry(entry: dict[str, Any], notes: Footnotes, costs: list[str]) -> list[
         return [without_number(entry["status"], letters), *(Entry(DASH) for _ in costs)]
     middle, low, high = (number(entry[name], entry["last"]) for name in (ROUNDS, "low", "high"))
     rounds_to_target = Entry(middle if low == high else f"{middle} ({low} to {high})", notes=letters)
-    return [rounds_to_target, *(Entry(DASH if np.isinf(entry[name]) else f"{entry[name]:.1f}") for name in costs)]
+    return [
+        rounds_to_target,
+        *(Entry(DASH if not np.isfinite(entry[name]) else f"{entry[name]:.1f}") for name in costs),
+    ]
 
 
 def number(value: float, last: float) -> str:
