@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pytest
 from scipy.stats import ttest_ind, ttest_rel
@@ -13,7 +12,6 @@ from fedgrid.analysis.figures.curves import curves
 from fedgrid.analysis.pages.figure_set import draw
 from fedgrid.analysis.pages.table_set import tables
 from fedgrid.analysis.scores.budgets import budgets
-from fedgrid.analysis.scores.leads import apart
 from fedgrid.analysis.scores.results import load
 from fedgrid.analysis.scores.summary import summary
 from fedgrid.analysis.tables.rounds import rounds
@@ -146,12 +144,6 @@ def test_an_edited_file_is_not_shown_as_the_planned_one(toy):
 def test_results_without_such_rows_stay_readable(toy):
     toy.external = []
     assert not any(cell.external for cell in load(toy.results()).finished)
-
-
-def test_without_noise_nothing_is_known_of_it():
-    best, other, right = pd.Series([0.5, 0.5]), pd.Series([0.4, 0.4]), pd.Series([20.0, 20.0])
-    assert apart(best, other, right, right - 4)["p_value"] == 1
-    assert "p_value" not in apart(best[:1], other, right, right)
 
 
 def test_what_a_row_of_others_cost_is_not_known(tmp_path):

@@ -1,9 +1,11 @@
+"""Ranks of the methods of one column, and which lead is significant."""
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import t, ttest_rel
 
-from fedgrid.analysis.scores.leads import IMAGES, SEEDS, holm, lead
+from fedgrid.analysis.scores.comparisons import IMAGES
 from fedgrid.analysis.scores.leads import compare as compare_with
 
 IMAGES_IN_ALL = 1000
@@ -18,18 +20,6 @@ def frame(**scores):
     return pd.DataFrame.from_dict(scores, orient="index", dtype=float)
 
 
-def test_holm_by_hand():
-    # sorted 0.01, 0.03, 0.04 times 3, 2, 1 = 0.03, 0.06, 0.04; the last may not be smaller than the one before
-    assert holm(np.array([0.04, 0.01, 0.03])) == pytest.approx([0.06, 0.03, 0.06])
-
-
-def test_holm_leaves_out_what_was_not_tested_and_stops_at_one():
-    corrected = holm(np.array([np.nan, 0.02, 0.7]))
-    assert np.isnan(corrected[0]) and corrected[1:] == pytest.approx([0.04, 0.7])
-    assert holm(np.array([0.9, 0.8])) == pytest.approx([1.0, 1.0])
-    assert len(holm(np.array([]))) == 0
-
-
 A, B, C = [0.5, 0.51, 0.5, 0.49, 0.5], [0.9, 0.9, 0.91, 0.89, 0.9], [0.7, 0.69, 0.7, 0.7, 0.72]
 
 
@@ -37,8 +27,8 @@ def test_ranks_and_supported_lead():
     table = compare(frame(a=A, b=B, c=C))
     assert table["rank"].to_dict() == {"a": 3, "b": 1, "c": 2}
     assert table["supported"].to_dict() == {"a": False, "b": True, "c": False}
-    raw_a, raw_c = (ttest_rel(B, other).pvalue for other in (A, C))
-    assert table.loc[["a", "c"], "p_value"].tolist() == pytest.approx([2 * raw_a, max(2 * raw_a, raw_c)])
+    expected = [ttest_rel(B, other).pvalue for other in (A, C)]
+    assert table.loc[["a", "c"], "p_value"].tolist() == pytest.approx(expected)
     assert table.loc["b", "difference":"images"].isna().all()
 
 
@@ -52,9 +42,9 @@ def test_difference_and_interval_by_hand():
 
 
 def test_too_few_seeds_support_nothing():
-    assert SEEDS == 5
-    table = compare(frame(b=B[:4], c=C[:4]))
-    assert table.loc["c", "p_value"] < 0.001 and not table["supported"].any()
+    assert compare(frame(b=B[:3], c=C[:3]))["supported"]["b"]
+    table = compare(frame(b=B[:2], c=C[:2]))
+    assert table["p_value"].isna().all() and not table["supported"].any()
 
 
 @pytest.mark.parametrize(("images", "supported"), [(IMAGES + 0.2, True), (IMAGES, False), (1, False), (-4, False)])
@@ -62,27 +52,18 @@ def test_a_lead_of_a_few_test_images_is_no_lead(images, supported):
     scores, other = pd.Series(B), pd.Series(B) - [0.0028, 0.0028, 0.0027, 0.0028, 0.0028]
     correct = pd.DataFrame({"b": scores * 360, "c": scores * 360 - images}).T
     table = compare_with(pd.DataFrame({"b": scores, "c": other}).T, correct)
-    assert table.loc["c", "p_value"] < 0.001 and table.loc["b", "supported"] == supported
+    assert (table.loc["c", "p_value"] < 0.001) == table.loc["b", "supported"] == supported
 
 
-def test_correction_can_take_a_lead_away():
+def test_a_lead_must_be_significant_over_every_other_row():
     best, second = [0.80, 0.82, 0.85, 0.80, 0.82], [0.78, 0.81, 0.82, 0.80, 0.80]
-    raw = ttest_rel(best, second).pvalue
-    assert 0.025 < raw < 0.05
+    assert 0.025 < ttest_rel(best, second).pvalue < 0.05
     assert compare(frame(a=best, b=second))["supported"]["a"]
-    rivals = {f"r{i}": [0.1, 0.9, 0.5, 0.2, 0.8] for i in range(3)}
-    assert not compare(frame(a=best, b=second, **rivals))["supported"].any()
+    assert not compare(frame(a=best, b=second, c=[0.1, 0.9, 0.5, 0.2, 0.95]))["supported"].any()
 
 
 def test_equal_means_share_a_rank():
     assert compare(frame(a=[0.3, 0.1], b=[0.1, 0.3], c=[0.0, 0.0]))["rank"].tolist() == [1, 1, 3]
-
-
-@pytest.mark.parametrize("other", [[0.5, 0.6, 0.7], [0.4, 0.5, 0.6]])
-def test_a_constant_difference_is_no_evidence(other):
-    best = pd.Series([0.5, 0.6, 0.7])
-    actual = lead(best, pd.Series(other), best)
-    assert actual["p_value"] == 1.0 and "low" not in actual
 
 
 def test_one_seed_supports_nothing():

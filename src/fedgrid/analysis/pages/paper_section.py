@@ -13,7 +13,7 @@ from fedgrid.analysis.pages.figure_set import OF_PARTITION
 from fedgrid.analysis.pages.table_set import shown
 from fedgrid.analysis.papers import cross_paper
 from fedgrid.analysis.papers.agreement import text
-from fedgrid.analysis.papers.overview import Overview, agreed, fate, fates
+from fedgrid.analysis.papers.overview import Overview, agreed, outcomes
 from fedgrid.analysis.scores.cells import FinishedCell
 from fedgrid.analysis.scores.differences import only_here
 from fedgrid.analysis.scores.results import Results
@@ -54,7 +54,7 @@ class Section:
     @property
     def verdicts(self) -> dict[str, int]:
         """How many claims came to what."""
-        return dict(fates([self.overview]))
+        return dict(outcomes([self.overview]))
 
 
 def section(overview: Overview, page: Path, assumed: Mapping[str, str], papers: Mapping[str, Any]) -> Section:
@@ -72,9 +72,7 @@ def section(overview: Overview, page: Path, assumed: Mapping[str, str], papers: 
         pictures=[entry for kind, entry in drawn if kind not in OF_PARTITION],
         partitions=[entry for kind, entry in drawn if kind in OF_PARTITION],
         undrawn=[sentence for kind in kinds(results) for sentence in undrawn(overview.folder, kind)],
-        claims=[
-            {"fate": fate(entry), "verdict": entry, "open": len(entry.numbers) <= FEW} for entry in overview.verdicts
-        ],
+        claims=[{"verdict": entry, "open": len(entry.numbers) <= FEW} for entry in overview.verdicts],
         assumed=only_here(results.study.assumed, assumed),
         records=records(overview, page) if results.cells else {},
     )

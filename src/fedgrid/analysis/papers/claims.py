@@ -1,227 +1,250 @@
-"""What a paper claims of an experiment, held against our results."""
+"""What a paper claims of an experiment, held against our results and against the numbers that it prints itself."""
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from functools import cache
-from itertools import pairwise
-from math import hypot
+from dataclasses import dataclass, field, replace
+from math import isnan
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from fedgrid.analysis.papers.published import column_of, joined
+from fedgrid.analysis.papers.claim_scores import AT, EXACT, PHRASES, UNITS, ClaimScores, Measured
+from fedgrid.analysis.papers.rules import ALL, OTHERS, TEXTS, Judged, Part, parts
 from fedgrid.analysis.prose import captions
-from fedgrid.analysis.prose.phrases import percent
+from fedgrid.analysis.prose.phrases import counted, listing
+from fedgrid.analysis.scores.comparisons import FEWEST_SEEDS, LEVEL, Comparison
 from fedgrid.analysis.scores.domains import Column
-from fedgrid.analysis.scores.leads import ROUNDING
-from fedgrid.analysis.scores.resolution import CHANCE_SENTENCE, Chance
-from fedgrid.analysis.scores.results import Results
-from fedgrid.analysis.tables.attacks import METRIC, WORDS, of_images, results_under_attack
+from fedgrid.analysis.scores.results import DASH, Results
 from fedgrid.analysis.tables.grid import Entry, Grid
-from fedgrid.analysis.tables.pivot import NAMES, Pivot, pivot, points
+from fedgrid.analysis.tables.pivot import NAMES
 from fedgrid.grid.plan.manifest_model import Claim
 
-CONFIRMED, REFUTED, INCONCLUSIVE = "holds", "does not hold", "cannot be told"
-BETTER = {
-    **{"accuracy": ("accuracy", 1.0), "std_clients": ("std over clients, where low is good,", -1.0)},
-    **{name + METRIC: (f"accuracy ({words})", 1.0) for name, words in WORDS.items()},
-}
-"""Metric → its words in a rule, and the sign of a difference that is an improvement."""
-SETTLED = ("ok", "diverged", "unscored", "missing")
-"""Statuses of entries that will stay as they are; "missing" is what was never planned."""
-PROSE = "No rule can check this sentence."
-PRINTED = "Where the paper prints numbers, only the rows that it prints count."
-OPEN = float("nan")
-"""Margin of an inconclusive column."""
+CONFIRMED, REFUTED, INCONCLUSIVE, UNCHECKED = "confirmed", "refuted", "inconclusive", "unchecked"
+PROSE = "no rule can check this sentence"
+STATISTICS = (
+    f"Confirmed: every comparison is significant (one-sided moderated t-test over common seeds, {100 * LEVEL:g} %). "
+    "Refuted: one is significantly against the claim, corrected for all comparisons by Holm’s method. Fewer than "
+    f"{FEWEST_SEEDS} seeds decide nothing."
+)
+
+
+@dataclass(frozen=True)
+class ColumnVerdict:
+    """The outcome of a claim in one column, and the numbers that decided, as a sentence."""
+
+    column: str
+    verdict: str
+    numbers: str
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome of one claim: its text, the verdict, the rule as a sentence, and the numbers that decided."""
+    """The outcome of one claim: its text, the verdict, the rule as a sentence, and what decided by column.
+
+    `contradicted` are the columns in which the numbers that the paper prints violate the rule themselves.
+    """
 
     says: str
     verdict: str
     rule: str
-    numbers: list[str] = field(default_factory=list)
+    columns: list[ColumnVerdict] = field(default_factory=list)
+    contradicted: list[str] = field(default_factory=list)
 
-
-@dataclass(frozen=True)
-class Margin:
-    """By how much a claim is true in one column, as a fraction, below zero where it is false; the column in words."""
-
-    value: float
-    text: str
-    smallest: float = 0.0
-    "The smallest difference that chance does not explain."
+    @property
+    def numbers(self) -> list[str]:
+        """One sentence a column, and one on the paper's own numbers."""
+        sentences = [f"{one.column}: {one.numbers}" if one.column else one.numbers for one in self.columns]
+        if self.contradicted:
+            sentences.append(f"The paper's own numbers violate this in {listing(self.contradicted)}")
+        return sentences
 
 
 def verdicts(results: Results) -> list[Verdict]:
-    """A verdict on each of the study's claims, over the columns of its accuracy table."""
+    """A verdict on each of the study's claims."""
     if not results.study.claims:
         return []
-    domains = any(table.options.get("domains") for table in results.study.shown("table") if table.kind == "accuracy")
-
-    @cache
-    def measured_on(images: str) -> tuple[Pivot, Chance]:
-        under_attack = results_under_attack(results, images)
-        return pivot(under_attack, domains), Chance(under_attack, domains)
-
-    @cache
-    def numbers_of(metric: str) -> Numbers:
-        return Numbers(results, metric, *measured_on(of_images(metric)[0]))
-
-    return [verdict(numbers_of, claim) for claim in results.study.claims]
+    measured = Measured(results)
+    return [verdict(measured, claim) for claim in results.study.claims]
 
 
 def claims(results: Results) -> tuple[pd.DataFrame, Grid]:
     """One row a claim with its verdict, the rule and the numbers that decided, and the table to print."""
     checked = verdicts(results)
     rows = [(claim.says, [Entry(claim.verdict), Entry("; ".join(claim.numbers) or claim.rule)]) for claim in checked]
-    caption = f"{captions.lead(results)}: claims of the paper. {CHANCE_SENTENCE}"
+    caption = f"{captions.lead(results)}: claims of the paper. {STATISTICS}"
     grid = Grid(caption, "Claim", [[("Verdict", 1), ("Numbers", 1)]], rows, textual=True)
-    return pd.DataFrame([asdict(claim) | {"numbers": "; ".join(claim.numbers)} for claim in checked]), grid
+    table = pd.DataFrame(
+        [
+            {"says": one.says, "verdict": one.verdict, "rule": one.rule, "numbers": "; ".join(one.numbers)}
+            for one in checked
+        ]
+    )
+    return table, grid
 
 
-def verdict(numbers_of: Callable[[str], "Numbers"], claim: Claim) -> Verdict:
-    """The verdict on one claim: one refuting column decides, and an inconclusive one leaves the claim open."""
+def verdict(measured: Measured, claim: Claim) -> Verdict:
+    """The verdict on one claim."""
     if claim.rule is None:
-        return Verdict(claim.says, INCONCLUSIVE, PROSE)
-    kind, arguments = claim.rule
-    numbers = numbers_of(claim.metric)
-    template, margins_of = RULES[kind]
-    remarks = [PRINTED] if numbers.printed and kind in RANKED else []
-    rule = " ".join([template.format(*arguments, metric=numbers.metric_text), *remarks, CHANCE_SENTENCE])
-    absent = [name for name in arguments if isinstance(name, str) and name not in numbers.labels]
-    if absent:
-        return Verdict(claim.says, INCONCLUSIVE, rule, [f"There is no row {name} here." for name in absent])
-    margins = margins_of(numbers, *arguments)
-    decisions = {column_says(margin) for margin in margins}
-    outcome = (
-        REFUTED if REFUTED in decisions else INCONCLUSIVE if INCONCLUSIVE in decisions or not decisions else CONFIRMED
-    )
-    return Verdict(claim.says, outcome, rule, [margin.text for margin in margins])
+        return Verdict(claim.says, UNCHECKED, PROSE)
+    rule = rule_text(claim)
+    missing = [name for name in named_rows(claim) if name not in measured.rows]
+    missing += [name for name in claim.columns if not any(name in measured.names(one) for one in measured.columns)]
+    claim = without(claim, missing)
+    compared = parts(measured, claim) if claim.rule else []
+    columns = [ColumnVerdict(part_name(measured, part), outcome([part]), numbers(measured, part)) for part in compared]
+    if missing:
+        columns.append(ColumnVerdict("", INCONCLUSIVE, f"not part of this run: {listing(missing)}"))
+    return Verdict(claim.says, outcome(compared), rule, columns, contradicted(measured, claim) if compared else [])
 
 
-def column_says(margin: Margin) -> str:
-    """The verdict of one column."""
-    if np.isnan(margin.value) or abs(margin.value) < margin.smallest:
-        return INCONCLUSIVE
-    return CONFIRMED if margin.value > 0 else REFUTED
+def without(claim: Claim, missing: list[str]) -> Claim:
+    """A claim without rows and columns that this run does not have; without a rule where nothing is left of it."""
+    if not missing:
+        return claim
+    columns = [name for name in claim.columns if name not in missing]
+    arguments = getattr(claim, claim.rule or "says")
+    groups = arguments if isinstance(arguments, tuple) else (arguments,)
+    left = [[name for name in group if name not in missing] if isinstance(group, list) else group for group in groups]
+    if (claim.columns and not columns) or any(group == [] or group in missing for group in left):
+        left_over: Any = None
+    else:
+        left_over = tuple(left) if isinstance(arguments, tuple) else left[0]
+    changes: dict[str, Any] = {str(claim.rule): left_over, "columns": columns}
+    return replace(claim, **changes)
 
 
-class Numbers:
-    """The values of one metric by row and column, and how far they are final.
-
-    `found` is on the metric's images, and so is `chance`.
-    """
-
-    def __init__(self, results: Results, metric: str, pivoted: Pivot, chance: Chance):
-        self.metric_text, self.sign = BETTER[metric]
-        self.results, self.columns = results, pivoted.columns
-        self.labels = {name: label for label, name in pivoted.rows.items()}
-        self.metric = of_images(metric)[1]
-        self.values: dict[tuple[str, ...], float] = (
-            pivoted.table[self.metric].where(pivoted.table["status"] == "ok").to_dict()
-        )
-        self.status = pivoted.table["status"].to_dict()
-        self.chance = chance
-        self.printed = printed_rows(results, metric)
-
-    def of(self, name: str, column: Column) -> float:
-        """The value of a row; NaN where not every seed came to its end."""
-        return self.values[self.labels[name], *column]
-
-    def lead(self, first: str, second: str, column: Column) -> float:
-        """By how much one row is better than another; 0 where rounding alone tells them apart."""
-        value = self.sign * (self.of(first, column) - self.of(second, column))
-        return 0.0 if abs(value) < ROUNDING else value
-
-    def margin(self, value: float, text: str, column: Column, smallest: float = 0.0) -> Margin:
-        """The margin of a column, in words that begin with its name."""
-        data, heterogeneity, domain = column
-        parts = [self.results.title(data), self.results.heterogeneity_title(heterogeneity), NAMES.get(domain, domain)]
-        return Margin(value, f"{', '.join(filter(None, parts))}: {text}", smallest)
-
-    def pair(self, first: str, second: str, column: Column) -> Margin:
-        """The margin of one row over another."""
-        a, b = self.of(first, column), self.of(second, column)
-        value = self.lead(first, second, column)
-        smallest = self.chance.smallest_detectable_difference(
-            self.labels[first], self.labels[second], column, self.metric
-        )
-        difference = f"{points(a - b)} ± {percent(smallest)}" if not np.isnan(value) else points(a - b)
-        text = f"{first} {percent(a)}, {second} {percent(b)}, difference {difference}"
-        return self.margin(value, text, column, smallest)
-
-    def planned(self, column: Column, *names: str) -> bool:
-        """Whether all these rows have cells in a column."""
-        return all(self.status[self.labels[name], *column] != "missing" for name in names)
-
-    def rivals(self, name: str, column: Column) -> list[str]:
-        """The rows with which one competes in a column: those that the paper prints there, or else all."""
-        others = [other for other in self.labels if other != name]
-        return [other for other in others if other in self.printed.get(column, ())] or others
-
-    def margin_to_rank(self, name: str, last: int, column: Column) -> Margin:
-        """How a row stands against the one that would take the place `last` from it; to share a place will do."""
-        value = self.of(name, column)
-        if np.isnan(value):
-            return self.margin(OPEN, f"{name} has no final number", column)
-        rivals = self.rivals(name, column)
-        others = [other for other in rivals if not np.isnan(self.of(other, column))]
-        others.sort(key=lambda other: self.lead(name, other, column))
-        final = all(self.status[self.labels[other], *column] in SETTLED for other in rivals)
-        if len(others) < last:
-            return self.margin(np.inf if final else OPEN, f"{name} {percent(value)}, {len(others)} others", column)
-        margin = self.pair(name, others[last - 1], column)
-        if margin.value < 0 or final:
-            return margin
-        return Margin(OPEN, f"{margin.text}, but not all rows are finished", margin.smallest)
+def outcome(compared: list[Part]) -> str:
+    """Confirmed if every column is, refuted if one is after correction for their number, else inconclusive."""
+    if compared and all(part.p_for <= LEVEL for part in compared):
+        return CONFIRMED
+    if compared and len(compared) * min(part.p_against for part in compared) <= LEVEL:
+        return REFUTED
+    return INCONCLUSIVE
 
 
-def leads(numbers: Numbers, name: str) -> list[Margin]:
-    """The row against the best other one, in every column."""
-    return [numbers.margin_to_rank(name, 1, column) for column in numbers.columns]
+def contradicted(measured: Measured, claim: Claim) -> list[str]:
+    """The columns in which the paper's own numbers violate a rule."""
+    printed = measured.printed
+    if printed is None:
+        return []
+    return [part_name(measured, part) for part in parts(printed, claim) if outcome([part]) == REFUTED]
 
 
-def above(numbers: Numbers, first: str, second: str) -> list[Margin]:
-    """The first row against the second, in every column that was planned for both."""
-    return [numbers.pair(first, second, column) for column in numbers.columns if numbers.planned(column, first, second)]
+def named_rows(claim: Claim) -> list[str]:
+    """The rows that a rule names."""
+    arguments = getattr(claim, claim.rule or "says")
+    groups = list(arguments) if isinstance(arguments, tuple) else [arguments]
+    flat = [name for group in groups for name in (group if isinstance(group, list) else [group])]
+    return [name for name in dict.fromkeys(flat) if isinstance(name, str) and name not in (ALL, OTHERS)]
 
 
-def within(numbers: Numbers, name: str, last: int) -> list[Margin]:
-    """The row against the one behind which its rank would be too high, in every column."""
-    return [numbers.margin_to_rank(name, last, column) for column in numbers.columns]
+def rule_text(claim: Claim) -> str:
+    """The rule in a sentence."""
+    metrics = claim.metric if isinstance(claim.metric, list) else [claim.metric]
+    of_claim = {name: spoken(getattr(claim, name)) for name in TEXTS}
+    parts = [TEXTS[claim.rule or ""].format(**of_claim, metric=listing(map(phrase, metrics)))]
+    if claim.by is not None:
+        parts.append(limits_text(claim))
+    if claim.metrics is not None:
+        parts.append(f"from {phrase(claim.metrics[0])} to {phrase(claim.metrics[1])}")
+    where = listing(claim.columns) if claim.columns else "every column"
+    parts.append(f"in most comparisons of {where}" if claim.most else f"in {where}")
+    among = f" Rows that take part: {listing(claim.rows)}." if claim.rows else ""
+    return f"{' '.join(parts)}.{among}"
 
 
-def grows(numbers: Numbers, first: str, second: str) -> list[Margin]:
-    """The difference of the two rows in each column against that in the column before."""
-    margins = above(numbers, first, second)
-    steps = [
-        Margin(larger.value - smaller.value, larger.text, hypot(smaller.smallest, larger.smallest))
-        for smaller, larger in pairwise(margins)
-    ]
-    return (
-        [Margin(steps[0].value, f"{margins[0].text}; {steps[0].text}", steps[0].smallest), *steps[1:]] if steps else []
-    )
+def spoken(value: object) -> object:
+    """Rows as words; a pair stays a pair."""
+    if isinstance(value, tuple):
+        return [spoken(part) for part in value]
+    if isinstance(value, list):
+        return listing(value)
+    return {ALL: "all rows", OTHERS: "the best other row"}.get(value, value) if isinstance(value, str) else value
 
 
-RULES: dict[str, tuple[str, Callable[..., list[Margin]]]] = {
-    "leads": ("{0} has the best {metric} of all rows in every column, alone.", leads),
-    "above": ("{0} has better {metric} than {1} in every column of both.", above),
-    "within": ("By {metric} the rank of {0} is at most {1} in every column.", within),
-    "grows": ("The lead of {0} over {1} in {metric} grows from each column to the next, as they stand.", grows),
-}
-"""Key of a claim → its rule in words, and the margins that decide."""
-RANKED = ("leads", "within")
-"""Rules by which a row competes with all others."""
+def phrase(metric: str) -> str:
+    """A metric in words."""
+    share = metric.removeprefix(AT)
+    return PHRASES.get(metric, metric) if share == metric else f"accuracy after {100 * float(share):g} % of the rounds"
 
 
-def printed_rows(results: Results, metric: str) -> dict[Column, set[str]]:
-    """By column, the rows of which the paper prints this metric, as far as they and the column are ours too."""
-    rows_of: dict[Column, set[str]] = {}
-    if results.published:
-        table = joined(results)
-        for entry in table[(table["unjoined"] == "") & (table["metric"] == metric)].to_dict("records"):
-            rows_of.setdefault(column_of(entry)[:3], set()).add(entry["row"])
-    return rows_of
+def limits_text(claim: Claim) -> str:
+    """The claimed size of a difference."""
+    assert claim.by is not None
+    low, high = claim.by
+    unit = {"points": "points", "percent": "%"}[claim.unit]
+    if low is None:
+        return f"by at most {high:g} {unit}"
+    return f"by at least {low:g} {unit}" if high is None else f"by {low:g} to {high:g} {unit}".replace("-", "−")
+
+
+def part_name(scores: ClaimScores, part: Part) -> str:
+    """The columns of a part in words."""
+    return " → ".join(dict.fromkeys(column_name(scores, column) for column in part.columns))
+
+
+def column_name(scores: ClaimScores, column: Column) -> str:
+    """A column in words."""
+    data, heterogeneity, domain = column
+    results = scores.results
+    names = [results.title(data), results.heterogeneity_title(heterogeneity), NAMES.get(domain, domain)]
+    return ", ".join(filter(None, names))
+
+
+def numbers(measured: Measured, part: Part) -> str:
+    """The comparison that stands furthest against the claim, and what it would take to know more."""
+    decisive = part.decisive
+    if part.needed is None or decisive is None:
+        return "no final number" if part.judged else "nothing to compare with"
+    unit = UNITS.get(part.metric, "points")
+    several = f", the closest of {len(part.judged)} comparisons" if len(part.judged) > 1 else ""
+    sentence = f"{compared_numbers(decisive, part.metric)}: {difference(decisive.comparison, unit)}{several}"
+    if part.metric in EXACT or outcome([part]) != INCONCLUSIVE:
+        return sentence
+    return f"{sentence}; {resolution(measured, part, decisive, unit)}" if decisive.comparison.testable else sentence
+
+
+def compared_numbers(judged: Judged, metric: str) -> str:
+    """The two numbers of a comparison with what they are of."""
+    a, b = map(number, judged.numbers)
+    if not judged.second:
+        return f"{judged.first} {a} → {b}"
+    if judged.of_leads:
+        return f"{judged.first} over {judged.second} {a} → {b}"
+    return f"{judged.first} {a}, {judged.second} {b}"
+
+
+def difference(comparison: Comparison, unit: str) -> str:
+    """A difference with its interval and its seeds."""
+    if isnan(comparison.difference):
+        return "not both have a final number"
+    text = f"{signed(comparison.difference)} {unit}"
+    low, high = comparison.interval()
+    seeds = counted(comparison.seeds, "seed")
+    if comparison.testable:
+        return f"{text} ({100 * (1 - LEVEL):g} % CI {signed(low)} to {signed(high)}, {seeds})"
+    return f"{text} ({seeds})" if comparison.seeds else text
+
+
+def resolution(measured: Measured, part: Part, judged: Judged, unit: str) -> str:
+    """What this run could have detected, beside what the paper prints and how many seeds that would take."""
+    comparison = judged.comparison
+    sentence = f"detectable here: {number(comparison.smallest_detectable_difference)} {unit}"
+    printed = measured.printed
+    if printed is None or len(part.columns) > 1 or not judged.second:
+        return sentence
+    scores = printed.scores(part.metric, part.columns[0])
+    if not {judged.first, judged.second} <= set(scores.values.index):
+        return sentence
+    margin = scores.mean(judged.first) - scores.mean(judged.second)
+    seeds = comparison.seeds_to_detect(margin)
+    needed = f", which would take {counted(seeds, 'seed')}" if seeds and seeds > comparison.seeds else ""
+    return f"{sentence}; printed: {signed(margin)}{needed}"
+
+
+def number(value: float) -> str:
+    """A number with two decimals, or a dash."""
+    return DASH if isnan(value) else f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
+
+
+def signed(value: float) -> str:
+    """The same with its sign."""
+    return DASH if isnan(value) else f"{round(value, 2) + 0.0:+.2f}".replace("-", "−")

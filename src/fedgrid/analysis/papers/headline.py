@@ -5,7 +5,8 @@ from typing import Any
 
 from fedgrid.analysis.papers import cross_paper
 from fedgrid.analysis.papers.agreement import text
-from fedgrid.analysis.papers.overview import NOT_RUN, OUT_OF_DATE, Overview, agreed, fates
+from fedgrid.analysis.papers.claims import CONFIRMED, INCONCLUSIVE, REFUTED, UNCHECKED
+from fedgrid.analysis.papers.overview import NOT_RUN, OUT_OF_DATE, Overview, agreed, outcomes
 from fedgrid.analysis.prose.phrases import counted, listing
 from fedgrid.grid.plan.manifest_model import UNAVAILABLE
 from fedgrid.grid.study.model import FULL
@@ -43,15 +44,16 @@ def regenerated(overviews: Sequence[Overview]) -> str:
 
 
 def claims(overviews: Iterable[Overview]) -> str:
-    """What became of the paper's claims."""
-    counts = fates(overviews)
-    prose = counts.pop("unchecked", 0)
-    more = f"; {counted(prose, 'more is prose', 'more are prose')}" if prose else ""
-    if not counts:
-        return "No claim can be checked by a rule" + more + "."
-    verbs = {"holds": ("holds", "hold"), "fails": ("does not hold", "do not hold"), "open": ("cannot be told",) * 2}
-    parts = [counted(counts[name], *forms) for name, forms in verbs.items() if counts[name]]
-    return f"Of {counted(counts.total(), 'claim')} that a rule can check, {listing(parts)}{more}."
+    """How many of the paper's claims have which verdict."""
+    counts = outcomes(overviews)
+    total = counts.total()
+    if not total:
+        return "The paper claims nothing of these experiments."
+    checked = total - counts[UNCHECKED]
+    of_all = f"{checked} of the paper’s {counted(total, 'claim')} can be checked here"
+    if not checked:
+        return f"{of_all}."
+    return f"{of_all}: {listing(f'{counts[name]} {name}' for name in (CONFIRMED, REFUTED, INCONCLUSIVE))}."
 
 
 def orders(overviews: Iterable[Overview]) -> str:

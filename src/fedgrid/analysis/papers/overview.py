@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from fedgrid.analysis.papers.agreement import agreement, by_pairs
-from fedgrid.analysis.papers.claims import CONFIRMED, INCONCLUSIVE, PROSE, REFUTED, Verdict, verdicts
+from fedgrid.analysis.papers.claims import Verdict, verdicts
 from fedgrid.analysis.papers.published import joined
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.phrases import counted
@@ -18,9 +18,6 @@ from fedgrid.analysis.scores.results import Results, load
 from fedgrid.grid.plan.manifest_model import UNAVAILABLE
 
 NOT_RUN, OUT_OF_DATE = "not run", "out of date"
-VERDICTS = {CONFIRMED: "holds", REFUTED: "fails", INCONCLUSIVE: "open", PROSE: "unchecked"}
-"""Outcome of a claim → its short name; sentences that no rule can check have one of their own."""
-
 AGREED = ["rows", "tau", "between_seeds"]
 """What counts of a column when agreement is summed up."""
 
@@ -97,14 +94,9 @@ def without_results(folder: Path, text: Mapping[str, Any], out_of_date: bool) ->
     return Overview(folder.name, folder, title, source, lacks, out_of_date=out_of_date)
 
 
-def fate(verdict: Verdict) -> str:
-    """What became of a claim, one of `VERDICTS`."""
-    return VERDICTS[PROSE if verdict.rule == PROSE else verdict.verdict]
-
-
-def fates(experiments: Iterable[Overview]) -> Counter[str]:
-    """How many claims came to what, by the words of `VERDICTS`."""
-    return Counter(fate(verdict) for overview in experiments for verdict in overview.verdicts)
+def outcomes(experiments: Iterable[Overview]) -> Counter[str]:
+    """How many claims have which verdict."""
+    return Counter(verdict.verdict for overview in experiments for verdict in overview.verdicts)
 
 
 def agreed(experiments: Iterable[Overview]) -> tuple[float, float, int]:

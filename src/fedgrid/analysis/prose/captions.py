@@ -12,7 +12,7 @@ from fedgrid.analysis.prose.origin import differing
 from fedgrid.analysis.prose.phrases import listing
 from fedgrid.analysis.prose.searches import chosen_settings
 from fedgrid.analysis.scores.cells import Cell
-from fedgrid.analysis.scores.leads import IMAGES, LEVEL, SEEDS
+from fedgrid.analysis.scores.comparisons import FEWEST_SEEDS, IMAGES, LEVEL
 from fedgrid.analysis.scores.points import NEW, POINTS
 from fedgrid.analysis.scores.results import CELL, Results
 from fedgrid.analysis.scores.summary import AVERAGED_ROUNDS, VALIDATION, rounds_asked
@@ -137,17 +137,18 @@ def over_seeds(results: Results) -> str:
 def rule() -> str:
     """What a lead needs, so that its entry is bold."""
     return (
-        f"at least {SEEDS} common seeds, more than {IMAGES} test images a seed (of all clients together), and p < "
-        f"{LEVEL:g} in a paired t-test over common seeds, Holm-corrected over the column's comparisons with the best"
+        f"p ≤ {LEVEL:g} against every other row in a two-sided moderated t-test over at least {FEWEST_SEEDS} common "
+        f"seeds, and more than {IMAGES} test images a seed"
     )
 
 
 def tested_lead(results: Results, table: pd.DataFrame) -> str:
     """What bold means, and whether any entry earned it."""
-    if len(results.study.seeds) < 2:
-        return "One seed supports no lead, so nothing is bold."
-    nowhere = "" if table["supported"].any() else " (nowhere here)"
-    return f"Bold: the best method, where its lead over the second best is supported{nowhere}: {rule()}."
+    number = len(results.study.seeds)
+    if number < FEWEST_SEEDS:
+        return f"Nothing is bold: a significant lead needs {FEWEST_SEEDS} seeds."
+    nowhere = "" if table["supported"].any() else " (none here)"
+    return f"Bold: a significant lead{nowhere}, {rule()}."
 
 
 def accuracy_table(
@@ -189,7 +190,7 @@ def short_accuracy(results: Results, ranks: bool, bold: bool) -> str:
     number = len(results.study.seeds)
     spread = f"± over {number} seeds: {varied(results)}" if number > 1 else "One seed, so no ±"
     marks = f"{', '.join(RANK_MARKS.values())}: first to third in a column; bold" if ranks else "Bold"
-    meaning = "a lead that the seeds support" if bold else "nothing, for no lead is supported"
+    meaning = "a significant lead" if bold else "nothing, as no lead is significant"
     return f"{spread}. {marks}: {meaning}."
 
 

@@ -1,11 +1,11 @@
-"""What was found, in one sentence a column: who leads, by how much, and what the seeds support of it."""
+"""The finding of each column in one sentence: who leads, by how much, and whether significantly."""
 
 from typing import Any
 
 import pandas as pd
 
 from fedgrid.analysis.prose.phrases import counted, listing, percent, signed
-from fedgrid.analysis.scores.leads import IMAGES, LEVEL, SEEDS
+from fedgrid.analysis.scores.comparisons import FEWEST_SEEDS, IMAGES, LEVEL
 from fedgrid.analysis.scores.results import COLUMN, Results
 
 BASELINES = ("local", "fedavg")
@@ -30,12 +30,7 @@ def finding(results: Results, entries: pd.DataFrame) -> str:
     elif leaders > 1:
         sentence = f"{listing(names[:leaders])} share the first place with {scores[0]} %."
     else:
-        second = ranked.iloc[1]
-        margin_of = f"{margin(second)} above {names[1]} with {scores[1]} %"
-        if ranked["supported"].any():
-            sentence = f"{names[0]} leads with {scores[0]} %, {margin_of}."
-        else:
-            sentence = f"No lead is supported: {names[0]} is first with {scores[0]} %, {margin_of}; {verdict(second)}."
+        sentence = f"{names[0]} leads with {scores[0]} %, {lead_text(results, ranked)}."
     named = max(leaders, 2)
     return " ".join([sentence, *baselines(results, ranked[named:]), *uncompared(results, entries)])
 
@@ -45,16 +40,40 @@ def in_order(entries: pd.DataFrame) -> pd.DataFrame:
     return entries[entries["rank"].notna()].sort_values("rank", kind="stable")
 
 
+def lead_text(results: Results, ranked: pd.DataFrame) -> str:
+    """By how much the first row leads, and whether significantly; `ranked` are the rows of a column, the best first."""
+    second = ranked.iloc[1]
+    over = f"{margin(second)} over {results.names[second['label']]} with {percent(second['accuracy'])} %"
+    if ranked["supported"].any():
+        return f"significantly: {over} {evidence(second)}"
+    weakest = ranked.iloc[1:].sort_values("p_value", ascending=False, na_position="first", kind="stable").iloc[0]
+    other = weakest["label"] != second["label"] and is_significant(second)
+    also = f"; not significant over {results.names[weakest['label']]}: {margin(weakest)} {evidence(weakest)}"
+    return f"but not significantly: {over} {evidence(second)}{also if other else ''}"
+
+
+def is_significant(against: Any) -> bool:
+    """Whether the lead over this row is significant by itself."""
+    return bool(against["p_value"] <= LEVEL)
+
+
 def margin(against: Any) -> str:
-    """By how much the best is above an entry: points, interval, seeds, test images, p-value."""
+    """By how much the best is above an entry, in points."""
+    return f"{'+' if against['difference'] > 0 else ''}{signed(against['difference'])} points"
+
+
+def evidence(against: Any) -> str:
+    """What stands behind a difference: interval, seeds, test images where they are few, p-value."""
     seeds = counted(int(against["common"]), "seed")
-    parts = [f"on {seeds}"]
+    few_images = abs(against["images"]) <= IMAGES
     if pd.notna(against["low"]):
-        interval = f"{signed(against['low'])} to {signed(against['high'])}"
-        parts = [f"{100 * (1 - LEVEL):g} % interval {interval}, {seeds}, p = {against['p_value']:.2g}"]
-    elif against["common"] > 1:
+        interval = f"{100 * (1 - LEVEL):g} % CI {signed(against['low'])} to {signed(against['high'])}"
+        parts = [interval, seeds, *([] if few_images else [f"p = {against['p_value']:.2g}"])]
+    elif against["common"] >= FEWEST_SEEDS:
         parts = [f"the same on {seeds}"]
-    return f"{signed(against['difference'])} points ({'; '.join([*parts, extra_correct_images(against)])})"
+    else:
+        parts = [f"{seeds}; a test needs {FEWEST_SEEDS}"]
+    return f"({', '.join([*parts, *([extra_correct_images(against)] if few_images else [])])})"
 
 
 def extra_correct_images(against: Any) -> str:
@@ -62,18 +81,6 @@ def extra_correct_images(against: Any) -> str:
     images = f"{abs(against['images']):,.1f}".removesuffix(".0")
     unit = f"test {'image' if images == '1' else 'images'}{'' if against['common'] == 1 else ' a seed'}"
     return f"{images} {unit} {'fewer' if against['images'] < 0 else 'more'} right"
-
-
-def verdict(against: Any) -> str:
-    """Why the lead over the second best is not supported."""
-    lacks = []
-    if against["common"] < SEEDS:
-        lacks.append(f"{SEEDS} seeds")
-    if against["images"] <= IMAGES:
-        lacks.append(f"more than {IMAGES} test images a seed")
-    if lacks:
-        return f"a lead needs {listing(lacks)}"
-    return f"a lead needs p < {LEVEL:g}"
 
 
 def baselines(results: Results, others: pd.DataFrame) -> list[str]:
@@ -94,12 +101,13 @@ def uncompared(results: Results, entries: pd.DataFrame) -> list[str]:
 
 
 def unmarked(results: Results, table: pd.DataFrame) -> list[str]:
-    """For tables without these sentences: what is printed in place of bold, the best's difference to the second."""
+    """For tables without these sentences: the lead of the best over the second, where it is not significant."""
     parts = {column: in_order(part) for column, part in table.groupby(COLUMN, sort=False)}
     sentences = []
     for column in results.columns:
         ranked = parts[column]
         if len(ranked) > 1 and not ranked["supported"].any() and ranked["rank"].iloc[1] > 1:
             first, second = (results.names[label] for label in ranked["label"].iloc[:2])
-            sentences.append(f"{results.column(*column)}: {first} over {second} {margin(ranked.iloc[1])}")
-    return [f"In place of bold: {'; '.join(sentences)}."] if sentences else []
+            lead = f"{margin(ranked.iloc[1])} {evidence(ranked.iloc[1])}"
+            sentences.append(f"{results.column(*column)}: {first} over {second} {lead}")
+    return [f"Leads that are not significant: {'; '.join(sentences)}."] if sentences else []

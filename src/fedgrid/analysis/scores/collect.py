@@ -48,7 +48,8 @@ def write(manifest: Manifest, out: Path, absent: Mapping[str, Absence] = {}, mad
     check_images(manifest.cells, cells)
     external = list(external_cells(manifest))
     cells += [cell for cell, _ in external]
-    head = {"manifest": made_from, "study": manifest.study, "published": manifest.published, "cells": cells}
+    printed = {"published": manifest.published, "published_elsewhere": manifest.published_elsewhere}
+    head = {"manifest": made_from, "study": manifest.study, **printed, "cells": cells}
     schema = pa.schema(list(COLUMNS.items()), metadata=seal(json.dumps(encode(head), ensure_ascii=False)))
     with parquet_writer(out, schema) as writer:
         for cell in manifest.cells:

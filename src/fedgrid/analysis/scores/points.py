@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from fedgrid.analysis.scores.leads import ROUNDING
+from fedgrid.analysis.scores.comparisons import ROUNDING
 from fedgrid.analysis.scores.results import CELL, ROW, Results
 from fedgrid.grid.plan.manifest_model import REPORTED
 

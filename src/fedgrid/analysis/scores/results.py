@@ -29,13 +29,14 @@ class Results:
     """One study with all its cells.
 
     `rows` has one row per (cell, round, client, metric) with its value. `published` are the numbers that a paper
-    prints, as texts.
+    prints, as texts; `published_elsewhere` are those of other experiments of the paper.
     """
 
     study: StudyDescription
     cells: list[Cell]
     rows: pd.DataFrame
     published: list[dict[str, str]] = field(default_factory=list)
+    published_elsewhere: list[dict[str, str]] = field(default_factory=list)
     scores: dict[bool, pd.DataFrame] = field(default_factory=dict, init=False, repr=False)
     "What `summary.cell_scores` has computed of these results, without and with domains."
 
@@ -127,7 +128,9 @@ def load(path: Path) -> Results:
         cells = [from_header(cell, f"cells[{i}]") for i, cell in enumerate(head.get("cells", []))]
     except ValueError as error:
         raise UserError(f"{path}: not the results of a study, or of another version of fedgrid ({error})") from error
-    return Results(in_sentences(study), cells, table.to_pandas(), head.get("published", []))
+    return Results(
+        in_sentences(study), cells, table.to_pandas(), head.get("published", []), head.get("published_elsewhere", [])
+    )
 
 
 def in_sentences(study: StudyDescription) -> StudyDescription:

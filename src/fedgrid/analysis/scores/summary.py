@@ -7,8 +7,9 @@ from pandas.core.groupby import DataFrameGroupBy
 
 from fedgrid.analysis.scores import domains as of_domains
 from fedgrid.analysis.scores.cells import ABSENT, WAITING
+from fedgrid.analysis.scores.comparisons import ROUNDING
 from fedgrid.analysis.scores.external import MEAN
-from fedgrid.analysis.scores.leads import AGAINST, ROUNDING, compare
+from fedgrid.analysis.scores.leads import AGAINST, compare
 from fedgrid.analysis.scores.points import cell_frame, client_series, scored
 from fedgrid.analysis.scores.results import CELL, COLUMN, ROW, Results
 from fedgrid.grid.plan.manifest_model import UNAVAILABLE

@@ -7,7 +7,7 @@ order wins; a point of which a seed diverged comes after all others.
 
 from collections.abc import Mapping
 
-from fedgrid.analysis.scores.leads import ROUNDING
+from fedgrid.analysis.scores.comparisons import ROUNDING
 from fedgrid.analysis.scores.points import scored
 from fedgrid.analysis.scores.results import CELL, Results
 from fedgrid.analysis.scores.summary import counted_rounds

@@ -8,8 +8,8 @@ import pandas as pd
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.footnotes import Footnotes
 from fedgrid.analysis.prose.phrases import percent
+from fedgrid.analysis.scores.comparisons import ROUNDING
 from fedgrid.analysis.scores.domains import AVERAGE, EVERY, Column
-from fedgrid.analysis.scores.leads import ROUNDING
 from fedgrid.analysis.scores.results import ROW, Results
 from fedgrid.analysis.scores.summary import SCORED, cell_scores
 from fedgrid.analysis.tables.grid import Entry, Grid, levels

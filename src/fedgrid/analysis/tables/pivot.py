@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from fedgrid.analysis.scores import domains as of_domains
+from fedgrid.analysis.scores.comparisons import ROUNDING
 from fedgrid.analysis.scores.domains import Column
-from fedgrid.analysis.scores.leads import ROUNDING
 from fedgrid.analysis.scores.results import COLUMN, DASH, Results, choose
 from fedgrid.analysis.scores.summary import ENTRY, NOTHING_YET, SCORED, summary
 from fedgrid.analysis.tables.grid import Entry

@@ -8,8 +8,8 @@ import pandas as pd
 
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.footnotes import Footnotes
+from fedgrid.analysis.scores.comparisons import ROUNDING
 from fedgrid.analysis.scores.domains import EVERY, columns
-from fedgrid.analysis.scores.leads import ROUNDING
 from fedgrid.analysis.scores.points import accuracies, cell_frame, client_series
 from fedgrid.analysis.scores.results import CELL, DASH, Results, choose
 from fedgrid.analysis.scores.spent import spent

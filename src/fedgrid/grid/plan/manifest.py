@@ -86,6 +86,7 @@ def content(study: Study, experiment: Experiment) -> Manifest:
         study=_description(study, experiment),
         cells=[_listed(cell) for cell in experiment.cells],
         published=experiment.published,
+        published_elsewhere=experiment.published_elsewhere,
         absent={key: Absence(UNAVAILABLE, reason) for key, reason in without_data.items()},
         external=experiment.external,
     )

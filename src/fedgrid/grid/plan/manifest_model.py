@@ -71,27 +71,54 @@ class RowDescription:
     "Where its numbers come from if they were computed elsewhere: a file and its digest."
 
 
+Rows = str | list[str]
+"""Printed names of rows, or `all` of them."""
+RULES = ("leads", "last", "within", "above", "difference", "rises", "falls", "grows", "shrinks")
+"""Keys of a claim that say what is checked; a claim has at most one."""
+
+
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of a paper, and the rule that checks it: one of `leads`, `above`, `within` and `grows`, or none."""
+    """A sentence of a paper, and one of `RULES` that checks it, or none."""
 
     says: str
     leads: str | None = None
-    "The row that is the best one."
-    above: tuple[str, str] | None = None
-    "A row, and one that it is better than."
+    "The row that is better than every other one."
+    last: str | None = None
+    "The row that every other one is better than."
     within: tuple[str, int] | None = None
-    "A row, and the rank that it has at least."
-    grows: tuple[str, str] | None = None
-    "Rows whose difference grows from column to column."
-    metric: str = "accuracy"
+    "A row, and the number of the best rows that it is among."
+    above: tuple[Rows, Rows] | None = None
+    "Rows, and those that each of them is better than."
+    difference: tuple[Rows, Rows] | None = None
+    "Rows whose differences lie within `by`, without a direction."
+    rises: Rows | None = None
+    "Rows whose numbers become higher from column to column."
+    falls: Rows | None = None
+    "Rows whose numbers become lower from column to column."
+    grows: tuple[str, Rows] | None = None
+    "A row whose lead over other ones becomes larger from column to column; `others` is the best of them."
+    shrinks: tuple[str, Rows] | None = None
+    "A row whose lead over other ones becomes smaller from column to column."
+    metric: str | list[str] = "accuracy"
+    "What is compared; with several, all must agree."
+    metrics: tuple[str, str] | None = None
+    "Of `rises` and `falls`: from which metric to which, within a column."
+    columns: list[str] = field(default_factory=list)
+    "The columns that the sentence is about, in its order; empty: all."
+    rows: list[str] = field(default_factory=list)
+    "The rows that take part; empty: all."
+    by: tuple[float | None, float | None] | None = None
+    "Limits of the difference, in `unit`; null: none."
+    unit: Literal["points", "percent"] = "points"
+    "Percent are of the row that one compares with, or of the number that rises or falls."
+    most: bool = False
+    "Whether more than half of the comparisons of a column will do."
 
     @property
-    def rule(self) -> tuple[str, tuple[str | int, ...]] | None:
-        """The key of its rule and what the rule is applied to; None where no rule checks it."""
-        leads = None if self.leads is None else (self.leads,)
-        rules = {"leads": leads, "above": self.above, "within": self.within, "grows": self.grows}
-        return next(((key, arguments) for key, arguments in rules.items() if arguments is not None), None)
+    def rule(self) -> str | None:
+        """The key of its rule; None where no rule checks it."""
+        return next((key for key in RULES if getattr(self, key) is not None), None)
 
 
 @dataclass(frozen=True)
@@ -232,6 +259,8 @@ class Manifest:
     cells: list[ListedCell]
     published: list[dict[str, str]] = field(default_factory=list)
     "The numbers that its paper prints."
+    published_elsewhere: list[dict[str, str]] = field(default_factory=list)
+    "The numbers that its paper prints of other experiments."
     absent: dict[str, Absence] = field(default_factory=dict)
     "Key → why that cell has no results."
     external: list[ExternalRow] = field(default_factory=list)

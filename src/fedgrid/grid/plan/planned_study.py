@@ -27,6 +27,8 @@ class Experiment:
     cells: list[Cell]
     published: list[dict[str, str]] = field(default_factory=list)
     "The numbers that its paper prints."
+    published_elsewhere: list[dict[str, str]] = field(default_factory=list)
+    "The numbers that its paper prints of other experiments."
     listed: list[MethodRow] = field(default_factory=list)
     "Its rows where it has no cells, only a table of settings."
     external: list[ExternalRow] = field(default_factory=list)

@@ -122,6 +122,7 @@ def _experiment(parsed: ParsedExperiment, study: Study) -> Experiment:
         parsed.about,
         [cell for _, cell in cells.values()],
         parsed.published,
+        parsed.published_elsewhere,
         parsed.listed,
         [row.value for row in external_rows(parsed)],
         [*searches.values()],

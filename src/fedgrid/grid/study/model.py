@@ -197,6 +197,8 @@ class ParsedExperiment:
     parts: list[Part]
     published: list[dict[str, str]]
     "The numbers that its paper prints."
+    published_elsewhere: list[dict[str, str]]
+    "The numbers that its paper prints of other experiments; claims may be about several."
     listed: list[MethodRow]
     "Its rows where it has no cells, only a table of settings."
 

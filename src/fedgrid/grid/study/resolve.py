@@ -41,7 +41,7 @@ def parse(study: Section) -> ParsedStudy:
     study = check_study(study)
     laid, notices = lay_experiments(study)
     printed = printed_numbers(study)
-    experiments = [_experiment(experiment, printed.get(experiment.id, [])) for experiment in laid]
+    experiments = [_experiment(experiment, printed) for experiment in laid]
     left_out = dict.fromkeys(notice for one in experiments for part in one.parts for notice in part.notices)
     return ParsedStudy(
         name=study["name"],
@@ -59,13 +59,15 @@ def parse(study: Section) -> ParsedStudy:
     )
 
 
-def _experiment(laid: LaidExperiment, published: list[dict[str, str]]) -> ParsedExperiment:
+def _experiment(laid: LaidExperiment, printed: dict[str, list[dict[str, str]]]) -> ParsedExperiment:
     listed = [] if laid.parts else [row.value for row in method_rows(laid.about).rows]
     parts = [_part(check_study(part)) for part in laid.parts]
     external = [row.value for part in parts for row in part.external]
     rows = [*listed, *(row.value for part in parts for row in part.rows)]
     _check_shown(laid.about.get("show", Entries()), rows, [row.title for row in external])
-    return ParsedExperiment(laid.id, _about(laid.about), parts, published, listed)
+    about = _about(laid.about)
+    elsewhere = [row for id, rows in printed.items() if id != laid.id and about.claims for row in rows]
+    return ParsedExperiment(laid.id, about, parts, printed.get(laid.id, []), elsewhere, listed)
 
 
 def _chosen(study: Section, ids: Sequence[str]) -> tuple[str, ...]:

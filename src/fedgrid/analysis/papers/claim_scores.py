@@ -1,0 +1,255 @@
+"""The numbers that claims are about, by row, column and seed: measured ones, and those that the paper prints."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache, cached_property
+from itertools import combinations
+from typing import Protocol
+
+import numpy as np
+import pandas as pd
+
+from fedgrid.analysis.papers.published import column_of, joined
+from fedgrid.analysis.scores.comparisons import Exact, Scores
+from fedgrid.analysis.scores.domains import AVERAGE, EVERY, Column, columns
+from fedgrid.analysis.scores.points import by_loss, client_series
+from fedgrid.analysis.scores.results import CELL, Results
+from fedgrid.analysis.scores.summary import cell_scores, standing
+from fedgrid.analysis.tables import phases, rounds
+from fedgrid.analysis.tables.attacks import METRIC, WORDS, of_images, results_under_attack
+from fedgrid.analysis.tables.costs import mean_traffic
+from fedgrid.analysis.tables.pivot import AVERAGED
+
+AT = "accuracy@"
+"""What a metric begins with that is an accuracy on the curve; the share of the rounds follows."""
+LOW_IS_GOOD = ("std_clients", "roughness", "loss_roughness", "rounds", "bytes", "seconds")
+UNITS = {"loss_roughness": "nats", "rounds": "rounds", "bytes": "KiB", "seconds": "s"}
+"""Metric → its unit, where that is not points of per cent."""
+PHRASES = {
+    "accuracy": "accuracy",
+    "std_clients": "spread over clients",
+    "roughness": "roughness of the accuracy curve",
+    "loss_roughness": "roughness of the loss curve",
+    "rounds": "rounds to the target",
+    "bytes": "traffic of a client in a round",
+    "seconds": "seconds of a round",
+    **{name + METRIC: f"accuracy ({words})" for name, words in WORDS.items()},
+}
+"""Metric → its words in a sentence."""
+EXACT = ("bytes",)
+"""Metrics without chance."""
+SETTLED = ("diverged", "unscored", "missing")
+"""Statuses of entries without a number that will stay as they are; "missing" is what was never planned."""
+
+
+class ClaimScores(Protocol):
+    """Scores by metric and column, in points of per cent or the metric's own unit; rows by their printed names."""
+
+    results: Results
+    columns: list[Column]
+    rows: list[str]
+
+    def names(self, column: Column) -> set[str]:
+        """What a column is called: by its data set, its heterogeneity, both or its domain."""
+
+    def scores(self, metric: str, column: Column) -> Scores:
+        """The rows that have a final number."""
+
+    def planned(self, metric: str, column: Column) -> list[str]:
+        """The rows that have or may still have a number."""
+
+    def rivals(self, name: str, metric: str, column: Column) -> list[str]:
+        """The rows with which one competes, whether or not their numbers are final."""
+
+
+class ExactScores(Scores):
+    """Scores without chance: one number a row, whose differences are what they are."""
+
+    def between(self, first: str, second: str) -> Exact:
+        """The first row less the second."""
+        return Exact(self.mean(first) - self.mean(second))
+
+    def of_row(self, row: str) -> Exact:
+        """The row against 0."""
+        return Exact(self.mean(row))
+
+
+class Measured:
+    """What was measured here."""
+
+    def __init__(self, results: Results):
+        self.results = results
+        shown = results.study.shown("table")
+        self.domains = any(table.options.get("domains") for table in shown if table.kind == "accuracy")
+        self.options = {table.kind: table.options for table in reversed(shown)}
+        self.columns = columns(results, self.domains)
+        self.labels = {name: label for label, name in results.names.items()}
+        self.rows = [*self.labels, *self._timed()]
+        printed = results.published or results.published_elsewhere
+        self.printed = Printed(results) if printed else None
+        self.unpaired = {cell.entry for cell in results.finished if not cell.same_partition}
+        self.scores = cache(self._scores)
+        self._values = cache(self._read)
+
+    def names(self, column: Column) -> set[str]:
+        """What a column is called: by its data set, its heterogeneity, both or its domain."""
+        return column_names(self.results, column)
+
+    @cached_property
+    def status(self) -> Mapping[tuple[str, str, str, str], str]:
+        """Label, data set, heterogeneity and domain → status, as in `summary`."""
+        scores = cell_scores(self.results, self.domains)
+        status: dict[tuple[str, str, str, str], str] = standing(self.results, scores, "accuracy")["status"].to_dict()
+        return status
+
+    def _scores(self, metric: str, column: Column) -> Scores:
+        values = self._values(metric)
+        of_column = values[(values[["data", "heterogeneity", "domain"]] == list(column)).all(axis=1)]
+        final = np.array([self._is_final(name, column) for name in of_column["row"]], dtype=bool)
+        numbers, correct = (
+            of_column[final].pivot(index="row", columns="seed", values=name) for name in ("value", "correct")
+        )
+        if metric in EXACT:
+            return ExactScores(numbers)
+        apart = {self.results.names[label] for label, *place in self.unpaired if tuple(place) == column[:2]}
+        return Scores(numbers, correct if correct.notna().any(axis=None) else None, apart)
+
+    def _is_final(self, name: str, column: Column) -> bool:
+        return name not in self.labels or self.status[self.labels[name], *column] == "ok"
+
+    def planned(self, metric: str, column: Column) -> list[str]:
+        """The rows that have or may still have a number; phases of a round have only seconds, and nothing else has."""
+        if metric == "seconds":
+            return [name for name in self.rows if name not in self.labels]
+        return [name for name, label in self.labels.items() if self.status[label, *column] not in SETTLED]
+
+    def rivals(self, name: str, metric: str, column: Column) -> list[str]:
+        """The other rows: those that the paper prints there, or else all."""
+        others = [other for other in self.planned(metric, column) if other != name]
+        printed = self.printed.planned(metric, column) if self.printed else ()
+        return [other for other in others if other in printed] or others
+
+    def _read(self, metric: str) -> pd.DataFrame:
+        """One row per row, column and seed with the `value`, and `correct` test images where it is an accuracy."""
+        if metric.startswith(AT):
+            share = float(metric.removeprefix(AT))
+            table = self._on_the_curve(lambda curve: at_share(100 * curve, share))
+        elif metric in READERS:
+            table = READERS[metric](self)
+        else:
+            images, name = of_images(metric)
+            scores = cell_scores(results_under_attack(self.results, images), self.domains)
+            scores = scores[scores["status"] == "ok"]
+            correct = scores["correct"] if name == "accuracy" else np.nan
+            table = scores.assign(value=100 * scores[name], correct=correct)
+        if "row" not in table:
+            table = table.assign(row=table["label"].map(self.results.names))
+        return table.reindex(columns=["row", "data", "heterogeneity", "domain", "seed", "value", "correct"])
+
+    def _on_the_curve(self, statistic: Callable[[pd.Series], float], results: Results | None = None) -> pd.DataFrame:
+        """A `statistic` of the curve of each cell: its mean score over clients by evaluated round."""
+        curves = client_series(results or self.results).groupby([*CELL, "round"])["accuracy"].mean()
+        values = [(*cell, statistic(curve.droplevel(CELL))) for cell, curve in curves.groupby(level=CELL, sort=False)]
+        return pd.DataFrame(values, columns=[*CELL, "value"]).merge(self._domains())
+
+    def _domains(self) -> pd.DataFrame:
+        """The domain that stands for all clients, by data set and heterogeneity."""
+        of_all = [column for column in self.columns if column[2] in (EVERY, AVERAGE)]
+        return pd.DataFrame(of_all, columns=["data", "heterogeneity", "domain"])
+
+    def _roughness(self) -> pd.DataFrame:
+        return self._on_the_curve(lambda curve: roughness(100 * curve))
+
+    def _loss_roughness(self) -> pd.DataFrame:
+        return self._on_the_curve(roughness, by_loss(self.results))
+
+    def _rounds(self) -> pd.DataFrame:
+        if "rounds" not in self.options:
+            return pd.DataFrame(columns=[*CELL, "domain", "value"])
+        cells = rounds.first_rounds(self.results, self.options["rounds"]).drop(columns="domain")
+        reached = cells["rounds"].where(np.isfinite(cells["rounds"]), cells["last"] + 1)
+        return cells.assign(value=reached).merge(self._domains())
+
+    def _bytes(self) -> pd.DataFrame:
+        traffic = mean_traffic(self.results).sum(axis=1).rename("value").reset_index()
+        return traffic.merge(self._domains(), on="data").assign(seed=0)
+
+    def _seconds(self) -> pd.DataFrame:
+        cells = phases.seconds(self.results, self.options.get("phases", {}))
+        return cells.assign(row=self._phase_names(cells), value=cells["seconds"]).merge(self._domains())
+
+    def _timed(self) -> list[str]:
+        if "phases" not in self.options:
+            return []
+        return list(dict.fromkeys(self._phase_names(phases.seconds(self.results, self.options["phases"]))))
+
+    def _phase_names(self, cells: pd.DataFrame) -> list[str]:
+        several = cells["label"].nunique() > 1
+        names = [f"{self.results.names[label]}: " if several else "" for label in cells["label"]]
+        return [name + phase for name, phase in zip(names, cells["phase"], strict=True)]
+
+
+READERS: dict[str, Callable[[Measured], pd.DataFrame]] = {
+    "roughness": Measured._roughness,
+    "loss_roughness": Measured._loss_roughness,
+    "rounds": Measured._rounds,
+    "bytes": Measured._bytes,
+    "seconds": Measured._seconds,
+}
+"""Metric → its values, for those that are not scores of a cell's clients."""
+
+
+def at_share(curve: pd.Series, share: float) -> float:
+    """The value of a curve, indexed by round, in the last evaluated round of a share of the rounds."""
+    until = curve[curve.index <= share * curve.index.max()]
+    return float(until.iloc[-1]) if len(until) else float("nan")
+
+
+def roughness(curve: pd.Series) -> float:
+    """The mean of |a[r+1] − 2 a[r] + a[r−1]| over the evaluated rounds; NaN for fewer than three."""
+    trained = curve[curve.index > 0].to_numpy()
+    return float(np.abs(np.diff(trained, n=2)).mean()) if len(trained) > 2 else float("nan")
+
+
+def column_names(results: Results, column: Column) -> set[str]:
+    """What a column may be called: by its data set, its heterogeneity, its domain, and any of them with a comma."""
+    parts = [results.title(column[0]), results.heterogeneity_title(column[1]), *filter(None, [column[2]])]
+    return {", ".join(some) for number in range(1, 4) for some in combinations(parts, number)}
+
+
+class Printed:
+    """What the paper prints of these rows and columns."""
+
+    def __init__(self, results: Results):
+        self.results = results
+        everything = [*results.published, *results.published_elsewhere]
+        table = joined(replace(results, published=everything))
+        known = table[table["data_key"].notna() & table["heterogeneity_key"].notna() & (table["row"] != AVERAGED)]
+        self.numbers: dict[tuple[str, Column], dict[str, float]] = {}
+        for entry in known.to_dict("records"):
+            *place, metric = column_of(entry)
+            if not np.isnan(entry["number"]):
+                column = (place[0], place[1], place[2])
+                self.numbers.setdefault((metric, column), {}).setdefault(entry["row"], entry["number"])
+        self.rows = list(dict.fromkeys(row for numbers in self.numbers.values() for row in numbers))
+        self.columns = list(self._columns(results))
+
+    def _columns(self, results: Results) -> Iterator[Column]:
+        printed = dict.fromkeys(column for _, column in self.numbers)
+        yield from (column for place in results.columns for column in printed if column[:2] == place)
+
+    def names(self, column: Column) -> set[str]:
+        """What a column is called: by its data set, its heterogeneity, both or its domain."""
+        return column_names(self.results, column)
+
+    def planned(self, metric: str, column: Column) -> list[str]:
+        """The rows that have a number."""
+        return list(self.numbers.get((metric, column), {}))
+
+    def scores(self, metric: str, column: Column) -> ExactScores:
+        """The printed numbers."""
+        return ExactScores(pd.DataFrame({"printed": self.numbers.get((metric, column), {})}, dtype=float))
+
+    def rivals(self, name: str, metric: str, column: Column) -> list[str]:
+        """The other rows that have a number."""
+        return [row for row in self.planned(metric, column) if row != name]

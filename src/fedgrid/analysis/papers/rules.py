@@ -1,0 +1,283 @@
+"""What the rule of a claim compares: the differences of each column, and how many of them must be as claimed."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf
+
+from fedgrid.analysis.papers.claim_scores import LOW_IS_GOOD, ClaimScores
+from fedgrid.analysis.scores.comparisons import LEVEL, UNKNOWN, Comparison, Scores, holds_for
+from fedgrid.analysis.scores.domains import Column
+from fedgrid.grid.plan.manifest_model import Claim, Rows
+
+ALL = "all"
+"""In a claim: every row that takes part."""
+OTHERS = "others"
+"""In a claim about a lead: the best other row of each column, which need not be the same one."""
+Limits = tuple[float, float]
+"""Between which values the true difference lies, by what is claimed."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One comparison of a column: who, its numbers, the difference, and the limits that are claimed of it."""
+
+    first: str
+    second: str
+    "Empty where a row is compared with itself, in another column or by another metric."
+    numbers: tuple[float, float]
+    comparison: Comparison
+    limits: Limits
+    of_leads: bool = False
+    "Whether the numbers are leads of the first row over the second, before and after."
+
+    @property
+    def p_for(self) -> float:
+        """The p-value of the claim: two one-sided tests."""
+        low, high = self.limits
+        return max(self.comparison.p_above(low), self.comparison.p_below(high))
+
+    @property
+    def p_against(self) -> float:
+        """The p-value of the contrary; 1 where the seeds of this comparison alone do not speak for it at all."""
+        moderated, plain = (self._outside(plain) for plain in (False, True))
+        return moderated if plain <= LEVEL else 1.0
+
+    def _outside(self, plain: bool) -> float:
+        low, high = self.limits
+        outside = [self.comparison.p_below(low, plain)] if low > -inf else []
+        outside += [self.comparison.p_above(high, plain)] if high < inf else []
+        return min(1.0, len(outside) * min(outside, default=1.0))
+
+
+@dataclass(frozen=True)
+class Part:
+    """One column of a claim, or one step from a column or a metric to the next.
+
+    `needed` is the number of comparisons that must be as claimed; None: too few rows are there to say anything.
+    """
+
+    metric: str
+    columns: tuple[Column, ...]
+    judged: Sequence[Judged]
+    needed: int | None
+
+    @property
+    def p_for(self) -> float:
+        """The p-value of the claim in this column."""
+        return 1.0 if self.needed is None else holds_for([one.p_for for one in self.judged], self.needed)
+
+    @property
+    def p_against(self) -> float:
+        """The p-value of its contrary, corrected for the number of comparisons."""
+        if self.needed is None:
+            return 1.0
+        return holds_for([one.p_against for one in self.judged], len(self.judged) - self.needed + 1)
+
+    @property
+    def decisive(self) -> Judged | None:
+        """The comparison that stands furthest against the claim."""
+        return max(self.judged, key=lambda one: (one.p_for, -one.p_against), default=None)
+
+
+def parts(scores: ClaimScores, claim: Claim) -> list[Part]:
+    """The parts of a claim by its rule; columns for which none of the rows were planned are none."""
+    metrics = claim.metric if isinstance(claim.metric, list) else [claim.metric]
+    rule = OF_CHANGES if claim.rule in OF_CHANGES else OF_COLUMNS
+    made = [part for metric in metrics for part in rule[claim.rule or ""](Claims(scores, claim, metric))]
+    return [part for part in made if part.judged or part.needed is not None]
+
+
+@dataclass(frozen=True)
+class Claims:
+    """A claim with the scores of one metric."""
+
+    scores: ClaimScores
+    claim: Claim
+    metric: str
+
+    @property
+    def sign(self) -> float:
+        """Of a difference that is an improvement."""
+        return -1.0 if self.metric in LOW_IS_GOOD else 1.0
+
+    @property
+    def columns(self) -> list[Column]:
+        """The columns that the claim is about."""
+        return [column for group in selected(self.scores, self.claim.columns) for column in group]
+
+    def takes_part(self, name: str) -> bool:
+        """Whether a row may decide."""
+        return not self.claim.rows or name in self.claim.rows
+
+    def rivals(self, name: str, column: Column) -> list[str]:
+        """The rows with which one competes in a column."""
+        return list(filter(self.takes_part, self.scores.rivals(name, self.metric, column)))
+
+    def named(self, rows: Rows, column: Column, but: Sequence[str] = ()) -> list[str]:
+        """The rows of a group; of `all`, those that have a number and are not named in the other group."""
+        if rows != ALL:
+            return [rows] if isinstance(rows, str) else rows
+        present = self.scores.scores(self.metric, column).values.index
+        return [name for name in self.scores.rows if name in present and name not in but and self.takes_part(name)]
+
+    def limits(self, base: float, otherwise: Limits) -> Limits:
+        """The claimed limits, where a difference in per cent is one of `base`."""
+        if self.claim.by is None:
+            return otherwise
+        unit = abs(base) / 100 if self.claim.unit == "percent" else 1.0
+        low, high = self.claim.by
+        return (-inf if low is None else low * unit), (inf if high is None else high * unit)
+
+    def better(self, first: str, second: str, column: Column) -> Judged:
+        """The first row against the second in a column; a positive difference is an improvement."""
+        scores = self.scores.scores(self.metric, column)
+        if not {first, second} <= set(scores.values.index):
+            return Judged(first, second, (mean(scores, first), mean(scores, second)), UNKNOWN, (0.0, inf))
+        comparison = scores.between(first, second)
+        numbers = scores.mean(first), scores.mean(second)
+        limits = self.limits(numbers[1], (0.0, inf))
+        negated = self.sign < 0 and self.claim.difference is None
+        return Judged(first, second, numbers, comparison.negated if negated else comparison, limits)
+
+
+def mean(scores: Scores, name: str) -> float:
+    """The mean of a row; NaN where it has no number."""
+    return scores.mean(name) if name in scores.values.index else float("nan")
+
+
+def selected(scores: ClaimScores, names: Sequence[str]) -> list[list[Column]]:
+    """The columns that each name means: data set, heterogeneity, both, or domain; each by itself without names."""
+    if not names:
+        return [[column] for column in scores.columns]
+    return [[column for column in scores.columns if name in scores.names(column)] for name in names]
+
+
+def leads(claims: Claims) -> Iterator[Part]:
+    """The row against every other one, in every column."""
+    return within(claims, str(claims.claim.leads), 1)
+
+
+def among(claims: Claims) -> Iterator[Part]:
+    """The row against all others, of which so many may be better that it is still among the best ones."""
+    assert claims.claim.within is not None
+    return within(claims, *claims.claim.within)
+
+
+def within(claims: Claims, name: str, places: int) -> Iterator[Part]:
+    """The row against all others, of which up to `places` − 1 may be better."""
+    for column in claims.columns:
+        judged = [claims.better(name, other, column) for other in claims.rivals(name, column)]
+        needed = len(judged) - places + 1
+        known = bool(judged) and name in claims.scores.scores(claims.metric, column).values.index
+        yield Part(claims.metric, (column,), judged, needed if known else None)
+
+
+def last(claims: Claims) -> Iterator[Part]:
+    """Every other row against this one."""
+    name = str(claims.claim.last)
+    for column in claims.columns:
+        judged = [claims.better(other, name, column) for other in claims.rivals(name, column)]
+        yield part(claims, (column,), judged)
+
+
+def above(claims: Claims) -> Iterator[Part]:
+    """Each row of the first group against each of the second."""
+    first, second = claims.claim.above or claims.claim.difference or ([], [])
+    for column in claims.columns:
+        but = [name for group in (first, second) if group != ALL for name in claims.named(group, column)]
+        groups = [claims.named(group, column, but) for group in (first, second)]
+        planned = claims.scores.planned(claims.metric, column)
+        pairs = [(a, b) for a in groups[0] for b in groups[1] if {a, b} <= set(planned)]
+        yield part(claims, (column,), [claims.better(a, b, column) for a, b in pairs])
+
+
+def part(claims: Claims, columns: tuple[Column, ...], judged: list[Judged]) -> Part:
+    """A part of which all comparisons, or most, must be as claimed."""
+    needed = len(judged) // 2 + 1 if claims.claim.most else len(judged)
+    return Part(claims.metric, columns, judged, needed if judged else None)
+
+
+def changes(claims: Claims) -> Iterator[tuple[tuple[Column, ...], Scores, Scores]]:
+    """The columns, and the scores before and after every step: from a column to the next, or from metric to metric."""
+    scores, metrics = claims.scores, claims.claim.metrics
+    if metrics is not None:
+        for column in claims.columns:
+            yield (column,), scores.scores(metrics[0], column), scores.scores(metrics[1], column)
+        return
+    for before, after in pairwise(selected(scores, claims.claim.columns)):
+        for a, b in counterparts(before, after):
+            yield (a, b), scores.scores(claims.metric, a), scores.scores(claims.metric, b)
+
+
+def counterparts(before: Sequence[Column], after: Sequence[Column]) -> Iterator[tuple[Column, Column]]:
+    """The pairs of columns of two groups that differ least from each other: in one of data, heterogeneity, domain."""
+    differing = {(a, b): sum(x != y for x, y in zip(a, b, strict=True)) for a in before for b in after}
+    fewest = min(differing.values(), default=0)
+    yield from (pair for pair, number in differing.items() if number == fewest)
+
+
+def moves(claims: Claims) -> Iterator[Part]:
+    """Each row's change from step to step, upwards or downwards as claimed."""
+    rows, sign = (claims.claim.rises, 1.0) if claims.claim.rises is not None else (claims.claim.falls, -1.0)
+    for columns, before, after in changes(claims):
+        change = after.minus(before) if sign > 0 else before.minus(after)
+        names = claims.named(rows or [], columns[0])
+        judged = []
+        for name in names:
+            numbers = mean(before, name), mean(after, name)
+            comparison = change.of_row(name) if name in change.values.index else UNKNOWN
+            judged.append(Judged(name, "", numbers, comparison, claims.limits(numbers[0], (0.0, inf))))
+        yield part(claims, columns, judged)
+
+
+def widens(claims: Claims) -> Iterator[Part]:
+    """The change of a row's lead over each of the other ones from step to step."""
+    claim = claims.claim
+    first, group = claim.grows or claim.shrinks or ("", [])
+    sign = claims.sign if claim.grows else -claims.sign
+    for columns, earlier, later in changes(claims):
+        before, after = best_other(claims, earlier, first, columns[0]), best_other(claims, later, first, columns[-1])
+        change = after.minus(before) if sign > 0 else before.minus(after)
+        judged = []
+        for second in [OTHERS] if group == OTHERS else claims.named(group, columns[0], [first]):
+            leads = [claims.sign * (mean(one, first) - mean(one, second)) for one in (before, after)]
+            known = {first, second} <= set(change.values.index)
+            comparison = change.between(first, second) if known else UNKNOWN
+            limits = claims.limits(leads[0], (0.0, inf))
+            judged.append(Judged(first, second, (leads[0], leads[1]), comparison, limits, of_leads=True))
+        yield part(claims, columns, judged)
+
+
+def best_other(claims: Claims, scores: Scores, name: str, column: Column) -> Scores:
+    """The scores of a column with the row `OTHERS`: a copy of the best one but `name`."""
+    others = [row for row in claims.rivals(name, column) if row in scores.values.index]
+    if not others:
+        return scores
+    best = max(others, key=lambda row: claims.sign * scores.mean(row))
+    return scores.with_copy(best, OTHERS)
+
+
+Rule = Callable[[Claims], Iterator[Part]]
+OF_COLUMNS: dict[str, Rule] = {
+    "leads": leads,
+    "last": last,
+    "within": among,
+    "above": above,
+    "difference": above,
+}
+"""Rules about the rows of one column."""
+OF_CHANGES: dict[str, Rule] = {"rises": moves, "falls": moves, "grows": widens, "shrinks": widens}
+"""Rules about what changes from column to column, or from metric to metric."""
+TEXTS = {
+    "leads": "{leads} has better {metric} than every other row",
+    "last": "every other row has better {metric} than {last}",
+    "within": "{within[0]} is among the best {within[1]} rows by {metric}",
+    "above": "{above[0]} has better {metric} than {above[1]}",
+    "difference": "the {metric} of {difference[0]} and {difference[1]} differs",
+    "rises": "the {metric} of {rises} becomes higher from step to step",
+    "falls": "the {metric} of {falls} becomes lower from step to step",
+    "grows": "the lead of {grows[0]} over {grows[1]} in {metric} grows from step to step",
+    "shrinks": "the lead of {shrinks[0]} over {shrinks[1]} in {metric} shrinks from step to step",
+}
+"""Rule → its words; the fields are those of the claim."""
