@@ -20,7 +20,7 @@ import pandas as pd
 
 from fedgrid.analysis.pages.paper import records
 from fedgrid.analysis.papers.agreement import between_papers, by_pairs
-from fedgrid.analysis.papers.claims import PROSE
+from fedgrid.analysis.papers.claims import UNCHECKED
 from fedgrid.analysis.scores.cells import FinishedCell
 from fedgrid.analysis.scores.results import load
 from fedgrid.files import read_metadata, read_table
@@ -119,16 +119,14 @@ def pack(files: Mapping[str, Path], archive: Path) -> None:
 
 
 def claims(run: Path) -> pd.DataFrame:
-    """How many claims of every paper came to what."""
-    table = read(run, "claims")
-    fate = table["verdict"].where(table["rule"] != PROSE, "no rule")
-    return table.assign(fate=fate).pivot_table(index="paper", columns="fate", aggfunc="size", fill_value=0)
+    """How many claims of every paper have which verdict."""
+    return read(run, "claims").pivot_table(index="paper", columns="verdict", aggfunc="size", fill_value=0)
 
 
 def verdicts(run: Path) -> pd.DataFrame:
     """The verdict on every claim that a rule can check, and the numbers that decided."""
     table = read(run, "claims")
-    checked = table[table["rule"] != PROSE]
+    checked = table[table["verdict"] != UNCHECKED]
     return checked.set_index(["paper", "experiment"])[["verdict", "says", "numbers"]].fillna("")
 
 

@@ -92,11 +92,12 @@ def test_verdicts(make_study, claim, expected):
 def test_fewer_than_three_seeds_decide_nothing(make_study, claim, seeds):
     actual = verdict_on(study_of(make_study, ROWS, seeds=seeds), **claim)
     assert actual.verdict == INCONCLUSIVE
-    assert all(f"({seeds} seed" in line for line in actual.numbers)
+    assert all(f"({seeds} seed" in line for line in actual.numbers) and actual.why == "fewer than three seeds"
 
 
 def test_seeds_that_all_agree_are_no_evidence(make_study):
-    assert verdict_on(study_of(make_study, ROWS, noise=0.0), above=["A", "C"]).verdict == INCONCLUSIVE
+    actual = verdict_on(study_of(make_study, ROWS, noise=0.0), above=["A", "C"])
+    assert (actual.verdict, actual.why) == (INCONCLUSIVE, "differences too small for these seeds")
 
 
 def test_a_verdict_says_its_rule_and_its_numbers(make_study):
@@ -187,7 +188,8 @@ def test_rows_and_columns_that_a_run_lacks_are_left_out(make_study):
 @pytest.mark.parametrize("claim", [{"above": ["A", ["MOON"]]}, {"leads": "MOON"}, {"leads": "A", "columns": ["beta"]}])
 def test_a_claim_of_which_nothing_is_left(make_study, claim):
     actual = verdict_on(study_of(make_study, ROWS), **claim)
-    assert actual.verdict == INCONCLUSIVE and actual.numbers[0].startswith("not part of this run: ")
+    assert (actual.verdict, actual.why) == (INCONCLUSIVE, "results are missing")
+    assert actual.numbers[0].startswith("not part of this run: ")
 
 
 def test_the_best_other_row_need_not_be_the_same_everywhere(make_study):

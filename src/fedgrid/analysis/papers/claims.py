@@ -10,7 +10,7 @@ from fedgrid.analysis.papers.claim_scores import AT, EXACT, PHRASES, UNITS, Clai
 from fedgrid.analysis.papers.rules import ALL, OTHERS, TEXTS, Judged, Part, parts
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.phrases import counted, listing
-from fedgrid.analysis.scores.comparisons import FEWEST_SEEDS, LEVEL, Comparison
+from fedgrid.analysis.scores.comparisons import FEWEST_SEEDS, LEVEL, Comparison, Exact
 from fedgrid.analysis.scores.domains import Column
 from fedgrid.analysis.scores.results import DASH, Results
 from fedgrid.analysis.tables.grid import Entry, Grid
@@ -19,6 +19,8 @@ from fedgrid.grid.plan.manifest_model import Claim
 
 CONFIRMED, REFUTED, INCONCLUSIVE, UNCHECKED = "confirmed", "refuted", "inconclusive", "unchecked"
 PROSE = "no rule can check this sentence"
+MISSING, FEW_SEEDS, SMALL = "results are missing", "fewer than three seeds", "differences too small for these seeds"
+"""Why a claim is inconclusive."""
 STATISTICS = (
     f"Confirmed: every comparison is significant (one-sided moderated t-test over common seeds, {100 * LEVEL:g} %). "
     "Refuted: one is significantly against the claim, corrected for all comparisons by Holm’s method. Fewer than "
@@ -47,6 +49,8 @@ class Verdict:
     rule: str
     columns: list[ColumnVerdict] = field(default_factory=list)
     contradicted: list[str] = field(default_factory=list)
+    why: str = ""
+    "What an inconclusive verdict lacks."
 
     @property
     def numbers(self) -> list[str]:
@@ -73,7 +77,11 @@ def claims(results: Results) -> tuple[pd.DataFrame, Grid]:
     grid = Grid(caption, "Claim", [[("Verdict", 1), ("Numbers", 1)]], rows, textual=True)
     table = pd.DataFrame(
         [
-            {"says": one.says, "verdict": one.verdict, "rule": one.rule, "numbers": "; ".join(one.numbers)}
+            {
+                **{name: getattr(one, name) for name in ("says", "verdict", "why", "rule")},
+                "numbers": "; ".join(one.numbers),
+                "contradicted": "; ".join(one.contradicted),
+            }
             for one in checked
         ]
     )
@@ -92,7 +100,8 @@ def verdict(measured: Measured, claim: Claim) -> Verdict:
     columns = [ColumnVerdict(part_name(measured, part), outcome([part]), numbers(measured, part)) for part in compared]
     if missing:
         columns.append(ColumnVerdict("", INCONCLUSIVE, f"not part of this run: {listing(missing)}"))
-    return Verdict(claim.says, outcome(compared), rule, columns, contradicted(measured, claim) if compared else [])
+    against = contradicted(measured, claim) if compared else []
+    return Verdict(claim.says, outcome(compared), rule, columns, against, why_open(compared))
 
 
 def without(claim: Claim, missing: list[str]) -> Claim:
@@ -118,6 +127,21 @@ def outcome(compared: list[Part]) -> str:
     if compared and len(compared) * min(part.p_against for part in compared) <= LEVEL:
         return REFUTED
     return INCONCLUSIVE
+
+
+def why_open(compared: list[Part]) -> str:
+    """What the comparisons of an inconclusive claim lack; empty for another verdict."""
+    if outcome(compared) != INCONCLUSIVE:
+        return ""
+    comparisons = [judged.comparison for part in compared for judged in part.judged]
+    if (
+        not comparisons
+        or any(part.needed is None for part in compared)
+        or any(isnan(one.difference) for one in comparisons)
+    ):
+        return MISSING
+    few = any(one.seeds < FEWEST_SEEDS and not isinstance(one, Exact) for one in comparisons)
+    return FEW_SEEDS if few else SMALL
 
 
 def contradicted(measured: Measured, claim: Claim) -> list[str]:

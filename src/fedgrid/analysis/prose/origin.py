@@ -30,7 +30,8 @@ def differing(results: Results) -> list[str]:
         for name, counts in counts.items()
         if len(counts) > 1
     ]
-    return [f"The cells differ in {listing(sentences)}, which may change last digits."] if sentences else []
+    why = "the same bits need the same kind of processor and the same libraries, and close rows may change places."
+    return [f"The cells differ in {listing(sentences)}: {why}"] if sentences else []
 
 
 def environments(results: Results) -> list[tuple[list[str], dict[str, Any]]]:

@@ -15,8 +15,7 @@ from typing import Self
 import numpy as np
 import pandas as pd
 from scipy.optimize import brentq
-from scipy.special import digamma, polygamma
-from scipy.stats import t
+from scipy.special import digamma, polygamma, stdtr, stdtrit
 
 LEVEL = 0.05
 """Significance level of every decision."""
@@ -100,7 +99,7 @@ class Comparison:
         if limit == inf or not self.testable or (limit == 0 and self.images <= IMAGES):
             return 1.0
         error, freedom = (self.plain_error, self.plain_freedom) if plain else (self.error, self.freedom)
-        return float(t.sf((self.difference - limit) / error, freedom))
+        return float(stdtr(freedom, (limit - self.difference) / error))
 
     def p_below(self, limit: float = 0.0, plain: bool = False) -> float:
         """One-sided p-value of "the true difference is below `limit`"; 1 where that cannot be tested."""
@@ -120,7 +119,7 @@ class Comparison:
         """Limits of the true difference at the confidence 1 − `level`; NaN where it cannot be tested."""
         if not self.testable:
             return nan, nan
-        half = float(t.isf(level / 2, self.freedom)) * self.error
+        half = float(stdtrit(self.freedom, 1 - level / 2)) * self.error
         return self.difference - half, self.difference + half
 
     @property
@@ -140,7 +139,7 @@ class Comparison:
 
 
 def _detectable(error: float, freedom: float) -> float:
-    return float(t.isf(LEVEL, freedom) + t.ppf(POWER, freedom)) * error
+    return float(stdtrit(freedom, 1 - LEVEL) + stdtrit(freedom, POWER)) * error
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,9 @@ AGAINST = ["difference", "low", "high", "p_value", "common", "images"]
 """The columns of `compare` about the lead of the best method over another one."""
 
 
-def compare(scores: pd.DataFrame, correct: pd.DataFrame, unpaired: Set[str] = frozenset()) -> pd.DataFrame:
+def compare(
+    scores: pd.DataFrame, correct: pd.DataFrame | None = None, unpaired: Set[str] = frozenset()
+) -> pd.DataFrame:
     """Ranks the methods of one column and tests the lead of the best one.
 
     `scores` is [method, seed], accuracies as fractions with NaN where a method has no score for a seed; every method

@@ -1,0 +1,234 @@
+"""How often verdicts are right: the rules of claims and bold marks on simulated tables.
+
+python -m benchmarks.calibration spreads results/fedcosr-small/table2/results.parquet   spreads of a table that was run
+python -m benchmarks.calibration rates [--tables 500]                                   the rates, in a table
+python -m benchmarks.calibration coverage [--samples 2000]                              of the interval of Kendall's τ
+
+A simulated table has the rows and columns of FedCoSR's Table II, true accuracies that a scenario gives, and normal
+noise by row, column and seed, with the spreads of the rows in the small run or with their mean for all rows. What a
+seed does to all rows alike cancels in paired differences, so it is not simulated.
+"""
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.markdown import table as markdown
+from fedgrid.analysis.papers.agreement import interval, tau
+from fedgrid.analysis.papers.claims import CONFIRMED, REFUTED, outcome
+from fedgrid.analysis.papers.rules import Judged, Part
+from fedgrid.analysis.scores.comparisons import Scores
+from fedgrid.analysis.scores.leads import compare
+from fedgrid.analysis.scores.results import load
+from fedgrid.analysis.scores.summary import cell_scores
+from fedgrid.grid.study.printed import read_printed
+
+OUT = Path("benchmarks/results/verdicts")
+PRINTED = Path("config/papers/fedcosr.csv")
+SEEDS = (1, 3, 5, 10)
+CLAIMED = "FedCoSR"
+AHEAD = 2.3
+"""Points by which a rival is ahead in every column of one scenario."""
+BEHIND = 4.0
+"""Standard deviation of the points by which the rows that are not tied are behind."""
+
+
+HEAD = (
+    "Per cent of {} tables (10 for one seed) that are confirmed / refuted, and of their columns. Where rows are equal "
+    "both are wrong; where the claimed row leads, to refute is, and where a rival is ahead, to confirm."
+)
+
+TAU = "Per cent of {} samples of pairs of normal numbers whose 95 % interval covers the true τ, by number of rows."
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """True accuracies by row and column, in per cent."""
+
+    name: str
+    truth: Callable[[np.random.Generator, pd.DataFrame], pd.DataFrame]
+
+
+def level(_: np.random.Generator, printed: pd.DataFrame) -> pd.DataFrame:
+    """All rows are equal."""
+    return printed * 0
+
+
+def five_tied(random: np.random.Generator, printed: pd.DataFrame) -> pd.DataFrame:
+    """The claimed row and four others are equal, the rest are behind."""
+    truth = printed * 0
+    rest = [row for row in truth.index if row != CLAIMED][4:]
+    truth.loc[rest] -= np.abs(random.normal(0, BEHIND, (len(rest), 1)))
+    return truth
+
+
+def as_printed(_: np.random.Generator, printed: pd.DataFrame) -> pd.DataFrame:
+    """The paper's own numbers."""
+    return printed
+
+
+def one_leader(_: np.random.Generator, printed: pd.DataFrame) -> pd.DataFrame:
+    """All rows are equal but the claimed one, which has the lead over the second best that the paper prints."""
+    truth = printed * 0
+    truth.loc[CLAIMED] = printed.loc[CLAIMED] - printed.drop(CLAIMED).max()
+    return truth
+
+
+def one_rival(random: np.random.Generator, printed: pd.DataFrame) -> pd.DataFrame:
+    """One rival is ahead in every column, the rest are behind."""
+    truth = printed * 0
+    rival, *rest = (row for row in truth.index if row != CLAIMED)
+    truth.loc[rival] = AHEAD
+    truth.loc[rest] -= np.abs(random.normal(0, BEHIND, (len(rest), 1)))
+    return truth
+
+
+SCENARIOS = (
+    Scenario("all rows are equal", level),
+    Scenario("five best are equal", five_tied),
+    Scenario("the paper's table is true", as_printed),
+    Scenario("one leads, by its printed lead", one_leader),
+    Scenario(f"a rival is {AHEAD} points ahead", one_rival),
+)
+
+
+def spreads(results: Path) -> pd.DataFrame:
+    """Standard deviations over seeds, in points, by row (its name) and column, without what a seed does to all rows."""
+    run = load(results)
+    scores = cell_scores(run)
+    scores["row"] = scores["label"].map(run.names)
+    scores["column"] = [run.column(*place) for place in zip(scores["data"], scores["heterogeneity"], strict=True)]
+    values = 100 * scores.pivot(index=["row", "column"], columns="seed", values="accuracy")
+    noise = values.sub(values.mean(axis=1), axis=0)
+    noise -= noise.groupby("column").transform("mean")
+    rows = noise.groupby("column").transform("size")
+    spread = np.sqrt((noise**2).sum(axis=1) / (noise.shape[1] - 1) * rows / (rows - 1))
+    return spread.unstack().round(3)
+
+
+def printed_table() -> pd.DataFrame:
+    """Accuracies of Table II by row and column, in per cent."""
+    table = pd.DataFrame(read_printed(str(PRINTED)))
+    table = table[(table["experiment"] == "table2") & (table["metric"] == "accuracy") & (table["row"] != "Averaged")]
+    numbers = table.assign(number=pd.to_numeric(table["value"]), column=table["data"] + ", " + table["heterogeneity"])
+    return numbers.pivot(index="row", columns="column", values="number")
+
+
+def verdicts(columns: list[Scores]) -> dict[str, tuple[str, list[str]]]:
+    """By rule the outcome of a table and those of its columns."""
+    compared = [
+        [
+            Judged(CLAIMED, row, (0.0, 0.0), one.between(CLAIMED, row), (0.0, inf))
+            for row in one.values.index
+            if row != CLAIMED
+        ]
+        for one in columns
+    ]
+    rules = {
+        "leads": [Part("accuracy", (), judged, len(judged)) for judged in compared],
+        "within 3": [Part("accuracy", (), judged, len(judged) - 2) for judged in compared],
+        "above one": [Part("accuracy", (), judged[:1], 1) for judged in compared],
+    }
+    return {name: (outcome(parts), [outcome([part]) for part in parts]) for name, parts in rules.items()}
+
+
+def bold(columns: list[Scores]) -> list[str]:
+    """The outcome of bold marks in each column: confirmed for the claimed row, refuted for another one."""
+    marks = [compare(one.values)["supported"] for one in columns]
+    return [(CONFIRMED if mark.idxmax() == CLAIMED else REFUTED) if mark.any() else "" for mark in marks]
+
+
+def simulated(truth: pd.DataFrame, spread: pd.DataFrame, seeds: int, random: np.random.Generator) -> list[Scores]:
+    """The columns of a table with these true accuracies and spreads."""
+    noise = random.normal(size=(*truth.shape, seeds)) * spread.to_numpy()[:, :, None]
+    values = truth.to_numpy()[:, :, None] + noise
+    return [Scores(pd.DataFrame(values[:, column], truth.index)) for column in range(truth.shape[1])]
+
+
+def rates(scenario: Scenario, spread: pd.DataFrame, seeds: int, tables: int) -> dict[str, str]:
+    """By rule, in how many per cent of tables and of their columns it confirms and refutes."""
+    random = np.random.default_rng([SCENARIOS.index(scenario), seeds, len(np.unique(spread))])
+    printed = printed_table()
+    results: dict[str, list[tuple[str, list[str]]]] = {}
+    for _ in range(tables):
+        columns = simulated(scenario.truth(random, printed), spread, seeds, random)
+        for rule, result in verdicts(columns).items():
+            results.setdefault(rule, []).append(result)
+        results.setdefault("bold", []).append(("", bold(columns)))
+    texts: dict[str, str] = {}
+    for rule, of_rule in results.items():
+        of_columns = [verdict for _, of_table in of_rule for verdict in of_table]
+        if rule != "bold":
+            texts[rule] = shares([verdict for verdict, _ in of_rule])
+        texts[f"{rule}, by column"] = shares(of_columns)
+    return texts
+
+
+def shares(outcomes: list[str]) -> str:
+    """How many per cent are confirmed, and how many refuted."""
+    return " / ".join(f"{100 * np.mean([one == word for one in outcomes]):.1f}" for word in (CONFIRMED, REFUTED))
+
+
+def calibrate(tables: int) -> pd.DataFrame:
+    """The rates of all scenarios, spreads and numbers of seeds."""
+    measured = pd.read_csv(OUT / "spreads.csv", index_col="row")
+    equal = measured * 0 + float(np.sqrt((measured**2).to_numpy().mean()))
+    rows = []
+    for scenario in SCENARIOS:
+        for name, spread in (("equal", equal), ("as measured", measured)):
+            for seeds in SEEDS:
+                found = rates(scenario, spread, seeds, tables if seeds > 1 else 10)
+                rows.append({"scenario": scenario.name, "spreads": name, "seeds": seeds, **found})
+                print(rows[-1], flush=True)
+    return pd.DataFrame(rows)
+
+
+def coverage(samples: int) -> pd.DataFrame:
+    """In how many per cent of samples the interval of τ covers the true one, by rows and by τ; numbers are normal."""
+    random = np.random.default_rng(0)
+    rows = []
+    for n in (5, 8, 12, 16, 24):
+        covered = {}
+        for correlation in (0.0, 0.5, 0.8, 0.95):
+            true = 2 / np.pi * np.arcsin(correlation)
+            drawn = random.multivariate_normal([0, 0], [[1, correlation], [correlation, 1]], (samples, n))
+            limits = [interval(tau(list(one[:, 0]), list(one[:, 1])), n) for one in drawn]
+            inside = [low <= true <= high for low, high in limits]
+            covered[f"τ = {true:.2f}"] = f"{100 * np.mean(inside):.1f}"
+        rows.append({"rows": n, **covered})
+    return pd.DataFrame(rows)
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.calibration", description=__doc__.partition("\n")[0])
+    commands = parser.add_subparsers(required=True, dest="command")
+    commands.add_parser("spreads").add_argument("results", type=Path)
+    commands.add_parser("rates").add_argument("--tables", type=int, default=500)
+    commands.add_parser("coverage").add_argument("--samples", type=int, default=2000)
+    arguments = parser.parse_args()
+    OUT.mkdir(parents=True, exist_ok=True)
+    if arguments.command == "spreads":
+        spreads(arguments.results).to_csv(OUT / "spreads.csv", lineterminator="\n")
+        return
+    if arguments.command == "coverage":
+        write("coverage.md", "The interval of Kendall's τ", TAU.format(arguments.samples), coverage(arguments.samples))
+        return
+    text = " ".join(__doc__.rpartition("\n\n")[2].split())
+    head = f"{text} {HEAD.format(arguments.tables)}"
+    write("README.md", "Verdicts on simulated tables", head, calibrate(arguments.tables))
+
+
+def write(name: str, title: str, text: str, table: pd.DataFrame) -> None:
+    """Write a page with one table."""
+    body = markdown(list(table.columns), table.to_numpy().tolist())
+    (OUT / name).write_text(f"# {title}\n\n{text}\n\n{body}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""docs/reproduction.md, made from the tables of a kept run: every number and verdict in it is read from them.
+
+python -m benchmarks.reproduction                writes docs/reproduction.md
+python -m benchmarks.reproduction changes OLD    also writes benchmarks/results/verdicts/changes.md: verdicts of an
+                                                 earlier kept run, in the folder OLD, beside these
+"""
+
+import argparse
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from pathlib import Path
+
+import pandas as pd
+from jinja2 import StrictUndefined, Template
+
+from benchmarks import papers
+from benchmarks.markdown import table as markdown
+from fedgrid.analysis.papers.claims import CONFIRMED, INCONCLUSIVE, REFUTED, UNCHECKED
+from fedgrid.analysis.prose.phrases import counted, listing
+
+RUN = Path("benchmarks/results/papers/small")
+OUT = Path("docs/reproduction.md")
+CHANGES = Path("benchmarks/results/verdicts/changes.md")
+TITLES = {"fedcosr": "FedCoSR", "fedcrl": "FedCRL", "fedccl": "FedCCL", "fedssc": "FedSSC", "fedsac": "FedSaC"}
+VERDICTS = (CONFIRMED, REFUTED, INCONCLUSIVE, UNCHECKED)
+EARLIER = {"holds": CONFIRMED, "does not hold": REFUTED, "cannot be told": INCONCLUSIVE}
+"""Verdicts by their names until version 0.3."""
+TEMPLATE = Path(__file__).with_name("reproduction.md.j2")
+FEW = 3
+"""Columns of a claim whose numbers are shown."""
+SIMILAR = 0.5
+"""Least similarity of two sentences that are the same claim."""
+
+
+def page(run: Path) -> str:
+    """The text of the page."""
+    claims = papers.read(run, "claims").fillna("")
+    sections = ["\n".join(of_paper(title, claims[claims["paper"] == paper])) for paper, title in TITLES.items()]
+    template = Template(TEMPLATE.read_text(encoding="utf-8"), keep_trailing_newline=True, undefined=StrictUndefined)
+    return template.render(overview=overview(run, claims), papers="\n".join(sections))
+
+
+def overview(run: Path, claims: pd.DataFrame) -> str:
+    """Counts of verdicts and agreement by paper."""
+    agreement = papers.agreement(run)
+    rows = []
+    for paper, title in TITLES.items():
+        counts = claims[claims["paper"] == paper]["verdict"].value_counts()
+        taus = [agreement[name].get(paper, float("nan")) for name in ("tau", "between_seeds")]
+        shown = ["–" if tau != tau else f"{tau:.2f}" for tau in taus]
+        rows.append([title, *(counts.get(verdict, 0) for verdict in VERDICTS), *shown])
+    return markdown(["", *VERDICTS, "τ to the printed order", "τ between our seeds"], rows) + "\n"
+
+
+def of_paper(title: str, claims: pd.DataFrame) -> Iterator[str]:
+    """The section of a paper."""
+    yield f"## {title}\n"
+    for verdict in (CONFIRMED, REFUTED):
+        part = claims[claims["verdict"] == verdict]
+        if len(part):
+            yield f"**{verdict.capitalize()}:**\n"
+            yield from (f"* {sentence(entry)}" for entry in part.to_dict("records"))
+            yield ""
+    open_claims = claims[claims["verdict"] == INCONCLUSIVE]
+    if len(open_claims):
+        reasons = [f"{number} because of {why}" for why, number in open_claims["why"].value_counts().items()]
+        yield f"**Inconclusive:** {counted(len(open_claims), 'claim')}, {listing(reasons)}.\n"
+    violated = claims[claims["contradicted"] != ""]
+    if len(violated):
+        yield "**Violated by the paper's own numbers:**\n"
+        yield from (
+            f"* {one['says']} ({one['experiment']}: {one['contradicted']})" for one in violated.to_dict("records")
+        )
+        yield ""
+
+
+def sentence(claim: dict[str, str]) -> str:
+    """A claim with where it stands, and the numbers that decided."""
+    numbers = [part for part in claim["numbers"].split("; ") if not part.startswith("The paper's own numbers")]
+    shown = "; ".join(numbers[:FEW]) + (f"; {len(numbers) - FEW} more" if len(numbers) > FEW else "")
+    return f"{claim['says']} ({claim['experiment']}) {shown}."
+
+
+def changes(before: Path, after: Path) -> str:
+    """Verdicts of an earlier run, each beside the one that its sentence has now."""
+    old, new = (papers.read(folder, "claims").fillna("") for folder in (before, after))
+    rows = []
+    for entry in old.to_dict("records"):
+        earlier = UNCHECKED if entry["rule"].startswith("No rule") else EARLIER.get(entry["verdict"], entry["verdict"])
+        now = counterpart(entry, new[new["paper"] == entry["paper"]])
+        if now is None:
+            rows.append([entry["paper"], entry["experiment"], entry["says"], earlier, "–", "not a claim of the paper"])
+        else:
+            rows.append([entry["paper"], now["experiment"], entry["says"], earlier, now["verdict"], reason(entry, now)])
+    header = ["paper", "experiment", "claim", "before", "now", "why"]
+    return f"# Verdicts before and after\n\n{CHANGES_HEAD}\n\n{markdown(header, rows)}\n"
+
+
+CHANGES_HEAD = (
+    "Every claim of the five papers as it was judged at two standard errors of test images, and what the claim that is "
+    "nearest to it in words has now, on the same cells. `python -m benchmarks.reproduction changes OLD` makes it."
+)
+
+
+def counterpart(claim: dict[str, str], claims: pd.DataFrame) -> dict[str, str] | None:
+    """The claim that says nearly the same, of the same experiment before others."""
+
+    def similarity(other: dict[str, str]) -> float:
+        same = 0.2 if other["experiment"] == claim["experiment"] else 0.0
+        return same + SequenceMatcher(None, claim["says"], other["says"], autojunk=False).ratio()
+
+    best = max(claims.to_dict("records"), key=similarity)
+    return best if similarity(best) >= SIMILAR else None
+
+
+def reason(before: dict[str, str], now: dict[str, str]) -> str:
+    """Why a verdict is what it is now."""
+    parts = [now["why"]] if now["why"] else []
+    if before["says"] != now["says"]:
+        parts.append(f"now: {now['says']}")
+    if now["verdict"] in (CONFIRMED, REFUTED):
+        parts.append(now["numbers"].split("; ")[0])
+    return "; ".join(parts)
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.reproduction", description=__doc__.partition("\n")[0])
+    commands = parser.add_subparsers(dest="command")
+    commands.add_parser("changes").add_argument("before", type=Path, metavar="OLD")
+    arguments = parser.parse_args()
+    OUT.write_text(page(RUN), encoding="utf-8")
+    if arguments.command == "changes":
+        CHANGES.write_text(changes(arguments.before, RUN), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
