@@ -5,8 +5,9 @@ python -m benchmarks.calibration rates [--tables 500]                           
 python -m benchmarks.calibration coverage [--samples 2000]                              of the interval of Kendall's τ
 
 A simulated table has the rows and columns of FedCoSR's Table II, true accuracies that a scenario gives, and normal
-noise by row, column and seed, with the spreads of the rows in the small run or with their mean for all rows. What a
-seed does to all rows alike cancels in paired differences, so it is not simulated.
+noise by row, column and seed. Its spreads are those of the small run: of each column (equal), of each column times
+a factor of each row (by row), or of each entry, whose estimate from three seeds exaggerates how far they differ (by
+entry). What a seed does to all rows alike cancels in paired differences, so it is not simulated.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from fedgrid.analysis.papers.agreement import interval, tau
 from fedgrid.analysis.papers.claims import CONFIRMED, REFUTED, outcome
 from fedgrid.analysis.papers.rules import Judged, Part
 from fedgrid.analysis.scores.comparisons import Scores
-from fedgrid.analysis.scores.leads import compare
+from fedgrid.analysis.scores.leads import is_significant
 from fedgrid.analysis.scores.results import load
 from fedgrid.analysis.scores.summary import cell_scores
 from fedgrid.grid.study.printed import read_printed
@@ -139,8 +140,13 @@ def verdicts(columns: list[Scores]) -> dict[str, tuple[str, list[str]]]:
 
 def bold(columns: list[Scores]) -> list[str]:
     """The outcome of bold marks in each column: confirmed for the claimed row, refuted for another one."""
-    marks = [compare(one.values)["supported"] for one in columns]
-    return [(CONFIRMED if mark.idxmax() == CLAIMED else REFUTED) if mark.any() else "" for mark in marks]
+    leaders = [one.values.mean(axis=1).idxmax() for one in columns]
+    marked = [
+        is_significant([one.between(leader, row) for row in one.values.index if row != leader])
+        for one, leader in zip(columns, leaders, strict=True)
+    ]
+    outcomes = {True: CONFIRMED, False: REFUTED}
+    return [outcomes[leader == CLAIMED] if mark else "" for leader, mark in zip(leaders, marked, strict=True)]
 
 
 def simulated(truth: pd.DataFrame, spread: pd.DataFrame, seeds: int, random: np.random.Generator) -> list[Scores]:
@@ -152,7 +158,7 @@ def simulated(truth: pd.DataFrame, spread: pd.DataFrame, seeds: int, random: np.
 
 def rates(scenario: Scenario, spread: pd.DataFrame, seeds: int, tables: int) -> dict[str, str]:
     """By rule, in how many per cent of tables and of their columns it confirms and refutes."""
-    random = np.random.default_rng([SCENARIOS.index(scenario), seeds, len(np.unique(spread))])
+    random = np.random.default_rng([SCENARIOS.index(scenario), seeds])
     printed = printed_table()
     results: dict[str, list[tuple[str, list[str]]]] = {}
     for _ in range(tables):
@@ -174,13 +180,21 @@ def shares(outcomes: list[str]) -> str:
     return " / ".join(f"{100 * np.mean([one == word for one in outcomes]):.1f}" for word in (CONFIRMED, REFUTED))
 
 
+def spreads_of(measured: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The spreads to simulate: rows equal in each column; rows that differ by a factor; each entry as measured."""
+    of_columns = np.sqrt((measured**2).mean())
+    of_rows = np.sqrt(((measured / of_columns) ** 2).mean(axis=1))
+    factors = {"equal": np.ones(len(measured)), "by row": of_rows.to_numpy()}
+    products = {name: np.outer(factor, of_columns) for name, factor in factors.items()}
+    return {name: measured * 0 + product for name, product in products.items()} | {"by entry": measured}
+
+
 def calibrate(tables: int) -> pd.DataFrame:
     """The rates of all scenarios, spreads and numbers of seeds."""
     measured = pd.read_csv(OUT / "spreads.csv", index_col="row")
-    equal = measured * 0 + float(np.sqrt((measured**2).to_numpy().mean()))
     rows = []
     for scenario in SCENARIOS:
-        for name, spread in (("equal", equal), ("as measured", measured)):
+        for name, spread in spreads_of(measured).items():
             for seeds in SEEDS:
                 found = rates(scenario, spread, seeds, tables if seeds > 1 else 10)
                 rows.append({"scenario": scenario.name, "spreads": name, "seeds": seeds, **found})

@@ -1,10 +1,11 @@
 """Kept cells judged by today's tables, rules and pages, without training: their numbers are those of their own code.
 
-python -m benchmarks.judgement OUT [--scale small] [--papers config/papers/fedcosr.yaml …]
+python -m benchmarks.judgement OUT [--scale small] [--papers config/papers/fedcosr.yaml …] [--tables]
 
 Writes what a run would write, to OUT/<paper>-<scale>/, from the archives in benchmarks/cells/<scale>: of each planned
 cell the one with the same settings, whatever its code. Cells that are not kept are missing. Data sets and partitions
-are built in the studies' store where they are not there yet. `python -m benchmarks.papers keep OUT …` can follow.
+are built in the studies' store where they are not there yet. `--tables`: no figures, no pages. Then
+`python -m benchmarks.papers keep OUT …` can follow.
 """
 
 import argparse
@@ -17,6 +18,9 @@ from pathlib import Path
 from benchmarks.papers import ARCHIVES
 from fedgrid.analysis.pages.build import write
 from fedgrid.analysis.pages.paper import paper
+from fedgrid.analysis.pages.table_set import write_tables
+from fedgrid.analysis.scores import collect
+from fedgrid.analysis.scores.results import load
 from fedgrid.api.study_file import read_study
 from fedgrid.errors import UserError
 from fedgrid.files import write_json
@@ -39,28 +43,41 @@ def unpacked(scale: str, folder: Path) -> Path:
     return folder / "results/store"
 
 
-def judge(file: Path, scale: str, store: Path, out: Path) -> None:
-    """Make the tables, figures and pages of a paper's experiments, and its own page."""
+def judge(file: Path, scale: str, store: Path, out: Path, pages: bool) -> None:
+    """Make the tables of a paper's experiments, and with `pages` their figures and pages, and its own page."""
     study = read_study(file, scale, None)
     folder = out / study.folder.name
-    manifests = [
-        judged(study, experiment, store, folder / experiment.id, str(file)) for experiment in study.experiments
-    ]
-    paper(manifests, folder / "report.html", str(file))
+    manifests = []
+    for experiment in study.experiments:
+        content, number = with_kept(study, experiment, store)
+        name = folder / experiment.id / "manifest-kept.json"
+        write_json(name, encode(content))
+        make(content, name, str(file) if pages else None)
+        print(f"{name.parent}: {number} of {len(experiment.cells)} cells", flush=True)
+        manifests.append(name)
+    if pages:
+        paper(manifests, folder / "report.html", str(file))
 
 
-def judged(study: Study, experiment: Experiment, store: Path, folder: Path, configfile: str) -> Path:
-    """The manifest of an experiment whose results lie beside it."""
-    kept = {cell.key: next(earlier(cell, store), None) for cell in experiment.cells if not cell.unavailable}
-    for cell in experiment.cells:
-        if kept.get(cell.key) and not cell.partition.file.is_file():
+def make(content: Manifest, name: Path, configfile: str | None) -> None:
+    """Make the results and tables of an experiment beside its manifest, with figures and a page of a `configfile`."""
+    folder = name.parent
+    if configfile is not None:
+        write(content, folder, configfile, made_from=name.name)
+        return
+    collect.write(content, folder / "results.parquet", made_from=name.name)
+    (folder / "tables").mkdir(exist_ok=True)
+    write_tables(load(folder / "results.parquet"), folder / "tables")
+
+
+def with_kept(study: Study, experiment: Experiment, store: Path) -> tuple[Manifest, int]:
+    """The manifest of an experiment with kept cells in place of the planned ones, and the number of these."""
+    available = [cell for cell in experiment.cells if not cell.unavailable]
+    kept = {cell.key: next(earlier(cell, store, complete=False), None) for cell in available}
+    for cell in available:
+        if kept[cell.key] and not cell.partition.file.is_file():
             prepare(cell.partition, study)
-    content = of_earlier(manifest.content(study, experiment), kept)
-    name = folder / f"manifest-{len(content.cells)}.json"
-    write_json(name, encode(content))
-    write(content, folder, configfile, made_from=name.name)
-    print(f"{folder}: {sum(map(bool, kept.values()))} of {len(experiment.cells)} cells", flush=True)
-    return name
+    return of_earlier(manifest.content(study, experiment), kept), sum(map(bool, kept.values()))
 
 
 def of_earlier(content: Manifest, kept: dict[str, Candidate | None]) -> Manifest:
@@ -73,7 +90,8 @@ def of_earlier(content: Manifest, kept: dict[str, Candidate | None]) -> Manifest
             absent.setdefault(cell.key, ABSENT)
             cells.append(cell)
         else:
-            cells.append(replace(cell, key=candidate.key, path=candidate.file, kept=candidate.artifacts))
+            artifacts = {kind: file for kind, file in candidate.artifacts.items() if file.is_file()}
+            cells.append(replace(cell, key=candidate.key, path=candidate.file, kept=artifacts))
     return replace(content, cells=cells, absent=absent)
 
 
@@ -83,12 +101,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--scale", default="small")
     parser.add_argument("--papers", type=Path, nargs="+", default=sorted(Path("config/papers").glob("*.yaml")))
+    parser.add_argument("--tables", action="store_true", help="no figures, no pages")
     arguments = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as folder:
         store = unpacked(arguments.scale, Path(folder))
         for file in arguments.papers:
             try:
-                judge(file, arguments.scale, store, arguments.out)
+                judge(file, arguments.scale, store, arguments.out, not arguments.tables)
             except UserError as error:
                 raise SystemExit(f"{file}: {error}") from error
 

@@ -2,6 +2,7 @@
 
 import csv
 import shutil
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -90,13 +91,24 @@ def _images(data):
     return data.images or data
 
 
-def test_a_claim_that_can_be_checked_names_rows_of_its_table(paper):
-    *_, study = paper
+def test_a_claim_that_can_be_checked_names_rows_and_columns_of_its_table(paper):
+    _, text, study = paper
+    domains = {row["domain"] for row in printed(text)} | {"avg"}
     for name, content in listed(study).items():
-        titles = {row.title for row in content.study.methods.values()}
-        for claim in content.study.claims if content.cells else []:
-            rows = {claim.leads, *(claim.above or ()), *(claim.grows or ()), *(claim.within or ())[:1]}
-            assert rows - {None} <= titles, (name, claim)
+        described = content.study
+        titles = {row.title for row in described.methods.values()}
+        columns = {
+            ", ".join(some)
+            for cell in content.cells
+            for domain in domains
+            for number in (1, 2, 3)
+            for some in combinations(
+                (described.data[cell.data], described.heterogeneity[cell.heterogeneity], domain), number
+            )
+        }
+        for claim in described.claims if content.cells else []:
+            assert "seconds" in claim.metric or {*claim.named_rows, *claim.rows} <= titles, (name, claim)
+            assert set(claim.columns) <= columns, (name, claim)
 
 
 def test_scale_small_keeps_every_experiment_its_rows_and_its_columns(paper):

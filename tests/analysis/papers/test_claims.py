@@ -217,8 +217,9 @@ def test_a_rival_that_is_not_finished_may_still_win(make_study):
     study.without("b", "hom", 0, "not at hand")
     actual = verdict_on(study, leads="A")
     assert actual.verdict == INCONCLUSIVE
-    assert actual.numbers[1].startswith("Digits, hom: A 90.00, B –: not both have a final number")
-    assert verdict_on(study, within=["B", 2]).numbers[1] == "Digits, hom: no final number"
+    assert actual.numbers[1].startswith("Digits, hom: A 90.00, C 40.07: +49.93 points")
+    assert actual.numbers[1].endswith("; no final number of B")
+    assert verdict_on(study, within=["B", 2]).numbers[1] == "Digits, hom: no final number of B"
 
 
 def test_a_rival_that_diverged_does_not_count(make_study):

@@ -1,7 +1,6 @@
 """The numbers that claims are about, by row, column and seed: measured ones, and those that the paper prints."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from functools import cache, cached_property
 from itertools import combinations
 from typing import Protocol
@@ -9,7 +8,7 @@ from typing import Protocol
 import numpy as np
 import pandas as pd
 
-from fedgrid.analysis.papers.published import column_of, joined
+from fedgrid.analysis.papers.published import Known, column_of, located
 from fedgrid.analysis.scores.comparisons import Exact, Scores
 from fedgrid.analysis.scores.domains import AVERAGE, EVERY, Column, columns
 from fedgrid.analysis.scores.points import by_loss, client_series
@@ -86,7 +85,7 @@ class Measured:
         self.labels = {name: label for label, name in results.names.items()}
         self.rows = [*self.labels, *self._timed()]
         printed = results.published or results.published_elsewhere
-        self.printed = Printed(results) if printed else None
+        self.printed = Printed(results, self.domains) if printed else None
         self.unpaired = {cell.entry for cell in results.finished if not cell.same_partition}
         self.scores = cache(self._scores)
         self._values = cache(self._read)
@@ -218,18 +217,17 @@ def column_names(results: Results, column: Column) -> set[str]:
 
 
 class Printed:
-    """What the paper prints of these rows and columns."""
+    """What the paper prints of these rows and columns; of `domains` only where they are columns here."""
 
-    def __init__(self, results: Results):
+    def __init__(self, results: Results, domains: bool):
         self.results = results
-        everything = [*results.published, *results.published_elsewhere]
-        table = joined(replace(results, published=everything))
+        table = located([*results.published, *results.published_elsewhere], Known(results))
         known = table[table["data_key"].notna() & table["heterogeneity_key"].notna() & (table["row"] != AVERAGED)]
         self.numbers: dict[tuple[str, Column], dict[str, float]] = {}
         for entry in known.to_dict("records"):
-            *place, metric = column_of(entry)
-            if not np.isnan(entry["number"]):
-                column = (place[0], place[1], place[2])
+            data, heterogeneity, domain, metric = column_of(entry)
+            if not np.isnan(entry["number"]) and (domains or domain in (EVERY, AVERAGE)):
+                column = (data, heterogeneity, domain if domains else EVERY)
                 self.numbers.setdefault((metric, column), {}).setdefault(entry["row"], entry["number"])
         self.rows = list(dict.fromkeys(row for numbers in self.numbers.values() for row in numbers))
         self.columns = list(self._columns(results))

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from fedgrid.analysis.papers.claim_scores import AT, EXACT, PHRASES, UNITS, ClaimScores, Measured
-from fedgrid.analysis.papers.rules import ALL, OTHERS, TEXTS, Judged, Part, parts
+from fedgrid.analysis.papers.rules import TEXTS, Judged, Part, parts
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.phrases import counted, listing
 from fedgrid.analysis.scores.comparisons import FEWEST_SEEDS, LEVEL, Comparison, Exact
@@ -15,7 +15,7 @@ from fedgrid.analysis.scores.domains import Column
 from fedgrid.analysis.scores.results import DASH, Results
 from fedgrid.analysis.tables.grid import Entry, Grid
 from fedgrid.analysis.tables.pivot import NAMES
-from fedgrid.grid.plan.manifest_model import Claim
+from fedgrid.grid.plan.manifest_model import ALL, OTHERS, Claim
 
 CONFIRMED, REFUTED, INCONCLUSIVE, UNCHECKED = "confirmed", "refuted", "inconclusive", "unchecked"
 PROSE = "no rule can check this sentence"
@@ -93,11 +93,19 @@ def verdict(measured: Measured, claim: Claim) -> Verdict:
     if claim.rule is None:
         return Verdict(claim.says, UNCHECKED, PROSE)
     rule = rule_text(claim)
-    missing = [name for name in named_rows(claim) if name not in measured.rows]
+    missing = [name for name in claim.named_rows if name not in measured.rows]
     missing += [name for name in claim.columns if not any(name in measured.names(one) for one in measured.columns)]
     claim = without(claim, missing)
     compared = parts(measured, claim) if claim.rule else []
-    columns = [ColumnVerdict(part_name(measured, part), outcome([part]), numbers(measured, part)) for part in compared]
+    several = isinstance(claim.metric, list)
+    columns = [
+        ColumnVerdict(
+            part_name(measured, part) + (f" ({phrase(part.metric)})" if several else ""),
+            outcome([part]),
+            numbers(measured, part),
+        )
+        for part in compared
+    ]
     if missing:
         columns.append(ColumnVerdict("", INCONCLUSIVE, f"not part of this run: {listing(missing)}"))
     against = contradicted(measured, claim) if compared else []
@@ -150,14 +158,6 @@ def contradicted(measured: Measured, claim: Claim) -> list[str]:
     if printed is None:
         return []
     return [part_name(measured, part) for part in parts(printed, claim) if outcome([part]) == REFUTED]
-
-
-def named_rows(claim: Claim) -> list[str]:
-    """The rows that a rule names."""
-    arguments = getattr(claim, claim.rule or "says")
-    groups = list(arguments) if isinstance(arguments, tuple) else [arguments]
-    flat = [name for group in groups for name in (group if isinstance(group, list) else [group])]
-    return [name for name in dict.fromkeys(flat) if isinstance(name, str) and name not in (ALL, OTHERS)]
 
 
 def rule_text(claim: Claim) -> str:
@@ -216,11 +216,17 @@ def column_name(scores: ClaimScores, column: Column) -> str:
 def numbers(measured: Measured, part: Part) -> str:
     """The comparison that stands furthest against the claim, and what it would take to know more."""
     decisive = part.decisive
-    if part.needed is None or decisive is None:
-        return "no final number" if part.judged else "nothing to compare with"
+    if decisive is None:
+        return "nothing to compare with"
+    unknown = decisive.unknown
+    if unknown:
+        return f"no final number of {listing(unknown)}"
     unit = UNITS.get(part.metric, "points")
     several = f", the closest of {len(part.judged)} comparisons" if len(part.judged) > 1 else ""
     sentence = f"{compared_numbers(decisive, part.metric)}: {difference(decisive.comparison, unit)}{several}"
+    waiting = list(dict.fromkeys(name for one in part.judged for name in one.unknown))
+    if waiting:
+        return f"{sentence}; no final number of {listing(waiting)}"
     if part.metric in EXACT or outcome([part]) != INCONCLUSIVE:
         return sentence
     return f"{sentence}; {resolution(measured, part, decisive, unit)}" if decisive.comparison.testable else sentence
@@ -238,8 +244,6 @@ def compared_numbers(judged: Judged, metric: str) -> str:
 
 def difference(comparison: Comparison, unit: str) -> str:
     """A difference with its interval and its seeds."""
-    if isnan(comparison.difference):
-        return "not both have a final number"
     text = f"{signed(comparison.difference)} {unit}"
     low, high = comparison.interval()
     seeds = counted(comparison.seeds, "seed")

@@ -1,6 +1,6 @@
 """The numbers that a paper prints, beside ours."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,16 +39,9 @@ def joined(results: Results) -> pd.DataFrame:
     `ours_std_seeds`, `seeds`, `difference` (ours less printed) and `unjoined`: why there is no number of ours to set
     beside it, empty where there is or should be one. `data_key`, `heterogeneity_key` and `domain_key` are our names.
     """
-    table = pd.DataFrame(results.published)
-    table["number"] = [number(entry) for entry in results.published]
-    study = results.study
-    titles = {letters(title): label for label in study.data for title in (label, results.title(label))}
-    names = {word: label for label, names in study.heterogeneity.items() for word in (label, names)}
-    table["data_key"] = table["data"].map(letters).map(titles)
-    table["heterogeneity_key"] = table["heterogeneity"].map(names)
     numbers = measured.over_seeds(measured.by_seed(results))
     known = Known(results, numbers)
-    table["domain_key"] = [known.domain(entry) for entry in table.to_dict("records")]
+    table = located(results.published, known)
     positions = table.drop(columns=list(KEYS)).rename(columns={key: name for name, key in KEYS.items()})
     joined_numbers = numbers.reindex(pd.MultiIndex.from_frame(positions[COORDINATES])).reset_index(drop=True)
     table = pd.concat([table, joined_numbers], axis=1)
@@ -57,6 +50,19 @@ def joined(results: Results) -> pd.DataFrame:
         "" if not np.isnan(entry["ours"]) and not np.isnan(entry["number"]) else known.why_unjoined(entry)
         for entry in table.to_dict("records")
     ]
+    return table
+
+
+def located(printed: Sequence[Mapping[str, str]], known: "Known") -> pd.DataFrame:
+    """Printed numbers with the columns `number`, `data_key`, `heterogeneity_key` and `domain_key` of `joined`."""
+    table, results = pd.DataFrame(printed), known.results
+    table["number"] = [number(entry) for entry in printed]
+    study = results.study
+    titles = {letters(title): label for label in study.data for title in (label, results.title(label))}
+    names = {word: label for label, names in study.heterogeneity.items() for word in (label, names)}
+    table["data_key"] = table["data"].map(letters).map(titles)
+    table["heterogeneity_key"] = table["heterogeneity"].map(names)
+    table["domain_key"] = [known.domain(entry) for entry in table.to_dict("records")]
     return table
 
 
@@ -77,8 +83,8 @@ def number(entry: Mapping[str, str]) -> float:
 class Known:
     """What printed numbers may be joined to."""
 
-    def __init__(self, results: Results, numbers: pd.DataFrame):
-        """`numbers` are those of `ours.over_seeds`."""
+    def __init__(self, results: Results, numbers: pd.DataFrame | None = None):
+        """`numbers` are those of `measured.over_seeds`, for the phases that were timed."""
         self.results = results
         self.domains: dict[tuple[str, str], set[str]] = {column: {EVERY} for column in results.columns}
         for data, heterogeneity, domain in columns(results, domains=True):
@@ -86,7 +92,8 @@ class Known:
         shown = {table.kind for table in results.study.shown("table")}
         self.metrics = {"accuracy", "std_clients", *({"rounds"} & shown), *({"seconds"} if "phases" in shown else ())}
         self.metrics |= set(ON_IMAGES) if "attacks" in shown else set()
-        self.timed = {row for row, *_, metric in numbers.index if metric == "seconds"}
+        index = [] if numbers is None else numbers.index
+        self.timed = {row for row, *_, metric in index if metric == "seconds"}
         self.computed = {cell.column for cell in results.finished}
 
     def domain(self, entry: Mapping[str, Any]) -> str:

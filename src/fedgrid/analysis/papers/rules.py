@@ -3,17 +3,13 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import inf
+from math import inf, isnan
 
 from fedgrid.analysis.papers.claim_scores import LOW_IS_GOOD, ClaimScores
 from fedgrid.analysis.scores.comparisons import LEVEL, UNKNOWN, Comparison, Scores, holds_for
 from fedgrid.analysis.scores.domains import Column
-from fedgrid.grid.plan.manifest_model import Claim, Rows
+from fedgrid.grid.plan.manifest_model import ALL, OTHERS, Claim, Rows
 
-ALL = "all"
-"""In a claim: every row that takes part."""
-OTHERS = "others"
-"""In a claim about a lead: the best other row of each column, which need not be the same one."""
 Limits = tuple[float, float]
 """Between which values the true difference lies, by what is claimed."""
 
@@ -38,6 +34,22 @@ class Judged:
         return max(self.comparison.p_above(low), self.comparison.p_below(high))
 
     @property
+    def unknown(self) -> list[str]:
+        """Its rows that have no final number."""
+        if not isnan(self.comparison.difference):
+            return []
+        if self.of_leads or not self.second:
+            return [self.first]
+        names = zip((self.first, self.second), self.numbers, strict=True)
+        return [name for name, number in names if isnan(number)]
+
+    @property
+    def margin(self) -> float:
+        """How far the difference lies within its limits, below zero where it is outside; NaN where it is not known."""
+        low, high = self.limits
+        return min(self.comparison.difference - low, high - self.comparison.difference)
+
+    @property
     def p_against(self) -> float:
         """The p-value of the contrary; 1 where the seeds of this comparison alone do not speak for it at all."""
         moderated, plain = (self._outside(plain) for plain in (False, True))
@@ -47,7 +59,7 @@ class Judged:
         low, high = self.limits
         outside = [self.comparison.p_below(low, plain)] if low > -inf else []
         outside += [self.comparison.p_above(high, plain)] if high < inf else []
-        return min(1.0, len(outside) * min(outside, default=1.0))
+        return min([1.0, *(len(outside) * p for p in outside)])
 
 
 @dataclass(frozen=True)
@@ -77,7 +89,8 @@ class Part:
     @property
     def decisive(self) -> Judged | None:
         """The comparison that stands furthest against the claim."""
-        return max(self.judged, key=lambda one: (one.p_for, -one.p_against), default=None)
+        known = [one for one in self.judged if not isnan(one.margin)] or self.judged
+        return max(known, key=lambda one: (one.p_for, -one.p_against, -one.margin), default=None)
 
 
 def parts(scores: ClaimScores, claim: Claim) -> list[Part]:

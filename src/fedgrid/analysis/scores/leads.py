@@ -1,6 +1,6 @@
 """The ranks of the methods of one column, and whether the seeds support the lead of the best one."""
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from math import nan
 
 import pandas as pd
@@ -26,15 +26,19 @@ def compare(
     rank = (means / ROUNDING).round().rank(ascending=False, method="min").astype("Int64")
     first, *others = means.sort_values(ascending=False, kind="stable").index
     column = Scores(scores, correct, unpaired)
-    against = pd.DataFrame(
-        [lead(column.between(first, other)) for other in others], index=others, columns=AGAINST, dtype=float
-    )
-    supported = bool(others) and bool((against["p_value"] <= LEVEL).all())
+    comparisons = [column.between(first, other) for other in others]
+    against = pd.DataFrame(map(lead, comparisons), index=others, columns=AGAINST, dtype=float)
+    supported = is_significant(comparisons)
     return (
         against.reindex(scores.index)
         .assign(supported=(scores.index == first) & supported)
         .assign(rank=rank)[["rank", *AGAINST, "supported"]]
     )
+
+
+def is_significant(comparisons: Sequence[Comparison]) -> bool:
+    """Whether a row whose lead the data chose is ahead of all others that it is compared with."""
+    return bool(comparisons) and all(one.p_above() <= LEVEL / 2 for one in comparisons)
 
 
 def lead(comparison: Comparison) -> dict[str, float]:

@@ -92,6 +92,11 @@ class Candidate:
         return self.cell.kept_beside(self.file)
 
     @property
+    def incomplete(self) -> bool:
+        """Whether artifacts that the study asks for are not there."""
+        return not all(file.is_file() for file in self.artifacts.values())
+
+    @property
     def edited(self) -> tuple[str, ...]:
         """The modules that differ between the earlier code and today's, or are in one of them alone."""
         before, now = self.metadata["modules"], _modules(self.cell)
@@ -145,22 +150,22 @@ def _rests_on_others(metadata: Mapping[str, Any]) -> bool:
     return bool(metadata.get("adopted") or metadata.get("continued", {}).get("adopted"))
 
 
-def earlier(cell: Cell, store: Path | None = None) -> Iterator[Candidate]:
-    """Complete results of a cell under earlier code, the newest first."""
+def earlier(cell: Cell, store: Path | None = None, complete: bool = True) -> Iterator[Candidate]:
+    """Results of a cell under earlier code, the newest first; `complete`: with all artifacts that are asked for."""
     folder = (store or cell.store) / cell.file.parent.relative_to(cell.store)
     files = [file for file in folder.glob(f"s{cell.seed}-*.parquet") if file.name.count(".") == 1]
     known = [Candidate(cell, file, head) for file in files if file != cell.file and (head := facts(file))]
     for candidate in sorted(known, key=lambda candidate: candidate.metadata["finished"], reverse=True):
-        if _is_usable(candidate):
+        if _is_of(candidate) and not (complete and candidate.incomplete):
             yield candidate
 
 
-def _is_usable(candidate: Candidate) -> bool:
-    """Whether results are of the cell's settings and images, and complete."""
+def _is_of(candidate: Candidate) -> bool:
+    """Whether results are of the cell's settings and images."""
     cell, metadata = candidate.cell, candidate.metadata
-    if candidate.key == cell.key or cell.is_of_other_images(metadata) or not has_settings_of(cell, metadata["spec"]):
+    if candidate.key == cell.key or cell.is_of_other_images(metadata):
         return False
-    return all(file.is_file() for file in candidate.artifacts.values())
+    return has_settings_of(cell, metadata["spec"])
 
 
 def has_settings_of(cell: Cell, spec: Mapping[str, Any]) -> bool:

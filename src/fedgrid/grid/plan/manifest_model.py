@@ -71,8 +71,12 @@ class RowDescription:
     "Where its numbers come from if they were computed elsewhere: a file and its digest."
 
 
+ALL = "all"
+"""In a claim: every row that takes part."""
+OTHERS = "others"
+"""In a claim about a lead: the best other row of each column, which need not be the same one."""
 Rows = str | list[str]
-"""Printed names of rows, or `all` of them."""
+"""Printed names of rows, or one of these words."""
 RULES = ("leads", "last", "within", "above", "difference", "rises", "falls", "grows", "shrinks")
 """Keys of a claim that say what is checked; a claim has at most one."""
 
@@ -119,6 +123,14 @@ class Claim:
     def rule(self) -> str | None:
         """The key of its rule; None where no rule checks it."""
         return next((key for key in RULES if getattr(self, key) is not None), None)
+
+    @property
+    def named_rows(self) -> list[str]:
+        """The rows that its rule names."""
+        arguments = getattr(self, self.rule) if self.rule else ()
+        groups = arguments if isinstance(arguments, tuple) else (arguments,)
+        names = [name for group in groups for name in (group if isinstance(group, list) else [group])]
+        return [name for name in dict.fromkeys(names) if isinstance(name, str) and name not in (ALL, OTHERS)]
 
 
 @dataclass(frozen=True)

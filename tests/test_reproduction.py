@@ -1,0 +1,35 @@
+"""docs/reproduction.md says what the kept tables say, and verdicts of an earlier run are set beside today's."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from benchmarks import reproduction
+
+
+@pytest.fixture(autouse=True)
+def in_repository(monkeypatch, request):
+    monkeypatch.chdir(request.config.rootpath)
+
+
+def test_the_page_is_what_the_tables_say():
+    assert Path("docs/reproduction.md").read_text() == reproduction.page(reproduction.RUN)
+
+
+def kept(folder: Path, **columns) -> Path:
+    claims = {"folder": "table1", "why": "", "rule": "A leads.", "numbers": "c: A 2, B 1", "contradicted": ""} | columns
+    (folder / "fedsac").mkdir(parents=True)
+    pd.DataFrame(claims).to_csv(folder / "fedsac/claims.csv", index=False)
+    return folder
+
+
+def test_a_claim_of_an_earlier_run_is_set_beside_the_one_that_says_nearly_the_same(tmp_path):
+    before = kept(tmp_path / "before", says=["A leads in all columns.", "Nothing else."], verdict=["holds", "cannot be told"])
+    says = ["B is last.", "A leads in every column."]
+    after = kept(tmp_path / "after", says=says, verdict=["refuted", "inconclusive"], why=["", "few seeds"])
+    lines = reproduction.changes(before, after).splitlines()
+    assert lines[-2] == (
+        "| fedsac | table1 | A leads in all columns. | confirmed | inconclusive | few seeds; now: A leads in every column. |"
+    )
+    assert lines[-1].startswith("| fedsac | table1 | Nothing else. | inconclusive |")
