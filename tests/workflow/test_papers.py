@@ -118,7 +118,7 @@ def test_the_page_shows_nothing_of_an_experiment_that_was_edited_and_not_run(che
     checkout.snakemake("--config", "only=sweep")
     page = text(checkout, "report.html")
     assert "2 of 5 experiments have results (1 more needs no cells): " in page and "seed 0; 1 is out of date." in page
-    assert "No claim can be checked by a rule." in page and "No column of printed numbers has an order" in page
+    assert "No claim is checked yet." in page and "No column of printed numbers has an order" in page
     assert "FedCoSR leads." not in page
     shown = section(page, "table1")
     assert "Its results are out of date and are not shown" in shown

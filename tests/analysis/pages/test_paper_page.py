@@ -31,14 +31,14 @@ NOT_AT_HAND = "'emnist' is not at hand; put it under data_root"
 
 
 def table1(folder):
-    """Three methods and two seeds on two data sets, of which one is not at hand."""
+    """Three methods and three seeds on two data sets, of which one is not at hand; FedAvg's seeds differ widely."""
     study = Study(
         folder,
         name="paper/table1",
         paper="A paper",
         title="All methods.",
         source="Table I",
-        seeds=[0, 1],
+        seeds=[0, 1, 2],
         data={"digits": "Digits", "emnist": "EMNIST"},
         described={"dir": "Dirichlet β=0.1, 2 clients"},
         show=[{"table": "accuracy", "ranks": True}, {"figure": "curves"}, {"figure": "tsne"}],
@@ -52,8 +52,9 @@ def table1(folder):
     )
     for n, label in enumerate(("local", "fedavg", "ditto")):
         study.method(label, title=label.capitalize() if label != "fedavg" else "FedAvg")
-        for seed in (0, 1):
-            study.cell(label, "dir", seed, {0: [0.1, 0.1], 1: [0.2 + 0.2 * n, 0.3 + 0.2 * n + 0.01 * seed]})
+        for seed, noise in enumerate((0.3, -0.1, 0.25)):
+            own = noise if label == "fedavg" else 0.01 * seed * n
+            study.cell(label, "dir", seed, {0: [0.1, 0.1], 1: [0.2 + 0.2 * n, 0.3 + 0.2 * n + own]})
             if label == "fedavg":
                 study.without(label, "dir", seed, NOT_AT_HAND, data="emnist")
     for row, value in (("Local", "20"), ("FedAvg", "70"), ("Ditto", "60"), ("MOON", "1")):
@@ -116,11 +117,11 @@ def test_the_answer_comes_first(page):
     output = page[1]
     assert output.startswith("A paper Study paper : 3 experiments Regenerated ")
     for sentence in (
-        "1 of 3 experiments has results: 6 of 8 cells, at full scale, seeds 0 and 1.",
-        "Of 3 claims that a rule can check, 1 holds, 1 does not hold and 1 cannot be told; 1 more is prose.",
+        "1 of 3 experiments has results: 9 of 12 cells, at full scale, seeds 0, 1 and 2.",
+        "3 of the paper’s 4 claims can be checked here: 1 confirmed, 1 refuted and 1 inconclusive.",
         "by a Kendall τ of 0.33, on the one column; between two seeds of ours it is 1.00.",
         "Theirs prints 1 of these columns too, with a τ of 0.33 to this paper.",
-        "Not run: table2; cannot be said in a study yet: later; 2 cells need data that are not available.",
+        "Not run: table2; cannot be said in a study yet: later; 3 cells need data that are not available.",
     ):
         assert sentence in output and output.index(sentence) < output.index("Protocol"), sentence
 
@@ -130,20 +131,20 @@ def test_every_experiment_has_one_line(page):
     rows = [re.sub("<[^>]+>", " ", row).split() for row in re.findall("<tr>(.*?)</tr>", index, re.S)[1:]]
     assert [row[0] for row in rows] == ["table1", "table2", "later"]
     first, second, third = (" ".join(row) for row in rows)
-    assert "All methods Table I ✓ 1 ✗ 1 ? 1 – 1 0.33 of 1.00 6 of 8 2 are not available" in first
+    assert "All methods Table I ✓ 1 ✗ 1 ? 1 – 1 0.33 of 1.00 9 of 12 3 are not available" in first
     assert second.endswith("– – – not run") and third.endswith("cannot be run yet")
 
 
 def test_an_experiment_shows_its_table_what_is_missing_and_what_became_of_claims(page):
     actual = section(page, "table1")
     assert "<h2>All methods</h2>" in actual and 'href="table1/report.html"' in actual
-    assert "65.25 ± 0.35<sup>*</sup>" in actual
-    assert f"2 cells unavailable: {NOT_AT_HAND}" in html.unescape(actual)
+    assert "66.00 ± 1.00<sup>*</sup>" in actual
+    assert f"3 cells unavailable: {NOT_AT_HAND}" in html.unescape(actual)
     assert actual.count('<img src="data:image/svg+xml;base64,') == 1
     assert "Figure (tsne): Nothing is drawn, because no cell of seed 0 has kept its representations" in actual
     fates = re.findall(r'<li><span class="verdict (\w+)">[^<]*</span> ([^\n]*)', actual)
-    assert [fate for fate, _ in fates] == ["holds", "fails", "open", "unchecked"]
-    assert "Digits, Dirichlet β=0.1, 2 clients: Ditto 65.25, Local 25.25, difference +40.00" in html.unescape(actual)
+    assert [fate for fate, _ in fates] == ["confirmed", "refuted", "inconclusive", "unchecked"]
+    assert "β=0.1, 2 clients: Ditto 66.00, Local 25.00: +41.00 points (95 % CI " in html.unescape(actual)
     assert "Printed numbers beside ours" in actual and "there is no row &#39;MOON&#39; here" in actual
     assert re.search(r"<td>Theirs</td>\s*<td>3</td>\s*<td>1</td>", actual)
     assert "Not stated here." in actual and "Not stated. Taken" not in actual
@@ -157,7 +158,7 @@ def test_what_was_not_run_and_what_cannot_run_is_named(page):
 
 def test_records_lead_to_the_files_of_cells(folder, page):
     links = re.findall(r'<a href="([^"]+\.parquet)">(\d)</a>', section(page, "table1"))
-    assert [seed for _, seed in links] == ["0", "1"] * 3
+    assert [seed for _, seed in links] == ["0", "1", "2"] * 3
     assert all((folder / "paper" / link).is_file() and not Path(link).is_absolute() for link, _ in links)
 
 
@@ -179,7 +180,7 @@ def test_the_page_is_small_and_asks_for_nothing(page):
 def test_without_any_results_the_page_says_so(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "new", ignore=shutil.ignore_patterns("results.parquet"))
     output = written(tmp_path / "new")[1]
-    assert "None of 3 experiments has results yet. Agreement No claim can be checked by a rule." in output
+    assert "None of 3 experiments has results yet. Agreement No claim is checked yet." in output
     assert "Not run: table1, table2, later" in output
 
 
@@ -217,10 +218,7 @@ def test_results_of_another_manifest_are_not_shown(folder, tmp_path, change):
     change(tmp_path / "new/paper/table1")
     page = written(tmp_path / "new")
     output = page[1]
-    assert (
-        "None of 3 experiments has results yet; 1 is out of date. Agreement No claim can be checked by a rule."
-        in output
-    )
+    assert "None of 3 experiments has results yet; 1 is out of date. Agreement No claim is checked yet." in output
     assert "No column of printed numbers has an order of ours beside it." in output
     assert "Out of date: table1; not run: table2; cannot be said in a study yet: later." in output
     assert "No experiment has cells with results that are up to date." in output
@@ -238,8 +236,8 @@ def test_out_of_date_results_enter_no_sum(folder, tmp_path):
     made(study)
     another_manifest_is_wanted(tmp_path / "new/paper/table2")
     output = written(tmp_path / "new")[1]
-    assert "1 of 3 experiments has results: 6 of 8 cells, at full scale, seeds 0 and 1; 1 is out of date." in output
-    assert "Of 3 claims that a rule can check" in output and "What differs between experiments" not in output
+    assert "1 of 3 experiments has results: 9 of 12 cells, at full scale, seeds 0, 1 and 2; 1 is out of date." in output
+    assert "3 of the paper’s 4 claims can be checked" in output and "What differs between experiments" not in output
 
 
 @pytest.mark.full
@@ -267,12 +265,12 @@ def test_adopted_cells_of_all_experiments_are_counted_once(folder, page, tmp_pat
     shutil.copytree(folder, tmp_path / "new")
     for name in ("table1", "table2"):
         study = table1(tmp_path / "new/paper" / name)
-        study.study |= {"name": f"paper/{name}", "seeds": [0, 1, 2]}
+        study.study |= {"name": f"paper/{name}", "seeds": [0, 1, 2, 3]}
         entry = adoption("1" * 16, "2027-07-01T10:00:00")
-        study.cell("local", "dir", 2, {1: [0.2, 0.3]}, code="2" * 16, adopted=[entry])
+        study.cell("local", "dir", 3, {1: [0.2, 0.3]}, code="2" * 16, adopted=[entry])
         made(study)
     text, _ = written(tmp_path / "new")
-    sentence = "1 of 7 finished cells was adopted from earlier code (fedgrid 0.1), checked on 2 of 6 cells of its group"
+    sentence = "1 of 10 finished cells was adopted from earlier code (fedgrid 0.1), checked on 2 of 6 cells of its "
     assert all(sentence in section([text], name) for name in ("table1", "table2"))
     provenance = text.partition('id="origin"')[2]
     assert f"<p>{sentence}" in provenance

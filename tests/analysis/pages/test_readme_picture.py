@@ -10,7 +10,7 @@ def test_the_picture_says_what_was_found_and_the_table(toy):
     svg, texts = stem.with_suffix(".svg").read_text(), json.loads(stem.with_suffix(".json").read_text())
     assert svg == draw(texts)
     output = re.sub(r"<[^>]+>", " ", svg)
-    for text in ("Toy study", "No lead is supported: Ditto is first with 85.75 %", "55.50 ± 0.50", "FedAvg"):
+    for text in ("Toy study", "Ditto leads with 85.75 %, significantly: +30.25 points", "55.50 ± 0.50", "FedAvg"):
         assert text in output
     assert len(texts["keys"]) == 15
     assert not re.search(r"href|url\(|<script|@import", svg)

@@ -40,7 +40,7 @@ def test_report_says_everything(toy, inputs):
         "3 methods, 3 seeds, 15 cells, of which 1 failed",
         "lam = 0.75",
         "Dirichlet β=0.1",
-        "<td>85.75 ± 0.75<sup>*</sup></td>",
+        "<td><strong>85.75 ± 0.75</strong><sup>*</sup></td>",
         "<h3>Figure one</h3>",
         "The caption of &lt;two&gt;.",
         "Time per cell (s)",
@@ -73,7 +73,8 @@ def test_the_page_answers_first(toy, inputs):
     places = [page.index(mark) for mark in order]
     assert places == sorted(places)
     actual = page[places[1] : places[2]]
-    assert "No lead is supported: Ditto is first with 85.75 %" in actual and "FedAvg has 46.00 %" in actual
+    assert "Ditto leads with 85.75 %, significantly: +30.25 points over Local" in actual
+    assert "FedAvg has 46.00 %" in actual
     before = re.sub(r"<style>.*</style>|<[^>]+>", "", page[: page.index("85.75")], flags=re.DOTALL)
     assert len(before.split()) < 50  # a reader has hardly begun
 
@@ -88,7 +89,7 @@ def test_partitions_come_after_the_figures_of_results(toy, inputs):
 
 def test_the_protocol_is_stated_once(toy, inputs):
     page = page_of(toy, inputs)
-    for text in ("never of the best one", "Holm-corrected", "Std. over clients: population"):
+    for text in ("never of the best one", "moderated t-test", "Std. over clients: population"):
         assert page.count(text) == 1, text
 
 
@@ -152,7 +153,7 @@ def test_a_study_shows_the_tables_that_it_asks_for(toy, inputs):
         (toy.folder / f"tables/{name}.html").write_text(f"<p>the table {name}</p>")
     page = page_of(toy, inputs)
     assert "the table rounds" in page and "the table accuracy-2" in page and 'id="costs"' not in page
-    assert "Std. over clients (%)" not in page and "<td>85.75 ± 0.75</td>" in page
+    assert "Std. over clients (%)" not in page and "<td><strong>85.75 ± 0.75</strong></td>" in page
 
 
 def test_many_columns_are_one_click_away(toy, inputs):

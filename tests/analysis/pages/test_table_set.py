@@ -32,7 +32,7 @@ def markdown_rows(text):
 
 def test_printed_entries(tables):
     rows = markdown_rows(tables["accuracy.md"])
-    assert rows["Ditto"][1:] == ["85.75 ± 0.75<sup>\\*</sup>", "5.75<sup>†</sup>", "diverged<sup>a</sup>", "–"]
+    assert rows["Ditto"][1:] == ["**85.75 ± 0.75**<sup>\\*</sup>", "5.75<sup>†</sup>", "diverged<sup>a</sup>", "–"]
     assert rows["Local"][1:] == ["55.50 ± 0.50<sup>†</sup>", "5.50<sup>\\*</sup>", "–", "–"]
     assert rows["FedAvg"][1:] == [
         "46.00 ± 1.00<sup>‡</sup>",
@@ -53,9 +53,8 @@ def test_caption_says_the_protocol(tables):
         "± sample standard deviation over seeds",
         "Std. over clients: population standard deviation, mean over seeds",
         "In a column of the std over clients, marks go to the lowest.",
-        "supported (nowhere here): at least 5 common seeds, more than 3 test images a seed (of all clients together)",
-        "in a paired t-test over common seeds, Holm-corrected over the column's comparisons with the best.",
-        "In place of bold: Dirichlet β=0.1, 2 clients: Ditto over Local 30.25 points (95 % interval 29.63 to 30.87, 3 ",
+        "Bold: a significant lead, p ≤ 0.05 against every other row in a two-sided moderated t-test over at least 3 "
+        "common seeds, and more than 3 test images a seed.",
     ):
         assert text in tables["accuracy.md"]
 
@@ -66,7 +65,8 @@ def test_caption_of_one_seed_and_last5(make_study):
     study.cell("m", "dir", 7, {1: [0.5, 0.5], 4: [0.6, 0.6]}, score="trained")
     assert main([str(study.results()), str(study.folder)]) == 0
     text = (study.folder / "accuracy.md").read_text()
-    assert "one seed (7)" in text and "supports no lead" in text and "| 55.00<sup>" in text
+    assert "one seed (7)" in text and "| 55.00<sup>" in text
+    assert "Nothing is bold: a significant lead needs 3 seeds." in text
     assert "last 5 evaluated rounds (up to round 4;" in text
     assert "Every method is scored after local training." in text
 
@@ -137,7 +137,7 @@ def test_captions_of_numbers_name_adopted_cells(toy):
 def test_csv_keeps_full_precision(tables):
     table = pd.read_csv(io.StringIO(tables["accuracy.csv"])).set_index(["label", "heterogeneity"])
     assert table.loc[("local", "dir"), "accuracy"] == pytest.approx(0.555, abs=1e-15)
-    assert table.loc[("ditto", "dir"), ["rank", "supported", "seeds"]].tolist() == [1, False, 3]
+    assert table.loc[("ditto", "dir"), ["rank", "supported", "seeds"]].tolist() == [1, True, 3]
     assert table.loc[("local", "hom"), "status"] == "missing"
 
 
@@ -193,7 +193,7 @@ def test_same_results_give_same_bytes(tables, common_toy):
 def test_latex_structure(tables):
     text = tables["accuracy.tex"]
     assert r"\multicolumn{4}{c}{Digits}" in text and r"\cmidrule(lr){2-3} \cmidrule(lr){4-5}" in text
-    assert r"85.75 $\pm$ 0.75\textsuperscript{*}" in text and r"Dirichlet $\beta$=0.1" in text
+    assert r"\textbf{85.75 $\pm$ 0.75}\textsuperscript{*}" in text and r"Dirichlet $\beta$=0.1" in text
     rows = [line for line in text.splitlines() if line.endswith(r"\\") and "multicolumn" not in line]
     assert {line.count(" & ") for line in rows} == {4}
 

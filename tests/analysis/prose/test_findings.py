@@ -22,11 +22,11 @@ def sentences(study) -> str:
     return sentence
 
 
-def test_a_supported_lead(make_study):
+def test_a_significant_lead(make_study):
     study = make_study(seeds=list(range(5))).in_column({"local": LOWER, "ditto": FIVE, "fedavg": [0.5] * 5})
     assert sentences(study) == (
-        "ditto leads with 90.00 %, 19.80 points (95 % interval 17.96 to 21.64, 5 seeds, p = 7.5e-06; 7.9 test images "
-        "a seed more right) above local with 70.20 %. fedavg has 50.00 %."
+        "ditto leads with 90.00 %, significantly: +19.80 points over local with 70.20 % (95 % CI 17.96 to 21.64, "
+        "5 seeds, p = 7.5e-06). fedavg has 50.00 %."
     )
     main([str(study.results()), str(study.folder)])
     assert "**90.00 ± 0.71**" in (study.folder / "accuracy.md").read_text()
@@ -34,19 +34,25 @@ def test_a_supported_lead(make_study):
     assert "<strong>90.00 ± 0.71</strong>" in (study.folder / "accuracy.html").read_text()
 
 
-def test_three_seeds_support_no_lead_and_both_baselines_are_quoted(make_study):
+def test_three_seeds_are_enough_two_are_not_and_both_baselines_are_quoted(make_study):
     study = make_study().in_column({"fedavg": [0.5] * 3, "local": [0.6] * 3, "a": FIVE[:3], "b": LOWER[:3]})
     sentence = sentences(study)
-    assert sentence.startswith("No lead is supported: a is first with 90.33 %, 20.67 points (95 % interval ")
-    assert "above b with 69.67 %; a lead needs 5 seeds. local has 60.00 % and fedavg has 50.00 %." in sentence
+    assert sentence.startswith("a leads with 90.33 %, significantly: +20.67 points over b with 69.67 % (95 % CI ")
+    assert sentence.endswith(", 3 seeds, p = 0.001). local has 60.00 % and fedavg has 50.00 %.")
+    study.cells = [cell for cell in study.cells if cell["seed"] < 2]
+    expected = (
+        "a leads with 90.50 %, but not significantly: +21.00 points over b with 69.50 % (2 seeds; a test needs 3)"
+    )
+    assert expected in sentences(study)
 
 
 def test_a_lead_of_one_image_is_none(make_study):
     study = make_study(seeds=list(range(5)))
     study.in_column({"a": FIVE}, samples=[50, 50])
     study.in_column({"b": [value - 0.01 - 0.001 * i for i, value in enumerate(FIVE)]}, samples=[50, 50])
-    assert "1.2 test images a seed more right) above b with 88.80 %; a lead needs more than 3 test images" in sentences(
-        study
+    assert sentences(study) == (
+        "a leads with 90.00 %, but not significantly: +1.20 points over b with 88.80 % (95 % CI 1.00 to 1.40, 5 seeds, "
+        "1.2 test images a seed more right)."
     )
 
 
@@ -55,8 +61,9 @@ def test_a_lead_that_only_means_over_clients_have(make_study):
     for label, clients in (("a", [1.0, 0.5]), ("b", [0.5, 0.9])):  # of 10 and 30 test images
         study.method(label)
         study.cell(label, "dir", 0, {1: clients})
-    assert "5.00 points (on 1 seed; 7 test images fewer right) above b with 70.00 %; a lead needs 5 seeds" in sentences(
-        study
+    assert sentences(study) == (
+        "a leads with 75.00 %, but not significantly: +5.00 points over b with 70.00 % (1 seed, "
+        "7 test images fewer right; a test needs 3)."
     )
 
 
@@ -69,7 +76,10 @@ def test_equal_scores_share_the_place(make_study):
 def test_seeds_that_do_not_tell(make_study):
     noisy = [0.9, 0.5, 0.9, 0.5, 0.9]
     study = make_study(seeds=list(range(5))).in_column({"a": noisy, "b": [0.6] * 5}, samples=[100, 300])
-    assert sentences(study).endswith("above b with 60.00 %; a lead needs p < 0.05.")
+    assert sentences(study) == (
+        "a leads with 74.00 %, but not significantly: +14.00 points over b with 60.00 % (95 % CI −13.20 to 41.20, "
+        "5 seeds, p = 0.23)."
+    )
 
 
 def test_what_is_not_compared_is_named(toy):

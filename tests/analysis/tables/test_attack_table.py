@@ -10,18 +10,19 @@ from fedgrid.analysis.tables.attacks import attacks, evaluated, results_under_at
 
 @pytest.fixture
 def attacked(make_study):
-    """Two rows, two seeds; "Plain" is better on clean images and worse under attack, of which "Never" has none."""
-    study = make_study(seeds=[0, 1], heterogeneity={"dir": "dir"}, show=[{"table": "attacks", "ranks": True}])
+    """Three rows, three seeds; "Plain" is better on clean images and worse under attack, of which "Never" has none."""
+    study = make_study(seeds=[0, 1, 2], heterogeneity={"dir": "dir"}, show=[{"table": "attacks", "ranks": True}])
     scores = {"Plain": (0.9, 0.3), "Hardened": (0.8, 0.6), "Never": (0.5, None)}
     for name, (clean, fgsm) in scores.items():
         study.method(name.lower(), title=name)
-        for seed in (0, 1):
-            values = {2: [fgsm + seed / 10, fgsm]} if fgsm else {}
+        for seed in (0, 1, 2):
+            values = {2: [fgsm + seed * fgsm / 6, fgsm]} if fgsm else {}
+            own = clean + seed / 50 if name == "Plain" else clean
             study.cell(
                 name.lower(),
                 "dir",
                 seed,
-                {1: [0.1, 0.1], 2: [clean, clean]},
+                {1: [0.1, 0.1], 2: [own, clean]},
                 samples=[2000, 2000],
                 also={"fgsm_accuracy_received": values, "fgsm_loss_received": values},
             )
@@ -33,13 +34,13 @@ def test_a_column_for_every_attack(attacked):
     assert [text for text, _ in grid.header[-1]] == ["Clean", "FGSM"]
     texts = {name: [entry.text for entry in entries] for name, entries in grid.rows}
     assert texts == {
-        "Plain": ["90.00 ± 0.00", "32.50 ± 3.54"],
-        "Hardened": ["80.00 ± 0.00", "62.50 ± 3.54"],
+        "Plain": ["91.00 ± 1.00", "32.50 ± 2.50"],
+        "Hardened": ["80.00 ± 0.00", "65.00 ± 5.00"],
         "Never": ["50.00 ± 0.00", "–"],
     }
     marks = {name: [entry.raised for entry in entries] for name, entries in grid.rows}
     assert marks == {"Plain": ["*", "†"], "Hardened": ["†", "*"], "Never": ["‡", ""]}
-    assert numbers.groupby("images")["accuracy"].max().to_dict() == pytest.approx({"clean": 0.9, "fgsm": 0.625})
+    assert numbers.groupby("images")["accuracy"].max().to_dict() == pytest.approx({"clean": 0.91, "fgsm": 0.65})
     assert "FGSM: one step" in grid.caption and "first, second and third" in grid.caption
     assert "first, second and third" not in attacks(attacked.load(), {})[1].caption
 
@@ -55,13 +56,11 @@ def test_without_attacks_there_are_clean_images_alone(common_toy):
 
 def test_printed_numbers_and_claims(attacked):
     attacked.prints("Plain", "31.50", metric="fgsm_accuracy", heterogeneity="dir")
-    attacked.prints("Plain", "91.00", metric="clean_accuracy", heterogeneity="dir")
+    attacked.prints("Plain", "92.00", metric="clean_accuracy", heterogeneity="dir")
     attacked.study["claims"] = [
         {"says": "", "above": ["Hardened", "Plain"], "metric": metric} for metric in ("clean_accuracy", "fgsm_accuracy")
     ]
     results = attacked.load()
     assert joined(results)["difference"].tolist() == pytest.approx([1.0, -1.0])
     assert [one.verdict for one in verdicts(results)] == [REFUTED, CONFIRMED]
-    assert verdicts(results)[1].rule.startswith(
-        "Hardened has better accuracy (FGSM) than Plain in every column of both. "
-    )
+    assert verdicts(results)[1].rule == "Hardened has better accuracy (FGSM) than Plain in every column."

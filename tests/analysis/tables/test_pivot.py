@@ -16,7 +16,7 @@ Digits, homogeneous, 2 clients, Acc. (%) | Digits, homogeneous, 2 clients, Std. 
 | Local | 55.50 ± 0.50 (+9.50) ↓<sup>†</sup> | 5.50 ↓<sup>\\*</sup> | – | – |
 | FedAvg | 46.00 ± 1.00 (+0.00) ↓<sup>‡</sup> | 6.00 ↑<sup>‡</sup> | 70.00 ± 0.00 (+0.00)<sup>\\*</sup> | \
 0.00<sup>\\*</sup> |
-| Ditto | 85.75 ± 0.75 (+39.75) ↑<sup>\\*</sup> | 5.75<sup>†</sup> | diverged<sup>a</sup> | – |
+| Ditto | **85.75 ± 0.75 (+39.75) ↑**<sup>\\*</sup> | 5.75<sup>†</sup> | diverged<sup>a</sup> | – |
 | Averaged | 62.42 | 5.75 | 70.00 | 0.00 |
 
 <sup>a</sup> seed 2 diverged: the loss of client 1 is not finite in round 1.

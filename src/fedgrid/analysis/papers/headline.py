@@ -43,10 +43,12 @@ def regenerated(overviews: Sequence[Overview]) -> str:
     )
 
 
-def claims(overviews: Iterable[Overview]) -> str:
+def claims(overviews: Sequence[Overview]) -> str:
     """How many of the paper's claims have which verdict."""
     counts = outcomes(overviews)
     total = counts.total()
+    if not total and any(overview.results is None for overview in overviews):
+        return "No claim is checked yet."
     if not total:
         return "The paper claims nothing of these experiments."
     checked = total - counts[UNCHECKED]
@@ -56,7 +58,7 @@ def claims(overviews: Iterable[Overview]) -> str:
     return f"{of_all}: {listing(f'{counts[name]} {name}' for name in (CONFIRMED, REFUTED, INCONCLUSIVE))}."
 
 
-def orders(overviews: Iterable[Overview]) -> str:
+def orders(overviews: Sequence[Overview]) -> str:
     """Agreement between the orders of rows."""
     our_tau, ceiling, columns = agreed(overviews)
     if not columns:

@@ -65,15 +65,16 @@ def margin(against: Any) -> str:
 def evidence(against: Any) -> str:
     """What stands behind a difference: interval, seeds, test images where they are few, p-value."""
     seeds = counted(int(against["common"]), "seed")
-    few_images = abs(against["images"]) <= IMAGES
+    images = [extra_correct_images(against)] if against["images"] <= IMAGES else []
     if pd.notna(against["low"]):
         interval = f"{100 * (1 - LEVEL):g} % CI {signed(against['low'])} to {signed(against['high'])}"
-        parts = [interval, seeds, *([] if few_images else [f"p = {against['p_value']:.2g}"])]
+        parts = [interval, seeds, *(images or [f"p = {against['p_value']:.2g}"])]
     elif against["common"] >= FEWEST_SEEDS:
-        parts = [f"the same on {seeds}"]
+        parts = [f"the same on {seeds}", *images]
     else:
-        parts = [f"{seeds}; a test needs {FEWEST_SEEDS}"]
-    return f"({', '.join([*parts, *([extra_correct_images(against)] if few_images else [])])})"
+        parts = [seeds, *images]
+    untested = f"; a test needs {FEWEST_SEEDS}" if against["common"] < FEWEST_SEEDS else ""
+    return f"({', '.join(parts)}{untested})"
 
 
 def extra_correct_images(against: Any) -> str:
