@@ -1,6 +1,7 @@
 """A run of the papers, kept for others to check: its tables, figures, pages and cells, and what they say in numbers.
 
 python -m benchmarks.papers keep results benchmarks/results/papers/small    copies pages and tables, packs cells
+python -m benchmarks.papers tables results benchmarks/results/papers/small  copies tables alone
 python -m benchmarks.papers claims benchmarks/results/papers/small          how many verdicts of each kind, by paper
 python -m benchmarks.papers verdicts benchmarks/results/papers/small        claims that a rule can check, with numbers
 python -m benchmarks.papers agreement benchmarks/results/papers/small       Kendall's τ by paper
@@ -41,9 +42,9 @@ CELLS = ["key", "method", "data", "heterogeneity", "seed", "status", "seconds", 
 
 
 def keep(results: Path, out: Path, archives: Path) -> None:
-    """Copy pages and tables of every paper in `results`, a scale's, to `out`, and pack its cells into `archives`.
+    """Copy the pages of every paper in `results`, a scale's, to `out`, and pack its cells into `archives`.
 
-    A page holds its figures. Tables of a kind are one file a paper. A cell is packed with the first experiment that has
+    A page holds its figures. A cell is packed with the first experiment that has
     it, so that an archive changes only with its own cells.
     """
     listed: list[dict] = []
@@ -52,7 +53,6 @@ def keep(results: Path, out: Path, archives: Path) -> None:
         paper = page.parent.name.removesuffix(f"-{out.name}")
         write_page(page, out / paper / "report.html")
         experiments = [made.parent for made in sorted(page.parent.glob("*/results.parquet"))]
-        write_tables({folder.name: sorted(folder.glob("tables/*.csv")) for folder in experiments}, out / paper)
         for folder in experiments:
             paths = records(folder / read_metadata(folder / "results.parquet")["manifest"])
             for cell in load(folder / "results.parquet").finished:
@@ -68,6 +68,14 @@ def keep(results: Path, out: Path, archives: Path) -> None:
         of_experiment.setdefault(experiment, []).extend(files)
     for experiment, files in of_experiment.items():
         pack({str(file): file for file in files}, archives / f"{experiment}.tar.xz")
+
+
+def keep_tables(results: Path, out: Path) -> None:
+    """Copy the tables of every paper in `results`, a scale's, to `out`: one file a paper and kind."""
+    for folder in sorted(results.glob(f"*-{out.name}")):
+        experiments = [made.parent for made in sorted(folder.glob("*/results.parquet"))]
+        tables = {experiment.name: sorted(experiment.glob("tables/*.csv")) for experiment in experiments}
+        write_tables(tables, out / folder.name.removesuffix(f"-{out.name}"))
 
 
 def write_page(page: Path, out: Path) -> None:
@@ -193,15 +201,18 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.papers", description=__doc__.partition("\n")[0])
     commands = parser.add_subparsers(required=True, dest="command")
-    keeping = commands.add_parser("keep")
-    keeping.add_argument("results", type=Path)
-    keeping.add_argument("out", type=Path, help="folder whose name is that of the scale")
+    for name in ("keep", "tables"):
+        keeping = commands.add_parser(name)
+        keeping.add_argument("results", type=Path)
+        keeping.add_argument("out", type=Path, help="folder whose name is that of the scale")
     for name in READ:
         commands.add_parser(name).add_argument("folder", type=Path)
     arguments = parser.parse_args()
+    if arguments.command in ("keep", "tables"):
+        keep_tables(arguments.results, arguments.out)
     if arguments.command == "keep":
         keep(arguments.results, arguments.out, ARCHIVES / arguments.out.name)
-    else:
+    if arguments.command in READ:
         print(READ[arguments.command](arguments.folder).to_string())
 
 

@@ -15,7 +15,15 @@ from jinja2 import StrictUndefined, Template
 
 from benchmarks import papers
 from benchmarks.markdown import table as markdown
-from fedgrid.analysis.papers.claims import CONFIRMED, INCONCLUSIVE, REFUTED, UNCHECKED
+from fedgrid.analysis.papers.claims import (
+    CONFIRMED,
+    FEW_SEEDS,
+    INCONCLUSIVE,
+    MISSING,
+    REFUTED,
+    SMALL,
+    UNCHECKED,
+)
 from fedgrid.analysis.prose.phrases import counted, listing
 
 RUN = Path("benchmarks/results/papers/small")
@@ -25,8 +33,13 @@ TITLES = {"fedcosr": "FedCoSR", "fedcrl": "FedCRL", "fedccl": "FedCCL", "fedssc"
 VERDICTS = (CONFIRMED, REFUTED, INCONCLUSIVE, UNCHECKED)
 EARLIER = {"holds": CONFIRMED, "does not hold": REFUTED, "cannot be told": INCONCLUSIVE}
 """Verdicts by their names until version 0.3."""
+REASONS = {
+    FEW_SEEDS: "{} have fewer than three seeds",
+    MISSING: "{} lack results",
+    SMALL: "{} have differences too small for their seeds",
+}
 TEMPLATE = Path(__file__).with_name("reproduction.md.j2")
-FEW = 3
+FEW = 1
 """Columns of a claim whose numbers are shown."""
 SIMILAR = 0.5
 """Least similarity of two sentences that are the same claim."""
@@ -63,8 +76,8 @@ def of_paper(title: str, claims: pd.DataFrame) -> Iterator[str]:
             yield ""
     open_claims = claims[claims["verdict"] == INCONCLUSIVE]
     if len(open_claims):
-        reasons = [f"{number} because of {why}" for why, number in open_claims["why"].value_counts().items()]
-        yield f"**Inconclusive:** {counted(len(open_claims), 'claim')}, {listing(reasons)}.\n"
+        reasons = [REASONS[why].format(number) for why, number in open_claims["why"].value_counts().items()]
+        yield f"**Inconclusive:** {counted(len(open_claims), 'claim')}; {listing(reasons)}.\n"
     violated = claims[claims["contradicted"] != ""]
     if len(violated):
         yield "**Violated by the paper's own numbers:**\n"
@@ -78,7 +91,7 @@ def sentence(claim: dict[str, str]) -> str:
     """A claim with where it stands, and the numbers that decided."""
     numbers = [part for part in claim["numbers"].split("; ") if not part.startswith("The paper's own numbers")]
     shown = "; ".join(numbers[:FEW]) + (f"; {len(numbers) - FEW} more" if len(numbers) > FEW else "")
-    return f"{claim['says']} ({claim['experiment']}) {shown}."
+    return f"{claim['says'].rstrip('.')} (`{claim['experiment']}`): {shown}."
 
 
 def changes(before: Path, after: Path) -> str:
@@ -103,11 +116,12 @@ CHANGES_HEAD = (
 
 
 def counterpart(claim: dict[str, str], claims: pd.DataFrame) -> dict[str, str] | None:
-    """The claim that says nearly the same, of the same experiment before others."""
+    """The claim whose sentence and rule are nearly the same, of the same experiment before others."""
 
     def similarity(other: dict[str, str]) -> float:
         same = 0.2 if other["experiment"] == claim["experiment"] else 0.0
-        return same + SequenceMatcher(None, claim["says"], other["says"], autojunk=False).ratio()
+        pairs = [(claim[name], other[name]) for name in ("says", "rule")]
+        return same + sum(SequenceMatcher(None, *pair, autojunk=False).ratio() for pair in pairs) / 2
 
     best = max(claims.to_dict("records"), key=similarity)
     return best if similarity(best) >= SIMILAR else None

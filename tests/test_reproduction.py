@@ -25,11 +25,12 @@ def kept(folder: Path, **columns) -> Path:
 
 
 def test_a_claim_of_an_earlier_run_is_set_beside_the_one_that_says_nearly_the_same(tmp_path):
-    before = kept(tmp_path / "before", says=["A leads in all columns.", "Nothing else."], verdict=["holds", "cannot be told"])
+    before = kept(
+        tmp_path / "before", says=["A leads in all columns.", "Nothing else."], verdict=["holds", "cannot be told"]
+    )
     says = ["B is last.", "A leads in every column."]
     after = kept(tmp_path / "after", says=says, verdict=["refuted", "inconclusive"], why=["", "few seeds"])
     lines = reproduction.changes(before, after).splitlines()
-    assert lines[-2] == (
-        "| fedsac | table1 | A leads in all columns. | confirmed | inconclusive | few seeds; now: A leads in every column. |"
-    )
+    now = "few seeds; now: A leads in every column."
+    assert lines[-2] == f"| fedsac | table1 | A leads in all columns. | confirmed | inconclusive | {now} |"
     assert lines[-1].startswith("| fedsac | table1 | Nothing else. | inconclusive |")

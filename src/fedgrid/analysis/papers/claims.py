@@ -106,10 +106,12 @@ def verdict(measured: Measured, claim: Claim) -> Verdict:
         )
         for part in compared
     ]
+    verdict_of_all = outcome(compared)
+    columns.sort(key=lambda column: column.verdict != verdict_of_all)
     if missing:
         columns.append(ColumnVerdict("", INCONCLUSIVE, f"not part of this run: {listing(missing)}"))
     against = contradicted(measured, claim) if compared else []
-    return Verdict(claim.says, outcome(compared), rule, columns, against, why_open(compared))
+    return Verdict(claim.says, verdict_of_all, rule, columns, against, why_open(compared))
 
 
 def without(claim: Claim, missing: list[str]) -> Claim:
@@ -222,14 +224,14 @@ def numbers(measured: Measured, part: Part) -> str:
     if unknown:
         return f"no final number of {listing(unknown)}"
     unit = UNITS.get(part.metric, "points")
-    several = f", the closest of {len(part.judged)} comparisons" if len(part.judged) > 1 else ""
+    several = f", decisive of {len(part.judged)} comparisons" if len(part.judged) > 1 else ""
     sentence = f"{compared_numbers(decisive, part.metric)}: {difference(decisive.comparison, unit)}{several}"
     waiting = list(dict.fromkeys(name for one in part.judged for name in one.unknown))
     if waiting:
-        return f"{sentence}; no final number of {listing(waiting)}"
+        return f"{sentence}, no final number of {listing(waiting)}"
     if part.metric in EXACT or outcome([part]) != INCONCLUSIVE:
         return sentence
-    return f"{sentence}; {resolution(measured, part, decisive, unit)}" if decisive.comparison.testable else sentence
+    return f"{sentence}, {resolution(measured, part, decisive, unit)}" if decisive.comparison.testable else sentence
 
 
 def compared_numbers(judged: Judged, metric: str) -> str:
@@ -255,7 +257,7 @@ def difference(comparison: Comparison, unit: str) -> str:
 def resolution(measured: Measured, part: Part, judged: Judged, unit: str) -> str:
     """What this run could have detected, beside what the paper prints and how many seeds that would take."""
     comparison = judged.comparison
-    sentence = f"detectable here: {number(comparison.smallest_detectable_difference)} {unit}"
+    sentence = f"detectable here {number(comparison.smallest_detectable_difference)} {unit}"
     printed = measured.printed
     if printed is None or len(part.columns) > 1 or not judged.second:
         return sentence
@@ -265,7 +267,7 @@ def resolution(measured: Measured, part: Part, judged: Judged, unit: str) -> str
     margin = scores.mean(judged.first) - scores.mean(judged.second)
     seeds = comparison.seeds_to_detect(margin)
     needed = f", which would take {counted(seeds, 'seed')}" if seeds and seeds > comparison.seeds else ""
-    return f"{sentence}; printed: {signed(margin)}{needed}"
+    return f"{sentence}, printed {signed(margin)}{needed}"
 
 
 def number(value: float) -> str:

@@ -88,9 +88,11 @@ class Part:
 
     @property
     def decisive(self) -> Judged | None:
-        """The comparison that stands furthest against the claim."""
+        """The comparison on which the verdict turns: of as many as are needed, the least favourable one."""
         known = [one for one in self.judged if not isnan(one.margin)] or self.judged
-        return max(known, key=lambda one: (one.p_for, -one.p_against, -one.margin), default=None)
+        ordered = sorted(known, key=lambda one: (one.p_for, -one.p_against, -one.margin))
+        last = len(ordered) if self.needed is None else min(max(self.needed, 1), len(ordered))
+        return ordered[last - 1] if ordered else None
 
 
 def parts(scores: ClaimScores, claim: Claim) -> list[Part]:
@@ -283,11 +285,11 @@ OF_COLUMNS: dict[str, Rule] = {
 OF_CHANGES: dict[str, Rule] = {"rises": moves, "falls": moves, "grows": widens, "shrinks": widens}
 """Rules about what changes from column to column, or from metric to metric."""
 TEXTS = {
-    "leads": "{leads} has better {metric} than every other row",
-    "last": "every other row has better {metric} than {last}",
+    "leads": "the {metric} of {leads} is better than that of every other row",
+    "last": "the {metric} of every other row is better than that of {last}",
     "within": "{within[0]} is among the best {within[1]} rows by {metric}",
-    "above": "{above[0]} has better {metric} than {above[1]}",
-    "difference": "the {metric} of {difference[0]} and {difference[1]} differs",
+    "above": "the {metric} of {above[0]} is better than that of {above[1]}",
+    "difference": "the {metric} of {difference[0]} and of {difference[1]} differs",
     "rises": "the {metric} of {rises} becomes higher from step to step",
     "falls": "the {metric} of {falls} becomes lower from step to step",
     "grows": "the lead of {grows[0]} over {grows[1]} in {metric} grows from step to step",
