@@ -35,7 +35,6 @@ from fedgrid.methods.common.subspaces import (
     overlap,
     principal_angles,
 )
-from fedgrid.methods.pfedhn import PFedHN
 from fedgrid.models.base import Network
 from fedgrid.models.cnn import CNN
 from fedgrid.suite import simulations
@@ -671,172 +670,6 @@ def test_without_validation_images_lambda_is_one_half():
     assert used("knn_per", simulation)["lam"].tolist() == [0.5] * 5
 
 
-# pFedHN
-
-
-class Linear(PFedHN):
-    """h(v) = A·v."""
-
-    def generate(self, phi, ids, like):
-        return Tree(x=phi["embedding"][ids] @ phi["A"].T)
-
-
-def stepped(**settings):
-    plain = {"momentum": 0.0, "decay": 0.0, "server_lr": 0.1, "clip": 1e9}
-    phi = Tree(embedding=doubles([2, 1], [5, 5]), A=doubles([1, 0], [0, 1], [1, -1]))
-    ids, delta = torch.tensor([0]), Tree(x=doubles([1, -0.5, 0.5]))
-    speed = tree_map(torch.zeros_like, phi)
-    with torch.no_grad():
-        return Linear(**(plain | settings)).learned(phi, speed, ids, delta, torch.arange(1))
-
-
-def test_a_step_of_a_linear_hypernetwork():
-    phi, speed = stepped()
-    near(phi["A"], [[0.8, -0.1], [0.1, 1.05], [0.9, -1.05]])
-    near(phi["embedding"], [[1.85, 1.1], [5, 5]])
-    near(phi["A"] @ phi["embedding"][0], [1.37, 1.34, 0.51])
-    near(speed["A"], [[2, 1], [-1, -0.5], [1, 0.5]])
-    near(speed["embedding"], [[1.5, -1], [0, 0]])
-    norm = torch.cat([t.flatten() for t in speed.values()]).norm()
-    near(norm, 3.278719)
-    clipped = stepped(clip=1.0)[1]
-    all_near(clipped, tree_map(lambda t: t * 0.304997, speed))
-
-
-def test_momentum_and_decay_of_the_hypernetwork_are_torchs():
-    """Two clients in turn, at half the rate each, against torch.optim.SGD; the idle embedding decays and coasts."""
-    settings = {"momentum": 0.9, "decay": 0.01, "server_lr": 0.1, "clip": 2.0, "embedding_lr": 0.03}
-    random = np.random.default_rng(5)
-    start = {"embedding": random.normal(size=(3, 2)), "A": random.normal(size=(4, 2))}
-    delta, order = random.normal(size=(2, 4)), [1, 0]
-    ours = tree_map(torch.from_numpy, start)
-    method, ids = Linear(**settings), torch.tensor([0, 2])
-    ours, _ = method.learned(
-        ours, tree_map(torch.zeros_like, ours), ids, Tree(x=torch.from_numpy(delta)), torch.tensor(order)
-    )
-    theirs = {name: torch.tensor(t, requires_grad=True) for name, t in start.items()}
-    groups = [{"params": [theirs["A"]]}, {"params": [theirs["embedding"]], "lr": 0.03 / 2}]
-    descent = torch.optim.SGD(groups, lr=0.1 / 2, momentum=0.9, weight_decay=0.01)
-    for place in order:
-        descent.zero_grad()
-        made = theirs["A"] @ theirs["embedding"][ids[place]]
-        made.backward(torch.from_numpy(delta[place]))
-        nn.utils.clip_grad_norm_(theirs.values(), 2.0)
-        descent.step()
-    all_near(ours, {name: t.detach() for name, t in theirs.items()}, 1e-6)
-
-
-def test_mean_and_sequence_are_the_same_for_one_client():
-    simulation = simulations.ragged(clients=1)
-    kinds = [{"server_step": kind, "local_steps": 5} for kind in ("sequential", "mean")]
-    one, other = (final("pfedhn", simulation, **given).server.phi for given in kinds)
-    all_near(one, other)
-    one, other = (final("pfedhn", simulations.ragged(), **given).server.phi for given in kinds)
-    assert not torch.equal(one["embedding"], other["embedding"])
-
-
-class Layers(nn.Module):
-    """The hypernetwork in torch's own layers, with the numbers of Φ."""
-
-    def __init__(self, phi, depth):
-        super().__init__()
-        self.phi = phi
-        self.embedding = nn.Embedding.from_pretrained(phi["embedding"].clone(), freeze=False)
-        self.hidden = nn.Sequential(self.layer("hidden.0"))
-        for i in range(1, 1 + depth):
-            self.hidden.append(nn.ReLU()).append(self.layer(f"hidden.{i}"))
-        named = (name.rpartition(".") for name in phi)
-        self.names = [name for name, _, kind in named if name.startswith("out.") and kind == "weight"]
-        self.out = nn.ModuleList([self.layer(name) for name in self.names])
-
-    def layer(self, name):
-        weight, bias = self.phi[f"{name}.weight"], self.phi[f"{name}.bias"]
-        made = nn.Linear(weight.shape[1], len(weight), dtype=weight.dtype)
-        made.load_state_dict({"weight": weight, "bias": bias})
-        return made
-
-    def forward(self, ids):
-        z = self.hidden(self.embedding(ids))
-        return {name.removeprefix("out."): layer(z) for name, layer in zip(self.names, self.out, strict=True)}
-
-    def numbers(self):
-        """As Φ names them."""
-        actual = {"embedding": self.embedding.weight}
-        named = [(f"hidden.{i}", layer) for i, layer in enumerate(self.hidden[::2])]
-        for name, layer in named + list(zip(self.names, self.out, strict=True)):
-            actual |= {f"{name}.weight": layer.weight, f"{name}.bias": layer.bias}
-        return {name: t.detach() for name, t in actual.items()}
-
-
-@pytest.mark.parametrize(("kind", "clip"), [("sequential", 1.0), ("mean", 0.5)])
-def test_rounds_of_pfedhn_are_torchs(kind, clip):
-    """Two rounds against torch's layers and optimiser, whose momentum lasts; statistics of batch norm are averaged."""
-    simulation = simulations.ragged(clients=3, rounds=2, norm="batch", lr=0.2, seed=2, **DOUBLE)
-    settings = {"embedding": 2, "hidden": 6, "depth": 2, "local_steps": 3, "server_step": kind}
-    method = simulations.method("pfedhn", **settings, clip=clip, server_lr=0.05, momentum=0.8, decay=0.01)
-    start, norms, orders = everyone(simulation, 0).initial(), [], []
-    statistics = {name: start[name] for name in simulation.model.statistics}
-    theirs = Layers(method.setup(everyone(simulation, 0)).server.phi, depth=2)
-    rate = 0.05 / 3 if kind == "sequential" else 0.05
-    descent = torch.optim.SGD(theirs.parameters(), lr=rate, momentum=0.8, weight_decay=0.01)
-    for done in (1, 2):
-        fed = everyone(simulation, done - 1)
-        made = {name: t.detach().unflatten(1, start[name].shape) for name, t in theirs(fed.ids).items()}
-        trained = fed.train(made | fed.replicate(statistics), method.loss, steps=3).theta
-        delta = {name: (t - trained[name]).flatten(1) for name, t in made.items()}
-        statistics = {name: torch.tensordot(fed.weights, trained[name], 1) for name in statistics}
-        orders.append(fed.random("order").permutation(3).tolist())
-        for rows in [[place] for place in orders[-1]] if kind == "sequential" else [[0, 1, 2]]:
-            descent.zero_grad()
-            models = theirs(torch.tensor(rows))
-            (sum((models[name] * t[rows]).sum() for name, t in delta.items()) / len(rows)).backward()
-            norms.append(torch.cat([weight.grad.flatten() for weight in theirs.parameters()]).norm().item())
-            for weight in theirs.parameters():
-                weight.grad *= min(1, clip / norms[-1])
-            descent.step()
-        ours = replayed(method, simulation, done)["state"].server
-        all_near(ours.phi, theirs.numbers(), 1e-9)
-        all_near(ours.statistics, statistics, 1e-9)
-    assert orders[0] != orders[1] and [0, 1, 2] not in orders and min(norms) < clip < max(norms)
-
-
-def test_equal_embeddings_give_equal_models():
-    simulation = simulations.ragged()
-    method = simulations.method("pfedhn", hidden=6)
-    state = method.setup(everyone(simulation, 0))
-    state.server.phi["embedding"][3] = state.server.phi["embedding"][1]
-    actual = method.used(everyone(simulation, 0, state), state)
-    all_near(row(actual, 3), row(actual, 1), 0)
-    assert not torch.equal(actual["head.weight"][3], actual["head.weight"][2])
-
-
-@pytest.mark.parametrize(("clients", "width"), [(10, 3), (20, 6), (50, 13), (100, 26)])
-def test_width_of_an_embedding(clients, width):
-    simulation = simulations.simulation([simulations.draw([i % 10]) for i in range(clients)])
-    phi = simulations.method("pfedhn", hidden=2).setup(everyone(simulation, 0)).server.phi
-    assert phi["embedding"].shape == (clients, width)
-
-
-def test_pfedhn_does_not_change_without_participants():
-    simulation = simulations.ragged()
-    method = simulations.method("pfedhn", local_steps=0, decay=0.0)
-    before = method.setup(everyone(simulation, 0)).server.phi
-    all_near(final("pfedhn", simulation, local_steps=0, decay=0.0).server.phi, before, 0)
-    moved = final("pfedhn", simulation, local_steps=5, decay=0.0).server.phi
-    assert all((moved[key] - before[key]).abs().max() > 0 for key in before)
-
-
-def test_pfedhn_with_own_heads():
-    """Heads start at θ⁰, stay at home and train; everything else is generated."""
-    simulation = simulations.ragged(participation=0.5, rounds=1)
-    state, start = final("pfedhn", simulation, own_head=True), simulation.model.initial(0)
-    assert not [name for name in state.server.phi if name.startswith("out.head")]
-    still = [torch.equal(head, start["head.weight"]) for head in state.clients.head["head.weight"]]
-    assert sum(still) == 3
-    sent = scores("pfedhn", simulation, "bytes_up", own_head=True)[0][0]
-    assert sent == 4 * sum(t.numel() for t in start.part("extractor").values())
-
-
 # CFL
 
 
@@ -1084,7 +917,8 @@ OPTIONS = [
     ("fedsac", {"angles": "greedy", "centred": False, "lam": -0.3}),
     ("fedsac", {"directions": 50, "until": 1.0}),
     ("knn_per", {"votes": "softmax", "mixing": "logits", "capacity": 5}),
-    ("pfedhn", {"server_step": "mean", "own_head": True, "embedding": 2, "depth": 0, "local_steps": 5}),
+    ("pfedhn", {"clients_at_once": None, "server_step": "mean", "own_head": True, "depth": 0, "local_steps": 5}),
+    ("pfedhn", {"clients_at_once": 2, "embedding": 2, "depth": 0, "local_steps": 5}),
     ("cfl", {"bounds": "relative", "eps1": 1.0, "eps2": 0.5, "t0": 1, "weighting": "equal"}),
     ("fedrod", {"share_generic_head": False, "private_start": "zero", "gamma": 0.3}),
 ]

@@ -19,6 +19,8 @@ Readings
   each.
 * Both bounds scale with the rate, the epochs and the model. `bounds` names where they come from; the relative ones are
   shares of the median of max_j ‖Δ_j‖ over the first t₀ rounds.
+* Splits depend on the order of batches: in five runs from one initial model on one partition of MNIST, the first split
+  came in round 4, in round 12 and, three times, not in 12 rounds (benchmarks/results/cfl_splits).
 * The notebook scores the cluster's model (as here), pFedGraph's code the model after local training.
 """
 
