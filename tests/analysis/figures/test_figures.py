@@ -114,7 +114,10 @@ def test_domains_are_drawn_and_named(tmp_path):
     assert "strip" not in shares(write_partition(file, OWN), "Toy")[2]
 
 
-@pytest.mark.parametrize(("accuracies", "floor"), [([0.1, 0.9], 0), ([0.82, 0.86], 80), ([0.5, 0.9], 30), ([], 0)])
+@pytest.mark.parametrize(
+    ("accuracies", "floor"),
+    [([0.1, 0.9], 0), ([0.82, 0.86], 80), ([0.743, 0.751], 73), ([0.8, 0.8], 79), ([0.5, 0.9], 30), ([], 0)],
+)
 def test_axis_floor(accuracies, floor):
     entries = pd.DataFrame({"accuracy": accuracies, "accuracy_std_seeds": [0.0] * len(accuracies)}, dtype=float)
     assert axis_floor(entries) == floor

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedgrid.analysis.figures.curves import curves, loss, round_means
-from fedgrid.analysis.figures.lines import THICK
+from fedgrid.analysis.figures.emphasis import THICK
 from fedgrid.analysis.figures.style import Undrawn
 from fedgrid.analysis.figures.sweep import sweep
 from fedgrid.analysis.figures.traffic import traffic

@@ -11,9 +11,10 @@ import pytest
 from toys import Study, adoption
 
 from fedgrid.analysis.figures import embedding, style
-from fedgrid.analysis.figures.embedding import Picture, within
+from fedgrid.analysis.figures.embedding import ROOM, Picture, within
 from fedgrid.analysis.pages.build import from_manifest
-from fedgrid.analysis.pages.paper import ROOM, main
+from fedgrid.analysis.pages.paper import main
+from fedgrid.analysis.pages.paper_section import files
 from fedgrid.analysis.papers.overview import Overview, agreed
 from fedgrid.files import read_table, write_json, write_table
 
@@ -140,7 +141,7 @@ def test_an_experiment_shows_its_table_what_is_missing_and_what_became_of_claims
     assert "<h2>All methods</h2>" in actual and 'href="table1/report.html"' in actual
     assert "66.00 ± 1.00<sup>*</sup>" in actual
     assert f"3 cells unavailable: {NOT_AT_HAND}" in html.unescape(actual)
-    assert actual.count('<img src="data:image/svg+xml;base64,') == 1
+    assert actual.count('<img src="data:image/svg+xml;base64,') == 2  # Ditto is claimed to lead: the rest grey or not
     assert "Figure (tsne): Nothing is drawn, because no cell of seed 0 has kept its representations" in actual
     fates = re.findall(r'<li><span class="verdict (\w+)">[^<]*</span> ([^\n]*)', actual)
     assert [fate for fate, _ in fates] == ["confirmed", "refuted", "inconclusive", "unchecked"]
@@ -283,12 +284,32 @@ def test_pages_take_points_in_place_of_a_large_drawing_and_leave_out_what_has_no
     monkeypatch.setattr(style, "LARGEST", 100)
     with style.drawing():
         figure = Figure(figsize=(2, 1))
-        figure.subplots().plot([1, 2])
+        (line,) = figure.subplots().plot([1, 2])
+        monkeypatch.setattr(style, "DPI", 1000)
+        style.save(figure, tmp_path / "f", "A figure", "Its caption")
+        assert embedding.picture(tmp_path / "f.svg").uri.startswith("data:image/svg")  # which is smaller here
+        monkeypatch.setattr(style, "DPI", 20)
+        line.set_data(range(999), [i % 7 for i in range(999)])
         style.save(figure, tmp_path / "f", "A figure", "Its caption")
     actual = embedding.picture(tmp_path / "f.svg")
     assert actual.uri.startswith("data:image/png;base64,")
     one = Picture("", "", "", "x" * (ROOM // 2), "")
     assert [bool(kept.uri) for kept in within([one, one, one], ROOM)] == [True, True, False]
+
+
+def test_second_images_take_what_room_the_first_ones_leave():
+    quarter = "x" * (ROOM // 4)
+    one = Picture("", "", "", quarter, "", quarter, "")
+    for pictures, coloured in (([one, one], [True, True]), ([one] * 3, [True, False, False]), ([one] * 4, [False] * 4)):
+        fitted = within(pictures, ROOM)
+        assert all(picture.uri for picture in fitted) and [bool(kept.coloured) for kept in fitted] == coloured
+
+
+def test_second_images_are_no_figures_of_their_own(tmp_path):
+    (tmp_path / "figures").mkdir()
+    for suffix in ("", ".narrow", ".colours", ".colours.narrow"):
+        (tmp_path / f"figures/curves-digits{suffix}.svg").touch()
+    assert [file.name for file in files(tmp_path, "curves")] == ["curves-digits.svg"]
 
 
 def test_a_column_of_many_rows_says_more_about_orders_than_one_of_two():

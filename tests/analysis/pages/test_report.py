@@ -110,6 +110,17 @@ def test_a_narrow_screen_gets_a_picture_of_its_own(toy, inputs):
     assert page.count('<source media="screen and (max-width: 40rem)" srcset="data:image/svg+xml;base64,') == 1
 
 
+def test_a_grey_picture_has_one_in_colour_a_click_away(toy, inputs):
+    assert 'type="checkbox"' not in page_of(toy, inputs)
+    for suffix in (".colours.svg", ".colours.narrow.svg"):
+        (toy.folder / f"one{suffix}").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
+    page = page_of(toy, inputs)
+    (name,) = re.findall(r'<input type="checkbox" id="([^"]+)"><label for="\1">All in colour</label>', page)
+    figure = page[page.index(name) : page.index("</figure>", page.index(name))]
+    assert figure.count('<div class="scroll') == 2 and 'alt="Figure one, all in colour"' in figure
+    assert ".picture > input:not(:checked) ~ .scroll ~ .scroll, .picture > input:checked + label + .scroll" in page
+
+
 def test_provenance(toy, inputs):
     toy.study["methods"]["fedavg"] |= {"file": "mine/fedavg.py", "code": "00112233aabbccdd"}
     toy.cell("local", "hom", 0, {2: [0.5, 0.5]}, commit={"id": "0123abcd", "clean": False})

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from fedgrid.analysis.figures.style import COLOURS
+from fedgrid.analysis.figures.palette import COLOURS
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.figure_captions import in_two, missing_cells
 from fedgrid.analysis.scores.results import CELL, Results, choose
@@ -17,6 +17,9 @@ from fedgrid.errors import UserError
 
 CROWDED = 0.5
 """The axis starts above zero when every accuracy is above this part of the highest one."""
+
+NARROWEST = 0.5
+"""Points that the axis covers at least."""
 
 
 def ablation(results: Results, method: str, data: str) -> tuple[Figure, str, str]:
@@ -51,13 +54,14 @@ def ablation(results: Results, method: str, data: str) -> tuple[Figure, str, str
 
 
 def axis_floor(entries: pd.DataFrame) -> float:
-    """Where the axis starts: at zero, unless that would hide the differences; in percent, a multiple of five."""
+    """Where the axis starts in percent: at zero, unless that would hide the differences; else at a round number."""
     spread = entries["accuracy_std_seeds"].fillna(0)
     low, high = (entries["accuracy"] - spread).min() * 100, (entries["accuracy"] + spread).max() * 100
     if entries.empty or low < CROWDED * high:
         return 0.0
-    multiple_of_five: float = 5 * np.floor((low - (high - low) / 2) / 5)
-    return max(0.0, multiple_of_five)
+    span = max(high - low, NARROWEST)
+    step = 5 if span > 5 else 1
+    return max(0.0, float(step * np.floor((low - span / 2) / step)))
 
 
 def draw_variant(ax: Axes, i: int, n: int, name: str, entries: pd.DataFrame, floor: float) -> None:

@@ -10,7 +10,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from fedgrid.analysis.figures.curves import entries_of
-from fedgrid.analysis.figures.style import COLOURS
+from fedgrid.analysis.figures.palette import COLOURS, SKY
 from fedgrid.analysis.papers.published import on_data
 from fedgrid.analysis.prose import captions, figure_captions
 from fedgrid.analysis.prose.phrases import percent
@@ -21,7 +21,7 @@ STEP, NARROWEST, WIDEST = 0.2, 3.6, 9.0
 """From one client to the next, and the narrowest and widest panel, in inches."""
 HEIGHT = 1.1
 """Of a panel, in inches."""
-OTHERS, SCARCE = COLOURS[4], COLOURS[1]
+OTHERS, SCARCE = SKY, COLOURS[1]
 HATCH = "////"
 
 

@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fedgrid.analysis.figures.artifacts import predictions_of
+from fedgrid.analysis.figures.palette import COLOURS, GREY
 from fedgrid.analysis.figures.panels import panels_by_column
-from fedgrid.analysis.figures.style import COLOURS, GREY
 from fedgrid.analysis.prose import captions, prediction_captions
 from fedgrid.analysis.prose.figure_captions import in_two
 from fedgrid.analysis.prose.phrases import percent

@@ -6,7 +6,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from fedgrid.analysis.figures.lines import banded, logarithmic, number_rounds, panelled, spans_decades
+from fedgrid.analysis.figures import limits
+from fedgrid.analysis.figures.emphasis import emphasis
+from fedgrid.analysis.figures.lines import banded, logarithmic, name_ends, number_rounds, panelled, spans_decades
 from fedgrid.analysis.papers.measured import statuses
 from fedgrid.analysis.prose import captions, figure_captions
 from fedgrid.analysis.scores.points import SAMPLE, by_loss, client_series, has_sample, with_prefix
@@ -31,23 +33,27 @@ ACCURACY = Measure("Learning curves", "mean test accuracy", "Mean test accuracy 
 LOSS = Measure("Test loss", "mean test loss (cross entropy)", "Mean test loss (nats)", decades=True)
 
 
-def curves(results: Results, data: str, window: int = 1, narrow: bool = False) -> tuple[Figure, str, str]:
+def curves(
+    results: Results, data: str, window: int = 1, narrow: bool = False, colours: bool = False
+) -> tuple[Figure, str, str]:
     """One panel per heterogeneity of `data`, one line per method; return the figure, its title and its caption.
 
     With a `window`, a point is the mean over the evaluated rounds among that many last rounds. A method of which a seed
-    diverged, or none is finished, is left out of that panel (and named in the caption). `narrow` as in `lines`.
-    Raises `UserError` when the study has no such data set.
+    diverged, or none is finished, is left out of that panel (and named in the caption). `narrow` as in `lines`,
+    `colours` as in `emphasis`. Raises `UserError` when the study has no such data set.
     """
-    return over_rounds(results, data, ACCURACY, round_means(results, data), window, narrow)
+    return over_rounds(results, data, ACCURACY, round_means(results, data), window, narrow, colours)
 
 
-def loss(results: Results, data: str, window: int = 1, narrow: bool = False) -> tuple[Figure, str, str]:
+def loss(
+    results: Results, data: str, window: int = 1, narrow: bool = False, colours: bool = False
+) -> tuple[Figure, str, str]:
     """The same as `curves` of the losses of the models that are scored."""
-    return over_rounds(results, data, LOSS, round_means(results, data, by_loss(results)), window, narrow)
+    return over_rounds(results, data, LOSS, round_means(results, data, by_loss(results)), window, narrow, colours)
 
 
 def over_rounds(
-    results: Results, data: str, measure: Measure, means: pd.DataFrame, window: int, narrow: bool
+    results: Results, data: str, measure: Measure, means: pd.DataFrame, window: int, narrow: bool, colours: bool
 ) -> tuple[Figure, str, str]:
     """The curves of a `measure`; `means` are those of `round_means`."""
     panels = {
@@ -57,15 +63,18 @@ def over_rounds(
     values = smoothed(means, window) if window > 1 else means
     table = banded(values.assign(value=values["value"] * measure.scale), ["label", "heterogeneity", "round"])
     table = table.rename(columns={"heterogeneity": "panel", "round": "x"})
-    thick = figure_captions.claimed(results)
+    stands_out = emphasis(results, data, set(table["label"]), colours)
+    of_panels = limits.limits(table, panels, True, stands_out.lines) if measure is ACCURACY else {}
     points = table.groupby("label")["x"].nunique()
     single = points.index[points == 1].tolist()  # a line of one point would not be seen
-    axis = measure.axis
-    figure, axes = panelled(table, panels, results.names, "Communication round", axis, narrow, single, thick)
+    x, y = "Communication round", measure.axis
+    figure, axes = panelled(table, panels, results.names, x, y, narrow, single, stands_out, of_panels)
     number_rounds(axes)
     if measure.decades and spans_decades(table["mean"]):
         logarithmic(axes[0], "y")
-    return figure, f"{measure.title} on {results.title(data)}", caption(results, data, measure, window)
+    name_ends(figure, dict(zip(panels, axes, strict=True)), table, results.names, stands_out, narrow)
+    about = [*stands_out.sentences(results.names), *limits.sentences(table, of_panels, results.names)]
+    return figure, f"{measure.title} on {results.title(data)}", caption(results, data, measure, window, about)
 
 
 def round_means(results: Results, data: str, drawn: Results | None = None) -> pd.DataFrame:
@@ -100,8 +109,8 @@ def smoothed(means: pd.DataFrame, window: int) -> pd.DataFrame:
     return means.assign(value=means_of_window)
 
 
-def caption(results: Results, data: str, measure: Measure, window: int) -> str:
-    """What the lines are, and which are not there."""
+def caption(results: Results, data: str, measure: Measure, window: int, about: list[str]) -> str:
+    """What the lines are, what there is to say `about` colours and axes, and which lines are not there."""
     entries = entries_of(results, data)
     smooth = f"each point the mean over the evaluated rounds among the last {window}" if window > 1 else "unsmoothed"
     sentences = [
@@ -109,6 +118,7 @@ def caption(results: Results, data: str, measure: Measure, window: int) -> str:
         f"rounds on {results.title(data)}, {smooth}.",
         *figure_captions.sampled(results, data),
         figure_captions.lines(results, figure_captions.with_scores(entries)),
+        *about,
         *figure_captions.left_out(results, entries),
     ]
     return figure_captions.in_two(sentences, [figure_captions.scored_on(results, data)])

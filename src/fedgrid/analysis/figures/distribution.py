@@ -6,14 +6,13 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fedgrid.analysis.figures.partitions import DISC, area_of_an_image, draw_field, label_axes
-from fedgrid.analysis.figures.style import TRAIN, Undrawn
+from fedgrid.analysis.figures.partitions import DISC, TRAIN, area_of_an_image, draw_field, label_axes
+from fedgrid.analysis.figures.style import Undrawn, columns_of_panels
 from fedgrid.analysis.prose.phrases import counted, listing
 from fedgrid.analysis.scores.results import Results
 from fedgrid.partition.common.publish import opened
 from fedgrid.partition.common.statistics import class_counts
 
-ACROSS = 3
 PANEL = (3.6, 3.2)
 """Width and height of a panel in inches."""
 FIELD = (3.0, 2.5)
@@ -34,7 +33,7 @@ def distribution(results: Results) -> tuple[Figure, str, str]:
     by_data = [
         [position for position in there if position[0][0] == data] for data in dict.fromkeys(c[0] for c, _ in there)
     ]
-    across = min(ACROSS, max(map(len, by_data)))
+    across = columns_of_panels(max(map(len, by_data)))
     rows = [part[i : i + across] for part in by_data for i in range(0, len(part), across)]
     figure = Figure(figsize=(PANEL[0] * across, PANEL[1] * len(rows)), layout="constrained")
     grid = figure.subplots(len(rows), across, squeeze=False)

@@ -6,10 +6,9 @@ from textwrap import fill
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
+from fedgrid.analysis.figures.style import columns_of_panels
 from fedgrid.analysis.scores.results import Results
 
-ACROSS = 4
-"""Panels in a line."""
 HEAD = 0.35
 """Height of a heterogeneity's title in inches."""
 
@@ -33,7 +32,7 @@ def panels_by_column(
         [(label, *column) for label in results.names if (label, *column) in entries] for column in results.columns
     ]
     columns = [column for column in columns if column]
-    across = min(ACROSS, max(map(len, columns)))
+    across = columns_of_panels(max(map(len, columns)))
     heights = [HEAD + size[1] * -(-len(column) // across) for column in columns]
     figure = Figure(figsize=(size[0] * across + beside, sum(heights)), layout="constrained")
     parts = figure.subfigures(len(columns), 1, height_ratios=heights, squeeze=False)[:, 0]

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path as FilePath
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib import rcParams
 from matplotlib.axes import Axes
@@ -16,14 +15,13 @@ from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 from matplotlib.typing import ColorType
 
-from fedgrid.analysis.figures.style import COLOURS, GREY, TEST, TRAIN
+from fedgrid.analysis.figures.palette import COLOURS, GREY, MOST_CLASSES, SKY, colours_of_classes
 from fedgrid.partition.common.publish import opened
 from fedgrid.partition.common.statistics import class_counts, statistics
 
 WIDEST_STEP = 0.34
 """Between two clients or two classes, in inches."""
-MOST_NAMES = 20
-"""Classes that have a name, at the axis or by colour; more are numbered, or on a continuous scale."""
+TRAIN, TEST = SKY, COLOURS[1]
 
 LONGEST_SIDE = 9.0
 """Of the field of bubbles, in inches."""
@@ -105,7 +103,7 @@ def label_axes(ax: Axes, clients: int, classes: list[str], width: float, height:
     """Number the clients; name the classes, or number them where they are many. `ax` is so many inches large."""
     ax.set(xlabel="Client", ylabel="Class", xlim=(-0.6, clients - 0.4), ylim=(-0.6, len(classes) - 0.4))
     ax.xaxis.set_major_locator(MaxNLocator(max(2, min(20, int(width / 0.3))), integer=True, steps=[1, 2, 5, 10]))
-    if len(classes) <= MOST_NAMES and height / len(classes) > 0.15:
+    if len(classes) <= MOST_CLASSES and height / len(classes) > 0.15:
         ax.set_yticks(range(len(classes)), classes)
     else:
         ax.yaxis.set_major_locator(MaxNLocator(max(2, int(height / 0.2)), integer=True, steps=[1, 2, 5, 10]))
@@ -178,14 +176,6 @@ def shares(partition: FilePath, title: str) -> tuple[Figure, str, str]:
     return figure, title, caption(title, reading, metadata, summary)
 
 
-def colours_of_classes(classes: int) -> np.ndarray:
-    """A colour for every class, [classes, 4]: far from each other if they are few, else along a scale."""
-    if classes > MOST_NAMES:
-        return matplotlib.colormaps["turbo"](np.linspace(0, 1, classes))
-    strong_then_pale: list[int] = [*range(0, 20, 2), *range(1, 20, 2)]
-    return matplotlib.colormaps["tab20"](strong_then_pale[:classes])
-
-
 def stack(ax: Axes, heights: np.ndarray, colours: Iterable[ColorType]) -> None:
     """Draw bars of [clients, parts] heights; one shape a colour, so that thousands of bars remain a small file."""
     half = 0.42 if len(heights) <= 50 else 0.5  # gaps between more bars would only be a grey veil
@@ -223,7 +213,7 @@ def draw_domains(ax: Axes, beside: Axes, domains: dict[str, list[int]]) -> None:
 
 def add_classes(figure: Figure, classes: list[str]) -> None:
     """Explain the colours of the classes: by name, or as a scale where they are many."""
-    if len(classes) > MOST_NAMES:
+    if len(classes) > MOST_CLASSES:
         scale = ScalarMappable(Normalize(0, len(classes) - 1), "turbo")
         figure.colorbar(scale, ax=figure.axes, label="Class", ticks=MaxNLocator(8, integer=True), aspect=30)
         return

@@ -3,8 +3,11 @@
 Figures are made without pyplot, so that no global state and no display is involved.
 """
 
+import re
 from contextlib import AbstractContextManager
+from math import ceil, isqrt
 from pathlib import Path
+from re import Match
 from typing import Any
 
 from matplotlib import rc_context
@@ -13,14 +16,13 @@ from matplotlib.figure import Figure
 from fedgrid.errors import UserError
 from fedgrid.files import replacing, write_text
 
-COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"]
-"""Okabe and Ito's palette, which colour-blind readers can tell apart, without its yellow (too pale on white)."""
-DASHES = ["-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5))]
-TRAIN, TEST = COLOURS[4], COLOURS[1]
-GREY = "#666666"
 LARGEST = 200_000
 """Bytes of a drawing above which a page takes an image of points."""
 RASTER, DPI = ".png", 144
+NARROW, COLOURS = ".narrow.svg", ".colours"
+"""What follows a figure's name in the drawing for narrow screens, and in those with all lines in colour."""
+MOST_ACROSS = 4
+"""Panels in a line, at most."""
 DATED = {"pdf": "CreationDate", "svg": "Date", "png": "Software"}
 """Form of a file → what would differ from one day or machine to the next."""
 RC: dict[Any, Any] = {
@@ -40,6 +42,10 @@ RC: dict[Any, Any] = {
 }
 
 
+POSITIONS = re.compile(r'^(?:.* d=")?[MLCQ] [-\d. ]+$', re.MULTILINE)
+"""Lines of a drawing's paths, which matplotlib writes to millionths of a point; hundredths make a smaller file."""
+
+
 class Undrawn(UserError):
     """A figure for which there is nothing to draw; the message says why."""
 
@@ -49,21 +55,29 @@ def drawing() -> AbstractContextManager[None]:
     return rc_context(RC)
 
 
-def line_style(i: int) -> dict[str, Any]:
-    """Colour and dashes of the i-th method: 28 that differ; neighbours differ in both, so that equal curves show."""
-    return {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i % len(DASHES)]}
+def columns_of_panels(panels: int) -> int:
+    """How many panels stand in a line, so that the last line is nearly full: of four panels, two."""
+    return min(MOST_ACROSS, ceil(panels / isqrt(panels)))
 
 
 def save(figure: Figure, stem: Path, title: str, caption: str) -> None:
     """Write STEM.svg and STEM.pdf, and STEM.txt with the title on its first line and the caption below.
 
-    Of a drawing above `LARGEST`, an image of points too: pages take that.
+    Of a drawing above `LARGEST`, an image of points too if it is smaller: pages take that.
     """
     write_text(Path(f"{stem}.txt"), f"{title}\n\n{caption}\n")
+    write_forms(figure, stem, title)
+
+
+def write_forms(figure: Figure, stem: Path, title: str) -> None:
+    """Write the drawings of `save` without its text."""
     for form in ("pdf", "svg"):
         write_figure(figure, Path(f"{stem}.{form}"), title)
-    if Path(f"{stem}.svg").stat().st_size > LARGEST:
-        write_figure(figure, Path(f"{stem}{RASTER}"), title)
+    drawing, points = Path(f"{stem}.svg"), Path(f"{stem}{RASTER}")
+    if drawing.stat().st_size > LARGEST:
+        write_figure(figure, points, title)
+        if points.stat().st_size > drawing.stat().st_size:
+            points.unlink()
 
 
 def write_figure(figure: Figure, file: Path, title: str) -> None:
@@ -72,3 +86,11 @@ def write_figure(figure: Figure, file: Path, title: str) -> None:
     metadata, dpi = {DATED[form]: None, "Title": title}, DPI if form == RASTER[1:] else "figure"
     with replacing(file) as temporary:
         figure.savefig(temporary, format=form, metadata=metadata, bbox_inches="tight", pad_inches=0.06, dpi=dpi)
+        if form == "svg":
+            text = temporary.read_text(encoding="utf-8")
+            temporary.write_text(POSITIONS.sub(rounded, text), encoding="utf-8")
+
+
+def rounded(positions: Match[str]) -> str:
+    """A line of positions of a drawing, in hundredths of a point."""
+    return re.sub(r"\d+\.\d+", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), positions[0])

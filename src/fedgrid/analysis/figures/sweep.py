@@ -3,16 +3,18 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
+from fedgrid.analysis.figures import limits
 from fedgrid.analysis.figures.artifacts import MATRIX_WORDS, between_clients
 from fedgrid.analysis.figures.curves import ACCURACY, entries_of
-from fedgrid.analysis.figures.lines import banded, panelled, spans_decades
-from fedgrid.analysis.figures.style import line_style
+from fedgrid.analysis.figures.emphasis import Emphasis, emphasis
+from fedgrid.analysis.figures.lines import banded, name_ends, panelled, spans_decades
 from fedgrid.analysis.figures.varying import Family, families, partitions, rows, told_apart, varied
 from fedgrid.analysis.papers.published import on_data
 from fedgrid.analysis.prose import captions, figure_captions
@@ -45,29 +47,44 @@ def sweep(
     names: Mapping[str, str] = {},
     matrix: str = "",
     narrow: bool = False,
+    colours: bool = False,
 ) -> tuple[Figure, str, str]:
     """Accuracy on `data` over the setting `over`; return the figure, its title and its caption.
 
     Where heterogeneities differ in it, there is a line a row, and a panel for each group of heterogeneities that differ
     in it alone. Where rows of a method do, there is a line for each such group of rows and a level line for every other
     row, and a panel a heterogeneity. Without `over`, the setting that takes most values is taken. `names` has a setting
-    in words. Hollow marks are what the paper prints. With a `matrix` between clients that cells keep, its mean between
-    two clients is drawn in place of accuracy. Raises as `varying.varied`, and `UserError` when the study has no such
-    data set.
+    in words. Hollow marks are what the paper prints. `colours` as in `emphasis`. With a `matrix` between clients that
+    cells keep, its mean between two clients is drawn in place of accuracy. Raises as `varying.varied`, and `UserError`
+    when the study has no such data set.
     """
     over, swept = placed(results, data, over)
+    stands_out = emphasized(results, data, swept, colours)
     word = names.get(over, over)
     if matrix:
         measured, missing = between_clients(results, data, matrix)
         what = MATRIX_WORDS.get(matrix, matrix).capitalize()
-        figure, _ = plot(results, swept, banded(measured, ROW).drop(columns="data"), word, what, narrow)
+        points = at_points(swept, banded(measured, ROW).drop(columns="data"))
+        figure = plot(swept, points, word, what, stands_out, {}, narrow)[0]
         title = f"{what} over {word} on {results.title(data)}"
-        sentences = [between(results, data, what.lower(), word), *off_axis_note(results, data, swept), *missing]
+        sentences = [
+            between(results, data, what.lower(), word),
+            *stands_out.sentences(swept.names),
+            *off_axis_note(results, data, swept),
+            *missing,
+        ]
         return figure, title, " ".join(sentences)
-    figure, panels = plot(results, swept, accuracies(results, data), word, ACCURACY.axis, narrow)
-    printed = mark_printed(results, data, swept, panels)
+    points, printed = at_points(swept, accuracies(results, data)), printed_points(results, data, swept)
+    of_panels = limits.limits(points, swept.titles, False, printed=printed)
+    figure, panels = plot(swept, points, word, ACCURACY.axis, stands_out, of_panels, narrow)
+    mark_printed(printed, stands_out.styles(swept.names), panels)
     title = f"Accuracy over {word} on {results.title(data)}"
-    return figure, title, caption(results, data, swept, word, printed)
+    about = [
+        *stands_out.sentences(swept.names),
+        *(["Hollow marks: the paper's printed numbers."] if len(printed) else []),
+        *limits.sentences(points, of_panels, swept.names),
+    ]
+    return figure, title, caption(results, data, swept, word, about)
 
 
 def placed(results: Results, data: str, over: str) -> tuple[str, Swept]:
@@ -77,18 +94,29 @@ def placed(results: Results, data: str, over: str) -> tuple[str, Swept]:
     return over, (of_columns if columns else of_rows)(results, data, over)
 
 
-def plot(
-    results: Results, swept: Swept, measured: pd.DataFrame, x: str, y: str, narrow: bool
-) -> tuple[Figure, dict[str, Axes]]:
-    """The figure of what is `measured`, as from `accuracies`, and its panels by name; `x` and `y` name the axes."""
+def emphasized(results: Results, data: str, swept: Swept, colours: bool) -> Emphasis:
+    """What stands out; where rows are along x, they are what the figure is about, so that nothing is grey."""
+    of_rows = any(line not in results.names for line in swept.names)
+    return emphasis(results, data, [line for line in swept.names if line in results.names], colours or of_rows)
+
+
+def at_points(swept: Swept, measured: pd.DataFrame) -> pd.DataFrame:
+    """What is `measured`, as from `accuracies`, as a table for `lines.panelled`."""
     drawn = measured.merge(swept.points, on=["label", "heterogeneity"], how="right")
     drawn = drawn.assign(label=drawn["line"]).sort_values("x", kind="stable")
-    drawn = drawn[drawn.groupby(["panel", "line"])["mean"].transform("count") > 0]
-    thick = figure_captions.claimed(results)
-    figure, axes = panelled(drawn, swept.titles, swept.names, x, y, narrow, swept.marked, thick)
+    return drawn[drawn.groupby(["panel", "line"])["mean"].transform("count") > 0]
+
+
+def plot(
+    swept: Swept, points: pd.DataFrame, x: str, y: str, stands_out: Emphasis, of_panels: limits.Limits, narrow: bool
+) -> tuple[Figure, dict[str, Axes]]:
+    """The figure of the `points` of `at_points`, and its panels by name; `x` and `y` name the axes."""
+    figure, axes = panelled(points, swept.titles, swept.names, x, y, narrow, swept.marked, stands_out, of_panels)
     for ax in axes:
         place_ticks(ax, sorted(set(swept.points["x"])))
-    return figure, dict(zip(swept.titles, axes, strict=True))
+    panels = dict(zip(swept.titles, axes, strict=True))
+    name_ends(figure, panels, points, swept.names, stands_out, narrow)
+    return figure, panels
 
 
 def of_columns(results: Results, data: str, over: str) -> Swept:
@@ -164,21 +192,23 @@ def place_ticks(ax: Axes, values: list[float]) -> None:
     ax.margins(x=0.04)
 
 
-def mark_printed(results: Results, data: str, swept: Swept, panels: Mapping[str, Axes]) -> bool:
-    """Draw hollow marks where the paper prints an accuracy; returns whether there is any."""
+def printed_points(results: Results, data: str, swept: Swept) -> pd.DataFrame:
+    """The accuracies that the paper prints, in percent as `number`, with the columns of `POINT`."""
     if not results.published:
-        return False
+        return pd.DataFrame(columns=[*POINT, "number"])
     printed = on_data(results, data)
     printed = printed[(printed["metric"] == "accuracy") & printed["number"].notna()]
     labels = {name: label for label, name in results.names.items()}
     printed = printed.assign(label=printed["row"].map(labels), heterogeneity=printed["heterogeneity_key"])
-    marked = printed[["label", "heterogeneity", "number"]].merge(swept.points, on=["label", "heterogeneity"])
-    order = list(swept.names)
-    for entry in marked.to_dict("records"):
-        colour = line_style(order.index(entry["line"]))["color"]
+    return printed[["label", "heterogeneity", "number"]].merge(swept.points, on=["label", "heterogeneity"])
+
+
+def mark_printed(printed: pd.DataFrame, styles: Mapping[str, Mapping[str, Any]], panels: Mapping[str, Axes]) -> None:
+    """Draw the `printed_points` as hollow marks."""
+    for entry in printed.to_dict("records"):
+        colour = styles[entry["line"]]["color"]
         look = {"marker": "D", "markersize": 6, "markerfacecolor": "none", "markeredgecolor": colour}
         panels[entry["panel"]].plot([entry["x"]], [entry["number"]], linestyle="none", **look)
-    return len(marked) > 0
 
 
 def between(results: Results, data: str, what: str, word: str) -> str:
@@ -194,14 +224,14 @@ def off_axis_note(results: Results, data: str, swept: Swept) -> list[str]:
     return [f"Not drawn, for lack of a value: {listing(absent)}."] if absent else []
 
 
-def caption(results: Results, data: str, swept: Swept, word: str, printed: bool) -> str:
-    """Sentences on the lines, on missing ones, and on entries without a position on the axis."""
+def caption(results: Results, data: str, swept: Swept, word: str, about: list[str]) -> str:
+    """Sentences on lines, `about` marks, colours and axes, on missing lines and on entries without a position."""
     entries = entries_of(results, data)
     sentences = [
         f"{captions.lead(results)}: mean test accuracy over clients, each counting the same, over {word} on "
         f"{results.title(data)}.",
         figure_captions.lines(results, figure_captions.with_scores(entries) & set(swept.names)),
-        *(["Hollow marks: the paper's printed numbers."] if printed else []),
+        *about,
         *off_axis_note(results, data, swept),
         *figure_captions.left_out(results, entries),
     ]

@@ -3,8 +3,10 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
+from fedgrid.analysis.figures import limits
 from fedgrid.analysis.figures.curves import ACCURACY, entries_of, round_means
-from fedgrid.analysis.figures.lines import banded, logarithmic, panelled, spans_decades
+from fedgrid.analysis.figures.emphasis import emphasis
+from fedgrid.analysis.figures.lines import banded, logarithmic, name_ends, panelled, spans_decades
 from fedgrid.analysis.prose import captions, figure_captions
 from fedgrid.analysis.prose.phrases import listing
 from fedgrid.analysis.scores.points import named
@@ -14,11 +16,11 @@ WAYS = ["bytes_up", "bytes_down"]
 AXIS = "Sent and received so far (MiB per client)"
 
 
-def traffic(results: Results, data: str, narrow: bool = False) -> tuple[Figure, str, str]:
+def traffic(results: Results, data: str, narrow: bool = False, colours: bool = False) -> tuple[Figure, str, str]:
     """Panels and lines as in `curves`, with bytes in place of rounds; return the figure, its title and its caption.
 
     A point is an evaluated round; of several seeds, its bytes are their mean. A method whose clients send nothing has
-    no line. Raises `UserError` when the study has no such data set.
+    no line. `colours` as in `emphasis`. Raises `UserError` when the study has no such data set.
     """
     panels = {
         heterogeneity: results.heterogeneity_title(heterogeneity) for heterogeneity in results.heterogeneities(data)
@@ -29,13 +31,18 @@ def traffic(results: Results, data: str, narrow: bool = False) -> tuple[Figure, 
     table = table.merge(means.groupby(keys, as_index=False)["mib"].mean(), on=keys)
     table = table.rename(columns={"heterogeneity": "panel", "mib": "x"})
     table = table[table["x"] > 0]
-    thick = figure_captions.claimed(results)
-    figure, axes = panelled(table, panels, results.names, AXIS, ACCURACY.axis, narrow, thick=thick)
+    stands_out = emphasis(results, data, set(table["label"]), colours)
+    of_panels = limits.limits(table, panels, True, stands_out.lines)
+    y = ACCURACY.axis
+    figure, axes = panelled(table, panels, results.names, AXIS, y, narrow, (), stands_out, of_panels)
     if spans_decades(table.groupby(["label", "panel"])["x"].max()):
         logarithmic(axes[0], "x")
+    name_ends(figure, dict(zip(panels, axes, strict=True)), table, results.names, stands_out, narrow)
+    about = [*stands_out.sentences(results.names), *limits.sentences(table, of_panels, results.names)]
     silent = set(means["label"]) - set(table["label"])
     title = f"Accuracy against traffic on {results.title(data)}"
-    return figure, title, caption(results, data, [name for label, name in results.names.items() if label in silent])
+    not_drawn = [name for label, name in results.names.items() if label in silent]
+    return figure, title, caption(results, data, not_drawn, about)
 
 
 def sent(results: Results) -> pd.DataFrame:
@@ -51,8 +58,8 @@ def sent(results: Results) -> pd.DataFrame:
     return means.groupby(CELL).cumsum().rename("mib").reset_index()
 
 
-def caption(results: Results, data: str, silent: list[str]) -> str:
-    """What the lines are, and which are not there."""
+def caption(results: Results, data: str, silent: list[str], about: list[str]) -> str:
+    """What the lines are, what there is to say `about` colours and axes, and which lines are not there."""
     entries = entries_of(results, data)
     drawn = {label for label in figure_captions.with_scores(entries) if results.names[label] not in silent}
     sentences = [
@@ -60,6 +67,7 @@ def caption(results: Results, data: str, silent: list[str]) -> str:
         f"client has sent and received by then (as measured, mean over all clients) on {results.title(data)}.",
         *figure_captions.sampled(results, data),
         figure_captions.lines(results, drawn),
+        *about,
         *([f"Not drawn, for lack of traffic: {listing(silent)}."] if silent else []),
         *figure_captions.left_out(results, entries),
     ]

@@ -17,11 +17,12 @@ MIDDLE = (0.1, 0.9)
 """The band covers the clients between these quantiles."""
 
 
-def trust(results: Results, data: str, narrow: bool = False) -> tuple[Figure, str, str]:
+def trust(results: Results, data: str, narrow: bool = False, colours: bool = False) -> tuple[Figure, str, str]:
     """One panel per heterogeneity of `data`, one line per row that records it; return figure, title and caption.
 
     Lines are means over the clients that take part, of all seeds; bands hold the middle four fifths of these clients.
-    Raises `UserError` when the study has no such data set, and `Undrawn` when no method on it records trust.
+    Rows are few, so all have `colours`. Raises `UserError` when the study has no such data set, and `Undrawn` when no
+    method on it records trust.
     """
     panels = {
         heterogeneity: results.heterogeneity_title(heterogeneity) for heterogeneity in results.heterogeneities(data)

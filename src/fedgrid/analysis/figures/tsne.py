@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from fedgrid.analysis.figures.artifacts import REPRESENTATIONS, of_first_seed
-from fedgrid.analysis.figures.style import COLOURS
+from fedgrid.analysis.figures.palette import COLOURS, MORE
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.phrases import listing
 from fedgrid.analysis.scores.cells import FinishedCell
@@ -26,7 +26,8 @@ SIDE = 2.3
 RANDOM_STATE = 0
 """Of t-SNE, and of the draw of images."""
 MARKERS = "o^s"
-MOST_NAMES = len(COLOURS) * len(MARKERS)
+CLASSES = [*COLOURS, *MORE]
+MOST_NAMES = len(CLASSES) * len(MARKERS)
 """Classes or clients that colour and mark tell apart; more are on a continuous scale."""
 SCALE = "viridis"
 FEWEST = 5
@@ -101,8 +102,8 @@ def draw(ax: Axes, places: np.ndarray, groups: np.ndarray, number: int) -> None:
 
 
 def look(group: int) -> dict[str, Any]:
-    """Colour and mark of a class or client; neighbours differ in both."""
-    return {"color": COLOURS[group % len(COLOURS)], "marker": MARKERS[group % len(MARKERS)]}
+    """Colour and mark of a class or client; neighbours differ in both, and the first ten in colour."""
+    return {"color": CLASSES[group % len(CLASSES)], "marker": MARKERS[group % len(MARKERS)]}
 
 
 def explain(figure: Figure, names: list[str], title: str) -> None:

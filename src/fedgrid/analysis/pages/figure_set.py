@@ -14,9 +14,10 @@ from fedgrid.analysis.figures.calibration import calibration
 from fedgrid.analysis.figures.confusion import confusion
 from fedgrid.analysis.figures.curves import curves, loss
 from fedgrid.analysis.figures.distribution import distribution
+from fedgrid.analysis.figures.emphasis import has_muted
 from fedgrid.analysis.figures.heatmap import heatmap
 from fedgrid.analysis.figures.partitions import bubbles, shares
-from fedgrid.analysis.figures.style import drawing, save, write_figure
+from fedgrid.analysis.figures.style import COLOURS, NARROW, drawing, save, write_figure, write_forms
 from fedgrid.analysis.figures.sweep import sweep
 from fedgrid.analysis.figures.traffic import traffic
 from fedgrid.analysis.figures.trust import trust
@@ -61,6 +62,7 @@ def draw(
 ) -> None:
     """Draw one figure, and of lines OUT_STEM.narrow.svg for narrow screens.
 
+    Where some lines are grey, OUT_STEM.colours is the same figure with all of them in colour.
     `source` is results or the file of a partition, `selection` says what of them is drawn (see `PLACES`), `options` are
     those of the kind. Raises `UserError` where they ask for what is not there, and `Undrawn` where there is nothing
     to draw.
@@ -68,9 +70,13 @@ def draw(
     with drawing():
         figure, title, caption = KINDS[kind](source, **selection, **options)
         save(figure, out_stem, title, with_origins(source, caption))
-        if kind in OF_LINES:
-            figure, title, _ = KINDS[kind](source, **selection, **options, narrow=True)
-            write_figure(figure, Path(f"{out_stem}.narrow.svg"), title)
+        if kind not in OF_LINES:
+            return
+        lines = partial(OF_LINES[kind], source, **selection, **options)
+        write_figure(lines(narrow=True)[0], Path(f"{out_stem}{NARROW}"), title)
+        if has_muted(figure):
+            write_forms(lines(colours=True)[0], Path(f"{out_stem}{COLOURS}"), title)
+            write_figure(lines(narrow=True, colours=True)[0], Path(f"{out_stem}{COLOURS}{NARROW}"), title)
 
 
 def with_origins(source: Source, caption: str) -> str:

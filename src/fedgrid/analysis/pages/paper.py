@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from fedgrid.analysis.figures.embedding import within
+from fedgrid.analysis.figures.embedding import ROOM, within
 from fedgrid.analysis.pages.paper_section import Section, section
 from fedgrid.analysis.papers import cross_paper
 from fedgrid.analysis.papers.headline import headline
@@ -30,9 +30,6 @@ from fedgrid.grid.plan.manifest_model import StudyDescription, read_manifest
 from fedgrid.grid.study import sections
 from fedgrid.grid.study.printed import printed_file, read_printed
 from fedgrid.grid.study.yaml_file import read
-
-ROOM = 2_000_000
-"""Bytes that the pictures of a page may take together; the others are on the experiments' own pages."""
 
 
 def paper(manifests: Sequence[Path], out_html: Path, configfile: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from fedgrid.analysis.figures.embedding import Picture, picture, read
+from fedgrid.analysis.figures.style import COLOURS, NARROW
 from fedgrid.analysis.pages.figure_set import OF_PARTITION
 from fedgrid.analysis.pages.table_set import shown
 from fedgrid.analysis.papers import cross_paper
@@ -111,8 +112,9 @@ def kinds(results: Results) -> list[str]:
 
 
 def files(folder: Path, kind: str) -> list[Path]:
-    """The drawings of a kind, without those for narrow screens."""
-    return sorted(file for file in folder.glob(f"figures/{kind}*.svg") if not file.stem.endswith(".narrow"))
+    """The drawings of a kind, without those for narrow screens and those with all lines in colour."""
+    drawings = folder.glob(f"figures/{kind}*.svg")
+    return sorted(file for file in drawings if not file.name.endswith((NARROW, f"{COLOURS}.svg")))
 
 
 def undrawn(folder: Path, kind: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from fedgrid.analysis.figures.embedding import picture, read
+from fedgrid.analysis.figures.embedding import ROOM, picture, read, switched_within
 from fedgrid.analysis.pages.figure_set import OF_PARTITION
 from fedgrid.analysis.pages.table_set import shown
 from fedgrid.analysis.prose import adoptions, captions, origin
@@ -51,7 +51,9 @@ def report(results: Results, out_html: Path, tables: Path, figures: Sequence[Pat
             **headline_context(results, shown_tables.get(ACCURACY)),
             most=MOST_FINDINGS,
             tables={name: Markup(read(tables / f"{name}.html")) for name in shown_tables if name != ACCURACY},
-            pictures=[picture(path) for path in drawn if not path.name.startswith(OF_PARTITIONS)],
+            pictures=switched_within(
+                [picture(path) for path in drawn if not path.name.startswith(OF_PARTITIONS)], ROOM
+            ),
             partitions=[picture(path) for path in drawn if path.name.startswith(OF_PARTITIONS)],
             undrawn=[read(path.with_suffix(".txt")) for path in figures if path not in drawn],
             failures=[cell for cell in results.cells if cell.status not in ("ok", *WAITING)],

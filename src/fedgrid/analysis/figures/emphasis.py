@@ -1,0 +1,77 @@
+"""Which lines a figure is about: those of the rows that the paper claims to lead, and of their strongest rival."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from fedgrid.analysis.figures.palette import COLOURS, MUTED, line_style
+from fedgrid.analysis.prose import figure_captions
+from fedgrid.analysis.scores.results import Results
+from fedgrid.analysis.scores.summary import cell_scores
+
+THIN, THICK = {"lw": 1.4, "zorder": 2}, {"lw": 2.8, "zorder": 3, "linestyle": "-"}
+"""Of most lines, and of those that are claimed to lead."""
+FAINT = {"lw": 1.1, "zorder": 1.5}
+"""Of lines in grey."""
+
+
+@dataclass(frozen=True)
+class Emphasis:
+    """What stands out among the lines of a figure; nothing does where the paper claims nothing."""
+
+    thick: list[str] = field(default_factory=list)
+    "Lines that are claimed to lead."
+    rival: str = ""
+    "The strongest other line, or none."
+    muted: bool = False
+    "Whether the others are grey."
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines that stand out."""
+        return [*self.thick, *filter(None, [self.rival])]
+
+    def sentences(self, names: Mapping[str, str]) -> list[str]:
+        """What is in colour, where the rest is grey."""
+        rival = f" and {names[self.rival]}, the strongest other row by mean accuracy" if self.rival else ""
+        return [f"In colour: what is claimed to lead{rival}; the rest is grey."] if self.muted else []
+
+    def styles(self, names: Collection[str]) -> dict[str, dict[str, Any]]:
+        """The look of every line; it depends on the line's place among all `names`."""
+        styles = {label: line_style(i) for i, label in enumerate(names)}
+        for label, style in styles.items():
+            style |= THICK if label in self.thick else THIN
+            if self.muted and label not in self.lines:
+                style |= FAINT | {"color": MUTED}
+        if self.muted:
+            taken: set[str] = set()
+            for label in self.lines:  # of few lines in colour, no two have the same one
+                free = [colour for colour in COLOURS if colour not in taken]
+                if styles[label]["color"] in taken and free:
+                    styles[label]["color"] = free[0]
+                taken.add(styles[label]["color"])
+        return styles
+
+
+def emphasis(results: Results, data: str, drawn: Collection[str], colours: bool) -> Emphasis:
+    """What stands out among the rows `drawn` of data set `data`; with `colours`, the other lines keep theirs."""
+    thick = [label for label in figure_captions.claimed(results) if label in drawn]
+    others = [label for label in drawn if label not in thick]
+    if not thick:
+        return Emphasis()
+    return Emphasis(thick, strongest(results, data, others), muted=len(others) > 1 and not colours)
+
+
+def strongest(results: Results, data: str, rows: Collection[str]) -> str:
+    """Of some rows, the one with scores in most heterogeneities and the highest mean accuracy; none of none."""
+    scores = cell_scores(results)
+    scores = scores[(scores["data"] == data) & scores["label"].isin(rows) & (scores["status"] == "ok")]
+    means = scores.groupby(["label", "heterogeneity"])["accuracy"].mean().groupby("label").agg(["count", "mean"])
+    return str(means.sort_values(["count", "mean"]).index[-1]) if len(means) else ""
+
+
+def has_muted(figure: Figure) -> bool:
+    """Whether some lines of a figure are grey."""
+    return any(line.get_color() == MUTED for ax in figure.axes for line in ax.lines)
