@@ -145,6 +145,10 @@ def test_a_grey_figure_comes_with_one_in_colour(claimed, tmp_path):
     suffixes = ("svg", "pdf", "txt", "narrow.svg", "colours.svg", "colours.pdf", "colours.narrow.svg")
     assert {file.name for file in tmp_path.glob("x.*")} == {f"x.{suffix}" for suffix in suffixes}
     muted = MUTED.lower()
+    claimed.study["claims"] = []
+    (tmp_path / "y.colours.svg").touch()
+    draw("curves", claimed.load(), tmp_path / "y", {"data": "digits"})
+    assert not list(tmp_path.glob("y.colours*"))  # of an earlier drawing
     assert muted in (tmp_path / "x.svg").read_text() and muted not in (tmp_path / "x.colours.svg").read_text()
 
 

@@ -73,10 +73,11 @@ def write_forms(figure: Figure, stem: Path, title: str) -> None:
     """Write the drawings of `save` without its text."""
     for form in ("pdf", "svg"):
         write_figure(figure, Path(f"{stem}.{form}"), title)
-    drawing, points = Path(f"{stem}.svg"), Path(f"{stem}{RASTER}")
-    if drawing.stat().st_size > LARGEST:
+    svg, points = Path(f"{stem}.svg"), Path(f"{stem}{RASTER}")
+    points.unlink(missing_ok=True)
+    if svg.stat().st_size > LARGEST:
         write_figure(figure, points, title)
-        if points.stat().st_size > drawing.stat().st_size:
+        if points.stat().st_size > svg.stat().st_size:
             points.unlink()
 
 

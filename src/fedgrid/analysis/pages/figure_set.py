@@ -17,7 +17,7 @@ from fedgrid.analysis.figures.distribution import distribution
 from fedgrid.analysis.figures.emphasis import has_muted
 from fedgrid.analysis.figures.heatmap import heatmap
 from fedgrid.analysis.figures.partitions import bubbles, shares
-from fedgrid.analysis.figures.style import COLOURS, NARROW, drawing, save, write_figure, write_forms
+from fedgrid.analysis.figures.style import COLOURS, NARROW, RASTER, drawing, save, write_figure, write_forms
 from fedgrid.analysis.figures.sweep import sweep
 from fedgrid.analysis.figures.traffic import traffic
 from fedgrid.analysis.figures.trust import trust
@@ -67,6 +67,8 @@ def draw(
     those of the kind. Raises `UserError` where they ask for what is not there, and `Undrawn` where there is nothing
     to draw.
     """
+    for form in (".svg", ".pdf", RASTER, NARROW):  # of an earlier drawing, when rows were claimed to lead
+        Path(f"{out_stem}{COLOURS}{form}").unlink(missing_ok=True)
     with drawing():
         figure, title, caption = KINDS[kind](source, **selection, **options)
         save(figure, out_stem, title, with_origins(source, caption))
