@@ -34,6 +34,9 @@ LARGEST = 3_000_000
 SECOND_FIGURE = re.compile(r"<source media=[^>]*>\n?")
 DRAWING = re.compile(r'("data:image/svg\+xml;base64,)([^"]*)"')
 INDENTATION = re.compile(r"\n +")
+LINK = re.compile(r'<a href="(?!#)[^"]*"[^>]*>(.*?)</a>', re.S)
+ELSEWHERE = re.compile(r'<span class="elsewhere">.*?</span>', re.S)
+"""What leads to a page that is not kept."""
 NUMBER = re.compile(r"-?\d+\.\d{3,}")
 HEAVY = ("representations", "predictions", "models", "state")
 """Artifacts that are not packed: numbers that do not compress, more of them than of all results."""
@@ -79,13 +82,21 @@ def keep_tables(results: Path, out: Path) -> None:
 
 
 def write_page(page: Path, out: Path) -> None:
-    """Copy a page without its figures for narrow screens, and with coordinates of four digits: half the bytes."""
-    text = SECOND_FIGURE.sub("", page.read_text(encoding="utf-8"))
+    """Copy a page without its figures for narrow screens, and with coordinates of four digits: half the bytes.
+
+    Links to files that are not kept beside it become text.
+    """
+    text = without_links(SECOND_FIGURE.sub("", page.read_text(encoding="utf-8")))
     text = DRAWING.sub(lambda match: match[1] + rounded(match[2]) + '"', text)
     if len(text.encode()) > LARGEST:
         raise SystemExit(f"{page} has more than {LARGEST:,} bytes")
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, encoding="utf-8")
+
+
+def without_links(page: str) -> str:
+    """A page without links to other files."""
+    return LINK.sub(r"\1", ELSEWHERE.sub("", page))
 
 
 def rounded(encoded: str) -> str:

@@ -147,6 +147,17 @@ def swept(make_study):
     return study
 
 
+def test_a_panel_is_not_named_by_the_value_that_varies_in_it(make_study):
+    words = {f"{sizes}{n}": f"{n / 2:g} apart, {sizes} sizes" for sizes in ("equal", "mixed") for n in (0, 1, 2)}
+    known = {name: {"partition": "disparity", "disparity": int(name[-1]) / 2, "parts": name[:-1]} for name in words}
+    study = make_study(seeds=[0], heterogeneity=words, partitions={"digits": known})
+    study.method("one")
+    for name in words:
+        study.cell("one", name, 0, {2: [0.2, 0.2]})
+    figure, *_ = sweep(study.load(), "digits", "disparity")
+    assert [ax.get_title() for ax in figure.axes] == ["equal sizes", "mixed sizes"]
+
+
 def test_a_sweep_over_heterogeneities(swept):
     figure, title, caption = sweep(swept.load(), "digits", names={"beta": "Dirichlet's β"})
     (ax,) = figure.axes

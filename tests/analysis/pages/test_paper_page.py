@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from toys import Study, adoption
 
+from benchmarks.papers import write_page
 from fedgrid.analysis.figures import embedding, style
 from fedgrid.analysis.figures.embedding import ROOM, Picture, within
 from fedgrid.analysis.pages.build import from_manifest
@@ -116,7 +117,12 @@ def section(page, name):
 
 def test_the_answer_comes_first(page):
     output = page[1]
-    assert output.startswith("A paper Study paper : 3 experiments Regenerated ")
+    assert output.startswith(
+        "A paper Study paper : 3 experiments Ditto is reported to lead in Table I. Here no lead is significant: Ditto "
+        "is ahead on Digits (Dirichlet β=0.1, 2 clients) by 13.50 points; one of two columns has too few results to "
+        "compare. So the claim is neither confirmed nor refuted. All methods Table I · 9 of 12 cells, "
+    )
+    assert output.index("66.00 ± 1.00") < output.index("Regenerated")
     for sentence in (
         "1 of 3 experiments has results: 9 of 12 cells, at full scale, seeds 0, 1 and 2.",
         "3 of the paper’s 4 claims can be checked here: 1 confirmed, 1 refuted and 1 inconclusive.",
@@ -127,19 +133,23 @@ def test_the_answer_comes_first(page):
         assert sentence in output and output.index(sentence) < output.index("Protocol"), sentence
 
 
-def test_every_experiment_has_one_line(page):
+def test_every_experiment_that_was_run_has_one_line_and_all_others_share_one(page):
     (index,) = re.findall(r'<table class="words index">(.*?)</table>', page[0], re.S)
     rows = [re.sub("<[^>]+>", " ", row).split() for row in re.findall("<tr>(.*?)</tr>", index, re.S)[1:]]
-    assert [row[0] for row in rows] == ["table1", "table2", "later"]
-    first, second, third = (" ".join(row) for row in rows)
+    assert [row[0] for row in rows] == ["table1", "later"]
+    first, second = (" ".join(row) for row in rows)
     assert "All methods Table I ✓ 1 ✗ 1 ? 1 – 1 0.33 of 1.00 9 of 12 3 are not available" in first
-    assert second.endswith("– – – not run") and third.endswith("cannot be run yet")
+    assert second.endswith("cannot be run yet")
+    others = (
+        "<summary>1 experiment was not run</summary><ul><li><code>table2</code> Another &lt;table&gt; (Table 2)</li>"
+    )
+    assert others in page[0] and 'id="x-table2"' not in page[0] and '<a href="table2' not in page[0]
 
 
 def test_an_experiment_shows_its_table_what_is_missing_and_what_became_of_claims(page):
     actual = section(page, "table1")
     assert "<h2>All methods</h2>" in actual and 'href="table1/report.html"' in actual
-    assert "66.00 ± 1.00<sup>*</sup>" in actual
+    assert 'The table is <a href="#found">at the top' in actual and "<sup>*</sup>" not in actual
     assert f"3 cells unavailable: {NOT_AT_HAND}" in html.unescape(actual)
     assert actual.count('<img src="data:image/svg+xml;base64,') == 2  # Ditto is claimed to lead: the rest grey or not
     assert "Figure (tsne): Nothing is drawn, because no cell of seed 0 has kept its representations" in actual
@@ -151,16 +161,57 @@ def test_an_experiment_shows_its_table_what_is_missing_and_what_became_of_claims
     assert "Not stated here." in actual and "Not stated. Taken" not in actual
 
 
-def test_what_was_not_run_and_what_cannot_run_is_named(page):
-    assert "Another &lt;table&gt;" in section(page, "table2") and '<a href="table2' not in page[0]
-    assert "not run" in section(page, "table2")
+def test_what_cannot_run_is_named(page):
     assert '<p class="lacks">No attacks yet</p>' in section(page, "later")
 
 
-def test_records_lead_to_the_files_of_cells(folder, page):
-    links = re.findall(r'<a href="([^"]+\.parquet)">(\d)</a>', section(page, "table1"))
-    assert [seed for _, seed in links] == ["0", "1", "2"] * 3
-    assert all((folder / "paper" / link).is_file() and not Path(link).is_absolute() for link, _ in links)
+def test_a_number_opens_its_seeds_files_and_command(page):
+    assert '<button popovertarget="n-table1-3"><em>66.00 ± 1.00</em></button><sup>*</sup>' in page[0]
+    (opened,) = re.findall(r'<div popover id="n-table1-3" class="number">(.*?)</div>', page[0], re.S)
+    text = " ".join(html.unescape(re.sub("<[^>]+>", " ", opened)).split())
+    assert text == (
+        "Ditto: Digits, Dirichlet β=0.1, 2 clients 66.00 ± 1.00 seed 0: 65.00 % 0000000000000009.parquet "
+        "seed 1: 66.00 % 000000000000000a.parquet seed 2: 67.00 % 000000000000000b.parquet "
+        "fedgrid explain --configfile paper.yaml table1 Ditto Digits dir"
+    )
+    assert "delete its file and run <code>snakemake --cores all --configfile paper.yaml --config only=table1" in page[0]
+    (unavailable,) = re.findall(r'<div popover id="n-table1-2" class="number">(.*?)</div>', page[0], re.S)
+    assert "seed 2: unavailable" in unavailable and "<a" not in unavailable
+
+
+def test_all_links_lead_somewhere(folder, page):
+    assert dead_links(folder / "paper/report.html") == []
+    parquet = re.findall(r'href="([^"]+\.parquet)"', page[0])
+    assert len(parquet) == 9 and not any(Path(link).is_absolute() for link in parquet)
+
+
+def test_a_kept_page_has_no_links_to_files_that_are_not_kept(folder, tmp_path):
+    write_page(folder / "paper/report.html", tmp_path / "report.html")
+    kept = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert dead_links(tmp_path / "report.html") == [] and "its own page" not in kept
+    assert '<a href="#x-table1">' in kept and "seed 1: 66.00 % 000000000000000a.parquet" in kept
+
+
+COMMITTED = sorted(Path(__file__).parents[3].glob("benchmarks/results/**/*.html"))
+
+
+@pytest.mark.parametrize("file", COMMITTED, ids=lambda file: file.parent.name)
+def test_all_links_of_committed_pages_lead_somewhere(file):
+    assert dead_links(file) == []
+
+
+def dead_links(file):
+    """The links of a page to places in it, and to files, that do not exist."""
+    text = file.read_text(encoding="utf-8")
+    ids = set(re.findall(r' id="([^"]+)"', text))
+    links = [html.unescape(link) for link in re.findall(r'(?:href|src|srcset|popovertarget)="([^"]*)"', text)]
+    anchors = re.findall(r'popovertarget="([^"]*)"', text)
+    return [
+        link
+        for link in links
+        if not link.startswith("data:")
+        and not (link[1:] in ids if link.startswith("#") else link in anchors or (file.parent / link).is_file())
+    ] + [anchor for anchor in anchors if anchor not in ids]
 
 
 def test_protocol_assumptions_and_how_to_regenerate(page):

@@ -122,7 +122,9 @@ def plot(
 def of_columns(results: Results, data: str, over: str) -> Swept:
     """Heterogeneities along x."""
     parts = [part for part in families(partitions(results, data), over) if len(part.members) > 1]
-    titles = {str(panel): common(results, part) for panel, part in enumerate(parts)}
+    texts = [common(results, part) for part in parts]
+    shortened = [without_value(text) for text in texts]
+    titles = {str(panel): text for panel, text in enumerate(shortened if len({*shortened}) == len(texts) else texts)}
     points = [
         (str(panel), label, x, label, heterogeneity)
         for panel, part in enumerate(parts)
@@ -140,6 +142,12 @@ def common(results: Results, part: Family) -> str:
         places = re.finditer(rf"(?<![\d.]){re.escape(f'{value:g}')}(?![\d.])", text)
         templates.append({f"{text[: match.start()]}…{text[match.end() :]}" for match in places})
     return min(set.intersection(*templates), default=results.heterogeneity_title(next(iter(part.members))))
+
+
+def without_value(text: str) -> str:
+    """The text of `common` without the phrase that begins with the value, such as "… apart", where there are others."""
+    phrases = text.split(", ")
+    return ", ".join(phrase for phrase in phrases if not phrase.startswith("…")) or text
 
 
 def of_rows(results: Results, data: str, over: str) -> Swept:

@@ -16,8 +16,9 @@ import pandas as pd
 from fedgrid.analysis.figures.embedding import ROOM, within
 from fedgrid.analysis.pages.paper_section import Section, section
 from fedgrid.analysis.papers import cross_paper
+from fedgrid.analysis.papers.finding import finding, main_experiment
 from fedgrid.analysis.papers.headline import headline
-from fedgrid.analysis.papers.overview import Overview, overview, without_results
+from fedgrid.analysis.papers.overview import NOT_RUN, Overview, overview, without_results
 from fedgrid.analysis.prose import adoptions, origin
 from fedgrid.analysis.scores import differences
 from fedgrid.analysis.scores.results import Results
@@ -48,6 +49,8 @@ def paper(manifests: Sequence[Path], out_html: Path, configfile: str) -> None:
     same, different = differences.compared({name: results for name, results in ran.items() if results.cells})
     all_of_them = merge_studies(list(ran.values()))
     study = all_of_them.study
+    parts = fitting([section(overview, out_html, assumed, papers, configfile) for overview in overviews])
+    main = main_experiment(overviews)
     page = (
         templates()
         .get_template("paper.html.j2")
@@ -55,8 +58,11 @@ def paper(manifests: Sequence[Path], out_html: Path, configfile: str) -> None:
             title=study.paper or text.get("title") or out_html.parent.name,
             name=out_html.parent.name,
             scale=study.scale,
+            finding=finding(main) if main else "",
+            main=next((part for part in parts if part.overview is main), None),
             headline=headline(overviews, papers),
-            sections=fitting([section(overview, out_html, assumed, papers) for overview in overviews]),
+            sections=[part for part in parts if part.overview.state != NOT_RUN],
+            not_run=[part.overview for part in parts if part.overview.state == NOT_RUN],
             command=partial(origin.command, configfile, study.scale),
             same=same,
             different=different,

@@ -11,16 +11,16 @@ from markupsafe import Markup
 from fedgrid.analysis.figures.embedding import Picture, picture, read
 from fedgrid.analysis.figures.style import COLOURS, NARROW
 from fedgrid.analysis.pages.figure_set import OF_PARTITION
+from fedgrid.analysis.pages.number_details import Details, Number
 from fedgrid.analysis.pages.table_set import shown
 from fedgrid.analysis.papers import cross_paper
 from fedgrid.analysis.papers.agreement import text
+from fedgrid.analysis.papers.claims import CONFIRMED, INCONCLUSIVE, REFUTED, UNCHECKED
 from fedgrid.analysis.papers.overview import Overview, agreed, outcomes
-from fedgrid.analysis.scores.cells import FinishedCell
 from fedgrid.analysis.scores.differences import only_here
 from fedgrid.analysis.scores.results import Results
-from fedgrid.analysis.scores.summary import summary
 from fedgrid.analysis.tables.grid import html, levels
-from fedgrid.analysis.tables.views import own_name, view
+from fedgrid.analysis.tables.views import briefly
 
 ACCURACY = "accuracy"
 FEW = 4
@@ -35,6 +35,8 @@ class Section:
     href: str
     "Its own page, from the paper's."
     tables: list[Markup] = field(default_factory=list)
+    numbers: list[Number] = field(default_factory=list)
+    "What a click on a number of these tables shows."
     folded: dict[str, list[Markup]] = field(default_factory=dict)
     "By what they show, tables that are a click away."
     pictures: list[Picture] = field(default_factory=list)
@@ -55,27 +57,37 @@ class Section:
     @property
     def verdicts(self) -> dict[str, int]:
         """How many claims came to what."""
-        return dict(outcomes([self.overview]))
+        counts = outcomes([self.overview])
+        return {name: counts[name] for name in (CONFIRMED, REFUTED, INCONCLUSIVE, UNCHECKED) if counts[name]}
 
 
-def section(overview: Overview, page: Path, assumed: Mapping[str, str], papers: Mapping[str, Any]) -> Section:
-    """The parts of one experiment on `page`; `assumed` holds for the whole paper, `papers` are what others print."""
+def section(
+    overview: Overview, page: Path, assumed: Mapping[str, str], papers: Mapping[str, Any], configfile: str
+) -> Section:
+    """The parts of one experiment on `page`, a study's in `configfile`.
+
+    `assumed` holds for the whole paper, `papers` are what others print.
+    """
     href = relative(overview.folder / "report.html", page)
     results = overview.results
     if results is None:
         return Section(overview, href)
+    files_of_cells = ((cell.key, overview.records.get(cell.key)) for cell in overview.finished)
+    links = {key: relative(file, page) for key, file in files_of_cells if file}
+    details = Details(results, links, overview.id, configfile)
     drawn = [(kind, picture(file)) for kind in kinds(results) for file in files(overview.folder, kind)]
     return Section(
         overview,
         href,
-        tables=list(tables(results, overview.folder)),
+        tables=list(tables(results, overview.folder, details)),
+        numbers=details.numbers,
         folded=folded(results, overview.folder, papers),
         pictures=[entry for kind, entry in drawn if kind not in OF_PARTITION],
         partitions=[entry for kind, entry in drawn if kind in OF_PARTITION],
         undrawn=[sentence for kind in kinds(results) for sentence in undrawn(overview.folder, kind)],
         claims=[{"verdict": entry, "open": len(entry.numbers) <= FEW} for entry in overview.verdicts],
         assumed=only_here(results.study.assumed, assumed),
-        records=records(overview, page) if results.cells else {},
+        records=records(results, links) if results.cells and not details.numbers else {},
     )
 
 
@@ -84,11 +96,11 @@ def relative(path: Path, page: Path) -> str:
     return Path(os.path.relpath(path, page.parent)).as_posix()
 
 
-def tables(results: Results, folder: Path) -> Iterator[Markup]:
-    """The tables that the experiment shows, those of accuracies with a short caption."""
+def tables(results: Results, folder: Path, details: Details) -> Iterator[Markup]:
+    """The tables that the experiment shows, those of accuracies with a short caption and with `details`."""
     for name, table in shown(results).items():
         if table.kind == ACCURACY and results.finished:
-            yield Markup(view(own_name(results), results, summary(results), table.options).table)
+            yield Markup(html(details.linked(briefly(results, table.options))))
         else:
             yield Markup(read(folder / "tables" / f"{name}.html"))
 
@@ -127,15 +139,11 @@ def undrawn(folder: Path, kind: str) -> list[str]:
     return [f"No results for this figure ({kind})."]
 
 
-def records(overview: Overview, page: Path) -> dict[str, Any]:
-    """Which cells there are, each with a link to the file of its results."""
-    results = overview.results
-    assert results is not None
+def records(results: Results, links: Mapping[str, str]) -> dict[str, Any]:
+    """Which cells there are, each with the link to the file of its results."""
     entries: dict[tuple[str, str, str], list[tuple[int, str, str]]] = {}
     for cell in results.cells:
-        ready = isinstance(cell, FinishedCell) and cell.key in overview.records
-        link = relative(overview.records[cell.key], page) if ready else ""
-        entries.setdefault(cell.entry, []).append((cell.seed, link, cell.status))
+        entries.setdefault(cell.entry, []).append((cell.seed, links.get(cell.key, ""), cell.status))
     rows = [
         (name, [entries.get((label, *column), []) for column in results.columns])
         for label, name in results.names.items()

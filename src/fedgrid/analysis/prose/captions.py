@@ -143,12 +143,12 @@ def rule() -> str:
 
 
 def tested_lead(results: Results, table: pd.DataFrame) -> str:
-    """What bold means, and whether any entry earned it."""
-    number = len(results.study.seeds)
-    if number < FEWEST_SEEDS:
-        return f"Nothing is bold: a significant lead needs {FEWEST_SEEDS} seeds."
+    """What bold and italic mean, and whether any entry earned bold."""
+    italic = "Italic: the highest accuracy of a column, where its lead is not significant."
+    if len(results.study.seeds) < FEWEST_SEEDS:
+        return f"{italic} Nothing is bold: a significant lead needs {FEWEST_SEEDS} seeds."
     nowhere = "" if table["supported"].any() else " (none here)"
-    return f"Bold: a significant lead{nowhere}, {rule()}."
+    return f"Bold: a significant lead{nowhere}, {rule()}. {italic}"
 
 
 def accuracy_table(
@@ -189,9 +189,10 @@ def short_accuracy(results: Results, ranks: bool, bold: bool) -> str:
     """The caption of the accuracy table on the page, which says the protocol elsewhere; `bold`: whether anything is."""
     number = len(results.study.seeds)
     spread = f"± over {number} seeds: {varied(results)}" if number > 1 else "One seed, so no ±"
-    marks = f"{', '.join(RANK_MARKS.values())}: first to third in a column; bold" if ranks else "Bold"
-    meaning = "a significant lead" if bold else "nothing, as no lead is significant"
-    return f"{spread}. {marks}: {meaning}."
+    marks = f"{', '.join(RANK_MARKS.values())}: first to third in a column; " if ranks else ""
+    meaning = "bold: a significant lead; italic: the best where its lead is not significant"
+    sentence = marks + (meaning if bold else "italic: the best of a column; no lead is significant")
+    return f"{spread}. {sentence[0].upper()}{sentence[1:]}."
 
 
 def remarks(results: Results, scores: pd.DataFrame, table: pd.DataFrame) -> list[str]:

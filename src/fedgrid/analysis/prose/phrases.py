@@ -26,3 +26,24 @@ def signed(fraction: float) -> str:
 def counted(number: int, singular: str, plural: str = "") -> str:
     """A number with its noun: "1 seed", "3 seeds"."""
     return f"{number} {singular if number == 1 else plural or singular + 's'}"
+
+
+NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+
+
+def spelled(number: int) -> str:
+    """A number in a sentence: in letters up to twelve."""
+    return NUMBERS[number] if number < len(NUMBERS) else str(number)
+
+
+def ordinal(number: int) -> str:
+    """A place: "1st", "12th", "23rd"."""
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+def all_of(number: int, total: int, noun: str) -> str:
+    """How many of all: "all six columns", "both columns", "the one column", "two of six columns"."""
+    if number < total:
+        return f"{spelled(number)} of {spelled(total)} {noun}s"
+    return {1: f"the one {noun}", 2: f"both {noun}s"}.get(number, f"all {spelled(number)} {noun}s")

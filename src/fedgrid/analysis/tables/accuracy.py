@@ -1,6 +1,7 @@
 """The accuracy table: rows by data set, heterogeneity and domain, and the extra columns that an experiment asks for."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -34,13 +35,16 @@ def accuracy(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame
             [
                 printed
                 for data, heterogeneity, domain in pivoted.columns
-                for printed in of_entry(
-                    entries[label, data, heterogeneity, domain],
-                    means[data, heterogeneity, domain],
-                    notes.letter(label, data, heterogeneity),
-                    options,
-                    domain,
-                    several,
+                for printed in placed(
+                    (label, data, heterogeneity, domain),
+                    of_entry(
+                        entries[label, data, heterogeneity, domain],
+                        means[data, heterogeneity, domain],
+                        notes.letter(label, data, heterogeneity),
+                        options,
+                        domain,
+                        several,
+                    ),
                 )
             ],
         )
@@ -54,6 +58,11 @@ def accuracy(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame
     return pivoted.tidy(bool(options.get("averaged"))), grid
 
 
+def placed(position: tuple[str, str, str, str], entries: list[Entry]) -> list[Entry]:
+    """The values of one entry, of which the first, the accuracy, has its position."""
+    return [replace(entries[0], position=position), *entries[1:]]
+
+
 def of_entry(
     entry: dict[str, Any], mean: dict[str, float], notes: str, options: Mapping[str, Any], domain: str, several: bool
 ) -> list[Entry]:
@@ -65,18 +74,18 @@ def of_entry(
     delta = f" ({points(entry['delta'])})" if options.get("delta") and domain in (EVERY, AVERAGE) else ""
     spread = f" ± {percent(entry['accuracy_std_seeds'])}" if several else ""
     text = f"{percent(entry['accuracy'])}{spread}{delta}"
-    shown = [("accuracy", text, "rank", notes)]
-    if options.get("std"):
-        shown.append(("std_clients", percent(entry["std_clients"]), "rank_std_clients", ""))
-    return [
-        Entry(
-            text + arrow(entry[name], mean[name]) * arrows,
-            captions.RANK_MARKS.get(entry[rank], "") if options.get("ranks") else "",
-            letters,
-            bold=name == "accuracy" and entry["supported"],
-        )
-        for name, text, rank, letters in shown
-    ]
+    marks = captions.RANK_MARKS if options.get("ranks") else {}
+    first = Entry(
+        text + arrow(entry["accuracy"], mean["accuracy"]) * arrows,
+        marks.get(entry["rank"], ""),
+        notes,
+        bold=entry["supported"],
+        italic=entry["best"] and not entry["supported"],
+    )
+    if not options.get("std"):
+        return [first]
+    spread_text = percent(entry["std_clients"]) + arrow(entry["std_clients"], mean["std_clients"]) * arrows
+    return [first, Entry(spread_text, marks.get(entry["rank_std_clients"], ""))]
 
 
 def of_mean(mean: dict[str, float], options: Mapping[str, Any]) -> list[Entry]:

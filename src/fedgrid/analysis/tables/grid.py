@@ -18,6 +18,11 @@ class Entry:
     mark: str = ""
     notes: str = ""
     bold: bool = False
+    italic: bool = False
+    position: tuple[str, str, str, str] | None = None
+    "Of an accuracy: its row, data set, heterogeneity and domain."
+    popover: str = ""
+    "On a page, the id of what a click on the value shows."
 
     @property
     def raised(self) -> str:
@@ -99,7 +104,7 @@ MARKDOWN = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<>|~$"})
 
 def markdown_entry(entry: Entry) -> str:
     """One value in Markdown."""
-    text = f"**{entry.text}**" if entry.bold else entry.text
+    text = f"**{entry.text}**" if entry.bold else f"_{entry.text}_" if entry.italic else entry.text
     raised = entry.raised.replace("*", r"\*")
     return text + (f"<sup>{raised}</sup>" if raised else "")
 
@@ -189,4 +194,5 @@ def tex_entry(entry: Entry) -> str:
     """One value in LaTeX."""
     text = entry.text.translate(TEX)
     raised = entry.raised.translate(TEX)
-    return (rf"\textbf{{{text}}}" if entry.bold else text) + (rf"\textsuperscript{{{raised}}}" if raised else "")
+    font = r"\textbf" if entry.bold else r"\textit" if entry.italic else ""
+    return (f"{font}{{{text}}}" if font else text) + (rf"\textsuperscript{{{raised}}}" if raised else "")

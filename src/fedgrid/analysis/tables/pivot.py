@@ -25,8 +25,9 @@ class Pivot:
     """The numbers of a study, as fractions.
 
     `rows` are label → name. `table` is indexed by `ENTRY` and has the columns of `scores.summary`, `rank_std_clients`
-    (1 is the lowest) and, where asked for, `delta` (difference of the accuracy to one row's). `averaged` is indexed by
-    column and has the mean over those rows that have a value, of `accuracy` and `std_clients`.
+    (1 is the lowest), `best` (whether it is the highest of several) and, where asked for, `delta` (difference of the
+    accuracy to one row's). `averaged` is indexed by column and has the mean over those rows that have a value, of
+    `accuracy` and `std_clients`.
     """
 
     rows: dict[str, str]
@@ -36,7 +37,7 @@ class Pivot:
 
     def tidy(self, averaged: bool) -> pd.DataFrame:
         """One row an entry, and those of the row Averaged where asked for; without domains where there are none."""
-        table = self.table.reset_index()
+        table = self.table.drop(columns="best").reset_index()
         if averaged:
             means = self.averaged.reset_index().assign(label=AVERAGED, status="averaged", supported=False)
             table = pd.concat([table, means], ignore_index=True)
@@ -51,6 +52,8 @@ def pivot(results: Results, domains: bool = False, delta: str | None = None) -> 
     """
     table = summary(results, domains).set_index(ENTRY)
     table["rank_std_clients"] = lowest_first(table.loc[table["status"] == "ok", "std_clients"])
+    ranked = table["rank"].groupby([*COLUMN, "domain"]).transform("count")
+    table["best"] = (table["rank"] == 1).fillna(False).astype(bool) & (ranked > 1)
     printed = table[table["status"].isin(SCORED)]
     columns = of_domains.columns(results, domains)
     by_column = printed.groupby([*COLUMN, "domain"])[["accuracy", "std_clients"]].mean()

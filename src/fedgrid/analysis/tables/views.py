@@ -14,7 +14,7 @@ from fedgrid.analysis.scores import domains
 from fedgrid.analysis.scores.results import COLUMN, PAPERS, ROW, Results
 from fedgrid.analysis.scores.summary import cell_scores, summary
 from fedgrid.analysis.tables.accuracy import accuracy, beside
-from fedgrid.analysis.tables.grid import html
+from fedgrid.analysis.tables.grid import Grid, html
 
 NAMES = {
     PAPERS: "as each paper does",
@@ -58,13 +58,18 @@ def views(results: Results, options: Mapping[str, Any]) -> list[View]:
 
 def view(name: str, results: Results, table: pd.DataFrame, options: Mapping[str, Any]) -> View:
     """The table of one scoring; `table` is its `summary`."""
+    printed = html(briefly(results, options))
+    return View(name, printed, captions.remarks(results, cell_scores(results), table))
+
+
+def briefly(results: Results, options: Mapping[str, Any]) -> Grid:
+    """The accuracy table with a short caption, for a page that says the protocol elsewhere."""
     _, grid = accuracy(results, options)
     bold = any(entry.bold for _, entries in grid.rows for entry in entries)
     columns = domains.columns(results, bool(options.get("domains")))
     short = captions.short_accuracy(results, bool(options.get("ranks")), bold)
     caption = " ".join([short, *beside(options, columns), *adopted(results), *imported(results)])
-    printed = html(replace(grid, caption=caption))
-    return View(name, printed, captions.remarks(results, cell_scores(results), table))
+    return replace(grid, caption=caption)
 
 
 def own_name(results: Results) -> str:

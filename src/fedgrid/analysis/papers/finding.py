@@ -1,0 +1,194 @@
+"""What a paper's main table shows, in a few sentences: what is reported of it, and which rows lead here."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from fedgrid.analysis.papers.claim_scores import Measured
+from fedgrid.analysis.papers.claims import CONFIRMED, INCONCLUSIVE, REFUTED, Verdict
+from fedgrid.analysis.papers.overview import Overview
+from fedgrid.analysis.prose.phrases import all_of, listing, ordinal, spelled
+from fedgrid.analysis.scores.comparisons import FEWEST_SEEDS
+from fedgrid.analysis.scores.domains import AVERAGE, EVERY, Column
+from fedgrid.analysis.scores.results import COLUMN, Results
+from fedgrid.analysis.scores.summary import summary
+from fedgrid.grid.plan.manifest_model import Claim
+
+ACCURACY = "accuracy"
+MOST_LEADS = 6
+"""Columns up to which each lead is named by itself; of more, those that are not significant are counted."""
+OUTCOMES = {
+    CONFIRMED: "So the claim is confirmed.",
+    REFUTED: "In at least one column {row} is significantly behind another row, so the claim is refuted.",
+    INCONCLUSIVE: "So the claim is neither confirmed nor refuted.",
+}
+"""Verdict → what it means for the claim that a row leads."""
+
+
+@dataclass(frozen=True)
+class Lead:
+    """The best row of a column, and by how many points it is above the second."""
+
+    row: str
+    column: str
+    points: float
+    significant: bool
+
+
+def main_experiment(overviews: Sequence[Overview]) -> Overview | None:
+    """The first experiment with results that shows a table of accuracies; None where there is none.
+
+    One of which the paper claims that a row leads is preferred: other tables may be about a preliminary question.
+    """
+    shown = [one for one in overviews if one.finished and one.results and _shows_accuracy(one.results)]
+    return next((one for one in shown if _claim_of_leads(one)[0]), next(iter(shown), None))
+
+
+def _shows_accuracy(results: Results) -> bool:
+    return results.study.show is None or any(table.kind == ACCURACY for table in results.study.shown("table"))
+
+
+def finding(overview: Overview) -> str:
+    """What the paper reports of this experiment, and what was found here."""
+    results = overview.results
+    assert results is not None
+    measured = Measured(results)
+    domains = measured.domains
+    columns = [column for column in measured.columns if column[2] in (EVERY, AVERAGE)]
+    table = summary(results, domains)
+    ranked = [_ranked(table, column) for column in columns]
+    claim, verdict = _claim_of_leads(overview)
+    winner = claim.leads if claim else _printed_winner(measured)
+    sentences = [reported(measured, overview.source, columns, winner, claim)] if winner else []
+    sentences.append(here(results, columns, ranked, winner))
+    if len(results.study.seeds) < FEWEST_SEEDS:
+        sentences.append(f"A significant lead needs {spelled(FEWEST_SEEDS)} seeds; this run has {_seeds(results)}.")
+    if verdict and verdict.verdict in OUTCOMES:
+        sentences.append(OUTCOMES[verdict.verdict].format(row=winner))
+    return " ".join(sentences)
+
+
+def _seeds(results: Results) -> str:
+    return spelled(len(results.study.seeds))
+
+
+def _ranked(table: pd.DataFrame, column: Column) -> pd.DataFrame:
+    of_column = table[(table[[*COLUMN, "domain"]] == list(column)).all(axis=1) & table["rank"].notna()]
+    return of_column.sort_values("rank", kind="stable")
+
+
+def _claim_of_leads(overview: Overview) -> tuple[Claim | None, Verdict | None]:
+    """The first claim that a row leads in accuracy, and its verdict."""
+    assert overview.results is not None
+    pairs = zip(overview.results.study.claims, overview.verdicts, strict=False)
+    return next(
+        ((claim, verdict) for claim, verdict in pairs if claim.leads and claim.metric == ACCURACY), (None, None)
+    )
+
+
+def _printed_winner(measured: Measured) -> str | None:
+    """The row that is printed as the best of most columns; None where no accuracy is printed."""
+    winners = [row for column in _printed_columns(measured) if (row := _printed_best(measured, column))]
+    return max(winners, key=winners.count, default=None)
+
+
+def _printed_columns(measured: Measured) -> list[Column]:
+    printed = measured.printed
+    return [] if printed is None else [column for column in printed.columns if column[2] in (EVERY, AVERAGE)]
+
+
+def _printed_best(measured: Measured, column: Column) -> str | None:
+    numbers = measured.printed.numbers.get((ACCURACY, column), {}) if measured.printed else {}
+    return max(numbers, key=lambda row: numbers[row], default=None)
+
+
+def reported(measured: Measured, source: str, columns: list[Column], winner: str, claim: Claim | None) -> str:
+    """What the paper says of the row that it claims, or prints, to lead."""
+    printed = [column for column in _printed_columns(measured) if _printed_best(measured, column)]
+    known = printed or columns
+    if claim:
+        claimed = [column for column in known if not claim.columns or measured.names(column) & {*claim.columns}]
+    else:
+        claimed = [column for column in known if _printed_best(measured, column) == winner]
+    table = re.split(r",| \(", source)[0]
+    if not claimed or len(known) == 1:
+        return f"{winner} is reported to lead{f' in {table}' if table else ''}."
+    return (
+        f"{winner} is reported to lead {all_of(len(claimed), len(known), 'column')}{f' of {table}' if table else ''}."
+    )
+
+
+def here(results: Results, columns: list[Column], ranked: list[pd.DataFrame], winner: str | None) -> str:
+    """Which rows lead here, by how much, and where the row that is reported to lead stands."""
+    open_columns = [column for column, table in zip(columns, ranked, strict=True) if len(table) < 2]
+    found = [lead for column, table in zip(columns, ranked, strict=True) if (lead := _lead(results, column, table))]
+    ties = len(columns) - len(found) - len(open_columns)
+    parts = [*_named(found)] if found else ["no row leads"] * (not open_columns)
+    parts += [f"in {all_of(ties, len(columns), 'column')} several rows share the first place"] * bool(ties)
+    if open_columns:
+        verb = "has" if len(open_columns) == 1 else "have"
+        parts.append(f"{all_of(len(open_columns), len(columns), 'column')} {verb} too few results to compare")
+    parts += _place_of(results, ranked, found, winner) if winner else []
+    return f"Here {'; '.join(parts)}."
+
+
+def _lead(results: Results, column: Column, table: pd.DataFrame) -> Lead | None:
+    """The lead of one column; None where there is no second row, or where two share the first place."""
+    if len(table) < 2 or table["rank"].iloc[1] == 1:
+        return None
+    data, heterogeneity, domain = column
+    name = results.title(data) + f" ({results.heterogeneity_title(heterogeneity)})"
+    if domain == AVERAGE:
+        name += " on average over domains"
+    points = 100 * float(table["accuracy"].iloc[0] - table["accuracy"].iloc[1])
+    return Lead(results.names[table["label"].iloc[0]], name, points, bool(table["supported"].any()))
+
+
+def _named(leads: Sequence[Lead]) -> Iterator[str]:
+    """The leads by row, those that are significant first; of many columns, the others are counted."""
+    significant = [lead for lead in leads if lead.significant]
+    others = [lead for lead in leads if not lead.significant]
+    for row, of_row in _by_row(significant):
+        each = {1: "", 2: "both "}.get(len(of_row), "all ")
+        yield f"{row} leads {listing(f'{one.column} by {one.points:.2f} points' for one in of_row)} ({each}significant)"
+    if not others:
+        return
+    if len(leads) > MOST_LEADS:
+        number = f"{'the other ' if significant else ''}{spelled(len(others))} column{'s' if len(others) > 1 else ''}"
+        yield f"in {number} no lead is significant: {listing(_ahead(row, of_row) for row, of_row in _by_row(others))}"
+        return
+    ahead = [
+        f"{row} is ahead on {listing(f'{one.column} by {one.points:.2f} points' for one in of_row)}"
+        for row, of_row in _by_row(others)
+    ]
+    rest = "the other lead is not" if len(others) == 1 else "the other leads are not"
+    yield f"{rest if significant else 'no lead is'} significant: {', '.join(ahead)}"
+
+
+def _by_row(leads: Sequence[Lead]) -> list[tuple[str, list[Lead]]]:
+    return [(row, [lead for lead in leads if lead.row == row]) for row in dict.fromkeys(lead.row for lead in leads)]
+
+
+def _ahead(row: str, leads: Sequence[Lead]) -> str:
+    points = sorted(lead.points for lead in leads)
+    span = f"{points[0]:.2f}" if len(points) == 1 else f"{points[0]:.2f} to {points[-1]:.2f}"
+    return f"{row} is ahead in {spelled(len(leads))} (by {span} points)"
+
+
+def _place_of(results: Results, ranked: list[pd.DataFrame], leads: Sequence[Lead], winner: str) -> Iterator[str]:
+    """Where the row stands that is reported to lead, if it leads nowhere."""
+    if any(lead.row == winner for lead in leads):
+        return
+    places = [
+        int(rank) for table in ranked for label, rank in zip(table["label"], table["rank"], strict=True)
+        if results.names[label] == winner
+    ]  # fmt: skip
+    if not places:
+        yield f"{winner} has no result to compare"
+        return
+    low, high = min(places), max(places)
+    of_all = max(len(table) for table in ranked)
+    span = ordinal(low) if low == high else f"{ordinal(low)} to {ordinal(high)}"
+    yield f"{winner} leads no column and is {span} of {of_all} rows"
