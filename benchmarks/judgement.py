@@ -5,7 +5,7 @@ python -m benchmarks.judgement OUT [--scale small] [--papers config/papers/fedco
 Writes what a run would write, to OUT/<paper>-<scale>/, from the archives in benchmarks/cells/<scale>: of each planned
 cell the one with the same settings, whatever its code. Cells that are not kept are missing. Data sets and partitions
 are built in the studies' store where they are not there yet. `--tables`: no figures, no pages. Then
-`python -m benchmarks.papers keep OUT …` can follow.
+`python -m benchmarks.papers pages OUT …` can follow.
 """
 
 import argparse

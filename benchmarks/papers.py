@@ -1,7 +1,7 @@
 """A run of the papers, kept for others to check: its tables, figures, pages and cells, and what they say in numbers.
 
 python -m benchmarks.papers keep results benchmarks/results/papers/small    copies pages and tables, packs cells
-python -m benchmarks.papers tables results benchmarks/results/papers/small  copies tables alone
+python -m benchmarks.papers pages results benchmarks/results/papers/small   copies pages and tables alone
 python -m benchmarks.papers claims benchmarks/results/papers/small          how many verdicts of each kind, by paper
 python -m benchmarks.papers verdicts benchmarks/results/papers/small        claims that a rule can check, with numbers
 python -m benchmarks.papers agreement benchmarks/results/papers/small       Kendall's τ by paper
@@ -44,17 +44,15 @@ CELLS = ["key", "method", "data", "heterogeneity", "seed", "status", "seconds", 
 """Columns of the list of cells."""
 
 
-def keep(results: Path, out: Path, archives: Path) -> None:
-    """Copy the pages of every paper in `results`, a scale's, to `out`, and pack its cells into `archives`.
+def keep_cells(results: Path, out: Path, archives: Path) -> None:
+    """Pack the cells of every paper in `results`, those of the scale `out`, into `archives`.
 
-    A page holds its figures. A cell is packed with the first experiment that has
-    it, so that an archive changes only with its own cells.
+    A cell is packed with the first experiment that has it, so that an archive changes only with its own cells.
     """
     listed: list[dict] = []
     packed: dict[str, dict[str, list[Path]]] = {}
     for page in sorted(results.glob(f"*-{out.name}/report.html")):
         paper = page.parent.name.removesuffix(f"-{out.name}")
-        write_page(page, out / paper / "report.html")
         experiments = [made.parent for made in sorted(page.parent.glob("*/results.parquet"))]
         for folder in experiments:
             paths = records(folder / read_metadata(folder / "results.parquet")["manifest"])
@@ -73,9 +71,10 @@ def keep(results: Path, out: Path, archives: Path) -> None:
         pack({str(file): file for file in files}, archives / f"{experiment}.tar.xz")
 
 
-def keep_tables(results: Path, out: Path) -> None:
-    """Copy the tables of every paper in `results`, a scale's, to `out`: one file a paper and kind."""
+def keep_pages(results: Path, out: Path) -> None:
+    """Copy the page of every paper in `results`, a scale's, and its tables to `out`: one file a paper and kind."""
     for folder in sorted(results.glob(f"*-{out.name}")):
+        write_page(folder / "report.html", out / folder.name.removesuffix(f"-{out.name}") / "report.html")
         experiments = [made.parent for made in sorted(folder.glob("*/results.parquet"))]
         tables = {experiment.name: sorted(experiment.glob("tables/*.csv")) for experiment in experiments}
         write_tables(tables, out / folder.name.removesuffix(f"-{out.name}"))
@@ -212,17 +211,17 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.papers", description=__doc__.partition("\n")[0])
     commands = parser.add_subparsers(required=True, dest="command")
-    for name in ("keep", "tables"):
+    for name in ("keep", "pages"):
         keeping = commands.add_parser(name)
         keeping.add_argument("results", type=Path)
         keeping.add_argument("out", type=Path, help="folder whose name is that of the scale")
     for name in READ:
         commands.add_parser(name).add_argument("folder", type=Path)
     arguments = parser.parse_args()
-    if arguments.command in ("keep", "tables"):
-        keep_tables(arguments.results, arguments.out)
+    if arguments.command in ("keep", "pages"):
+        keep_pages(arguments.results, arguments.out)
     if arguments.command == "keep":
-        keep(arguments.results, arguments.out, ARCHIVES / arguments.out.name)
+        keep_cells(arguments.results, arguments.out, ARCHIVES / arguments.out.name)
     if arguments.command in READ:
         print(READ[arguments.command](arguments.folder).to_string())
 

@@ -51,7 +51,7 @@ def _shows_accuracy(results: Results) -> bool:
 
 
 def finding(overview: Overview) -> str:
-    """What the paper reports of this experiment, and what was found here."""
+    """What the paper reports of this experiment, and which rows lead here."""
     results = overview.results
     assert results is not None
     measured = Measured(results)
@@ -123,14 +123,14 @@ def reported(measured: Measured, source: str, columns: list[Column], winner: str
 def here(results: Results, columns: list[Column], ranked: list[pd.DataFrame], winner: str | None) -> str:
     """Which rows lead here, by how much, and where the row that is reported to lead stands."""
     open_columns = [column for column, table in zip(columns, ranked, strict=True) if len(table) < 2]
-    found = [lead for column, table in zip(columns, ranked, strict=True) if (lead := _lead(results, column, table))]
-    ties = len(columns) - len(found) - len(open_columns)
-    parts = [*_named(found)] if found else ["no row leads"] * (not open_columns)
+    leads = [lead for column, table in zip(columns, ranked, strict=True) if (lead := _lead(results, column, table))]
+    ties = len(columns) - len(leads) - len(open_columns)
+    parts = [*_named(leads)] if leads else ["no row leads"] * (not open_columns)
     parts += [f"in {all_of(ties, len(columns), 'column')} several rows share the first place"] * bool(ties)
     if open_columns:
         verb = "has" if len(open_columns) == 1 else "have"
         parts.append(f"{all_of(len(open_columns), len(columns), 'column')} {verb} too few results to compare")
-    parts += _place_of(results, ranked, found, winner) if winner else []
+    parts += _place_of(results, ranked, leads, winner) if winner else []
     return f"Here {'; '.join(parts)}."
 
 

@@ -48,8 +48,8 @@ def with_scores(entries: pd.DataFrame) -> set[str]:
 
 
 def claimed(results: Results) -> list[str]:
-    """The rows that the paper claims to lead."""
-    leads = {claim.leads for claim in results.study.claims}
+    """The rows that the paper claims to lead in accuracy."""
+    leads = {claim.leads for claim in results.study.claims if str(claim.metric).startswith("accuracy")}
     return [label for label, name in results.names.items() if name in leads]
 
 
