@@ -63,4 +63,4 @@ def test_printed_numbers_and_claims(attacked):
     results = attacked.load()
     assert joined(results)["difference"].tolist() == pytest.approx([1.0, -1.0])
     assert [one.verdict for one in verdicts(results)] == [REFUTED, CONFIRMED]
-    assert verdicts(results)[1].rule == "Hardened has better accuracy (FGSM) than Plain in every column."
+    assert verdicts(results)[1].rule == "the accuracy (FGSM) of Hardened is better than that of Plain in every column."
