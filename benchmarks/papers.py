@@ -31,13 +31,19 @@ ARCHIVES = Path("benchmarks/cells")
 """The archives of finished cells: <scale>/<paper>/<experiment>.tar.xz."""
 LARGEST = 3_000_000
 """Bytes that a page may have."""
-SECOND_FIGURE = re.compile(r"<source media=[^>]*>\n?")
+SECOND_FIGURE = re.compile(
+    r"<source media=[^>]*>\n?|<input type=\"checkbox\" id=\"colours-[^>]*><label[^>]*>[^<]*</label>\n?"
+    r"|<div[^>]*>\s*<picture>\s*(<source[^>]*>\s*)?<img[^>]*, all in colour\">\s*</picture>\s*</div>\n?"
+)
+"""Figures for narrow screens, and those in which all rows are in colour."""
 DRAWING = re.compile(r'("data:image/svg\+xml;base64,)([^"]*)"')
 INDENTATION = re.compile(r"\n +")
 LINK = re.compile(r'<a href="(?!#)[^"]*"[^>]*>(.*?)</a>', re.S)
 ELSEWHERE = re.compile(r'<span class="elsewhere">.*?</span>', re.S)
 """What leads to a page that is not kept."""
 NUMBER = re.compile(r"-?\d+\.\d{3,}")
+LONG = re.compile(r"-?\b\d+\.\d{7,}(e-?\d+)?\b")
+"""Numbers of tables with more digits than anyone reads."""
 HEAVY = ("representations", "predictions", "models", "state")
 """Artifacts that are not packed: numbers that do not compress, more of them than of all results."""
 CELLS = ["key", "method", "data", "heterogeneity", "seed", "status", "seconds", "commit", "experiments"]
@@ -81,7 +87,7 @@ def keep_pages(results: Path, out: Path) -> None:
 
 
 def write_page(page: Path, out: Path) -> None:
-    """Copy a page without its figures for narrow screens, and with coordinates of four digits: half the bytes.
+    """Copy a page without second drawings of its figures, and with coordinates of four digits: half the bytes.
 
     Links to files that are not kept beside it become text.
     """
@@ -105,7 +111,10 @@ def rounded(encoded: str) -> str:
 
 
 def write_tables(files: Mapping[str, Sequence[Path]], out: Path) -> None:
-    """Write the tables of all experiments of a paper, one file a kind; each row starts with its experiment."""
+    """Write the tables of all experiments of a paper, one file a kind; each row starts with its experiment.
+
+    Numbers have six digits.
+    """
     kinds: dict[str, list[pd.DataFrame]] = {}
     for experiment, tables in files.items():
         for table in tables:
@@ -114,7 +123,8 @@ def write_tables(files: Mapping[str, Sequence[Path]], out: Path) -> None:
             kinds.setdefault(table.stem, []).append(rows)
     out.mkdir(parents=True, exist_ok=True)
     for kind, parts in kinds.items():
-        pd.concat(parts, ignore_index=True).to_csv(out / f"{kind}.csv", index=False, lineterminator="\n")
+        text = pd.concat(parts, ignore_index=True).to_csv(index=False, lineterminator="\n")
+        (out / f"{kind}.csv").write_text(LONG.sub(lambda match: f"{float(match[0]):.6g}", text), encoding="utf-8")
 
 
 def described(cell: FinishedCell) -> dict:
