@@ -8,6 +8,7 @@ from fedgrid.analysis.papers.agreement import text
 from fedgrid.analysis.papers.claims import CONFIRMED, INCONCLUSIVE, REFUTED, UNCHECKED
 from fedgrid.analysis.papers.overview import NOT_RUN, OUT_OF_DATE, Overview, agreed, outcomes
 from fedgrid.analysis.prose.phrases import counted, listing
+from fedgrid.analysis.scores.cells import WAITING
 from fedgrid.grid.plan.manifest_model import UNAVAILABLE
 from fedgrid.grid.study.model import FULL
 
@@ -96,6 +97,7 @@ def missing(overviews: Sequence[Overview]) -> str:
         "need data that are not available": of_status(overviews, UNAVAILABLE),
         "failed": of_status(overviews, "failed"),
         "diverged": of_status(overviews, "diverged"),
+        "not finished": sum(of_status(overviews, status) for status in WAITING),
     }
     sentences += [f"{counted(number, 'cell')} {what}" for what, number in counts.items() if number]
     if not sentences:
