@@ -55,6 +55,12 @@ class Scenario:
     truth: Callable[[np.random.Generator, pd.DataFrame], pd.DataFrame]
 
 
+def with_behind(truth: pd.DataFrame, rows: list[str], random: np.random.Generator) -> pd.DataFrame:
+    """The table with some `rows` behind, each by its own number of points."""
+    truth.loc[rows] -= np.abs(random.normal(0, BEHIND, (len(rows), 1)))
+    return truth
+
+
 def level(_: np.random.Generator, printed: pd.DataFrame) -> pd.DataFrame:
     """All rows are equal."""
     return printed * 0
@@ -63,9 +69,7 @@ def level(_: np.random.Generator, printed: pd.DataFrame) -> pd.DataFrame:
 def five_tied(random: np.random.Generator, printed: pd.DataFrame) -> pd.DataFrame:
     """The claimed row and four others are equal, the rest are behind."""
     truth = printed * 0
-    rest = [row for row in truth.index if row != CLAIMED][4:]
-    truth.loc[rest] -= np.abs(random.normal(0, BEHIND, (len(rest), 1)))
-    return truth
+    return with_behind(truth, [row for row in truth.index if row != CLAIMED][4:], random)
 
 
 def as_printed(_: np.random.Generator, printed: pd.DataFrame) -> pd.DataFrame:
@@ -85,8 +89,7 @@ def one_rival(random: np.random.Generator, printed: pd.DataFrame) -> pd.DataFram
     truth = printed * 0
     rival, *rest = (row for row in truth.index if row != CLAIMED)
     truth.loc[rival] = AHEAD
-    truth.loc[rest] -= np.abs(random.normal(0, BEHIND, (len(rest), 1)))
-    return truth
+    return with_behind(truth, rest, random)
 
 
 SCENARIOS = (
@@ -196,8 +199,8 @@ def calibrate(tables: int) -> pd.DataFrame:
     for scenario in SCENARIOS:
         for name, spread in spreads_of(measured).items():
             for seeds in SEEDS:
-                found = rates(scenario, spread, seeds, tables if seeds > 1 else 10)
-                rows.append({"scenario": scenario.name, "spreads": name, "seeds": seeds, **found})
+                of_rules = rates(scenario, spread, seeds, tables if seeds > 1 else 10)
+                rows.append({"scenario": scenario.name, "spreads": name, "seeds": seeds, **of_rules})
                 print(rows[-1], flush=True)
     return pd.DataFrame(rows)
 

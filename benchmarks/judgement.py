@@ -9,13 +9,12 @@ are built in the studies' store where they are not there yet. `--tables`: no fig
 """
 
 import argparse
-import tarfile
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.papers import ARCHIVES
+from benchmarks.papers import unpack
 from fedgrid.analysis.pages.build import write
 from fedgrid.analysis.pages.paper import paper
 from fedgrid.analysis.pages.table_set import write_tables
@@ -33,14 +32,6 @@ from fedgrid.jobs.preparation import prepare
 
 ABSENT = Absence("missing")
 """The state of cells that are not kept."""
-
-
-def unpacked(scale: str, folder: Path) -> Path:
-    """The store with the kept cells of a scale, in `folder`."""
-    for file in sorted((ARCHIVES / scale).glob("*/*.tar.xz")):
-        with tarfile.open(file) as archive:
-            archive.extractall(folder, filter="data")
-    return folder / "results/store"
 
 
 def judge(file: Path, scale: str, store: Path, out: Path, pages: bool) -> None:
@@ -104,7 +95,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--tables", action="store_true", help="no figures, no pages")
     arguments = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as folder:
-        store = unpacked(arguments.scale, Path(folder))
+        unpack(arguments.scale, Path(folder))
+        store = Path(folder) / "results/store"
         for file in arguments.papers:
             try:
                 judge(file, arguments.scale, store, arguments.out, not arguments.tables)

@@ -127,6 +127,13 @@ def write_tables(files: Mapping[str, Sequence[Path]], out: Path) -> None:
         (out / f"{kind}.csv").write_text(LONG.sub(lambda match: f"{float(match[0]):.6g}", text), encoding="utf-8")
 
 
+def unpack(scale: str, folder: Path) -> None:
+    """Extract the archives of a scale's cells into `folder`."""
+    for file in sorted((ARCHIVES / scale).glob("*/*.tar.xz")):
+        with tarfile.open(file) as archive:
+            archive.extractall(folder, filter="data")
+
+
 def described(cell: FinishedCell) -> dict:
     """A cell in the list."""
     named = {name: value for name, value in vars(cell).items() if name in CELLS}
@@ -175,9 +182,7 @@ def rounds(run: Path) -> pd.DataFrame:
     listed = pd.read_csv(ARCHIVES / run.name / "cells.csv", dtype={"key": "str"}).set_index("key")
     found = []
     with tempfile.TemporaryDirectory() as folder:
-        for file in sorted((ARCHIVES / run.name).glob("*/*.tar.xz")):
-            with tarfile.open(file) as archive:
-                archive.extractall(folder, filter="data")
+        unpack(run.name, Path(folder))
         for file in sorted(Path(folder).rglob("*.parquet")):
             key, _, kind = file.stem.partition("-")[2].partition(".")
             if kind or listed["status"][key] != "ok":

@@ -256,6 +256,18 @@ def test_a_spread_is_better_where_it_is_low(make_study):
     assert verdict_on(study, leads="A", metric=["accuracy", "std_clients"]).verdict == INCONCLUSIVE
 
 
+def test_a_printed_spread_counts_in_the_direction_of_an_improvement(make_study):
+    study = make_study(seeds=[0, 1, 2])
+    for name, spreads, printed in (("A", (0.1, 0.2, 0.15), "5"), ("B", (0.13, 0.18, 0.16), "8")):
+        study.method(name.lower(), title=name)
+        study.prints(name, printed, metric="std_clients")
+        for seed, spread in enumerate(spreads):
+            study.cell(name.lower(), "dir", seed, {1: [0.5 - spread, 0.5 + spread]}, samples=[2000, 2000])
+    actual = verdict_on(study, above=["A", "B"], metric="std_clients")
+    assert actual.verdict == INCONCLUSIVE
+    assert "A 15.00, B 15.67: +0.67 points" in actual.numbers[0] and "printed +3.00" in actual.numbers[0]
+
+
 def test_columns_are_those_of_the_accuracy_table(make_study):
     study = make_study(seeds=[0, 1, 2], show=[{"table": "accuracy", "domains": True}])
     for name, values in (("A", [0.9, 0.1]), ("B", [0.5, 0.15])):

@@ -41,8 +41,8 @@ def limits(
     lines of `shown` rows are never cut off. `printed` (columns `panel`, `number`) are numbers to show beside them.
     """
     parts = {panel: table[table["panel"] == panel] for panel in panels}
-    kept = {*shown, *bunched(parts.values())} if curves else set()
-    ranges = {panel: visible(part, curves, kept) for panel, part in parts.items()}
+    near = {*shown, *bunched(parts.values())} if curves else set()
+    ranges = {panel: visible(part, curves, near) for panel, part in parts.items()}
     ranges = {panel: span for panel, span in ranges.items() if span[0] <= span[1]}
     for entry in () if printed is None else printed.to_dict("records"):
         low, high = ranges.get(entry["panel"], (inf, -inf))
@@ -55,14 +55,14 @@ def limits(
     return {panel: rounded(*span) for panel, span in ranges.items()}
 
 
-def visible(lines: pd.DataFrame, curves: bool, kept: Collection[str]) -> tuple[float, float]:
-    """The lowest and highest accuracy of one panel that are shown, with bands; of `curves`, later points of `kept`."""
+def visible(lines: pd.DataFrame, curves: bool, near: Collection[str]) -> tuple[float, float]:
+    """The lowest and highest accuracy of one panel that are shown, with bands; of `curves`, later points of `near`."""
     lines = lines[lines["mean"].notna()]
     low, high = lines["low"].min(), lines["high"].max()
     if curves and len(lines):
         from_last = lines.groupby("label").cumcount(ascending=False)
         points = lines.groupby("label")["x"].transform("size")
-        late = lines[(from_last < LATE * points) & lines["label"].isin(kept)]
+        late = lines[(from_last < LATE * points) & lines["label"].isin(near)]
         if high - late["low"].min() < FLAT * (high - low):
             low = late["low"].min()
     return float(low), float(high)

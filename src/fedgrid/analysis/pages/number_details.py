@@ -12,7 +12,7 @@ from fedgrid.analysis.scores.cells import Cell
 from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.scores.summary import cell_scores
 from fedgrid.analysis.tables.grid import Entry, Grid
-from fedgrid.analysis.tables.pivot import NAMES
+from fedgrid.analysis.tables.pivot import column_name
 from fedgrid.grid.study.model import FULL
 
 Position = tuple[str, str, str, str]
@@ -81,9 +81,7 @@ class Details:
 
     def _name(self, position: Position) -> str:
         label, data, heterogeneity, domain = position
-        results = self.results
-        names = [results.title(data), results.heterogeneity_title(heterogeneity), NAMES.get(domain, domain)]
-        return f"{results.names[label]}: {', '.join(filter(None, names))}"
+        return f"{self.results.names[label]}: {column_name(self.results, data, heterogeneity, domain)}"
 
     def _command(self, position: Position, cell: Cell) -> str:
         """The command that explains the number: by words of the table, or by a key where they mean other rows too."""
@@ -91,10 +89,10 @@ class Details:
         name = self.results.names[label]
         rows = self.results.study.methods
         ambiguous = any(name.casefold() == rows[other].method.casefold() for other in rows if other != label)
-        words = [cell.key[:8]] if ambiguous else [self.experiment, name, self.results.title(data), heterogeneity]
+        query = [cell.key[:8]] if ambiguous else [self.experiment, name, self.results.title(data), heterogeneity]
         scale = [] if self.results.study.scale == FULL else ["--scale", self.results.study.scale]
         options = ["--configfile", portable(self.configfile), *scale]
-        return shlex.join(["fedgrid", "explain", *options, *filter(None, words)])
+        return shlex.join(["fedgrid", "explain", *options, *filter(None, query)])
 
 
 def _text(score: float, status: str) -> str:

@@ -12,7 +12,7 @@ from fedgrid.analysis.papers.published import column_of, metric_words, number, o
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.scores.results import DASH, Results
 from fedgrid.analysis.tables.grid import Entry, Grid
-from fedgrid.analysis.tables.pivot import AVERAGED, NAMES
+from fedgrid.analysis.tables.pivot import AVERAGED, column_name
 
 FEWEST = 5
 """Rows from which on there is an interval."""
@@ -88,9 +88,8 @@ def by_pairs(columns: pd.DataFrame, value: str) -> float:
 
 def name_of(results: Results, entry: Mapping[str, str]) -> str:
     """The name of a column of printed numbers."""
-    domain = NAMES.get(entry["domain"], entry["domain"])
-    parts = [results.title(entry["data"]), results.heterogeneity_title(entry["heterogeneity"]), domain]
-    return ", ".join(filter(None, [*parts, metric_words(results, entry["metric"])]))
+    column = column_name(results, entry["data"], entry["heterogeneity"], entry["domain"])
+    return ", ".join(filter(None, [column, metric_words(results, entry["metric"])]))
 
 
 def of_column(entry: Mapping[str, float]) -> list[Entry]:

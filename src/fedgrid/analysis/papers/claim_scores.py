@@ -8,13 +8,14 @@ from typing import Protocol
 import numpy as np
 import pandas as pd
 
+from fedgrid.analysis.papers.measured import timings
 from fedgrid.analysis.papers.published import Known, column_of, located
 from fedgrid.analysis.scores.comparisons import Exact, Scores
 from fedgrid.analysis.scores.domains import AVERAGE, EVERY, Column, columns
 from fedgrid.analysis.scores.points import by_loss, client_series
 from fedgrid.analysis.scores.results import CELL, Results
 from fedgrid.analysis.scores.summary import cell_scores, standing
-from fedgrid.analysis.tables import phases, rounds
+from fedgrid.analysis.tables import rounds
 from fedgrid.analysis.tables.attacks import METRIC, WORDS, of_images, results_under_attack
 from fedgrid.analysis.tables.costs import mean_traffic
 from fedgrid.analysis.tables.pivot import AVERAGED
@@ -174,18 +175,12 @@ class Measured:
         return traffic.merge(self._domains(), on="data").assign(seed=0)
 
     def _seconds(self) -> pd.DataFrame:
-        cells = phases.seconds(self.results, self.options.get("phases", {}))
-        return cells.assign(row=self._phase_names(cells), value=cells["seconds"]).merge(self._domains())
+        parts = [cells.drop(columns="domain") for cells in timings(self.results, self.options.get("phases"))]
+        return pd.concat([pd.DataFrame(columns=["row", *CELL, "value"]), *parts]).merge(self._domains())
 
     def _timed(self) -> list[str]:
-        if "phases" not in self.options:
-            return []
-        return list(dict.fromkeys(self._phase_names(phases.seconds(self.results, self.options["phases"]))))
-
-    def _phase_names(self, cells: pd.DataFrame) -> list[str]:
-        several = cells["label"].nunique() > 1
-        names = [f"{self.results.names[label]}: " if several else "" for label in cells["label"]]
-        return [name + phase for name, phase in zip(names, cells["phase"], strict=True)]
+        parts = timings(self.results, self.options.get("phases"))
+        return list(dict.fromkeys(row for cells in parts for row in cells["row"]))
 
 
 READERS: dict[str, Callable[[Measured], pd.DataFrame]] = {

@@ -9,12 +9,11 @@ import pandas as pd
 from fedgrid.analysis.papers.claim_scores import AT, EXACT, PHRASES, UNITS, ClaimScores, Measured
 from fedgrid.analysis.papers.rules import TEXTS, Judged, Part, parts
 from fedgrid.analysis.prose import captions
-from fedgrid.analysis.prose.phrases import counted, listing
+from fedgrid.analysis.prose.phrases import counted, decimals, listing
 from fedgrid.analysis.scores.comparisons import FEWEST_SEEDS, LEVEL, Comparison, Exact
-from fedgrid.analysis.scores.domains import Column
-from fedgrid.analysis.scores.results import DASH, Results
+from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.tables.grid import Entry, Grid
-from fedgrid.analysis.tables.pivot import NAMES
+from fedgrid.analysis.tables.pivot import column_name
 from fedgrid.grid.plan.manifest_model import ALL, OTHERS, Claim
 
 CONFIRMED, REFUTED, INCONCLUSIVE, UNCHECKED = "confirmed", "refuted", "inconclusive", "unchecked"
@@ -204,15 +203,7 @@ def limits_text(claim: Claim) -> str:
 
 def part_name(scores: ClaimScores, part: Part) -> str:
     """The columns of a part in words."""
-    return " → ".join(dict.fromkeys(column_name(scores, column) for column in part.columns))
-
-
-def column_name(scores: ClaimScores, column: Column) -> str:
-    """A column in words."""
-    data, heterogeneity, domain = column
-    results = scores.results
-    names = [results.title(data), results.heterogeneity_title(heterogeneity), NAMES.get(domain, domain)]
-    return ", ".join(filter(None, names))
+    return " → ".join(dict.fromkeys(column_name(scores.results, *column) for column in part.columns))
 
 
 def numbers(measured: Measured, part: Part) -> str:
@@ -236,7 +227,7 @@ def numbers(measured: Measured, part: Part) -> str:
 
 def compared_numbers(judged: Judged, metric: str) -> str:
     """The two numbers of a comparison with what they are of."""
-    a, b = map(number, judged.numbers)
+    a, b = map(decimals, judged.numbers)
     if not judged.second:
         return f"{judged.first} {a} → {b}"
     if judged.of_leads:
@@ -246,35 +237,25 @@ def compared_numbers(judged: Judged, metric: str) -> str:
 
 def difference(comparison: Comparison, unit: str) -> str:
     """A difference with its interval and its seeds."""
-    text = f"{signed(comparison.difference)} {unit}"
-    low, high = comparison.interval()
+    text = f"{decimals(comparison.difference, signed=True)} {unit}"
     seeds = counted(comparison.seeds, "seed")
     if comparison.testable:
-        return f"{text} ({100 * (1 - LEVEL):g} % CI {signed(low)} to {signed(high)}, {seeds})"
+        low, high = (decimals(limit, signed=True) for limit in comparison.interval())
+        return f"{text} ({100 * (1 - LEVEL):g} % CI {low} to {high}, {seeds})"
     return f"{text} ({seeds})" if comparison.seeds else text
 
 
 def resolution(measured: Measured, part: Part, judged: Judged, unit: str) -> str:
     """What this run could have detected, beside what the paper prints and how many seeds that would take."""
     comparison = judged.comparison
-    sentence = f"detectable here {number(comparison.smallest_detectable_difference)} {unit}"
+    sentence = f"detectable here {decimals(comparison.smallest_detectable_difference)} {unit}"
     printed = measured.printed
     if printed is None or len(part.columns) > 1 or not judged.second:
         return sentence
     scores = printed.scores(part.metric, part.columns[0])
     if not {judged.first, judged.second} <= set(scores.values.index):
         return sentence
-    margin = scores.mean(judged.first) - scores.mean(judged.second)
+    margin = judged.sign * (scores.mean(judged.first) - scores.mean(judged.second))
     seeds = comparison.seeds_to_detect(margin)
     needed = f", which would take {counted(seeds, 'seed')}" if seeds and seeds > comparison.seeds else ""
-    return f"{sentence}, printed {signed(margin)}{needed}"
-
-
-def number(value: float) -> str:
-    """A number with two decimals, or a dash."""
-    return DASH if isnan(value) else f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
-
-
-def signed(value: float) -> str:
-    """The same with its sign."""
-    return DASH if isnan(value) else f"{round(value, 2) + 0.0:+.2f}".replace("-", "−")
+    return f"{sentence}, printed {decimals(margin, signed=True)}{needed}"

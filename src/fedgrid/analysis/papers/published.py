@@ -10,7 +10,7 @@ from fedgrid.analysis.papers import measured
 from fedgrid.analysis.papers.measured import COORDINATES, DELTA, PLACE
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.footnotes import Footnotes
-from fedgrid.analysis.prose.phrases import listing
+from fedgrid.analysis.prose.phrases import decimals, listing
 from fedgrid.analysis.scores.domains import AVERAGE, EVERY, columns
 from fedgrid.analysis.scores.results import DASH, Results
 from fedgrid.analysis.tables.attacks import METRIC, WORDS
@@ -201,7 +201,7 @@ def text(value: float, signed: bool = False) -> str:
     """A number with two decimals; infinite is a number of rounds that was not reached."""
     if np.isinf(value):
         return DASH if signed else "not reached"
-    return f"{round(value, 2) + 0.0:{'+' if signed else ''}.2f}".replace("-", "−")  # + 0.0: there is no −0.00
+    return decimals(value, signed)
 
 
 def caption(results: Results, table: pd.DataFrame) -> str:

@@ -24,6 +24,8 @@ class Judged:
     numbers: tuple[float, float]
     comparison: Comparison
     limits: Limits
+    sign: float = 1.0
+    "Below zero where a lower number is an improvement, and so a positive difference."
     of_leads: bool = False
     "Whether the numbers are leads of the first row over the second, before and after."
 
@@ -152,8 +154,8 @@ class Claims:
         comparison = scores.between(first, second)
         numbers = scores.mean(first), scores.mean(second)
         limits = self.limits(numbers[1], (0.0, inf))
-        negated = self.sign < 0 and self.claim.difference is None
-        return Judged(first, second, numbers, comparison.negated if negated else comparison, limits)
+        sign = 1.0 if self.claim.difference is not None else self.sign
+        return Judged(first, second, numbers, comparison.negated if sign < 0 else comparison, limits, sign)
 
 
 def mean(scores: Scores, name: str) -> float:

@@ -23,6 +23,13 @@ def signed(fraction: float) -> str:
     return percent(fraction).replace("-", "−")
 
 
+def decimals(value: float, signed: bool = False) -> str:
+    """A number with two decimals, with its sign if asked for, or a dash for NaN."""
+    if pd.isna(value):
+        return DASH
+    return f"{round(value, 2) + 0.0:{'+' if signed else ''}.2f}".replace("-", "−")  # + 0.0: there is no −0.00
+
+
 def counted(number: int, singular: str, plural: str = "") -> str:
     """A number with its noun: "1 seed", "3 seeds"."""
     return f"{number} {singular if number == 1 else plural or singular + 's'}"

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from fedgrid.analysis.prose.phrases import decimals
 from fedgrid.analysis.scores import domains as of_domains
 from fedgrid.analysis.scores.comparisons import ROUNDING
 from fedgrid.analysis.scores.domains import Column
-from fedgrid.analysis.scores.results import COLUMN, DASH, Results, choose
+from fedgrid.analysis.scores.results import COLUMN, Results, choose
 from fedgrid.analysis.scores.summary import ENTRY, NOTHING_YET, SCORED, summary
 from fedgrid.analysis.tables.grid import Entry
 
@@ -66,9 +67,15 @@ def pivot(results: Results, domains: bool = False, delta: str | None = None) -> 
     return Pivot(results.names, columns, table, averaged)
 
 
+def column_name(results: Results, data: str, heterogeneity: str, domain: str) -> str:
+    """A column in a sentence: data set, heterogeneity, and domain if it is one."""
+    names = [results.title(data), results.heterogeneity_title(heterogeneity), NAMES.get(domain, domain)]
+    return ", ".join(filter(None, names))
+
+
 def points(fraction: float) -> str:
     """A difference of fractions, in points with a sign."""
-    return DASH if pd.isna(fraction) else f"{round(100 * fraction, 2) + 0.0:+.2f}".replace("-", "−")
+    return decimals(100 * fraction, signed=True)
 
 
 def lowest_first(values: pd.Series) -> pd.Series:
