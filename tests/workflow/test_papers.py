@@ -60,6 +60,12 @@ def test_everything_is_made_once(finished):
     assert finished.planned() == {}
 
 
+def test_results_at_another_scale_make_the_page_anew(checkout):
+    """It shows them beside its own."""
+    shutil.copytree(checkout.path / FOLDER / "table1", checkout.path / "results/toy-half/table1")
+    assert checkout.planned() == {"paper": 1}
+
+
 def test_the_form_of_the_accuracy_table(finished):
     caption, table, *notes = text(finished, "table1/tables/accuracy.md").split("\n\n")
     assert caption.startswith("Accuracy in two settings: test accuracy on the clients' own test images, over one seed")

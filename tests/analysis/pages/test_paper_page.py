@@ -161,6 +161,28 @@ def test_an_experiment_shows_its_table_what_is_missing_and_what_became_of_claims
     assert "Not stated here." in actual and "Not stated. Taken" not in actual
 
 
+def test_other_scales_stand_beside_the_printed_numbers(folder, tmp_path):
+    """Those of this study alone, in the order of its file, and the full one last."""
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "paper.yaml").write_text(YAML + "scales: {small: {}, half: {}}\n")
+    for scale in ("half", "small"):
+        other = Study(tmp_path / f"paper-{scale}/table1", name=f"paper-{scale}/table1", scale=scale, seeds=[0])
+        other.method("ditto", title="Ditto")
+        made(other.in_column({"ditto": [0.5 if scale == "half" else 0.25]}))
+    stranger = Study(tmp_path / "paper-two/table1", name="paper-two/table1", seeds=[0])
+    made(stranger.in_column({"ditto": [0.125]}))
+    actual = written(tmp_path)[0]
+    (table,) = (table for table in re.findall("<table.*?</table>", actual, re.S) if "small (1 seed)" in table)
+    assert re.findall("<th[^>]*>([^<]*seeds?[^<]*)</th>", table) == [
+        "small (1 seed)",
+        "half (1 seed)",
+        "full (3 seeds)",
+    ]
+    ditto = re.findall(r"<td[^>]*>\s*([^<]*?)\s*</td>", table.partition("Ditto")[2])
+    assert ditto[:4] == ["60", "25.00", "50.00", "66.00 ± 1.00"]
+    assert "small (1 seed)" not in written(folder)[0]
+
+
 def test_what_cannot_run_is_named(page):
     assert '<p class="lacks">No attacks yet</p>' in section(page, "later")
 

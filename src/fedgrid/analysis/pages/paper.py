@@ -21,14 +21,15 @@ from fedgrid.analysis.papers.headline import headline
 from fedgrid.analysis.papers.overview import NOT_RUN, Overview, overview, without_results
 from fedgrid.analysis.prose import adoptions, origin
 from fedgrid.analysis.scores import differences
-from fedgrid.analysis.scores.results import Results
+from fedgrid.analysis.scores.results import Results, load
 from fedgrid.analysis.tables.grid import templates
 from fedgrid.command import run
 from fedgrid.errors import UserError
 from fedgrid.files import path_of, write_text
-from fedgrid.grid.plan.manifest import CURRENT, OUT_OF_DATE, tables_state
+from fedgrid.grid.plan.manifest import CURRENT, OUT_OF_DATE, at_other_scales, tables_state
 from fedgrid.grid.plan.manifest_model import StudyDescription, read_manifest
 from fedgrid.grid.study import sections
+from fedgrid.grid.study.model import FULL
 from fedgrid.grid.study.printed import printed_file, read_printed
 from fedgrid.grid.study.yaml_file import read
 
@@ -49,7 +50,10 @@ def paper(manifests: Sequence[Path], out_html: Path, configfile: str) -> None:
     same, different = differences.compared({name: results for name, results in ran.items() if results.cells})
     all_of_them = merge_studies(list(ran.values()))
     study = all_of_them.study
-    parts = fitting([section(overview, out_html, assumed, papers, configfile) for overview in overviews])
+    order = [*(text.get("scales") or {}), FULL]
+    parts = fitting(
+        [section(one, out_html, assumed, papers, configfile, at_all_scales(one, order)) for one in overviews]
+    )
     main = main_experiment(overviews)
     page = (
         templates()
@@ -90,6 +94,22 @@ def experiment(manifest: Path, text: Mapping[str, Any]) -> Overview:
 def records(manifest: Path) -> dict[str, Path]:
     """The files of an experiment's cells by key."""
     return {cell.key: cell.path for cell in read_manifest(manifest).cells}
+
+
+def at_all_scales(overview: Overview, order: Sequence[str]) -> dict[str, Results]:
+    """The results of the experiment at every scale that has any, by name and in that order; its own are among them."""
+    if overview.results is None:
+        return {}
+    own = overview.results.study
+    name = study_of(own)
+    existing = [overview.results, *map(load, at_other_scales(overview.folder, name))]
+    scales = {results.study.scale: results for results in existing if study_of(results.study) == name}
+    return dict(sorted(scales.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order)))
+
+
+def study_of(experiment: StudyDescription) -> str:
+    """The name of its study, whatever the scale."""
+    return experiment.name.partition("/")[0].removesuffix(f"-{experiment.scale}")
 
 
 def others(file: Path) -> dict[str, cross_paper.Numbers]:

@@ -17,6 +17,7 @@ from fedgrid.analysis.papers import cross_paper
 from fedgrid.analysis.papers.agreement import text
 from fedgrid.analysis.papers.claims import CONFIRMED, INCONCLUSIVE, REFUTED, UNCHECKED
 from fedgrid.analysis.papers.overview import Overview, agreed, outcomes
+from fedgrid.analysis.papers.scales import beside
 from fedgrid.analysis.scores.differences import only_here
 from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.tables.grid import html, levels
@@ -35,6 +36,8 @@ class Section:
     href: str
     "Its own page, from the paper's."
     tables: list[Markup] = field(default_factory=list)
+    at_scales: Markup | None = None
+    "A table of what is printed beside every scale, where several have numbers."
     numbers: list[Number] = field(default_factory=list)
     "What a click on a number of these tables shows."
     folded: dict[str, list[Markup]] = field(default_factory=dict)
@@ -62,11 +65,16 @@ class Section:
 
 
 def section(
-    overview: Overview, page: Path, assumed: Mapping[str, str], papers: Mapping[str, Any], configfile: str
+    overview: Overview,
+    page: Path,
+    assumed: Mapping[str, str],
+    papers: Mapping[str, Any],
+    configfile: str,
+    scales: Mapping[str, Results],
 ) -> Section:
     """The parts of one experiment on `page`, a study's in `configfile`.
 
-    `assumed` holds for the whole paper, `papers` are what others print.
+    `assumed` holds for the whole paper, `papers` are what others print, `scales` its results at every scale.
     """
     href = relative(overview.folder / "report.html", page)
     results = overview.results
@@ -74,12 +82,14 @@ def section(
         return Section(overview, href)
     files_of_cells = ((cell.key, overview.records.get(cell.key)) for cell in overview.finished)
     links = {key: relative(file, page) for key, file in files_of_cells if file}
+    beside_others = beside(results, scales)
     details = Details(results, links, overview.id, configfile)
     drawn = [(kind, picture(file)) for kind in kinds(results) for file in files(overview.folder, kind)]
     return Section(
         overview,
         href,
         tables=list(tables(results, overview.folder, details)),
+        at_scales=Markup(html(beside_others)) if beside_others else None,
         numbers=details.numbers,
         folded=folded(results, overview.folder, papers),
         pictures=[entry for kind, entry in drawn if kind not in OF_PARTITION],

@@ -68,6 +68,16 @@ def tables_state(path: Path) -> str:
     return CURRENT if complete and read_metadata(results).get("manifest") == path.name else OUT_OF_DATE
 
 
+def at_other_scales(folder: Path, study: str) -> list[Path]:
+    """The results of the experiment of `folder` at other scales of the study of that name, as far as they exist.
+
+    Results of another study whose name begins like this one's may be among them.
+    """
+    folders = [folder.parents[1] / study, *sorted(folder.parents[1].glob(f"{study}-*"))]
+    files = [other / folder.name / "results.parquet" for other in folders if other != folder.parent]
+    return [file for file in files if file.is_file()]
+
+
 def write(study: Study, path: Path) -> None:
     """Writes the manifest of the experiment of that folder in place of earlier ones.
 
@@ -251,11 +261,16 @@ def _listed(cell: Cell) -> ListedCell:
 
 
 def page(study: Study) -> str:
-    """Digest of what the page of a paper is made from beside its experiments: code, and texts beside its study."""
+    """Digest of what the page of a paper is made from beside its experiments.
+
+    That is code, texts beside its study, and results of the same experiments at other scales.
+    """
     about = [[experiment.id, encode(experiment.about)] for experiment in study.experiments]
     printed = sorted(Path(study.published).parent.glob("*.csv")) if study.published else []
     contents = [digest_of_file(file) for file in printed if file.is_file()]  # some may not be text
     texts = [study.title, study.published, dict(study.assumed), about]
+    scales = [at_other_scales(experiment.folder, study.name) for experiment in study.experiments if experiment.id]
+    contents += [digest_of_file(file) for files_of_one in scales for file in files_of_one]
     return digest([texts, contents, _analysis("fedgrid.analysis.pages.paper")])
 
 
