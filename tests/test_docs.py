@@ -24,6 +24,7 @@ def blocks(language, pages=PAGES):
     return [(p.name, m[2]) for p in pages for m in BLOCK.finditer(p.read_text(encoding="utf-8")) if m[1] == language]
 
 
+@pytest.mark.full
 def test_the_site_builds_without_a_warning(tmp_path):
     command = [sys.executable, "-m", "sphinx", "--quiet", "--fail-on-warning", "--keep-going", "-c", "docs"]
     built = subprocess.run([*command, ".", str(tmp_path)], cwd=ROOT, capture_output=True, text=True)

@@ -9,11 +9,21 @@ REPRESENTATIVES = ("ditto", "fedcosr", "fedsac", "knn_per", "pfedhn", "scaffold"
 """One method of each mechanism: personal copies, representations, a solver on the server, a prediction rule of its own,
 a hypernetwork, control variates."""
 
+OF_REPRESENTATIVES = (
+    "test_edge",
+    "test_a_run_that_is_killed_in_every_round_is_the_undisturbed_one",
+    "test_clients_one_by_one_or_together",
+)
+"""Tests of the suite of `fedgrid check` that take all methods there, and representatives in `make test`."""
+
 
 def mark_full(items: Sequence[pytest.Item]) -> None:
-    """Marks cases ``full`` whose test is marked ``representatives`` and whose method is none of them."""
+    """Marks cases ``full`` whose test takes representatives in `make test` and whose method is none of them."""
     for item in items:
-        if item.get_closest_marker("representatives") and method_of(item) not in REPRESENTATIVES:
+        takes_few = (
+            item.get_closest_marker("representatives") or getattr(item, "originalname", "") in OF_REPRESENTATIVES
+        )
+        if takes_few and method_of(item) not in REPRESENTATIVES:
             item.add_marker("full")
 
 

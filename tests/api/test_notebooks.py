@@ -31,12 +31,14 @@ def outputs(monkeypatch):
     return run
 
 
+@pytest.mark.full
 def test_read_a_study(run_once, tmp_path, outputs):
     project = shutil.copytree(run_once, tmp_path / "project")
     text = outputs("read-a-study.ipynb", project)
     assert "Dirichlet β=0.1, 8 clients" in text and "FedCoSR" in text and text.count("image/png") == 2
 
 
+@pytest.mark.full
 def test_write_a_method(tmp_path, outputs):
     text = outputs("write-a-method.ipynb", tmp_path)
     assert "image/png" in text and "fading, strength = 1 (own file)" in text

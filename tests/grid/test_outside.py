@@ -8,6 +8,7 @@ from pathlib import Path
 import plugins
 import pytest
 from studies import prepared
+from tiers import every_third
 
 from fedgrid.api.study_file import read_study
 from fedgrid.engine.rounds import Saving
@@ -128,8 +129,8 @@ KIND_OF = {"net.py": "models", "kind.py": "partition", "noise.py": "data"}
 
 
 @pytest.mark.parametrize(
-    ("name", "old", "new", "problem"),
-    [
+    "case",
+    every_third([
         ("net.py", "class Net", "clas Net", "model .* cannot be read: invalid syntax .*net.py, line 12"),
         ("net.py", "import math", "import math, nothing_such", "model .* imported: ModuleNotFoundError"),
         ("net.py", "import math", "import math\n1 / 0", r"model .* cannot be imported: ZeroDivisionError.*\(line 4\)"),
@@ -149,9 +150,11 @@ KIND_OF = {"net.py": "models", "kind.py": "partition", "noise.py": "data"}
         ("noise.py", '"test": 40', '"tests": 40', "data set 'plug/noise.py': its class states something wrong"),
         ("noise.py", "class Noise", "import socket\nsocket.socket().connect_ex(('127.0.0.1', 9))\nclass Noise",
          "data set 'plug/noise.py': .*line 11: uses the network"),
-    ],
+    ]),
+    ids=lambda case: " ".join(case[1:3]),
 )  # fmt: skip
-def test_a_malformed_file_is_one_sentence(plug, name, old, new, problem):
+def test_a_malformed_file_is_one_sentence(plug, case):
+    name, old, new, problem = case
     text = (plug / name).read_text()
     assert old in text
     (plug / name).write_text(text.replace(old, new, 1))
