@@ -9,8 +9,9 @@ from studies import prepared, study_of
 from fedgrid.files import read_metadata, read_table, write_table
 from fedgrid.grid.adoption.candidates import groups
 from fedgrid.jobs import models_file
-from fedgrid.jobs.adoption import adopt, obstacles, undo
+from fedgrid.jobs.adoption import adopt, undo
 from fedgrid.jobs.machine import processor
+from fedgrid.jobs.retraining import obstacles
 
 
 @pytest.fixture

@@ -10,8 +10,12 @@ from fedgrid.grid.study.yaml_file import read
 DEFAULT = Path("config/study.yaml")
 
 
-def read_study(file: Path, scale: str | None = None, only: str | None = None) -> Study:
-    """The study in a file, at a scale, with some of its experiments; UserError for any mistake in it."""
-    options = {name: value for name, value in (("scale", scale), ("only", only)) if value}
+def read_study(file: Path, scale: str | None = None, only: str | None = None, results: Path | None = None) -> Study:
+    """The study in a file, at a scale, with some of its experiments, and with another folder of `results`.
+
+    Raises UserError for any mistake in it.
+    """
+    chosen = {"scale": scale, "only": only, "results": results and str(results)}
+    options = {name: value for name, value in chosen.items() if value}
     origins = {name: Origin(COMMAND_LINE, key=name) for name in options}
     return planned_study(read(file) | Section(options, origins=origins))

@@ -84,7 +84,8 @@ def _undo(store: Path) -> int:
 
 def _say_plan(groups: Sequence[Group], least: int) -> int:
     """Says what a call without ``--dry-run`` would do."""
-    from fedgrid.jobs.adoption import obstacles, refusal
+    from fedgrid.jobs.adoption import refusal
+    from fedgrid.jobs.retraining import obstacles
 
     for group in groups:
         print(_title(group))
@@ -117,7 +118,8 @@ def _elsewhere(differing: Sequence[str]) -> str:
 
 def _carry(studies: Sequence[Study], arguments: argparse.Namespace) -> int:
     """Checks and carries; the exit code is 1 where a group was refused."""
-    from fedgrid.jobs.adoption import adopt, obstacles  # torch takes seconds to import
+    from fedgrid.jobs.adoption import adopt  # torch takes seconds to import
+    from fedgrid.jobs.retraining import obstacles
 
     groups = _groups(studies, arguments.store)
     if not groups:

@@ -26,13 +26,14 @@ from fedgrid.cli import (
     status,
     studies,
     template,
+    verify,
 )
 from fedgrid.cli.parsing import Parser
 from fedgrid.errors import UserError, complain
 
 COMMANDS = (
     *(project, going, listing, planning, studies, status, explain, partial_report, single_cell, predict, partitions),
-    *(export, archiving, adopt, template, checking, comparing, documentation, doctor, about),
+    *(export, archiving, adopt, verify, template, checking, comparing, documentation, doctor, about),
 )
 "The modules of the commands, in the order of the help."
 EXAMPLES = """examples:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,10 @@ from fedgrid.files import read_metadata, read_table, replacing, write_table
 from fedgrid.grid.adoption.candidates import Candidate, Circumstances, Group
 from fedgrid.grid.adoption.coverage import to_check
 from fedgrid.grid.plan.keys import modules_of_cell
-from fedgrid.grid.plan.model import Cell
-from fedgrid.grid.plan.plan_file import Plan
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.jobs.evidence import difference, difference_at_start
-from fedgrid.jobs.machine import instructions, processor
-from fedgrid.jobs.pack import Pack
 from fedgrid.jobs.preparation import prepare
+from fedgrid.jobs.retraining import computed_as, train_again
 from fedgrid.settings import ARTIFACTS, ROWS, Compute
 
 ADOPTED = "adopted"
@@ -44,28 +40,6 @@ class Verdict:
     "The cell and its first difference."
 
 
-def obstacles(circumstances: Circumstances) -> list[str]:
-    """Why results under these circumstances cannot be checked on this machine, in words; empty where they can."""
-    current = replace(
-        circumstances,
-        processor=processor(),
-        instructions=instructions(),
-        device=_device(circumstances.device),
-        torch=version("torch"),
-        numpy=version("numpy"),
-    )
-    return circumstances.differences(current)
-
-
-def _device(name: str) -> str:
-    """The device of this machine that results of the device `name` can be compared on."""
-    if name == "cpu":
-        return name
-    from fedgrid.engine.local.devices import chosen, name_of  # torch takes seconds to import
-
-    return name_of(chosen("auto"))
-
-
 def adopt(
     groups: Sequence[Group], studies: Iterable[Study], cores: int, least: int, tell: Callable[[str], None]
 ) -> Iterator[Verdict]:
@@ -79,31 +53,10 @@ def adopt(
         prepare(cell.partition, study_of[cell.key])
     samples = [to_check(group, least) for group in groups]
     for group, sample in zip(groups, samples, strict=True):
-        _train(group, [candidate.cell for candidate in sample], study_of, cores, tell)
+        train_again([candidate.cell for candidate in sample], group.circumstances, study_of, cores, tell)
     with ProcessPoolExecutor(cores, mp_context=multiprocessing.get_context("spawn")) as processes:
         for group, sample in zip(groups, samples, strict=True):
             yield _verdict(group, sample, processes, date)
-
-
-def _train(
-    group: Group, cells: list[Cell], study_of: Mapping[str, Study], cores: int, tell: Callable[[str], None]
-) -> None:
-    """Trains the cells that have no results, each in its own process, `cores` at a time, as the group's were."""
-    waiting = [cell for cell in cells if not cell.done]
-    for cell in waiting:
-        tell(f"training {cell.description} ({cell.key})")
-    for study in {id(study_of[cell.key]): study_of[cell.key] for cell in waiting}.values():
-        copied = replace(study, name=f"{study.name}-adopt", compute=_compute(group, study.compute))
-        plan = Plan(copied, from_nothing=True).write()
-        Pack(plan, [cell for cell in waiting if study_of[cell.key] is study], cores).run()
-        plan.unlink(missing_ok=True)
-
-
-def _compute(group: Group, settings: Compute) -> Compute:
-    """The settings with which the results of a group were computed."""
-    circumstances = group.circumstances
-    device = "cpu" if circumstances.device == "cpu" else "cuda"
-    return replace(settings, device=device, threads=circumstances.threads, executor=circumstances.executor)
 
 
 def _verdict(group: Group, sample: list[Candidate], processes: Executor, date: str) -> Verdict:
@@ -113,7 +66,9 @@ def _verdict(group: Group, sample: list[Candidate], processes: Executor, date: s
     unchecked = [candidate for candidate in group.candidates if candidate not in sample]
     if sentence := refusal(group, pairs):
         return replace(verdict, refused=sentence)
-    sentences = processes.map(difference_at_start, unchecked, [_compute(group, Compute())] * len(unchecked))
+    sentences = processes.map(
+        difference_at_start, unchecked, [computed_as(group.circumstances, Compute())] * len(unchecked)
+    )
     for candidate, sentence in zip(unchecked, sentences, strict=True):
         if sentence:
             return replace(verdict, refused=f"{candidate.cell.description}: {sentence}")

@@ -1,0 +1,72 @@
+"""``fedgrid verify``: some finished cells are trained again, and have to come to the same bits."""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from fedgrid.api.study_file import DEFAULT, read_study
+from fedgrid.cli.parsing import Commands, path, with_examples
+from fedgrid.cli.phrases import counted
+from fedgrid.cli.studies import add_choice
+from fedgrid.errors import UserError, say
+
+EXAMPLES = """
+fedgrid verify
+fedgrid verify --configfile config/papers/*.yaml --scale small --cells 10 --cores 2
+"""
+
+
+def add_commands(commands: Commands) -> None:
+    """Adds `fedgrid verify` to the command line."""
+    text = "whether results fit the code: train some finished cells again, and compare every recorded bit"
+    verify = with_examples(commands, "verify", text, EXAMPLES)
+    text = f"the studies (default: {DEFAULT})"
+    verify.add_argument("--configfile", type=path, nargs="+", default=[DEFAULT], metavar="FILE", help=text)
+    add_choice(verify)
+    verify.add_argument("--cells", type=int, default=10, metavar="N", help="cells to train again (default: 10)")
+    verify.add_argument("--seed", type=int, metavar="S", help="draws the same cells again (default: others each time)")
+    verify.add_argument("--cores", type=int, default=1, metavar="N", help="cells to train at a time (default: 1)")
+    verify.set_defaults(call=_verify)
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    """Exit code 1 where a cell differs."""
+    from fedgrid.jobs import verification  # torch takes seconds to import
+
+    for option, value in (("--cells", arguments.cells), ("--cores", arguments.cores)):
+        if value < 1:
+            raise UserError(f"{option}: must be at least 1, got {value}")
+    seed = time.time_ns() % 1_000_000 if arguments.seed is None else arguments.seed
+    studies = [read_study(file, arguments.scale, arguments.only) for file in arguments.configfile]
+    cells, elsewhere = verification.comparable(studies)
+    if not cells:
+        raise UserError(_nothing(elsewhere))
+    chosen = verification.sample(cells, arguments.cells, seed)
+    print(f"{len(chosen):,} of {counted(len(cells), 'finished cell')} that this machine can compare, by --seed {seed}")
+    for lacking, number in elsewhere.most_common():
+        print(f"{counted(number, 'other')} cannot be compared here: computed with {lacking}")
+    differing = 0
+    with tempfile.TemporaryDirectory() as folder:
+        again = [
+            read_study(file, arguments.scale, arguments.only, results=Path(folder)) for file in arguments.configfile
+        ]
+        for cell, sentence in verification.verify(chosen, again, arguments.cores, lambda line: say(line, sys.stdout)):
+            print(f"differs  {cell.description}: {sentence}" if sentence else f"equal    {cell.description}")
+            differing += bool(sentence)
+    print(f"{differing} of {counted(len(chosen), 'cell')} differ" if differing else _all_equal(len(chosen)))
+    return int(differing > 0)
+
+
+def _all_equal(number: int) -> str:
+    return f"{counted(number, 'cell')} trained again: every recorded bit is the same"
+
+
+def _nothing(elsewhere: Counter[str]) -> str:
+    """Why there is nothing to compare."""
+    if not elsewhere:
+        return "no cell of these studies is finished"
+    lacking, number = elsewhere.most_common(1)[0]
+    return f"no finished cell can be compared on this machine; {number:,} were computed with {lacking}"

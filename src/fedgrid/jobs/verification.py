@@ -1,0 +1,77 @@
+"""Finished cells, trained again elsewhere and compared: whether results fit the code that stands beside them."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from fedgrid.errors import UserError
+from fedgrid.grid.adoption.candidates import Candidate
+from fedgrid.grid.costs.measured import facts
+from fedgrid.grid.plan.model import Cell
+from fedgrid.grid.plan.planned_study import Study
+from fedgrid.jobs.evidence import difference
+from fedgrid.jobs.preparation import prepare
+from fedgrid.jobs.retraining import obstacles, train_again
+
+OF_TRAINING = ("cells", "checkpoints", "choices", "code", "logs", "packs", "plans", "status")
+"""What the store of a second training has of its own; data and partitions are those of the first."""
+
+
+def comparable(studies: Iterable[Study]) -> tuple[list[Cell], Counter[str]]:
+    """The finished cells that can be checked on this machine, and how many others there are by what they lack for it.
+
+    They are in the order of their keys, so that the same sample can be drawn again.
+    """
+    cells: list[Cell] = []
+    elsewhere: Counter[str] = Counter()
+    finished = {cell.key: cell for study in studies for cell in study.by_key.values() if cell.done}
+    for _, cell in sorted(finished.items()):
+        if metadata := facts(cell.file):
+            lacking = obstacles(Candidate(cell, cell.file, metadata).circumstances)
+            cells += [] if lacking else [cell]
+            elsewhere.update([", ".join(lacking)] if lacking else [])
+    return cells, elsewhere
+
+
+def sample(cells: Sequence[Cell], number: int, seed: int) -> list[Cell]:
+    """So many of the cells, at random; all of them where there are fewer."""
+    return random.Random(seed).sample(cells, min(number, len(cells)))
+
+
+def verify(
+    cells: Sequence[Cell], again: Iterable[Study], cores: int, tell: Callable[[str], None]
+) -> Iterator[tuple[Cell, str]]:
+    """Trains finished cells again, and says of each the first difference; empty where all recorded bits are the same.
+
+    `again` are the same studies with another folder of results, which takes the second ones.
+    """
+    study_of = {cell.key: study for study in again for cell in study.known.values()}
+    planned = {key: study.known[key] for key, study in study_of.items()}
+    for store in {cell.store: planned[cell.key].store for cell in cells}.items():
+        share(*store)
+    candidates = [Candidate(planned[cell.key], cell.file, facts(cell.file) or {}) for cell in cells]
+    for candidate in candidates:
+        prepare(candidate.cell.partition, study_of[candidate.key])
+    for circumstances in {candidate.circumstances for candidate in candidates}:
+        alike = [candidate.cell for candidate in candidates if candidate.circumstances == circumstances]
+        train_again(alike, circumstances, study_of, cores, tell)
+    for cell, candidate in zip(cells, candidates, strict=True):
+        yield cell, difference(candidate) if candidate.cell.done else f"could not be trained: {last_line(candidate)}"
+
+
+def last_line(candidate: Candidate) -> str:
+    """What the log of a cell that failed ends with."""
+    log = candidate.cell.log
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.is_file() else []
+    return next((line.strip() for line in reversed(lines) if line.strip()), "never started")
+
+
+def share(store: Path, second: Path) -> None:
+    """Gives a second store the data and partitions of the first. Raises UserError where it has files of its own."""
+    second.mkdir(parents=True, exist_ok=True)
+    if any(second.iterdir()):
+        raise UserError(f"{second}: has to be empty")
+    for folder in store.iterdir():
+        if folder.is_dir() and folder.name not in OF_TRAINING:
+            (second / folder.name).symlink_to(folder.resolve())
