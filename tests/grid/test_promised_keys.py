@@ -1,7 +1,9 @@
 """Keys that 1.x promises to keep: one for each component of the package, as tests/grid/promised_keys.csv lists them.
 
-An edit that changes one makes users train again. If it has to be, CHANGELOG.md says under **Keys** which keys change and
-why, and ``PYTHONPATH=src:tests python tests/grid/test_promised_keys.py > tests/grid/promised_keys.csv`` lists them anew.
+An edit that changes one makes users train again. If it has to be, CHANGELOG.md says under **Keys** which keys change
+and why, and this lists them anew:
+
+    PYTHONPATH=src:tests python tests/grid/test_promised_keys.py > tests/grid/promised_keys.csv
 """
 
 import csv
