@@ -1,6 +1,6 @@
 """docs/reproduction.md, made from the tables of a kept run: every number and verdict in it is read from them.
 
-python -m benchmarks.reproduction                writes docs/reproduction.md
+python -m benchmarks.reproduction                writes docs/reproduction.md and its pictures
 python -m benchmarks.reproduction changes OLD    also writes benchmarks/results/verdicts/changes.md: verdicts of an
                                                  earlier kept run, in the folder OLD, beside these
 """
@@ -14,6 +14,7 @@ import pandas as pd
 from jinja2 import StrictUndefined, Template
 
 from benchmarks import papers
+from benchmarks import reproduction_pictures as pictures
 from benchmarks.markdown import table as markdown
 from fedgrid.analysis.papers.claims import (
     CONFIRMED,
@@ -26,7 +27,9 @@ from fedgrid.analysis.papers.claims import (
 )
 from fedgrid.analysis.prose.phrases import counted, listing
 
-RUN = Path("benchmarks/results/papers/small")
+RUN, LONG = (Path("benchmarks/results/papers", scale) for scale in ("small", "long"))
+PLACE = ["folder", "row", "data", "heterogeneity", "domain", "metric"]
+OURS = ["ours", "ours_std_seeds", "seeds"]
 OUT = Path("docs/reproduction.md")
 CHANGES = Path("benchmarks/results/verdicts/changes.md")
 TITLES = {"fedcosr": "FedCoSR", "fedcrl": "FedCRL", "fedccl": "FedCCL", "fedssc": "FedSSC", "fedsac": "FedSaC"}
@@ -48,7 +51,7 @@ SIMILAR = 0.5
 def page(run: Path) -> str:
     """The text of the page."""
     claims = papers.read(run, "claims").fillna("")
-    sections = ["\n".join(of_paper(title, claims[claims["paper"] == paper])) for paper, title in TITLES.items()]
+    sections = ["\n".join(of_paper(paper, claims[claims["paper"] == paper])) for paper in TITLES]
     template = Template(TEMPLATE.read_text(encoding="utf-8"), keep_trailing_newline=True, undefined=StrictUndefined)
     return template.render(overview=overview(run, claims), papers="\n".join(sections))
 
@@ -65,9 +68,14 @@ def overview(run: Path, claims: pd.DataFrame) -> str:
     return markdown(["", *VERDICTS, "τ to the printed order", "τ between our seeds"], rows) + "\n"
 
 
-def of_paper(title: str, claims: pd.DataFrame) -> Iterator[str]:
+def of_paper(paper: str, claims: pd.DataFrame) -> Iterator[str]:
     """The section of a paper."""
-    yield f"## {title}\n"
+    yield f"## {TITLES[paper]}\n"
+    if paper in pictures.COLUMNS:
+        title = pictures.COLUMNS[paper].title
+        yield f"![{title}: printed accuracies beside ours](images/reproduction/{paper}.svg)\n"
+    if (LONG / paper).is_dir():
+        yield f"{at_length(paper)}\n"
     for verdict in (CONFIRMED, REFUTED):
         part = claims[claims["verdict"] == verdict]
         if len(part):
@@ -85,6 +93,34 @@ def of_paper(title: str, claims: pd.DataFrame) -> Iterator[str]:
             f"* {one['says']} ({one['experiment']}: {one['contradicted']})" for one in violated.to_dict("records")
         )
         yield ""
+
+
+def at_length(paper: str) -> str:
+    """What is printed of the columns that were run at scale long, beside both scales."""
+    small, long = (pd.read_csv(run / paper / "printed.csv", keep_default_na=False) for run in (RUN, LONG))
+    both = (
+        long[long["ours"] != ""].merge(small[[*PLACE, *OURS]], on=PLACE, how="left", suffixes=("", "_small")).fillna("")
+    )
+    rows = [
+        [
+            entry["folder"],
+            f"{entry['data']}, {entry['heterogeneity']}",
+            entry["row"],
+            entry["corrected"] or entry["value"],
+        ]
+        + [mean(*(entry[name + suffix] for name in OURS)) for suffix in ("_small", "")]
+        for entry in both[both["metric"] == "accuracy"].to_dict("records")
+    ]
+    return markdown(["experiment", "column", "method", "printed", "small", "long"], rows)
+
+
+def mean(ours: str, spread: str, seeds: str) -> str:
+    """A mean over seeds as tables print it."""
+    if not ours:
+        return "–"
+    if not spread:
+        return f"{float(ours):.2f} ({counted(int(float(seeds)), 'seed')})"
+    return f"{float(ours):.2f} ± {float(spread):.2f}"
 
 
 def sentence(claim: dict[str, str]) -> str:
@@ -144,6 +180,7 @@ def main() -> None:
     commands.add_parser("changes").add_argument("before", type=Path, metavar="OLD")
     arguments = parser.parse_args()
     OUT.write_text(page(RUN), encoding="utf-8")
+    pictures.write()
     if arguments.command == "changes":
         CHANGES.write_text(changes(arguments.before, RUN), encoding="utf-8")
 

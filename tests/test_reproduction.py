@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from benchmarks import reproduction
+from benchmarks import reproduction_pictures as pictures
 
 
 @pytest.fixture(autouse=True)
@@ -15,6 +16,28 @@ def in_repository(monkeypatch, request):
 
 def test_the_page_is_what_the_tables_say():
     assert Path("docs/reproduction.md").read_text() == reproduction.page(reproduction.RUN)
+
+
+def test_pictures_show_the_numbers_of_the_tables():
+    """Each holds a digest of them; `python -m benchmarks.reproduction` draws them anew."""
+    assert {file.stem for file in pictures.FOLDER.glob("*")} == set(pictures.COLUMNS)
+    for paper in pictures.COLUMNS:
+        text = (pictures.FOLDER / f"{paper}.svg").read_text(encoding="utf-8")
+        assert f"[{pictures.digest(pictures.numbers(paper))}]" in text, paper
+
+
+def test_a_picture_has_what_is_printed_and_what_each_scale_came_to():
+    table = pictures.numbers("fedsac")
+    assert table.index[0] == "FedSaC" and table["printed"]["FedSaC"] == 93.14 and "Averaged" not in table.index
+    kept = pd.read_csv("benchmarks/results/papers/small/fedsac/printed.csv").query(
+        "row == 'FedSaC' and number == 93.14"
+    )
+    assert table["small"]["FedSaC"] == kept["ours"].item()
+
+
+def test_means_are_written_as_tables_print_them():
+    assert reproduction.mean("71.4077", "3.90579", "3.0") == "71.41 ± 3.91"
+    assert reproduction.mean("71.4077", "", "1.0") == "71.41 (1 seed)" and reproduction.mean("", "", "") == "–"
 
 
 def kept(folder: Path, **columns) -> Path:
