@@ -1,0 +1,255 @@
+"""pFedSim: similarities and weights by hand, all rounds once more in loops, what travels and what idle clients keep."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from nearness import all_near, near
+
+from fedgrid.engine.federation.federation import Federation
+from fedgrid.engine.federation.participation import everyone, participants
+from fedgrid.engine.federation.traffic import Traffic
+from fedgrid.engine.rounds import federate
+from fedgrid.methods.pfedsim import mixing_weights, similarities
+from fedgrid.suite import simulations
+from fedgrid.suite.simulations import final
+from fedgrid.tree import Tree, row
+
+DOUBLE = {"dtype": "float64"}
+
+
+def states(simulation, **settings):
+    """The method, and the states before the first round and after each."""
+    method = simulations.method("pfedsim", **settings)
+    all_states = [method.setup(everyone(simulation, 0))]
+    with torch.no_grad():
+        for number in range(simulation.training.rounds):
+            all_states.append(simulations.one_round(method, simulation, number, all_states[-1])[1])
+    return method, all_states
+
+
+def received(method, simulation, number, state):
+    with torch.no_grad():
+        return method.received(everyone(simulation, number, state), state)
+
+
+# Similarities and weights
+
+
+def test_weights_of_similarities_1_half_and_0():
+    """Client 0 of three; the first similarity is its own, whatever is stored there."""
+    similar = torch.tensor([[0.0, 0.5, 0.0]]).double()
+    near(mixing_weights(similar, torch.tensor([0])), [[0.930010, 0.069990, 0.0]], 5e-7)
+    near(mixing_weights(similar, torch.tensor([2])), [[0.0, 0.069990, 0.930010]], 5e-7)
+    own, other = -math.log(1 - 0.9999), -math.log(1 - 0.5)
+    assert (own, other) == pytest.approx((9.210340, 0.693147), abs=5e-7)
+    near(mixing_weights(similar, torch.tensor([0])), [[own / (own + other), other / (own + other), 0]], 1e-9)
+
+
+def test_equal_heads_count_as_much_as_a_clients_own():
+    similar = torch.tensor([[0.0, 1.0, 0.0], [1.0, 0.0, 0.99999]]).double()
+    near(mixing_weights(similar, torch.tensor([0, 1])), [[1 / 2, 1 / 2, 0], [1 / 3, 1 / 3, 1 / 3]])
+
+
+def test_similarities_are_mean_cosines_of_the_rows_of_heads():
+    heads = np.random.default_rng(3).normal(size=(4, 5, 6))
+    heads[2] = heads[0] * np.array([1, 20, 3, 0.5, 7])[:, None]  # lengths of rows do not count
+    heads[3] = -heads[1]
+    heads[3, 0] = 0  # a row without a direction has cosine 0 with everything
+    expected = np.zeros((4, 4))
+    for i in range(4):
+        for j in range(4):
+            lengths = [np.linalg.norm(heads[i, c]) * np.linalg.norm(heads[j, c]) for c in range(5)]
+            cosines = [heads[i, c] @ heads[j, c] / lengths[c] if lengths[c] else 0.0 for c in range(5)]
+            expected[i, j] = max(0.0, np.mean(cosines)) if i != j else 0.0
+    near(similarities(torch.from_numpy(heads)), expected)
+    assert expected[0, 2] == pytest.approx(1) and expected[1, 3] == 0 and 0 < expected[0, 1:].max() <= 1
+
+
+def test_negative_cosines_of_single_classes_count_in_the_mean():
+    heads = torch.tensor([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [3.0, -4.0]], [[0.0, 1.0], [0.0, -1.0]]])
+    near(similarities(heads), [[0, 0.1, 0], [0.1, 0, 0.4], [0, 0.4, 0]])
+
+
+# All rounds, in loops
+
+
+def expected_states(simulation, warmup):
+    """(w, last models, similarities, starts of the round) after each round of plain Python bookkeeping."""
+    count, cross_entropy = simulation.data.clients, simulations.method("fedavg").loss
+    w, models = Tree(simulation.initial), {}
+    pairs, uploaded = {}, {}
+    for number in range(simulation.training.rounds):
+        ids = participants(simulation, number)
+        starts = []
+        for i in ids.tolist():
+            start = models.get(i, w)
+            others = {j: s for j in range(count) if (s := pairs.get(frozenset({i, j}), 0.0)) > 0 and j != i}
+            if number >= warmup and others:
+                parts = {i: -math.log(1 - 0.9999)} | {j: -math.log(1 - min(s, 0.9999)) for j, s in others.items()}
+                total = sum(parts.values())
+                mean = {
+                    name: sum(part / total * uploaded[j][name] for j, part in parts.items())
+                    for name in start
+                    if name.startswith("extractor.")
+                }
+                start = Tree({**start, **mean})
+            starts.append(start)
+        stack = Tree((name, torch.stack([start[name] for start in starts])) for name in w)
+        traffic = Traffic.none(count, simulation.device)
+        fed = Federation(simulation, ids, number, traffic, everyone(simulation, number).state)
+        with torch.no_grad():
+            theta = fed.train(stack, cross_entropy).theta
+        if number < warmup:
+            images = [len(simulation.data.train[i]) for i in ids.tolist()]
+            w = Tree((name, sum(n * t[k] for k, n in enumerate(images)) / sum(images)) for name, t in theta.items())
+        else:
+            for position, i in enumerate(ids.tolist()):
+                models[i] = uploaded[i] = row(theta, position)
+            for i in ids.tolist():
+                for j in ids.tolist():
+                    a, b = models[i]["head.weight"], models[j]["head.weight"]
+                    pairs[frozenset({i, j})] = max(0.0, torch.cosine_similarity(a, b, dim=1).mean().item())
+        matrix = [[pairs.get(frozenset({i, j}), 0.0) if i != j else 0.0 for j in range(count)] for i in range(count)]
+        yield w, [models.get(i, w) for i in range(count)], matrix, theta
+
+
+@pytest.mark.parametrize(
+    ("participation", "warmup", "norm"), [(1.0, 0.5, None), (0.6, 0.4, None), (0.6, 0.0, None), (1.0, 0.3, "batch")]
+)
+def test_all_rounds_again_in_loops(participation, warmup, norm):
+    more = {"norm": norm} if norm else {}
+    simulation = simulations.ragged(participation=participation, rounds=7, lr=0.1, batch_size=8, **more, **DOUBLE)
+    method, ours = states(simulation, warmup=warmup)
+    expected = list(expected_states(simulation, {0.5: 3, 0.4: 2, 0.3: 2, 0.0: 0}[warmup]))
+    for number, (w, models, matrix, trained) in enumerate(expected):
+        state = ours[number + 1]
+        all_near(state.server.theta, w, 1e-9)
+        near(state.server.similarity, matrix, 1e-9)
+        all_near(state.trained, trained, 1e-9)
+        stack = received(method, simulation, number + 1, state)
+        for i, model in enumerate(models):
+            all_near(row(stack, i), model, 1e-9)
+    last = ours[-1].server.similarity
+    assert (last > 0).sum() > 5
+    if participation < 1:  # some pairs have not met again
+        ids = set(participants(simulation, 6).tolist())
+        idle = [i for i in range(5) if i not in ids]
+        assert last[idle].any() and torch.equal(last[idle], ours[-2].server.similarity[idle])
+
+
+def test_similarities_begin_after_the_warm_up():
+    _, ours = states(simulations.ragged(rounds=4))
+    assert [bool(state.server.similarity.any()) for state in ours] == [False, False, False, True, True]
+
+
+def test_the_number_of_rounds_of_the_warm_up_is_not_cut_by_rounding():
+    """0.29 · 100 is 28.999… in floating point."""
+    simulation = simulations.ragged(2, rounds=100)
+    method = simulations.method("pfedsim", warmup=0.29)
+    state = method.setup(everyone(simulation, 0))
+    with torch.no_grad():
+        for number, personal in [(28, False), (29, True)]:
+            after = simulations.one_round(method, simulation, number, state)[1]
+            assert after.clients.personal.tolist() == [personal] * 2
+
+
+def test_clients_with_the_same_labels_have_similar_heads():
+    clients = [simulations.draw(labels, 100 * i) for i, labels in enumerate([[0, 1] * 6] * 2 + [[8, 9] * 6] * 2)]
+    simulation = simulations.simulation(clients, rounds=6, lr=0.1, local_epochs=3, **DOUBLE)
+    state = final("pfedsim", simulation)
+    similar = simulations.method("pfedsim").cooperation(state)["similarity"]
+    assert min(similar[0, 1], similar[2, 3]) > 1.01 * similar[:2, 2:].max()
+
+
+# Idle clients, and those with few images
+
+
+def test_an_idle_client_uses_its_last_model_and_one_never_drawn_that_of_the_warm_up():
+    simulation = simulations.ragged(6, participation=0.34, rounds=4, **DOUBLE)
+    method, ours = states(simulation)
+    drawn = [set(participants(simulation, number).tolist()) for number in range(4)]
+    never, once = set(range(6)) - drawn[2] - drawn[3], drawn[2] - drawn[3]
+    assert never and once and never & (drawn[0] | drawn[1])
+    stack = received(method, simulation, 4, ours[4])
+    for i in never:
+        all_near(row(stack, i), ours[2].server.theta, 0)
+    earlier = received(method, simulation, 3, ours[3])
+    for i in once:
+        all_near(row(stack, i), row(earlier, i), 0)
+        assert not torch.equal(stack["head.weight"][i], ours[2].server.theta["head.weight"])
+
+
+def test_clients_without_images_are_similar_to_nobody():
+    train = [simulations.draw(range(6)), [], simulations.draw([3], start=50), simulations.draw([3, 4, 5], start=80)]
+    simulation = simulations.simulation(train, [simulations.draw(range(4), start=200)] * 4, rounds=5, **DOUBLE)
+    method, ours = states(simulation)
+    similar = ours[-1].server.similarity
+    assert not similar[1].any() and not similar[:, 1].any() and similar[2, [0, 3]].all()
+    all_near(row(received(method, simulation, 5, ours[-1]), 1), ours[2].server.theta, 0)
+
+
+def test_a_client_whose_upload_is_lost_goes_on_with_its_own_head():
+    """Others mix what the server has of it, and it is met by nobody in that round."""
+    simulation = simulations.ragged(4, rounds=2, dropout=0.5, **DOUBLE)
+    outcome = federate(simulations.method("pfedsim", warmup=0.0), simulation)
+    rows = [(number, values) for number, metric, _, values in outcome.progress.record.rows if metric == "upload_lost"]
+    losses = [np.asarray(values, dtype=bool) for _, values in rows]
+    lost = losses[-1]
+    assert lost.any() and not lost.all()
+    met = sum(np.outer(~values, ~values) for values in losses) * (1 - np.eye(4)) > 0
+    assert met.any() and ((outcome.progress.state.server.similarity > 0).numpy() == met).all()
+    state, start = outcome.progress.state, simulation.initial
+    for i in range(4):
+        assert bool(state.clients.personal[i])
+        same = all(
+            torch.equal(state.server.extractors[name][i], t[i])
+            for name, t in state.clients.theta.items()
+            if name.startswith("extractor.")
+        )
+        assert same == (not lost[i])
+        assert not torch.equal(state.clients.theta["head.weight"][i], start["head.weight"])
+
+
+# What travels
+
+
+def test_bytes_of_the_phases():
+    """w travels in the warm-up and once more; then extractors, where there are others to mix."""
+    simulation = simulations.ragged(4, rounds=5, lr=0.1)
+    theta = simulation.model.initial(0)
+    size, body = (4 * sum(t.numel() for t in part.values()) for part in (theta, theta.part("extractor")))
+    rows = simulations.run("pfedsim", simulation).progress.record.rows
+    down, up = ([list(v) for _, what, _, v in rows if what == f"bytes_{way}"] for way in ("down", "up"))
+    assert down == [[size] * 4] * 3 + [[body] * 4] * 2
+    assert up == [[size] * 4] * 5
+
+
+def test_bytes_with_few_participants():
+    """w travels to a client when it first takes part after the warm-up, whichever round that is."""
+    simulation = simulations.ragged(5, participation=0.6, rounds=8, lr=0.1)
+    theta = simulation.model.initial(0)
+    size, body = (4 * sum(t.numel() for t in part.values()) for part in (theta, theta.part("extractor")))
+    rows = simulations.run("pfedsim", simulation, warmup=0.25).progress.record.rows
+    drawn = [participants(simulation, number).tolist() for number in range(8)]
+    earlier = [set().union(*drawn[2:number]) for number in range(8)]
+    expected = [[body if i in earlier[number] else size for i in ids] for number, ids in enumerate(drawn)]
+    assert [list(values) for _, what, _, values in rows if what == "bytes_down"] == expected
+    assert any(set(sent) == {size, body} for sent in expected)
+
+
+def test_nothing_is_sent_to_a_client_that_is_similar_to_nobody():
+    simulation = simulations.ragged(3, rounds=4, **DOUBLE)
+    method, ours = states(simulation)
+    similar = ours[3].server.similarity.clone()
+    similar[0] = similar[:, 0] = 0
+    state, traffic = ours[3].update(server={"similarity": similar}), Traffic.none(3, simulation.device)
+    with torch.no_grad():
+        after = method.round(Federation(simulation, torch.arange(3), 3, traffic, state), state)
+    assert (traffic.down > 0).tolist() == [False, True, True]
+    alone = everyone(simulation, 3, state)
+    with torch.no_grad():
+        trained = alone.train(state.clients.theta, method.loss).theta
+    all_near(row(after.trained, 0), row(trained, 0), 0)
+    assert not torch.equal(after.trained["head.weight"][1], trained["head.weight"][1])
