@@ -29,8 +29,8 @@ def page(folder: Path) -> str:
     sentences = [
         f"# {results.study.title}",
         f"Accuracy after the last round over {seeds(results)}: mean over clients, then mean ± sample standard "
-        "deviation over seeds. Scored: the model that the method's paper reports. KiB: per client and round. Seconds: of a cell, "
-        "on average.",
+        "deviation over seeds. Scored: the model that the method's paper reports. KiB: per client and round. "
+        "Seconds: of a cell, on average.",
         markdown(list(table.columns), table.to_numpy().tolist()),
         *duplicates(results, cell_scores(results), scores),
     ]
