@@ -1,6 +1,7 @@
 """A run of the papers, kept for others to check: its tables, figures, pages and cells, and what they say in numbers.
 
 python -m benchmarks.papers keep results benchmarks/results/papers/small    copies pages and tables, packs cells
+python -m benchmarks.papers cells results benchmarks/results/papers/long    packs what is finished of a run that goes on
 python -m benchmarks.papers pages results benchmarks/results/papers/small   copies pages and tables alone
 python -m benchmarks.papers claims benchmarks/results/papers/small          how many verdicts of each kind, by paper
 python -m benchmarks.papers verdicts benchmarks/results/papers/small        claims that a rule can check, with numbers
@@ -14,19 +15,22 @@ import base64
 import re
 import tarfile
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from fedgrid.analysis.pages.paper import records
 from fedgrid.analysis.papers.agreement import between_papers, by_pairs
 from fedgrid.analysis.papers.claims import UNCHECKED
-from fedgrid.analysis.scores.cells import FinishedCell
-from fedgrid.analysis.scores.results import load
-from fedgrid.files import read_metadata, read_table
+from fedgrid.api.study_file import read_study
+from fedgrid.files import read_table
+from fedgrid.grid.costs.measured import facts
+from fedgrid.grid.plan.model import Cell
+from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.printed import read_printed
 
+PAPERS = Path("config/papers")
 ARCHIVES = Path("benchmarks/cells")
 """The archives of finished cells: <scale>/<paper>/<experiment>.tar.xz."""
 LARGEST = 3_000_000
@@ -50,23 +54,25 @@ CELLS = ["key", "method", "data", "heterogeneity", "seed", "status", "seconds", 
 """Columns of the list of cells."""
 
 
-def keep_cells(results: Path, out: Path, archives: Path) -> None:
-    """Pack the cells of every paper in `results`, those of the scale `out`, into `archives`.
+def keep_cells(studies: Iterable[Study], archives: Path) -> None:
+    """Pack the finished cells of the papers' studies, of one scale, into `archives`, whether or not all are finished.
 
-    A cell is packed with the first experiment that has it, so that an archive changes only with its own cells. Archives
-    of experiments that are not in `results` stay, and so do their cells in the list.
+    A cell is packed with the first experiment, by name, that has it, so that an archive changes only with its own cells. Archives
+    of experiments without finished cells stay, and so do their cells in the list; of the others, what the store does
+    not have is lost: extract the archives before a run that is to go on.
     """
     listed: list[dict] = []
     packed: dict[str, dict[str, list[Path]]] = {}
-    for page in sorted(results.glob(f"*-{out.name}/report.html")):
-        paper = page.parent.name.removesuffix(f"-{out.name}")
-        experiments = [made.parent for made in sorted(page.parent.glob("*/results.parquet"))]
-        for folder in experiments:
-            paths = records(folder / read_metadata(folder / "results.parquet")["manifest"])
-            for cell in load(folder / "results.parquet").finished:
-                listed.append(described(cell) | {"experiments": f"{paper}/{folder.name}"})
-                files = [paths[cell.key], *(file for kind, file in cell.kept.items() if kind not in HEAVY)]
-                packed.setdefault(cell.key, {f"{paper}/{folder.name}": files})
+    for study in studies:
+        for experiment in sorted(study.experiments, key=lambda experiment: experiment.id):
+            name = f"{study.name}/{experiment.id}"
+            for cell in experiment.cells:
+                metadata = facts(cell.file) if cell.done else None
+                if metadata:
+                    listed.append(described(cell, metadata) | {"experiments": name})
+                    kept = cell.kept_beside(cell.file).items()
+                    files = [cell.file, *(file for kind, file in kept if kind not in HEAVY and file.is_file())]
+                    packed.setdefault(cell.key, {name: files})
     of_experiment: dict[str, list[Path]] = {}
     for (experiment, files), *_ in (by_experiment.items() for by_experiment in packed.values()):
         of_experiment.setdefault(experiment, []).extend(files)
@@ -146,11 +152,19 @@ def unpack(scale: str, folder: Path) -> None:
             archive.extractall(folder, filter="data")
 
 
-def described(cell: FinishedCell) -> dict:
-    """A cell in the list."""
-    named = {name: value for name, value in vars(cell).items() if name in CELLS}
-    commit = cell.commit.id if cell.commit else ""  # none of a checkout that git does not know
-    return named | {"seconds": round(cell.costs.seconds.total, 1), "commit": commit[:12]}
+def described(cell: Cell, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """A cell in the list, with the metadata of its results."""
+    commit = (metadata["commit"] or {}).get("id", "")  # none of a checkout that git does not know
+    return {
+        "key": cell.key,
+        "method": cell.row.component.name,
+        "data": cell.partition.data.label,
+        "heterogeneity": cell.partition.label,
+        "seed": cell.seed,
+        "status": metadata["status"],
+        "seconds": round(metadata["costs"]["seconds"]["total"], 1),
+        "commit": commit[:12],
+    }
 
 
 def pack(files: Mapping[str, Path], archive: Path) -> None:
@@ -238,7 +252,7 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.papers", description=__doc__.partition("\n")[0])
     commands = parser.add_subparsers(required=True, dest="command")
-    for name in ("keep", "pages"):
+    for name in ("keep", "pages", "cells"):
         keeping = commands.add_parser(name)
         keeping.add_argument("results", type=Path)
         keeping.add_argument("out", type=Path, help="folder whose name is that of the scale")
@@ -247,8 +261,10 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.command in ("keep", "pages"):
         keep_pages(arguments.results, arguments.out)
-    if arguments.command == "keep":
-        keep_cells(arguments.results, arguments.out, ARCHIVES / arguments.out.name)
+    if arguments.command in ("keep", "cells"):
+        scale = arguments.out.name
+        files = sorted(PAPERS.glob("*.yaml"))
+        keep_cells((read_study(file, scale, results=arguments.results) for file in files), ARCHIVES / scale)
     if arguments.command in READ:
         print(READ[arguments.command](arguments.folder).to_string())
 

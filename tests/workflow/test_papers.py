@@ -11,6 +11,7 @@ from forked import Forked
 from papers import PAPER, PRINTED
 
 from benchmarks.papers import agreement, claims, keep_cells, keep_pages, verdicts
+from fedgrid.api.study_file import read_study
 
 ONE = {"manifest": 1, "experiment": 1, "paper": 1}
 "What hangs on one experiment."
@@ -148,7 +149,7 @@ def test_a_run_is_kept_and_its_cells_are_not_trained_elsewhere(checkout, monkeyp
     out = checkout.path / "kept/small"
     archives = checkout.path / "archives"
     keep_pages(Path("results"), out)
-    keep_cells(Path("results"), out, archives)
+    keep_cells([read_study(Path("config/study.yaml"))], archives)
     assert "table1" in set(pd.read_csv(out / "toy/accuracy.csv")["folder"])
     page = (out / "toy/report.html").read_text(encoding="utf-8")
     assert "<source media" not in page and 'src="data:image/svg+xml;base64,' in page
