@@ -57,9 +57,9 @@ CELLS = ["key", "method", "data", "heterogeneity", "seed", "status", "seconds", 
 def keep_cells(studies: Iterable[Study], archives: Path) -> None:
     """Pack the finished cells of the papers' studies, of one scale, into `archives`, whether or not all are finished.
 
-    A cell is packed with the first experiment, by name, that has it, so that an archive changes only with its own cells. Archives
-    of experiments without finished cells stay, and so do their cells in the list; of the others, what the store does
-    not have is lost: extract the archives before a run that is to go on.
+    A cell is packed with the first experiment, by name, that has it, so that an archive changes only with its own
+    cells. Archives of experiments without finished cells stay, and so do their cells in the list; of the others, what
+    the store does not have is lost: extract the archives before a run that is to go on.
     """
     listed: list[dict] = []
     packed: dict[str, dict[str, list[Path]]] = {}
