@@ -56,7 +56,7 @@ def test_printed_small_and_long_stand_side_by_side(small, long):
 def test_the_caption_says_in_what_the_scales_differ(small, long):
     results = small.load()
     caption = beside(results, {"small": results, "long": long.load()}).caption
-    assert "training.rounds: 2 (small), 9 (long)" in caption and "lr" not in caption and "Table I" in caption
+    assert "training.rounds: 2 (small) and 9 (long)" in caption and "lr" not in caption and "Table I" in caption
 
 
 def test_without_printed_numbers_accuracies_are_shown(small, long):

@@ -1,13 +1,13 @@
 """An experiment of a paper at several scales: what is printed, and beside it what each scale came to."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from fedgrid.analysis.papers import measured
 from fedgrid.analysis.papers.published import column_of, joined, metric_words, ordered, text
-from fedgrid.analysis.prose.phrases import counted
+from fedgrid.analysis.prose.phrases import counted, listing
 from fedgrid.analysis.scores.differences import compared
 from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.tables.grid import Entry, Grid, levels
@@ -32,7 +32,7 @@ def beside(results: Results, scales: Mapping[str, Results]) -> Grid | None:
     entries = {name: table.to_dict("index") for name, table in numbers.items()}
     seeds = {name: len(of_scale.study.seeds) for name, of_scale in scales.items()}
     rows = []
-    for row in rows_of(scales, numbers, places):
+    for row in rows_of([results, *scales.values()], numbers, places):
         cells = []
         for place in places:
             cells.append(Entry(printed[row, *place]) if (row, *place) in printed else Entry())
@@ -83,10 +83,10 @@ def in_several(results: Results, numbers: Mapping[str, pd.DataFrame]) -> list[tu
 
 
 def rows_of(
-    scales: Mapping[str, Results], numbers: Mapping[str, pd.DataFrame], places: list[tuple[str, str, str, str]]
+    studies: Sequence[Results], numbers: Mapping[str, pd.DataFrame], places: list[tuple[str, str, str, str]]
 ) -> list[str]:
-    """The rows that any scale has in these columns, in study order."""
-    order = [name for results in scales.values() for name in results.names.values()]
+    """The rows that any scale has in these columns, in the order of the first study."""
+    order = [name for results in studies for name in results.names.values()]
     there = {row: None for table in numbers.values() for row, *place in table.index if tuple(place) in places}
     return [row for row in dict.fromkeys([*order, *there]) if row in there]
 
@@ -104,7 +104,7 @@ def caption(results: Results, scales: Mapping[str, Results]) -> str:
     """What stands beside what, and in which settings the scales differ."""
     source = f" ({results.study.source})" if results.study.source else ""
     settings = [
-        f"{name}: {', '.join(f'{value} ({where})' for value, where in values)}"
+        f"{name}: {listing(f'{value} ({where})' for value, where in values)}"
         for name, values in compared(scales)[1]
         if name not in NAMED_ELSEWHERE
     ]
