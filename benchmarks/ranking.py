@@ -1,4 +1,4 @@
-"""A finished study of one column as a page of Markdown: its rows from the best to the last, with rates and costs.
+"""A finished study of one column as a page of Markdown: its rows from the best to the last, with rates and traffic.
 
 python -m benchmarks.ranking results/methods benchmarks/results/methods/digits.md
 """
@@ -15,7 +15,7 @@ from fedgrid.analysis.prose.duplicate_rows import duplicates
 from fedgrid.analysis.scores.results import Results, load
 from fedgrid.analysis.scores.summary import cell_scores, summary
 
-HEADER = ["", "method", "scored", "accuracy (%)", "std. over clients (%)", "chosen", "KiB up", "KiB down", "seconds"]
+HEADER = ["", "method", "scored", "accuracy (%)", "std. over clients (%)", "chosen", "KiB up", "KiB down"]
 CHOSEN = "chosen"
 """The outcome of the settings that a search took."""
 
@@ -29,8 +29,7 @@ def page(folder: Path) -> str:
     sentences = [
         f"# {results.study.title}",
         f"Accuracy after the last round over {seeds(results)}: mean over clients, then mean ± sample standard "
-        "deviation over seeds. Scored: the model that the method's paper reports. KiB: per client and round. "
-        "Seconds: of a cell, on average.",
+        "deviation over seeds. Scored: the model that the method's paper reports. KiB: per client and round.",
         markdown(list(table.columns), table.to_numpy().tolist()),
         *duplicates(results, cell_scores(results), scores),
     ]
@@ -54,7 +53,7 @@ def rows(results: Results, scores: pd.DataFrame, tables: Path) -> Iterator[list[
             f"{100 * entry['accuracy']:.2f} ± {100 * entry['accuracy_std_seeds']:.2f}",
             f"{100 * entry['std_clients']:.2f}",
             chosen.get(entry["label"], ""),
-            *(f"{cost[name]:,.1f}" for name in ("kib_up", "kib_down", "seconds")),
+            *(f"{cost[name]:,.1f}" for name in ("kib_up", "kib_down")),
         ]
 
 

@@ -21,14 +21,14 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_rows_are_ranked_with_their_costs_and_twins_are_named(folder):
+def test_rows_are_ranked_with_their_traffic_and_twins_are_named(folder):
     title, about, table, *twins = page(folder).strip().split("\n\n")
     assert title == "# Toy study" and "over 2 seeds (0, 1)" in about
     assert table.splitlines() == [
-        "|  | method | scored | accuracy (%) | std. over clients (%) | KiB up | KiB down | seconds |",
-        "|---|---|---|---|---|---|---|---|",
-        "| 1 | fedavg | received | 75.00 ± 0.00 | 0.00 | 1.0 | 3.0 | 2.5 |",
-        "| 2 | local | received | 51.00 ± 1.41 | 0.00 | 1.0 | 3.0 | 2.5 |",
-        "| 3 | twin | received | 51.00 ± 1.41 | 0.00 | 1.0 | 3.0 | 2.5 |",
+        "|  | method | scored | accuracy (%) | std. over clients (%) | KiB up | KiB down |",
+        "|---|---|---|---|---|---|---|",
+        "| 1 | fedavg | received | 75.00 ± 0.00 | 0.00 | 1.0 | 3.0 |",
+        "| 2 | local | received | 51.00 ± 1.41 | 0.00 | 1.0 | 3.0 |",
+        "| 3 | twin | received | 51.00 ± 1.41 | 0.00 | 1.0 | 3.0 |",
     ]
     assert len(twins) == 1 and twins[0].startswith(EQUAL)
