@@ -27,7 +27,7 @@ Ask three questions.
 * **What may travel, and what does a round cost?** The tables say it in numbers, for the default settings.
 
 A table of results without Local, FedAvg and FedAvg-FT cannot be judged: they show what federation gains at all, and
-what fine-tuning alone does for it. [Every method on MNIST](../benchmarks/results/methods/README.md) is such a table. A
+what fine-tuning alone does for it. [Every method in one table](../benchmarks/results/methods/README.md) has both. A
 study takes a whole group by its first words, such as `all split model` ([studies.md](studies.md)).
 
 θ are the parameters of a client's whole model, φ those of its extractor, π those of its head: |θ| = |φ| + |π|. C is the
