@@ -2,6 +2,7 @@
 
 import csv
 import shutil
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 
@@ -27,8 +28,14 @@ def paper(request, monkeypatch):
     """A paper's name, its text and its study at full scale, on a machine without any data."""
     monkeypatch.chdir(request.config.rootpath)
     monkeypatch.delenv("FEDGRID_DATA", raising=False)
-    text = read(Path(f"config/papers/{request.param}.yaml"))
-    return request.param, text, planned_study(text)
+    return request.param, *planned(request.param)
+
+
+@cache
+def planned(name):
+    """Planning takes seconds, so it is done once for all tests, which leave text and study as they are."""
+    text = read(Path(f"config/papers/{name}.yaml"))
+    return text, planned_study(text)
 
 
 def listed(study):
