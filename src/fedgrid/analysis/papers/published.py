@@ -151,19 +151,26 @@ def printed(results: Results, table: pd.DataFrame) -> tuple[pd.DataFrame, Grid]:
             word = without_number(status.get((row, *column[:2]), "missing"), notes.letter(row, *column[:2]))
             cells += of_entry(entries.get((name, *column)), word, notes)
         rows.append((name, cells))
+    written, header = table.drop(columns=list(KEYS.values())), heads(results, places, ["printed", "ours", "difference"])
+    return written, Grid(caption(results, table), "Method", header, rows, notes.texts)
+
+
+def heads(
+    results: Results, places: Sequence[tuple[str, str, str, str]], numbers: Sequence[str]
+) -> list[list[tuple[str, int]]]:
+    """The header of a table with these `numbers`, such as printed and ours, in each column."""
     leaves = [
         (
             results.title(data),
             results.heterogeneity_title(heterogeneity),
             NAMES.get(domain, domain),
             metric_words(results, metric),
-            what,
+            number,
         )
         for data, heterogeneity, domain, metric in places
-        for what in ("printed", "ours", "difference")
+        for number in numbers
     ]
-    written = table.drop(columns=list(KEYS.values()))
-    return written, Grid(caption(results, table), "Method", levels(leaves), rows, notes.texts)
+    return levels(leaves)
 
 
 def column_of(entry: Mapping[str, Any]) -> tuple[str, str, str, str]:

@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 
 from fedgrid.analysis.papers import measured
-from fedgrid.analysis.papers.published import column_of, joined, metric_words, ordered, text
+from fedgrid.analysis.papers.published import column_of, heads, joined, ordered, text
 from fedgrid.analysis.prose.phrases import counted, listing
 from fedgrid.analysis.scores.differences import compared
 from fedgrid.analysis.scores.results import Results
-from fedgrid.analysis.tables.grid import Entry, Grid, levels
-from fedgrid.analysis.tables.pivot import AVERAGED, NAMES
+from fedgrid.analysis.tables.grid import Entry, Grid
+from fedgrid.analysis.tables.pivot import AVERAGED
 
 ACCURACY = "accuracy"
 NAMED_ELSEWHERE = ("data", "heterogeneity")
@@ -38,18 +38,8 @@ def beside(results: Results, scales: Mapping[str, Results]) -> Grid | None:
             cells.append(Entry(printed[row, *place]) if (row, *place) in printed else Entry())
             cells += [of_entry(entries[name].get((row, *place)), seeds[name], place[-1]) for name in scales]
         rows.append((row, cells))
-    leaves = [
-        (
-            results.title(data),
-            results.heterogeneity_title(heterogeneity),
-            NAMES.get(domain, domain),
-            metric_words(results, metric),
-            what,
-        )
-        for data, heterogeneity, domain, metric in places
-        for what in ("printed", *(f"{name} ({counted(number, 'seed')})" for name, number in seeds.items()))
-    ]
-    return Grid(caption(results, scales), "Method", levels(leaves), rows)
+    columns = ["printed", *(f"{name} ({counted(number, 'seed')})" for name, number in seeds.items())]
+    return Grid(caption(results, scales), "Method", heads(results, places, columns), rows)
 
 
 def in_print(results: Results) -> dict[tuple[str, ...], str]:
