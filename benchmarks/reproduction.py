@@ -27,7 +27,7 @@ from fedgrid.analysis.papers.claims import (
 )
 from fedgrid.analysis.prose.phrases import counted, listing
 
-RUN, LONG = (Path("benchmarks/results/papers", scale) for scale in ("small", "long"))
+RUN, LONG = (pictures.RUNS / scale for scale in pictures.SCALES)
 PLACE = ["folder", "row", "data", "heterogeneity", "domain", "metric"]
 OURS = ["ours", "ours_std_seeds", "seeds"]
 OUT = Path("docs/reproduction.md")

@@ -5,7 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import yaml
+from studies import FOUR_CELLS, prepared
 
+from fedgrid.api.study_file import read_study
 from fedgrid.engine.rounds import Saving
 from fedgrid.files import read_table, write_table
 from fedgrid.grid.plan.model import Cell
@@ -16,6 +19,16 @@ from fedgrid.jobs.other_rounds import origin
 
 EARLIER = "0" * 16
 "The code of the earlier version."
+
+
+def trained_study(folder: Path) -> Study:
+    """A study in `folder`, which is the working folder, with its two cells trained."""
+    file = folder / "config" / "study.yaml"
+    file.parent.mkdir()
+    file.write_text(yaml.safe_dump(yaml.safe_load(FOUR_CELLS) | {"methods": ["local"], "seeds": [0, 1]}))
+    study = prepared(read_study(file))
+    train_all(study)
+    return study
 
 
 def train_all(study: Study) -> None:

@@ -1,11 +1,8 @@
 """``fedgrid adopt``: what it says before, while and after results are carried."""
 
 import pytest
-import yaml
-from earlier import edited, make_earlier, train_all
-from studies import FOUR_CELLS, prepared
+from earlier import edited, make_earlier, trained_study
 
-from fedgrid.api.study_file import read_study
 from fedgrid.cli.main import main
 from fedgrid.files import read_metadata
 
@@ -13,12 +10,7 @@ from fedgrid.files import read_metadata
 @pytest.fixture
 def study(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    file = tmp_path / "config" / "study.yaml"
-    file.parent.mkdir()
-    file.write_text(yaml.safe_dump(yaml.safe_load(FOUR_CELLS) | {"methods": ["local"], "seeds": [0, 1]}))
-    study = prepared(read_study(file))
-    train_all(study)
-    return study
+    return trained_study(tmp_path)
 
 
 def test_a_dry_run_says_what_a_call_would_do_and_does_nothing(study, capsys):

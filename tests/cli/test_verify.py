@@ -1,11 +1,8 @@
 """``fedgrid verify``: finished cells are trained again elsewhere and compared."""
 
 import pytest
-import yaml
-from earlier import edited, train_all
-from studies import FOUR_CELLS, prepared
+from earlier import edited, trained_study
 
-from fedgrid.api.study_file import read_study
 from fedgrid.cli.main import main
 from fedgrid.files import read_table, write_table
 from fedgrid.jobs.verification import comparable, sample
@@ -17,12 +14,7 @@ EQUAL = "2 cells trained again: every recorded bit is the same\n"
 def study(tmp_path, monkeypatch):
     """Two finished cells."""
     monkeypatch.chdir(tmp_path)
-    file = tmp_path / "config" / "study.yaml"
-    file.parent.mkdir()
-    file.write_text(yaml.safe_dump(yaml.safe_load(FOUR_CELLS) | {"methods": ["local"], "seeds": [0, 1]}))
-    study = prepared(read_study(file))
-    train_all(study)
-    return study
+    return trained_study(tmp_path)
 
 
 def rewrite(cell, edit=lambda rows: None, **metadata):

@@ -9,6 +9,7 @@ import pytest
 import torch
 from nearness import all_near, near
 from torch.nn.functional import cross_entropy
+from trajectories import after_each_round
 
 from fedgrid.engine.federation.participation import everyone, participants
 from fedgrid.engine.local.context import Batch, LossContext
@@ -51,11 +52,7 @@ def images_of_class_0(number):
 def states(simulation, **settings):
     """The method, and the states before the first round and after each."""
     method = simulations.method("fedem", **settings)
-    all_states = [method.setup(everyone(simulation, 0))]
-    with torch.no_grad():
-        for number in range(simulation.training.rounds):
-            all_states.append(simulations.one_round(method, simulation, number, all_states[-1])[1])
-    return method, all_states
+    return method, after_each_round(method, simulation)
 
 
 # By hand

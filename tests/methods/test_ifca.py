@@ -4,6 +4,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import torch
+from trajectories import after_each_round
 
 from fedgrid.engine.federation.participation import everyone, participants
 from fedgrid.engine.rounds import federate
@@ -28,15 +29,6 @@ def near(ours, theirs, tolerance=0.0):
     assert set(ours) == set(theirs)
     for name in ours:
         torch.testing.assert_close(ours[name], theirs[name], rtol=0, atol=tolerance)
-
-
-def after_each_round(method, simulation):
-    """The state before the first round and after each."""
-    with torch.no_grad():
-        states = [method.setup(everyone(simulation, 0))]
-        for number in range(simulation.training.rounds):
-            states.append(simulations.one_round(method, simulation, number, states[-1])[1])
-    return states
 
 
 def chosen(simulation, models, lists):

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from torch import nn
+from trajectories import after_each_round
 
 from fedgrid.engine.federation.federation import Federation
 from fedgrid.engine.federation.participation import everyone, participants
@@ -52,15 +53,6 @@ def all_near(ours, theirs, tolerance=0.0):
     assert set(ours) == set(theirs)
     for name in ours:
         torch.testing.assert_close(ours[name], theirs[name], rtol=0, atol=tolerance)
-
-
-def after_each_round(method, simulation):
-    """The state before the first round and after each."""
-    with torch.no_grad():
-        states = [method.setup(everyone(simulation, 0))]
-        for number in range(simulation.training.rounds):
-            states.append(simulations.one_round(method, simulation, number, states[-1])[1])
-    return states
 
 
 def traffic(method, simulation):

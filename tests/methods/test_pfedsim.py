@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from nearness import all_near, near
+from trajectories import after_each_round
 
 from fedgrid.engine.federation.federation import Federation
 from fedgrid.engine.federation.participation import everyone, participants
@@ -22,11 +23,7 @@ DOUBLE = {"dtype": "float64"}
 def states(simulation, **settings):
     """The method, and the states before the first round and after each."""
     method = simulations.method("pfedsim", **settings)
-    all_states = [method.setup(everyone(simulation, 0))]
-    with torch.no_grad():
-        for number in range(simulation.training.rounds):
-            all_states.append(simulations.one_round(method, simulation, number, all_states[-1])[1])
-    return method, all_states
+    return method, after_each_round(method, simulation)
 
 
 def received(method, simulation, number, state):

@@ -24,6 +24,8 @@ def beside(results: Results, scales: Mapping[str, Results]) -> Grid | None:
     The columns are those of `results` in which at least two scales have numbers; None where there is none. Rows are
     joined by name, columns by the names of their data set, heterogeneity, domain and metric.
     """
+    if len(scales) < 2:
+        return None
     printed = in_print(results)
     numbers = {name: comparable(of_scale, printed) for name, of_scale in scales.items()}
     places = in_several(results, numbers)
