@@ -17,7 +17,7 @@ EXTRAS ?= slurm,download,features,docs,test
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
 OTHER := $(VENV)-snakemake-$(VERSION)
 
-.PHONY: run papers check test test-all test-snakemake lint docs bench bench-gpu picture clean
+.PHONY: run papers check test tests test-all test-snakemake lint docs bench bench-gpu picture clean
 
 run: $(VENV)/.run
 	$(BIN)/snakemake --cores $(CORES) --configfile $(CONFIG)
@@ -29,9 +29,13 @@ papers: $(VENV)/.papers
 	    --config scale=$(SCALE) $(WITH) || failed="$$failed $$paper"; \
 	done; [ -z "$$failed" ] || { echo "not finished:$$failed; the same command goes on" >&2; exit 1; }
 
+# at once, for linting takes one core
+test: $(VENV)/.test
+	$(MAKE) --jobs 2 --keep-going lint tests
+
 # two workers more than cores, for those that wait for a scheduler or a process; threads that wait for others must not spin, for they
 # take the cores from them
-test: $(VENV)/.test lint
+tests: $(VENV)/.test
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m "not full"
 
 test-all: $(VENV)/.test lint

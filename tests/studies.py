@@ -25,9 +25,15 @@ methods: [local, fedavg]
 """
 
 
+def parsed(text: str) -> dict[str, Any]:
+    """The mapping of a YAML text, by libyaml where it is installed: ten times as fast, and tests read thousands."""
+    mapping: dict[str, Any] = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return mapping
+
+
 def study_of(text: str = FOUR_CELLS, **changes: Any) -> Study:
     """The study of a YAML text with some keys replaced, resolved."""
-    return planned_study(Section(yaml.safe_load(text) | changes))
+    return planned_study(Section(parsed(text) | changes))
 
 
 def prepared(study: Study) -> Study:

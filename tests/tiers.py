@@ -11,6 +11,7 @@ a hypernetwork, control variates."""
 
 OF_REPRESENTATIVES = (
     "test_edge",
+    "test_a_seed_changes_the_result",
     "test_a_run_that_is_killed_in_every_round_is_the_undisturbed_one",
     "test_clients_one_by_one_or_together",
 )
@@ -33,6 +34,11 @@ def method_of(item: pytest.Item) -> str | None:
     return parameters.get("method_name", parameters.get("name"))
 
 
-def every_third(values: Sequence[Any], step: int = 3) -> list[Any]:
-    """Parameters of which each third (or other step) runs in `make test`, and all of them in `make test-all`."""
-    return [value if i % step == 0 else pytest.param(value, marks=pytest.mark.full) for i, value in enumerate(values)]
+def every_third(values: Sequence[Any], step: int = 3, several: bool = False) -> list[Any]:
+    """Cases of which each third (or other step) runs in `make test`, and all of them in `make test-all`.
+
+    With `several`, a value is a tuple of the values of several parameters.
+    """
+    cases = [pytest.param(*(value if several else [value]), marks=pytest.mark.full) for value in values]
+    cases[::step] = values[::step]
+    return cases

@@ -124,7 +124,7 @@ def test_what_a_prediction_reads_of_the_state_is_kept(tmp_path):
     assert header["contains"] == "class counts"
 
 
-@pytest.mark.parametrize("name", ["fedavg", "fedproto", "knn_per", "fediot"])
+@pytest.mark.parametrize("name", every_third(["fedavg", "fedproto", "knn_per", "fediot"]))
 def test_models_of_two_modalities(tmp_path, name):
     kept = Kept(tmp_path, two_modalities.simulation(), name, PICTURES_AND_TEXTS)
     assert kept.check() >= 4
@@ -142,7 +142,7 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("method", ["fedavg", "knn_per"])
+@pytest.mark.parametrize("method", ["fedavg", pytest.param("knn_per", marks=pytest.mark.full)])
 @pytest.mark.parametrize("case", every_third([*SETTINGS]))
 def test_other_networks(tmp_path, case, method):
     name, settings, training = SETTINGS[case]
@@ -190,7 +190,7 @@ torch.save([module(images), module(images[:1]), program(images)], "scores.pt")
 """
 
 
-@pytest.mark.parametrize("name", ["fedavg", "knn_per", pytest.param("fedproto", marks=pytest.mark.full)])
+@pytest.mark.parametrize("name", every_third(["knn_per", "fedavg", "fedproto"]))
 def test_a_saved_module_runs_without_fedgrid(tmp_path, name):
     kept = Kept(tmp_path, simulations.ragged(3, rounds=2), name)
     point = "adapted" if name == "knn_per" else "received"

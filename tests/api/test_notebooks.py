@@ -49,6 +49,7 @@ def test_notebooks_are_stored_without_outputs():
         assert not any(cell.get("outputs") for cell in nbformat.read(file, as_version=4).cells), file.name
 
 
+@pytest.mark.full
 def test_the_example_of_the_reference(project):
     (code,) = re.findall(r"```python\n(.*?)```", (NOTEBOOKS.parent / "python.md").read_text(encoding="utf-8"), re.S)
     exec(compile(code, "python.md", "exec"), {})

@@ -64,6 +64,7 @@ def assert_same(ours, theirs):
 # In a file
 
 
+@pytest.mark.representatives
 def test_every_method_has_the_same_numbers_with_rows_in_a_file(filed, tmp_path, method_name):
     method, where = brief(method_name), world(rounds=3)
     ours = federate(method, where, kept(tmp_path, every=1e9)).progress

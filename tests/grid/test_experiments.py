@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from papers import PAPER, PRINTED, write_paper
-from studies import FOUR_CELLS, study_of
+from studies import FOUR_CELLS, parsed, study_of
 
 from fedgrid.errors import UserError
 from fedgrid.grid.plan import manifest, plan_file
@@ -29,7 +28,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def paper(change=lambda text: None, **choice):
-    text = yaml.safe_load(PAPER)
+    text = parsed(PAPER)
     change(text)
     return planned_study(Section(text | choice))
 
@@ -92,7 +91,7 @@ def test_only_chooses_experiments_and_no_key():
 
 def test_a_run_of_some_experiments_knows_what_all_are_made_from():
     wanted = {name: manifest.file(paper(), one) for name, one in zip(NAMES, paper().experiments, strict=True)}
-    actual = planned(yaml.safe_load(PAPER) | {"only": "sweep"}, [], submits=False)
+    actual = planned(parsed(PAPER) | {"only": "sweep"}, [], submits=False)
     assert [one.id for one in actual.study.experiments] == ["sweep"]
     assert actual.manifests == wanted and list(actual.manifests) == NAMES
     assert plan_file.read(actual.write()).manifests == wanted
@@ -163,7 +162,7 @@ def test_a_plain_study_is_one_experiment_at_its_own_place():
 
 
 def test_the_same_cells_in_a_paper_and_in_a_plain_study():
-    text = yaml.safe_load(FOUR_CELLS)
+    text = parsed(FOUR_CELLS)
     whole = planned_study(Section(text | {"name": "other", "experiments": {"a": None, "b": {"methods": ["local"]}}}))
     assert whole.by_key.keys() == study_of().by_key.keys()
 

@@ -1,16 +1,19 @@
 """Every mistake in a study names its file and line: some hundreds of studies, each with one mistake."""
 
+import copy
 import re
 from pathlib import Path
 
 import pytest
 import yaml
 from papers import PAPER, write_paper
+from studies import parsed
 
 from fedgrid.errors import UserError
 from fedgrid.grid.plan.product import planned_study
 from fedgrid.grid.study.yaml_file import read
 
+STUDY = parsed(PAPER)
 WRONG = {"a mapping": {"x": {"y": 1}}, "a list": [["x"]], "a negative number": -1, "a text": "no such thing"}
 FREE_TEXT = ("label", "title", "says", "source", "lacks", "assumed", "name", "results")
 "Keys whose value may be any text."
@@ -26,7 +29,7 @@ def paths(value, path=()):
 
 def changed(path, change):
     """The paper with the mapping or list at a path changed."""
-    study = yaml.safe_load(PAPER)
+    study = copy.deepcopy(STUDY)
     inside = study
     for key in path[:-1]:
         inside = inside[key]
@@ -40,7 +43,7 @@ def misspelt(inside, key):
 
 def mistakes():
     """Studies, by the path and the kind of the mistake."""
-    for path in paths(yaml.safe_load(PAPER)):
+    for path in paths(STUDY):
         key, inside = path[-1], path[:-1]
         if isinstance(key, str) and inside[-1:] not in (("experiments",), ("scales",), ("methods",), ("assumed",)):
             yield (path, "misspelt"), changed(path, misspelt)

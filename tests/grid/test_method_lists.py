@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from studies import FOUR_CELLS
+from studies import FOUR_CELLS, parsed
 
 from fedgrid.errors import UserError
 from fedgrid.grid.plan.product import planned_study
@@ -27,7 +27,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def study_of(methods, **changes):
-    text = yaml.safe_load(FOUR_CELLS) | {"seeds": [0], "methods": methods} | changes
+    text = parsed(FOUR_CELLS) | {"seeds": [0], "methods": methods} | changes
     Path("study.yaml").write_text(yaml.safe_dump(text, sort_keys=False))
     return planned_study(read(Path("study.yaml")))
 

@@ -4,9 +4,8 @@ import os
 from pathlib import Path
 
 import pytest
-import yaml
 from papers import PAPER, write_paper
-from studies import study_of
+from studies import parsed, study_of
 
 from fedgrid.errors import UserError
 from fedgrid.grid.plan import manifest
@@ -54,6 +53,18 @@ def test_no_more_values_are_composed_than_are_allowed(monkeypatch):
         read(study("seeds: [0, 1, 2, 3, 4, [not even YAML"))
 
 
+def test_deep_nesting_is_refused():
+    assert read(study(f"seeds: {'[' * 99}{']' * 99}"))["seeds"]
+    with pytest.raises(UserError, match=r"^study\.yaml: cannot be read \(it is nested more than 100 levels deep\)$"):
+        read(study(f"seeds: {'[' * 100_000}"))
+
+
+def test_aliases_do_not_nest_deeper_either():
+    nested = "".join(f"k{level}: &a{level} [*a{level - 1}]\n" for level in range(1, 400))
+    with pytest.raises(UserError, match=r"^study\.yaml: not a study, it is nested too deeply$"):
+        read(study(f"k0: &a0 [x]\n{nested}"))
+
+
 def test_aliases_are_counted_by_their_expanded_size(monkeypatch):
     monkeypatch.setattr(yaml_file, "MOST_VALUES", 20)
     with pytest.raises(UserError, match=r"with its aliases \(\*name\) it holds 26 values, and a study may have 20"):
@@ -76,17 +87,17 @@ def test_a_study_that_is_no_file(name):
 @pytest.mark.parametrize("name", [PIPE, "."])
 def test_printed_numbers_that_are_no_file(name):
     with pytest.raises(UserError, match=f"^published: {name} is not a regular file"):
-        planned_study(Section(yaml.safe_load(PAPER) | {"published": name}))
+        planned_study(Section(parsed(PAPER) | {"published": name}))
 
 
 def test_printed_numbers_that_are_too_large():
     sparse("large.csv", 65_000_000)
     with pytest.raises(UserError, match=r"^published: large\.csv has 65\.0 MB; at most 64 MB are allowed"):
-        planned_study(Section(yaml.safe_load(PAPER) | {"published": "large.csv"}))
+        planned_study(Section(parsed(PAPER) | {"published": "large.csv"}))
 
 
 def test_other_files_beside_printed_numbers_are_ignored():
-    planned = planned_study(Section(yaml.safe_load(PAPER)))
+    planned = planned_study(Section(parsed(PAPER)))
     before = manifest.page(planned)  # though a pipe lies there
     Path("latin.csv").write_bytes(b"\xe9")
     assert manifest.page(planned) != before

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from studies import parsed
 
 from fedgrid.errors import UserError
 from fedgrid.grid.plan.product import planned_study
@@ -26,7 +27,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def study_with(**changes):
-    text = yaml.safe_load(STUDY) | changes
+    text = parsed(STUDY) | changes
     Path("study.yaml").write_text(yaml.safe_dump({k: v for k, v in text.items() if v is not None}, sort_keys=False))
     return planned_study(read(Path("study.yaml")))
 

@@ -1,8 +1,14 @@
-"""Every model of the package passes the suite that `fedgrid check` runs."""
+"""Every model of the package passes the suite that `fedgrid check` runs, the largest ones in `make test-all` alone."""
+
+import pytest
 
 from fedgrid.loading import load, names
 from fedgrid.suite.model import *  # noqa: F403
 
+LARGE = ("mobilenetv2", "resnet18")
+
 
 def pytest_generate_tests(metafunc):
-    metafunc.parametrize("model", [load("models", name)() for name in names("models")], ids=names("models"))
+    marks = {name: [pytest.mark.full] * (name in LARGE) for name in names("models")}
+    models = [pytest.param(load("models", name)(), id=name, marks=marks[name]) for name in marks]
+    metafunc.parametrize("model", models)

@@ -9,7 +9,7 @@ from checkout import ROOT
 
 
 @pytest.mark.parametrize(
-    "study", ["config/papers/fedcosr.yaml", pytest.param("config/study.yaml", marks=pytest.mark.full)]
+    "study", ["config/study.yaml", pytest.param("config/papers/fedcosr.yaml", marks=pytest.mark.full)]
 )
 def test_the_linter_has_no_complaint(study):
     """A study with experiments has one rule more."""

@@ -101,15 +101,21 @@ def test_a_second_run_does_nothing(checkout):
 
 
 def test_a_point_more_trains_it_alone(checkout):
-    before = set(checkout.cells())
     checkout.edit("config/study.yaml", "lr: [0.01, 0.3]", "lr: [0.01, 0.3, 0.0001]")
     assert checkout.planned() == {"fedprox": 4, "experiment": 1}
+
+
+@pytest.mark.full
+def test_what_is_planned_for_a_point_more_is_trained(checkout):
+    before = set(checkout.cells())
+    checkout.edit("config/study.yaml", "lr: [0.01, 0.3]", "lr: [0.01, 0.3, 0.0001]")
     checkout.snakemake()
     added = set(checkout.cells()) - before
     assert {file.name.partition("-")[0] for file in added} == {"s1000", "s1001"} and len(added) == 4
     assert checkout.planned() == {}
 
 
+@pytest.mark.full
 def test_another_study_shares_the_search_and_trains_the_table_alone(checkout):
     checkout.edit("config/study.yaml", "name: tiny\n", "name: other\ntitle: Another study\n")
     checkout.edit("config/study.yaml", "seeds: [0]", "seeds: [3]")

@@ -10,9 +10,8 @@ from forked import Forked
 from snakemake import assets
 
 SCRIPTS = Path(assets.__file__).with_name("data") / "react"
-pytestmark = pytest.mark.skipif(
-    not SCRIPTS.is_dir(), reason="this Snakemake came without the scripts of its report, and would download them"
-)
+WITHOUT = "this Snakemake came without the scripts of its report, and would download them"
+pytestmark = [pytest.mark.full, pytest.mark.skipif(not SCRIPTS.is_dir(), reason=WITHOUT)]
 STUDY = """
 name: tiny
 data: digits
@@ -73,7 +72,6 @@ def test_the_report_needs_nothing_from_elsewhere_and_makes_nothing_anew(tiny, re
     assert tiny.planned() == {}
 
 
-@pytest.mark.full
 def test_a_study_with_experiments_has_each_of_them_and_the_page_of_all(tmp_path, forker):
     checkout = Forked(
         tmp_path / "tree", f"{STUDY}experiments:\n  a: {{methods: [local]}}\n  b: {{methods: [fedavg]}}\n"

@@ -29,18 +29,29 @@ def installed(tmp_path_factory):
     return folder / "site"
 
 
-def test_a_project_is_made_and_run(installed, tmp_path):
+@pytest.fixture
+def fedgrid(installed, tmp_path):
+    """Calls a command of the wheel's package in a project made by it."""
     environment = os.environ | {"PYTHONPATH": str(installed), "OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"}
 
-    def fedgrid(*arguments):
+    def called(*arguments):
         command = [sys.executable, "-P", "-m", "fedgrid.cli.main", *arguments]
         run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert run.returncode == 0, run.stdout + run.stderr
         return run.stdout + run.stderr
 
-    fedgrid("init", ".", "--paper", "fedsac")
-    fedgrid("new-method", "mine")
+    called("init", ".", "--paper", "fedsac")
+    called("new-method", "mine")
     (tmp_path / "config/study.yaml").write_text(STUDY)
+    return called
+
+
+def test_a_project_is_made_and_planned(fedgrid):
+    assert "2 cells, 0 cached, 2 to run" in fedgrid("plan")
+
+
+@pytest.mark.full
+def test_a_project_is_run(fedgrid, tmp_path):
     assert "only=table1" in fedgrid("go", "config/papers/fedsac.yaml", "--scale=small", "--only=table1", "--dry-run")
     output = fedgrid("go", "--cores", "2")
     assert output.startswith("snakemake --cores 2 --configfile config/study.yaml\n")

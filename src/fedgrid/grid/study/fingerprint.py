@@ -73,8 +73,8 @@ def fingerprint(module: str, file: Path | None = None) -> str:
 
 def fingerprint_with_facts(module: str, file: Path | None, also: Iterable[str]) -> str:
     """Digest of the code of `module` and `also`, their `FACTS` included: of all that a description is made from."""
-    sources = _Sources(module, file)
-    return digest({name: sources.node(name).with_facts for name in sorted(sources.closure([module, *also]))})
+    nodes = _Sources.of(module, file).closure([module, *also])
+    return digest({name: node.with_facts for name, node in nodes.items()})
 
 
 def modules(module: str, file: Path | None = None, also: Iterable[str] = ()) -> dict[str, str]:
@@ -83,15 +83,15 @@ def modules(module: str, file: Path | None = None, also: Iterable[str] = ()) -> 
     With a `file`, also what it imports from beside it, and the content of the data that its classes name as `files`.
     `NOT_COUNTED` is left out, and what only those import.
     """
-    sources = _Sources(module, file)
-    nodes = {name: sources.node(name) for name in sorted(sources.closure([module, *also]))}
+    sources = _Sources.of(module, file)
+    nodes = sources.closure([module, *also])
     counted = {name: node.digest for name, node in nodes.items()}
     return counted | {f"{name}: {data.name}": digest_of_file(data) for name in nodes for data in sources.data(name)}
 
 
 def files(module: str, file: Path) -> list[Path]:
     """The files in the folder of a component outside any package that `fingerprint` covers."""
-    sources = _Sources(module, file)
+    sources = _Sources.of(module, file)
     names = sources.closure([module])
     paths = [sources.file(name) for name in names] + [data for name in names for data in sources.data(name)]
     return sorted(f for f in paths if f and f.is_relative_to(file.parent))
@@ -102,11 +102,11 @@ def uncovered(module: str, file: Path) -> list[str]:
 
     What only shows when the code runs is seen by `fedgrid.grid.study.audit`.
     """
-    sources = _Sources(module, file)
-    names = [name for name in sorted(sources.closure([module])) if not name.startswith(PACKAGE)]
-    flaws = [f"{sources.file(name)}, line {line}: {what}" for name in names for line, what in sources.node(name).flaws]
-    for name in names:
-        tops = {imported.partition(".")[0] for imported in sources.node(name).imported} - {""}
+    sources = _Sources.of(module, file)
+    nodes = {name: node for name, node in sources.closure([module]).items() if not name.startswith(PACKAGE)}
+    flaws = [f"{sources.file(name)}, line {line}: {what}" for name, node in nodes.items() for line, what in node.flaws]
+    for name, node in nodes.items():
+        tops = {imported.partition(".")[0] for imported in node.imported} - {""}
         unknown = sorted(top for top in tops if not sources.file(top) and not _is_installed(top))
         flaws += [
             f"{sources.file(name)}: the module {top} is neither beside it nor installed; {ADVICE}" for top in unknown
@@ -116,7 +116,7 @@ def uncovered(module: str, file: Path) -> list[str]:
 
 def check_files(component: type, module: str, file: Path) -> None:
     """Raises UserError where a loaded class reads other `files` than its source writes out."""
-    sources = _Sources(module, file)
+    sources = _Sources.of(module, file)
     used = [name for name in sources.closure([module]) if sources.data(name)]
     written = {file_name for name in used for file_name in sources.node(name).data}
     files = getattr(component, "files", ())
@@ -124,19 +124,28 @@ def check_files(component: type, module: str, file: Path) -> None:
         raise UserError(f"{file}: {component.__name__}.files is {files!r} when it runs; {WRITTEN_OUT}")
 
 
+@dataclass(frozen=True)
 class _Sources:
     """The modules of fedgrid and, for a component elsewhere, of its folder or of the package that announces it."""
 
-    def __init__(self, module: str, file: Path | None):
-        self.ours = str(Path(fedgrid.__file__).parents[1])
-        self.root: str | None = None
-        self.package: str | None = None
-        self.alias: dict[str, str] = {}
-        if file and module.startswith(OUTSIDE):
-            self.root, self.alias = str(file.parent), {module: file.stem}
-        elif file:
-            depth = module.count(".") + (file.name == "__init__.py")
-            self.root, self.package = str(file.parents[depth]), module.partition(".")[0]
+    ours: str
+    "The folder above fedgrid."
+    root: str | None = None
+    "The folder above the component's modules; None inside fedgrid."
+    package: str | None = None
+    "The package that announces the component."
+    alias: tuple[str, str] = ("", "")
+    "The name of the module that a file becomes, and that by which others in its folder import it."
+
+    @classmethod
+    def of(cls, module: str, file: Path | None) -> "_Sources":
+        ours = str(Path(fedgrid.__file__).parents[1])
+        if file is None:
+            return cls(ours)
+        if module.startswith(OUTSIDE):
+            return cls(ours, str(file.parent), alias=(module, file.stem))
+        depth = module.count(".") + (file.name == "__init__.py")
+        return cls(ours, str(file.parents[depth]), module.partition(".")[0])
 
     def data(self, name: str) -> list[Path]:
         """The files that the classes of a module outside this package say they read; UserError where one is no file."""
@@ -152,7 +161,7 @@ class _Sources:
     def node(self, name: str) -> "_Node":
         file = self.file(name)
         assert file is not None  # `closure` names what has one
-        return _read(file, file.stat().st_mtime_ns, name)
+        return _read(file, os.stat(file).st_mtime_ns, name)
 
     def file(self, name: str) -> Path | None:
         if name == PACKAGE or name.startswith(PACKAGE + "."):
@@ -161,15 +170,22 @@ class _Sources:
             return _module_file(self.root, name)
         return _module_file(self.root, name) if self.root and name and not self.package else None
 
-    def closure(self, entries: list[str]) -> set[str]:
-        visited: set[str] = set()
-        todo = [self.alias.get(entry, entry) for entry in entries]
+    def closure(self, entries: list[str]) -> dict[str, "_Node"]:
+        """The modules of `entries` and all that they import and that count, in the order of their names."""
+        nodes: dict[str, _Node] = {}
+        todo = [self.alias[1] if entry == self.alias[0] else entry for entry in entries]
         while todo:
             name = todo.pop()
-            if name not in visited and (name in entries or name not in NOT_COUNTED):
-                visited.add(name)
-                todo += [m for m in self.node(name).imported if self.file(m)]
-        return visited
+            if name not in nodes and (name in entries or name not in NOT_COUNTED):
+                nodes[name] = self.node(name)
+                todo += _having_files(self, nodes[name].imported)
+        return dict(sorted(nodes.items()))
+
+
+@functools.cache  # thousands of modules are walked for a study, always the same ones
+def _having_files(sources: _Sources, imported: frozenset[str]) -> list[str]:
+    """Those of the imported modules whose source belongs to `sources`."""
+    return [name for name in imported if sources.file(name)]
 
 
 @functools.cache

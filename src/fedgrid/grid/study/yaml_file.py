@@ -16,16 +16,14 @@ MOST_BYTES = 4_000_000
 "Size of a study's file."
 
 
-class _Loader(yaml.SafeLoader):
-    """Composes YAML; raises ValueError once there are more than `MOST_VALUES`."""
+MOST_LEVELS = 100
+"Mappings and lists that may stand in one another."
+_SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"The one of libyaml is ten times as fast; a few installations of PyYAML lack it."
 
-    values = 0
 
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        self.values += 1
-        if self.values > MOST_VALUES:  # counted here, since composing them all would take minutes
-            raise ValueError(f"it holds more than {MOST_VALUES:,} values, the most that a study may have")
-        return super().compose_node(parent, index)
+class _Loader(_SafeLoader):  # type: ignore[misc, valid-type]  # one of two classes
+    """Gives mappings and lists that know the lines of what they hold."""
 
     def _section(self, composed: yaml.MappingNode, origin: Origin) -> Section:
         self.flatten_mapping(composed)  # merge keys (``<<``)
@@ -96,7 +94,9 @@ def _read(file: Path) -> tuple[Any, Origin]:
     """The value that a file holds, and where it begins."""
     try:
         check_regular(file, str(file), MOST_BYTES)
-        loader = _Loader(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        _check_syntax(text)
+        loader = _Loader(text)
         top = loader.get_single_node()
         origin = Origin(str(file), _line(top) if top else 1)
         if top is None:
@@ -114,6 +114,26 @@ def _read(file: Path) -> tuple[Any, Origin]:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
         raise UserError(f"{file}{line}: not YAML ({getattr(error, 'problem', error)})") from error
+
+
+def _check_syntax(text: str) -> None:
+    """Raises YAMLError for what is not YAML, and ValueError for more than `MOST_VALUES` or `MOST_LEVELS`."""
+    try:
+        _check_size(text, _SafeLoader)
+    except yaml.YAMLError:
+        _check_size(text, yaml.SafeLoader)  # libyaml names a later line, and not what is there
+        raise
+
+
+def _check_size(text: str, loader: type) -> None:
+    values = levels = 0
+    for event in yaml.parse(text, loader):  # composing so many would take minutes
+        values += isinstance(event, yaml.NodeEvent)
+        levels += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if values > MOST_VALUES:
+            raise ValueError(f"it holds more than {MOST_VALUES:,} values, the most that a study may have")
+        if levels > MOST_LEVELS:
+            raise ValueError(f"it is nested more than {MOST_LEVELS} levels deep")
 
 
 def _check_aliases(top: yaml.Node) -> None:
