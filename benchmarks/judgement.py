@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.papers import unpack
+from benchmarks.papers import newest, unpack
 from fedgrid.analysis.pages.build import write
 from fedgrid.analysis.pages.paper import paper
 from fedgrid.analysis.pages.table_set import write_tables
@@ -23,12 +23,10 @@ from fedgrid.analysis.scores.results import load
 from fedgrid.api.study_file import read_study
 from fedgrid.errors import UserError
 from fedgrid.files import write_json
-from fedgrid.grid.adoption.candidates import Candidate, earlier
-from fedgrid.grid.costs.measured import facts
+from fedgrid.grid.adoption.candidates import Candidate
 from fedgrid.grid.plan import manifest
 from fedgrid.grid.plan.codec import encode
 from fedgrid.grid.plan.manifest_model import Absence, ListedCell, Manifest
-from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Experiment, Study
 from fedgrid.jobs.preparation import prepare
 
@@ -71,14 +69,6 @@ def with_kept(study: Study, experiment: Experiment, store: Path) -> tuple[Manife
         if kept[cell.key] and not cell.partition.file.is_file():
             prepare(cell.partition, study)
     return of_earlier(manifest.content(study, experiment), kept), sum(map(bool, kept.values()))
-
-
-def newest(cell: Cell, store: Path) -> Candidate | None:
-    """The kept results of a cell: those of today's code, or else the newest ones of earlier code."""
-    file = store / cell.file.relative_to(cell.store)
-    if file.is_file() and (metadata := facts(file)):
-        return Candidate(cell, file, metadata)
-    return next(earlier(cell, store, complete=False), None)
 
 
 def of_earlier(content: Manifest, kept: dict[str, Candidate | None]) -> Manifest:

@@ -25,6 +25,7 @@ from fedgrid.analysis.papers.agreement import between_papers, by_pairs
 from fedgrid.analysis.papers.claims import UNCHECKED
 from fedgrid.api.study_file import read_study
 from fedgrid.files import read_table
+from fedgrid.grid.adoption.candidates import Candidate, earlier
 from fedgrid.grid.costs.measured import facts
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
@@ -57,9 +58,10 @@ CELLS = ["key", "method", "data", "heterogeneity", "seed", "status", "seconds", 
 def keep_cells(studies: Iterable[Study], archives: Path) -> None:
     """Pack the finished cells of the papers' studies, of one scale, into `archives`, whether or not all are finished.
 
-    A cell is packed with the first experiment, by name, that has it, so that an archive changes only with its own
-    cells. Archives of experiments without finished cells stay, and so do their cells in the list; of the others, what
-    the store does not have is lost: extract the archives before a run that is to go on.
+    A cell that has no results of today's code is packed with those of earlier code. It is packed with the first
+    experiment, by name, that has it, so that an archive changes only with its own cells. Archives of experiments
+    without finished cells stay, and so do their cells in the list; of the others, what the store does not have is lost:
+    extract the archives before a run that is to go on.
     """
     listed: list[dict] = []
     packed: dict[str, dict[str, list[Path]]] = {}
@@ -67,12 +69,10 @@ def keep_cells(studies: Iterable[Study], archives: Path) -> None:
         for experiment in sorted(study.experiments, key=lambda experiment: experiment.id):
             name = f"{study.name}/{experiment.id}"
             for cell in experiment.cells:
-                metadata = facts(cell.file) if cell.done else None
-                if metadata:
-                    listed.append(described(cell, metadata) | {"experiments": name})
-                    kept = cell.kept_beside(cell.file).items()
-                    files = [cell.file, *(file for kind, file in kept if kind not in HEAVY and file.is_file())]
-                    packed.setdefault(cell.key, {name: files})
+                if results := newest(cell, cell.store):
+                    listed.append(described(results) | {"experiments": name})
+                    files = [file for kind, file in results.artifacts.items() if kind not in HEAVY and file.is_file()]
+                    packed.setdefault(results.key, {name: [results.file, *files]})
     of_experiment: dict[str, list[Path]] = {}
     for (experiment, files), *_ in (by_experiment.items() for by_experiment in packed.values()):
         of_experiment.setdefault(experiment, []).extend(files)
@@ -85,6 +85,14 @@ def keep_cells(studies: Iterable[Study], archives: Path) -> None:
     )
     for experiment, files in of_experiment.items():
         pack({str(file): file for file in files}, archives / f"{experiment}.tar.xz")
+
+
+def newest(cell: Cell, store: Path) -> Candidate | None:
+    """The results of a cell in a store: those of today's code, or else the newest ones of earlier code."""
+    file = store / cell.file.relative_to(cell.store)
+    if file.is_file() and (metadata := facts(file)):
+        return Candidate(cell, file, metadata)
+    return next(earlier(cell, store, complete=False), None)
 
 
 def in_other_archives(listing: Path, written: Collection[str]) -> pd.DataFrame:
@@ -152,11 +160,12 @@ def unpack(scale: str, folder: Path) -> None:
             archive.extractall(folder, filter="data")
 
 
-def described(cell: Cell, metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """A cell in the list, with the metadata of its results."""
+def described(results: Candidate) -> dict[str, Any]:
+    """The results of a cell in the list."""
+    cell, metadata = results.cell, results.metadata
     commit = (metadata["commit"] or {}).get("id", "")  # none of a checkout that git does not know
     return {
-        "key": cell.key,
+        "key": results.key,
         "method": cell.row.component.name,
         "data": cell.partition.data.label,
         "heterogeneity": cell.partition.label,

@@ -3,10 +3,12 @@
 import io
 import json
 import re
+import tarfile
 
 import numpy as np
 import pandas as pd
 import pytest
+from earlier import make_earlier, trained_study
 
 from benchmarks import forecast_error, papers, population, worker
 from benchmarks.report import write
@@ -109,3 +111,16 @@ def test_cells_of_other_archives_stay_in_the_list(tmp_path):
     kept = papers.in_other_archives(tmp_path / "cells.csv", {"fedsac/table4", "fedssc/table1"})
     assert kept["key"].tolist() == ["1" * 16]
     assert papers.in_other_archives(tmp_path / "none.csv", {"fedsac/table1"}).empty
+
+
+def test_cells_are_packed_with_results_of_earlier_code_where_todays_has_none(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    study = trained_study(tmp_path)
+    today, other = study.cells
+    earlier = make_earlier(other)
+    papers.keep_cells([study], tmp_path / "archives")
+    listed = pd.read_csv(tmp_path / "archives/cells.csv", dtype=str)
+    assert listed["key"].tolist() == [today.key, other.key[::-1]]
+    (archive,) = (tmp_path / "archives").rglob("*.tar.xz")
+    with tarfile.open(archive) as tar:
+        assert sorted(tar.getnames()) == sorted([str(today.file), str(earlier)])
