@@ -1,4 +1,4 @@
-"""The picture of README.md belongs to the default study as this version of the code computes it."""
+"""README.md names every method, and its picture is of the default study as this version of the code computes it."""
 
 import json
 import re
@@ -8,9 +8,11 @@ import yaml
 from studies import study_of
 
 from fedgrid.analysis.pages.readme_picture import draw
+from fedgrid.loading import packaged
 
 ROOT = Path(__file__).parents[1]
 STEM = ROOT / "docs/images/table"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 ANEW = "`make picture` draws it anew"
 
 
@@ -29,6 +31,13 @@ def test_its_numbers_are_of_the_cells_that_the_default_study_has_today():
 
 
 def test_readme_shows_it_and_no_other():
-    shown = re.findall(r"!\[[^]]*\]\(([^)]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    shown = re.findall(r"!\[[^]]*\]\(([^)]+)\)", README)
     assert shown == ["docs/images/table.svg"]
     assert {file.name for file in (ROOT / "docs/images").iterdir() if file.is_file()} == {"table.svg", "table.json"}
+
+
+def test_it_names_every_method_and_counts_them():
+    (listed,) = re.findall(r"^In the package: (.*?)\.", README, re.M | re.S)
+    methods = packaged("methods")
+    assert sorted(re.findall(r"`(\w+)`", listed)) == methods
+    assert f"all {len(methods)} methods on digits" in README
