@@ -11,6 +11,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 
 import pandas as pd
+import yaml
 from jinja2 import StrictUndefined, Template
 
 from benchmarks import papers
@@ -42,6 +43,8 @@ REASONS = {
     SMALL: "{} have differences too small for their seeds",
 }
 TEMPLATE = Path(__file__).with_name("reproduction.md.j2")
+DIFFERENCES = Path(__file__).with_suffix(".yaml")
+"""Why numbers may differ, by paper: sentences."""
 FEW = 1
 """Columns of a claim whose numbers are shown."""
 SIMILAR = 0.5
@@ -74,6 +77,7 @@ def of_paper(paper: str, claims: pd.DataFrame) -> Iterator[str]:
     if paper in pictures.COLUMNS:
         title = pictures.COLUMNS[paper].title
         yield f"![{title}: printed accuracies beside ours](images/reproduction/{paper}.svg)\n"
+        yield from leaders(paper)
     if (LONG / paper).is_dir():
         yield f"{at_length(paper)}\n"
     for verdict in (CONFIRMED, REFUTED):
@@ -93,6 +97,39 @@ def of_paper(paper: str, claims: pd.DataFrame) -> Iterator[str]:
             f"* {one['says']} ({one['experiment']}: {one['contradicted']})" for one in violated.to_dict("records")
         )
         yield ""
+    yield "**Why numbers may differ:**\n"
+    yield from (f"* {reason}" for reason in differences(paper))
+    yield ""
+
+
+def leaders(paper: str) -> Iterator[str]:
+    """Who leads the pictured column in print and at each scale, and where the paper's own method is."""
+    numbers, own = pictures.numbers(paper), TITLES[paper]
+    for name in ("printed", *pictures.SCALES):
+        if name in numbers and numbers[name].notna().any():
+            where = "In print" if name == "printed" else f"At scale {name}"
+            yield f"* **{where}**, {lead(numbers[name].dropna(), own)}."
+    yield ""
+
+
+def lead(accuracies: pd.Series, own: str) -> str:
+    """Who has the highest of the accuracies, by how much, and the place of the row `own`."""
+    ranked = accuracies.sort_values(ascending=False)
+    first, second = ranked.index[:2]
+    gap = ranked[first] - ranked[second]
+    leads = f"{first} is first of {len(ranked)} with {ranked[first]:.2f} %, {gap:.2f} points above {second}"
+    if own == first or own not in ranked:
+        return leads
+    return f"{leads}; {own} is number {ranked.index.get_loc(own) + 1} with {ranked[own]:.2f} %"
+
+
+def differences(paper: str) -> list[str]:
+    """Why our numbers may differ from the printed ones: what was measured, and how much the paper leaves open."""
+    study = yaml.safe_load((papers.PAPERS / f"{paper}.yaml").read_text(encoding="utf-8"))
+    unstated = sum(len(part.get("assumed", {})) for part in (study, *study["experiments"].values()))
+    sentences: list[str] = yaml.safe_load(DIFFERENCES.read_text(encoding="utf-8"))[paper]
+    file = f"[config/papers/{paper}.yaml](../config/papers/{paper}.yaml)"
+    return [*sentences, f"The paper leaves {counted(unstated, 'setting')} open; {file} has our choice for each."]
 
 
 def at_length(paper: str) -> str:

@@ -1,11 +1,12 @@
 """docs/reproduction.md says what the kept tables say, and verdicts of an earlier run are set beside today's."""
 
+import re
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from benchmarks import reproduction
+from benchmarks import long_runs, reproduction
 from benchmarks import reproduction_pictures as pictures
 
 
@@ -33,6 +34,24 @@ def test_a_picture_has_what_is_printed_and_what_each_scale_came_to():
         "row == 'FedSaC' and number == 93.14"
     )
     assert table["small"]["FedSaC"] == kept["ours"].item()
+
+
+def test_the_leader_is_named_with_its_lead_and_the_place_of_the_papers_own_row():
+    accuracies = pd.Series({"Local": 70.0, "FedSaC": 71.5, "Ditto": 73.25})
+    leads = "Ditto is first of 3 with 73.25 %, 1.75 points above FedSaC"
+    assert reproduction.lead(accuracies, "FedSaC") == f"{leads}; FedSaC is number 2 with 71.50 %"
+    assert reproduction.lead(accuracies, "Ditto") == reproduction.lead(accuracies, "FedCRL") == leads
+
+
+def test_reasons_link_to_pages_that_are_there():
+    for paper in reproduction.TITLES:
+        links = re.findall(r"\]\(\.\./([^)#]+)", "\n".join(reproduction.differences(paper)))
+        assert links and all(Path(link).is_file() for link in links)
+
+
+def test_tables_of_long_cells_are_what_the_cells_say():
+    assert long_runs.at_equal_steps() in Path("benchmarks/results/papers/README.md").read_text()
+    assert long_runs.of_local() in Path("benchmarks/results/papers/local/README.md").read_text()
 
 
 def test_means_are_written_as_tables_print_them():
