@@ -37,13 +37,13 @@ def names(kind: str) -> list[str]:
 def packaged(kind: str) -> list[str]:
     """As `names`, without those that other packages announce."""
     folder = str(Path(fedgrid.__file__).parent / kind)
-    return _modules_in(folder, os.stat(folder).st_mtime_ns)
+    return list(_modules_in(folder, os.stat(folder).st_mtime_ns))
 
 
 @functools.cache  # planning asks a thousand times
-def _modules_in(folder: str, changed: int) -> list[str]:
-    """Names of the modules in a folder that was last `changed` at some time: when a file was added or removed."""
-    return sorted(m.name for m in pkgutil.iter_modules([folder]) if not m.ispkg and m.name != "base")
+def _modules_in(folder: str, changed: int) -> tuple[str, ...]:
+    """Names of the modules in a folder; `changed` is when a file was last added or removed."""
+    return tuple(sorted(m.name for m in pkgutil.iter_modules([folder]) if not m.ispkg and m.name != "base"))
 
 
 def locate(kind: str, reference: str) -> tuple[str, str, Path | None]:

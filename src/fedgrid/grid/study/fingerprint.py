@@ -183,9 +183,9 @@ class _Sources:
 
 
 @functools.cache  # thousands of modules are walked for a study, always the same ones
-def _having_files(sources: _Sources, imported: frozenset[str]) -> list[str]:
+def _having_files(sources: _Sources, imported: frozenset[str]) -> tuple[str, ...]:
     """Those of the imported modules whose source belongs to `sources`."""
-    return [name for name in imported if sources.file(name)]
+    return tuple(name for name in imported if sources.file(name))
 
 
 @functools.cache

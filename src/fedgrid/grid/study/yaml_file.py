@@ -14,8 +14,6 @@ MOST_VALUES = 100_000
 "Values that a study may hold, its keys, lists and mappings included, and aliases replaced by what they stand for."
 MOST_BYTES = 4_000_000
 "Size of a study's file."
-
-
 MOST_LEVELS = 100
 "Mappings and lists that may stand in one another."
 _SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
