@@ -56,7 +56,20 @@ def page(run: Path) -> str:
     claims = papers.read(run, "claims").fillna("")
     sections = ["\n".join(of_paper(paper, claims[claims["paper"] == paper])) for paper in TITLES]
     template = Template(TEMPLATE.read_text(encoding="utf-8"), keep_trailing_newline=True, undefined=StrictUndefined)
-    return template.render(overview=overview(run, claims), papers="\n".join(sections))
+    return template.render(overview=overview(run, claims), papers="\n".join(sections), **distances(run))
+
+
+def distances(run: Path) -> dict[str, int | float]:
+    """Of all printed accuracies that were run: their number, how many have one seed, and how far ours are from them."""
+    printed = papers.read(run, "printed")
+    compared = printed[(printed["metric"] == "accuracy") & printed["difference"].notna()]
+    differences = compared["difference"]
+    return {
+        "compared": len(compared),
+        "one_seed": int((compared["seeds"] == 1).sum()),
+        "below": int((differences < 0).sum()),
+        "median": abs(differences.median()),
+    }
 
 
 def overview(run: Path, claims: pd.DataFrame) -> str:

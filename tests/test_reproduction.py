@@ -43,6 +43,14 @@ def test_the_leader_is_named_with_its_lead_and_the_place_of_the_papers_own_row()
     assert reproduction.lead(accuracies, "Ditto") == reproduction.lead(accuracies, "FedCRL") == leads
 
 
+def test_distances_are_counted_over_accuracies_that_were_run(tmp_path):
+    rows = [("accuracy", -20.0, 1), ("accuracy", -10.0, 3), ("accuracy", 5.0, 1), ("accuracy", None, None)]
+    table = pd.DataFrame([*rows, ("std_clients", 3.0, 1)], columns=["metric", "difference", "seeds"])
+    (tmp_path / "fedsac").mkdir()
+    table.assign(folder="table1").to_csv(tmp_path / "fedsac/printed.csv", index=False)
+    assert reproduction.distances(tmp_path) == {"compared": 3, "one_seed": 2, "below": 2, "median": 10.0}
+
+
 def test_reasons_link_to_pages_that_are_there():
     for paper in reproduction.TITLES:
         links = re.findall(r"\]\(\.\./([^)#]+)", "\n".join(reproduction.differences(paper)))
