@@ -151,12 +151,14 @@ def at_length(paper: str) -> str:
     both = (
         long[long["ours"] != ""].merge(small[[*PLACE, *OURS]], on=PLACE, how="left", suffixes=("", "_small")).fillna("")
     )
+    columns = both.groupby(["folder", "data", "heterogeneity"], sort=False).ngroup()
+    both = both.iloc[columns.argsort(kind="stable")]
     rows = [
         [
             entry["folder"],
             f"{entry['data']}, {entry['heterogeneity']}",
             entry["row"],
-            entry["corrected"] or entry["value"],
+            f"{float(entry['number']):.2f}",
         ]
         + [mean(*(entry[name + suffix] for name in OURS)) for suffix in ("_small", "")]
         for entry in both[both["metric"] == "accuracy"].to_dict("records")
