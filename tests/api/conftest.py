@@ -40,6 +40,7 @@ def run_project(folder):
         main(["init", "."])
         study = yaml.safe_load(Path("config/study.yaml").read_text())
         study |= {"seeds": [0, 1], "model": {"name": "mlp", "hidden": 8, "features": 8}}
+        study["methods"] = {name: study["methods"][name] for name in ("local", "fedavg", "ditto", "fedcosr")}
         study["training"]["rounds"] = 2
         Path("config/study.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
         fedgrid.study().run(cores=2)

@@ -117,7 +117,7 @@ def test_what_is_there_stays(archive, elsewhere, capsys):
 def test_other_code_is_named_with_the_command_that_adopts(archive, elsewhere, capsys, monkeypatch):
     monkeypatch.setattr(provenance, "modules", lambda *_: {"fedgrid.engine.rounds": "another"})
     text = opened(archive, capsys)
-    assert "the code here differs from that of 28 of 28 cells (" in text and "): fedgrid adopt\n" in text
+    assert "the code here differs from that of 16 of 16 cells (" in text and "): fedgrid adopt\n" in text
 
 
 def test_another_folder_of_results_is_named(archive, elsewhere, capsys):
@@ -242,7 +242,7 @@ def test_provenance_names_code_and_commit(archive):
     with zipfile.ZipFile(archive) as file:
         said = json.loads(file.read("provenance.json"))
         environment = json.loads(file.read("environment.json"))
-    assert len(said["cells"]) == 28 and said["study"] == "config/study.yaml"
+    assert len(said["cells"]) == 16 and said["study"] == "config/study.yaml"
     assert {cell["code"] for cell in said["cells"].values()} == set(said["modules"])
     assert all("fedgrid.engine.rounds" in modules for modules in said["modules"].values())
-    assert environment["cells"][0]["cells"] == 28 and "torch" in environment["archived_with"]
+    assert environment["cells"][0]["cells"] == 16 and "torch" in environment["archived_with"]

@@ -59,9 +59,9 @@ def test_curves_are_the_means_that_tables_and_figures_show(results):
 def test_tensorboard_reads_the_runs(expected, score, tmp_path, capsys):
     reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     hint = export("tensorboard", tmp_path, capsys)
-    assert hint == f"28 runs written: tensorboard --logdir {tmp_path}\n"
+    assert hint == f"16 runs written: tensorboard --logdir {tmp_path}\n"
     export("tensorboard", tmp_path)  # again: nothing comes twice
-    assert len({file.parent for file in tmp_path.rglob("events.*")}) == 28
+    assert len({file.parent for file in tmp_path.rglob("events.*")}) == 16
     events = reader.EventAccumulator(str(tmp_path.joinpath(*RUN)), size_guidance={"scalars": 0})
     events.Reload()
     for tag, metric, value in (
@@ -82,13 +82,13 @@ def test_tensorboard_reads_the_runs(expected, score, tmp_path, capsys):
 def test_mlflow_reads_the_runs(expected, score, tmp_path, capsys):
     pytest.importorskip("alembic")
     mlflow = pytest.importorskip("mlflow")
-    assert "28 runs written: mlflow ui --backend-store-uri sqlite:///" in export("mlflow", tmp_path, capsys)
-    assert "0 runs written, 28 are there already" in export("mlflow", tmp_path, capsys)
+    assert "16 runs written: mlflow ui --backend-store-uri sqlite:///" in export("mlflow", tmp_path, capsys)
+    assert "0 runs written, 16 are there already" in export("mlflow", tmp_path, capsys)
     client = mlflow.MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
     experiment = client.get_experiment_by_name("Handwritten digits, 8 clients")
     runs = {run.info.run_name: run for run in client.search_runs([experiment.experiment_id])}
     run = runs[NAME]
-    assert len(runs) == 28 and run.info.status == "FINISHED"
+    assert len(runs) == 16 and run.info.status == "FINISHED"
     history = {m.step: m.value for m in client.get_metric_history(run.info.run_id, "accuracy/trained")}
     assert history == expected["accuracy_trained"].set_index("round")["mean"].to_dict()
     assert run.data.metrics["final/accuracy"] == score
@@ -118,8 +118,8 @@ def history_of(file):
 def test_wandb_has_the_runs_offline(expected, tmp_path, capsys):
     pytest.importorskip("wandb")
     assert main(["export", FOLDER, "--to", "wandb-offline", "--out", str(tmp_path)]) == 0
-    assert "28 runs written: wandb sync" in capsys.readouterr().out
-    assert "0 runs written, 28 are there already" in export("wandb-offline", tmp_path, capsys)
+    assert "16 runs written: wandb sync" in capsys.readouterr().out
+    assert "0 runs written, 16 are there already" in export("wandb-offline", tmp_path, capsys)
     (cell,) = [cell for cell in fedgrid.study().cells.itertuples() if _is_run(cell)]
     (file,) = tmp_path.glob(f"wandb/offline-run-*-fedcosr-{cell.key}/*.wandb")
     rows = history_of(file)
@@ -174,7 +174,7 @@ def test_what_is_finished_of_a_study_goes_out_by_its_file(project, tmp_path, cap
     Path("config/more.yaml").write_text(text.replace("seeds:\n- 0", "seeds:\n- 7\n- 0"))
     assert main(["export", "--configfile", "config/more.yaml", "--to", "csv", "--out", str(tmp_path)]) == 0
     cells = pd.read_csv(tmp_path / "cells.csv")
-    assert cells.status.value_counts().to_dict() == {"ok": 28, "missing": 14}
+    assert cells.status.value_counts().to_dict() == {"ok": 16, "missing": 8}
     assert not Path("results/m").exists()
     capsys.readouterr()
 
