@@ -8,6 +8,8 @@ python -m benchmarks.papers verdicts benchmarks/results/papers/small        clai
 python -m benchmarks.papers agreement benchmarks/results/papers/small       Kendall's τ by paper
 python -m benchmarks.papers rounds benchmarks/results/papers/small          last round against the best on test images
 python -m benchmarks.papers between config/papers                           Kendall's τ between what two papers print
+python -m benchmarks.papers moved OLD benchmarks/results/papers/small       how far two kept runs are apart
+python -m benchmarks.papers changed OLD benchmarks/results/papers/small     the verdicts that differ between them
 """
 
 import argparse
@@ -244,10 +246,32 @@ def between(papers: Path) -> pd.DataFrame:
     return papers[["columns", "rows", "equal"]].sum().assign(tau=taus).round(2)
 
 
+def moved(before: Path, after: Path) -> pd.DataFrame:
+    """By paper and number of seeds, how far accuracies of two kept runs of the same cells are apart, in points."""
+    place = ["paper", "experiment", "row", "data", "heterogeneity", "domain", "seeds"]
+    tables = (read(run, "printed").astype({"domain": "str"}) for run in (before, after))
+    old, new = (table[table["metric"] == "accuracy"].dropna(subset=["ours", "seeds"]) for table in tables)
+    both = old[[*place, "ours"]].merge(new[[*place, "ours"]], on=place, suffixes=("", "_after"))
+    apart = (both["ours_after"] - both["ours"]).abs().groupby([both["paper"], both["seeds"].astype(int)])
+    equal = apart.agg(lambda points: (points == 0).sum())
+    return apart.agg(["size", "median", "max"]).assign(equal=equal.astype(int)).round(2)
+
+
+def changed(before: Path, after: Path) -> pd.DataFrame:
+    """The claims whose verdicts differ between two kept runs, with both."""
+    claim = ["paper", "experiment", "says"]
+    both = read(before, "claims").merge(read(after, "claims"), on=claim, suffixes=("", "_after"))
+    differing = both[both["verdict"] != both["verdict_after"]]
+    return differing.set_index(claim[:2])[["verdict", "verdict_after", "says"]]
+
+
 def read(run: Path, name: str) -> pd.DataFrame:
     """The tables of a name of all experiments, with the columns `paper` and `experiment`."""
     parts = [
-        pd.read_csv(file).assign(paper=file.parent.name).rename(columns={"folder": "experiment"})
+        pd.read_csv(file)
+        .drop(columns="experiment", errors="ignore")  # of printed numbers: the one that prints them
+        .rename(columns={"folder": "experiment"})
+        .assign(paper=file.parent.name)
         for file in sorted(run.glob(f"*/{name}.csv"))
     ]
     return pd.concat(parts, ignore_index=True)
@@ -255,6 +279,8 @@ def read(run: Path, name: str) -> pd.DataFrame:
 
 READ = {"claims": claims, "verdicts": verdicts, "agreement": agreement, "rounds": rounds, "between": between}
 """Command → what it prints of a run that is kept, or of printed numbers."""
+COMPARED = {"moved": moved, "changed": changed}
+"""Command → what it prints of two kept runs."""
 
 
 def main() -> None:
@@ -267,6 +293,10 @@ def main() -> None:
         keeping.add_argument("out", type=Path, help="folder whose name is that of the scale")
     for name in READ:
         commands.add_parser(name).add_argument("folder", type=Path)
+    for name in COMPARED:
+        comparing = commands.add_parser(name)
+        comparing.add_argument("before", type=Path, metavar="OLD")
+        comparing.add_argument("after", type=Path, metavar="NEW")
     arguments = parser.parse_args()
     if arguments.command in ("keep", "pages"):
         keep_pages(arguments.results, arguments.out)
@@ -276,6 +306,8 @@ def main() -> None:
         keep_cells((read_study(file, scale, results=arguments.results) for file in files), ARCHIVES / scale)
     if arguments.command in READ:
         print(READ[arguments.command](arguments.folder).to_string())
+    if arguments.command in COMPARED:
+        print(COMPARED[arguments.command](arguments.before, arguments.after).to_string())
 
 
 if __name__ == "__main__":

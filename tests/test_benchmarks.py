@@ -104,6 +104,21 @@ def test_ratios_in_a_table():
     assert row.to_dict() == {"cells": 11, "low": 0.1, "median": 0.5, "high": 0.9}
 
 
+def test_two_kept_runs_are_compared(tmp_path):
+    places = {"folder": "table1", "data": "d", "heterogeneity": "h", "domain": "", "metric": "accuracy"}
+    for run, ours, verdict in (("old", [70.0, 60.0, 50.0], "refuted"), ("new", [70.5, 60.0, 52.0], "inconclusive")):
+        (tmp_path / run / "fedsac").mkdir(parents=True)
+        rows = [places | {"row": f"r{i}", "seeds": 3 - 2 * (i == 2), "ours": value} for i, value in enumerate(ours)]
+        pd.DataFrame(rows).to_csv(tmp_path / run / "fedsac/printed.csv", index=False)
+        claims = {"folder": "table1", "says": ["A leads.", "B is last."], "verdict": [verdict, "confirmed"]}
+        pd.DataFrame(claims).to_csv(tmp_path / run / "fedsac/claims.csv", index=False)
+    apart = papers.moved(tmp_path / "old", tmp_path / "new").to_dict("index")
+    assert apart["fedsac", 1] == {"size": 1, "median": 2.0, "max": 2.0, "equal": 0}
+    assert apart["fedsac", 3] == {"size": 2, "median": 0.25, "max": 0.5, "equal": 1}
+    (claim,) = papers.changed(tmp_path / "old", tmp_path / "new").to_dict("records")
+    assert claim == {"verdict": "refuted", "verdict_after": "inconclusive", "says": "A leads."}
+
+
 def test_cells_of_other_archives_stay_in_the_list(tmp_path):
     rows = [("1" * 16, "fedsac/table1 fedsac/table4"), ("2" * 16, "fedsac/table4"), ("3" * 16, "fedssc/table1")]
     cells = [dict.fromkeys(papers.CELLS, "") | {"key": key, "experiments": experiments} for key, experiments in rows]
