@@ -26,11 +26,11 @@ EARLY = 12
 EPOCHS = (5, 10, 15, 20)
 
 Curves = dict[tuple[str, str], pd.DataFrame]
-"""(method, heterogeneity) → accuracies in % of the clients that are scored, by round and client."""
+"""(method, heterogeneity as papers name it) → accuracies in % of the clients that are scored, by round and client."""
 
 
 def curves(archive: Path) -> Curves:
-    """The curves of the cells in an archive, each after local training; heterogeneities by their folders' names."""
+    """The curves of the cells in an archive, after local training."""
     of_cells: Curves = {}
     with tempfile.TemporaryDirectory() as folder, tarfile.open(archive) as cells:
         cells.extractall(folder, filter="data")
@@ -68,8 +68,6 @@ def at_equal_steps() -> str:
     rows = []
     for clients in (50, 100):
         for heterogeneity in (f"{name}, {clients} clients" for name in PARTITIONS):
-            if ("local", heterogeneity) not in cells or ("fedsac", heterogeneity) not in cells:
-                continue
             means = {name: cells[name, heterogeneity].mean(axis=1) for name in ("fedsac", "local")}
             last = means["fedsac"].index[-1]
             ours = means["fedsac"][EARLY], means["fedsac"][last], means["local"][last * DRAWN // clients]
