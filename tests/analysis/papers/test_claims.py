@@ -343,6 +343,16 @@ def test_claims_about_curves(make_study, claim, expected):
     assert verdict_on(study, **claim).verdict == expected
 
 
+def test_a_target_that_no_seed_reaches_is_no_number_of_rounds(make_study):
+    """A is at 75 % in round 5, B never."""
+    late = "A 5.00, B >5: +1.00 rounds (3 seeds)", "A >5, B >5: neither reaches it"
+    for target, numbers in zip((75, 90), late, strict=True):
+        study = curves_of(make_study, show=[{"table": "rounds", "target": target}])
+        actual = verdict_on(study, above=["A", "B"], metric="rounds")
+        assert (actual.verdict, actual.columns[0].numbers) == (INCONCLUSIVE, numbers)
+        assert actual.rule == "the number of rounds to the target of A is better than that of B in every column."
+
+
 def test_bytes_are_compared_without_chance(make_study):
     study = make_study(seeds=[0])
     for name, up in (("A", 100), ("B", 100), ("C", 300)):

@@ -30,9 +30,9 @@ PHRASES = {
     "std_clients": "spread over clients",
     "roughness": "roughness of the accuracy curve",
     "loss_roughness": "roughness of the loss curve",
-    "rounds": "rounds to the target",
+    "rounds": "number of rounds to the target",
     "bytes": "traffic of a client in a round",
-    "seconds": "seconds of a round",
+    "seconds": "time of a round",
     **{name + METRIC: f"accuracy ({words})" for name, words in WORDS.items()},
 }
 """Metric → its words in a sentence."""
@@ -169,6 +169,11 @@ class Measured:
         cells = rounds.first_rounds(self.results, self.options["rounds"]).drop(columns="domain")
         reached = cells["rounds"].where(np.isfinite(cells["rounds"]), cells["last"] + 1)
         return cells.assign(value=reached).merge(self._domains())
+
+    @cached_property
+    def last_round(self) -> int:
+        """The last evaluated round of any cell; a larger number of rounds stands for a target that was not reached."""
+        return int(self.results.rows["round"].max())
 
     def _bytes(self) -> pd.DataFrame:
         traffic = mean_traffic(self.results).sum(axis=1).rename("value").reset_index()

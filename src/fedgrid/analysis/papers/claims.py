@@ -1,5 +1,6 @@
 """What a paper claims of an experiment, held against our results and against the numbers that it prints itself."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import isnan
 from typing import Any
@@ -216,7 +217,9 @@ def numbers(measured: Measured, part: Part) -> str:
         return f"no final number of {listing(unknown)}"
     unit = UNITS.get(part.metric, "points")
     several = f", decisive of {len(part.judged)} comparisons" if len(part.judged) > 1 else ""
-    sentence = f"{compared_numbers(decisive, part.metric)}: {difference(decisive.comparison, unit)}{several}"
+    late = unreached(measured, decisive, part.metric)
+    apart = "neither reaches it" if all(late) else difference(decisive.comparison, unit)
+    sentence = f"{compared_numbers(decisive, late, measured.last_round)}: {apart}{several}"
     waiting = list(dict.fromkeys(name for one in part.judged for name in one.unknown))
     if waiting:
         return f"{sentence}, no final number of {listing(waiting)}"
@@ -225,9 +228,15 @@ def numbers(measured: Measured, part: Part) -> str:
     return f"{sentence}, {resolution(measured, part, decisive, unit)}" if decisive.comparison.testable else sentence
 
 
-def compared_numbers(judged: Judged, metric: str) -> str:
-    """The two numbers of a comparison with what they are of."""
-    a, b = map(decimals, judged.numbers)
+def unreached(measured: Measured, judged: Judged, metric: str) -> list[bool]:
+    """Of the two numbers of a comparison, whether each stands for a target that no seed reached."""
+    rounds = metric == "rounds" and not judged.of_leads
+    return [rounds and value > measured.last_round for value in judged.numbers]
+
+
+def compared_numbers(judged: Judged, late: Sequence[bool], last_round: int) -> str:
+    """The two numbers of a comparison with what they are of; of those that are `late` only the least is known."""
+    a, b = (f">{last_round}" if above else decimals(value) for value, above in zip(judged.numbers, late, strict=True))
     if not judged.second:
         return f"{judged.first} {a} → {b}"
     if judged.of_leads:
