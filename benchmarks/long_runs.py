@@ -1,15 +1,18 @@
 """What long cells came to, as tables of Markdown: benchmarks/results/papers has them, and a test compares.
 
 python -m benchmarks.long_runs            FedSaC's Table 5: FedSaC and Local after as many steps a client
+python -m benchmarks.long_runs readings   FedSaC's Table 1 as it may be read: received and trained models
 python -m benchmarks.long_runs local      FedCoSR's Local by epochs, beside what is printed
 """
 
 import argparse
 import tarfile
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from benchmarks.markdown import table as markdown
@@ -17,6 +20,7 @@ from benchmarks.papers import ARCHIVES
 from fedgrid.files import read_table
 
 CELLS_OF_LOCAL = Path("benchmarks/results/papers/local/cells.tar.xz")
+FEDSAC = ARCHIVES / "long/fedsac"
 SIZED = "table5-large-scale"
 """FedSaC's experiment with 50 and with 100 clients, of whom `DRAWN` train in a round; Local trains all in each."""
 DRAWN = 10
@@ -24,6 +28,19 @@ PARTITIONS = ("homogeneous", "Dirichlet 0.5", "Dirichlet 0.1", "20 classes")
 EARLY = 12
 """The rounds of scale small."""
 EPOCHS = (5, 10, 15, 20)
+READINGS: dict[str, tuple[str, dict[str, Any]]] = {
+    "Local": ("local", {}),
+    "FedAvg": ("fedavg", {}),
+    "pFedGraph": ("pfedgraph", {"similarity": "last_round"}),
+    "pFedGraph, since start": ("pfedgraph", {"similarity": "since_start"}),
+    "FedSaC": ("fedsac", {"similarity": "last_round", "lam": 0.01}),
+    "FedSaC, since start": ("fedsac", {"similarity": "since_start"}),
+    "FedSaC, parameters as in Eq. 4": ("fedsac", {"similarity": "parameters"}),
+    "FedSaC, lambda 1": ("fedsac", {"lam": 1.0}),
+}
+"""Rows of FedSaC's Table 1 and its readings by their titles: a method, and the settings that tell it apart."""
+POINTS = ("received", "trained")
+"""The models that a client has in a round: those that it receives, and those that it has trained."""
 
 Curves = dict[tuple[str, str], pd.DataFrame]
 """(method, heterogeneity as papers name it) → accuracies in % of the clients that are scored, by round and client."""
@@ -31,16 +48,23 @@ Curves = dict[tuple[str, str], pd.DataFrame]
 
 def curves(archive: Path) -> Curves:
     """The curves of the cells in an archive, after local training."""
-    of_cells: Curves = {}
-    with tempfile.TemporaryDirectory() as folder, tarfile.open(archive) as cells:
-        cells.extractall(folder, filter="data")
+    return {
+        (spec["method"]["name"], named(spec["partition"])): accuracies(rows, "trained") for spec, rows in cells(archive)
+    }
+
+
+def cells(archive: Path) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    """What each cell of an archive is, and its recorded numbers."""
+    with tempfile.TemporaryDirectory() as folder, tarfile.open(archive) as files:
+        files.extractall(folder, filter="data")
         for file in sorted(Path(folder).rglob("s*.parquet")):
             table, about = read_table(file)
-            rows = table.to_pandas()
-            trained = rows[rows["metric"] == "accuracy_trained"]
-            accuracy = 100 * trained.pivot(index="round", columns="client", values="value")
-            of_cells[about["spec"]["method"]["name"], named(about["spec"]["partition"])] = accuracy
-    return of_cells
+            yield about["spec"], table.to_pandas()
+
+
+def accuracies(rows: pd.DataFrame, point: str) -> pd.DataFrame:
+    """Accuracies in % at a point of the round, by round and client; none where the method has no such models."""
+    return 100 * rows[rows["metric"] == f"accuracy_{point}"].pivot(index="round", columns="client", values="value")
 
 
 def named(partition: dict[str, Any]) -> str:
@@ -64,11 +88,11 @@ def printed(paper: str, experiment: str, metric: str = "accuracy") -> dict[tuple
 
 def at_equal_steps() -> str:
     """FedSaC's Table 5 at scale long: a column a line, FedSaC over the clients that trained last, Local over all."""
-    cells, numbers = curves(ARCHIVES / f"long/fedsac/{SIZED}.tar.xz"), printed("fedsac", SIZED)
+    of_cells, numbers = curves(FEDSAC / f"{SIZED}.tar.xz"), printed("fedsac", SIZED)
     rows = []
     for clients in (50, 100):
         for heterogeneity in (f"{name}, {clients} clients" for name in PARTITIONS):
-            means = {name: cells[name, heterogeneity].mean(axis=1) for name in ("fedsac", "local")}
+            means = {name: of_cells[name, heterogeneity].mean(axis=1) for name in ("fedsac", "local")}
             last = means["fedsac"].index[-1]
             ours = means["fedsac"][EARLY], means["fedsac"][last], means["local"][last * DRAWN // clients]
             of_paper = (numbers[row, "CIFAR-100", heterogeneity] for row in ("FedSaC", "Local"))
@@ -78,11 +102,41 @@ def at_equal_steps() -> str:
     return markdown([*header, "Local, as many steps a client", f"Local, {rounds}"], rows)
 
 
+def in_readings() -> str:
+    """FedSaC's Table 1 at scale long, CIFAR-10 at β = 0.1: a reading a line, means over clients and then over seeds."""
+    finished = [cell for name in ("table1", "table1-readings") for cell in cells(FEDSAC / f"{name}.tar.xz")]
+    numbers = printed("fedsac", "table1")
+    rows = []
+    for title, reading in READINGS.items():
+        seeds = [recorded for spec, recorded in finished if is_reading(spec["method"], *reading)]
+        of_paper = numbers.get((title, "CIFAR-10", "Dirichlet 0.1"))
+        means = [[accuracies(of_seed, point).iloc[1:].mean(axis=1) for of_seed in seeds] for point in POINTS]
+        scores = [[choice(curve) for curve in curves] for curves in means for choice in (last, pd.Series.max)]
+        rows.append([title, str(len(seeds)), "–" if of_paper is None else f"{of_paper:.2f}", *map(over_seeds, scores)])
+    header = ["", "seeds", "printed", *(f"{point}, {which} round" for point in POINTS for which in ("last", "best"))]
+    return markdown(header, rows)
+
+
+def is_reading(method: dict[str, Any], name: str, settings: dict[str, Any]) -> bool:
+    """Whether a method in a cell has this name and these settings."""
+    return method["name"] == name and settings.items() <= method["settings"].items()
+
+
+def last(curve: pd.Series) -> float:
+    """The value of the last round."""
+    return curve.iloc[-1]
+
+
+def over_seeds(scores: list[float]) -> str:
+    """Mean ± sample standard deviation over seeds, if there are several."""
+    return f"{np.mean(scores):.2f}" + (f" ± {np.std(scores, ddof=1):.2f}" if len(scores) > 1 else "")
+
+
 def of_local() -> str:
     """FedCoSR's Local after some epochs of each client, mean ± population standard deviation over clients."""
-    cells, columns = curves(CELLS_OF_LOCAL), ["Dirichlet 0.1", "2 classes"]
-    accuracies = [cells["local", f"{column}, 20 clients"] for column in columns]
-    rows = [[str(epoch), *(with_spread(of_clients.loc[epoch]) for of_clients in accuracies)] for epoch in EPOCHS]
+    of_cells, columns = curves(CELLS_OF_LOCAL), ["Dirichlet 0.1", "2 classes"]
+    clients = [of_cells["local", f"{column}, 20 clients"] for column in columns]
+    rows = [[str(epoch), *(with_spread(of_clients.loc[epoch]) for of_clients in clients)] for epoch in EPOCHS]
     means, spreads = (printed("fedcosr", "table2", metric) for metric in ("accuracy", "std_clients"))
     places = [("Local", "CIFAR-10", column) for column in columns]
     of_paper = [f"{means[place]:.2f} ± {spreads[place]:.2f}" for place in places]
@@ -94,7 +148,7 @@ def with_spread(clients: pd.Series) -> str:
     return f"{clients.mean():.2f} ± {clients.std(ddof=0):.2f}"
 
 
-TABLES = {"steps": at_equal_steps, "local": of_local}
+TABLES = {"steps": at_equal_steps, "readings": in_readings, "local": of_local}
 
 
 def main() -> None:

@@ -6,7 +6,16 @@ import pytest
 from scipy.stats import t, ttest_rel
 
 from fedgrid.analysis.pages.table_set import tables
-from fedgrid.analysis.papers.claims import CONFIRMED, INCONCLUSIVE, REFUTED, UNCHECKED, outcome, verdicts
+from fedgrid.analysis.papers.claims import (
+    CONFIRMED,
+    INCONCLUSIVE,
+    REFUTED,
+    SMALL,
+    TOO_EARLY,
+    UNCHECKED,
+    outcome,
+    verdicts,
+)
 from fedgrid.analysis.papers.rules import Judged, Part
 from fedgrid.analysis.scores.comparisons import Exact
 
@@ -343,13 +352,57 @@ def test_claims_about_curves(make_study, claim, expected):
     assert verdict_on(study, **claim).verdict == expected
 
 
+BEFORE = 0.1
+"""Accuracy before round 1."""
+
+
+def barely_trained(make_study):
+    """A and B have learned, B little; C and D, of small spread, are less than 1.8 points above untrained models."""
+    study = make_study(seeds=[0, 1, 2])
+    means = {"A": (0.7, 0.9), "B": (0.1, 0.14), "C": (0.115, 0.117), "D": (0.1, 0.1)}
+    for name, values in means.items():
+        study.method(name.lower(), title=name)
+        for seed, added in enumerate(NOISE[name]):
+            last = [values[0] + added / 10, values[1] - added / 20]
+            study.cell(name.lower(), "dir", seed, {0: [BEFORE] * 2, 1: last}, samples=[2000, 2000], rounds=1)
+    return study
+
+
+@pytest.mark.parametrize(
+    ("claim", "expected", "why"),
+    [
+        ({"above": ["A", "D"]}, CONFIRMED, ""),
+        ({"above": ["B", "C"]}, CONFIRMED, ""),  # 12 and 11.6
+        ({"above": ["C", "D"]}, INCONCLUSIVE, TOO_EARLY),
+        ({"above": ["D", "C"]}, INCONCLUSIVE, TOO_EARLY),
+        ({"leads": "A"}, CONFIRMED, ""),
+        ({"last": "D"}, INCONCLUSIVE, TOO_EARLY),  # of its three rivals C has not learned either
+        ({"above": ["B", "A"], "metric": "std_clients"}, CONFIRMED, ""),
+        ({"within": ["A", 1], "metric": "std_clients"}, REFUTED, ""),  # B has learned
+        ({"above": ["A", ["C", "D"]], "metric": "std_clients"}, INCONCLUSIVE, TOO_EARLY),
+        ({"rises": "A", "metrics": ["accuracy@0.5", "accuracy@1"]}, CONFIRMED, ""),
+        ({"rises": "C", "metrics": ["accuracy@0.5", "accuracy@1"]}, INCONCLUSIVE, TOO_EARLY),
+        ({"above": ["A", "B"], "metric": "accuracy@0.5"}, INCONCLUSIVE, TOO_EARLY),  # that is before round 1
+    ],
+)
+def test_models_that_have_barely_learned_decide_nothing(make_study, claim, expected, why):
+    actual = verdict_on(barely_trained(make_study), **claim)
+    assert (actual.verdict, actual.why) == (expected, why)
+
+
+def test_a_comparison_of_barely_trained_models_shows_their_numbers(make_study):
+    (column,) = verdict_on(barely_trained(make_study), above=["C", "D"]).columns
+    assert column.numbers == "C 11.60, D 10.00: barely trained models"
+
+
 def test_a_target_that_no_seed_reaches_is_no_number_of_rounds(make_study):
     """A is at 75 % in round 5, B never."""
-    late = "A 5.00, B >5: +1.00 rounds (3 seeds)", "A >5, B >5: neither reaches it"
+    late = "A 5.00, B >5: +1.00 rounds (3 seeds)", "A >5, B >5: not reached"
     for target, numbers in zip((75, 90), late, strict=True):
         study = curves_of(make_study, show=[{"table": "rounds", "target": target}])
         actual = verdict_on(study, above=["A", "B"], metric="rounds")
         assert (actual.verdict, actual.columns[0].numbers) == (INCONCLUSIVE, numbers)
+        assert actual.why == (TOO_EARLY if target == 90 else SMALL)
         assert actual.rule == "the number of rounds to the target of A is better than that of B in every column."
 
 

@@ -13,7 +13,7 @@ from fedgrid.analysis.papers.published import Known, column_of, located
 from fedgrid.analysis.scores.comparisons import Exact, Scores
 from fedgrid.analysis.scores.domains import AVERAGE, EVERY, Column, columns
 from fedgrid.analysis.scores.points import by_loss, client_series
-from fedgrid.analysis.scores.results import CELL, Results
+from fedgrid.analysis.scores.results import CELL, ROW, Results
 from fedgrid.analysis.scores.summary import cell_scores, standing
 from fedgrid.analysis.tables import rounds
 from fedgrid.analysis.tables.attacks import METRIC, WORDS, of_images, results_under_attack
@@ -38,6 +38,10 @@ PHRASES = {
 """Metric → its words in a sentence."""
 EXACT = ("bytes",)
 """Metrics without chance."""
+WITHOUT_MODELS = ("bytes", "seconds")
+"""Metrics that do not depend on what models have learned."""
+LEAST_LEARNED = 0.02
+"""Share of the way from the accuracy of untrained models to 100 % from which on a row has learned something."""
 SETTLED = ("diverged", "unscored", "missing")
 """Statuses of entries without a number that will stay as they are; "missing" is what was never planned."""
 
@@ -60,6 +64,9 @@ class ClaimScores(Protocol):
 
     def rivals(self, name: str, metric: str, column: Column) -> list[str]:
         """The rows with which one competes, whether or not their numbers are final."""
+
+    def learned(self, metric: str, column: Column, name: str) -> bool:
+        """Whether a row has been trained for long enough for its number to say something about the method."""
 
 
 class ExactScores(Scores):
@@ -129,6 +136,32 @@ class Measured:
         printed = self.printed.planned(metric, column) if self.printed else ()
         return [other for other in others if other in printed] or others
 
+    def learned(self, metric: str, column: Column, name: str) -> bool:
+        """Whether a row has reached the target, or its models are clearly better than they were before round 1."""
+        if metric in WITHOUT_MODELS:
+            return True
+        of_accuracy = metric == "rounds" or metric.startswith(AT)
+        values = self.scores(metric if of_accuracy else "accuracy", column).values
+        if name not in values.index or name not in self.labels:
+            return True
+        if metric == "rounds":
+            return bool(values.loc[name].min() <= self.last_round)
+        untrained = self.untrained.get((self.labels[name], *column[:2]), 0.0)
+        return bool(values.loc[name].mean() >= untrained + LEAST_LEARNED * (100 - untrained))
+
+    @cached_property
+    def last_round(self) -> int:
+        """The last evaluated round of any cell; a larger number of rounds stands for a target that was not reached."""
+        return int(self.results.rows["round"].max())
+
+    @cached_property
+    def untrained(self) -> Mapping[tuple[str, str, str], float]:
+        """Label, data set and heterogeneity → accuracy in % before round 1, the mean over clients and seeds."""
+        series = client_series(self.results)
+        at_start = series[series["round"] == 0]
+        means: dict[tuple[str, str, str], float] = (100 * at_start.groupby(ROW)["accuracy"].mean()).to_dict()
+        return means
+
     def _read(self, metric: str) -> pd.DataFrame:
         """One row per row, column and seed with the `value`, and `correct` test images where it is an accuracy."""
         if metric.startswith(AT):
@@ -169,11 +202,6 @@ class Measured:
         cells = rounds.first_rounds(self.results, self.options["rounds"]).drop(columns="domain")
         reached = cells["rounds"].where(np.isfinite(cells["rounds"]), cells["last"] + 1)
         return cells.assign(value=reached).merge(self._domains())
-
-    @cached_property
-    def last_round(self) -> int:
-        """The last evaluated round of any cell; a larger number of rounds stands for a target that was not reached."""
-        return int(self.results.rows["round"].max())
 
     def _bytes(self) -> pd.DataFrame:
         traffic = mean_traffic(self.results).sum(axis=1).rename("value").reset_index()
@@ -251,3 +279,7 @@ class Printed:
     def rivals(self, name: str, metric: str, column: Column) -> list[str]:
         """The other rows that have a number."""
         return [row for row in self.planned(metric, column) if row != name]
+
+    def learned(self, metric: str, column: Column, name: str) -> bool:
+        """Always: papers print no numbers of untrained models."""
+        return True

@@ -1,6 +1,5 @@
 """What a paper claims of an experiment, held against our results and against the numbers that it prints itself."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import isnan
 from typing import Any
@@ -20,6 +19,7 @@ from fedgrid.grid.plan.manifest_model import ALL, OTHERS, Claim
 CONFIRMED, REFUTED, INCONCLUSIVE, UNCHECKED = "confirmed", "refuted", "inconclusive", "unchecked"
 PROSE = "no rule can check this sentence"
 MISSING, FEW_SEEDS, SMALL = "results are missing", "fewer than three seeds", "differences too small for these seeds"
+TOO_EARLY = "training too short to tell"
 """Why a claim is inconclusive."""
 STATISTICS = (
     f"Confirmed: every comparison is significant (one-sided moderated t-test over common seeds, {100 * LEVEL:g} %). "
@@ -143,15 +143,15 @@ def why_open(compared: list[Part]) -> str:
     """What the comparisons of an inconclusive claim lack; empty for another verdict."""
     if outcome(compared) != INCONCLUSIVE:
         return ""
-    comparisons = [judged.comparison for part in compared for judged in part.judged]
-    if (
-        not comparisons
-        or any(part.needed is None for part in compared)
-        or any(isnan(one.difference) for one in comparisons)
-    ):
+    judged = [one for part in compared for one in part.judged]
+    if any(part.judged and all(one.too_early for one in part.judged) for part in compared):
+        return TOO_EARLY
+    known = [one.comparison for one in judged if not one.too_early]
+    if not known or any(part.needed is None for part in compared) or any(isnan(one.difference) for one in known):
         return MISSING
-    few = any(one.seeds < FEWEST_SEEDS and not isinstance(one, Exact) for one in comparisons)
-    return FEW_SEEDS if few else SMALL
+    if any(one.seeds < FEWEST_SEEDS and not isinstance(one, Exact) for one in known):
+        return FEW_SEEDS
+    return TOO_EARLY if len(known) < len(judged) else SMALL
 
 
 def contradicted(measured: Measured, claim: Claim) -> list[str]:
@@ -217,9 +217,10 @@ def numbers(measured: Measured, part: Part) -> str:
         return f"no final number of {listing(unknown)}"
     unit = UNITS.get(part.metric, "points")
     several = f", decisive of {len(part.judged)} comparisons" if len(part.judged) > 1 else ""
-    late = unreached(measured, decisive, part.metric)
-    apart = "neither reaches it" if all(late) else difference(decisive.comparison, unit)
-    sentence = f"{compared_numbers(decisive, late, measured.last_round)}: {apart}{several}"
+    compared = compared_numbers(measured, decisive, part.metric)
+    if decisive.too_early:
+        return f"{compared}: {'not reached' if part.metric == 'rounds' else 'barely trained models'}{several}"
+    sentence = f"{compared}: {difference(decisive.comparison, unit)}{several}"
     waiting = list(dict.fromkeys(name for one in part.judged for name in one.unknown))
     if waiting:
         return f"{sentence}, no final number of {listing(waiting)}"
@@ -228,15 +229,13 @@ def numbers(measured: Measured, part: Part) -> str:
     return f"{sentence}, {resolution(measured, part, decisive, unit)}" if decisive.comparison.testable else sentence
 
 
-def unreached(measured: Measured, judged: Judged, metric: str) -> list[bool]:
-    """Of the two numbers of a comparison, whether each stands for a target that no seed reached."""
+def compared_numbers(measured: Measured, judged: Judged, metric: str) -> str:
+    """The two numbers of a comparison with what they are of; more than all rounds where no seed reached a target."""
     rounds = metric == "rounds" and not judged.of_leads
-    return [rounds and value > measured.last_round for value in judged.numbers]
-
-
-def compared_numbers(judged: Judged, late: Sequence[bool], last_round: int) -> str:
-    """The two numbers of a comparison with what they are of; of those that are `late` only the least is known."""
-    a, b = (f">{last_round}" if above else decimals(value) for value, above in zip(judged.numbers, late, strict=True))
+    a, b = (
+        f">{measured.last_round}" if rounds and value > measured.last_round else decimals(value)
+        for value in judged.numbers
+    )
     if not judged.second:
         return f"{judged.first} {a} → {b}"
     if judged.of_leads:

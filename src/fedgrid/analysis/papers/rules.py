@@ -1,7 +1,7 @@
 """What the rule of a claim compares: the differences of each column, and how many of them must be as claimed."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf, isnan
 
@@ -10,6 +10,8 @@ from fedgrid.analysis.scores.comparisons import LEVEL, UNKNOWN, Comparison, Scor
 from fedgrid.analysis.scores.domains import Column
 from fedgrid.grid.plan.manifest_model import ALL, OTHERS, Claim, Rows
 
+Place = tuple[str, Column]
+"""A metric in a column."""
 Limits = tuple[float, float]
 """Between which values the true difference lies, by what is claimed."""
 
@@ -28,6 +30,8 @@ class Judged:
     "Below zero where a lower number is an improvement, and so a positive difference."
     of_leads: bool = False
     "Whether the numbers are leads of the first row over the second, before and after."
+    too_early: bool = False
+    "Whether training was too short for the numbers to say anything."
 
     @property
     def p_for(self) -> float:
@@ -38,7 +42,7 @@ class Judged:
     @property
     def unknown(self) -> list[str]:
         """Its rows that have no final number."""
-        if not isnan(self.comparison.difference):
+        if self.too_early or not isnan(self.comparison.difference):
             return []
         if self.of_leads or not self.second:
             return [self.first]
@@ -155,7 +159,20 @@ class Claims:
         numbers = scores.mean(first), scores.mean(second)
         limits = self.limits(numbers[1], (0.0, inf))
         sign = 1.0 if self.claim.difference is not None else self.sign
-        return Judged(first, second, numbers, comparison.negated if sign < 0 else comparison, limits, sign)
+        judged = Judged(first, second, numbers, comparison.negated if sign < 0 else comparison, limits, sign)
+        return self.if_trained(judged, [(self.metric, column)])
+
+    def if_trained(self, judged: Judged, places: Sequence[Place]) -> Judged:
+        """A comparison, or that nothing can be known of it because its rows have learned too little there.
+
+        Of accuracies and of rounds to a target one that has learned is enough; of a spread or a roughness, which is
+        low for models that have learned nothing, all must have.
+        """
+        names = [name for name in (judged.first, judged.second) if name not in ("", OTHERS)]
+        learned = [self.scores.learned(metric, column, name) for metric, column in places for name in names]
+        low = all(metric in LOW_IS_GOOD and metric != "rounds" for metric, _ in places)
+        enough = all(learned) if low else any(learned)
+        return judged if enough else replace(judged, comparison=UNKNOWN, too_early=True)
 
 
 def mean(scores: Scores, name: str) -> float:
@@ -215,16 +232,19 @@ def part(claims: Claims, columns: tuple[Column, ...], judged: list[Judged]) -> P
     return Part(claims.metric, columns, judged, needed if judged else None)
 
 
-def changes(claims: Claims) -> Iterator[tuple[tuple[Column, ...], Scores, Scores]]:
-    """The columns, and the scores before and after every step: from a column to the next, or from metric to metric."""
+def changes(claims: Claims) -> Iterator[tuple[Place, Place]]:
+    """The places before and after every step: from a column to the next, or from metric to metric."""
     scores, metrics = claims.scores, claims.claim.metrics
     if metrics is not None:
-        for column in claims.columns:
-            yield (column,), scores.scores(metrics[0], column), scores.scores(metrics[1], column)
+        yield from (((metrics[0], column), (metrics[1], column)) for column in claims.columns)
         return
     for before, after in pairwise(selected(scores, claims.claim.columns)):
-        for a, b in counterparts(before, after):
-            yield (a, b), scores.scores(claims.metric, a), scores.scores(claims.metric, b)
+        yield from (((claims.metric, a), (claims.metric, b)) for a, b in counterparts(before, after))
+
+
+def columns_of(places: Sequence[Place]) -> tuple[Column, ...]:
+    """The columns of places, each once."""
+    return tuple(dict.fromkeys(column for _, column in places))
 
 
 def counterparts(before: Sequence[Column], after: Sequence[Column]) -> Iterator[tuple[Column, Column]]:
@@ -237,14 +257,17 @@ def counterparts(before: Sequence[Column], after: Sequence[Column]) -> Iterator[
 def moves(claims: Claims) -> Iterator[Part]:
     """Each row's change from step to step, upwards or downwards as claimed."""
     rows, sign = (claims.claim.rises, 1.0) if claims.claim.rises is not None else (claims.claim.falls, -1.0)
-    for columns, before, after in changes(claims):
+    for places in changes(claims):
+        columns = columns_of(places)
+        before, after = (claims.scores.scores(*place) for place in places)
         change = after.minus(before) if sign > 0 else before.minus(after)
         names = claims.named(rows or [], columns[0])
         judged = []
         for name in names:
             numbers = mean(before, name), mean(after, name)
             comparison = change.of_row(name) if name in change.values.index else UNKNOWN
-            judged.append(Judged(name, "", numbers, comparison, claims.limits(numbers[0], (0.0, inf))))
+            moved = Judged(name, "", numbers, comparison, claims.limits(numbers[0], (0.0, inf)))
+            judged.append(claims.if_trained(moved, places))
         yield part(claims, columns, judged)
 
 
@@ -253,7 +276,9 @@ def widens(claims: Claims) -> Iterator[Part]:
     claim = claims.claim
     first, group = claim.grows or claim.shrinks or ("", [])
     sign = claims.sign if claim.grows else -claims.sign
-    for columns, earlier, later in changes(claims):
+    for places in changes(claims):
+        columns = columns_of(places)
+        earlier, later = (claims.scores.scores(*place) for place in places)
         before, after = best_other(claims, earlier, first, columns[0]), best_other(claims, later, first, columns[-1])
         change = after.minus(before) if sign > 0 else before.minus(after)
         judged = []
@@ -262,7 +287,8 @@ def widens(claims: Claims) -> Iterator[Part]:
             known = {first, second} <= set(change.values.index)
             comparison = change.between(first, second) if known else UNKNOWN
             limits = claims.limits(leads[0], (0.0, inf))
-            judged.append(Judged(first, second, (leads[0], leads[1]), comparison, limits, of_leads=True))
+            lead = Judged(first, second, (leads[0], leads[1]), comparison, limits, of_leads=True)
+            judged.append(claims.if_trained(lead, places))
         yield part(claims, columns, judged)
 
 
