@@ -203,11 +203,21 @@ def verdicts(run: Path) -> pd.DataFrame:
 
 
 def agreement(run: Path) -> pd.DataFrame:
-    """Means of τ over the columns of every paper, each by its pairs of rows: to printed numbers, and between seeds."""
+    """Means of τ over the columns of accuracies of every paper, each by its pairs of rows.
+
+    `tau` is to the printed numbers, in all columns; over those with several seeds, `tau_of_several` is the same and
+    `between_seeds` that of two seeds.
+    """
     table = read(run, "agreement")
-    papers = table[table["tau"].notna()].groupby("paper")
-    means = {name: [by_pairs(part, name) for _, part in papers] for name in ("tau", "between_seeds")}
-    return pd.DataFrame({"columns": papers.size()}).assign(**means).round(2)
+    papers = table[table["tau"].notna() & (table["metric"] == "accuracy")].groupby("paper")
+    means = {
+        "columns": papers.size(),
+        "tau": {paper: by_pairs(part, "tau") for paper, part in papers},
+        "columns_of_several": papers["between_seeds"].count(),
+        "tau_of_several": {paper: by_pairs(part[part["between_seeds"].notna()], "tau") for paper, part in papers},
+        "between_seeds": {paper: by_pairs(part, "between_seeds") for paper, part in papers},
+    }
+    return pd.DataFrame({name: pd.Series(values) for name, values in means.items()}).round(2)
 
 
 def rounds(run: Path) -> pd.DataFrame:

@@ -17,6 +17,7 @@ from jinja2 import StrictUndefined, Template
 from benchmarks import papers
 from benchmarks import reproduction_pictures as pictures
 from benchmarks.markdown import table as markdown
+from fedgrid.analysis.papers.claim_scores import PHRASES
 from fedgrid.analysis.papers.claims import (
     CONFIRMED,
     FEW_SEEDS,
@@ -24,9 +25,11 @@ from fedgrid.analysis.papers.claims import (
     MISSING,
     REFUTED,
     SMALL,
+    TOO_EARLY,
     UNCHECKED,
 )
-from fedgrid.analysis.prose.phrases import counted, listing
+from fedgrid.analysis.prose.phrases import counted, listing, ordinal
+from fedgrid.analysis.tables.pivot import AVERAGED
 
 RUN, LONG = (pictures.RUNS / scale for scale in pictures.SCALES)
 PLACE = ["folder", "row", "data", "heterogeneity", "domain", "metric"]
@@ -34,6 +37,20 @@ OURS = ["ours", "ours_std_seeds", "seeds"]
 OUT = Path("docs/reproduction.md")
 CHANGES = Path("benchmarks/results/verdicts/changes.md")
 TITLES = {"fedcosr": "FedCoSR", "fedcrl": "FedCRL", "fedccl": "FedCCL", "fedssc": "FedSSC", "fedsac": "FedSaC"}
+SHARED = "fedcrl"
+"""The paper whose cells are all another one's."""
+AT_LENGTH = {
+    "fedsac": (
+        "At scale `long`, `table1` has the paper's images, rounds and steps, and `table5-large-scale` the images of\n"
+        "`small` (a fifth, 16×16 pixels) over 120 rounds of 20 steps."
+    )
+}
+"""What scale long is, by paper."""
+TAUS = {
+    "tau": "τ to the printed order",
+    "tau_of_several": "the same, with three seeds",
+    "between_seeds": "τ between our seeds",
+}
 VERDICTS = (CONFIRMED, REFUTED, INCONCLUSIVE, UNCHECKED)
 EARLIER = {"holds": CONFIRMED, "does not hold": REFUTED, "cannot be told": INCONCLUSIVE}
 """Verdicts by their names until version 0.3."""
@@ -41,6 +58,7 @@ REASONS = {
     FEW_SEEDS: "{} have fewer than three seeds",
     MISSING: "{} lack results",
     SMALL: "{} have differences too small for their seeds",
+    TOO_EARLY: "{} need longer training",
 }
 TEMPLATE = Path(__file__).with_name("reproduction.md.j2")
 DIFFERENCES = Path(__file__).with_suffix(".yaml")
@@ -56,13 +74,20 @@ def page(run: Path) -> str:
     claims = papers.read(run, "claims").fillna("")
     sections = ["\n".join(of_paper(paper, claims[claims["paper"] == paper])) for paper in TITLES]
     template = Template(TEMPLATE.read_text(encoding="utf-8"), keep_trailing_newline=True, undefined=StrictUndefined)
-    return template.render(overview=overview(run, claims), papers="\n".join(sections), **distances(run))
+    confirmed = claims[claims["verdict"] == CONFIRMED]
+    of_bytes = confirmed["rule"].str.startswith(f"the {PHRASES['bytes']}")
+    numbers = distances(run) | {"confirmed": len(confirmed), "of_bytes": int(of_bytes.sum())}
+    return template.render(overview=overview(run, claims), papers="\n".join(sections), **numbers)
 
 
 def distances(run: Path) -> dict[str, int | float]:
-    """Of all printed accuracies that were run: their number, how many have one seed, and how far ours are from them."""
+    """Of all printed accuracies that were run: their number, how many have one seed, and how far ours are from them.
+
+    FedCRL's are not counted, whose cells are FedCoSR's, nor means over rows.
+    """
     printed = papers.read(run, "printed")
-    compared = printed[(printed["metric"] == "accuracy") & printed["difference"].notna()]
+    counted_once = (printed["paper"] != SHARED) & (printed["row"] != AVERAGED)
+    compared = printed[(printed["metric"] == "accuracy") & printed["difference"].notna() & counted_once]
     differences = compared["difference"]
     return {
         "compared": len(compared),
@@ -78,10 +103,10 @@ def overview(run: Path, claims: pd.DataFrame) -> str:
     rows = []
     for paper, title in TITLES.items():
         counts = claims[claims["paper"] == paper]["verdict"].value_counts()
-        taus = [agreement[name].get(paper, float("nan")) for name in ("tau", "between_seeds")]
+        taus = [agreement[name].get(paper, float("nan")) for name in TAUS]
         shown = ["–" if tau != tau else f"{tau:.2f}" for tau in taus]
         rows.append([title, *(counts.get(verdict, 0) for verdict in VERDICTS), *shown])
-    return markdown(["", *VERDICTS, "τ to the printed order", "τ between our seeds"], rows) + "\n"
+    return markdown(["", *VERDICTS, *TAUS.values()], rows) + "\n"
 
 
 def of_paper(paper: str, claims: pd.DataFrame) -> Iterator[str]:
@@ -92,7 +117,7 @@ def of_paper(paper: str, claims: pd.DataFrame) -> Iterator[str]:
         yield f"![{title}: printed accuracies beside ours](images/reproduction/{paper}.svg)\n"
         yield from leaders(paper)
     if (LONG / paper).is_dir():
-        yield f"{at_length(paper)}\n"
+        yield f"{AT_LENGTH[paper]}\n\n{at_length(paper)}\n"
     for verdict in (CONFIRMED, REFUTED):
         part = claims[claims["verdict"] == verdict]
         if len(part):
@@ -116,13 +141,25 @@ def of_paper(paper: str, claims: pd.DataFrame) -> Iterator[str]:
 
 
 def leaders(paper: str) -> Iterator[str]:
-    """Who leads the pictured column in print and at each scale, and where the paper's own method is."""
-    numbers, own = pictures.numbers(paper), TITLES[paper]
+    """Who leads the pictured column in print and at each scale, and the paper's own method in it and in all others."""
+    numbers, own, column = pictures.numbers(paper), TITLES[paper], pictures.COLUMNS[paper]
     for name in ("printed", *pictures.SCALES):
         if name in numbers and numbers[name].notna().any():
             where = "In print" if name == "printed" else f"At scale {name}"
-            yield f"* **{where}**, {lead(numbers[name].dropna(), own)}."
+            yield f"* **{where}**, on {column.data} ({column.heterogeneity}), {lead(numbers[name].dropna(), own)}."
+    ranks = places(pd.read_csv(RUN / paper / "printed.csv"), column.experiment, own)
+    where = f"In all {len(ranks)} columns** of {column.source}"
+    yield f"* **{where}, at scale small, {own} is {listing(map(ordinal, ranks))}."
     yield ""
+
+
+def places(printed: pd.DataFrame, experiment: str, own: str) -> list[int]:
+    """The place of the row `own` by our accuracy in each column of an experiment that has it, best first."""
+    ours = printed[(printed["folder"] == experiment) & (printed["metric"] == "accuracy") & printed["ours"].notna()]
+    ranked = ours[ours["row"] != AVERAGED].assign(
+        place=lambda rows: rows.groupby(["data", "heterogeneity"])["ours"].rank(method="min", ascending=False)
+    )
+    return sorted(ranked[ranked["row"] == own]["place"].astype(int))
 
 
 def lead(accuracies: pd.Series, own: str) -> str:
@@ -139,7 +176,8 @@ def lead(accuracies: pd.Series, own: str) -> str:
 def differences(paper: str) -> list[str]:
     """Why our numbers may differ from the printed ones: what was measured, and how much the paper leaves open."""
     study = yaml.safe_load((papers.PAPERS / f"{paper}.yaml").read_text(encoding="utf-8"))
-    unstated = sum(len(part.get("assumed", {})) for part in (study, *study["experiments"].values()))
+    parts = (study, *study["experiments"].values())
+    unstated = len({text for part in parts for text in part.get("assumed", {}).values()})
     sentences: list[str] = yaml.safe_load(DIFFERENCES.read_text(encoding="utf-8"))[paper]
     file = f"[config/papers/{paper}.yaml](../config/papers/{paper}.yaml)"
     return [*sentences, f"The paper leaves {counted(unstated, 'setting')} open; {file} has our choice for each."]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from benchmarks import long_runs, reproduction
+from benchmarks import long_runs, papers, reproduction
 from benchmarks import reproduction_pictures as pictures
 
 
@@ -46,9 +46,31 @@ def test_the_leader_is_named_with_its_lead_and_the_place_of_the_papers_own_row()
 def test_distances_are_counted_over_accuracies_that_were_run(tmp_path):
     rows = [("accuracy", -20.0, 1), ("accuracy", -10.0, 3), ("accuracy", 5.0, 1), ("accuracy", None, None)]
     table = pd.DataFrame([*rows, ("std_clients", 3.0, 1)], columns=["metric", "difference", "seeds"])
-    (tmp_path / "fedsac").mkdir()
-    table.assign(folder="table1").to_csv(tmp_path / "fedsac/printed.csv", index=False)
+    table = pd.concat([table.assign(row="Local"), table.assign(row="Averaged")]).assign(folder="table1")
+    for paper in ("fedsac", "fedcrl"):  # whose cells are FedCoSR's
+        (tmp_path / paper).mkdir()
+        table.to_csv(tmp_path / paper / "printed.csv", index=False)
     assert reproduction.distances(tmp_path) == {"compared": 3, "one_seed": 2, "below": 2, "median": 10.0}
+
+
+def test_the_place_of_a_row_is_counted_in_each_column_of_an_experiment():
+    columns = {"a": {"A": 3.0, "B": 2.0, "Averaged": 9.0}, "b": {"A": 1.0, "B": 2.0}, "c": {"A": None, "B": 2.0}}
+    entries = [(kind, row, ours) for kind, rows in columns.items() for row, ours in rows.items()]
+    table = pd.DataFrame(entries, columns=["heterogeneity", "row", "ours"])
+    table = table.assign(folder="table1", data="CIFAR-10", metric="accuracy")
+    other = table.assign(folder="table2", ours=0.0)
+    assert reproduction.places(pd.concat([table, other]), "table1", "A") == [1, 2]
+    assert reproduction.places(table.assign(metric="std_clients"), "table1", "A") == []
+
+
+def test_agreement_counts_columns_of_accuracies_by_their_pairs(tmp_path):
+    """Three rows have three pairs, two rows one; of the columns with several seeds there is one."""
+    columns = [("accuracy", 3, 1.0, 0.5), ("accuracy", 2, -1.0, None), ("std_clients", 3, 0.0, 0.0)]
+    table = pd.DataFrame(columns, columns=["metric", "rows", "tau", "between_seeds"]).assign(folder="table1")
+    (tmp_path / "fedsac").mkdir()
+    table.to_csv(tmp_path / "fedsac/agreement.csv", index=False)
+    expected = {"columns": 2, "tau": 0.5, "columns_of_several": 1, "tau_of_several": 1.0, "between_seeds": 0.5}
+    assert papers.agreement(tmp_path).loc["fedsac"].to_dict() == expected
 
 
 def test_reasons_link_to_pages_that_are_there():

@@ -125,7 +125,7 @@ def test_an_inconclusive_column_says_what_it_could_have_detected(make_study):
     assert line.startswith("Digits, dir: A 80.00, B 80.00: +0.00 points (95 % CI −4.30 to +4.30, 3 seeds)")
     enough = next(n for n in range(3, 99) if (t.isf(0.05, n - 1) + t.ppf(0.8, n - 1)) * math.sqrt(3 / n) <= 0.5)
     detectable = f"{t.isf(0.05, 2) + t.ppf(0.8, 2):.2f}"
-    assert f"detectable here {detectable} points, printed +0.50, which would take {enough} seeds" in line
+    assert f"smallest detectable difference {detectable} points; the printed +0.50 would take {enough} seeds" in line
 
 
 def test_numbers_of_the_paper_that_violate_a_rule_are_named(make_study):
@@ -227,8 +227,8 @@ def test_a_rival_that_is_not_finished_may_still_win(make_study):
     actual = verdict_on(study, leads="A")
     assert actual.verdict == INCONCLUSIVE
     assert actual.numbers[0].startswith("Digits, hom: A 90.00, C 40.07: +49.93 points")
-    assert actual.numbers[0].endswith(", no final number of B")
-    assert "Digits, hom: no final number of B" in verdict_on(study, within=["B", 2]).numbers
+    assert actual.numbers[0].endswith(", no final number for B")
+    assert "Digits, hom: no final number for B" in verdict_on(study, within=["B", 2]).numbers
 
 
 def test_a_rival_that_diverged_does_not_count(make_study):

@@ -214,16 +214,16 @@ def numbers(measured: Measured, part: Part) -> str:
         return "nothing to compare with"
     unknown = decisive.unknown
     if unknown:
-        return f"no final number of {listing(unknown)}"
+        return f"no final number for {listing(unknown)}"
     unit = UNITS.get(part.metric, "points")
-    several = f", decisive of {len(part.judged)} comparisons" if len(part.judged) > 1 else ""
+    several = f", the deciding one of {len(part.judged)} comparisons" if len(part.judged) > 1 else ""
     compared = compared_numbers(measured, decisive, part.metric)
     if decisive.too_early:
         return f"{compared}: {'not reached' if part.metric == 'rounds' else 'barely trained models'}{several}"
     sentence = f"{compared}: {difference(decisive.comparison, unit)}{several}"
     waiting = list(dict.fromkeys(name for one in part.judged for name in one.unknown))
     if waiting:
-        return f"{sentence}, no final number of {listing(waiting)}"
+        return f"{sentence}, no final number for {listing(waiting)}"
     if part.metric in EXACT or outcome([part]) != INCONCLUSIVE:
         return sentence
     return f"{sentence}, {resolution(measured, part, decisive, unit)}" if decisive.comparison.testable else sentence
@@ -256,7 +256,7 @@ def difference(comparison: Comparison, unit: str) -> str:
 def resolution(measured: Measured, part: Part, judged: Judged, unit: str) -> str:
     """What this run could have detected, beside what the paper prints and how many seeds that would take."""
     comparison = judged.comparison
-    sentence = f"detectable here {decimals(comparison.smallest_detectable_difference)} {unit}"
+    sentence = f"smallest detectable difference {decimals(comparison.smallest_detectable_difference)} {unit}"
     printed = measured.printed
     if printed is None or len(part.columns) > 1 or not judged.second:
         return sentence
@@ -265,5 +265,7 @@ def resolution(measured: Measured, part: Part, judged: Judged, unit: str) -> str
         return sentence
     margin = judged.sign * (scores.mean(judged.first) - scores.mean(judged.second))
     seeds = comparison.seeds_to_detect(margin)
-    needed = f", which would take {counted(seeds, 'seed')}" if seeds and seeds > comparison.seeds else ""
-    return f"{sentence}, printed {decimals(margin, signed=True)}{needed}"
+    printed_margin = decimals(margin, signed=True)
+    if seeds and seeds > comparison.seeds:
+        return f"{sentence}; the printed {printed_margin} would take {counted(seeds, 'seed')}"
+    return f"{sentence}; printed {printed_margin}"

@@ -317,7 +317,7 @@ TEXTS = {
     "last": "the {metric} of every other row is better than that of {last}",
     "within": "{within[0]} is among the best {within[1]} rows by {metric}",
     "above": "the {metric} of {above[0]} is better than that of {above[1]}",
-    "difference": "the {metric} of {difference[0]} and of {difference[1]} differs",
+    "difference": "the {metric} of {difference[0]} differs from that of {difference[1]}",
     "rises": "the {metric} of {rises} becomes higher from step to step",
     "falls": "the {metric} of {falls} becomes lower from step to step",
     "grows": "the lead of {grows[0]} over {grows[1]} in {metric} grows from step to step",
