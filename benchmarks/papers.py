@@ -51,7 +51,7 @@ ELSEWHERE = re.compile(r'<span class="elsewhere">.*?</span>', re.S)
 NUMBER = re.compile(r"-?\d+\.\d{3,}")
 LONG = re.compile(r"-?\b\d+\.\d{7,}(e-?\d+)?\b")
 """Numbers of tables with more digits than anyone reads."""
-HEAVY = ("representations", "predictions", "models", "state")
+HEAVY = ("predictions", "models", "state")
 """Artifacts that are not packed: numbers that do not compress, more of them than of all results."""
 CELLS = ["key", "method", "data", "heterogeneity", "seed", "status", "seconds", "commit", "experiments"]
 """Columns of the list of cells."""

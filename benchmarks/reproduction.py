@@ -38,7 +38,7 @@ OUT = Path("docs/reproduction.md")
 CHANGES = Path("benchmarks/results/verdicts/changes.md")
 TITLES = {"fedcosr": "FedCoSR", "fedcrl": "FedCRL", "fedccl": "FedCCL", "fedssc": "FedSSC", "fedsac": "FedSaC"}
 SHARED = "fedcrl"
-"""The paper whose cells are all another one's."""
+"""The paper whose cells, but for its own row, are all FedCoSR's."""
 AT_LENGTH = {
     "fedsac": (
         "At scale `long`, `table1` has the paper's images, rounds and steps, and `table5-large-scale` the images of\n"
@@ -83,7 +83,7 @@ def page(run: Path) -> str:
 def distances(run: Path) -> dict[str, int | float]:
     """Of all printed accuracies that were run: their number, how many have one seed, and how far ours are from them.
 
-    FedCRL's are not counted, whose cells are FedCoSR's, nor means over rows.
+    FedCRL's are not counted, nearly all of whose cells are FedCoSR's, nor means over rows.
     """
     printed = papers.read(run, "printed")
     counted_once = (printed["paper"] != SHARED) & (printed["row"] != AVERAGED)
