@@ -1,4 +1,4 @@
-# make run: the default study from nothing.  make bench: speed, scale, memory.
+# make run: the default study from scratch.  make bench: speed, scale, memory.
 # make check: after every edit, the tests that it can reach.  make test: what CI runs.  make test-all: before a release.
 # make bench-gpu [SECONDS=540]: what one GPU does, or the processor. With the python3 at hand where there is no .venv.
 # make test-snakemake VERSION=9.0: the workflow's tests with another version of Snakemake, in an environment of its own.

@@ -79,7 +79,7 @@ def test_a_study_of_things_from_outside(tmp_path, monkeypatch):
 
     table = Path("results/birds/tables/accuracy.md").read_text()
     assert "Their method (external)" in table and "59.50" in table
-    assert "imported from stations.csv" in table and "results of others (theirs.csv" in table
+    assert "imported from stations.csv" in table and "external results (theirs.csv" in table
     with open("scores.csv", newline="") as file:
         scores = list(csv.DictReader(file))
     right = sum(Path(row["file"]).parent.name == row["class"] for row in scores)

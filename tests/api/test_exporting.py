@@ -183,7 +183,10 @@ def test_what_is_finished_of_a_study_goes_out_by_its_file(project, tmp_path, cap
     ("arguments", "sentence"),
     [
         (["results/none", "--to", "csv"], "results/none: no run has made results there"),
-        (["results/digits", "--to", "tensorboard", "--follow"], "--follow: results are there when a run has ended"),
+        (
+            ["results/digits", "--to", "tensorboard", "--follow"],
+            "--follow: a results folder is only complete after a run",
+        ),
         (["--to", "csv", "--follow"], "--follow: csv is written once"),
         (["results/digits", "--to", "word"], "invalid choice: 'word'"),
         (["results/digits", "--to", "csv", "--out", "config/study.yaml"], "--out: cannot write in config/study.yaml"),

@@ -126,7 +126,7 @@ def test_failures_are_sentences_and_the_same_one_is_said_once(file):
     assert run.stdout.count("no attribute 'avrage'") == 1
     assert "docs/writing-a-method.md, section “State”" in " ".join(run.stdout.split())
     assert "further checks, for the same reason as “a round returns a state of the same form" in run.stdout
-    assert f"mend the first failure and run again: fedgrid check {path}" in run.stdout
+    assert f"fix the first failure and run again: fedgrid check {path}" in run.stdout
 
 
 @pytest.mark.parametrize(

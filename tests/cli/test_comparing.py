@@ -36,7 +36,8 @@ def test_a_study_of_a_method_and_all_others(mine, output):
     text = output("compare", "mine.py", "--data", "digits", "--against", "all")
     lines = text.splitlines()
     cells = 5 * (len(SCORES) + 1)  # seeds by rows: every method and mine
-    assert lines[0] == f"compare-mine.yaml is written: {len(SCORES) + 1} methods, {cells} cells. Its cost, and its run:"
+    size = f"{len(SCORES) + 1} methods, {cells} cells"
+    assert lines[0] == f"compare-mine.yaml is written: {size}. To estimate its cost and to run it:"
     assert lines[1] == "  fedgrid plan --configfile compare-mine.yaml"
     assert re.fullmatch(r"  snakemake --cores \d+ --configfile compare-mine\.yaml", lines[2])
     study = read_study(Path("compare-mine.yaml"))

@@ -47,7 +47,7 @@ def test_during_and_after_a_run(run, capsys, output):
     note(run.study.cells[1], state="running", pid=os.getpid())
     note(run.study.cells[2], state="failed", reason="MemoryError:\n too big", pid=1)
     page = Path("results/s/partial/report.html")
-    far = "1 of 4 cells is finished; 1 failed, 1 is running, 1 waits."
+    far = "1 of 4 cells is finished; 1 failed, 1 is running, 1 is queued."
     assert output("report", "--configfile", "study.yaml") == f"{page}: {far}\n"
     text = page.read_text()
     assert far in text and "MemoryError: too big" in text and "--configfile study.yaml" in text

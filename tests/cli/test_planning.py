@@ -155,7 +155,7 @@ def test_a_plain_study_has_a_line_for_each_row_and_its_hours(output):
     assert (
         len(lines) == 4
         and lines[3].startswith("left: about 32 min on 4 cores, ")
-        and "1 of these cells measured" in lines[3]
+        and "1 of these cells estimated" in lines[3]
     )
 
 
@@ -193,7 +193,7 @@ def test_cells_are_listed_once(output):
 def test_unavailable_data_are_reported_and_in_no_estimate(output, planned, folder):
     (folder / "two.yaml").write_text(TWO.replace("digits", "{name: cifar10, side: 8}") + "download: false\n")
     text = output("plan", *BOTH)
-    assert "2 cells lack data and are in no estimate: 'cifar10' is not at hand" in text
+    assert "2 cells lack data and are not in the estimates: 'cifar10' is not at hand" in text
     two = planned(*BOTH)["studies"][1]
     assert (two["all"]["without_data"], two["all"]["hours"], two["all"]["disk"]) == (2, 0, 0)
     assert list(two["experiments"][0]["data"].values()) == [2]
@@ -240,7 +240,7 @@ def on_gpu(folder, monkeypatch):
 
 def test_a_core_says_nothing_of_a_gpu(on_gpu, output, planned, asked):
     line = output("plan", "--configfile", "study.yaml").splitlines()[-1]
-    assert line.startswith("left: 4 cells for a GPU take a time unknown until one was measured; planned in ")
+    assert line.startswith("left: the time of 4 GPU cells is unknown until one has been measured; planned in ")
     actual = planned("--configfile", "study.yaml")["all"]
     assert (actual["unknown"], actual["hours"], actual["measured"]) == (4, 0, 0) and not asked
 
@@ -252,7 +252,7 @@ def test_hours_of_gpus(on_gpu, output, planned):
     assert (actual["core_hours"], actual["gpu_hours"], actual["hours"]) == (1, 0.5, 0.25)
     line = output("plan", "--configfile", "study.yaml", "--cores", "2").splitlines()[-1]
     assert line.startswith("left: about 30 min on 2 cores, a cell on each (1 core-hours, 0.5 GPU-hours); 8 of 10 ")
-    assert "; 2 cells for a GPU take a time unknown until one was measured; 1 of these" in line
+    assert "; the time of 2 GPU cells is unknown until one has been measured; 1 of these" in line
 
 
 # -- seconds, memory, disk

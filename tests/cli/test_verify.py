@@ -29,7 +29,7 @@ def test_equal_cells_are_said_to_be_equal_and_stay_as_they_are(study, capsys):
     before = {file: file.stat().st_mtime_ns for file in study.store.rglob("*") if file.is_file()}
     assert main(["verify", "--seed", "3"]) == 0
     lines = capsys.readouterr().out
-    assert lines.startswith("2 of 2 finished cells that this machine can compare, by --seed 3\n")
+    assert lines.startswith("2 of the 2 finished cells that this machine can compare, drawn with --seed 3\n")
     assert lines.count("\nequal    local, digits, ") == 2 and lines.endswith(EQUAL)
     assert {file: file.stat().st_mtime_ns for file in study.store.rglob("*") if file.is_file()} == before
 
@@ -56,7 +56,7 @@ def test_cells_of_other_circumstances_are_counted_and_left_out(study, capsys):
     rewrite(study.cells[0], versions=versions | {"torch": "1.0"})
     assert main(["verify"]) == 0
     lines = capsys.readouterr().out
-    assert "1 of 1 finished cell that" in lines
+    assert "1 of the 1 finished cells that" in lines
     assert "1 other cannot be compared here: computed with torch 1.0 (here " in lines
     rewrite(study.cells[1], versions=versions | {"torch": "1.0"})
     assert main(["verify"]) == 2

@@ -1,4 +1,4 @@
-"""Kept states: a run that continues from the state of a shorter one ends as if it had started from nothing."""
+"""Kept states: a run that continues from the state of a shorter one ends as if it had started from scratch."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Results of others in a study: a wrong file, label or seed is one sentence while planning."""
+"""External results in a study: a wrong file, label or seed is one sentence while planning."""
 
 import pytest
 

@@ -133,11 +133,11 @@ def test_the_page_shows_nothing_of_an_experiment_that_was_edited_and_not_run(che
     checkout.snakemake("--config", "only=sweep")
     page = text(checkout, "report.html")
     assert "2 of 5 experiments have results (1 more needs no cells): " in page and "seed 0; 1 is out of date." in page
-    assert "No claim is checked yet." in page and "No column of printed numbers has an order" in page
+    assert "No claim is checked yet." in page and "No column of printed numbers can be compared" in page
     assert "FedCoSR leads." not in page
     shown = section(page, "table1")
     assert "Its results are out of date and are not shown" in shown
-    assert "--config scale=small only=table1</code> makes them anew" in shown
+    assert "--config scale=small only=table1</code> regenerates them" in shown
     assert not re.search(r"\d\d\.\d\d|<table|<img|its own page", shown)
     checkout.snakemake()
     page = text(checkout, "report.html")

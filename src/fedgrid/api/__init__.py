@@ -1,1 +1,1 @@
-"""What users call from Python, as `fedgrid.NAME`; the command line stands on it."""
+"""What users call from Python, as `fedgrid.NAME`; the command line is built on it."""

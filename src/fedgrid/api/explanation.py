@@ -127,7 +127,7 @@ def _versions(cells: Iterable[Cell]) -> Iterator[str]:
 
 
 def _other_rounds(cell: Cell) -> Iterator[str]:
-    """Where the results of a cell come from that was not trained from nothing."""
+    """Where the results of a cell come from that was not trained from scratch."""
     head = read_metadata(cell.file)
     if "continued" in head:
         yield f"continued  after round {head['continued']['after']}, from the kept state of {head['continued']['key']}"

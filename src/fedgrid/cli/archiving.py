@@ -29,7 +29,7 @@ def add_commands(commands: Commands) -> None:
     bundle.add_argument("--license", metavar="TEXT", help="the license of the archive, for its description")
     add_choice(bundle)
     bundle.set_defaults(call=_bundle)
-    text = "put an archive into a store, where a run finds nothing to train; what is there stays"
+    text = "unpack an archive into a store, so that a run has nothing left to train; existing files are kept"
     opening = with_examples(commands, "open", text, OPEN)
     opening.add_argument("archive", type=path, metavar="ARCHIVE", help="a file of fedgrid bundle")
     opening.add_argument("--results", type=path, default=Path("results"), metavar="FOLDER", help="default: results")

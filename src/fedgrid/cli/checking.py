@@ -1,4 +1,4 @@
-"""``fedgrid check``: one component, of the package or in a file of your own, goes through the free test suite."""
+"""``fedgrid check``: one component, of the package or in a file of your own, goes through the built-in test suite."""
 
 import argparse
 import importlib.util
@@ -75,7 +75,7 @@ def _conclusion(reference: str, kind: str, outcome: "Outcome") -> str:
     counts = f"{outcome.passed} passed{failed} in {outcome.seconds:.1f} s"
     again = f"fedgrid check {reference}"
     if outcome.failed:
-        return f"{counts}; mend the first failure and run again: {again}"
+        return f"{counts}; fix the first failure and run again: {again}"
     if outcome.left:
         return f"{counts}; before you publish, run the other {outcome.left} checks: {again} --full"
     trial = NEW[kind].trial.format(file=reference)

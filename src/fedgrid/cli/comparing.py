@@ -41,7 +41,7 @@ ALWAYS = {
 MODELS = ("cnn", "mlp", "image_text")
 "The model of a comparison is the first that fits its data."
 LEAST_SEEDS, SEEDS = 3, 5
-"Without five common seeds no lead is tested."
+"Fewest seeds for which a lead is tested, and the default."
 SHOWN = ("rounds", "local_epochs", "batch_size", "optimizer", "lr")
 "Settings of training that the study names."
 TEMPLATE = """# {heading}: {size}. Written by fedgrid compare; every line is yours to change.
@@ -52,7 +52,7 @@ title: {title}
 data: {data}
 heterogeneity:                # how clients differ; `fedgrid partitions` lists the kinds
 {heterogeneity}
-seeds: {seeds:<22} # of partition and training; with fewer than five, no lead counts as evidence
+seeds: {seeds:<22} # of partition and training; with fewer than three, no lead is tested
 model: {model:<22} # `fedgrid models` lists all
 training: {training}  # of all rows
 methods:                      # settings of a row: `- {{fedprox: {{mu: 0.1, training: {{lr: 0.01}}}}}}`
@@ -68,9 +68,9 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument("method", metavar="METHOD", help="path/to/mine.py, or a name (see fedgrid methods)")
     text = "names of methods, and families such as: all, all personalised, all split model (default: all)"
     parser.add_argument("--against", nargs="+", default=[ALL], metavar="NAME", help=text)
-    text = "data sets, or paths of one's own (default: digits)"
+    text = "data sets, or paths to your own (default: digits)"
     parser.add_argument("--data", nargs="+", default=["digits"], metavar="NAME", help=text)
-    text = "kinds, with settings behind a colon (default: dirichlet)"
+    text = "kinds, with settings after a colon (default: dirichlet)"
     parser.add_argument("--heterogeneity", nargs="+", default=["dirichlet"], metavar="KIND[:NAME=VALUE,…]", help=text)
     parser.add_argument("--model", help=f"default: the first of {', '.join(MODELS)} that fits the data")
     text = f"number of seeds, at least {LEAST_SEEDS} (default: {SEEDS})"
@@ -104,7 +104,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     write_text(out, _text(content, study.rows[method].title, size, out))
     for notice in study.notices:
         say(f"fedgrid: {notice}", sys.stderr)
-    print(f"{out} is written: {counted(len(study.rows), 'method')}, {size}. Its cost, and its run:")
+    print(f"{out} is written: {counted(len(study.rows), 'method')}, {size}. To estimate its cost and to run it:")
     print(f"  fedgrid plan --configfile {out}")
     print(f"  snakemake --cores {machine.cores()} --configfile {out}")
     return 0

@@ -164,7 +164,7 @@ def _where_possible(name: str, folder: Path, check: Callable[[Path], Finding]) -
 def _gpus() -> Finding:
     names = cards()
     if not names:
-        return Finding("GPUs", "none, so cells are computed on the processor")
+        return Finding("GPUs", "none, so cells are computed on the CPU")
     advice = "" if seen_by_torch() else f"torch {_installed('torch')} cannot use them; install its CUDA build"
     return Finding("GPUs", f"{len(names)}", advice)
 

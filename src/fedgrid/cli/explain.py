@@ -22,7 +22,10 @@ def add_commands(commands: Commands) -> None:
     """Adds `fedgrid explain` to the command line."""
     text = "the cells behind a number of a table: settings, state, scores and files"
     explain = with_examples(commands, "explain", text, EXAMPLES)
-    text = "of the number's table, or a part of one: experiment, row, data set, heterogeneity, seed; or a cell's key"
+    text = (
+        "words that identify the number, or parts of them: experiment, row, data set, heterogeneity, seed; or a cell's "
+        "key"
+    )
     explain.add_argument("selection", nargs="+", metavar="WORD", help=text)
     explain.add_argument(
         "--code", action="store_true", help="list the modules that make the key, and those that do not"

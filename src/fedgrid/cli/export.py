@@ -33,7 +33,7 @@ def add_commands(commands: Commands) -> None:
     export.add_argument("--to", required=True, choices=TARGETS, help="the format")
     text = "where to write it (default: export/FORMAT in the folder of the results)"
     export.add_argument("--out", type=path, metavar="FOLDER", help=text)
-    text = "go on while a run is at work, every 2 seconds, and end with it"
+    text = "keep exporting every 2 seconds while a run is active, and stop when it ends"
     export.add_argument("--follow", action="store_true", help=text)
     add_configfile(export)
     export.set_defaults(call=_export)
@@ -62,7 +62,9 @@ def _check_following(arguments: argparse.Namespace, trackers: Iterable[str]) -> 
     if arguments.to not in trackers:
         raise UserError(f"--follow: {arguments.to} is written once; {', '.join(trackers)} can follow a run")
     if arguments.results:
-        raise UserError("--follow: results are there when a run has ended; name the study with --configfile instead")
+        raise UserError(
+            "--follow: a results folder is only complete after a run; name the study with --configfile instead"
+        )
 
 
 def _source(arguments: argparse.Namespace) -> tuple[Mapping[str, "Results"], Path]:

@@ -42,9 +42,9 @@ EXAMPLES = """examples:
   fedgrid methods                                  what there is, with hyperparameters and sources
   fedgrid plan                                     which cells of config/study.yaml are to be trained
   fedgrid run fedcosr --data digits --beta 0.1     one cell, without Snakemake
-  fedgrid status --configfile config/mnist.yaml    how far a study is
+  fedgrid status --configfile config/mnist.yaml    progress of a study
   fedgrid new-method mine                          a commented method in one file
-  fedgrid check mine.py                            whether it is right, by the free test suite
+  fedgrid check mine.py                            whether it is right, by the built-in test suite
   fedgrid compare mine.py --against all            a study of it and all other methods
 """
 

@@ -48,10 +48,10 @@ def add_commands(commands: Commands) -> None:
 
 
 def _add_import(commands: Commands) -> None:
-    text = "make a partition of another program one that studies can use: a table, JSON, PFLlib's folder"
+    text = "convert a partition from another program (a table, JSON, PFLlib's folder) into one that studies can use"
     parser = with_examples(commands, "import-partition", text, EXAMPLES)
     parser.add_argument("file", metavar="FILE", help="CSV, Parquet or JSON file, or PFLlib's folder (docs/exchange.md)")
-    parser.add_argument("--data", required=True, help="the data set that it is of, or the path of one's own")
+    parser.add_argument("--data", required=True, help="the data set that it is of, or the path to your own")
     parser.add_argument("--data-set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the data")
     parser.add_argument("--name", help="of the partition (default: that of the file)")
     parser.add_argument("--to", type=path, default=FOLDER, metavar="FOLDER", help=f"where it goes (default: {FOLDER})")

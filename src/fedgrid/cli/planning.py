@@ -50,7 +50,7 @@ def add_commands(commands: Commands) -> None:
     plan.add_argument("--cores", type=int, metavar="N", help=text)
     form = plan.add_mutually_exclusive_group()
     form.add_argument("--cells", action="store_true", help="list every cell")
-    form.add_argument("--json", action="store_true", help="the same for machines")
+    form.add_argument("--json", action="store_true", help="print the plan as JSON")
     plan.set_defaults(call=_plan)
 
 
@@ -148,7 +148,7 @@ def _rows(study: Study, forecast: Mapping[Id, Prospect]) -> list[str]:
     for label, cells in groups.items():
         done = [p.done for p in _of(cells, forecast).values()]
         lines.append(f"{label:{width}}  {sum(done):4} cached  {len(done) - sum(done):4} to run")
-    lines += [f"{row.label:{width}}  results of others, {row.origin}" for row in experiment.external]
+    lines += [f"{row.label:{width}}  external results, {row.origin}" for row in experiment.external]
     return lines
 
 
@@ -189,14 +189,14 @@ def _missing_data(studies: list[Study], forecast: Mapping[Id, Prospect]) -> list
         if experiment.about.lacks
     ]
     reasons = Counter(prospect.unavailable for prospect in forecast.values() if prospect.unavailable)
-    lines += [f"{number:,} cells lack data and are in no estimate: {why}" for why, number in reasons.items()]
+    lines += [f"{number:,} cells lack data and are not in the estimates: {why}" for why, number in reasons.items()]
     return [*lines, ""] if lines else []
 
 
 def _outlook(needs: Needs, forecast: Collection[Prospect], on: Machine, took: float) -> str:
     """Time and how sure it is, memory and disk in a line."""
     planned = f"planned in {took:.1f} s"
-    without_time = f"{counted(needs.unknown, 'cell')} for a GPU take a time unknown until one was measured"
+    without_time = f"the time of {counted(needs.unknown, 'GPU cell')} is unknown until one has been measured"
     spread = spread_of(forecast)
     if not spread:
         return f"left: {without_time if needs.unknown else 'nothing'}; {planned}"
@@ -207,7 +207,7 @@ def _outlook(needs: Needs, forecast: Collection[Prospect], on: Machine, took: fl
         f"about {estimate(3600 * needs.hours)} on {beside} ({', '.join(hours)})",
         f"8 of 10 earlier cells took {spread.low:.1f} to {spread.high:.1f} times their estimate",
         *([without_time] if needs.unknown else []),
-        f"{f'{needs.measured:,} of these cells measured on finished ones, ' if needs.measured else ''}"
+        f"{f'{needs.measured:,} of these cells estimated from finished ones, ' if needs.measured else ''}"
         f"largest cell about {needs.memory:,.0f} MB, results about {_rounded(needs.disk)} MB",
         planned,
     ]

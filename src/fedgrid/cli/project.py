@@ -35,7 +35,7 @@ def add_commands(commands: Commands) -> None:
     text = "make a project: a Snakefile of three lines, a study, profiles; files that exist are left as they are"
     init = with_examples(commands, "init", text, EXAMPLES)
     init.add_argument("folder", type=path, metavar="FOLDER", help="where; it is made if it does not exist")
-    text = "also the study and the printed numbers of a paper, or of all"
+    text = "also add a paper's study and printed numbers (NAME, or all)"
     init.add_argument("--paper", action="append", default=[], metavar="NAME", help=text)
     init.set_defaults(call=_init)
 

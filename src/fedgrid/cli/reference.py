@@ -26,7 +26,7 @@ Ask three questions.
   whose clients keep nothing. Where a few hospitals or companies take part in every round, any will do.
 * **What may travel, and what does a round cost?** The tables say it in numbers, for the default settings.
 
-A table of results without Local, FedAvg and FedAvg-FT cannot be judged: they show what federation gains at all, and
+A table of results without Local, FedAvg and FedAvg-FT cannot be judged: they show whether federation helps at all, and
 what fine-tuning alone does for it. [Every method in one table](../benchmarks/results/methods/README.md) has both. A
 study takes a whole group by its first words, such as `all split model` ([studies.md](studies.md)).
 
@@ -34,7 +34,7 @@ study takes a whole group by its first words, such as `all split model` ([studie
 number of classes, C_i the set of classes of which client i has training images, k the length of a representation, N the
 number of clients, M a number that depends on the data or on settings, and M_i that of client i. *Down* and *up* are the
 numbers that a participant receives and sends in a round. Class means travel for the classes that have one: C·k down is
-reached once every class is known to the server. In float32 the bytes are four times the numbers; the test-suite holds
+reached once every class is known to the server. In float32 the bytes are four times the numbers; the test suite checks
 the formulas against the bytes that the engine counts. *Work* is how many forward-backward passes over its images a
 participant makes in a round, with E local epochs. *Client keeps* and *server keeps* are the numbers that last from
 round to round, measured.
@@ -42,7 +42,9 @@ round to round, measured.
 Every model that a method has is scored and recorded for every client: `global`, the server's one model; `received`,
 what a client holds on receiving the server's message, before any work of its own in the round; `adapted`, what a method
 makes of that on the client's images before it is used; `trained`, the model after local training. *Scored* is the
-one that the method's paper reports."""
+one that the method's paper reports.
+
+*Readings* list where a paper is ambiguous or its code differs from its text, and what was chosen here."""
 
 GROUPS = {
     "no federation": "The baseline of every table: what a client reaches alone.",

@@ -34,7 +34,7 @@ def add_commands(commands: Commands) -> None:
     """Adds `fedgrid run` to the command line."""
     parser = with_examples(commands, "run", "train one cell without Snakemake", EXAMPLES)
     parser.add_argument("method", metavar="METHOD", help="a name (see fedgrid methods) or path/to/mine.py")
-    text = "data set, or the path of one's own: its files, or the .py that loads it (default: digits)"
+    text = "data set, or the path to your own: its files, or the .py that loads it (default: digits)"
     parser.add_argument("--data", default="digits", help=text)
     text = "kind of heterogeneity, or path/to/kind.py (default: dirichlet)"
     parser.add_argument("--partition", default="dirichlet", help=text)

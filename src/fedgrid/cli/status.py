@@ -40,7 +40,7 @@ def add_commands(commands: Commands) -> None:
     status.set_defaults(call=_status)
     logs = with_examples(commands, "logs", "print the tail of a cell's log", LOGS)
     logs.add_argument(
-        "selection", nargs="+", metavar="WORD", help="of a cell: its key, method, data set, partition, sSEED"
+        "selection", nargs="+", metavar="WORD", help="the cell's key, or its method, data set, partition and seed (s0)"
     )
     logs.add_argument("--lines", type=int, default=20, help="default: 20")
     logs.set_defaults(call=_logs)

@@ -32,7 +32,7 @@ class {title}(Method):
     shares = "θ"
     down = up = "|θ|"  # numbers that a client receives and sends in a round; fedgrid check counts them
     work = "E"  # forward-backward passes over a client's images in a round, with E local epochs
-    # limits in which this must equal another method, bit for bit; fedgrid check tests each
+    # limiting cases in which this must equal another method, bit for bit; fedgrid check tests each
     identities = [Identity("fedavg", {{"strength": 0.0}})]
 
     # every field is a hyperparameter: --set strength=0.1, `{name}: {{strength: 0.1}}` in a study, and this help

@@ -27,7 +27,8 @@ def add_commands(commands: Commands) -> None:
     verify.add_argument("--configfile", type=path, nargs="+", default=[DEFAULT], metavar="FILE", help=text)
     add_choice(verify)
     verify.add_argument("--cells", type=int, default=10, metavar="N", help="cells to train again (default: 10)")
-    verify.add_argument("--seed", type=int, metavar="S", help="draws the same cells again (default: others each time)")
+    text = "seed of the draw; repeat one to draw the same cells (default: a new draw each time)"
+    verify.add_argument("--seed", type=int, metavar="S", help=text)
     verify.add_argument("--cores", type=int, default=1, metavar="N", help="cells to train at a time (default: 1)")
     verify.set_defaults(call=_verify)
 
@@ -45,7 +46,8 @@ def _verify(arguments: argparse.Namespace) -> int:
     if not cells:
         raise UserError(_nothing(elsewhere))
     chosen = verification.sample(cells, arguments.cells, seed)
-    print(f"{len(chosen):,} of {counted(len(cells), 'finished cell')} that this machine can compare, by --seed {seed}")
+    finished = f"{len(cells):,} finished cells"
+    print(f"{len(chosen):,} of the {finished} that this machine can compare, drawn with --seed {seed}")
     for lacking, number in elsewhere.most_common():
         print(f"{counted(number, 'other')} cannot be compared here: computed with {lacking}")
     differing = 0

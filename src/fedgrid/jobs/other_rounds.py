@@ -1,4 +1,4 @@
-"""Cells that need not be trained from nothing, since there are results with another number of rounds."""
+"""Cells that need not be trained from scratch, since there are results with another number of rounds."""
 
 from pathlib import Path
 from typing import Any

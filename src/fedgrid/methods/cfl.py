@@ -13,8 +13,8 @@ Readings
 
 * The cut is complete linkage on the distance 1 − cos, as in the authors' notebook, which stores positions in place of
   clients from the second split on; a further test of the paper, against γ_max, is in no public code and left out.
-* A model is averaged within the new clusters in the round of the split. Clients count by their images, as in FedAvg,
-  or equally, as in the notebook: `weighting`.
+* A model is averaged within the new clusters in the round of the split. Clients are weighted by their number of images,
+  as in FedAvg, or equally, as in the notebook: `weighting`.
 * A cluster is split only in a round in which all its members with images took part, since a cut needs an update of
   each.
 * Both bounds scale with the rate, the epochs and the model. `bounds` names where they come from; the relative ones are

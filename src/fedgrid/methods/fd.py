@@ -10,7 +10,8 @@ the mean of F_{j,c} over the other clients j that have class c, and F_{j,c} the 
 
 Readings
 
-* The method is remembered; no code of the authors was found. Their augmentation by generated images is left out.
+* Written from memory of the paper; no code by the authors was found. Their augmentation by generated images is left
+  out.
 * F is taken in a pass of its own after local training; PFLlib and the FedGen repository average the logits that come up
   in training.
 * Both terms are means over the batch. An image whose class nobody else has shared has no second term, nor has any image

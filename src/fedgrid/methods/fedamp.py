@@ -17,7 +17,7 @@ Readings
   given, and α is σ/N, which keeps ξ_ii at 1/N or more.
 * With a larger α, ξ_ii is kept from falling below 0: a row's other weights are scaled down to a sum of 1.
 * Statistics of batch norm are mixed, but are no part of distances, cosines and the pull.
-* `heuristic` is HeurFedAMP as pFedGraph's and FedSaC's codes run it: others share 1 − ξ_self by the softmax of
+* `heuristic` is HeurFedAMP as the code of pFedGraph and of FedSaC runs it: others share 1 − ξ_self by the softmax of
   s·cos(θ_i − θ⁰, θ_j − θ⁰).
 """
 

@@ -16,12 +16,12 @@ Readings
 * The paper's text was not at hand; the equations are those of the authors' code.
 * The idea is that clients who have trained little weigh little. But a client that fits its images has gradients, and
   hence F, near 0 as well, and F adds up over batches, so that clients with more images weigh more.
-* Batches are the study's, for the alignment and for F too; both codes align in batches of 16. F is measured after local
-  training, in evaluation mode, of head and extractor. If all F are 0, clients weigh by their images.
+* Batches are the study's, for the alignment and for F too; both implementations align in batches of 16. F is measured
+  after local training, in evaluation mode, of head and extractor. If all F are 0, clients weigh by their images.
 * In a client's first round the class means are those of θ⁰.
 * The authors' server hands its own model out, so that the alignment of one client changes what the next one receives;
   PFLlib copies it. FL-bench aligns the mean of a class in a batch, and averages heads too.
-* Codes test the models that clients kept, so *received* is not the new extractor.
+* The implementations test the models that clients kept, so *received* is not the new extractor.
 """
 
 from dataclasses import replace

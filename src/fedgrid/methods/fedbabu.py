@@ -9,7 +9,7 @@ Oh, Kim & Yun, FedBABU: Towards Enhanced Representation for Federated Image Clas
 
 Readings
 
-* Clients count by their images, as in FedAvg; the authors' code averages uniformly.
+* Clients are weighted by their number of images, as in FedAvg; the authors' code averages uniformly.
 * Clients fine-tune the new average, at the study's rate and with its optimiser. PFLlib fine-tunes each client's last
   local model instead, once at the end, and reports the best accuracy of the rounds before.
 * Fine-tuning takes five epochs, however many a round has, since the head is random. On digits (eight clients, Dirichlet

@@ -14,8 +14,8 @@ Readings
   shared. LeNet-5 and the model of images and texts have no norm at all.
 * The scored model joins the new ω and the client's own layers, whose statistics were measured under its own ω_i. A
   client that was never drawn has those of an untrained layer, so that its score says nothing.
-* Clients count by their images; the authors' have equally many. Their clients differ in the look of their images, not
-  in their labels.
+* Clients are weighted by their number of images; the authors' have equally many. Their clients differ in the look of
+  their images, not in their labels.
 * The algorithm is written from memory of the paper and from the authors' code, which shares every key without "bn".
 """
 

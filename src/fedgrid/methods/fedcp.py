@@ -21,12 +21,12 @@ Readings
   new π instead, and some of these upload heads whose weights are mixed by their mean shares.
 * The steps of cross entropy do not change the sum of a linear layer's rows. With SGD v therefore keeps the direction
   that it has in θ⁰, the same for all clients: it does not tell clients apart. Other optimisers move it.
-* G_a − G_b is one logistic number, drawn as such. There is no noise in prediction; in the codes there is, so that
-  their scores are random.
-* The gate starts as torch's layers do. v starts as that of θ⁰, in the codes as random numbers for each client. In
-  prediction v is that of the model's head.
-* Every participant starts from the server's π and gate. In both codes a client that did not take part in the last
-  round starts from those of the last one in which it did.
+* G_a − G_b is one logistic number, drawn as such. There is no noise in prediction; in the implementations there is,
+  so that their scores are random.
+* The gate starts as torch's layers do. v starts as that of θ⁰, in the implementations as random numbers for each
+  client. In prediction v is that of the model's head.
+* Every participant starts from the server's π and gate. In both implementations a client that did not take part
+  in the last round starts from those of the last one in which it did.
 * z′ comes in evaluation mode, with the batch norm of the received extractor.
 * Adversarial training moves images against π_i(z), without gate and π; attacks in evaluation see both.
 """

@@ -11,9 +11,9 @@ batch, from w_m. The server averages w_m ← Σ_i p_i θ_im. A client predicts p
 
 Readings
 
-* The algorithm is remembered and compared with the authors' code. That code stores q; here q is formed again for every
-  batch, in evaluation mode. The two are equal unless images are augmented or moved by an adversary: then q is that of
-  the altered images. This costs M more forward passes for each learner and batch, which `work` leaves out.
+* Written from memory of the paper and checked against the authors' code. That code stores q; here q is formed again for
+  every batch, in evaluation mode. The two are equal unless images are augmented or moved by an adversary: then q is
+  that of the altered images. This costs M more forward passes for each learner and batch, which `work` leaves out.
 * Every learner has an optimiser of its own, the study's, and all see the same batches; in the authors' code each draws
   its own order. In the algorithm, learners have separate losses, and none depends on another's steps.
 * Starts are IFCA's: drawn independently, the first one being θ⁰, so that one learner is FedAvg.

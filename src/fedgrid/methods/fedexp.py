@@ -10,7 +10,8 @@ oscillate, so the mean of the last two w is scored.
 
 Readings
 
-* p_i and n·ε are those of the authors' code; the paper is remembered to have 1/n and ε, and its text was not read.
+* p_i and n·ε are those of the authors' code. The paper, as far as we remember, has 1/n and ε; its text was not
+  checked.
 * ε is constant; in the authors' code it shrinks by 0.998² a round. Their 0.001 is for CIFAR, on EMNIST it is 0.1.
 * After the first round the authors' code scores w itself, here as always the mean with the w before, which is θ⁰.
 * Clients go on from w, which they `received`; the mean is only scored.

@@ -8,13 +8,13 @@ cross entropy of the logits z_c − τ·n_{i,c}^{−1/4}, where n_{i,c} are the 
 
 Readings
 
-* The loss is remembered and compared with public codes; none of the authors' was found. As printed, the sum in its
-  denominator lacks the label's own term. Such a loss has no lower bound, and FL-bench reports that it collapses. Here,
-  as in all public codes, the sum is over all classes.
+* Written from memory of the paper and checked against public implementations; no code by the authors was found. As
+  printed, the sum in the denominator of the loss lacks the label's own term. Such a loss has no lower bound, and
+  FL-bench reports that it collapses. Here, as in all public implementations, the sum is over all classes.
 * A class that a client lacks has the offset −10⁹, the limit of n → 0, and 0 for τ = 0. It leaves the softmax, so a
   client with a single class has loss 0 and, without weight decay, returns what it received. Nobody's images speak
   against a class that their client lacks: where clients lack many, the global model can fall below FedAvg's. Public
-  codes differ here: fluke as above, FL-bench −100·τ, some −τ as for a single image (`absent`).
+  implementations differ here: fluke as above, FL-bench −100·τ, some −τ as for a single image (`absent`).
 * Predictions use plain logits.
 * PFLlib adds up the counts of all clients and gives everyone the same margins, which is another method.
 """

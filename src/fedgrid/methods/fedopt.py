@@ -16,11 +16,12 @@ Visual Classification, arXiv:1909.06335, 2019 (FedAvgM). With Δ = Σ p_i(θ_i �
 Readings
 
 * One file, since all but one line is common: in a study, `fedavgm: {method: fedopt, kind: momentum}`.
-* Updates are weighted by images. Algorithm 2 has their plain mean, as it was remembered; the paper's text was not read.
+* Updates are weighted by images. Algorithm 2, as far as we remember, has their plain mean; the paper's text was not
+  checked.
 * Moments are not corrected for their start at 0 (FedRepo and TensorFlow's optimisers do so), and v is made of Δ, not
   of m as in FedExP's code.
-* Hsu et al. are remembered to use Nesterov's form, whose step is η·(Δ + β₁m): `nesterov`. FL-bench's FedAvgM has it
-  too, so that its first step is 1.9·Δ.
+* Hsu et al., as far as we remember, use Nesterov's form, whose step is η·(Δ + β₁m): `nesterov`. FL-bench's FedAvgM
+  has it too, so that its first step is 1.9·Δ.
 * Batch-norm statistics are plain averages; FL-bench steps them too, and a variance may fall below 0.
 """
 
@@ -47,8 +48,8 @@ class FedOpt(ServerStep):
     kind: str = hp("adam", choices=tuple(USUAL))
     "FedAvgM, FedAdam, FedYogi or FedAdagrad."
     server_lr: float | None = hp(None, above=0)
-    """Rate η of the server; none: 1 for momentum, 0.1 else (FL-bench). The paper is remembered to tune it from 0.001 to
-    10; fluke has 0.001."""
+    """Rate η of the server; none: 1 for momentum, 0.1 else (FL-bench). The paper, as far as we remember, tunes it from
+    0.001 to 10; fluke has 0.001."""
     beta1: float | None = hp(None, low=0, high=1)
     "Decay β₁ of m; none: 0 for adagrad, 0.9 else (paper, as remembered; FL-bench: 0.9 for all)."
     beta2: float = hp(0.99, low=0, high=1)

@@ -8,7 +8,7 @@ Algorithm 1: cross entropy + λ·MSE(z, G_y), where G_c is the mean of the clien
 
 Readings
 
-* The pull is the mean over batch and features, as in all codes; the paper's norm is k times that.
+* The pull is the mean over batch and features, as in all implementations; the paper's norm is k times that.
 * Clients' means count equally (authors' code); the extra factor 1/|N_j| of the printed equation is a misprint, since
   the appendix asks for weights that sum to 1. They are taken after local training, in a pass of their own.
 * A model predicts by its nearest known prototype, and by its head while there is none: before local training by the

@@ -19,10 +19,10 @@ Readings
 * Conditions come from the embeddings of the server, as in FL4Health. The authors' code and PFLlib take those that the
   client held before these arrived: its own trained ones if it took part in the last round; zeros in the first round.
   FL4Health divides p_i by C, too.
-* ‖V(z, g) − e_y‖ is the mean over a batch of B images. All three codes take the norm of the whole matrix, which is
-  about √B times as large: to match their weight, multiply λ by √B (the authors' B is 10).
-* μ is a weight decay of e and V in the codes, here a term of the loss: the same for SGD, not for Adam. The study's own
-  weight decay comes on top.
+* ‖V(z, g) − e_y‖ is the mean over a batch of B images. All three implementations take the norm of the whole matrix,
+  which is about √B times as large: to match their weight, multiply λ by √B (the authors' B is 10).
+* μ is a weight decay of e and V in the implementations, here a term of the loss: the same for SGD, not for Adam. The
+  study's own weight decay comes on top.
 * Embeddings start from N(0, 1) and the valve as torch's layers do, all drawn by the server.
 * A client without images has p_i = 0.
 * Adversarial training moves images against π_i(z), without the valve; attacks in evaluation see it.

@@ -9,11 +9,11 @@ those who chose it. A model that nobody chose stays.
 
 Readings
 
-* The algorithm is remembered and compared with the authors' code.
+* Written from memory of the paper and checked against the authors' code.
 * F_i is the mean cross entropy of all training images, in evaluation mode; the smaller k wins among equals. A client
   chooses again whenever it is scored, among the models that it would receive. The authors' code lets clients of the
   test set choose by the loss of their test images.
-* Members count by their images, in the authors' code equally.
+* Members are weighted by their number of images, in the authors' code equally.
 * Starts are drawn independently, the first one being θ⁰, so that one model is FedAvg. Often all clients choose the same
   start, and the other models are never trained. The authors' code draws again until every start has enough clients,
   which needs the losses of all clients before the first round and is left out.

@@ -29,7 +29,7 @@ from fedgrid.methods.fedavg import FedAvg
 
 GRID = tuple(tenth / 10 for tenth in range(11))
 UNASKED = 0.5
-"λ of a client without validation images (FL-bench's and pFedGraph's codes: of all)."
+"λ of a client without validation images (in the code of FL-bench and of pFedGraph: of all)."
 
 
 class KNNPer(FedAvg):

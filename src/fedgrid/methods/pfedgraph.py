@@ -12,20 +12,20 @@ receives Σ_j W_ij θ_j and trains it on cross entropy minus λ times the cosine
 
 Readings
 
-* The authors' codes add +λ·cos to the loss, which pushes a model off its mixture, where the text says that it is drawn
-  to it: here it is drawn, and a negative λ gives the codes. Nothing is drawn before a client has received a first
-  mixture (the codes: in the first round).
+* Both of the authors' implementations add +λ·cos to the loss, which pushes a model off its mixture, where the text
+  says that it is drawn to it: here it is drawn, and a negative λ reproduces them. Nothing is drawn before a client
+  has received a first mixture (in their implementations: in the first round).
 * S compares what the models moved in the last round. The authors' code compares θ_i − θ⁰, of which every mixture makes
   more the same: on CIFAR-10 at β = 0.1 the mean similarity rises from 0.13 to 0.98 in 16 rounds, W_ii falls from 0.56
   to 0.11, and pFedGraph becomes FedAvg (benchmarks/results/similarity). "Clients predominantly maintain their own
   models", as the paper's Fig. 3d shows, holds with the last round's updates.
-* a_i is θ̃_i as in the code `approx`; the code `cosine` has a_i·θ/‖θ‖ with a_i = Σ_j W_ij θ_j/‖θ_j‖, which travels
+* a_i is θ̃_i as in their implementation `approx`; `cosine` has a_i·θ/‖θ‖ with a_i = Σ_j W_ij θ_j/‖θ_j‖, which travels
   beside the model: `pull`.
 * `layers` may leave all but fully connected layers out of S, as `approx` does. Statistics of batch norm are mixed, but
   are no part of S.
 * The paper trains for a fixed number of batches, a setting of the study (`local_steps`).
-* The codes score the best of all rounds on validation images, before and after local training (a study's `score:
-  validated, at: validation`); here it is the model after local training, the paper's output.
+* Their implementations score the best of all rounds on validation images, before and after local training (a study's
+  `score: validated, at: validation`); here it is the model after local training, the paper's output.
 """
 
 import torch

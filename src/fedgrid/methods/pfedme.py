@@ -10,7 +10,7 @@ batch, K gradient steps on F_i(ϑ) + (λ/2)‖ϑ − w_i‖² approximate the pe
 
 Readings
 
-* What is scored is ϑ_i, as in the paper; the public codes score another model by mistake (pFedGraph's: w_i).
+* What is scored is ϑ_i, as in the paper; the public implementations score another model by mistake (pFedGraph's: w_i).
 * ϑ is carried from batch to batch: `warm`. R, the number of local batches, is that of the study's local epochs.
 * A batch moves w_i by about η·∇F_i, hence at the study's rate unless said otherwise; the inner rate has no schedule,
   and the study's optimiser is not used.

@@ -1,1 +1,1 @@
-"""The free test suite: what every method, model, partition and data set has to pass. `fedgrid check` runs it."""
+"""The built-in test suite: what every method, model, partition and data set has to pass. `fedgrid check` runs it."""

@@ -1,4 +1,4 @@
-"""What every method does: it trains in every edge case, draws nothing of its own, resumes, and has its limits."""
+"""What every method does: it trains in every edge case, draws nothing of its own, resumes, and has its identities."""
 
 import math
 from collections.abc import Mapping
@@ -159,7 +159,7 @@ def test_a_run_that_is_killed_in_every_round_is_the_undisturbed_one(
     check_equal(attempt(), whole, f"{rule} ({KEEP})")
 
 
-@check("it equals other methods in the limits that it names", SEE[IDENTITIES])
+@check("it equals other methods in the limiting cases that it names", SEE[IDENTITIES])
 def test_identities(method_name: str) -> None:
     cls = simulations.method_class(method_name)
     for identity in cls.identities:

@@ -106,7 +106,7 @@ def test_counts_are_not_weighted_where_accuracies_are(pictured):
     pictured.study["at"] = "last5"
     for kind in (confusion, calibration):
         protocol = kind(pictured.load(), "digits")[2].split("\n\n")[1]
-        assert "Predictions are those of the last round, also where scores count other rounds." in protocol
+        assert "Predictions are those of the last round, even where scores use other rounds." in protocol
         assert "do not weight test images by class: Dirichlet β=0.1, 2 clients." in protocol
 
 

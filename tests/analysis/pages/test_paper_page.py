@@ -126,9 +126,9 @@ def test_the_answer_comes_first(page):
     for sentence in (
         "1 of 3 experiments has results: 9 of 12 cells, at full scale, seeds 0, 1 and 2.",
         "3 of the paper’s 4 claims can be checked here: 1 confirmed, 1 refuted and 1 inconclusive.",
-        "by a Kendall τ of 0.33, on the one column; between two seeds of ours it is 1.00.",
-        "Theirs prints 1 of these columns too, with a τ of 0.33 to this paper.",
-        "Not run: table2; cannot be said in a study yet: later; 3 cells need data that are not available.",
+        "with a Kendall τ of 0.33, in the only column; between two seeds of ours it is 1.00.",
+        "Theirs also prints 1 of these columns; its τ with this paper is 0.33.",
+        "Not run: table2; cannot be expressed in a study yet: later; 3 cells need data that are not available.",
     ):
         assert sentence in output and output.index(sentence) < output.index("Protocol"), sentence
 
@@ -293,13 +293,13 @@ def test_results_of_another_manifest_are_not_shown(folder, tmp_path, change):
     page = written(tmp_path / "new")
     output = page[1]
     assert "None of 3 experiments has results yet; 1 is out of date. Agreement No claim is checked yet." in output
-    assert "No column of printed numbers has an order of ours beside it." in output
-    assert "Out of date: table1; not run: table2; cannot be said in a study yet: later." in output
+    assert "No column of printed numbers can be compared with an order of ours." in output
+    assert "Out of date: table1; not run: table2; cannot be expressed in a study yet: later." in output
     assert "No experiment has cells with results that are up to date." in output
     shown = section(page, "table1")
     assert "<h2>All methods</h2>" in shown and "<code>table1</code> · out of date" in shown
     command = "snakemake --cores all --configfile paper.yaml --config only=table1"
-    assert f"Its results are out of date and are not shown; <code>{command}</code> makes them anew." in shown
+    assert f"Its results are out of date and are not shown; <code>{command}</code> regenerates them." in shown
     assert not re.search("<table|<img|<details|Ditto|its own page", shown)
 
 
@@ -344,7 +344,9 @@ def test_adopted_cells_of_all_experiments_are_counted_once(folder, page, tmp_pat
         study.cell("local", "dir", 3, {1: [0.2, 0.3]}, code="2" * 16, adopted=[entry])
         made(study)
     text, _ = written(tmp_path / "new")
-    sentence = "1 of 10 finished cells was adopted from earlier code (fedgrid 0.1), checked on 2 of 6 cells of its "
+    sentence = (
+        "1 of 10 finished cells was adopted from earlier code (fedgrid 0.1). As a check, 2 of the 6 cells of its "
+    )
     assert all(sentence in section([text], name) for name in ("table1", "table2"))
     provenance = text.partition('id="origin"')[2]
     assert f"<p>{sentence}" in provenance

@@ -107,7 +107,7 @@ def test_figures_say_what_they_lack(folder):
 
 def test_the_page_says_that_it_is_unfinished_and_why_cells_failed(folder):
     page = (folder / "report.html").read_text()
-    far = "8 of 18 cells are finished (1 diverged); 2 failed, 1 is running, 3 wait, 4 have not been started."
+    far = "8 of 18 cells are finished (1 diverged); 2 failed, 1 is running, 3 are queued, 4 have not been started."
     assert page.count(far) == 2 and "<title>Toy study (unfinished)</title>" in page
     failures = page[page.index('<section id="failures">') :]
     assert failures.count("<td>failed</td>") == failures.count(f"<td>failed</td><td>{KILLED}") == 2
@@ -121,7 +121,7 @@ def test_a_page_without_failures_says_so(ablated):
     page = (made(ablated, {("local", "dir", 0): "running"}) / "report.html").read_text()
     assert "17 of 18 cells are finished (1 diverged); 1 is running." in page
     page = (made(ablated, {("ditto", "hom", 2): "queued"}) / "report.html").read_text()
-    assert "<p>None so far.</p>\n<p>17 of 18 cells are finished; 1 waits.</p>" in page
+    assert "<p>None so far.</p>\n<p>17 of 18 cells are finished; 1 is queued.</p>" in page
 
 
 def test_only_diverged_cells_are_a_report_too(make_study):

@@ -143,7 +143,7 @@ def test_adopted_cells_are_named_in_every_caption_and_their_groups_in_the_proven
     toy.cell("local", "hom", 0, {2: [0.5, 0.5]}, code="2" * 16, adopted=[adoption("1" * 16, "2027-07-01T10:00:00")])
     table_set.main([str(toy.results()), str(toy.folder / "tables")])
     page = page_of(toy, inputs)
-    sentence = "1 of 16 cells was adopted from earlier code (fedgrid 0.1), checked on 2 of 6 cells of its group"
+    sentence = "1 of 16 cells was adopted from earlier code (fedgrid 0.1). As a check, 2 of the 6 cells of its group"
     captions = re.findall("<figcaption>(.*?)</figcaption>", page, re.S)
     of_tables = [caption for caption in captions if "The caption of" not in caption]
     assert len(of_tables) > 1 and all(sentence in caption for caption in of_tables)

@@ -49,7 +49,7 @@ def test_caption_says_the_protocol(tables):
         "over 3 seeds (0, 1, 2)",
         "Scored as received: Local, Ditto; by the one global model: FedAvg. ",
         "last evaluated round (round 2)",
-        "each counting the same",
+        "each client weighted equally",
         "± sample standard deviation over seeds",
         "Std. over clients: population standard deviation, mean over seeds",
         "In a column of the std over clients, marks go to the lowest.",
@@ -129,7 +129,7 @@ def test_captions_of_numbers_name_adopted_cells(toy):
     toy.study["show"] = [{"table": kind} for kind in ("accuracy", "costs", "settings", "settings")]
     toy.cell("local", "hom", 0, {2: [0.5, 0.5]}, code="2" * 16, adopted=[adoption("1" * 16, "2027-07-01")])
     captions_of = {name: text.splitlines()[0] for name, text in made(toy, toy.folder).items() if name.endswith(".md")}
-    sentence = "1 of 16 cells was adopted from earlier code (fedgrid 0.1), checked on 2 of 6 cells of its group"
+    sentence = "1 of 16 cells was adopted from earlier code (fedgrid 0.1). As a check, 2 of the 6 cells of its group"
     assert all(sentence in caption for caption in captions_of.values())
     assert [("adopted" in file.read_text()) for file in toy.folder.glob("settings*.md")] == [False, False]
 
@@ -219,7 +219,7 @@ def test_the_caption_says_where_cells_were_not_computed_alike(make_study):
         study.cell("m", "dir", seed, {1: [0.5]}, **head)
     assert main([str(study.results()), str(study.folder)]) == 0
     assert (
-        "The cells differ in torch (2.13.0: 1 cell, 2.6.0: 1 cell): the same bits need"
+        "The cells differ in torch (2.13.0: 1 cell, 2.6.0: 1 cell): identical bits require"
         in (study.folder / "accuracy.md").read_text()
     )
 
@@ -236,4 +236,4 @@ def test_clients_without_any_score_are_counted(toy):
     assert captions.unscored(results) == []
     rows = pd.concat([results.rows.astype({"metric": str}), pd.DataFrame(lone)])
     (sentence,) = captions.unscored(replace(results, rows=rows))
-    assert sentence.startswith("1 client of all cells together has no score")
+    assert sentence.startswith("1 client (summed over all cells) has no score")

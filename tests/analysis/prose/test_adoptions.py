@@ -23,8 +23,8 @@ def test_cells_of_one_group(toy):
     for seed in (0, 1):
         with_adopted(toy, seed, adoption(SECOND, JULY))
     assert adopted(toy.load()) == [
-        "2 of 17 cells were adopted from earlier code (fedgrid 0.1), checked on 2 of 6 cells of their group, "
-        "which gave the same bits when they were trained again."
+        "2 of 17 cells were adopted from earlier code (fedgrid 0.1). As a check, 2 of the 6 cells of "
+        "their group were trained again and gave the same bits."
     ]
     assert groups(toy.load()) == [
         "local: 2 cells of code 22222222 → 33333333, checked on 2 of 6 cells on 2027-07-01 with fedgrid 0.3"
@@ -37,7 +37,7 @@ def test_the_latest_checks_of_all_groups_are_added_up(toy):
     with_adopted(toy, 2, adoption(FIRST, AUGUST, ["d"], 1_000), versions={"fedgrid": "0.0.9"})
     (sentence,) = adopted(toy.load())
     assert "3 of 18 cells were adopted from earlier code (fedgrid 0.0.9 and 0.1)" in sentence
-    assert "checked on 3 of 1,006 cells of their groups" in sentence
+    assert "As a check, 3 of the 1,006 cells of their groups were trained again" in sentence
     assert [phrase.partition(" with")[0] for phrase in groups(toy.load())] == [
         "local: 1 cell of code 11111111 → 22222222, checked on 1 of 9 cells on 2027-07-01",
         "local: 1 cell of code 11111111 → 33333333, checked on 1 of 1,000 cells on 2027-08-02",
@@ -48,7 +48,10 @@ def test_the_latest_checks_of_all_groups_are_added_up(toy):
 def test_a_cell_of_an_unfinished_study_whose_own_code_is_the_same(toy):
     with_adopted(toy, 0, adoption(THIRD, JULY)).without("local", "hom", 1, "no data")
     (sentence,) = adopted(toy.load())
-    assert sentence.startswith("1 of 16 finished cells was adopted") and "cells of its group, which" in sentence
+    assert (
+        sentence.startswith("1 of 16 finished cells was adopted")
+        and "cells of its group were trained again" in sentence
+    )
     assert "1 cell of code 33333333, and earlier code of their data or partitions, checked" in groups(toy.load())[0]
 
 
@@ -67,7 +70,7 @@ def test_the_version_that_adopted_a_cell_is_no_difference(toy):
     assert origin.differing(toy.load()) == []
     with_adopted(toy, 2, adoption(SECOND, JULY), versions={"fedgrid": "0.1", "torch": "2.5"})
     (sentence,) = origin.differing(toy.load())
-    assert sentence.startswith("The cells differ in torch (2.5: 1 cell, None: 2 cells): the same bits need")
+    assert sentence.startswith("The cells differ in torch (2.5: 1 cell, None: 2 cells): identical bits require")
 
 
 def test_the_commit_to_check_out_is_one_of_todays_code(toy):

@@ -27,7 +27,7 @@ def made(commit, name="toy", scale="full", file=None, commits=()):
 
 def test_a_clean_commit_needs_nothing_else():
     results = made(COMMIT)
-    assert origin.commit(results) == "Commit 0123abcd, with no change beside it."
+    assert origin.commit(results) == "Commit 0123abcd, with no uncommitted changes."
     assert origin.steps(results, "config/study.yaml") == [
         "git checkout 0123abcd",
         "snakemake --cores all --configfile config/study.yaml",
@@ -38,7 +38,9 @@ def test_a_clean_commit_needs_nothing_else():
 def test_cells_of_several_commits():
     other = Commit("9999aaaa", clean=True)
     results = made(COMMIT, commits=[other, other])
-    assert origin.commit(results).startswith("Cells were computed at several commits: 9999aaaa, with no change")
+    assert origin.commit(results).startswith(
+        "Cells were computed at several commits: 9999aaaa, with no uncommitted changes"
+    )
     assert origin.steps(results, "a.yaml")[0] == "git checkout 9999aaaa"
 
 
@@ -83,4 +85,4 @@ def test_cells_are_named_by_what_computed_them(toy):
     assert len(most) == 15 and few == ["Local, homogeneous, 2 clients, seed 0"]
     assert environment["versions"] == {"fedgrid": "0.2"}
     (sentence,) = origin.differing(toy.load())
-    assert sentence.startswith("The cells differ in fedgrid (0.1: 15 cells, 0.2: 1 cell): the same bits need")
+    assert sentence.startswith("The cells differ in fedgrid (0.1: 15 cells, 0.2: 1 cell): identical bits require")

@@ -1,4 +1,4 @@
-"""Results of others in tables and figures: shown, ranked, and paired by seed only on the same partitions."""
+"""External results in tables and figures: shown, ranked, and paired by seed only on the same partitions."""
 
 from pathlib import Path
 
@@ -107,7 +107,7 @@ def test_the_caption_names_the_file_its_digest_and_the_test(toy):
     results = toy.load()
     origin = results.study.methods["theirs"].external
     for _, grid in dict(tables(results)).values():
-        assert f"Theirs (external): not trained here; results of others ({origin})" in grid.caption
+        assert f"Theirs (external): not trained here; external results ({origin})" in grid.caption
     toy.add_file(means(DIGEST))
     assert "paired by seed, since its partitions are the same" in dict(tables(toy.load()))["accuracy"][1].caption
 

@@ -109,7 +109,7 @@ def caption(results: Results, method: str, data: str, floor: float, entries: pd.
     spread = f"± sample standard deviation over seeds ({captions.varied(results)})"
     sentences = [
         f"{captions.lead(results)}: variants of {method} on {results.title(data)}.",
-        f"Bars: mean test accuracy over clients, each counting the same, over {captions.seeds(results)}"
+        f"Bars: mean test accuracy over clients, each weighted equally, over {captions.seeds(results)}"
         + (f"; whiskers: {spread}." if several else "."),
         f"The axis starts at {floor:g} %, not at zero." if floor else "The axis starts at zero.",
         *missing_cells(results, entries),

@@ -114,7 +114,7 @@ def caption(results: Results, data: str, measure: Measure, window: int, about: l
     entries = entries_of(results, data)
     smooth = f"each point the mean over the evaluated rounds among the last {window}" if window > 1 else "unsmoothed"
     sentences = [
-        f"{captions.lead(results)}: {measure.text} over clients, each counting the same, against communication "
+        f"{captions.lead(results)}: {measure.text} over clients, each weighted equally, against communication "
         f"rounds on {results.title(data)}, {smooth}.",
         *figure_captions.sampled(results, data),
         figure_captions.lines(results, figure_captions.with_scores(entries)),

@@ -236,7 +236,7 @@ def caption(results: Results, data: str, swept: Swept, word: str, about: list[st
     """Sentences on lines, `about` marks, colours and axes, on missing lines and on entries without a position."""
     entries = entries_of(results, data)
     sentences = [
-        f"{captions.lead(results)}: mean test accuracy over clients, each counting the same, over {word} on "
+        f"{captions.lead(results)}: mean test accuracy over clients, each weighted equally, over {word} on "
         f"{results.title(data)}.",
         figure_captions.lines(results, figure_captions.with_scores(entries) & set(swept.names)),
         *about,

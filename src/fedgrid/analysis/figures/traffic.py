@@ -63,7 +63,7 @@ def caption(results: Results, data: str, silent: list[str], about: list[str]) ->
     entries = entries_of(results, data)
     drawn = {label for label in figure_captions.with_scores(entries) if results.names[label] not in silent}
     sentences = [
-        f"{captions.lead(results)}: mean test accuracy over clients, each counting the same, against the bytes that a "
+        f"{captions.lead(results)}: mean test accuracy over clients, each weighted equally, against the bytes that a "
         f"client has sent and received by then (as measured, mean over all clients) on {results.title(data)}.",
         *figure_captions.sampled(results, data),
         figure_captions.lines(results, drawn),

@@ -47,7 +47,8 @@ def agreement(results: Results, table: pd.DataFrame) -> tuple[pd.DataFrame, Grid
     """Of each column of printed numbers: τ between printed and ours, its interval, and τ between our own seeds.
 
     `table` is that of `published.joined`. The row Averaged does not count. `between_seeds` is the mean over all pairs
-    of seeds, over the same rows, as far as both seeds have them: about what a paper could reach that were a seed more.
+    of seeds, over the same rows, as far as both seeds have them: about what a paper that agreed as well as one more of
+    our seeds would reach.
     """
     joined = table[(table["unjoined"] == "") & (table["row"] != AVERAGED) & table["ours"].notna()]
     places = list(map(column_of, joined.to_dict("records")))
@@ -110,8 +111,8 @@ def caption(results: Results) -> str:
         f"{captions.lead(results)}: agreement of the order of rows, Kendall’s τ-b (1: the same order, 0: none, −1: the "
         f"opposite one) between printed numbers and ours, over the rows that have both, without {AVERAGED}. The "
         f"interval says what other rows might have given (Fisher’s transformation, widened for few rows; from {FEWEST} "
-        "rows on). τ between our seeds: the mean over all pairs of seeds, over the same rows; a paper that were one "
-        "more seed of ours would agree about as much, so where this is low, τ says little."
+        "rows on). τ between our seeds: the mean over all pairs of seeds, over the same rows. A paper that agreed as "
+        "well as one more of our seeds would reach about this value, so where it is low, τ says little."
     )
 
 

@@ -51,7 +51,7 @@ def claims(overviews: Sequence[Overview]) -> str:
     if not total and any(overview.results is None for overview in overviews):
         return "No claim is checked yet."
     if not total:
-        return "The paper claims nothing of these experiments."
+        return "The paper makes no claims about these experiments."
     checked = total - counts[UNCHECKED]
     of_all = f"{checked} of the paper’s {counted(total, 'claim')} can be checked here"
     if not checked:
@@ -63,15 +63,15 @@ def orders(overviews: Sequence[Overview]) -> str:
     """Agreement between the orders of rows."""
     our_tau, ceiling, columns = agreed(overviews)
     if not columns:
-        return "No column of printed numbers has an order of ours beside it."
+        return "No column of printed numbers can be compared with an order of ours."
     between = (
         f"between two seeds of ours it is {text(ceiling)}"
         if ceiling == ceiling
         else "how far our own seeds agree is not known with one seed"
     )
-    every = f"the mean over {counted(columns, 'column')}, each by its pairs of rows"
-    over = every if columns > 1 else "on the one column"
-    return f"Orders of rows agree with the printed ones by a Kendall τ of {text(our_tau)}, {over}; {between}."
+    every = f"averaged over {counted(columns, 'column')} weighted by their pairs of rows"
+    over = every if columns > 1 else "in the only column"
+    return f"Our order of rows agrees with the printed one with a Kendall τ of {text(our_tau)}, {over}; {between}."
 
 
 def beside(overviews: Iterable[Overview], papers: Mapping[str, Any]) -> list[str]:
@@ -79,8 +79,8 @@ def beside(overviews: Iterable[Overview], papers: Mapping[str, Any]) -> list[str
     printed = [entry for overview in overviews if overview.results for entry in overview.results.published]
     table = cross_paper.compared(printed, papers) if printed else cross_paper.compared([], {})
     return [
-        f"{name} prints {counted(len(part), 'of these columns', 'of these columns')} too, with a τ of "
-        f"{text(part['tau'].median())} to this paper."
+        f"{name} also prints {counted(len(part), 'of these columns', 'of these columns')}; its τ with this paper is "
+        f"{text(part['tau'].median())}."
         for name, part in table.groupby("other", sort=False)
     ]
 
@@ -90,7 +90,7 @@ def missing(overviews: Sequence[Overview]) -> str:
     parts = {
         OUT_OF_DATE: [overview.id for overview in overviews if overview.out_of_date],
         NOT_RUN: [overview.id for overview in overviews if overview.state == NOT_RUN],
-        "cannot be said in a study yet": [overview.id for overview in overviews if overview.lacks],
+        "cannot be expressed in a study yet": [overview.id for overview in overviews if overview.lacks],
     }
     sentences = [f"{what}: {', '.join(names)}" for what, names in parts.items() if names]
     counts = {

@@ -35,11 +35,12 @@ def adopted(results: Results) -> list[str]:
     some = "finished cells" if len(results.trained) < len(results.to_train) else "cells"
     versions = listing(sorted({cell.versions["fedgrid"] for cell in cells}))
     latest = {_groups(cell)[-1] for cell in cells}
-    checked = checked_on(sum(len(group.checked) for group in latest), sum(group.of for group in latest))
+    checked, of = sum(len(group.checked) for group in latest), sum(group.of for group in latest)
     were, whose = ("was", "its") if len(cells) == 1 else ("were", "their")
     return [
-        f"{len(cells):,} of {finished:,} {some} {were} adopted from earlier code (fedgrid {versions}), {checked} of "
-        f"{whose} group{'s' * (len(latest) > 1)}, which gave the same bits when they were trained again."
+        f"{len(cells):,} of {finished:,} {some} {were} adopted from earlier code (fedgrid {versions}). As a check, "
+        f"{checked:,} of the {of:,} cells of {whose} group{'s' * (len(latest) > 1)} "
+        f"{'was' if checked == 1 else 'were'} trained again and gave the same bits."
     ]
 
 

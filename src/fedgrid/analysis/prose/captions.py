@@ -27,7 +27,7 @@ VALIDATED = {
 DOING = {
     "failed": ("failed", "failed"),
     "running": ("is running", "are running"),
-    "queued": ("waits", "wait"),
+    "queued": ("is queued", "are queued"),
     "missing": ("has not been started", "have not been started"),
     "unavailable": ("is not available", "are not available"),
 }
@@ -175,8 +175,8 @@ def protocol(
         scored_at(results, results.finished),
         counted_rounds(results, scores),
         *chosen_settings(results),
-        "Acc.: mean over clients in percent, each counting the same (the CSV file also has the mean weighted by test "
-        f"samples){', then ' if several else '; '}{over_seeds(results)}.",
+        "Acc.: mean over clients in percent, each client weighted equally (the CSV file also has the mean weighted by "
+        f"test samples){', then ' if several else '; '}{over_seeds(results)}.",
         *(["Std. over clients: population standard deviation" + (", mean over seeds." if several else ".")] * std),
         *([f"{marks}: first, second and third highest accuracy in a column."] * ranks),
         tested_lead(results, table),
@@ -211,8 +211,12 @@ def unscored(results: Results) -> list[str]:
     scored = results.rows[results.rows["metric"].isin(accuracies)][client].drop_duplicates()
     both = able.merge(scored, how="left", indicator="found")
     number = int((both["found"] == "left_only").sum())
-    plural = "clients of all cells together have" if number > 1 else "client of all cells together has"
-    return [f"{number} {plural} no score and count nowhere: no test image is of their classes."] if number else []
+    who, verbs, whose = ("clients", ("have", "are"), "their") if number > 1 else ("client", ("has", "is"), "its")
+    sentence = (
+        f"{number} {who} (summed over all cells) {verbs[0]} no score and {verbs[1]} left out of every mean: no test "
+        f"image is of {whose} classes."
+    )
+    return [sentence] if number else []
 
 
 def costs_table(results: Results) -> str:
@@ -222,5 +226,5 @@ def costs_table(results: Results) -> str:
         "seconds; memory: median peak; up and down: bytes sent and received by a client, mean over clients and the "
         "recorded rounds after round 0. What idle clients are sent so that they can be scored is not counted as "
         "traffic. Passes a round: forward-backward passes over a client's images in a round, by formula, with E local "
-        "epochs. Times compare only between cells of the same hardware."
+        "epochs. Compare times only between cells run on the same hardware."
     )

@@ -9,7 +9,7 @@ from fedgrid.grid.plan.manifest_model import LEFT_OUT
 
 
 def imported(results: Results) -> list[str]:
-    """Sentences on partitions of other programs, on rows of results of others, and on what `domains` leaves out."""
+    """Sentences on partitions of other programs, on rows of external results, and on what `domains` leaves out."""
     return [*partitions(results), *rows(results), *left_out(results)]
 
 
@@ -22,7 +22,7 @@ def partitions(results: Results) -> list[str]:
 
 
 def rows(results: Results) -> list[str]:
-    """A sentence on each row of results of others: where they come from, and how they are compared."""
+    """A sentence on each row of external results: where they come from, and how they are compared."""
     sentences = []
     for label, row in results.study.methods.items():
         cells = [cell for cell in results.finished if cell.label == label and cell.external]
@@ -34,7 +34,7 @@ def rows(results: Results) -> list[str]:
                 else "compared by Welch’s t-test and not paired by seed, since its file does not say that its seeds "
                 "stand for the same partitions"
             )
-            sentences.append(f"{results.names[label]}: not trained here; results of others ({row.external}), {test}.")
+            sentences.append(f"{results.names[label]}: not trained here; external results ({row.external}), {test}.")
     return sentences
 
 

@@ -30,7 +30,10 @@ def differing(results: Results) -> list[str]:
         for name, counts in counts.items()
         if len(counts) > 1
     ]
-    why = "the same bits need the same kind of processor and the same libraries, and close rows may change places."
+    why = (
+        "identical bits require the same kind of processor and the same libraries, so rows that are close may swap "
+        "places."
+    )
     return [f"The cells differ in {listing(sentences)}: {why}"] if sentences else []
 
 
@@ -56,7 +59,7 @@ def commits(results: Results) -> list[tuple[str, bool]]:
 
 def commit(results: Results) -> str:
     """The commits of the code that made the cells, as far as git knows them."""
-    names = [f"{name}, {'with no change beside it' if clean else CHANGED}" for name, clean in commits(results)]
+    names = [f"{name}, {'with no uncommitted changes' if clean else CHANGED}" for name, clean in commits(results)]
     if not names:
         return "The commit is unknown: the code was not in a clone of the repository."
     return f"Commit {names[0]}." if len(names) == 1 else f"Cells were computed at several commits: {'; '.join(names)}."

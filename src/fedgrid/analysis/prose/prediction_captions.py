@@ -31,7 +31,7 @@ def protocol(results: Results, tallies: Tallies) -> list[str]:
     columns = listing(results.column(*column) for column in weighted) if weighted else ""
     return [
         captions.scored_at(results, tallies.cells),
-        *(["Predictions are those of the last round, also where scores count other rounds."] if other_rounds else []),
+        *(["Predictions are those of the last round, even where scores use other rounds."] if other_rounds else []),
         *([f"Unlike scores, these counts do not weight test images by class: {columns}."] if weighted else []),
     ]
 

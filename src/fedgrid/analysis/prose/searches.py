@@ -8,8 +8,8 @@ from fedgrid.grid.plan.manifest_model import SearchDescription
 from fedgrid.grid.study.expansion import TRAINING, point_text, shown
 
 RULE = (
-    "Chosen: the highest mean over the search's seeds; of equal means the first in the order of the grid; a point of "
-    "which a seed diverged comes last."
+    "Chosen: the point with the highest mean over the search's seeds. Ties go to the first in grid order; a point with "
+    "a diverged seed ranks last."
 )
 
 

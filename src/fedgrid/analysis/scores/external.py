@@ -1,4 +1,4 @@
-"""Results of others as cells of an experiment, so that tables, tests and figures have them like all other rows."""
+"""External results as cells of an experiment, so that tables, tests and figures have them like all other rows."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ MEAN = EVERYONE
 
 
 def external_cells(manifest: Manifest) -> Iterator[tuple[FinishedCell, pa.Table]]:
-    """The cells of results of others, each with its rows (round, client, metric, value), in the order of the columns.
+    """The cells of external results, each with its rows (round, client, metric, value), in the order of the columns.
 
     Raises UserError where a file is not the one that the study was planned with.
     """

@@ -63,7 +63,7 @@ class Results:
 
     @property
     def to_train(self) -> list[Cell]:
-        """All cells but those of results of others."""
+        """All cells but those of external results."""
         return [cell for cell in self.cells if not (isinstance(cell, FinishedCell) and cell.external)]
 
     @property

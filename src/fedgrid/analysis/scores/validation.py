@@ -1,7 +1,7 @@
 """The rule by which a search chooses: the highest mean accuracy on validation images over its seeds.
 
 A point's accuracy is that of the round and the point of a round at which its row's cells are scored, on validation
-images in place of test images: the mean over clients, each counting the same. Of equal means the first in the grid's
+images in place of test images: the mean over clients, each weighted equally. Of equal means the first in the grid's
 order wins; a point of which a seed diverged comes after all others.
 """
 

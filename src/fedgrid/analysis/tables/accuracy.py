@@ -125,7 +125,7 @@ def beside(options: Mapping[str, Any], columns: list[Column]) -> list[str]:
     sentences = []
     if any(domain == AVERAGE for *_, domain in columns):
         sentences.append(
-            "A column is a domain: the mean over its clients. Avg.: the mean over domains, each counting the same."
+            "A column is a domain: the mean over its clients. Avg.: the mean over domains, each weighted equally."
         )
     if options.get("delta"):
         sentences.append(f"In parentheses: the difference to {options['delta']} in points.")

@@ -84,5 +84,5 @@ def caption(results: Results) -> str:
     return (
         f"{captions.lead(results)}: seconds of each phase of a round, {several}all rounds of a cell divided by their "
         "number. Local training is that of all clients of a round; evaluation does not take place in every round. "
-        "Times compare only between cells of the same hardware."
+        "Compare times only between cells run on the same hardware."
     )

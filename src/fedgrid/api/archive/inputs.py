@@ -35,7 +35,7 @@ def input_files(configfile: Path, study: Study) -> dict[Path, str]:
             )
             titles |= dict.fromkeys(in_folder or [file], "Partition of a file")
     for row in (row for experiment in study.experiments for row in experiment.external):
-        titles[Path(row.path)] = f"Results of others: {row.title}"
+        titles[Path(row.path)] = f"External results: {row.title}"
     return {file: title for file, title in titles.items() if file.is_file()}
 
 

@@ -1,4 +1,4 @@
-"""MLflow: an experiment a study in a local SQLite file, and a run a cell."""
+"""MLflow: one experiment per study in a local SQLite file, and one run per cell."""
 
 import logging
 import os

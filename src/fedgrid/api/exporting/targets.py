@@ -16,7 +16,7 @@ TRACKERS: Mapping[str, Callable[[Path], Tracker]] = {
     "mlflow": MLflow,
     "wandb-offline": WandbOffline,
 }
-"Programs that show a run a cell."
+"Programs that show one run per cell."
 SPREADSHEETS: Mapping[str, Callable[[Results, Path], list[Path]]] = {"csv": csv.write, "xlsx": xlsx.write}
 "Files of tables."
 

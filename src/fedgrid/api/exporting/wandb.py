@@ -1,4 +1,4 @@
-"""Weights & Biases: an offline run a cell. Nothing is sent; ``wandb sync`` uploads them where a user wants it."""
+"""Weights & Biases: one offline run per cell. Nothing is sent; ``wandb sync`` uploads them where a user wants it."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Results of others against the columns of a study: every label is one of the study's, and no seed is missing."""
+"""External results against the columns of a study: every label is one of the study's, and no seed is missing."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ Column = tuple[str, str]
 
 
 def external_rows(parsed: ParsedExperiment) -> list[Placed[ExternalRow]]:
-    """The rows of results of others of all parts of an experiment, each once."""
+    """The rows of external results of all parts of an experiment, each once."""
     first: dict[str, Placed[ExternalRow]] = {}
     for row in (row for part in parsed.parts for row in part.external):
         first.setdefault(row.value.label, row)

@@ -17,7 +17,7 @@ from fedgrid.grid.study.external import ExternalRow
 from fedgrid.grid.study.model import FULL
 
 REPORTED = "reported"
-"The point at which rows of results of others are scored: whatever they report."
+"The point at which rows of external results are scored: whatever they report."
 UNAVAILABLE = "unavailable"
 "Status of a cell that cannot be computed on this machine: its data are unavailable."
 LEFT_OUT = "left_out"
@@ -276,7 +276,7 @@ class Manifest:
     absent: dict[str, Absence] = field(default_factory=dict)
     "Key → why that cell has no results."
     external: list[ExternalRow] = field(default_factory=list)
-    "Rows of results of others."
+    "Rows of external results."
 
 
 def read_manifest(file: Path) -> Manifest:

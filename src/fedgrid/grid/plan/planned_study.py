@@ -32,7 +32,7 @@ class Experiment:
     listed: list[MethodRow] = field(default_factory=list)
     "Its rows where it has no cells, only a table of settings."
     external: list[ExternalRow] = field(default_factory=list)
-    "Its rows of results of others."
+    "Its rows of external results."
     searches: list[Search] = field(default_factory=list)
     "How settings of its rows are chosen."
     options: list[Cell] = field(default_factory=list)

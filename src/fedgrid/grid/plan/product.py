@@ -72,7 +72,7 @@ def plan_study(parsed: ParsedStudy) -> Study:
 
 
 def _external_notices(parsed: ParsedStudy, experiments: Sequence[Experiment]) -> list[str]:
-    """What a reader might not expect of the results of others; UserError where they do not fit the study."""
+    """What a reader might not expect of the external results; UserError where they do not fit the study."""
     cells = [cell for experiment in experiments for cell in experiment.cells]
     notices = [
         notice

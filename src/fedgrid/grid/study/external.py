@@ -1,4 +1,4 @@
-"""Results of others as a row of the tables: ``theirs: {results: file.csv, title: …}`` in a study's methods.
+"""External results as a row of the tables: ``theirs: {results: file.csv, title: …}`` in a study's methods.
 
 The file is a CSV table with the columns data, heterogeneity and seed, and either client and value or mean: accuracies,
 fractions of 1. It may also have round, and partition: the digest of the partition's rows that ``fedgrid inspect``
@@ -75,7 +75,7 @@ class ExternalScore:
 
 
 def is_external(entry: Section | None) -> bool:
-    """Whether an entry of a study's methods is a row of results of others."""
+    """Whether an entry of a study's methods is a row of external results."""
     return bool(entry) and isinstance(entry, Section) and RESULTS in entry
 
 

@@ -146,7 +146,7 @@ class Part:
     origin: Origin
     rows: list[Placed[MethodRow]]
     external: list[Placed[ExternalRow]]
-    "Rows of results of others."
+    "Rows of external results."
     data: list[Placed[DataEntry]]
     heterogeneity: list[Placed[Heterogeneity]]
     model: Placed[ModelEntry]

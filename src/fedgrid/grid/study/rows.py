@@ -33,7 +33,7 @@ class Rows:
 
     rows: list[Placed[MethodRow]] = field(default_factory=list)
     external: list[Placed[ExternalRow]] = field(default_factory=list)
-    "Rows of results of others."
+    "Rows of external results."
     left_out: dict[str, PlainSteps] = field(default_factory=dict)
     searches: dict[str, SearchedRow] = field(default_factory=dict)
     "By label, the search that chooses the settings of a row; `rows` has that row at the first point of its grid."
@@ -87,7 +87,7 @@ def method_rows(study: Section) -> Rows:
     if parsed.left_out and not parsed.rows:
         raise next(iter(parsed.left_out.values()))
     if parsed.external and not parsed.rows:
-        raise StudyError(parsed.external[0].origin, "results of others need a row beside them that is trained here")
+        raise StudyError(parsed.external[0].origin, "external results need a row beside them that is trained here")
     parsed.unused.extend(searches.unused() if parsed.rows else ())
     return parsed
 
