@@ -80,8 +80,9 @@ def evidence(against: Any) -> str:
 def extra_correct_images(against: Any) -> str:
     """How many more test images the best classifies right."""
     images = f"{abs(against['images']):,.1f}".removesuffix(".0")
-    unit = f"test {'image' if images == '1' else 'images'}{'' if against['common'] == 1 else ' a seed'}"
-    return f"{images} {unit} {'fewer' if against['images'] < 0 else 'more'} right"
+    unit = f"test {'image' if images == '1' else 'images'}"
+    each = "" if against["common"] == 1 else " per seed"
+    return f"{images} {'fewer' if against['images'] < 0 else 'more'} {unit} right{each}"
 
 
 def baselines(results: Results, others: pd.DataFrame) -> list[str]:
