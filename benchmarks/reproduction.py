@@ -6,6 +6,7 @@ python -m benchmarks.reproduction changes OLD    also writes benchmarks/results/
 """
 
 import argparse
+import re
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -33,7 +34,7 @@ from fedgrid.analysis.tables.pivot import AVERAGED
 
 RUN, LONG = (pictures.RUNS / scale for scale in pictures.SCALES)
 PLACE = ["folder", "row", "data", "heterogeneity", "domain", "metric"]
-OURS = ["ours", "ours_std_seeds", "seeds"]
+OURS = ["ours", "ours_std_seeds"]
 OUT = Path("docs/reproduction.md")
 CHANGES = Path("benchmarks/results/verdicts/changes.md")
 TITLES = {"fedcosr": "FedCoSR", "fedcrl": "FedCRL", "fedccl": "FedCCL", "fedssc": "FedSSC", "fedsac": "FedSaC"}
@@ -42,7 +43,7 @@ SHARED = "fedcrl"
 AT_LENGTH = {
     "fedsac": (
         "At scale `long`, `table1` has the paper's images, rounds and steps, and `table5-large-scale` the images of\n"
-        "`small` (a fifth, 16×16 pixels) over 120 rounds of 20 steps."
+        "`small` (a fifth, 16×16 pixels) over 120 rounds of 20 steps. A number without ± has one seed. Accuracy in %:"
     )
 }
 """What scale long is, by paper."""
@@ -65,6 +66,7 @@ DIFFERENCES = Path(__file__).with_suffix(".yaml")
 """Why numbers may differ, by paper: sentences."""
 FEW = 1
 """Columns of a claim whose numbers are shown."""
+DECIDING = re.compile(r", the deciding one of \d+ comparisons")
 SIMILAR = 0.5
 """Least similarity of two sentences that are the same claim."""
 
@@ -184,38 +186,36 @@ def differences(paper: str) -> list[str]:
 
 
 def at_length(paper: str) -> str:
-    """What is printed of the columns that were run at scale long, beside both scales."""
-    small, long = (pd.read_csv(run / paper / "printed.csv", keep_default_na=False) for run in (RUN, LONG))
-    both = (
-        long[long["ours"] != ""].merge(small[[*PLACE, *OURS]], on=PLACE, how="left", suffixes=("", "_small")).fillna("")
-    )
-    columns = both.groupby(["folder", "data", "heterogeneity"], sort=False).ngroup()
-    both = both.iloc[columns.argsort(kind="stable")]
-    rows = [
-        [
-            entry["folder"],
-            f"{entry['data']}, {entry['heterogeneity']}",
-            entry["row"],
-            f"{float(entry['number']):.2f}",
-        ]
-        + [mean(*(entry[name + suffix] for name in OURS)) for suffix in ("_small", "")]
-        for entry in both[both["metric"] == "accuracy"].to_dict("records")
-    ]
-    return markdown(["experiment", "column", "method", "printed", "small", "long"], rows)
+    """A line for each column that was run at scale long: its rows in print and at both scales, as ranked in print."""
+    small, long = (pd.read_csv(run / paper / "printed.csv", dtype={"domain": "str"}) for run in (RUN, LONG))
+    long = long[long["ours"].notna() & (long["metric"] == "accuracy") & (long["row"] != AVERAGED)]
+    both = long.merge(small[[*PLACE, *OURS]], on=PLACE, how="left", suffixes=("", "_small"))
+    lines = []
+    for (experiment, data, kind), rows in both.groupby(["folder", "data", "heterogeneity"], sort=False):
+        rows = rows.sort_values("number", ascending=False)
+        shown = [with_names(rows, *names) for names in (["number"], [f"{name}_small" for name in OURS], OURS)]
+        lines.append([f"`{experiment}`: {data}, {kind}", *shown])
+    return markdown(["", "printed", "small", "long"], lines)
 
 
-def mean(ours: str, spread: str, seeds: str) -> str:
-    """A mean over seeds as tables print it."""
-    if not ours:
+def with_names(rows: pd.DataFrame, value: str, spread: str = "") -> str:
+    """The value of each row with its name and, where there is one, its standard deviation over seeds."""
+    spreads = rows[spread] if spread else pd.Series(float("nan"), rows.index)
+    numbers = zip(rows["row"], rows[value], spreads, strict=True)
+    return ", ".join(f"{name} {mean(number, deviation)}" for name, number, deviation in numbers)
+
+
+def mean(number: float, deviation: float) -> str:
+    """A mean over seeds as tables print it, and that of one seed alone."""
+    if pd.isna(number):
         return "–"
-    if not spread:
-        return f"{float(ours):.2f} ({counted(int(float(seeds)), 'seed')})"
-    return f"{float(ours):.2f} ± {float(spread):.2f}"
+    return f"{number:.2f}" if pd.isna(deviation) else f"{number:.2f} ± {deviation:.2f}"
 
 
 def sentence(claim: dict[str, str]) -> str:
     """A claim with where it stands, and the numbers that decided."""
     numbers = [part for part in claim["numbers"].split("; ") if not part.startswith("The paper's own numbers")]
+    numbers = [DECIDING.sub("", part) for part in numbers]
     shown = "; ".join(numbers[:FEW]) + (f"; {len(numbers) - FEW} more" if len(numbers) > FEW else "")
     return f"{claim['says'].rstrip('.')} (`{claim['experiment']}`): {shown}."
 

@@ -85,8 +85,9 @@ def test_tables_of_long_cells_are_what_the_cells_say():
 
 
 def test_means_are_written_as_tables_print_them():
-    assert reproduction.mean("71.4077", "3.90579", "3.0") == "71.41 ± 3.91"
-    assert reproduction.mean("71.4077", "", "1.0") == "71.41 (1 seed)" and reproduction.mean("", "", "") == "–"
+    rows = pd.DataFrame({"row": ["A", "B", "C"], "ours": [71.4077, 9.0, None], "std": [3.90579, None, None]})
+    assert reproduction.with_names(rows, "ours", "std") == "A 71.41 ± 3.91, B 9.00, C –"
+    assert reproduction.with_names(rows[:2], "ours") == "A 71.41, B 9.00"
 
 
 def kept(folder: Path, **columns) -> Path:
