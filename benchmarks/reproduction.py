@@ -1,14 +1,11 @@
 """docs/reproduction.md, made from the tables of a kept run: every number and verdict in it is read from them.
 
-python -m benchmarks.reproduction                writes docs/reproduction.md and its pictures
-python -m benchmarks.reproduction changes OLD    also writes benchmarks/results/verdicts/changes.md: verdicts of an
-                                                 earlier kept run, in the folder OLD, beside these
+python -m benchmarks.reproduction    writes docs/reproduction.md and its pictures
 """
 
 import argparse
 import re
 from collections.abc import Iterator
-from difflib import SequenceMatcher
 from pathlib import Path
 
 import pandas as pd
@@ -36,7 +33,6 @@ RUN, LONG = (pictures.RUNS / scale for scale in pictures.SCALES)
 PLACE = ["folder", "row", "data", "heterogeneity", "domain", "metric"]
 OURS = ["ours", "ours_std_seeds"]
 OUT = Path("docs/reproduction.md")
-CHANGES = Path("benchmarks/results/verdicts/changes.md")
 TITLES = {"fedcosr": "FedCoSR", "fedcrl": "FedCRL", "fedccl": "FedCCL", "fedssc": "FedSSC", "fedsac": "FedSaC"}
 SHARED = "fedcrl"
 """The paper whose cells, but for its own row, are all FedCoSR's."""
@@ -53,13 +49,11 @@ TAUS = {
     "between_seeds": "τ between our seeds",
 }
 VERDICTS = (CONFIRMED, REFUTED, INCONCLUSIVE, UNCHECKED)
-EARLIER = {"holds": CONFIRMED, "does not hold": REFUTED, "cannot be told": INCONCLUSIVE}
-"""Verdicts by their names until version 0.3."""
 REASONS = {
-    FEW_SEEDS: "{} have fewer than three seeds",
-    MISSING: "{} lack results",
-    SMALL: "{} have differences too small for their seeds",
-    TOO_EARLY: "{} need longer training",
+    FEW_SEEDS: ("has fewer than three seeds", "have fewer than three seeds"),
+    MISSING: ("lacks results", "lack results"),
+    SMALL: ("has differences too small for its seeds", "have differences too small for their seeds"),
+    TOO_EARLY: ("needs longer training", "need longer training"),
 }
 TEMPLATE = Path(__file__).with_name("reproduction.md.j2")
 DIFFERENCES = Path(__file__).with_suffix(".yaml")
@@ -67,8 +61,6 @@ DIFFERENCES = Path(__file__).with_suffix(".yaml")
 FEW = 1
 """Columns of a claim whose numbers are shown."""
 DECIDING = re.compile(r", the deciding one of \d+ comparisons")
-SIMILAR = 0.5
-"""Least similarity of two sentences that are the same claim."""
 
 
 def page(run: Path) -> str:
@@ -128,7 +120,7 @@ def of_paper(paper: str, claims: pd.DataFrame) -> Iterator[str]:
             yield ""
     open_claims = claims[claims["verdict"] == INCONCLUSIVE]
     if len(open_claims):
-        reasons = [REASONS[why].format(number) for why, number in open_claims["why"].value_counts().items()]
+        reasons = [counted(number, *REASONS[why]) for why, number in open_claims["why"].value_counts().items()]
         yield f"**Inconclusive:** {counted(len(open_claims), 'claim')}; {listing(reasons)}.\n"
     violated = claims[claims["contradicted"] != ""]
     if len(violated):
@@ -220,59 +212,12 @@ def sentence(claim: dict[str, str]) -> str:
     return f"{claim['says'].rstrip('.')} (`{claim['experiment']}`): {shown}."
 
 
-def changes(before: Path, after: Path) -> str:
-    """Verdicts of an earlier run, each beside the one that its sentence has now."""
-    old, new = (papers.read(folder, "claims").fillna("") for folder in (before, after))
-    rows = []
-    for entry in old.to_dict("records"):
-        earlier = UNCHECKED if entry["rule"].startswith("No rule") else EARLIER.get(entry["verdict"], entry["verdict"])
-        now = counterpart(entry, new[new["paper"] == entry["paper"]])
-        if now is None:
-            rows.append([entry["paper"], entry["experiment"], entry["says"], earlier, "–", "not a claim of the paper"])
-        else:
-            rows.append([entry["paper"], now["experiment"], entry["says"], earlier, now["verdict"], reason(entry, now)])
-    header = ["paper", "experiment", "claim", "before", "now", "why"]
-    return f"# Verdicts before and after\n\n{CHANGES_HEAD}\n\n{markdown(header, rows)}\n"
-
-
-CHANGES_HEAD = (
-    "Every claim of the five papers as it was judged at two standard errors of test images, and what the claim that is "
-    "nearest to it in words has now, on the same cells. `python -m benchmarks.reproduction changes OLD` makes it."
-)
-
-
-def counterpart(claim: dict[str, str], claims: pd.DataFrame) -> dict[str, str] | None:
-    """The claim whose sentence and rule are nearly the same, of the same experiment before others."""
-
-    def similarity(other: dict[str, str]) -> float:
-        same = 0.2 if other["experiment"] == claim["experiment"] else 0.0
-        pairs = [(claim[name], other[name]) for name in ("says", "rule")]
-        return same + sum(SequenceMatcher(None, *pair, autojunk=False).ratio() for pair in pairs) / 2
-
-    best = max(claims.to_dict("records"), key=similarity)
-    return best if similarity(best) >= SIMILAR else None
-
-
-def reason(before: dict[str, str], now: dict[str, str]) -> str:
-    """Why a verdict is what it is now."""
-    parts = [now["why"]] if now["why"] else []
-    if before["says"] != now["says"]:
-        parts.append(f"now: {now['says']}")
-    if now["verdict"] in (CONFIRMED, REFUTED):
-        parts.append(now["numbers"].split("; ")[0])
-    return "; ".join(parts)
-
-
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.reproduction", description=__doc__.partition("\n")[0])
-    commands = parser.add_subparsers(dest="command")
-    commands.add_parser("changes").add_argument("before", type=Path, metavar="OLD")
-    arguments = parser.parse_args()
+    parser.parse_args()
     OUT.write_text(page(RUN), encoding="utf-8")
     pictures.write()
-    if arguments.command == "changes":
-        CHANGES.write_text(changes(arguments.before, RUN), encoding="utf-8")
 
 
 if __name__ == "__main__":

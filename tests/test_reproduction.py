@@ -1,4 +1,4 @@
-"""docs/reproduction.md says what the kept tables say, and verdicts of an earlier run are set beside today's."""
+"""docs/reproduction.md says what the kept tables say."""
 
 import re
 from pathlib import Path
@@ -88,22 +88,3 @@ def test_means_are_written_as_tables_print_them():
     rows = pd.DataFrame({"row": ["A", "B", "C"], "ours": [71.4077, 9.0, None], "std": [3.90579, None, None]})
     assert reproduction.with_names(rows, "ours", "std") == "A 71.41 ± 3.91, B 9.00, C –"
     assert reproduction.with_names(rows[:2], "ours") == "A 71.41, B 9.00"
-
-
-def kept(folder: Path, **columns) -> Path:
-    claims = {"folder": "table1", "why": "", "rule": "A leads.", "numbers": "c: A 2, B 1", "contradicted": ""} | columns
-    (folder / "fedsac").mkdir(parents=True)
-    pd.DataFrame(claims).to_csv(folder / "fedsac/claims.csv", index=False)
-    return folder
-
-
-def test_a_claim_of_an_earlier_run_is_set_beside_the_one_that_says_nearly_the_same(tmp_path):
-    before = kept(
-        tmp_path / "before", says=["A leads in all columns.", "Nothing else."], verdict=["holds", "cannot be told"]
-    )
-    says = ["B is last.", "A leads in every column."]
-    after = kept(tmp_path / "after", says=says, verdict=["refuted", "inconclusive"], why=["", "few seeds"])
-    lines = reproduction.changes(before, after).splitlines()
-    now = "few seeds; now: A leads in every column."
-    assert lines[-2] == f"| fedsac | table1 | A leads in all columns. | confirmed | inconclusive | {now} |"
-    assert lines[-1].startswith("| fedsac | table1 | Nothing else. | inconclusive |")
