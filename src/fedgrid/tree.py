@@ -17,7 +17,7 @@ class Tree(dict[str, Any]):
 
     Arithmetic is entry by entry, with a tree of the same names, with a number, or with weights [n], one for each row of
     a stack: ``w - theta``, ``tau * own + (1 - tau) * received``. ``graph @ theta`` mixes the rows of a stack: row i of
-    the result is Σ_j graph[i, j]·theta[j].
+    the result is Σ_j graph[i, j]·theta[j]. Trees of different names raise ValueError.
     """
 
     theta: "Tree"

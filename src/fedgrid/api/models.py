@@ -30,20 +30,21 @@ SUFFIX = ARTIFACTS["models"]
 
 
 def load_model(cell: str | os.PathLike[str], client: int | None = None, point: str | None = None) -> nn.Module:
-    """A final model of a cell, in evaluation mode; from images to class scores [B, C], whose softmax are probabilities.
+    """A final model of a cell in evaluation mode: from images to class scores [B, C], whose softmax is probabilities.
 
-    `cell` is the file of its results or of its models, and `client` the number of a client, which may be left out where
-    all clients have the same model. `point` is ``global``, ``received``, ``adapted`` or ``trained``, by default the one
-    that the method's paper scores.
+    `cell` is the file of the cell's results or of its models. `client` is the number of a client; it may be left out if
+    all clients have the same model. `point` is ``global``, ``received``, ``adapted`` or ``trained``; the default is the
+    point that the method's paper scores.
 
     The module takes pixels [B, channels, height, width] as the data set has them, 0 to 255 for most, of any type, and
-    normalises them itself; a cell on features takes features, a client that holds texts takes tokens [B, words]. It is
-    a `torch.nn.Sequential` of ordinary layers or, where the method predicts in its own way, ends in a program of
-    `torch.export`; both run without fedgrid. Its attribute `classes` has the names of the classes.
+    normalises them itself. A model of a cell on features takes features [B, width, 1, 1], that of a client that holds
+    texts takes tokens [B, words] (int64). The module is a `torch.nn.Sequential` of ordinary layers or, where these do
+    not suffice, as for a method that predicts in its own way, has a program of `torch.export` in their place; both run
+    without fedgrid. Its attribute `classes` lists the names of the classes.
 
-    Raises UserError where no models were kept, or none of that client or point, and `Damaged` where the file has
-    changed since it was written. Warns where the model holds features of a client's training images, and where code
-    that it predicts by has been edited since.
+    Raises UserError if no models were kept, if none is of that client or point, or if torch cannot export the
+    prediction, and `Damaged` if the file has changed since it was written. Warns if the model holds features of a
+    client's training images, or if code of its prediction has been edited since the cell was trained.
     """
     models = StoredModels(read(models_file(Path(cell))))
     choice = models.choose(client, point)

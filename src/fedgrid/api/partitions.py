@@ -24,9 +24,9 @@ ANY_METHOD = "local"
 class ReadPartition:
     """Which client holds which images.
 
-    `rows` has an image in each row: client, split (train, validation or test), index (its row in the data set's part)
-    and label; client −1 stands for all clients. `statistics` are sizes, classes and distances between clients, as
-    `fedgrid inspect --json` prints them.
+    `rows` has one row for each image: client, split (train, validation or test), index (the image's number in the data
+    set, from 0, the training part first and then the test part), label and domain. Client −1 stands for all clients.
+    `statistics` are sizes, classes and distances between clients, as `fedgrid inspect --json` prints them.
     """
 
     file: Path
@@ -42,11 +42,11 @@ def make_partition(
     results: str | os.PathLike[str] = "results",
     data_root: str | os.PathLike[str] | None = None,
 ) -> ReadPartition:
-    """The partition of a data set, made unless the store in `results` has it.
+    """Makes a partition of a data set, unless the store in `results` has it already.
 
     `data` and `heterogeneity` are as in a study: ``"digits"`` and ``{"partition": "dirichlet", "beta": 0.1, "clients":
-    8}``. `data_root` is the folder of data sets (default: the environment variable FEDGRID_DATA). Raises UserError for
-    settings that are wrong, data that cannot be had, and a partition that is impossible.
+    8}``. `data_root` is the folder of data sets (default: the environment variable FEDGRID_DATA); what it lacks is
+    downloaded to the store. Raises UserError for wrong settings, unavailable data or an impossible partition.
     """
     about = {"name": "partition", "data": data, "heterogeneity": [heterogeneity], "seeds": [seed]}
     root = {"data_root": str(data_root)} if data_root else {}
@@ -64,11 +64,12 @@ def import_partition(
     results: str | os.PathLike[str] = "results",
     data_root: str | os.PathLike[str] | None = None,
 ) -> ReadPartition:
-    """A partition of another program, matched with the images of a data set and written to `out` as a published one.
+    """Matches a partition of another program with the images of a data set and writes it to `out`, a Parquet file.
 
     `file` is a CSV or Parquet table, a JSON dictionary or PFLlib's folder (docs/exchange.md); `settings` are those of
-    the partition `imported`. It is the one that ``partition: {import: FILE}`` gives in a study. Raises UserError for a
-    file of another form, for one of other images, and where `out` is there already with other content.
+    the partition `imported`. In a study, ``partition: {import: FILE}`` gives the same partition. Metadata and
+    statistics go into a JSON file beside `out`. Raises UserError for a file of another form or of other images, and if
+    `out` exists with other content.
     """
     try:
         made = make_partition(data, {"partition": "imported", "path": str(file), **settings}, 0, results, data_root)

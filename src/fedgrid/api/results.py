@@ -57,26 +57,28 @@ class StudyResults:
 
     @property
     def curves(self) -> pd.DataFrame:
-        """Every metric of every cell, one round a row: mean, std and total over the clients that have it, their number.
+        """Every metric of every cell, one row for each round.
 
-        As in tables, accuracies and losses after local training include clients that sat a round out.
+        Columns: method, data, heterogeneity, seed, round, metric; mean, std (population) and total over the clients
+        that have the metric, and their number, clients. As in tables, accuracies (fractions) and losses after local
+        training include clients that sat a round out.
         """
         return self._titled(curves(self._results))
 
     @property
     def scores(self) -> pd.DataFrame:
-        """The score of each finished cell, at the point and the round that the study's tables show.
+        """The score of each cell, one a row, at the point and the round that the study's tables show.
 
-        Beside the names and the seed: accuracy (mean over clients), accuracy_weighted (by test images) and
-        std_clients.
+        Beside names, seed and status: accuracy (mean over clients), accuracy_weighted (by test images) and std_clients
+        (population standard deviation over clients), all fractions; NaN for a cell without results.
         """
         return self._titled(summary.cell_scores(self._results))
 
     @property
     def cells(self) -> pd.DataFrame:
-        """One cell a row: names, seed, status (ok, diverged, failed, …) with its reason, key, and its costs.
+        """One cell a row: method, data, heterogeneity, seed, status (ok, diverged, failed, …), reason and key.
 
-        Costs are seconds and peak memory in bytes; a cell without results has none.
+        A cell that fedgrid trained also has its rounds, seconds and memory (peak, in bytes); others have NaN there.
         """
         rows = []
         for cell in self._results.cells:

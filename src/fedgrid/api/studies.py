@@ -50,9 +50,11 @@ class StudyFile:
         return pd.DataFrame(rows)
 
     def plan(self) -> pd.DataFrame:
-        """The cells that a run would train, each once: seconds on one core, peak memory in MB, bytes of results.
+        """The cells that a run would train, each once, with estimates of their costs.
 
-        These are estimates: from finished cells like it (column `measured`), else from a calibration of two seconds.
+        Columns: method, data, heterogeneity, seed, seconds (on one core), memory (peak, in MB), size (of the results,
+        in bytes), measured, key. Where `measured` is true, the estimates come from similar finished cells, else from a
+        calibration that takes two seconds.
         """
         study = self.planned()
         expected = prospects([study], calibration.speeds)
@@ -65,9 +67,11 @@ class StudyFile:
         return pd.DataFrame(rows, columns=[*_NAMES, "seconds", "memory", "size", "measured", "key"])
 
     def run(self, cores: int | str = "all", slurm: bool = False, options: Sequence[str] = ()) -> None:
-        """Runs the workflow in the working folder, as ``fedgrid go`` does; `options` are further ones of Snakemake.
+        """Runs the workflow in the working folder, as ``fedgrid go`` does.
 
-        Raises UserError where a job fails; what finished is kept, and the next call goes on.
+        With `slurm`, jobs go to SLURM and `cores` does not count. `options` are further arguments of Snakemake, such
+        as ``["--keep-going"]``. Raises UserError if a job fails or the run is stopped; finished jobs are kept, and the
+        next call resumes.
         """
         launch = Launch(self.file, str(cores), self.scale, self.only, slurm, options)
         if subprocess.run(launch.command).returncode:
@@ -97,7 +101,9 @@ class StudyFile:
     def train(self, method: str, data: str = "", heterogeneity: str = "", seed: int | None = None) -> TrainedCell:
         """Trains one cell in this process, unless it is done; names are those of `cells`.
 
-        What all cells of the method share may be left out. Raises UserError where the names fit no cell, or several.
+        A name that all cells of the method share may be left out. Raises UserError if the names fit no cell or several,
+        if a search has yet to choose the cell's settings, for unavailable data, and for a device that this machine
+        lacks.
         """
         study = self.planned()
         wanted = {"method": method, "data": data, "heterogeneity": heterogeneity, "seed": seed}
@@ -122,9 +128,10 @@ def _names(cell: Cell) -> dict[str, str | int]:
 def study(
     file: str | os.PathLike[str] = DEFAULT, scale: str | None = None, only: str | Sequence[str] | None = None
 ) -> StudyFile:
-    """The study in a file, at one of its scales, with all or `only` some of its experiments.
+    """The study in a file, at one of its scales, with all of its experiments or those that `only` names.
 
-    Raises UserError for a file that is no study, with the line of the mistake.
+    `only` is a sequence of names, or a text with commas between them. Raises UserError for any mistake in the file,
+    with its line.
     """
     chosen = only if only is None or isinstance(only, str) else ",".join(only)
     return StudyFile(Path(file), scale, chosen)

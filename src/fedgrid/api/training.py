@@ -52,10 +52,12 @@ def train(
     compute: Mapping[str, Any] = {},
     results: str = "results",
 ) -> TrainedCell:
-    """Trains one cell, unless the store in `results` has it already; a progress bar is on standard error.
+    """Trains one cell, unless the store in `results` has it already, with a progress bar on standard error.
 
-    `method` is a name or the path of a file, and all other settings are as in a study. Whoever interrupts it and calls
-    it again with the same settings resumes from the last checkpoint. Raises UserError for a wrong setting.
+    `method` is a name or the path of a file; all other settings are as in a study. After an interruption, the same call
+    resumes from the last checkpoint. A cell that diverges is returned with the results so far and the status
+    ``diverged`` in its `metadata`. Raises UserError for a wrong setting, for unavailable data, and for a device that
+    this machine lacks.
     """
     about = {
         "name": "run",

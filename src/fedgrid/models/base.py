@@ -28,14 +28,14 @@ PADDING_AND_UNKNOWN = 2
 
 
 class Model(Component, abc.ABC):
-    """An architecture. The head is one linear layer on `features` numbers."""
+    """An architecture. A subclass defines `extractor`; the head, one linear layer from z [B, k] to logits, is added."""
 
     features: int = hp(128, low=1, high=65_536)
     "Width k of the representation z that the extractor gives to the head."
     dropout: float = hp(0.0, low=0, high=0.95)
     "Share of the representation's numbers that are dropped before the head in training."
     projection: int | None = hp(None, low=1, high=65_536)
-    "Width of a projection head (linear, ReLU, linear) behind the features, whose output is z then, as in MOON's code."
+    "Width of a projection head (linear, ReLU, linear) behind the features, as in MOON's code; its output is then z."
 
     smallest: ClassVar[int] = 1
     "Smallest height and width of an image that the extractor takes."
@@ -55,10 +55,11 @@ class Model(Component, abc.ABC):
         return {"extractor": self.extractor(shape)}
 
     def network(self, shape: tuple[int, int, int], classes: int, vocabulary: int = PADDING_AND_UNKNOWN) -> "Network":
-        """The model for images of `shape` (and texts) and a number of `classes`; UserError for images too small.
+        """The model for images of `shape` (height, width, channels), for texts, and for a number of `classes`.
 
-        Layers must be pure functions of their parameters: no running statistics of their own (`common.norm.BatchNorm`
-        in place of torch's) and no dropout (the setting `dropout` draws from the client's and batch's generator).
+        Raises UserError for images that are too small, and for layers with state or randomness of their own: layers
+        must be pure functions of their parameters, with `common.norm.BatchNorm` in place of torch's batch norm, and the
+        setting `dropout`, which draws from the client's and batch's generator, in place of dropout layers.
         """
         if min(shape[:2]) < self.smallest:
             raise UserError(f"model: {type(self).__name__} needs images of at least {self.smallest}×{self.smallest}")

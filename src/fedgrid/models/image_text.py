@@ -1,10 +1,10 @@
 """FedSaC's networks for clients of two modalities: a CNN for images and a TextCNN for captions, with one head.
 
 Both give k = 256 features to the same linear layer, so that heads of all clients can be compared and averaged. The
-paper says "a CNN with four convolutional layers" and "a TextCNN with five convolutional layers" and no more. Taken
-here: four blocks of (3×3 convolution, 2×2 max-pooling, ReLU), and Kim's TextCNN (EMNLP 2014), whose convolutions lie
-side by side over the words' embeddings, here of the widths 1 to 5, each with its maximum over the words. A layer to k
-features follows both. Embeddings are drawn as a linear layer's weights are; padding is zeros.
+paper says "a CNN with four convolutional layers" and "a TextCNN with five convolutional layers" and no more. Here the
+first has four blocks of (3×3 convolution, 2×2 max-pooling, ReLU). The second is Kim's TextCNN (EMNLP 2014), whose
+convolutions lie side by side over the words' embeddings; they have the widths 1 to 5, and each gives its maximum over
+the words. A layer to k features follows both. Embeddings are drawn like a linear layer's weights; padding is zeros.
 """
 
 import torch

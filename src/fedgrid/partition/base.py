@@ -64,14 +64,16 @@ class Partition(Component, abc.ABC):
 
     @abc.abstractmethod
     def split(self, pool: Labels, seed: int) -> pa.Table:
-        """Rows (client, split, index, label, domain), client by client; index counts the pooled images from 0.
+        """Rows (client, split, index, label, domain), client by client, as `rows_as_table` makes them.
 
-        Test images that all clients share stand once, as those of client `EVERYONE`, at the end.
+        Clients and indices count from 0, indices through all images of the pool, the training part first. Test images
+        that all clients share are listed once, at the end, as those of client `EVERYONE`. Raises UserError if the
+        images cannot be dealt out.
         """
 
     @abc.abstractmethod
     def about(self, pool: Labels, seed: int) -> dict[str, Any]:
-        """What a reader of the partition must know: number of clients, the setting in words, what is tested on."""
+        """Metadata, at least ``clients`` (their number), ``words`` (the setting) and ``test`` (as in `tested`)."""
 
     @abc.abstractmethod
     def tested(self, seed: int) -> str:
@@ -82,15 +84,15 @@ class Partition(Component, abc.ABC):
         """Whether training images are held out for validation."""
 
     def identity(self, seed: int) -> dict[str, Any] | None:
-        """What the partition of a seed depends on where that is not the settings and the seed."""
+        """What a seed's partition depends on in place of its settings, as plain values for the key; None: on these."""
         return None
 
 
 class SampledPartition(Partition):
-    """A kind of heterogeneity: every image gets an owner at random."""
+    """A kind of heterogeneity: every image gets an owner at random. A subclass defines `owners` and `description`."""
 
     clients: int = hp(20, low=1)
-    "Number of clients, N: of data of several modalities a multiple of their number, equally many of each."
+    "Number of clients, N; with several modalities a multiple of their number, as each has equally many clients."
     test: str = hp("own", choices=("own", "official", "weighted"))
     "What clients are tested on: their share of the pooled images, the official test part, or that weighted by class."
     train_share: float = hp(0.75, above=0, high=1)
@@ -106,14 +108,17 @@ class SampledPartition(Partition):
 
     @abc.abstractmethod
     def owners(self, pool: Labels, random: np.random.Generator) -> np.ndarray:
-        """The client [n] (int) of every image of the pool, or UNUSED; UserError where it is impossible."""
+        """The client (int [n], from 0) of each of the pool's n images, or UNUSED; all draws come from `random`.
+
+        Raises UserError if the images cannot be dealt out.
+        """
 
     @abc.abstractmethod
     def description(self) -> str:
         """The setting of this kind as a person says it."""
 
     def check(self, images: int, classes: int, domains: int) -> None:
-        """Raises UserError where so many images cannot be dealt out so; a subclass adds its own limits."""
+        """Raises UserError if these numbers of images, classes and domains do not suffice; subclasses add limits."""
         clients = self.count(domains)
         if images < clients:
             raise UserError(f"partition.clients: {clients} clients cannot share {images} images")
@@ -137,7 +142,7 @@ class SampledPartition(Partition):
         return self.used(info.images["train"] + (info.images["test"] if self.test == "own" else 0))
 
     def sizes(self, images: int, info: DatasetInfo) -> list[int]:
-        """How many of so many images every client is expected to get: equally many."""
+        """The number of images that each client is expected to get out of `images`, [N]; equal by default."""
         clients = self.count(len(info.domains))
         return [images // clients + (client < images % clients) for client in range(clients)]
 

@@ -25,7 +25,7 @@ class Domains(SampledPartition):
     beta: float | None = hp(None, above=0, high=1e6)
     "Concentration β of the imbalanced setting (0.5 in FedCCL); balanced where no number is given."
     per_class: int | None = hp(None, low=1)
-    "Most images that a client of the balanced setting holds of a class; as many as all can have where none is given."
+    "Largest number of images of a class that a client of the balanced setting holds; none: as many as all can."
     min_samples: int = hp(10, low=0)
     "Smallest number of images a client may hold; a poorer one is given more of its own domain."
 

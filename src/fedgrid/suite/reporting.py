@@ -27,7 +27,7 @@ class Reporter:
         "Checks that only --full runs."
         self.interrupted = False
         self.causes: dict[str, list[str]] = {}
-        "Sentences so far, each with the checks that it was said of."
+        "The causes of failures so far, each with the titles of the checks that failed for it."
 
     def pytest_configure(self, config: pytest.Config) -> None:
         """Makes the suite's marks known."""

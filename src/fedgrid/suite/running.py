@@ -45,6 +45,7 @@ def run(kind: str, component: Any, full: bool) -> Outcome:
     """Runs all checks of a kind, or the quick ones, and prints a line for each.
 
     `component` is what its tests take: the reference of a method, or a model, a partition or a data set with settings.
+    Raises RuntimeError if the checks themselves cannot be run.
     """
     parameter, modules = SUITES[kind]
     file = file_of(component) if kind == "methods" else Path(inspect.getfile(type(component)))

@@ -86,14 +86,17 @@ class Federation:
         return study_optimizer(training, self.round)
 
     def random(self, purpose: str) -> np.random.Generator:
-        """The server's random draws of this round, a function of the purpose's name, the seed and the round."""
+        """A generator for the server's random draws, which depend on the purpose, the seed and the round alone.
+
+        Two calls in a round with the same purpose give the same draws.
+        """
         return generator(f"method {purpose}", self.simulation.seed, self.round)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """What a ``with`` of this holds is timed under a name, of which the cell's costs have the sum over all rounds.
+        """Times the block of a ``with`` statement; the cell's costs have the seconds by name, summed over all rounds.
 
-        Its seconds stay part of the clients' or of the server's. A phase inside another counts in both.
+        They stay part of the clients' or of the server's seconds. A phase inside another counts in both.
         """
         start = now(self.simulation.device)
         yield
@@ -118,9 +121,9 @@ class Federation:
 
     @cached_property
     def modalities(self) -> list[tuple[Network, Tensor]]:
-        """What is here of each modality: the network that its batches go through, the positions [m] of its clients.
+        """For each modality present, the network for its batches and the positions [m] (int64) of its clients here.
 
-        Always one on plain data. A method that runs once for each modality sees plain data too.
+        On plain data there is one. A method that runs once for each modality sees plain data, too.
         """
         if not self.simulation.data.modality:
             return [(self.model, torch.arange(self.size, device=self.ids.device))] if self.size else []
@@ -135,9 +138,10 @@ class Federation:
         return [(number, self.model.only(name)) for number, name in enumerate(names)] or [(0, self.model)]
 
     def sample(self, purpose: str, share: float) -> Iterator[tuple[Network, Batch]]:
-        """A share of all clients' training images of each class, at least one, drawn once for the whole cell.
+        """Large batches of a `share` of all clients' training images, the same in every round of a cell.
 
-        They come in large batches, those of each modality with the network that they go through.
+        The share is of each class, and at least one image of it. Yields (network, batch): the batches of a modality
+        come with its network.
         """
         data = self.simulation.data
         for number, network in self._networks():
@@ -169,20 +173,24 @@ class Federation:
         return tree_map(lambda t: t.expand(self.size, *t.shape), tree)
 
     def average(self, stack: TensorOrTree, weights: Tensor | None = None) -> TensorOrTree:
-        """Σ_i p_i·stack[i], weighted by the clients' training images (FedAvg), or by other weights [n]."""
+        """Σ_i p_i·stack[i], weighted by the clients' training images (FedAvg), or by other weights [n].
+
+        Weights are used as they are: those of a mean have to add up to 1. Raises TypeError for a stack of integers.
+        """
         return weighted_sum(stack, self.weights if weights is None else weights)
 
     def subset(self, chosen: Tensor | slice) -> "Federation":
-        """Those of these clients that `chosen` says: bool [n], positions or a slice.
+        """The federation of some of these clients; `chosen` is bool [n], positions [m] or a slice.
 
-        A stack of theirs is ``stack[chosen]``.
+        Their rows of a tree are ``stack.rows(chosen)``, those of a tensor ``tensor[chosen]``. `weights` add up to 1
+        among them.
         """
         return replace(self, ids=self.ids[chosen], state=self.state.gather(chosen))
 
     def broadcast(self, tree: TensorOrTree, mask: Tensor | None = None) -> TensorOrTree:
-        """The server sends the same to every client: counted, and returned as a stack.
+        """The server sends `tree` to every client: counts the bytes, and returns it as a stack [n, …].
 
-        `mask` (bool) says which leading entries of the tensors really travel, such as the classes that are known.
+        `mask` (bool) marks the leading entries of the tensors that travel, such as the known classes [C] of [C, k].
         """
         return self.send(self.replicate(tree), None if mask is None else self.replicate(mask))
 
@@ -211,15 +219,17 @@ class Federation:
         stream: str = "main",
         model: attacks.ModelOf = attacks.model_itself,
     ) -> Trained:
-        """Local training of the stack `theta` (a flat tree of floats) by minimising `loss`, from a fresh optimiser.
+        """Local training of the stack `theta` [n, …], a flat tree of floats, down `loss` from a fresh optimiser.
 
-        The loss sees the state of the round as `at.server` and `at.client`, and beside it what `server` and `clients`
-        (stacks) add by name. `epochs` and `optimizer` are those of the study unless given; `steps` trains on so many
-        batches instead of epochs, and `share` on a part of each client's images; `part` trains only the parameters
-        whose names start so (``head``). The loss may name running quantities in a second value, as (sum over samples,
-        number of samples); `Trained.mean` holds their means over the last epoch.
-        Two trainings with the same `stream` in a round see the same batches. `model` is as in `iterate`. Raises
-        `Diverged` for a loss that is not finite.
+        The loss sees the state of the round as `at.server` and `at.client`, and what `server` and `clients` (stacks)
+        add to it by name. The defaults of `epochs`, `steps` and `optimizer` are the study's. `steps` is a number of
+        batches in place of epochs, `share` the part of a client's images that an epoch uses, above 0 and at most 1.
+        With `part`, only parameters whose names start with it are trained, such as ``head``. The loss may return named
+        quantities as a second value, each as (sum over samples, number of samples); `Trained.mean` holds their means
+        over the last epoch. Two trainings with the same `stream` in a round see the same batches. `model` is as in
+        `iterate`.
+
+        Raises `Diverged` if a loss or a trained model is not finite, and ValueError if no parameter is of the `part`.
         """
         task = self._task(theta, server, clients, epochs, steps=steps, share=share, stream=stream)
         trained = self.simulation.executor.train(task, self._altered(loss, model), optimizer or self.optimizer, part)
@@ -239,13 +249,16 @@ class Federation:
         stream: str = "main",
         model: attacks.ModelOf = attacks.model_itself,
     ) -> Trained:
-        """Local training of the stack `theta` by a step of the method's own, without the study's optimiser.
+        """Local training of the stack `theta` [n, …] by a step of the method's own, without the study's optimiser.
 
-        `step` is a pure function (θ, batch, at) → (θ, loss) that is called for every batch, for solvers inside a step
-        or gradients taken elsewhere (pFedMe). It takes its gradients with `torch.func.grad`, since it is called without
-        autograd; its tree may nest. With several `batches` a step it is called with a list of consecutive ones, which
-        may lie in two epochs (Per-FedAvg); left-over batches are not used. The rest is as in `train`.
-        Adversarial training moves images against `model`, a function (θ, at) → parameters: θ, or its entry ``theta``.
+        `step` is a pure function (θ, batch, at) → (θ, loss) that is called for every batch, for methods that solve a
+        problem in each step (pFedMe) or take gradients at another point. It takes gradients with `torch.func.grad`,
+        since it is called without autograd; its tree may nest, and keeps its names, shapes and types. With several
+        `batches` a step is called with a list of consecutive ones, which may span two epochs (Per-FedAvg); left-over
+        batches are not used. Adversarial training moves images against `model`, a function (θ, at) → parameters, by
+        default θ or its entry ``theta``. The rest is as in `train`.
+
+        Raises `Diverged` as `train` does, and ValueError if a step returns a tree of another form.
         """
         task = self._task(theta, server, clients, epochs, steps=steps, share=share, stream=stream, together=batches)
         trained = self.simulation.executor.iterate(task, self._altered(step, model))
@@ -259,9 +272,10 @@ class Federation:
         server: Mapping[str, Any] | None = None,
         clients: Mapping[str, Any] | None = None,
     ) -> Tree:
-        """Sums over each client's training images, as stacks, without gradient.
+        """Sums over each client's training images, as stacks [n, …], in evaluation mode and without gradient.
 
-        `measurement` is a pure function (θ, batch, at) → named tensors that are added up over the batches.
+        `measurement` is a pure function (θ, batch, at) → named tensors that are added up over the batches: zeros for a
+        client without images.
         """
         return self.simulation.executor.measure(self._large(theta, server, clients, "train"), measurement)
 
@@ -273,17 +287,19 @@ class Federation:
         server: Mapping[str, Any] | None = None,
         images: str = "test",
     ) -> Tree:
-        """The same over each client's ``test`` or ``validation`` images.
+        """As `measure`, over each client's ``test`` or ``validation`` images.
 
         Test images are for evaluation alone; on validation images a method may choose a hyperparameter (kNN-Per's λ).
+        There are none, and `simulation.data.validation` is None, unless the partition holds some out.
         """
         return self.simulation.executor.measure(self._large(theta, server, None, images), measurement)
 
     def collect(self, theta: Tree, function: Measurement, *, images: str = "train") -> list[Tree]:
-        """Values for each image, without gradient: for every client, named tensors with one row for each of its images.
+        """Values for each image, without gradient: for every client, named tensors [n_i, …], a row for each image.
 
         `function` is as in `measure`, but its tensors have the batch's images along their first axis, as
-        representations [B, k] do. Images are not augmented, and in the order of the partition.
+        representations [B, k] do. `images` are ``train``, ``test`` or ``validation``; they are not augmented, and keep
+        the order of the partition.
         """
         return self.simulation.executor.collect(self._large(theta, {}, {}, images), function)
 

@@ -107,11 +107,14 @@ class Method(Component, abc.ABC):
         """One round of the participants in `fed`; returns the state with the same rows in `clients`."""
 
     def loss(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
-        """The objective of one client on one batch, a pure function; cross entropy unless a method says otherwise."""
+        """The scalar objective of one client on one batch, a pure function; cross entropy by default.
+
+        It may return named quantities as a second value, see `Federation.train`.
+        """
         return cross_entropy(at.model(theta, batch.x), batch.y)
 
     def predict(self, theta: Tree, x: Tensor, at: LossContext) -> Tensor:
-        """Class scores [B, C] of a client's model, whose softmax are probabilities.
+        """Class scores [B, C] of a client's model for images x [B, …]; their softmax is probabilities.
 
         `at` holds the state as in a loss: for a model that has just been trained, that of its round.
         """
@@ -122,38 +125,39 @@ class Method(Component, abc.ABC):
         return None
 
     def received(self, fed: Federation, s: State) -> Tree | None:
-        """The stack [N, …] of models that all clients hold on receiving the server's message, before local work.
+        """The stack [n, …] of models that the clients in `fed` hold on receiving the server's message.
 
-        None: clients have no model of their own and use the global one. The tree may carry more than a model, such as
-        a second head that `predict` uses.
+        That is before local work. `fed` holds all clients, or some of them at a time if models are large. None: clients
+        have no model of their own and use the global one. The tree may carry more than a model, such as a second head
+        that `predict` uses.
         """
         return None
 
     def adapted(self, fed: Federation, s: State) -> Tree | None:
-        """The stack [N, …] of models that clients make of what they received, on their own images, to use them.
+        """The stack [n, …] of models that the clients in `fed` make of what they received, on their own images.
 
-        None: they use what they received.
+        `fed` is as in `received`. None: they use what they received.
         """
         return None
 
     def used(self, fed: Federation, s: State) -> Tree | None:
-        """The stack [N, …] of models that clients use: adapted, as received, or the global one."""
+        """The stack [n, …] of models that the clients in `fed` use: adapted, as received, or the global one."""
         adapted = self.adapted(fed, s)
         models = self.received(fed, s) if adapted is None else adapted
         shared = self.global_model(s)
         return fed.replicate(shared) if models is None and shared is not None else models
 
     def cooperation(self, s: State) -> Mapping[str, Tensor]:
-        """Matrices [N, N] by name, of what client i (rows) has of client j, such as a graph of weights; none.
+        """Matrices [N, N] by name, such as a graph: entry (i, j) relates client i to client j. By default, none.
 
-        They are the server's: `s` holds its entries alone.
+        `s` holds the server's entries alone.
         """
         return {}
 
     def clusters(self, s: State) -> Mapping[str, Tensor]:
-        """Groups that the method has found: numbers `cluster` [m] of m clients or m vectors that clients share.
+        """Groups that the method has found among m clients or m shared vectors; empty by default.
 
-        Beside them, as long, `client` (numbers), or `label` and `vector` [m, k]. Empty: it finds none. They are the
-        server's: `s` holds its entries alone.
+        ``cluster`` [m] has the numbers of the groups, beside ``client`` [m] (numbers), or ``label`` [m] and ``vector``
+        [m, k]. `s` holds the server's entries alone.
         """
         return {}

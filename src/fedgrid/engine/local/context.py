@@ -48,7 +48,10 @@ class LossContext:
     "What a batch's random numbers in training start from: a function of client, round, epoch and batch alone."
 
     def uniform(self, purpose: str, like: Tensor) -> Tensor:
-        """Random numbers in [0, 1) in the shape of `like`, for noise in training; each `purpose` has its own."""
+        """Random numbers in [0, 1) in the shape and type of `like`, for noise in training; each `purpose` has its own.
+
+        Raises ValueError in measurements and predictions.
+        """
         if self.key is None:
             raise ValueError("measurements and predictions are not random: at.uniform is for losses and steps")
         return uniform(self.key, purpose, like)

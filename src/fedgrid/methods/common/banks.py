@@ -1,8 +1,8 @@
 """Banks: vectors that clients share, several of a class; how they are gathered, kept and contrasted with.
 
-A bank is padded, `vectors` [C, R, k] with `held` [C, R], where R is the largest number of vectors that a class has just
-now; a class without any is held nowhere and acts nowhere. On the server it is taken apart into a list of C tensors
-[m, k] (`listed`) and put together again (`padded`).
+A bank is padded: `vectors` [C, R, k] and `held` [C, R] (bool, False for padding), where R is the largest number of
+vectors of any class at present. A class without vectors is masked out everywhere. The server takes a bank apart into a
+list of C tensors [m, k] (`listed`) and puts it together again (`padded`).
 """
 
 from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ def listed(vectors: Tensor, held: Tensor) -> list[Tensor]:
 
 
 def empty(theta: Tree) -> dict[str, Tensor]:
-    """The bank of C classes before anyone has sent a vector."""
+    """The bank of C classes before anyone has sent a vector: `vectors` [C, 1, k] of zeros, `held` [C, 1] of False."""
     vectors = torch.zeros_like(theta["head.weight"]).unsqueeze(1)
     return {"vectors": vectors, "held": vectors.any(dim=2)}
 
@@ -60,7 +60,10 @@ def clustered(groups: Sequence[Tensor], **how: bool) -> list[Tensor]:
 
 
 def vectors_of(bank: list[Tensor], clusters: Callable[[Tensor], Tensor]) -> dict[str, Tensor]:
-    """A bank [m, k] as `Method.clusters` gives it: of each vector its class and the number of its cluster there."""
+    """A bank of C tensors [m, k] in the form of `Method.clusters`: label, cluster and vector of each of its vectors.
+
+    `clusters` gives the numbers of the clusters [m] of a class's vectors [m, k]; they count within the class.
+    """
     labels = torch.cat([torch.full_like(points[:, 0], c, dtype=torch.long) for c, points in enumerate(bank)])
     return {"label": labels, "cluster": torch.cat([clusters(points) for points in bank]), "vector": torch.cat(bank)}
 
@@ -74,11 +77,11 @@ def centres(vectors: Tensor, held: Tensor) -> tuple[Tensor, Tensor]:
 def against(
     logits: Tensor, positive: Tensor, allowed: Tensor, *, each: bool = False, exclude: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Contrast of logits […, M] whose `positive` and `allowed` entries masks tell: (values […], what counts […]).
+    """Contrast of the `positive` with all `allowed` entries (masks) of logits […, M]: (values […], which count […]).
 
     −log of the positives' share of all allowed entries, log Σ_m e^{l_m} − log Σ_{m positive} e^{l_m}; with `each` the
-    mean over the positives m of −log of m's own share, with `exclude` relative to the negatives alone. What has no
-    positive, or nothing to compare it with, is 0 and does not count.
+    mean over the positives m of −log of m's own share, with `exclude` relative to the negatives alone. Logits without a
+    positive, or without anything to compare it with, give 0 and do not count.
     """
     positive = positive & allowed
     others = allowed & ~positive if exclude else allowed
@@ -97,14 +100,20 @@ def average(values: Tensor, counted: Tensor) -> Tensor:
 
 
 def bank_contrast(z: Tensor, labels: Tensor, vectors: Tensor, held: Tensor, temperature: float) -> Tensor:
-    """Mean contrast of representations z [B, k] with a bank: all vectors of a sample's own class are its positives."""
+    """Mean contrast (scalar) of representations z [B, k] with a bank (FedCCL, Eq. 16, with a temperature; FPL).
+
+    All vectors of a sample's own class, by `labels` [B], are its positives; 0 where no sample's class has any.
+    """
     cosines = normalize(z, dim=1, eps=EPS) @ normalize(vectors.flatten(0, 1), dim=1, eps=EPS).T
     of_class = one_hot(labels, len(held)).bool().unsqueeze(2).expand(-1, -1, held.shape[1]).flatten(1)
     return average(*against(cosines / temperature, of_class, held.flatten()))
 
 
 def by_class(fed: Federation, theta: Tree) -> list[Tensor]:
-    """Representations [m, k] under the models `theta`: those of each class, of one client after the other."""
+    """Representations of training images under the stack `theta`, by client and class: n·C tensors [m, k].
+
+    The C tensors of the first client come first.
+    """
     sizes = fed.counts.long().tolist()
     pairs = zip(fed.representations(theta), sizes, strict=True)
     return [points for (z, labels), sizes in pairs for points in z[labels.argsort(stable=True)].split(sizes)]

@@ -37,9 +37,10 @@ def initial(fed: Federation, channels: int) -> Tree:
 
 
 def reconstruction(theta: Tree, modality: str, z: Tensor, x: Tensor) -> Tensor:
-    """Mean error of what representations z [B, k] say of pictures x [B, c, h, w] (squared) or of texts [B, words].
+    """Mean error (scalar) of decoding x from representations z [B, k]: squared, for pictures x [B, c, h, w].
 
-    That of texts is the binary cross entropy of each word of the vocabulary: whether the text has it, padding never.
+    For texts x [B, words], it is the binary cross entropy, for each word of the vocabulary, of whether the text has it;
+    padding is not predicted.
     """
     decoder = {name: t for name, t in theta.items() if name.startswith(_named(modality, ""))}
     out = linear(z, decoder[_named(modality, "first.weight")], decoder[_named(modality, "first.bias")])

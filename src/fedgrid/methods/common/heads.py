@@ -28,7 +28,10 @@ def learned(
     epochs: Sequence[Tensor],
     size: int,
 ) -> Tree:
-    """Epochs of a fresh optimiser down the same loss, `size` representations at a time, each in its own order [m]."""
+    """The head after training down the same loss by a fresh `optimizer`, on `size` representations at a time.
+
+    `epochs` has the order of the representations, their positions [m], for each epoch.
+    """
     head, taken = head.map(torch.clone), torch.zeros((), device=z.device)
     moments = optimizer.moments(head)
     for some in (part for order in epochs for part in order.split(size)):

@@ -50,7 +50,7 @@ def local_means(fed: Federation, theta: Tree) -> Tensor:
 
 
 def aggregate(means: Tensor, counts: Tensor, previous: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
-    """Global prototypes G_c = Σ_i n_{i,c} μ_{i,c} / Σ_i n_{i,c} and which classes are known.
+    """Global prototypes G_c = Σ_i n_{i,c} μ_{i,c} / Σ_i n_{i,c} [C, k] (FedCoSR, Eq. 6), and which are known [C].
 
     `means` [n, C, k], `counts` [n, C]; a class without samples this round keeps its `previous` [C, k] and `known` [C].
     """
@@ -75,8 +75,8 @@ def collected(fed: Federation, s: State, means: Tensor, counts: Tensor | None = 
 def info_nce(z: Tensor, labels: Tensor, prototypes: Tensor, known: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
     """InfoNCE of representations z [B, k] against class prototypes [C, k]: (sum over samples, samples that count).
 
-    For a sample of class y: log Σ_c exp(cos(z, G_c)/τ) − cos(z, G_y)/τ over the known classes; a sample whose own class
-    is unknown does not count.
+    For a sample of class y, by `labels` [B]: log Σ_c exp(cos(z, G_c)/τ) − cos(z, G_y)/τ over the `known` [C] classes
+    (FedCoSR, Eqs. 12–13); a sample whose own class is unknown does not count.
     """
     values, counted = contrasts(z, labels, prototypes, known, temperature)
     return values.sum(), counted.sum()

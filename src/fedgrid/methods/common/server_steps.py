@@ -14,7 +14,10 @@ class ServerStep(FedAvg):
 
     @abc.abstractmethod
     def server_step(self, fed: Federation, updates: Tree, s: State) -> tuple[Tree, State]:
-        """What w moves by, and the state with what else is new; of `updates` [n, …] of the parameters alone."""
+        """The step that w moves by, and the state with whatever else is new.
+
+        `updates` [n, …] and the step are of the parameters alone, without batch norm's statistics.
+        """
 
     def round(self, fed: Federation, s: State) -> State:
         w = fed.broadcast(s.server.theta)

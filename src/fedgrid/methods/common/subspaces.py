@@ -34,11 +34,12 @@ def feature_moments(theta: Tree, batch: Batch, at: LossContext) -> dict[str, Ten
 
 
 def directions(sums: Tensor, squares: Tensor, counts: Tensor, number: int, centred: bool) -> Tensor:
-    """The first right singular vectors V [n, number, k] of every client's features, as rows, from their moments.
+    """The first right singular vectors V [n, number, k] of every client's features, as rows (FedSaC, Eq. 5); float64.
 
-    They are the eigenvectors of Σ zzᵀ, or of the scatter about the mean where `centred` (principal components), so that
-    no features need to be kept. A client of lower rank has rows of zeros. The entry of largest magnitude of a row is
-    positive, which fixes the sign.
+    They are the eigenvectors of Σ zzᵀ or, if `centred`, of the scatter about the mean (principal components), and come
+    from moments of `counts` [n] images, `sums` [n, k] and `squares` [n, k, k] as in `feature_moments`; no features need
+    to be kept. A client of lower rank has rows of zeros. The entry of largest magnitude of a row is positive, which
+    fixes the sign.
     """
     scatter = squares.double()
     if centred:
@@ -90,7 +91,10 @@ def greedy_angles(bases: Tensor) -> Tensor:
 
 
 def overlap(bases: Tensor, angles: Tensor) -> Tensor:
-    """cos((1/r) Σ_l ϕ_l) [n, n] over the angles that two clients have; 0 where they have none, 1 with oneself."""
+    """cos((1/r) Σ_l ϕ_l) [n, n] (FedSaC, Eq. 7) over two clients' `angles` [n, n, r], of which they may have fewer.
+
+    0 where two clients have no angle, 1 with oneself.
+    """
     ranks, position = common_rank(bases), torch.arange(angles.shape[2], device=bases.device)
     total = torch.where(position < ranks.unsqueeze(2), angles, 0.0).sum(dim=2)
     overlaps = torch.where(ranks > 0, (total / ranks.clamp(min=1)).cos(), 0.0)
