@@ -112,7 +112,7 @@ def in_readings() -> str:
         if not seeds:
             continue
         of_paper = numbers.get((title, "CIFAR-10", "Dirichlet 0.1"))
-        means = [[accuracies(of_seed, point).iloc[1:].mean(axis=1) for of_seed in seeds] for point in POINTS]
+        means = [[accuracies(of_seed, point).loc[1:].mean(axis=1) for of_seed in seeds] for point in POINTS]
         scores = [[choice(curve) for curve in curves] for curves in means for choice in (last, pd.Series.max)]
         rows.append([title, str(len(seeds)), "–" if of_paper is None else f"{of_paper:.2f}", *map(over_seeds, scores)])
     header = ["", "seeds", "printed", *(f"{point}, {which} round" for point in POINTS for which in ("last", "best"))]
