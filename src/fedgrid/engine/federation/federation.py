@@ -86,10 +86,7 @@ class Federation:
         return study_optimizer(training, self.round)
 
     def random(self, purpose: str) -> np.random.Generator:
-        """A generator for the server's random draws, which depend on the purpose, the seed and the round alone.
-
-        Two calls in a round with the same purpose give the same draws.
-        """
+        """A generator for the server's random draws: the same one for the same purpose, seed and round."""
         return generator(f"method {purpose}", self.simulation.seed, self.round)
 
     @contextmanager
@@ -140,8 +137,7 @@ class Federation:
     def sample(self, purpose: str, share: float) -> Iterator[tuple[Network, Batch]]:
         """Large batches of a `share` of all clients' training images, the same in every round of a cell.
 
-        The share is of each class, and at least one image of it. Yields (network, batch): the batches of a modality
-        come with its network.
+        The share is of each class, and at least one image. Yields (network, batch), the network of its modality.
         """
         data = self.simulation.data
         for number, network in self._networks():
@@ -173,17 +169,13 @@ class Federation:
         return tree_map(lambda t: t.expand(self.size, *t.shape), tree)
 
     def average(self, stack: TensorOrTree, weights: Tensor | None = None) -> TensorOrTree:
-        """Σ_i p_i·stack[i], weighted by the clients' training images (FedAvg), or by other weights [n].
-
-        Weights are used as they are: those of a mean have to add up to 1. Raises TypeError for a stack of integers.
-        """
+        """Σ_i p_i·stack[i], weighted by the clients' training images (FedAvg), or by `weights` [n], used as they are."""
         return weighted_sum(stack, self.weights if weights is None else weights)
 
     def subset(self, chosen: Tensor | slice) -> "Federation":
         """The federation of some of these clients; `chosen` is bool [n], positions [m] or a slice.
 
-        Their rows of a tree are ``stack.rows(chosen)``, those of a tensor ``tensor[chosen]``. `weights` add up to 1
-        among them.
+        Their rows of a tree are ``stack.rows(chosen)``, those of a tensor ``tensor[chosen]``.
         """
         return replace(self, ids=self.ids[chosen], state=self.state.gather(chosen))
 
