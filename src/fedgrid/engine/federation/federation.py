@@ -169,7 +169,7 @@ class Federation:
         return tree_map(lambda t: t.expand(self.size, *t.shape), tree)
 
     def average(self, stack: TensorOrTree, weights: Tensor | None = None) -> TensorOrTree:
-        """Σ_i p_i·stack[i], weighted by the clients' training images (FedAvg), or by `weights` [n], used as they are."""
+        """Σ_i p_i·stack[i], weighted by the clients' training images (FedAvg) or by `weights` [n] as they are."""
         return weighted_sum(stack, self.weights if weights is None else weights)
 
     def subset(self, chosen: Tensor | slice) -> "Federation":
@@ -279,10 +279,9 @@ class Federation:
         server: Mapping[str, Any] | None = None,
         images: str = "test",
     ) -> Tree:
-        """As `measure`, over each client's ``test`` or ``validation`` images.
+        """As `measure`, over each client's ``test`` or ``validation`` images, if the partition holds out the latter.
 
         Test images are for evaluation alone; on validation images a method may choose a hyperparameter (kNN-Per's λ).
-        There are none, and `simulation.data.validation` is None, unless the partition holds some out.
         """
         return self.simulation.executor.measure(self._large(theta, server, None, images), measurement)
 
