@@ -60,12 +60,14 @@ DIFFERENCES = Path(__file__).with_suffix(".yaml")
 """Why numbers may differ, by paper: sentences."""
 FEW = 1
 """Columns of a claim whose numbers are shown."""
+WITHOUT_NUMBERS = ("The paper's own numbers", "not part of this run")
+"""What parts of a claim's numbers begin with that compare nothing of ours."""
 DECIDING = re.compile(r", the deciding one of \d+ comparisons")
 
 
 def page(run: Path) -> str:
     """The text of the page."""
-    claims = papers.read(run, "claims").fillna("")
+    claims = claims_of(run)
     sections = ["\n".join(of_paper(paper, claims[claims["paper"] == paper])) for paper in TITLES]
     template = Template(TEMPLATE.read_text(encoding="utf-8"), keep_trailing_newline=True, undefined=StrictUndefined)
     confirmed = claims[claims["verdict"] == CONFIRMED]
@@ -112,16 +114,17 @@ def of_paper(paper: str, claims: pd.DataFrame) -> Iterator[str]:
         yield from leaders(paper)
     if (LONG / paper).is_dir():
         yield f"{AT_LENGTH[paper]}\n\n{at_length(paper)}\n"
+        tested = claims_of(LONG).query("paper == @paper")
+        yield from listed("Confirmed at scale long", tested[tested["verdict"] == CONFIRMED])
+        yield from listed("Refuted at scale long", tested[tested["verdict"] == REFUTED])
+        yield from listed("Tested at scale long, and open", tested[tested["why"] == SMALL])
+    where = " at scale small" if (LONG / paper).is_dir() else ""
     for verdict in (CONFIRMED, REFUTED):
-        part = claims[claims["verdict"] == verdict]
-        if len(part):
-            yield f"**{verdict.capitalize()}:**\n"
-            yield from (f"* {sentence(entry)}" for entry in part.to_dict("records"))
-            yield ""
+        yield from listed(f"{verdict.capitalize()}{where}", claims[claims["verdict"] == verdict])
     open_claims = claims[claims["verdict"] == INCONCLUSIVE]
     if len(open_claims):
         reasons = [counted(number, *REASONS[why]) for why, number in open_claims["why"].value_counts().items()]
-        yield f"**Inconclusive:** {counted(len(open_claims), 'claim')}; {listing(reasons)}.\n"
+        yield f"**Inconclusive{where}:** {counted(len(open_claims), 'claim')}; {listing(reasons)}.\n"
     violated = claims[claims["contradicted"] != ""]
     if len(violated):
         yield "**Violated by the paper's own numbers:**\n"
@@ -132,6 +135,19 @@ def of_paper(paper: str, claims: pd.DataFrame) -> Iterator[str]:
     yield "**Why numbers may differ:**\n"
     yield from (f"* {reason}" for reason in differences(paper))
     yield ""
+
+
+def claims_of(run: Path) -> pd.DataFrame:
+    """The claims of all papers of a kept run, with empty texts for what is missing."""
+    return papers.read(run, "claims").astype("object").fillna("")
+
+
+def listed(title: str, claims: pd.DataFrame) -> Iterator[str]:
+    """The claims under a title, each with the numbers that decided; nothing where there are none."""
+    if len(claims):
+        yield f"**{title}:**\n"
+        yield from (f"* {sentence(entry)}" for entry in claims.to_dict("records"))
+        yield ""
 
 
 def leaders(paper: str) -> Iterator[str]:
@@ -206,7 +222,7 @@ def mean(number: float, deviation: float) -> str:
 
 def sentence(claim: dict[str, str]) -> str:
     """A claim with where it stands, and the numbers that decided."""
-    numbers = [part for part in claim["numbers"].split("; ") if not part.startswith("The paper's own numbers")]
+    numbers = [part for part in claim["numbers"].split("; ") if not part.startswith(WITHOUT_NUMBERS)]
     numbers = [DECIDING.sub("", part) for part in numbers]
     shown = "; ".join(numbers[:FEW]) + (f"; {len(numbers) - FEW} more" if len(numbers) > FEW else "")
     return f"{claim['says'].rstrip('.')} (`{claim['experiment']}`): {shown}."

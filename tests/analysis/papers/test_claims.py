@@ -125,7 +125,7 @@ def test_an_inconclusive_column_says_what_it_could_have_detected(make_study):
     assert line.startswith("Digits, dir: A 80.00, B 80.00: +0.00 points (95 % CI −4.30 to +4.30, 3 seeds)")
     enough = next(n for n in range(3, 99) if (t.isf(0.05, n - 1) + t.ppf(0.8, n - 1)) * math.sqrt(3 / n) <= 0.5)
     detectable = f"{t.isf(0.05, 2) + t.ppf(0.8, 2):.2f}"
-    assert f"smallest detectable difference {detectable} points; the printed +0.50 would take {enough} seeds" in line
+    assert f"smallest detectable difference {detectable} points (the printed +0.50 would take {enough} seeds)" in line
 
 
 def test_numbers_of_the_paper_that_violate_a_rule_are_named(make_study):

@@ -267,5 +267,5 @@ def resolution(measured: Measured, part: Part, judged: Judged, unit: str) -> str
     seeds = comparison.seeds_to_detect(margin)
     printed_margin = decimals(margin, signed=True)
     if seeds and seeds > comparison.seeds:
-        return f"{sentence}; the printed {printed_margin} would take {counted(seeds, 'seed')}"
-    return f"{sentence}; printed {printed_margin}"
+        return f"{sentence} (the printed {printed_margin} would take {counted(seeds, 'seed')})"
+    return f"{sentence} (printed: {printed_margin})"
