@@ -39,6 +39,8 @@ READINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "FedSaC, lambda 1": ("fedsac", {"lam": 1.0}),
 }
 """Rows of FedSaC's Table 1 and its readings by their titles: a method, and the settings that tell it apart."""
+FIRST = 0
+"""The seed that all readings have."""
 POINTS = ("received", "trained")
 """The models that a client has in a round: those that it receives, and those that it has trained."""
 
@@ -103,20 +105,27 @@ def at_equal_steps() -> str:
 
 
 def in_readings() -> str:
-    """FedSaC's Table 1 at scale long, CIFAR-10 at β = 0.1: each reading that has cells, over clients and seeds."""
+    """FedSaC's Table 1 at scale long, CIFAR-10 at β = 0.1: of each reading with cells, means over clients and seeds.
+
+    The first seed, which all readings have, stands by itself too: means over other seeds do not compare with it.
+    """
     finished = [cell for archive in sorted(FEDSAC.glob("table1*.tar.xz")) for cell in cells(archive)]
     numbers = printed("fedsac", "table1")
     rows = []
     for title, reading in READINGS.items():
-        seeds = [recorded for spec, recorded in finished if is_reading(spec["method"], *reading)]
+        seeds = {spec["seed"]: recorded for spec, recorded in finished if is_reading(spec["method"], *reading)}
         if not seeds:
             continue
         of_paper = numbers.get((title, "CIFAR-10", "Dirichlet 0.1"))
-        means = [[accuracies(of_seed, point).loc[1:].mean(axis=1) for of_seed in seeds] for point in POINTS]
-        scores = [[choice(curve) for curve in curves] for curves in means for choice in (last, pd.Series.max)]
-        rows.append([title, str(len(seeds)), "–" if of_paper is None else f"{of_paper:.2f}", *map(over_seeds, scores)])
-    header = ["", "seeds", "printed", *(f"{point}, {which} round" for point in POINTS for which in ("last", "best"))]
-    return markdown(header, rows)
+        curves = {
+            point: {seed: accuracies(seeds[seed], point).loc[1:].mean(axis=1) for seed in seeds} for point in POINTS
+        }
+        of_first = [f"{last(curves[point][FIRST]):.2f}" for point in POINTS]
+        scores = [[of(one) for one in curves[point].values()] for point in POINTS for of in (last, pd.Series.max)]
+        means = map(over_seeds, scores) if len(seeds) > 1 else ["–"] * len(scores)
+        rows.append([title, "–" if of_paper is None else f"{of_paper:.2f}", *of_first, str(len(seeds)), *means])
+    of_seeds = (f"{point}, {which} round" for point in POINTS for which in ("last", "best"))
+    return markdown(["", "printed", *(f"seed {FIRST}: {point}" for point in POINTS), "seeds", *of_seeds], rows)
 
 
 def is_reading(method: dict[str, Any], name: str, settings: dict[str, Any]) -> bool:
