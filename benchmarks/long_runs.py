@@ -139,8 +139,8 @@ def last(curve: pd.Series) -> float:
 
 
 def over_seeds(scores: list[float]) -> str:
-    """Mean ± sample standard deviation over seeds, if there are several."""
-    return f"{np.mean(scores):.2f}" + (f" ± {np.std(scores, ddof=1):.2f}" if len(scores) > 1 else "")
+    """Mean ± sample standard deviation over several seeds."""
+    return f"{np.mean(scores):.2f} ± {np.std(scores, ddof=1):.2f}"
 
 
 def of_local() -> str:
