@@ -77,6 +77,14 @@ def test_an_edit_changes_the_keys_of_what_depends_on_it(plug, name, old, new, ch
     assert {key for key in before if before[key] != after[key]} == changed
 
 
+def test_a_description_quotes_the_file_as_it_is_now(plug):
+    net = plug / "net.py"
+    for words in ("of the first layer", "inside"):
+        net.write_text(net.read_text().replace("of the first layer", words))
+        docs = {setting["name"]: setting["doc"] for setting in description("models", str(net))["parameters"]}
+        assert docs["hidden"] == f"Width {words}."
+
+
 def test_folders_and_labels_have_the_names_of_the_files(plug):
     mine, _ = planned().cells
     data = mine.partition.data

@@ -1,7 +1,7 @@
 """Descriptions of components without importing them twice.
 
 Describing a method means importing torch, which takes seconds; a workflow reads its study at every start. So
-descriptions are kept as JSON in the user's cache, under the fingerprint of the code that they describe.
+descriptions are kept as JSON in the user's cache, under the fingerprint of the files that they describe.
 """
 
 import json
@@ -16,7 +16,7 @@ from fedgrid.components import describe
 from fedgrid.errors import UserError, complain
 from fedgrid.files import cache, read_json, write_json
 from fedgrid.grid.study.audit import Watch
-from fedgrid.grid.study.fingerprint import check_files, fingerprint_with_facts, uncovered
+from fedgrid.grid.study.fingerprint import check_files, fingerprint_of_text, uncovered
 from fedgrid.grid.study.overrides import hidden_engine_names, misfit, unfit_overrides
 from fedgrid.grid.study.purity import impure
 from fedgrid.loading import KINDS, load, locate
@@ -30,7 +30,7 @@ PREFIX = "fedgrid: "
 def description(kind: str, reference: str) -> dict[str, Any]:
     """`components.describe` of a component, with its name, `reference`, module and (outside the package) file."""
     name, module, file = locate(kind, reference)
-    code = _code(kind, reference, module, file)
+    code = _fingerprint(kind, reference, module, file)
     cached = cache("descriptions") / kind / f"{name}-{code}.json"
     try:
         facts = read_json(cached)
@@ -41,11 +41,14 @@ def description(kind: str, reference: str) -> dict[str, Any]:
     return facts | {"name": name, "reference": reference, "module": module, "file": str(file) if file else None}
 
 
-def _code(kind: str, reference: str, module: str, file: Path | None) -> str:
-    """Fingerprint of a component; UserError for a file that is no Python, or whose source shows that it is refused."""
+def _fingerprint(kind: str, reference: str, module: str, file: Path | None) -> str:
+    """Fingerprint of the files that a description is made from.
+
+    UserError for a file that is no Python, or whose source shows that it is refused.
+    """
     what = f"{KINDS[kind]} '{reference}'"
     try:
-        code = fingerprint_with_facts(module, file, ["fedgrid.components"])
+        code = fingerprint_of_text(module, file, ["fedgrid.components"])
         flaws = [*uncovered(module, file), *impure(file, kind)] if file else []
         flaws += hidden_engine_names(file) if file and kind == "methods" else []
     except SyntaxError as error:

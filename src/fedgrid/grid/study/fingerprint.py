@@ -71,10 +71,10 @@ def fingerprint(module: str, file: Path | None = None) -> str:
     return digest(modules(module, file))
 
 
-def fingerprint_with_facts(module: str, file: Path | None, also: Iterable[str]) -> str:
-    """Digest of the code of `module` and `also`, their `FACTS` included: of all that a description is made from."""
+def fingerprint_of_text(module: str, file: Path | None, also: Iterable[str]) -> str:
+    """Digest of the files of `module`, `also` and what they import, docstrings included: a description quotes them."""
     nodes = _Sources.of(module, file).closure([module, *also])
-    return digest({name: node.with_facts for name, node in nodes.items()})
+    return digest({name: node.text for name, node in nodes.items()})
 
 
 def modules(module: str, file: Path | None = None, also: Iterable[str] = ()) -> dict[str, str]:
@@ -200,9 +200,9 @@ class _Node:
     """A module as its source shows it."""
 
     digest: str
-    "Of its code, without `FACTS`."
-    with_facts: str
-    "Of its code."
+    "Of its code, without comments, docstrings and `FACTS`."
+    text: str
+    "Of its file."
     imported: frozenset[str]
     "Names that it may import, its parent packages included."
     flaws: tuple[tuple[int, str], ...]
@@ -213,7 +213,8 @@ class _Node:
 
 @functools.cache
 def _read(file: Path, mtime: int, name: str) -> _Node:
-    tree = ast.parse(file.read_bytes(), filename=str(file))
+    source = file.read_bytes()
+    tree = ast.parse(source, filename=str(file))
     imported = {".".join(name.split(".")[:i]) for i in range(1, name.count(".") + 1)}
     flaws: list[tuple[int, str]] = []
     data: list[str] = []
@@ -224,9 +225,9 @@ def _read(file: Path, mtime: int, name: str) -> _Node:
             names = _texts(value)
             data += names or []
             flaws += [] if names is not None else [(line, WRITTEN_OUT)]
-    with_facts = digest(_plain(tree))
     _drop_facts(tree)
-    return _Node(digest(_plain(tree)), with_facts, frozenset(imported), tuple(flaws), tuple(data))
+    text = hashlib.sha256(source).hexdigest()
+    return _Node(digest(_plain(tree)), text, frozenset(imported), tuple(flaws), tuple(data))
 
 
 def _drop_facts(tree: ast.Module) -> None:
