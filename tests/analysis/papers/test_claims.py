@@ -13,11 +13,13 @@ from fedgrid.analysis.papers.claims import (
     SMALL,
     TOO_EARLY,
     UNCHECKED,
+    limits_text,
     outcome,
     verdicts,
 )
 from fedgrid.analysis.papers.rules import Judged, Part
 from fedgrid.analysis.scores.comparisons import Exact
+from fedgrid.grid.plan.manifest_model import Claim
 
 NOISE = {"A": (0.0, 0.01, -0.01), "B": (0.01, -0.01, 0.0), "C": (-0.01, 0.0, 0.012), "D": (0.005, -0.005, 0.001)}
 """What a row's seeds add to its accuracy."""
@@ -115,6 +117,19 @@ def test_a_verdict_says_its_rule_and_its_numbers(make_study):
     low, high = ttest_rel([80, 81, 79], [54, 55, 56.2]).confidence_interval(0.95)
     expected = f"A 80.00, C 55.07: +24.93 points (95 % CI +{low:.2f} to +{high:.2f}, 3 seeds)"
     assert actual.numbers == [f"Digits, dir: {expected}"]
+
+
+@pytest.mark.parametrize(
+    ("by", "unit", "words"),
+    [
+        ((1, None), "points", "by at least 1 point"),
+        ((None, 0.5), "points", "by at most 0.5 points"),
+        ((-1, 1), "points", "by −1 to 1 points"),
+        ((1, None), "percent", "by at least 1 %"),
+    ],
+)
+def test_limits_in_words(by, unit, words):
+    assert limits_text(Claim("It is so.", above=("A", "C"), by=by, unit=unit)) == words
 
 
 def test_an_inconclusive_column_says_what_it_could_have_detected(make_study):

@@ -196,10 +196,10 @@ def limits_text(claim: Claim) -> str:
     """The claimed size of a difference."""
     assert claim.by is not None
     low, high = claim.by
-    unit = {"points": "points", "percent": "%"}[claim.unit]
-    if low is None:
-        return f"by at most {high:g} {unit}"
-    return f"by at least {low:g} {unit}" if high is None else f"by {low:g} to {high:g} {unit}".replace("-", "−")
+    limits = [f"{limit:g}" for limit in claim.by if limit is not None]
+    unit = "%" if claim.unit == "percent" else "point" if limits == ["1"] else "points"
+    bound = "at most " if low is None else "at least " if high is None else ""
+    return f"by {bound}{' to '.join(limits)} {unit}".replace("-", "−")
 
 
 def part_name(scores: ClaimScores, part: Part) -> str:
