@@ -49,16 +49,21 @@ EXAMPLES = """examples:
 """
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Exit code 2 and one sentence for a user's mistake."""
+def parser() -> Parser:
+    """The parser of the command line; what it returns has the function to call as `call`."""
     form = argparse.RawDescriptionHelpFormatter
-    parser = Parser(prog="fedgrid", description=fedgrid.__doc__, epilog=EXAMPLES, formatter_class=form)
-    parser.add_argument("--version", action="version", version=f"fedgrid {fedgrid.__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
+    whole = Parser(prog="fedgrid", description=fedgrid.__doc__, epilog=EXAMPLES, formatter_class=form)
+    whole.add_argument("--version", action="version", version=f"fedgrid {fedgrid.__version__}")
+    commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
     for module in COMMANDS:
         module.add_commands(commands)
+    return whole
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit code 2 and one sentence for a user's mistake."""
     try:
-        arguments = parser.parse_args(argv)
+        arguments = parser().parse_args(argv)
         code: int = arguments.call(arguments)
         return code
     except KeyboardInterrupt:
