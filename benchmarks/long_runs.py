@@ -2,13 +2,14 @@
 
 python -m benchmarks.long_runs            FedSaC's Table 5: FedSaC and Local after as many steps a client
 python -m benchmarks.long_runs readings   FedSaC's Table 1 as it may be read: received and trained models
+python -m benchmarks.long_runs contrast   FedCoSR's CIFAR-100 with 20 classes a client: with its contrast and without
 python -m benchmarks.long_runs local      FedCoSR's Local by epochs, beside what is printed
 """
 
 import argparse
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from fedgrid.files import read_table
 
 CELLS_OF_LOCAL = Path("benchmarks/results/papers/local/cells.tar.xz")
 FEDSAC = ARCHIVES / "long/fedsac"
+FEDCOSR = ARCHIVES / "long/fedcosr"
 SIZED = "table5-large-scale"
 """FedSaC's experiment with 50 and with 100 clients, of whom `DRAWN` train in a round; Local trains all in each."""
 DRAWN = 10
@@ -39,6 +41,16 @@ READINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "FedSaC, lambda 1": ("fedsac", {"lam": 1.0}),
 }
 """Rows of FedSaC's Table 1 and its readings by their titles: a method, and the settings that tell it apart."""
+CONTRAST: dict[str, tuple[str, dict[str, Any]]] = {
+    "FedRep": ("fedrep", {}),
+    "FedCoSR": ("fedcosr", {"contrast": True, "gamma": 0.8}),
+    "FedCoSR w/o CRL": ("fedcosr", {"contrast": False}),
+    "FedCoSR, gamma 3": ("fedcosr", {"gamma": 3.0}),
+    "FedCoSR, gamma 8": ("fedcosr", {"gamma": 8.0}),
+}
+"""Rows of FedCoSR's Table II and Fig. 14, and its γ, likewise."""
+ROUNDS = (10, 50, 100, 150)
+"""Rounds of scale long that the table of `CONTRAST` has."""
 FIRST = 0
 """The seed that all readings have."""
 POINTS = ("received", "trained")
@@ -109,13 +121,9 @@ def in_readings() -> str:
 
     The first seed, which all readings have, stands by itself too: means over other seeds do not compare with it.
     """
-    finished = [cell for archive in sorted(FEDSAC.glob("table1*.tar.xz")) for cell in cells(archive)]
     numbers = printed("fedsac", "table1")
     rows = []
-    for title, reading in READINGS.items():
-        seeds = {spec["seed"]: recorded for spec, recorded in finished if is_reading(spec["method"], *reading)}
-        if not seeds:
-            continue
+    for title, seeds in by_reading(FEDSAC, "Dirichlet 0.1, 10 clients", READINGS).items():
         of_paper = numbers.get((title, "CIFAR-10", "Dirichlet 0.1"))
         curves = {
             point: {seed: accuracies(seeds[seed], point).loc[1:].mean(axis=1) for seed in seeds} for point in POINTS
@@ -126,6 +134,37 @@ def in_readings() -> str:
         rows.append([title, "–" if of_paper is None else f"{of_paper:.2f}", *of_first, str(len(seeds)), *means])
     of_seeds = (f"{point}, {which} round" for point in POINTS for which in ("last", "best"))
     return markdown(["", "printed", *(f"seed {FIRST}: {point}" for point in POINTS), "seeds", *of_seeds], rows)
+
+
+def with_contrast() -> str:
+    """FedCoSR's CIFAR-100 with 20 classes a client at scale long: received models over the rounds, trained at the end.
+
+    Mean over clients and seeds, and the spread over clients, likewise over seeds.
+    """
+    numbers = printed("fedcosr", "table2")
+    rows = []
+    for title, seeds in by_reading(FEDCOSR, "20 classes, 20 clients", CONTRAST).items():
+        received, trained = ([accuracies(seed, point) for seed in seeds.values()] for point in POINTS)
+        of_paper = numbers.get((title, "CIFAR-100", "20 classes"))
+        scores = [[one.loc[number].mean() for one in received] for number in ROUNDS]
+        scores += [[one.mean(axis=1).loc[1:].max() for one in received], [last(one.mean(axis=1)) for one in trained]]
+        scores.append([one.iloc[-1].std(ddof=0) for one in received])
+        rows.append([title, "–" if of_paper is None else f"{of_paper:.2f}", str(len(seeds)), *map(over_seeds, scores)])
+    header = ["", "printed", "seeds", *(f"received, round {number}" for number in ROUNDS)]
+    return markdown([*header, "received, best round", "trained, last round", "std. over clients"], rows)
+
+
+def by_reading(
+    archives: Path, column: str, readings: Mapping[str, tuple[str, dict[str, Any]]]
+) -> dict[str, dict[int, pd.DataFrame]]:
+    """Title of a reading → seed → recorded numbers, of the readings that have cells in a column of the paper."""
+    finished = [cell for archive in sorted(archives.glob("*.tar.xz")) for cell in cells(archive)]
+    finished = [(spec, recorded) for spec, recorded in finished if named(spec["partition"]) == column]
+    seeds = {
+        title: {spec["seed"]: recorded for spec, recorded in finished if is_reading(spec["method"], *reading)}
+        for title, reading in readings.items()
+    }
+    return {title: of_seeds for title, of_seeds in seeds.items() if of_seeds}
 
 
 def is_reading(method: dict[str, Any], name: str, settings: dict[str, Any]) -> bool:
@@ -139,8 +178,8 @@ def last(curve: pd.Series) -> float:
 
 
 def over_seeds(scores: list[float]) -> str:
-    """Mean ± sample standard deviation over several seeds."""
-    return f"{np.mean(scores):.2f} ± {np.std(scores, ddof=1):.2f}"
+    """Mean ± sample standard deviation over several seeds; of one seed, its number."""
+    return f"{scores[0]:.2f}" if len(scores) == 1 else f"{np.mean(scores):.2f} ± {np.std(scores, ddof=1):.2f}"
 
 
 def of_local() -> str:
@@ -159,7 +198,7 @@ def with_spread(clients: pd.Series) -> str:
     return f"{clients.mean():.2f} ± {clients.std(ddof=0):.2f}"
 
 
-TABLES = {"steps": at_equal_steps, "readings": in_readings, "local": of_local}
+TABLES = {"steps": at_equal_steps, "readings": in_readings, "contrast": with_contrast, "local": of_local}
 
 
 def main() -> None:

@@ -190,7 +190,7 @@ def differences(paper: str) -> list[str]:
     unstated = len({text for part in parts for text in part.get("assumed", {}).values()})
     sentences: list[str] = yaml.safe_load(DIFFERENCES.read_text(encoding="utf-8"))[paper]
     file = f"[config/papers/{paper}.yaml](../config/papers/{paper}.yaml)"
-    return [*sentences, f"The paper leaves {counted(unstated, 'setting')} open; {file} has our choice for each."]
+    return [*sentences, f"The paper leaves settings open, for which {file} has {counted(unstated, 'choice')} of ours."]
 
 
 def at_length(paper: str) -> str:

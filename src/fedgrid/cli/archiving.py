@@ -44,9 +44,9 @@ def _bundle(arguments: argparse.Namespace) -> int:
     study = read_study(arguments.study, arguments.scale, arguments.only)
     out: Path = arguments.out or Path(f"{study.folder.name}.zip")
     if not arguments.without_models:
-        for contains, number in carried(finished(study)).items():
-            have = f"{counted(number, 'file')} of models or states {'has' if number == 1 else 'have'}"
-            say(f"fedgrid: {have} data of clients ({contains}); --without-models leaves them out", sys.stderr)
+        for contents, number in carried(finished(study)).items():
+            files = counted(number, "file")
+            say(f"fedgrid: the archive has {files} of {contents}; --without-models leaves them out", sys.stderr)
     bundle = Bundle(study, arguments.study, not arguments.without_models, arguments.license or NO_LICENSE)
     print(f"{out}: {counted(bundle.write(out), 'file')}, {out.stat().st_size / 1e6:,.1f} MB")
     return 0

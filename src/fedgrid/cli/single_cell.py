@@ -54,20 +54,26 @@ def add_commands(commands: Commands) -> None:
     parser.add_argument("--results", default="results", help="folder of the store (default: results)")
     parser.add_argument("--data-root", help="where data sets lie (default: $FEDGRID_DATA)")
     parser.add_argument("--no-download", action="store_true", help="never touch the network")
-    _add_settings(parser.add_argument_group("computation"), COMPUTE)
-    _add_settings(parser.add_argument_group("training"), describe(Training)["parameters"])
-    kinds = [description("partition", name) for name in packaged("partition")]
-    _add_settings(parser.add_argument_group("partition"), [p for kind in kinds for p in kind["parameters"]])
+    _add_settings(parser.add_argument_group("computation"), {"": COMPUTE})
+    _add_settings(parser.add_argument_group("training"), {"": describe(Training)["parameters"]})
+    kinds = {name: description("partition", name)["parameters"] for name in packaged("partition")}
+    _add_settings(parser.add_argument_group("partition"), kinds)
     parser.set_defaults(call=_run)
 
 
-def _add_settings(group: argparse._ArgumentGroup, parameters: list[Mapping[str, Any]]) -> None:
-    """One option a setting; what several kinds of partition share is added once."""
-    for parameter in {p["name"]: p for p in parameters}.values():
-        text = f"{parameter['doc'].rstrip('.')} (default: {parameter['default']})".replace("%", "%%")
-        kind = "|".join(parameter.get("choices") or [kind.upper() for kind in parameter["types"]])
-        option = "--" + parameter["name"].replace("_", "-")
-        group.add_argument(option, dest=f"setting_{parameter['name']}", metavar=kind, help=text)
+def _add_settings(group: argparse._ArgumentGroup, kinds: Mapping[str, list[Mapping[str, Any]]]) -> None:
+    """One option a setting, as the first kind that has it describes it, with the other defaults that others have."""
+    by_name: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for kind, parameters in kinds.items():
+        for parameter in parameters:
+            by_name.setdefault(parameter["name"], {})[kind] = parameter
+    for name, by_kind in by_name.items():
+        first = next(iter(by_kind.values()))
+        others = (f"{kind}: {p['default']}" for kind, p in by_kind.items() if p["default"] != first["default"])
+        defaults = "; ".join([f"default: {first['default']}", *others])
+        form = "|".join(first.get("choices") or [form.upper() for form in first["types"]])
+        text = f"{first['doc'].rstrip('.')} ({defaults})".replace("%", "%%")
+        group.add_argument(f"--{name.replace('_', '-')}", dest=f"setting_{name}", metavar=form, help=text)
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -371,15 +371,21 @@ BEFORE = 0.1
 """Accuracy before round 1."""
 
 
-def barely_trained(make_study):
-    """A and B have learned, B little; C and D, of small spread, are less than 1.8 points above untrained models."""
+def barely_trained(make_study, score="received"):
+    """A and B have learned, B little; C and D, of small spread, are less than 1.8 points above untrained models.
+
+    Models that are scored after local training have no score before round 1, but what clients receive then has.
+    """
     study = make_study(seeds=[0, 1, 2])
     means = {"A": (0.7, 0.9), "B": (0.1, 0.14), "C": (0.115, 0.117), "D": (0.1, 0.1)}
     for name, values in means.items():
         study.method(name.lower(), title=name)
         for seed, added in enumerate(NOISE[name]):
             last = [values[0] + added / 10, values[1] - added / 20]
-            study.cell(name.lower(), "dir", seed, {0: [BEFORE] * 2, 1: last}, samples=[2000, 2000], rounds=1)
+            before = {0: [BEFORE] * 2}
+            curve = {1: last} if score == "trained" else before | {1: last}
+            also = {"accuracy_received": before} if score == "trained" else {}
+            study.cell(name.lower(), "dir", seed, curve, score=score, also=also, samples=[2000, 2000], rounds=1)
     return study
 
 
@@ -403,6 +409,11 @@ def barely_trained(make_study):
 def test_models_that_have_barely_learned_decide_nothing(make_study, claim, expected, why):
     actual = verdict_on(barely_trained(make_study), **claim)
     assert (actual.verdict, actual.why) == (expected, why)
+
+
+def test_models_that_are_scored_as_trained_have_to_learn_as_much(make_study):
+    actual = verdict_on(barely_trained(make_study, "trained"), above=["C", "D"])
+    assert (actual.verdict, actual.why) == (INCONCLUSIVE, TOO_EARLY)
 
 
 def test_a_comparison_of_barely_trained_models_shows_their_numbers(make_study):

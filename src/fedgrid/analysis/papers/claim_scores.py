@@ -12,7 +12,7 @@ from fedgrid.analysis.papers.measured import timings
 from fedgrid.analysis.papers.published import Known, column_of, located
 from fedgrid.analysis.scores.comparisons import Exact, Scores
 from fedgrid.analysis.scores.domains import AVERAGE, EVERY, Column, columns
-from fedgrid.analysis.scores.points import by_loss, client_series
+from fedgrid.analysis.scores.points import RECEIVED, accuracies, by_loss, client_series
 from fedgrid.analysis.scores.results import CELL, ROW, Results
 from fedgrid.analysis.scores.summary import cell_scores, standing
 from fedgrid.analysis.tables import rounds
@@ -156,9 +156,9 @@ class Measured:
 
     @cached_property
     def untrained(self) -> Mapping[tuple[str, str, str], float]:
-        """Label, data set and heterogeneity → accuracy in % before round 1, the mean over clients and seeds."""
-        series = client_series(self.results)
-        at_start = series[series["round"] == 0]
+        """Label, data set and heterogeneity → accuracy in % of the initial model, the mean over clients and seeds."""
+        received = accuracies(self.results, [RECEIVED], "test")
+        at_start = received[received["round"] == 0]
         means: dict[tuple[str, str, str], float] = (100 * at_start.groupby(ROW)["accuracy"].mean()).to_dict()
         return means
 

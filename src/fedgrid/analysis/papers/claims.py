@@ -23,7 +23,7 @@ TOO_EARLY = "training too short to tell"
 """Why a claim is inconclusive."""
 STATISTICS = (
     f"Confirmed: every comparison is significant (one-sided moderated t-test over common seeds, {100 * LEVEL:g} %). "
-    "Refuted: one is significantly against the claim, corrected for all comparisons by Holm’s method. Fewer than "
+    "Refuted: one is significantly against the claim after Bonferroni’s correction for all comparisons. Fewer than "
     f"{FEWEST_SEEDS} seeds decide nothing."
 )
 

@@ -20,7 +20,7 @@ def chosen_settings(results: Results) -> list[str]:
         return []
     rows = dict.fromkeys(search.row for search in searches)
     chosen = [f"{results.names[row]} {_of_row(results, [s for s in searches if s.row == row])}" for row in rows]
-    return [f"Chosen on validation images of {seeds_of(searches)}, which the table does not use: {'; '.join(chosen)}."]
+    return [f"Chosen on validation images of {seeds_of(searches)}, which are not the table's: {'; '.join(chosen)}."]
 
 
 def seeds_of(searches: list[SearchDescription]) -> str:

@@ -1,5 +1,6 @@
 """What goes into an archive of a study."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from fedgrid.settings import ARTIFACTS, ROWS
 
 OF_CLIENTS = ("models", "state")
 "Artifacts that hold the models of clients, and what their methods keep beside them."
+STATES = "states, with what server and clients keep between rounds, of many methods mean features of training images"
 
 
 def check_complete(study: Study) -> None:
@@ -40,14 +42,14 @@ def heads(cells: Mapping[str, Cell]) -> dict[str, dict[str, Any]]:
 
 
 def carried(cells: Mapping[str, Cell]) -> dict[str, int]:
-    """What kept models and states hold of training data, in words, and in how many files."""
-    number: dict[str, int] = {}
+    """What kept models and states hold of training data besides parameters, in words, and in how many files."""
+    number: Counter[str] = Counter()
     for cell in cells.values():
         contains = description("methods", cell.row.component.reference)["facts"]["carries"]
-        kept = [kind for kind in cell.artifacts if kind in OF_CLIENTS]
-        if contains and kept:
-            text = f"{cell.row.component.title}: {contains}"
-            number[text] = number.get(text, 0) + len(kept)
+        if contains and "models" in cell.artifacts:
+            number[f"{cell.row.component.title}'s models, with {contains}"] += 1
+        if "state" in cell.artifacts:
+            number[STATES] += 1
     return number
 
 
