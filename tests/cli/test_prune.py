@@ -41,7 +41,7 @@ def stored(folder):
 
 def not_needed(output, *options):
     """The files that `fedgrid prune` lists, and what it says in the end."""
-    *lines, total = output("prune", *options).splitlines()
+    *lines, total, _ = output("prune", *options).splitlines()
     assert all(line.startswith("not needed  ") for line in lines)
     return [line.removeprefix("not needed  ") for line in lines], total
 
@@ -117,6 +117,18 @@ def test_prune_beside_a_single_cell_leaves_what_it_needs(folder, output, monkeyp
     *needs, (listed, _) = seen
     assert needs and not set(map(str, needs)) & set(listed)
     assert set(map(str, needs)) < set(not_needed(output)[0])  # afterwards it is as any cell that no study has
+
+
+@pytest.mark.parametrize("name", ["config/study.yaml", "mine.yaml"])
+def test_prune_keeps_the_results_of_an_edit_that_was_reverted(study, output, folder, name):
+    """The latest run and the tables are those of the edit; the file says again what it said before."""
+    file = folder / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(OTHER)
+    os.utime(plan_of(study_of(FOUR_CELLS), configfile=name), (1, 1))
+    plan_of(study_of(FOUR_CELLS, training={"rounds": 3}), configfile=name)
+    assert of_other() not in not_needed(output)[0]
+    assert output("prune").splitlines()[-1] == f"all else is needed by tables and latest runs in results, {name}"
 
 
 def test_prune_deletes_the_plans_of_earlier_runs(study, output, folder):

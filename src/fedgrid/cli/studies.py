@@ -13,6 +13,7 @@ from fedgrid.grid.adoption.other_rounds import continuation
 from fedgrid.grid.plan import manifest, plan_file
 from fedgrid.grid.plan.manifest_model import read_manifest
 from fedgrid.grid.plan.planned_study import Study
+from fedgrid.grid.study.model import FULL
 from fedgrid.run.lock import StoreLock
 
 STORED = (
@@ -32,7 +33,7 @@ OF_A_RUN = ("packs/*", "code/*")
 
 def add_commands(commands: Commands) -> None:
     """Adds `fedgrid prune` to the command line."""
-    text = "list, or delete, files of the store that no study needs"
+    text = "list, or delete, files of the store that neither studies here nor their latest runs need"
     prune = with_examples(commands, "prune", text, "fedgrid prune\nfedgrid prune --configfile config/*.yaml --delete")
     prune.add_argument("--configfile", type=path, nargs="*", default=[], help="more studies whose files are kept")
     prune.add_argument("--results", type=path, default=Path("results"), help="default: results")
@@ -61,7 +62,8 @@ def _prune(arguments: argparse.Namespace) -> int:
     store = arguments.results / "store"
     if not store.is_dir():
         raise UserError(f"--results: there is no store in {arguments.results}")
-    needed = _needed(arguments)
+    studies = _studies_here(arguments)
+    needed = _needed(arguments.results, [study for of_file in studies.values() for study in of_file])
     patterns = STORED if StoreLock(store).holder() else STORED + OF_A_RUN
     files = sorted({file for pattern in patterns for file in store.glob(pattern)})
     stale = [file for file in files if not _keys(file) & needed and not _being_written(file)]
@@ -76,18 +78,34 @@ def _prune(arguments: argparse.Namespace) -> int:
             file.unlink()
     hint = "" if arguments.delete or not stale else "; delete them with fedgrid prune --delete"
     print(f"{len(stale)} of {len(files) + len(plans)} files, {size / 1e6:.1f} MB{hint}")
+    named = "".join(f", {file}" for file in studies)
+    print(f"all else is needed by tables and latest runs in {arguments.results}{named}")
     return 0
 
 
-def _needed(arguments: argparse.Namespace) -> set[str]:
-    """Keys that some study needs: those of its tables and of its latest run in this results folder, and those named.
+def _studies_here(arguments: argparse.Namespace) -> dict[Path, list[Study]]:
+    """Studies as their files say now: those of runs, at the scales of these runs, the default one, and those named.
+
+    Files are looked up beside the folder of results and in the working folder.
+    """
+    plans = [plan_file.read(file) for file in latest_plans(arguments.results / "store")]
+    places = dict.fromkeys((arguments.results.parent, Path()))
+    scales = dict.fromkeys([(DEFAULT, FULL), *((Path(plan.configfile), plan.study.scale) for plan in plans)])
+    files = [(place / file, scale) for file, scale in scales for place in places if (place / file).is_file()]
+    studies: dict[Path, list[Study]] = {}
+    for file, scale in dict.fromkeys([*files, *((file, FULL) for file in arguments.configfile)]):
+        studies.setdefault(file, []).append(read_study(file, scale))
+    return studies
+
+
+def _needed(results: Path, studies: list[Study]) -> set[str]:
+    """Keys that `studies` need, and the tables and the latest runs in the folder of results.
 
     Also those of shorter runs from whose states cells of theirs will continue.
     """
     depths = ("*", "*/*")  # of plain studies, and of experiments
-    manifests = [read_manifest(file) for depth in depths for file in arguments.results.glob(f"{depth}/{manifest.NAME}")]
-    studies = [plan_file.read(file).study for file in latest_plans(arguments.results / "store")]
-    studies += [read_study(file) for file in arguments.configfile]
+    manifests = [read_manifest(file) for depth in depths for file in results.glob(f"{depth}/{manifest.NAME}")]
+    studies = [*studies, *(plan_file.read(file).study for file in latest_plans(results / "store"))]
     drawn = {key for manifest in manifests for cell in manifest.cells for key in cell.needs}
     cells = [cell for study in studies for cell in study.by_key.values()]
     wanted = {run.metadata["key"] for cell in cells if cell.waiting and (run := continuation(cell)[0])}
