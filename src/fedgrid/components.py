@@ -18,7 +18,7 @@ import re
 import textwrap
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, cast
 
 from fedgrid.errors import UserError, nearest
@@ -83,6 +83,9 @@ class Component:
     "Name in tables; the class name where empty."
     source = ""
     "Citation (paper, year) or origin."
+    product_limits: ClassVar[Sequence[tuple[str, str, float]]] = ()
+    """Pairs of settings and the number below which their product has to be. The first one is a rate; where it is none,
+    the study's rate counts."""
 
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
@@ -129,7 +132,7 @@ def describe(cls: type[Component]) -> dict[str, Any]:
         "source": cls.source,
         "summary": module_doc.partition("\n\n")[0].replace("\n", " "),
         "parameters": parameters,
-        "facts": cls.facts(),
+        "facts": cls.facts() | {"product_limits": list(cls.product_limits)},
     }
 
 

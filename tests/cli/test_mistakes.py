@@ -121,6 +121,10 @@ STUDIES = {
         {"methods": {"perfedavg": {"alpha": 0.1}}, "training": {"momentum": 0.9}},
         ["methods.perfedavg", "momentum of 0.9", "set beta"],
     ),
+    "a rate with which steps overshoot": (
+        {"methods": {"pfedme": {"inner_lr": 0.2}}},
+        ["methods.pfedme", "inner_lr = 0.2 with lam = 15", "below 2", "set inner_lr"],
+    ),
     "unknown optimiser": ({"training": {"optimizer": "sgdd"}}, ["training.optimizer", "did you mean 'sgd'"]),
     "participation above one": ({"training": {"participation": 1.5}}, ["training.participation", "at most 1"]),
     "negative seed": ({"seeds": [-1]}, ["seeds.0"]),

@@ -91,6 +91,13 @@ def test_methods_that_the_study_cannot_train_are_left_out_of_families_alone():
             study_of(methods, **adam)
 
 
+def test_a_rate_that_a_method_refuses_leaves_it_out_of_families():
+    study = study_of(["local", "all"], training={"rounds": 2, "lr": 0.2})
+    assert set(study.rows) == set(FACTS) - {"pfedme"}
+    (notice,) = study.notices
+    assert "leaves out pfedme, which would take outer_lr = 0.2 with lam = 15, whose product has to be below 2" in notice
+
+
 def test_an_experiment_chooses_families_of_the_studys_rows():
     experiments = {"a": {"methods": ["all global", "local"]}, "b": {"methods": "all personalised"}, "c": {}}
     study = study_of({"local": None, "mine": {"method": "fedprox"}, "ditto": None}, experiments=experiments)

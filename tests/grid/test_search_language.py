@@ -65,6 +65,15 @@ def test_a_method_setting_comes_before_one_of_training():
     assert points(search={"lr": [0.01, 0.1]}, methods=["scaffold"]) == {"scaffold": [{"lr": 0.01}, {"lr": 0.1}]}
 
 
+def test_a_point_that_its_method_refuses_is_refused_before_the_run():
+    search = {"lr": [0.01, 5]}
+    problem = r"^study\.yaml:\d+: methods\.pfedme: takes outer_lr = 5 with lam = 15, .* below 2"
+    with pytest.raises(UserError, match=problem):
+        study_with(methods={"pfedme": {"search": search}})
+    tried = points(methods={"pfedme": {"outer_lr": 0.1, "search": search}})
+    assert tried == {"pfedme": [{"training.lr": lr} for lr in search["lr"]]}
+
+
 def test_other_lists_still_make_rows_each_with_its_search():
     found = points(methods={"fedprox": {"mu": [0.1, 1], "search": {"lr": [0.01, 0.1]}}})
     assert found == {"fedprox, mu = 0.1": LR, "fedprox, mu = 1": LR}

@@ -45,6 +45,7 @@ class PFedMe(FedAvg):
     score = "trained"
     work = "inner_steps·E"
     plain_rates = ("outer_lr",)
+    product_limits = (("inner_lr", "lam", 2.0), ("outer_lr", "lam", 2.0))  # beyond them steps overshoot
     identities = [Identity("fedavg", ONE_STEP, models="global", training={"lr": 10.0 * 0.1 * 0.05}, exact=False)]
 
     lam: float = hp(15.0, low=0)

@@ -19,8 +19,8 @@ RESERVED = ("method", "title", "training", "score", "at", RESULTS, KEY)
 "Keys of a method's entry that are not hyperparameters."
 
 
-class PlainSteps(StudyError):
-    """A method that takes steps of plain SGD, for which the study's rate, by the `reason`, is not usable."""
+class UnusableRate(StudyError):
+    """A method whose steps would have a rate that, by the `reason`, is not usable."""
 
     def __init__(self, origin: Origin, reason: str, setting: str):
         super().__init__(origin, f"takes {reason}; set {setting}")
@@ -34,7 +34,7 @@ class Rows:
     rows: list[Placed[MethodRow]] = field(default_factory=list)
     external: list[Placed[ExternalRow]] = field(default_factory=list)
     "Rows of external results."
-    left_out: dict[str, PlainSteps] = field(default_factory=dict)
+    left_out: dict[str, UnusableRate] = field(default_factory=dict)
     searches: dict[str, SearchedRow] = field(default_factory=dict)
     "By label, the search that chooses the settings of a row; `rows` has that row at the first point of its grid."
     unused: list[str] = field(default_factory=list)
@@ -80,7 +80,7 @@ def method_rows(study: Section) -> Rows:
             if search:
                 check_rungs(search, label, points[0][1].training["rounds"])
                 parsed.searches[label] = SearchedRow(points, search.seeds, search.rungs, search.origin)
-        except PlainSteps as error:
+        except UnusableRate as error:
             if not entry.origin.word:
                 raise
             parsed.left_out[label] = error
@@ -116,16 +116,27 @@ def _row(label: str, entry: Section, common: Settings, about: Description, readi
     title = entry.get("title") or (about["title"] if plain else label)
     component = configured(about, entry - RESERVED)
     _check_plain_rates(entry.origin, component, about["facts"]["plain_rates"], training)
+    _check_products(entry.origin, component, about, training)
     score, at = entry.get("score", reading.score), entry.get("at", reading.at)
     return MethodRow(label, title, component, training, about["facts"]["work"], score, at, common)
 
 
 def _check_plain_rates(origin: Origin, component: Configured, rates: Sequence[str], training: Settings) -> None:
-    """Raises PlainSteps where steps of plain SGD would take a rate that is meant for Adam or for momentum."""
+    """Raises UnusableRate where steps of plain SGD would take a rate that is meant for Adam or for momentum."""
     if training["optimizer"] == "sgd" and not training["momentum"]:
         return
     configured = "Adam" if training["optimizer"] == "adam" else f"a momentum of {training['momentum']:g}"
     for name in rates:
         if component.settings[name] is None:
             rate = f"the study's rate of {training['lr']:g}, which is meant for {configured}"
-            raise PlainSteps(origin, f"plain SGD steps, for which {rate}, is not usable", name)
+            raise UnusableRate(origin, f"plain SGD steps, for which {rate}, is not usable", name)
+
+
+def _check_products(origin: Origin, component: Configured, about: Description, training: Settings) -> None:
+    """Raises UnusableRate where a rate times another setting is not below the limit that the method states."""
+    for name, other, limit in about["facts"]["product_limits"]:
+        rate, factor = component.settings[name], component.settings[other]
+        rate = training["lr"] if rate is None else rate
+        if rate * factor >= limit:
+            taken = f"{name} = {rate:g} with {other} = {factor:g}"
+            raise UnusableRate(origin, f"{taken}, whose product has to be below {limit:g}", name)
