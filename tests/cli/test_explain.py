@@ -90,6 +90,14 @@ def test_the_modules_that_count_and_those_that_do_not(cell, output, untouched):
     assert not kept.keys() & NOT_COUNTED.keys()
 
 
+@pytest.mark.parametrize("separator", [", ", " ", ","])
+def test_a_cell_is_called_by_what_messages_call_it(cell, output, separator):
+    assert cell.description.count(", ") == 3
+    called = cell.description.replace(", ", separator)
+    for words in ([called], called.split()):
+        assert output("explain", *words, *STUDY).startswith(f"{cell.description}: trained\n")
+
+
 def test_a_finished_cell_of_other_code_says_which_modules_differ(cell, output, untouched):
     facts, key = read_metadata(cell.file), "f" * 16
     modules = facts["modules"] | dict.fromkeys(["fedgrid.engine.local.loop", "fedgrid.methods.gone"], "0" * 16)
@@ -118,7 +126,7 @@ def test_a_finished_cell_of_another_study_says_what_can_be_compared(cell, output
     "words, complains",
     [
         (["fedavg"], "explain: no cell of s fits 'fedavg'; fedgrid plan --cells lists them"),
-        (["seed", "0"], "explain: 2 cells of s (study.yaml) fit 'seed 0': say more, such as "),
+        (["seed", "0"], "explain: 2 cells of study.yaml fit 'seed 0': say more, such as "),
         (["fedprox", "seed", "2"], "explain: no cell of s fits 'seed 2'; nearest: seed 1, seed 0"),
         (["FedPrx", "s0"], "explain: no cell of s fits 'FedPrx'; nearest: fedprox"),
         (
@@ -188,7 +196,7 @@ def test_a_number_of_a_paper_leads_to_its_cells(paper, output, words, shown, cel
 def test_a_scale_has_its_own_cells_and_unavailable_data_are_reported(paper, output, complaint):
     text = output("explain", "letters", "EMNIST", "Local", *paper, "--scale", "small")
     assert text.startswith("local, emnist, Dirichlet 0.5, seed 0: unavailable, 'emnist' is not at hand")
-    assert "6 cells of toy (paper.yaml) fit 'table1 Dirichlet 0.5'" in complaint(
+    assert "6 cells of paper.yaml fit 'table1 Dirichlet 0.5'" in complaint(
         "explain", "table1", "Dirichlet 0.5", *paper
     )
     assert "no cell of toy fits 'later'" in complaint("explain", "later", *paper)

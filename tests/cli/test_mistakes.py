@@ -113,6 +113,14 @@ STUDIES = {
     "images too small for the model": ({"model": "cnn"}, ["model", "cnn", "16×16"]),
     "no rounds": ({"training": {"rounds": 0}}, ["training.rounds", "at least 1"]),
     "rounds as text": ({"training": {"rounds": "many"}}, ["training.rounds", "int"]),
+    "a row whose name is a number": (
+        {"methods": {"fedavg": None, 0.1: {"method": "fedprox"}}},
+        ["methods.0.1", "quotes"],
+    ),
+    "a row whose name is no text": ({"methods": {False: {"method": "fedprox"}}}, ["methods.False", "False", "quotes"]),
+    "a name that is too long": ({"name": "x" * 101}, ["name", "101 letters", "100"]),
+    "a title that is too long": ({"methods": {"fedavg": {"title": "x" * 101}}}, ["methods.fedavg.title", "101", "100"]),
+    "a key in place of another": ({"methods": None, "method": "fedavg"}, ["unknown key 'method'", "'methods'"]),
     "a rate for Adam where steps are plain": (
         {"methods": {"scaffold": None}, "training": {"optimizer": "adam", "lr": 0.003}},
         ["methods.scaffold", "plain SGD", "Adam", "set lr"],
@@ -207,6 +215,7 @@ COMMANDS = {
     "new method with a name without end": (["new-method", "a" * 5000], ["NAME: 'aaa", "at most 100"]),
     "new method without a name": (["new-method", ""], ["NAME: ''", "starting with a letter"]),
     "new method with dots": (["new-method", "a.b"], ["NAME: 'a.b'", "letters, digits and '_'"]),
+    "new method called as a module": (["new-method", "numpy"], ["NAME", "numpy.py", "'numpy'"]),
     "new method called as a word of Python": (["new-method", "class"], ["NAME: 'class'", "reserved word of Python"]),
     "new method whose class would be a word of Python": (
         ["new-method", "none"],

@@ -38,7 +38,7 @@ def check_alike(place: str, selection: Sequence[str], command: str, cells: Seque
 def fitting(study: Study, selection: Sequence[str]) -> list[Cell]:
     """The cells that match all words, each once."""
     named = _named_cells(study)
-    meant = [_meant(word, named) for word in _joined(selection)]
+    meant = [_meant(word, named) for word in _words(selection, named)]
     return list(
         first_by_name((cell.key, cell) for number, (cell, _) in enumerate(named) if _in_all(number, meant)).values()
     )
@@ -52,9 +52,8 @@ def experiments_of(study: Study, cells: Iterable[Cell]) -> list[str]:
 
 def no_cell(studies: Sequence[Study], selection: Sequence[str], command: str) -> UserError:
     """What to change where no cell of any study matches all words: the word that matches none, or that is too many."""
-    selection = _joined(selection)
     study = min(studies, key=lambda study: len(_unknown(study, selection)))
-    unknown = _unknown(study, selection)
+    unknown, selection = _unknown(study, selection), _words(selection, _named_cells(study))
     where = study.name if len(studies) == 1 else f"the {len(studies)} studies here"
     if unknown:
         word = unknown[0]
@@ -74,7 +73,7 @@ def no_cell(studies: Sequence[Study], selection: Sequence[str], command: str) ->
 def _unknown(study: Study, selection: Sequence[str]) -> list[str]:
     """The words that match no cell."""
     named = _named_cells(study)
-    return [word for word in selection if not _meant(word, named)]
+    return [word for word in _words(selection, named) if not _meant(word, named)]
 
 
 def _several(place: str, selection: Sequence[str], command: str, cells: Sequence[Cell]) -> UserError:
@@ -112,6 +111,19 @@ def _is_identity(word: str, file: str, cell: Cell) -> bool:
     """Whether a word is the beginning of a cell's key, or the name of its results or of its log."""
     is_key = len(word) >= SHORTEST_KEY and cell.key.startswith(word.casefold())
     return is_key or file in (cell.file.name, cell.log.name)
+
+
+def _words(selection: Sequence[str], named: Sequence[tuple[Cell, set[str]]]) -> list[str]:
+    """The words of a selection; what fits no cell as it stands is taken apart at its commas, and then at its blanks."""
+    return _joined([part for word in selection for part in _parts(word, named)])
+
+
+def _parts(word: str, named: Sequence[tuple[Cell, set[str]]]) -> list[str]:
+    for separator in (",", None):
+        parts = [part.strip() for part in word.split(separator) if part.strip()]
+        if parts not in ([], [word]) and not _meant(word, named):
+            return [below for part in parts for below in _parts(part, named)]
+    return [word]
 
 
 def _joined(selection: Sequence[str]) -> list[str]:

@@ -40,7 +40,7 @@ def _explain(arguments: argparse.Namespace) -> int:
     selection, searched = arguments.selection, list[Study]()
     for place, study in studies_here(arguments):
         if cells := fitting(study, selection):
-            check_alike(f"{study.name} ({place})", selection, "explain", cells)
+            check_alike(place, selection, "explain", cells)
             print("\n".join(of_number(study, selection, cells, place if searched else "", arguments.code)))
             return 0
         searched.append(study)

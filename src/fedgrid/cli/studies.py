@@ -62,7 +62,7 @@ def _prune(arguments: argparse.Namespace) -> int:
     store = arguments.results / "store"
     if not store.is_dir():
         raise UserError(f"--results: there is no store in {arguments.results}")
-    studies = _studies_here(arguments)
+    studies = _studies_of_files(arguments)
     needed = _needed(arguments.results, [study for of_file in studies.values() for study in of_file])
     patterns = STORED if StoreLock(store).holder() else STORED + OF_A_RUN
     files = sorted({file for pattern in patterns for file in store.glob(pattern)})
@@ -83,7 +83,7 @@ def _prune(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _studies_here(arguments: argparse.Namespace) -> dict[Path, list[Study]]:
+def _studies_of_files(arguments: argparse.Namespace) -> dict[Path, list[Study]]:
     """Studies as their files say now: those of runs, at the scales of these runs, the default one, and those named.
 
     Files are looked up beside the folder of results and in the working folder.

@@ -1,6 +1,7 @@
 """``fedgrid new-method NAME``, ``new-model``, …: a commented file to start from, which passes the suite as it is."""
 
 import argparse
+import importlib.util
 import keyword
 import os
 import re
@@ -111,6 +112,8 @@ def _write(arguments: argparse.Namespace) -> int:
         raise UserError(f"NAME: a {KINDS[kind]} '{name}' already exists")
     if file.exists():
         raise UserError(f"NAME: {file} already exists")
+    if importlib.util.find_spec(name):
+        raise UserError(f"NAME: a file {file.name} would hide the module '{name}' from scripts in its folder")
     write_text(file, new.template.format(name=name, title=title))
     print(f"{file} is written. Try it, check it, use it:")
     print(f"  fedgrid run {new.trial.format(file=file)} --rounds 5")

@@ -25,7 +25,7 @@ WORDS = {
 
 def check_study(study: Section) -> Section:
     """The study with all defaults filled in; StudyError for the first mistake."""
-    _check_letters(study, study.origin)
+    _check_texts(study, study.origin)
     study = _as_meant(study)
     _check(study, _validator())
     return _with_defaults(study, _schema())
@@ -34,15 +34,20 @@ def check_study(study: Section) -> Section:
 def check_rows(methods: Section | Entries) -> None:
     """Raises StudyError for the first mistake in a file of methods, which has the form of a study's `methods`."""
     file = Section({"methods": methods}, methods.origin)
-    _check_letters(file, file.origin)
+    _check_texts(file, file.origin)
     schema = {"$defs": _schema()["$defs"], "properties": {"methods": _schema()["properties"]["methods"]}}
     _check(file, jsonschema.Draft202012Validator(schema))
 
 
 def _check(section: Section, validator: jsonschema.Draft202012Validator) -> None:
-    errors = sorted(validator.iter_errors(section), key=lambda e: (list(map(str, e.absolute_path)), e.message))
+    errors = sorted(validator.iter_errors(section), key=_order)
     if errors:
         raise _mistake(section, errors[0])
+
+
+def _order(error: jsonschema.ValidationError) -> tuple[list[str], bool, str]:
+    """The first of several mistakes is reported: from the top of the study, a misspelt key before the missing one."""
+    return [*map(str, error.absolute_path)], error.validator != "additionalProperties", error.message
 
 
 @cache
@@ -57,15 +62,17 @@ def _validator() -> jsonschema.Draft202012Validator:
     return jsonschema.Draft202012Validator(_schema())
 
 
-def _check_letters(value: Any, origin: Origin) -> None:
-    """Raises StudyError for a text that no file can hold: YAML can write half of a letter."""
+def _check_texts(value: Any, origin: Origin) -> None:
+    """Raises StudyError for a text that no file can hold, as YAML can write half of a letter, and for other keys."""
     if isinstance(value, Section):
         for key, below in value.items():
-            _check_letters(key, value.origins[key])
-            _check_letters(below, value.origins[key])
+            if not isinstance(key, str):
+                raise StudyError(value.origins[key], f"YAML reads this key as {key!r}, not as a text; put it in quotes")
+            _check_texts(key, value.origins[key])
+            _check_texts(below, value.origins[key])
     elif isinstance(value, Entries):
         for entry, origin in zip(value, value.origins, strict=True):
-            _check_letters(entry, origin)
+            _check_texts(entry, origin)
     elif isinstance(value, str) and re.search("[\0\ud800-\udfff]", value):
         raise StudyError(origin, f"{value[:40]!r} is not text that a file can hold")
 
@@ -133,8 +140,10 @@ def _problem(error: jsonschema.ValidationError) -> str:
         return f"duplicate entry in {value!r}"
     if error.validator in ("minItems", "minProperties", "minLength"):
         return "must not be empty"
-    if error.validator in ("pattern", "maxLength"):
-        return f"{str(value)[:40]!r} must be {schema.get('description', f'at most {rule} letters')}"
+    if error.validator == "maxLength":
+        return f"a text of {len(value):,} letters, where {rule:,} are the most"
+    if error.validator == "pattern":
+        return f"{str(value)[:40]!r} must be {schema['description']}"
     return str(error.message)
 
 
