@@ -67,10 +67,19 @@ def test_values_and_cells_are_tidy(project):
     assert set(cells.key) == set(fedgrid.study().cells.key)
 
 
+def unfinished():
+    """A study of which there is a partial report."""
+    folder = Path("unfinished/partial")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "results.parquet").touch()
+    return "unfinished"
+
+
 @pytest.mark.parametrize(
     ("call", "problem"),
     [
         (lambda: fedgrid.results("results"), "results: name one of these in it: digits"),
+        (lambda: fedgrid.results(unfinished()), "the study is not finished; unfinished/partial has what is"),
         (lambda: fedgrid.results("nowhere"), "nowhere: no run has made results there"),
         (lambda: fedgrid.study("none.yaml"), "none.yaml: cannot be read"),
         (lambda: fedgrid.study(scale="large"), "no scale 'large'"),

@@ -196,9 +196,7 @@ def test_a_number_of_a_paper_leads_to_its_cells(paper, output, words, shown, cel
 def test_a_scale_has_its_own_cells_and_unavailable_data_are_reported(paper, output, complaint):
     text = output("explain", "letters", "EMNIST", "Local", *paper, "--scale", "small")
     assert text.startswith("local, emnist, Dirichlet 0.5, seed 0: unavailable, 'emnist' is not at hand")
-    assert "6 cells of paper.yaml fit 'table1 Dirichlet 0.5'" in complaint(
-        "explain", "table1", "Dirichlet 0.5", *paper
-    )
+    assert "6 cells of paper.yaml fit 'table1 Dirichlet 0.5'" in complaint("explain", "table1", "Dirichlet 0.5", *paper)
     assert "no cell of toy fits 'later'" in complaint("explain", "later", *paper)
 
 

@@ -34,7 +34,7 @@ def test_the_command_says_what_it_found_and_what_to_write(capsys):
     assert "clients    2" in text and "45 train, 0 validation, 15 test (each client its own)" in text
     assert "note: 1,737 images of the data set are held by no client" in text
     assert "0 is 'north', 1 is 'south'" in text
-    assert text.endswith('in a study: heterogeneity: [{partition: "file:partitions/regions.parquet"}]\n')
+    assert '\n  heterogeneity: [{partition: "file:partitions/regions.parquet"}]   # in a study in this folder' in text
     assert main(["inspect", "partitions/regions.parquet"]) == 0
     assert capsys.readouterr().out.startswith("imported from clients.csv (CSV of row numbers, SHA-256 ")
 

@@ -181,7 +181,7 @@ def test_cancelled_cells_and_a_killed_run_resume_with_a_gpu_for_each_cell(cluste
     cluster.run("scancel", second, check=True)
     cluster.kill(int((tmp_path / "pid").read_text()))  # and the job of the third is left behind
     run.communicate()
-    assert eventually(lambda: "received SIGTERM" in there.fedgrid("status"), 60), there.fedgrid("status")
+    assert eventually(lambda: "was interrupted" in there.fedgrid("status"), 60), there.fedgrid("status")
     output = there.snakemake_there(*training)
     assert "left by an earlier run" in output
     assert {cell: cell.stat().st_mtime_ns for cell in finished} == finished

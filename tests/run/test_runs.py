@@ -167,7 +167,7 @@ def test_a_pack_that_receives_sigterm_resumes_from_checkpoints():
             time.sleep(0.02)
         process.send_signal(signal.SIGTERM)
         assert process.wait(300) == reporting.TERMINATED
-    assert "received SIGTERM in round" in cell_states.read(study)[study.cells[0].key].remark
+    assert "was interrupted in round" in cell_states.read(study)[study.cells[0].key].remark
     assert not study.cells[1].log.exists()  # it was not started
     run_pack(command)
     assert "continuing after round" in study.cells[0].log.read_text()
@@ -234,7 +234,7 @@ def test_states_tell_what_lives_waits_and_died():
     assert actual[running.key].share == 0.5
     assert "it held 321 MB" in actual[dead.key].remark
     assert actual[failed.key].remark == "out of memory: MemoryError: too big"
-    assert "received SIGTERM in round 1 of 2; the next run continues it" in actual[asked.key].remark
+    assert "was interrupted in round 1 of 2; the next run continues it" in actual[asked.key].remark
     lines = cell_states.failures(study, actual)
     assert len(lines) == 3 and lines[0].startswith("✗ local, digits, dirichlet-beta0.5-clients4, seed 1: was killed")
 

@@ -59,6 +59,21 @@ FLAWED = {
         method.test_a_round_returns_a_state_of_the_same_form,
         r"trained.extractor.1.weight has 1 rows for 2 participants",
     ),
+    "a round without its return": (
+        [("return s.update", "s.update")],
+        method.test_a_round_returns_a_state_of_the_same_form,
+        r"`round` returned None, not a State; end it with return s.update",
+    ),
+    "a client entry without rows": (
+        [('State(server={"theta": fed.initial()})', 'State({"theta": fed.initial()}, {"own": fed.initial()})')],
+        method.test_a_round_returns_a_state_of_the_same_form,
+        r"`setup` gives s.clients.own.extractor.1.weight 16 rows for 5 clients; fed.replicate",
+    ),
+    "an average that is forgotten": (
+        [("fed.average(fed.upload(local.theta))", "fed.upload(local.theta)")],
+        method.test_a_round_returns_a_state_of_the_same_form,
+        r"`round` puts a stack of 2 into s.server.theta.extractor.1.weight; fed.average",
+    ),
     "a change in place": (
         [(ROUND, ROUND + '        s.server.theta["head.bias"].add_(1)\n')],
         method.test_a_round_returns_a_state_of_the_same_form,

@@ -55,10 +55,11 @@ def _chosen(study: Study, cell: Cell) -> Iterator[str]:
         return
     yield f"search     chose {point_text(search.points[search.chosen])} on validation images, seeds {seeds}"
     for rung, choice in zip(search.rungs, search.choices(), strict=True):
+        after = f"           after {rung.rounds} round{'s' * (rung.rounds > 1)}"
         for score in choice.scores:
             by_seed = ", ".join("none" if value is None else f"{100 * value:.2f} %" for value in score.by_seed)
             mark = "  kept" * (score.point in choice.kept)
-            yield f"           after {rung.rounds} rounds  {point_text(search.points[score.point])}: {by_seed}{mark}"
+            yield f"{after}  {point_text(search.points[score.point])}: {by_seed}{mark}"
         yield f"           {rung.file}"
 
 

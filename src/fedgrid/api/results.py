@@ -15,6 +15,7 @@ from fedgrid.analysis.scores.curves import curves
 from fedgrid.analysis.scores.results import Results, load
 from fedgrid.analysis.tables import grid
 from fedgrid.errors import UserError
+from fedgrid.grid.plan.planned_study import PARTIAL
 
 FILE = "results.parquet"
 
@@ -125,7 +126,9 @@ def results(folder: str | os.PathLike[str]) -> StudyResults:
     """
     file = Path(folder) / FILE
     if not file.is_file():
-        below = ", ".join(sorted(experiment.parent.name for experiment in Path(folder).glob(f"*/{FILE}")))
-        problem = f"name one of these in it: {below}" if below else "no run has made results there"
+        below = sorted(experiment.parent.name for experiment in Path(folder).glob(f"*/{FILE}"))
+        problem = f"name one of these in it: {', '.join(below)}" if below else "no run has made results there"
+        if below == [PARTIAL]:
+            problem = f"the study is not finished; {Path(folder) / PARTIAL} has what is"
         raise UserError(f"{folder}: {problem}")
     return StudyResults(load(file))

@@ -51,9 +51,9 @@ def _export(arguments: argparse.Namespace) -> int:
         print(f"{counted(len(files), 'file')} in {folder}")
         return 0
     tracker = TRACKERS[arguments.to](folder)
-    written = sum(track(part, tracker, name) for name, part in results.items())
-    finished = sum(len(part.finished) for part in results.values())
-    there = f", {finished - written:,} are there already" if written < finished else ""
+    numbers = [track(part, tracker, name) for name, part in results.items()]
+    written, earlier = (sum(column) for column in zip(*numbers, strict=True))
+    there = f", {earlier:,} are there already" if earlier else ""
     print(f"{counted(written, 'run')} written{there}: {tracker.hint}")
     return 0
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.cli.single_cell import data_setting
+from fedgrid.cli.studies import as_in_study
 from fedgrid.components import describe
 from fedgrid.errors import UserError
 from fedgrid.files import slug
@@ -83,7 +84,8 @@ def _import(arguments: argparse.Namespace) -> int:
             ["", *(f"note: {line}" for line in remarks)] if remarks else ["", "all images match, none comes twice"]
         )
     )
-    print(f'\n{out}\nin a study: heterogeneity: [{{partition: "file:{out}"}}]')
+    path_in_study, where = as_in_study(out)
+    print(f'\n{out}\n  heterogeneity: [{{partition: "file:{path_in_study}"}}]   # in {where}')
     return 0
 
 

@@ -89,7 +89,7 @@ def _plan(arguments: argparse.Namespace) -> int:
         print("\n".join(map(_cell_line, forecast.values())))
     total = needs_of(forecast.values(), on)
     name = studies[0].name if plain else "all"
-    print(f"{name}: {total.cells:,} cells, {total.cached:,} cached, {total.to_run:,} to run")
+    print(f"{name}: {counted(total.cells, 'cell')}, {total.cached:,} cached, {total.to_run:,} to run")
     undone = {p.cell.key: p.cell for p in forecast.values() if not p.done and not p.cell.pending}
     lines = [*search_lines(studies), _outlook(total, forecast.values(), on, took)]
     lines += [*_outlook_of_artifacts(studies), *adoptable(studies)]
@@ -239,8 +239,10 @@ def _outlook_of_artifacts(studies: list[Study]) -> Iterator[str]:
 
 
 def _rounded(number: float) -> str:
-    """A number of an estimate in two digits, or whole; no less than 0.01 but for nothing at all."""
-    return "0" if not number else f"{max(number, 0.01):.2g}" if number < 9.5 else f"{number:,.0f}"
+    """A number of an estimate in two digits, or whole."""
+    if 0 < number < 0.01:
+        return "<0.01"
+    return f"{number:.2g}" if number < 9.5 else f"{number:,.0f}"
 
 
 def _values(studies: list[Study], forecast: Mapping[Id, Prospect], on: Machine, took: float) -> dict[str, Any]:

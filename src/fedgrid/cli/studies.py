@@ -1,6 +1,7 @@
 """Which study a command is about; ``fedgrid prune``: what no study needs any more."""
 
 import argparse
+import os
 import re
 import shutil
 import time
@@ -51,6 +52,13 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
     """The options that choose of a study with experiments, as Snakemake's ``--config`` does."""
     parser.add_argument("--scale", help="full, or one of the study's scales")
     parser.add_argument("--only", metavar="EXPERIMENTS", help="only these experiments, separated by commas")
+
+
+def as_in_study(file: Path) -> tuple[str, str]:
+    """A file as a study names it, and which study: the default one, or one in the working folder."""
+    if DEFAULT.is_file():
+        return os.path.relpath(file, DEFAULT.parent), str(DEFAULT)
+    return str(file), "a study in this folder"
 
 
 def study_of(arguments: argparse.Namespace) -> Study:

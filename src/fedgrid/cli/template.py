@@ -1,16 +1,16 @@
 """``fedgrid new-method NAME``, ``new-model``, …: a commented file to start from, which passes the suite as it is."""
 
 import argparse
-import importlib.util
 import keyword
-import os
 import re
+import sys
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import NamedTuple
 
-from fedgrid.api.study_file import DEFAULT
 from fedgrid.cli.other_templates import DATA, MODEL, PARTITION
 from fedgrid.cli.parsing import Commands, path, with_examples
+from fedgrid.cli.studies import as_in_study
 from fedgrid.errors import UserError
 from fedgrid.files import write_text
 from fedgrid.loading import KINDS, names
@@ -112,13 +112,12 @@ def _write(arguments: argparse.Namespace) -> int:
         raise UserError(f"NAME: a {KINDS[kind]} '{name}' already exists")
     if file.exists():
         raise UserError(f"NAME: {file} already exists")
-    if importlib.util.find_spec(name):
+    if name in {"fedgrid", *sys.stdlib_module_names, *packages_distributions()}:
         raise UserError(f"NAME: a file {file.name} would hide the module '{name}' from scripts in its folder")
     write_text(file, new.template.format(name=name, title=title))
     print(f"{file} is written. Try it, check it, use it:")
     print(f"  fedgrid run {new.trial.format(file=file)} --rounds 5")
     print(f"  fedgrid check {file}")
-    path_in_study = os.path.relpath(file, DEFAULT.parent) if DEFAULT.is_file() else file
-    where = DEFAULT if DEFAULT.is_file() else "a study beside it"
+    path_in_study, where = as_in_study(file)
     print(f"  {new.entry.format(name=name, file=path_in_study)}   # in {where}")
     return 0

@@ -70,7 +70,7 @@ def _why(noted: Note) -> str:
         return noted.reason
     where = f"in round {noted.round} of {noted.rounds}"
     if noted.state == "interrupted":
-        return f"{noted.reason or 'received SIGTERM'} {where}; the next run continues it"
+        return f"{noted.reason or 'was interrupted'} {where}; the next run continues it"
     if noted.job and (known := slurm.reason(noted.job)):
         return f"{known} {where}; the next run continues it"
     held = f"it held {noted.memory:.0f} MB"

@@ -15,6 +15,7 @@ from fedgrid.engine.federation.participation import everyone
 from fedgrid.engine.federation.simulation import Simulation
 from fedgrid.engine.rounds import Saving, federate
 from fedgrid.engine.state.checkpoint import Progress, load_checkpoint
+from fedgrid.engine.state.state import State
 from fedgrid.suite import simulations
 from fedgrid.suite.expectations import Unmet, check, expect, rows_difference
 from fedgrid.suite.sections import CALLS, CLIENTS, IDENTITIES, SEE, STATE
@@ -49,13 +50,15 @@ def test_a_round_returns_a_state_of_the_same_form(method_name: str) -> None:
     method = simulations.method(method_name, **simulations.brief(method_name))
     simulation = simulations.ragged(participation=0.5, batch_size=8)
     state = method.setup(everyone(simulation, 0))
+    check_start(state, simulation.data.clients)
     for number in range(2):
         before = {name: tensor.clone() for name, tensor in simulations.entries(simulations.of_state(state))}
         ids, after = simulations.returned(method, simulation, number, state)
+        expect(isinstance(after, State), f"`round` returned {after!r:.40}, not a State; end it with return s.update(…)")
         for name, tensor in simulations.entries(simulations.of_state(state)):
             same = torch.equal(tensor.nan_to_num(), before[name].nan_to_num())
             expect(same, f"`round` changed {name} in place; return another tensor with s.update(…)")
-        check_form(simulations.of_state(state), simulations.of_state(after))
+        check_form(simulations.of_state(state), simulations.of_state(after), len(ids))
         for part in ("s.clients", "trained"):
             stacks: Mapping[str, Any] = after.clients if part == "s.clients" else after.trained or {}
             for name, tensor in simulations.entries(stacks, part):
@@ -63,14 +66,25 @@ def test_a_round_returns_a_state_of_the_same_form(method_name: str) -> None:
         state = state.scatter(ids, after)
 
 
-def check_form(before: dict[str, Any], after: dict[str, Any]) -> None:
-    """The second state has no other entries than the first, and these are of the same types."""
+def check_start(state: State, clients: int) -> None:
+    """What `setup` returned is a state, with a row for each client in every entry of `s.clients`."""
+    expect(isinstance(state, State), f"`setup` returned {state!r:.40}, not a State")
+    for name, tensor in simulations.entries(state.clients, "s.clients"):
+        rows = len(tensor) if tensor.dim() else 1
+        problem = f"`setup` gives {name} {rows} rows for {clients} clients; fed.replicate(…) makes one for each"
+        expect(rows == clients, problem)
+
+
+def check_form(before: dict[str, Any], after: dict[str, Any], participants: int) -> None:
+    """The second state has no other entries than the first, of the same types, and on the server no stacks of them."""
     first, second = dict(simulations.entries(before)), dict(simulations.entries(after))
     new = sorted(second.keys() - first.keys())
     expect(not new, f"`round` added {', '.join(new)}; `setup` gives every entry its first value")
     for name, tensor in second.items():
         types = f"{name} is {first[name].dtype} after `setup` and {tensor.dtype} after a round"
         expect(tensor.dtype == first[name].dtype, f"{types}; make tensors of the type that θ has")
+        is_stack = name.startswith("s.server") and tensor.shape == (participants, *first[name].shape)
+        expect(not is_stack, f"`round` puts a stack of {participants} into {name}; fed.average(…) makes one of them")
 
 
 @pytest.mark.parametrize("edge", [*simulations.HARDEST, *(pytest.param(e, marks=FEW) for e in simulations.OTHERS)])

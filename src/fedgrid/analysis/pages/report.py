@@ -64,6 +64,7 @@ def report(results: Results, out_html: Path, tables: Path, figures: Sequence[Pat
             commit=origin.commit(results),
             adopted=adoptions.adopted(results),
             groups=adoptions.groups(results),
+            place=origin.place(results),
             steps=origin.steps(results, configfile),
             reservations=origin.reservations(results, configfile),
             text=origin.written(configfile),

@@ -65,8 +65,13 @@ def commit(results: Results) -> str:
     return f"Commit {names[0]}." if len(names) == 1 else f"Cells were computed at several commits: {'; '.join(names)}."
 
 
+def place(results: Results) -> str:
+    """Where the commands of `steps` run."""
+    return "In a clone of the repository" if commits(results) else "In the folder of the project"
+
+
 def steps(results: Results, configfile: str) -> list[str]:
-    """The commands that make the study again in a clone of the repository, on any machine."""
+    """The commands that make the study again, on any machine."""
     checkout = [f"git checkout {name}" for name, _ in commits(results)[:1]]
     _, _, only = results.study.name.partition("/")
     return [*checkout, command(configfile, results.study.scale, only)]

@@ -21,8 +21,8 @@ SPREADSHEETS: Mapping[str, Callable[[Results, Path], list[Path]]] = {"csv": csv.
 "Files of tables."
 
 
-def track(results: Results, tracker: Tracker, experiment: str = ".") -> int:
-    """Writes the run of every finished cell; returns how many were written, and not there already."""
+def track(results: Results, tracker: Tracker, experiment: str = ".") -> tuple[int, int]:
+    """Writes the run of every finished cell; returns how many were written, and how many were there already."""
     points, endings = points_of(results), endings_of(results)
     cells = [cell for cell in results.cells if cell.table_position in endings]
     written = 0
@@ -31,4 +31,4 @@ def track(results: Results, tracker: Tracker, experiment: str = ".") -> int:
             writer.write(points[cell.table_position])
             writer.end(endings[cell.table_position])
             written += 1
-    return written
+    return written, len(cells) - written

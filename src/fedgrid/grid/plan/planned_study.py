@@ -13,6 +13,8 @@ from fedgrid.grid.study.model import FULL, About, MethodRow, StudySettings
 
 Name = TypeVar("Name", bound=Hashable)
 Value = TypeVar("Value")
+PARTIAL = "partial"
+"The folder of an unfinished study's tables, beside which those of the finished one come to stand."
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Experiment:
     @property
     def partial(self) -> Path:
         """The folder of tables and figures of those cells that are finished, which ``fedgrid report`` makes."""
-        return self.folder / "partial"
+        return self.folder / PARTIAL
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -146,7 +146,10 @@ def _data_root(study: Section) -> Path | None:
 def _results(text: str, origin: Origin) -> Path:
     """The folder of results, which is relative to the working folder: it is that of a run, not of its study's file."""
     with located(origin):
-        return path_of(text, origin.key)
+        folder = path_of(text, origin.key)
+    if folder.exists() and not folder.is_dir():
+        raise StudyError(origin, f"{folder} is not a folder")
+    return folder
 
 
 def _model(study: Section) -> Placed[ModelEntry]:
