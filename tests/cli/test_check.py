@@ -4,6 +4,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from tiers import every_third
@@ -155,14 +156,17 @@ def test_a_component_of_the_package_with_a_setting():
     [
         (["nothing.py"], "'nothing.py': no such file"),
         (["dirichlett"], "no component is called 'dirichlett'; did you mean 'dirichlet'?"),
+        (["mine"], "no component is called 'mine'; did you mean 'mine.py'?"),
         (["dirichlet", "--set", "betta=1"], "unknown setting 'betta'; did you mean 'beta'?"),
         (["dirichlet", "--set", "beta=-1"], "must be greater than 0"),
         (["fedprox", "--set", "mu=1"], "methods are checked with their defaults"),
         (["mnist"], "data 'mnist' is not available: put"),
     ],
 )
-def test_mistakes(arguments, words, capsys, monkeypatch):
+def test_mistakes(arguments, words, capsys, monkeypatch, tmp_path):
     monkeypatch.delenv("FEDGRID_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").touch()
     assert main(["check", *arguments]) == 2
     assert words in capsys.readouterr().err
 

@@ -47,6 +47,6 @@ def _kind_of_name(name: str) -> str:
     known = {known: kind for kind in KINDS for known in names(kind)}
     if name not in known:
         file = Path(f"{name}.py")
-        hint = f"did you mean '{file}'" if file.is_file() else f"{nearest(name, known)}; a file's name ends with .py"
+        hint = f"did you mean '{file}'?" if file.is_file() else f"{nearest(name, known)}; a file's name ends with .py"
         raise UserError(f"no component is called '{name}'; {hint}")
     return known[name]
