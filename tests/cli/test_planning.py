@@ -33,6 +33,7 @@ from fedgrid.grid.costs.forecast import (
     trained_in_a_round,
 )
 from fedgrid.grid.costs.formulas import worth
+from fedgrid.grid.costs.needs import START
 from fedgrid.grid.costs.spread import COUNTED, MEASURED, Spread, spread_of
 from fedgrid.jobs import calibration
 from fedgrid.partition.base import Expected
@@ -246,7 +247,7 @@ def test_a_core_says_nothing_of_a_gpu(on_gpu, output, planned, asked):
 
 
 def test_hours_of_gpus(on_gpu, output, planned):
-    finish(study_of(on_gpu).cells[0], seconds=3600, device="NVIDIA H100")
+    finish(study_of(on_gpu).cells[0], seconds=3600 - START, device="NVIDIA H100")
     actual = planned("--configfile", "study.yaml", "--cores", "8")["all"]
     assert (actual["unknown"], actual["measured"]) == (2, 1)
     assert (actual["core_hours"], actual["gpu_hours"], actual["hours"]) == (1, 0.5, 0.25)
@@ -262,7 +263,7 @@ def test_finished_cells_replace_all_guesses(planned, asked):
     study = study_of()
     sizes = [finish(study.cells[number], seconds, 200 + seconds) for number, seconds in ((0, 36), (2, 72))]
     actual = planned("--configfile", "study.yaml")["all"]
-    assert actual["hours"] == pytest.approx((36 + 72) / 3600 / CORES) and not asked
+    assert actual["hours"] == pytest.approx((36 + 72 + 2 * START) / 3600 / CORES) and not asked
     assert actual["memory"] == pytest.approx(272)
     assert actual["disk"] == pytest.approx(sum(sizes) / 1e6)
     assert actual["measured"] == 2
@@ -303,7 +304,7 @@ def test_a_calibration_counts_images_where_nothing_is_measured(planned, asked):
     train, test = 1348, 1797 - 1348  # three quarters of the images of digits
     assert load.trained == pytest.approx(2 * train, abs=8)
     assert load.evaluated == pytest.approx(3 * 2 * test, abs=24)  # before, between, after; at two points
-    assert actual["hours"] == pytest.approx(4 * (load.trained / 10 + load.evaluated / 100) / 3600 / CORES)
+    assert actual["hours"] == pytest.approx(4 * (load.trained / 10 + load.evaluated / 100 + START) / 3600 / CORES)
     assert actual["memory"] == 2000
     assert actual["disk"] == pytest.approx(4 * (BYTES_A_FILE + BYTES_A_ROW * 3 * 4 * METRICS) / 1e6)
     assert [(trial.model.name, trial.shape, trial.classes, trial.batch_size) for trial in asked] == [
