@@ -81,7 +81,8 @@ def test_reasons_link_to_pages_that_are_there():
 
 def test_tables_of_long_cells_are_what_the_cells_say():
     long = Path("benchmarks/results/papers/README.md").read_text()
-    assert long_runs.at_equal_steps() in long and long_runs.in_readings() in long
+    for table in (long_runs.at_equal_steps, long_runs.in_readings, long_runs.with_contrast):
+        assert table() in long
     assert long_runs.of_local() in Path("benchmarks/results/papers/local/README.md").read_text()
 
 
