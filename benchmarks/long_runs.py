@@ -42,6 +42,7 @@ READINGS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """Rows of FedSaC's Table 1 and its readings by their titles: a method, and the settings that tell it apart."""
 CONTRAST: dict[str, tuple[str, dict[str, Any]]] = {
+    "Local": ("local", {}),
     "FedRep": ("fedrep", {}),
     "FedCoSR": ("fedcosr", {"contrast": True, "gamma": 0.8}),
     "FedCoSR w/o CRL": ("fedcosr", {"contrast": False}),
