@@ -38,13 +38,13 @@ SHARED = "fedcrl"
 """The paper whose cells, but for its own row, are all FedCoSR's."""
 AT_LENGTH = {
     "fedcosr": (
-        "At scale `long` there are the paper's images and pixels, over 150 rounds; how many the paper has is not stated,\n"
-        "and 500 is our assumption. A number without ± has one seed. Accuracy in %:"
+        "At scale `long` there are the paper's images and pixels, over 150 rounds; how many the paper has is not\n"
+        "stated, and 500 is our assumption. A number without ± has one seed. Accuracy in %:"
     ),
     "fedsac": (
         "At scale `long`, `table1` has the paper's images, rounds and steps, and `table5-large-scale` the images of\n"
         "`small` (a fifth, 16×16 pixels) over 120 rounds of 20 steps. A number without ± has one seed. Accuracy in %:"
-    )
+    ),
 }
 """What scale long is, by paper."""
 TAUS = {

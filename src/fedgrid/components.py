@@ -144,7 +144,7 @@ def _check_declared(name: str, parameter: Mapping[str, Any]) -> None:
     try:
         default = _checked(parameter, parameter["default"], ())
     except SettingError as error:
-        raise UserError(f"{where}, its default{error}") from error
+        raise UserError(f"{where} has a wrong default: {error.problem}") from error
     if default != parameter["default"]:
         raise UserError(f"{where} has the default {parameter['default']!r}, which is not of its type")
 

@@ -99,6 +99,8 @@ def nearest(word: object, known: Iterable[str], renamed: Mapping[str, str] | Non
     if renamed and str(word) in renamed:
         return f"it is called '{renamed[str(word)]}' now"
     names = sorted(known)
+    if not names:
+        return "there are none"
     close = difflib.get_close_matches(str(word), names, n=1, cutoff=0.6)
     if close:
         return f"did you mean '{close[0]}'?"

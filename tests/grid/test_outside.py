@@ -152,7 +152,7 @@ KIND_OF = {"net.py": "models", "kind.py": "partition", "noise.py": "data"}
         ("net.py", "def extractor", "def extract", "model 'plug/net.py': Net: it has to define extractor"),
         ("net.py", "(self, shape)", "(self)", "net.py, line 18: 'extractor.self.' overrides Model.extractor"),
         ("net.py", "hidden: int", "smallest: int = hp(1)\n    hidden: int", "'smallest' hides Model.smallest"),
-        ("net.py", "hp(8, low=1)", "hp(0, low=1)", "model .*: Net: the setting 'hidden', its default"),
+        ("net.py", "hp(8, low=1)", "hp(0, low=1)", "model .*: Net: the setting 'hidden' has a wrong default"),
         ("net.py", "from fedgrid.models.base import Model", "from fedgrid.methods.fedavg import FedAvg as Model",
          "model 'plug/net.py': its class is not a model; derive it from fedgrid.models.base.Model"),
         ("kind.py", "named = (", "named = ('nothing', ", "partition .*: `named` lists 'nothing', which is not"),

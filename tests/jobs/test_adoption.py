@@ -2,6 +2,7 @@
 
 import shutil
 
+import plugins
 import pytest
 from earlier import EARLIER, edited, make_earlier, train_all
 from studies import prepared, study_of
@@ -48,6 +49,23 @@ def test_checked_cells_vouch_for_the_others(study):
     )
     metadata = read_metadata(study.cells[0].file)
     assert (metadata["key"], metadata["code"]) == (study.cells[0].key, study.cells[0].code)
+
+
+def test_cells_of_a_model_in_a_file_of_the_users_own_are_checked_and_carried(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    plug = plugins.write(tmp_path)
+    study = prepared(
+        study_of(
+            seeds=[0, 1],
+            methods=["fedavg"],
+            model={"name": str(plug / "net.py"), "hidden": 4, "features": 4},
+        )
+    )
+    train_all(study)
+    for cell in study.cells:
+        make_earlier(cell)
+    (verdict,) = adopted(study)
+    assert (verdict.refused, verdict.carried) == ("", 1)
 
 
 @pytest.mark.full

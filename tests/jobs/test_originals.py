@@ -64,6 +64,18 @@ def test_the_same_store_never_builds_other_images_under_one_key(copies, capsys):
     assert "other images than those that this store began with" in capsys.readouterr().err
 
 
+def test_a_file_that_had_another_name_while_it_was_downloaded_is_noted_once(copies):
+    study = study_with(copies, "first", "r")
+    (data,) = study.datasets.values()
+    part = copies / "images.part"
+    with originals.recorded_files([copies]) as files:
+        part.write_text("images")
+        part.rename(copies / "images")
+        (copies / "images").read_text()
+    originals.check_first_sight(data, "0" * 64, files)
+    assert [*read_json(data.first_sight)["files"]] == ["images"]
+
+
 def test_a_cell_says_of_which_images_it_is_and_is_not_reused_on_others(copies, capsys):
     first, other = (prepared(study_with(copies, root, f"r-{root}")) for root in ("first", "other"))
     one, twin = first.cells[0], other.cells[0]

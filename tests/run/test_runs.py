@@ -17,6 +17,7 @@ import yaml
 from studies import FOUR_CELLS, cell_command, plan_of, prepared, study_of, trained
 
 from fedgrid.cli.main import main
+from fedgrid.errors import UserError
 from fedgrid.files import read_metadata
 from fedgrid.grid.costs import measured
 from fedgrid.jobs import reporting
@@ -292,6 +293,23 @@ def test_jobs_that_a_killed_run_left_behind_are_cancelled_and_no_others(folder, 
     assert capsys.readouterr().err == ""
 
 
+def test_a_run_does_not_begin_beside_a_job_that_does_not_end(folder, monkeypatch):
+    key = "0123456789abcdef"
+    monkeypatch.setattr(slurm, "jobs", lambda: [slurm.Job("7", f"rule_train_x_{key}", str(folder))])
+    monkeypatch.setattr(slurm, "PATIENCE", 0.1)
+    monkeypatch.setattr("subprocess.run", lambda *command, **options: None)
+    with pytest.raises(UserError, match="job 7 of an earlier run does not end; cancel it with scancel"):
+        slurm.end_leftovers({key})
+
+
+def test_a_cell_elsewhere_is_believed_to_run_where_slurm_does_not_answer(monkeypatch):
+    study = planned(seeds=[0])
+    note(study.cells[0], host="another", pid=1, job="7")
+    for jobs, state in ((None, "running"), ([], "failed")):
+        monkeypatch.setattr(slurm, "jobs", lambda jobs=jobs: jobs)
+        assert cell_states.read(study)[study.cells[0].key].name == state
+
+
 SAID = {
     "time limit": "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***",
     "out of memory": "slurmstepd: error: Detected 1 oom_kill event in StepId=7.batch.",
@@ -348,12 +366,13 @@ def output(capsys, *arguments):
 
 
 @pytest.mark.full
-def test_a_cell_without_one_of_its_artifacts_is_not_finished():
-    study = prepared(planned(artifacts=["representations"]))
+@pytest.mark.parametrize("kind", ["representations", "state"])
+def test_a_cell_without_one_of_its_artifacts_is_not_finished(kind):
+    study = prepared(planned(artifacts=[kind]))
     cell = study.cells[0]
     trained(cell, study)
-    kept = cell.files[1]
-    assert "finished meanwhile" in trained(cell, study).stdout
+    kept = cell.kept_beside(cell.file)[kind]
+    assert "already finished" in trained(cell, study).stdout
     kept.unlink()
     trained(cell, study)
     assert kept.is_file() and cell.done

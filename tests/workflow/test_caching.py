@@ -20,7 +20,7 @@ NOTHING = [
     ("src/fedgrid/models/cnn.py", "smallest = 16", "smallest = 17"),
     ("src/fedgrid/data/mnist.py", "0.1307", "0.1308"),
     ("src/fedgrid/run/cell_states.py", '"missing": "·"', '"missing": "-"'),
-    ("src/fedgrid/jobs/cell.py", "finished meanwhile, by", "finished, by"),
+    ("src/fedgrid/jobs/cell.py", "already finished by", "finished by"),
     ("src/fedgrid/errors.py", "did you mean", "do you mean"),
     ("workflow/rules/train.smk", "WARM=1 job", "WARM=1  job"),
 ]

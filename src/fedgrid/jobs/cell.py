@@ -23,6 +23,7 @@ from fedgrid.engine.federation.method import Method
 from fedgrid.engine.local import devices
 from fedgrid.engine.rounds import PARTS, Outcome, Saving
 from fedgrid.engine.state.checkpoint import Progress, remove_checkpoint
+from fedgrid.engine.state.kept_state import same_states
 from fedgrid.errors import Damaged, UserError, complain, say, sentence
 from fedgrid.files import read_metadata, read_table, write_parts, write_table
 from fedgrid.grid.adoption.other_rounds import longer_run
@@ -66,8 +67,7 @@ def train(
         domains = _domains(cell.partition.file)
         kept = cell.kept_beside(out)
         saving = replace(saving, state=kept.get("state"))
-        spec = cell.spec | {"model": cell.model.spec | {"name": cell.model.reference}}
-        sources = Sources(spec, cell.row.component.reference, cell.partition.file, cell.partition.data.files)
+        sources = sources_of(cell)
         with watch as watched:
             try:
                 computed = compute(sources, settings, saving, _checking(watched, tell), cell.artifacts)
@@ -79,10 +79,21 @@ def train(
         metadata = _metadata(cell, settings, counted, computed) | {"domains": domains, "commit": commit}
         metadata["images"] = cell.partition.data.images_checksum
         write_table(out, computed.outcome.progress.record.table(), metadata)
-        with suppress(OSError):  # it is of no use any more, and does no harm
-            remove_checkpoint(saving.file)
-            remove_checkpoint(cell.set_aside)
+        _remove_checkpoints(cell, saving.file)
         return computed.outcome
+
+
+def _remove_checkpoints(cell: Cell, file: Path) -> None:
+    """Removes what a finished cell does not continue from any more: its checkpoint in a file, and its earlier state."""
+    with suppress(OSError):  # they do no harm
+        remove_checkpoint(file)
+        remove_checkpoint(cell.set_aside)
+
+
+def sources_of(cell: Cell) -> Sources:
+    """What the engine computes a cell from; a model of the user's own is named by its file."""
+    spec = cell.spec | {"model": cell.model.spec | {"name": cell.model.reference}}
+    return Sources(spec, cell.row.component.reference, cell.partition.file, cell.partition.data.files)
 
 
 def _keep_artifacts(cell: Cell, computed: Computed, files: Mapping[str, Path], counted: dict[str, str]) -> None:
@@ -217,10 +228,20 @@ def _finished(cell: Cell) -> bool:
     try:
         _, metadata = read_table(cell.file)
         for kind, file in cell.kept_beside(cell.file).items():
-            models_file.read(file).check() if kind == "models" else read_table(file)
+            _check_artifact(kind, file)
         return metadata["key"] == cell.key and not cell.is_of_other_images(metadata)
     except Damaged:
         return False
+
+
+def _check_artifact(kind: str, file: Path) -> None:
+    """Raises Damaged where an artifact is not what was written."""
+    if kind == "models":
+        models_file.read(file).check()
+    elif kind != "state":
+        read_table(file)
+    elif not same_states(file, file):  # as it is where a state is damaged
+        raise Damaged(file, "not what was written")
 
 
 def _of_memory(error: Exception) -> bool:
@@ -252,12 +273,13 @@ def _attempt(cell: Cell, planned: plan_file.Plan, status: Status) -> int:
     try:
         if _finished(cell):  # by a process that outlived an earlier run, since this one was planned
             ignore_signals()
-            remove_checkpoint(cell.checkpoint)
-            remark = "finished meanwhile, by a process of an earlier run"
+            _remove_checkpoints(cell, cell.checkpoint)
+            remark = "already finished by a process of an earlier run"
         elif not planned.from_nothing and (longer := longer_run(cell)):
             ignore_signals()
             take(cell, cell.file, longer)
-            remark = f"the first rounds of {longer.file}"
+            _remove_checkpoints(cell, cell.checkpoint)
+            remark = f"took the first {cell.row.training['rounds']} rounds of {longer.file}"
         else:
             status.running()
             start = None if planned.from_nothing else origin(cell, cell.file)

@@ -38,15 +38,15 @@ def difference(candidate: Candidate) -> str:
 
 def difference_at_start(candidate: Candidate, settings: Compute) -> str:
     """As `difference`, of the partition and of what is recorded before the first round alone; nothing is trained."""
-    from fedgrid.engine.compute import Sources, start  # torch takes seconds to import
+    from fedgrid.engine.compute import start  # torch takes seconds to import
+    from fedgrid.jobs.cell import sources_of
 
     cell = candidate.cell
     if sentence := _difference_of_partitions(candidate):
         return sentence
-    sources = Sources(cell.spec, cell.row.component.reference, cell.partition.file, cell.partition.data.files)
     before, _ = read_table(candidate.file)
     at_start = pc.equal(before["round"], 0)
-    return _difference_of_records(before.filter(at_start), start(sources, settings).table())
+    return _difference_of_records(before.filter(at_start), start(sources_of(cell), settings).table())
 
 
 def _difference_of_partitions(candidate: Candidate) -> str:

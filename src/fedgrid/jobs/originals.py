@@ -43,6 +43,8 @@ def check_first_sight(data: PlannedDataset, checksum: str, files: Files) -> None
     Cells that are there were trained on the first ones.
     """
     if not data.first_sight.exists():
+        # a download has another name until it is complete
+        files = {folder: {name for name in names if (folder / name).is_file()} for folder, names in files.items()}
         contents = {name: content for folder, names in files.items() for name, content in _digests(folder, names)}
         write_json(data.first_sight, {"checksum": checksum, "files": contents})
     elif read_json(data.first_sight)["checksum"] != checksum:

@@ -65,7 +65,7 @@ class Pack:
             process.terminate()
         process.join()
         self.running.discard(process)
-        return process.exitcode or int(not cell.done)
+        return 0 if cell.done else process.exitcode or 1  # another thread may have taken the exit code
 
 
 def _train(file: Path, key: str, log: Path) -> None:

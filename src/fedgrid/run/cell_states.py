@@ -32,11 +32,11 @@ def read(study: Study) -> dict[str, State]:
     A cell without results is queued while a run uses the store, unless it failed in that very run.
     """
     run = StoreLock(study.store).holder()
-    in_queue = functools.cache(lambda: {job.number for job in slurm.jobs()})
+    in_queue = functools.cache(_numbers_in_queue)
     return {key: _state(cell, run, in_queue) for key, cell in study.by_key.items()}
 
 
-def _state(cell: Cell, run: Holder | None, in_queue: Callable[[], Set[str]]) -> State:
+def _state(cell: Cell, run: Holder | None, in_queue: Callable[[], Set[str] | None]) -> State:
     if cell.done:
         head = facts(cell.file)
         if head is None:
@@ -57,10 +57,17 @@ def _state(cell: Cell, run: Holder | None, in_queue: Callable[[], Set[str]]) -> 
     return State("failed", _why(noted))
 
 
-def _lives(noted: Note, in_queue: Callable[[], Set[str]]) -> bool:
+def _numbers_in_queue() -> Set[str] | None:
+    """The numbers of the user's jobs; None where SLURM does not say, so that those elsewhere may run."""
+    jobs = slurm.jobs()
+    return None if jobs is None else {job.number for job in jobs}
+
+
+def _lives(noted: Note, in_queue: Callable[[], Set[str] | None]) -> bool:
     """Whether the process still runs; one on another machine, of no SLURM job, is believed to."""
     if noted.host != socket.gethostname():
-        return not noted.job or noted.job in in_queue()
+        queued = in_queue() if noted.job else None
+        return queued is None or noted.job in queued
     return lives(noted.pid)
 
 

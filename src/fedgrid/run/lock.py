@@ -72,7 +72,7 @@ class StoreLock:
 
 
 def _noted(text: str) -> Holder:
-    """The writer of the note; None while it is being written, or where it is damaged."""
+    """The holder in the note; one without a name while the note is being written, or where it is damaged."""
     try:
         return Holder(**json.loads(text))
     except (ValueError, TypeError):

@@ -9,6 +9,8 @@ from collections.abc import Set
 from dataclasses import dataclass
 from pathlib import Path
 
+from fedgrid.errors import UserError
+
 PATIENCE = 60.0
 "Seconds that SLURM may take to answer, and a cancelled job to end: it may write its checkpoint first."
 LONGEST_WAIT = 180
@@ -35,21 +37,23 @@ class Job:
     folder: str
 
 
-def jobs() -> list[Job]:
-    """The user's jobs that wait or run; none where SLURM is not there or does not answer."""
+def jobs() -> list[Job] | None:
+    """The user's jobs that wait or run; None where SLURM is not there or does not answer."""
     command = ["squeue", "--noheader", "--user", getpass.getuser(), "--format", "%A|%k|%Z"]
     try:
         run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     except (FileNotFoundError, subprocess.TimeoutExpired):
-        return []
-    lines = run.stdout.splitlines() if run.returncode == 0 else []
-    return [Job(*line.split("|")) for line in lines if line.count("|") == 2]
+        return None
+    if run.returncode:
+        return None
+    return [Job(*line.split("|")) for line in run.stdout.splitlines() if line.count("|") == 2]
 
 
 def end_leftovers(keys: Set[str]) -> None:
     """Cancels jobs that an earlier, killed run of this folder left in the queue, for any cell or pack of `keys`.
 
-    One that still waited would delete, and compute again, what the new run has finished. They are waited for.
+    One that still waited would delete, and compute again, what the new run has finished. They are waited for; raises
+    UserError where one does not end.
     """
     leftovers = _leftovers(keys)
     if not leftovers:
@@ -58,13 +62,19 @@ def end_leftovers(keys: Set[str]) -> None:
     print(f"fedgrid: cancelling {jobs_left} left by an earlier run", file=sys.stderr)
     subprocess.run(["scancel", *(job.number for job in leftovers)], check=False)
     patience = time.monotonic() + PATIENCE
-    while _leftovers(keys) and time.monotonic() < patience:
+    while leftovers and time.monotonic() < patience:
         time.sleep(0.5)
+        leftovers = _leftovers(keys)
+    if leftovers:
+        problem = f"job {leftovers[0].number} of an earlier run does not end"
+        raise UserError(f"{problem}; cancel it with scancel, and run the same command again")
 
 
 def _leftovers(keys: Set[str]) -> list[Job]:
     folder = str(Path.cwd())
-    return [j for j in jobs() if j.folder == folder and not keys.isdisjoint(re.findall("[0-9a-f]{16}", j.comment))]
+    return [
+        j for j in jobs() or () if j.folder == folder and not keys.isdisjoint(re.findall("[0-9a-f]{16}", j.comment))
+    ]
 
 
 def reason(number: str) -> str:

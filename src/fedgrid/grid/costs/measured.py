@@ -116,7 +116,8 @@ def request(cells: Sequence[Cell], compute: Compute, beside: int = 1) -> Request
     seconds = [
         TIME_MARGIN * precedent.longest if precedent else 60 * compute.runtime - TIME_MORE for precedent in known
     ]
-    memory = [MEMORY_MARGIN * precedent.memory if precedent else compute.mem_mb - MEMORY_MORE for precedent in known]
+    room = max(0, compute.mem_mb - MEMORY_MORE)
+    memory = [MEMORY_MARGIN * precedent.memory if precedent else room for precedent in known]
     work = max(max(seconds), sum(seconds) / beside)
     return Request(math.ceil(max(memory) * min(beside, len(cells)) + MEMORY_MORE), math.ceil((work + TIME_MORE) / 60))
 

@@ -120,9 +120,9 @@ def read(file: Path) -> Plan:
     content = read_json(file)
     try:
         plan = from_content(content)
-        return replace(plan, study=settled(plan.study))
     except (ValueError, IndexError) as error:
         raise Damaged(file, "not a plan of this version of fedgrid") from error
+    return replace(plan, study=settled(plan.study))
 
 
 def from_content(content: Mapping[str, Any]) -> Plan:

@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from fedgrid.errors import Damaged
 from fedgrid.files import read_json
 from fedgrid.grid.plan.codec import decode
 from fedgrid.grid.study.fingerprint import digest, fingerprint
@@ -127,7 +128,10 @@ def read_choice(file: Path) -> Choice | None:
 
 @lru_cache(4096)
 def _read(file: Path, mtime: int) -> Choice:
-    return decode(Choice, read_json(file), str(file))
+    try:
+        return decode(Choice, read_json(file), str(file))
+    except ValueError as error:
+        raise Damaged(file, str(error)) from error
 
 
 def schedule(points: int, rounds: Sequence[int]) -> list[tuple[int, int]]:
