@@ -72,18 +72,23 @@ def _prune(arguments: argparse.Namespace) -> int:
         raise UserError(f"--results: there is no store in {arguments.results}")
     studies = _studies_of_files(arguments)
     needed = _needed(arguments.results, [study for of_file in studies.values() for study in of_file])
-    patterns = STORED if StoreLock(store).holder() else STORED + OF_A_RUN
+    lock = StoreLock(store)
+    at_work = lock.holder()
+    if arguments.delete and not at_work:
+        lock.acquire()  # no run begins meanwhile
+    patterns = STORED if at_work else STORED + OF_A_RUN
     files = sorted({file for pattern in patterns for file in store.glob(pattern)})
     stale = [file for file in files if not _keys(file) & needed and not _being_written(file)]
     plans = sorted(store.glob("plans/*.json"))
     stale += [file for file in plans if file not in latest_plans(store)]
     size = sum(part.stat().st_size for file in stale for part in (file, *file.rglob("*")) if part.is_file())
     for file in stale:
-        print(f"{'deleted' if arguments.delete else 'not needed'}  {file}")
         if arguments.delete and file.is_dir():
             shutil.rmtree(file)
         elif arguments.delete:
             file.unlink()
+        print(f"{'deleted' if arguments.delete else 'not needed'}  {file}")
+    lock.release()
     hint = "" if arguments.delete or not stale else "; delete them with fedgrid prune --delete"
     print(f"{len(stale)} of {len(files) + len(plans)} files, {size / 1e6:.1f} MB{hint}")
     named = "".join(f", {file}" for file in studies)

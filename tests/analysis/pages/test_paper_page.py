@@ -138,7 +138,7 @@ def test_every_experiment_that_was_run_has_one_line_and_all_others_share_one(pag
     rows = [re.sub("<[^>]+>", " ", row).split() for row in re.findall("<tr>(.*?)</tr>", index, re.S)[1:]]
     assert [row[0] for row in rows] == ["table1", "later"]
     first, second = (" ".join(row) for row in rows)
-    assert "All methods Table I ✓ 1 ✗ 1 ? 1 – 1 0.33 of 1.00 9 of 12 3 are not available" in first
+    assert "All methods Table I ✓ 1 ✗ 1 ? 1 – 1 0.33 (seeds: 1.00) 9 of 12 3 are not available" in first
     assert second.endswith("cannot be run yet")
     others = (
         "<summary>1 experiment was not run</summary><ul><li><code>table2</code> Another &lt;table&gt; (Table 2)</li>"
@@ -388,13 +388,18 @@ def test_second_images_are_no_figures_of_their_own(tmp_path):
 
 
 def test_a_column_of_many_rows_says_more_about_orders_than_one_of_two():
-    def actual(name, rows, tau, between):
-        return Overview(
-            name, Path(name), name, agreement=pd.DataFrame({"rows": rows, "tau": tau, "between_seeds": between})
-        )
+    def actual(name, rows, tau, between, metric="accuracy"):
+        columns = {"metric": metric, "rows": rows, "tau": tau, "between_seeds": between}
+        return Overview(name, Path(name), name, agreement=pd.DataFrame(columns))
 
     nan = float("nan")
-    experiments = [actual("a", [5, 2], [0.8, -1.0], [nan, nan]), actual("b", [2, 1], [-1.0, nan], [1.0, nan])]
-    ours, between, columns = agreed(experiments)
-    assert (ours, between, columns) == (pytest.approx((10 * 0.8 - 1 - 1) / 12), 1.0, 3)
-    assert agreed([])[2] == 0 and all(map(math.isnan, agreed([])[:2]))
+    experiments = [
+        actual("a", [5, 3], [0.8, -1.0], [nan, nan]),
+        actual("b", [3, 2, 1], [-1.0, 1.0, nan], [1.0, 1.0, nan]),
+        actual("c", [5], [0.1], [0.1], "std_clients"),
+    ]
+    order = agreed(experiments)
+    assert (order.tau, order.columns) == (pytest.approx((10 * 0.8 - 3 - 3) / 16), 3)
+    assert (order.tau_of_several, order.columns_of_several, order.between_seeds) == (-1.0, 1, 1.0)
+    nothing = agreed([])
+    assert nothing.columns == 0 and math.isnan(nothing.tau) and math.isnan(nothing.between_seeds)

@@ -85,8 +85,8 @@ def test_printed_entries_and_their_notes(folder):
     assert rows["FedAvg"] == ["45.00 ± –<sup>b</sup>", "5.00", "–<sup>c</sup>", "–"]
     assert rows["ditto w/o pull"] == ["–", "–", "–", "–"]
     assert rows["Ditto"][2:] == ["diverged<sup>d</sup>", "–"]
-    assert f"<sup>a</sup> mean over 2 of 3 seeds; seed 0 failed: {KILLED}." in text
-    assert "<sup>b</sup> mean over 1 of 3 seeds." in text
+    assert f"<sup>a</sup> over 2 of 3 seeds; seed 0 failed: {KILLED}." in text
+    assert "<sup>b</sup> over 1 of 3 seeds." in text
     assert f"<sup>c</sup> seed 2 failed: {KILLED}." in text
     assert text.startswith("Toy study (unfinished: 8 of 18 cells): test accuracy")
     assert "Marks and bold compare only entries of which every seed is finished." in text

@@ -121,7 +121,7 @@ def test_absent_seeds_are_footnoted(toy):
     ]
     assert main([str(toy.results()), str(toy.folder)]) == 0
     text = (toy.folder / "accuracy.md").read_text()
-    assert "55.25 ± 0.35<sup>†a</sup>" in text and "<sup>a</sup> mean over 2 of 3 seeds." in text
+    assert "55.25 ± 0.35<sup>†a</sup>" in text and "<sup>a</sup> over 2 of 3 seeds." in text
 
 
 def test_captions_of_numbers_name_adopted_cells(toy):

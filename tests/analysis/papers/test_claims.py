@@ -67,7 +67,7 @@ def verdict_on(study, **claim):
         ({"within": ["B", 1]}, REFUTED),
         ({"within": ["B", 2]}, CONFIRMED),
         ({"within": ["C", 2]}, REFUTED),
-        ({"within": ["C", 3]}, CONFIRMED),
+        ({"within": ["C", 3]}, INCONCLUSIVE),  # of three
         ({"above": ["A", "C"]}, CONFIRMED),
         ({"above": ["A", "B"]}, INCONCLUSIVE),
         ({"above": ["C", "B"]}, REFUTED),
@@ -103,7 +103,11 @@ def test_verdicts(make_study, claim, expected):
 def test_fewer_than_three_seeds_decide_nothing(make_study, claim, seeds):
     actual = verdict_on(study_of(make_study, ROWS, seeds=seeds), **claim)
     assert actual.verdict == INCONCLUSIVE
-    assert all(f"({seeds} seed" in line for line in actual.numbers) and actual.why == "fewer than three seeds"
+    assert (
+        actual.numbers
+        and all(f"({seeds} seed" in line for line in actual.numbers)
+        and actual.why == "fewer than three seeds"
+    )
 
 
 def test_seeds_that_all_agree_are_no_evidence(make_study):
@@ -409,6 +413,17 @@ def barely_trained(make_study, score="received"):
 def test_models_that_have_barely_learned_decide_nothing(make_study, claim, expected, why):
     actual = verdict_on(barely_trained(make_study), **claim)
     assert (actual.verdict, actual.why) == (expected, why)
+
+
+def test_rows_that_stop_at_different_rounds_share_one_mark_for_a_target_that_they_miss(make_study):
+    study = make_study(seeds=[0, 1, 2], show=[{"table": "rounds", "target": 90}])
+    for name, last in (("A", 2), ("B", 4)):
+        study.method(name.lower(), title=name)
+        for seed, added in enumerate(NOISE[name]):
+            curve = {number: [0.1 + 0.1 * number + added / 10] * 2 for number in range(last + 1)}
+            study.cell(name.lower(), "dir", seed, curve, samples=[2000, 2000], rounds=last)
+    actual = verdict_on(study, above=["A", "B"], metric="rounds")
+    assert (actual.why, actual.columns[0].numbers) == (TOO_EARLY, "A >4, B >4: not reached")
 
 
 def test_models_that_are_scored_as_trained_have_to_learn_as_much(make_study):

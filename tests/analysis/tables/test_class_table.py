@@ -45,7 +45,7 @@ def test_classes_and_errors_over_seeds(predicted):
         [(n, 1) for n in predicted.load().names],
     ]
     assert [entry.notes for entry in grid.rows[-1][1]] == ["", "a", "b", ""]
-    assert grid.notes == ["mean over 1 of 2 seeds.", "seed 1 diverged: a loss is not finite."]
+    assert grid.notes == ["over 1 of 2 seeds.", "seed 1 diverged: a loss is not finite."]
     numbers = table.set_index(["label", "quantity", "class"])
     assert numbers.loc[("one", "accuracy", "cat"), ["mean", "seeds", "images"]].tolist() == [0.625, 2, 6]
     assert numbers.loc[("one", "calibration_error", ""), ["mean", "seeds", "images"]].tolist() == [

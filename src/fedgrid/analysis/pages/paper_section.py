@@ -53,9 +53,11 @@ class Section:
 
     @property
     def tau(self) -> str:
-        """The mean over columns, and beside it the mean between our seeds where it exists."""
-        our_tau, ceiling, columns = agreed([self.overview])
-        return f"{text(our_tau)} of {text(ceiling)}" if columns and ceiling == ceiling else text(our_tau)
+        """The mean over columns; where there are several seeds, over columns with these, beside that between seeds."""
+        order = agreed([self.overview])
+        if not order.columns_of_several:
+            return text(order.tau)
+        return f"{text(order.tau_of_several)} (seeds: {text(order.between_seeds)})"
 
     @property
     def verdicts(self) -> dict[str, int]:

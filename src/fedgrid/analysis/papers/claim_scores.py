@@ -200,7 +200,7 @@ class Measured:
         if "rounds" not in self.options:
             return pd.DataFrame(columns=[*CELL, "domain", "value"])
         cells = rounds.first_rounds(self.results, self.options["rounds"]).drop(columns="domain")
-        reached = cells["rounds"].where(np.isfinite(cells["rounds"]), cells["last"] + 1)
+        reached = cells["rounds"].where(np.isfinite(cells["rounds"]), self.last_round + 1).where(cells["last"].notna())
         return cells.assign(value=reached).merge(self._domains())
 
     def _bytes(self) -> pd.DataFrame:

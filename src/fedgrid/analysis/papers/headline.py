@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fedgrid.analysis.papers import cross_paper
-from fedgrid.analysis.papers.agreement import text
+from fedgrid.analysis.papers.agreement import by_pairs, text
 from fedgrid.analysis.papers.claims import CONFIRMED, INCONCLUSIVE, REFUTED, UNCHECKED
 from fedgrid.analysis.papers.overview import NOT_RUN, OUT_OF_DATE, Overview, agreed, outcomes
 from fedgrid.analysis.prose.phrases import counted, listing
@@ -61,17 +61,22 @@ def claims(overviews: Sequence[Overview]) -> str:
 
 def orders(overviews: Sequence[Overview]) -> str:
     """Agreement between the orders of rows."""
-    our_tau, ceiling, columns = agreed(overviews)
-    if not columns:
+    order = agreed(overviews)
+    if not order.columns:
         return "No column of printed numbers can be compared with an order of ours."
-    between = (
-        f"between two seeds of ours it is {text(ceiling)}"
-        if ceiling == ceiling
-        else "how far our own seeds agree is not known with one seed"
+    every = f"averaged over {counted(order.columns, 'column')} weighted by their pairs of rows"
+    over = every if order.columns > 1 else "in the only column"
+    agrees = "Our order of rows by accuracy agrees with the printed one"
+    sentence = f"{agrees} with a Kendall τ of {text(order.tau)}, {over}"
+    if not order.columns_of_several:
+        return f"{sentence}; how far our own seeds agree is not known with one seed."
+    if order.columns_of_several == order.columns:
+        return f"{sentence}; between two seeds of ours it is {text(order.between_seeds)}."
+    several = counted(order.columns_of_several, "column")
+    return (
+        f"{sentence}; over the {several} with several seeds it is {text(order.tau_of_several)}, and between two seeds "
+        f"of ours {text(order.between_seeds)}."
     )
-    every = f"averaged over {counted(columns, 'column')} weighted by their pairs of rows"
-    over = every if columns > 1 else "in the only column"
-    return f"Our order of rows agrees with the printed one with a Kendall τ of {text(our_tau)}, {over}; {between}."
 
 
 def beside(overviews: Iterable[Overview], papers: Mapping[str, Any]) -> list[str]:
@@ -80,7 +85,7 @@ def beside(overviews: Iterable[Overview], papers: Mapping[str, Any]) -> list[str
     table = cross_paper.compared(printed, papers) if printed else cross_paper.compared([], {})
     return [
         f"{name} also prints {counted(len(part), 'of these columns', 'of these columns')}; its τ with this paper is "
-        f"{text(part['tau'].median())}."
+        f"{text(by_pairs(part, 'tau'))}{', averaged over them' * (len(part) > 1)}."
         for name, part in table.groupby("other", sort=False)
     ]
 

@@ -10,7 +10,6 @@ from fedgrid.analysis.scores.results import CELL, ROW, Results
 from fedgrid.analysis.scores.summary import SCORED, cell_scores, standing
 from fedgrid.analysis.tables import phases, rounds
 from fedgrid.analysis.tables.attacks import METRIC, evaluated, results_under_attack
-from fedgrid.analysis.tables.pivot import AVERAGED
 
 PLACE = ["data", "heterogeneity", "domain", "metric"]
 """What names one column of printed numbers."""
@@ -64,7 +63,7 @@ def compared_with(results: Results, title: str) -> str | None:
 def difference(scores: pd.DataFrame, label: str) -> pd.Series:
     """The accuracy of every row of `scores` less that of the row `label` with the same seed."""
     keys = ["data", "heterogeneity", "domain", "seed"]
-    there = scores[scores["label"] == label].set_index(keys)["accuracy"]
+    there = scores[(scores["label"] == label) & (scores["status"] == "ok")].set_index(keys)["accuracy"]
     return scores["accuracy"] - there.reindex(pd.MultiIndex.from_frame(scores[keys])).to_numpy()
 
 
@@ -78,7 +77,7 @@ def timings(results: Results, shown: Mapping[str, Any] | None) -> Iterator[pd.Da
 
 
 def over_seeds(numbers: pd.DataFrame) -> pd.DataFrame:
-    """`ours`, `ours_std_seeds` and `seeds` by `COORDINATES`, with the mean over rows as the row Averaged.
+    """`ours`, `ours_std_seeds` and `seeds` by `COORDINATES`.
 
     Rounds are the median over seeds, without a spread, all others the mean with the sample standard deviation.
     """
@@ -87,6 +86,4 @@ def over_seeds(numbers: pd.DataFrame) -> pd.DataFrame:
     of_rounds = table.index.get_level_values("metric") == "rounds"
     table.loc[of_rounds, "ours"] = groups.median()[of_rounds]
     table.loc[of_rounds, "ours_std_seeds"] = np.nan
-    means = table["ours"].groupby(PLACE, sort=False).mean().reset_index()
-    means = means[means["metric"].isin(["accuracy", "std_clients"])].assign(row=AVERAGED)
-    return pd.concat([table, means.set_index(COORDINATES)])
+    return table

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -18,8 +18,23 @@ from fedgrid.analysis.scores.results import Results, load
 from fedgrid.grid.plan.manifest_model import UNAVAILABLE
 
 NOT_RUN, OUT_OF_DATE = "not run", "out of date"
-AGREED = ["rows", "tau", "between_seeds"]
+AGREED = ["metric", "rows", "tau", "between_seeds"]
 """What counts of a column when agreement is summed up."""
+FEWEST_ROWS = 3
+"""Rows from which on an order of a column counts."""
+
+
+class Agreement(NamedTuple):
+    """Means of Kendall's τ over columns of accuracies, each by its pairs of rows; NaN where there is none."""
+
+    tau: float
+    "To the printed numbers."
+    columns: int
+    tau_of_several: float
+    "The same, over the columns with several seeds."
+    columns_of_several: int
+    between_seeds: float
+    "Between two of our seeds, over the latter columns."
 
 
 @dataclass(frozen=True)
@@ -99,12 +114,11 @@ def outcomes(experiments: Iterable[Overview]) -> Counter[str]:
     return Counter(verdict.verdict for overview in experiments for verdict in overview.verdicts)
 
 
-def agreed(experiments: Iterable[Overview]) -> tuple[float, float, int]:
-    """Means over the columns that have a τ: of τ, of that between our own seeds, and the number of columns.
-
-    Columns count as in `by_pairs`; NaN where there is none.
-    """
-    tables = [overview.agreement[AGREED].astype(float) for overview in experiments]
-    columns = pd.concat([pd.DataFrame(columns=AGREED, dtype=float), *tables])
-    columns = columns[columns["tau"].notna()]
-    return by_pairs(columns, "tau"), by_pairs(columns, "between_seeds"), len(columns)
+def agreed(experiments: Iterable[Overview]) -> Agreement:
+    """How far the printed order of rows by accuracy is ours, in columns of at least `FEWEST_ROWS` rows."""
+    columns = pd.concat([pd.DataFrame(columns=AGREED), *(overview.agreement[AGREED] for overview in experiments)])
+    counts = (columns["metric"] == "accuracy") & columns["tau"].notna() & (columns["rows"] >= FEWEST_ROWS)
+    columns = columns[counts]
+    several = columns[columns["between_seeds"].notna()]
+    means = by_pairs(columns, "tau"), by_pairs(several, "tau"), by_pairs(several, "between_seeds")
+    return Agreement(means[0], len(columns), means[1], len(several), means[2])

@@ -13,6 +13,7 @@ from fedgrid.analysis.prose.footnotes import Footnotes
 from fedgrid.analysis.prose.phrases import decimals, listing
 from fedgrid.analysis.scores.domains import AVERAGE, EVERY, columns
 from fedgrid.analysis.scores.results import DASH, Results
+from fedgrid.analysis.scores.summary import SCORED
 from fedgrid.analysis.tables.attacks import METRIC, WORDS
 from fedgrid.analysis.tables.grid import Entry, Grid, levels
 from fedgrid.analysis.tables.pivot import AVERAGED, NAMES, without_number
@@ -44,13 +45,24 @@ def joined(results: Results) -> pd.DataFrame:
     table = located(results.published, known)
     positions = table.drop(columns=list(KEYS)).rename(columns={key: name for name, key in KEYS.items()})
     joined_numbers = numbers.reindex(pd.MultiIndex.from_frame(positions[COORDINATES])).reset_index(drop=True)
-    table = pd.concat([table, joined_numbers], axis=1)
+    table = with_averages(pd.concat([table, joined_numbers], axis=1))
     table["difference"] = table["ours"] - table["number"]
     table["unjoined"] = [
         "" if not np.isnan(entry["ours"]) and not np.isnan(entry["number"]) else known.why_unjoined(entry)
         for entry in table.to_dict("records")
     ]
     return table
+
+
+def with_averages(table: pd.DataFrame) -> pd.DataFrame:
+    """Our mean over rows as the row Averaged, where each row that the paper prints in a column has one of ours."""
+    averaged = table["row"] == AVERAGED
+    of_rows = table["ours"].mask(averaged)
+    columns = [table[name] for name in (*KEYS.values(), "metric")]
+    known = of_rows.notna() | averaged
+    complete = known.groupby(columns, dropna=False).transform("all")
+    means = of_rows.groupby(columns, dropna=False).transform("mean")
+    return table.assign(ours=table["ours"].mask(averaged, means.where(complete)))
 
 
 def located(printed: Sequence[Mapping[str, str]], known: "Known") -> pd.DataFrame:
@@ -120,6 +132,8 @@ class Known:
         column = entry["data_key"], entry["heterogeneity_key"]
         if column not in self.domains:
             return f"{entry['data']} was not run with {entry['heterogeneity']}"
+        if entry["row"] == AVERAGED and column in self.computed:
+            return "a mean over rows needs a number of ours for each of them"
         rows = self.timed if entry["metric"] == "seconds" else {*self.results.names.values(), AVERAGED}
         if entry["row"] not in rows:
             return f"there is no row '{entry['row']}' here"
@@ -148,7 +162,8 @@ def printed(results: Results, table: pd.DataFrame) -> tuple[pd.DataFrame, Grid]:
         cells = []
         for column in places:
             row = labels.get(name, "")
-            word = without_number(status.get((row, *column[:2]), "missing"), notes.letter(row, *column[:2]))
+            state, letters_of_notes = status.get((row, *column[:2]), "missing"), notes.letter(row, *column[:2])
+            word = Entry(notes=letters_of_notes) if state in SCORED else without_number(state, letters_of_notes)
             cells += of_entry(entries.get((name, *column)), word, notes)
         rows.append((name, cells))
     written, header = table.drop(columns=list(KEYS.values())), heads(results, places, ["printed", "ours", "difference"])

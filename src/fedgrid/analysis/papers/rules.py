@@ -202,8 +202,8 @@ def within(claims: Claims, name: str, places: int) -> Iterator[Part]:
     """The row against all others, of which up to `places` − 1 may be better."""
     for column in claims.columns:
         judged = [claims.better(name, other, column) for other in claims.rivals(name, column)]
-        needed = len(judged) - places + 1
-        known = bool(judged) and name in claims.scores.scores(claims.metric, column).values.index
+        needed = len(judged) - places + 1  # none where there are no more rows than places
+        known = needed > 0 and name in claims.scores.scores(claims.metric, column).values.index
         yield Part(claims.metric, (column,), judged, needed if known else None)
 
 

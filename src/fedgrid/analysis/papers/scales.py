@@ -11,7 +11,6 @@ from fedgrid.analysis.prose.phrases import counted, listing
 from fedgrid.analysis.scores.differences import compared
 from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.tables.grid import Entry, Grid
-from fedgrid.analysis.tables.pivot import AVERAGED
 
 ACCURACY = "accuracy"
 NAMED_ELSEWHERE = ("data", "heterogeneity")
@@ -56,13 +55,10 @@ def in_print(results: Results) -> dict[tuple[str, ...], str]:
 
 
 def comparable(results: Results, printed: Mapping[tuple[str, ...], str]) -> pd.DataFrame:
-    """`measured.over_seeds` for accuracy and the metrics that are `printed`, without means over rows.
-
-    Those would be over other rows at every scale.
-    """
+    """`measured.over_seeds` for accuracy and the metrics that are `printed`."""
     table = measured.over_seeds(measured.by_seed(results))
     index = table.index.to_frame()
-    return table[index["metric"].isin({ACCURACY, *(metric for *_, metric in printed)}) & (index["row"] != AVERAGED)]
+    return table[index["metric"].isin({ACCURACY, *(metric for *_, metric in printed)})]
 
 
 def in_several(results: Results, numbers: Mapping[str, pd.DataFrame]) -> list[tuple[str, str, str, str]]:

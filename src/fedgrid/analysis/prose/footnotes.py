@@ -39,7 +39,7 @@ def notes(results: Results, table: pd.DataFrame) -> dict[tuple[str, ...], str]:
     """(label, data, heterogeneity) → its footnotes."""
     planned = len(results.study.seeds)
     footnotes = {
-        tuple(entry[name] for name in ROW): [f"mean over {entry['seeds']} of {planned} seeds"]
+        tuple(entry[name] for name in ROW): [f"over {entry['seeds']} of {planned} seeds"]
         for entry in table.to_dict("records")
         if entry["status"] in SCORED and entry["seeds"] < planned
     }

@@ -61,7 +61,8 @@ def write(manifest: Manifest, out: Path, absent: Mapping[str, Absence] = {}, mad
 
 def in_memory(manifest: Manifest, keys: Iterable[str]) -> Results:
     """The results of some cells of an experiment, read from the cells' files."""
-    wanted = [cell for cell in manifest.cells if cell.key in set(keys)]
+    chosen = set(keys)
+    wanted = [cell for cell in manifest.cells if cell.key in chosen]
     schema = pa.schema(list(COLUMNS.items()))
     rows = pa.concat_tables([labelled(cell, read_table(cell.path)[0], schema) for cell in wanted])
     return Results(in_sentences(manifest.study), [described(cell, {}) for cell in wanted], rows.to_pandas())

@@ -2,8 +2,8 @@
 
 Three to five seeds know little of a variance. So the variance of a difference is shrunk towards what the other
 differences of the same column show: the moderated t of Smyth, "Linear models and empirical Bayes methods", Stat. Appl.
-Genet. Mol. Biol. 3 (2004), with its degrees of freedom capped. `python -m benchmarks.verdicts` gives the false and the
-true rates of what is built on it.
+Genet. Mol. Biol. 3 (2004), with its degrees of freedom capped. `python -m benchmarks.calibration rates` gives the false
+and the true rates of what is built on it.
 """
 
 from collections.abc import Collection, Mapping

@@ -45,7 +45,8 @@ def seconds(results: Results, options: Mapping[str, Any]) -> pd.DataFrame:
         for cell in timed(results)
         for phase, spent in parts(cell).items()
     ]
-    return pd.DataFrame(rows, columns=[*CELL, "phase", "seconds"])
+    table = pd.DataFrame(rows, columns=[*CELL, "phase", "seconds"])
+    return table.groupby([*CELL, "phase"], sort=False)["seconds"].sum().reset_index()  # several may have one name
 
 
 def timed(results: Results) -> list[FinishedCell]:
