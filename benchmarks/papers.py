@@ -25,6 +25,7 @@ import pandas as pd
 
 from fedgrid.analysis.papers.agreement import between_papers, by_pairs
 from fedgrid.analysis.papers.claims import UNCHECKED
+from fedgrid.analysis.papers.overview import FEWEST_ROWS
 from fedgrid.api.study_file import read_study
 from fedgrid.files import read_table
 from fedgrid.grid.adoption.candidates import Candidate, earlier
@@ -203,13 +204,14 @@ def verdicts(run: Path) -> pd.DataFrame:
 
 
 def agreement(run: Path) -> pd.DataFrame:
-    """Means of τ over the columns of accuracies of every paper, each by its pairs of rows.
+    """Means of τ over the columns of accuracies of every paper with enough rows, each by its pairs of rows.
 
     `tau` is to the printed numbers, in all columns; over those with several seeds, `tau_of_several` is the same and
     `between_seeds` that of two seeds.
     """
     table = read(run, "agreement")
-    papers = table[table["tau"].notna() & (table["metric"] == "accuracy")].groupby("paper")
+    counts = table["tau"].notna() & (table["metric"] == "accuracy") & (table["rows"] >= FEWEST_ROWS)
+    papers = table[counts].groupby("paper")
     means = {
         "columns": papers.size(),
         "tau": {paper: by_pairs(part, "tau") for paper, part in papers},
