@@ -64,12 +64,13 @@ def test_the_place_of_a_row_is_counted_in_each_column_of_an_experiment():
 
 
 def test_agreement_counts_columns_of_accuracies_by_their_pairs(tmp_path):
-    """Three rows have three pairs, two rows one; of the columns with several seeds there is one."""
-    columns = [("accuracy", 3, 1.0, 0.5), ("accuracy", 2, -1.0, None), ("std_clients", 3, 0.0, 0.0)]
+    """Four rows have six pairs, three rows three, and two rows do not count; one column has several seeds."""
+    columns = [("accuracy", 4, 1.0, 0.5), ("accuracy", 3, -1.0, None), ("accuracy", 2, 1.0, None)]
+    columns += [("std_clients", 3, 0.0, 0.0)]
     table = pd.DataFrame(columns, columns=["metric", "rows", "tau", "between_seeds"]).assign(folder="table1")
     (tmp_path / "fedsac").mkdir()
     table.to_csv(tmp_path / "fedsac/agreement.csv", index=False)
-    expected = {"columns": 2, "tau": 0.5, "columns_of_several": 1, "tau_of_several": 1.0, "between_seeds": 0.5}
+    expected = {"columns": 2, "tau": 0.33, "columns_of_several": 1, "tau_of_several": 1.0, "between_seeds": 0.5}
     assert papers.agreement(tmp_path).loc["fedsac"].to_dict() == expected
 
 
