@@ -54,7 +54,7 @@ def path_of(text: str, what: str) -> Path:
 def check_regular(path: Path, what: str, largest: int = MOST_BYTES) -> None:
     """Raises UserError, which begins with `what` it is, for a device, a pipe, a folder, or more than `largest` bytes.
 
-    Raises OSError where the path cannot be looked at, as where no such file.
+    Raises OSError where the path cannot be looked at, as where the file does not exist.
     """
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
@@ -129,7 +129,7 @@ def seal(text: str, columns: Digests | None = None) -> dict[bytes, str]:
 def read_table(path: Path, columns: Sequence[str] | None = None) -> tuple[pa.Table, dict[str, Any]]:
     """Rows (all columns, or those named) and metadata of a sealed Parquet file.
 
-    Raises UserError where no such file, and `Damaged` where its content has changed.
+    Raises UserError where the file does not exist, and `Damaged` where its content has changed.
     """
     with reading(path):
         # not pq.read_table, which imports pandas: half a second
@@ -190,6 +190,8 @@ def _blocks(column: pa.ChunkedArray) -> Iterator[Any]:
     if column.null_count:
         yield from _plain(column.is_valid().cast(pa.uint8()))
         column = column.drop_null()
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.uint8())
     if pa.types.is_list(column.type):
         yield from _plain(pc.list_value_length(column))
         yield from _blocks(pc.list_flatten(column))

@@ -119,7 +119,7 @@ STUDIES = {
     ),
     "a row whose name is no text": ({"methods": {False: {"method": "fedprox"}}}, ["methods.False", "False", "quotes"]),
     "results in a file": ({"results": "study.yaml"}, ["results", "study.yaml is not a folder"]),
-    "a name that is too long": ({"name": "x" * 101}, ["name", "101 letters", "100"]),
+    "a name that is too long": ({"name": "x" * 101}, ["name", "too long: 101 characters", "100"]),
     "a title that is too long": ({"methods": {"fedavg": {"title": "x" * 101}}}, ["methods.fedavg.title", "101", "100"]),
     "a key in place of another": ({"methods": None, "method": "fedavg"}, ["unknown key 'method'", "'methods'"]),
     "a rate for Adam where steps are plain": (

@@ -67,7 +67,7 @@ MALFORMED = {
     "no number": (HEADER + "digits,skewed,0,high\n", "'high' is not an accuracy"),
     "nan": (HEADER + "digits,skewed,0,nan\n", "'nan' is not an accuracy"),
     "seed": (HEADER + "digits,skewed,-1,0.5\n", "seed '-1' is not a whole number"),
-    "twice": (HEADER + ROWS + "digits,skewed,1,0.7\n", "line 4: says again what line 3 says"),
+    "twice": (HEADER + ROWS + "digits,skewed,1,0.7\n", "line 4: duplicates line 3"),
     "blank label": (HEADER + ",skewed,0,0.5\n", "line 2: has no data"),
     "unknown data": (
         HEADER + "digts,skewed,0,0.5\n",

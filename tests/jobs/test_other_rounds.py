@@ -110,7 +110,7 @@ def test_artifacts_that_are_asked_for_later_are_made_from_the_state(folder):
     _, (before, _) = train(study(3))
     planned = study(3, artifacts=["state", "predictions"])
     (sentence,) = notices.artifacts(planned.cells)
-    how = "will do the last round again, from its kept state, to the same numbers"
+    how = "will do the last round again, from its kept state, with the same numbers"
     assert sentence == f"1 finished cell kept no predictions and {how}"
     cell, (table, metadata) = train(planned)
     assert metadata["continued"]["after"] == 2 and table.equals(before)
@@ -120,7 +120,7 @@ def test_artifacts_that_are_asked_for_later_are_made_from_the_state(folder):
     assert read_table(files[0])[0].equals(read_table(files[1])[0])
     cell.state.unlink()
     (sentence,) = notices.artifacts(planned.cells)
-    assert sentence.endswith("kept no state and will be trained again, to the same numbers")
+    assert sentence.endswith("kept no state and will be trained again, with the same numbers")
 
 
 def test_prune_keeps_what_a_longer_run_would_want(folder, capsys):

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -186,8 +187,7 @@ class Invocation:
 
     def request(self, cells: Sequence[Cell], attempt: int) -> measured.Request:
         """What a job of these cells asks of a scheduler."""
-        beside = self.compute.gpu_share if len(cells) > 1 else 1
-        return measured.request(cells, self.compute, beside).for_attempt(attempt)
+        return measured.request(cells, self.compute, self.compute.gpu_share).for_attempt(attempt)
 
     @cached_property
     def gpu_slots(self) -> int:
@@ -229,7 +229,8 @@ class Invocation:
             where = "no GPU is asked for (compute.device: auto)" if self.submits else "no GPU here"
             print(f"fedgrid: {where}, so cells are computed on CPUs", file=sys.stderr)
         if not self.submits and any(_is_short(cell) for cell in waiting):
-            self.worker.start()
+            with suppress(OSError):  # it only saves time
+                self.worker.start()
 
     def end(self, failed: bool = False, complete: bool = True) -> None:
         """Stops what `begin` started and says what there is now.
@@ -250,7 +251,7 @@ class Invocation:
             for line in cell_states.failures(study, cell_states.read(study)):
                 print(line, file=sys.stderr)
             earlier = [f"{page} is of an earlier run."] if page.is_file() else []
-            end = "Stopped, or some jobs failed: see above and fedgrid status. The same command goes on."
+            end = "Stopped, or some jobs failed: see above and fedgrid status. Run the same command to continue."
             print(self._partial(), *earlier, end, sep="\n", file=sys.stderr)
         elif not complete:
             others = "Other tables and pages may be out of date: see fedgrid status."
@@ -273,7 +274,7 @@ class Invocation:
 
 
 def _is_short(cell: Cell) -> bool:
-    """Whether the cell probably takes less than `SHORT` seconds; one like which nothing was measured may."""
+    """Whether the cell probably takes less than `SHORT` seconds; a cell without a measured precedent may."""
     expected = measured.cost(cell)
     return expected is None or expected.seconds < SHORT
 
@@ -287,4 +288,12 @@ def _set_aside(cells: Sequence[Cell]) -> None:
                 aside.parent.mkdir(parents=True, exist_ok=True)
                 aside.unlink(missing_ok=True)
                 if kept.is_file():
-                    aside.hardlink_to(kept)
+                    _link(kept, aside)
+
+
+def _link(file: Path, to: Path) -> None:
+    """Another name for a file; a copy where the file system has no hard links."""
+    try:
+        to.hardlink_to(file)
+    except OSError:
+        shutil.copyfile(file, to)

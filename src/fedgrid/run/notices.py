@@ -36,7 +36,7 @@ def artifacts(cells: Iterable[Cell]) -> Iterator[str]:
             }
             how = "do the last round again, from its kept state" if from_state else "be trained again"
             number = f"{len(some)} finished cell{'s' * (len(some) > 1)}"
-            yield f"{number} kept no {' or '.join(sorted(missing))} and will {how}, to the same numbers"
+            yield f"{number} kept no {' or '.join(sorted(missing))} and will {how}, with the same numbers"
 
 
 def missing_gpus(study: Study) -> str:

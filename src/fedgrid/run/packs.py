@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-from fedgrid.grid.costs.measured import Request, request
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.plan_file import Plan
 from fedgrid.grid.plan.planned_study import Study
@@ -42,11 +41,6 @@ def mark(store: Path, name: str) -> Path:
 def cells(plan: Plan, name: str) -> list[Cell]:
     """The cells of a pack."""
     return [plan.study.known[key] for key in plan.packs[name]]
-
-
-def request_of(plan: Plan, name: str) -> Request:
-    """What a scheduler is asked for to run a pack."""
-    return request(cells(plan, name), plan.study.compute, plan.study.compute.gpu_share)
 
 
 def _name(store: Path, keys: tuple[str, ...]) -> str:

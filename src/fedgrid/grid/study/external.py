@@ -106,7 +106,7 @@ def read_scores(file: Path) -> list[ExternalScore]:
         score = _score(dict(zip(names, values, strict=True)), line, f"{file}, line {line}")
         same = scores.setdefault((*score.column, score.seed, score.round, score.client), score)
         if same is not score:
-            raise UserError(f"{file}, line {line}: says again what line {same.line} says")
+            raise UserError(f"{file}, line {line}: duplicates line {same.line}")
     if not scores:
         raise UserError(f"{file}: has no rows")
     return [*scores.values()]

@@ -58,7 +58,7 @@ class MethodRow:
     work: str
     "What its method costs a client in a round, a formula for the cost table; no part of a cell's identity."
     score: str = "paper"
-    "The point of a round at which its cells are read; no part of their identity, as `at` is none."
+    "The point of a round at which its cells are read; not part of the key, as `at` is not."
     at: str = "last"
     "The rounds at which its cells are read."
     common: Settings = field(default_factory=dict)

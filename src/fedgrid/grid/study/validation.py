@@ -141,7 +141,7 @@ def _problem(error: jsonschema.ValidationError) -> str:
     if error.validator in ("minItems", "minProperties", "minLength"):
         return "must not be empty"
     if error.validator == "maxLength":
-        return f"a text of {len(value):,} letters, where {rule:,} are the most"
+        return f"is too long: {len(value):,} characters, at most {rule:,}"
     if error.validator == "pattern":
         return f"{str(value)[:40]!r} must be {schema['description']}"
     return str(error.message)
