@@ -257,7 +257,7 @@ def distances(summary: Mapping[str, Any]) -> str:
     """How different the clients of a partition are, in words that say what is measured."""
     return (
         "The Jensen–Shannon distance between the class distributions of two clients (base 2; 0: equal, 1: no common "
-        f"class) is {summary['jensen_shannon']['mean']:.2f} on average over all pairs; the earth mover's distance of a "
-        f"client's class distribution to that of all training images (Σ|pᵢ − p|, 0 to 2) is "
-        f"{summary['earth_mover']['mean']:.2f} on average."
+        f"class) is {summary['jensen_shannon']['mean']:.2f} on average over all pairs; the L1 distance between a "
+        "client's class distribution and that of all training images (0 to 2; Zhao et al., 2018, call it earth mover's "
+        f"distance) is {summary['earth_mover']['mean']:.2f} on average."
     )

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from fedgrid.analysis.papers.claim_scores import AT, EXACT, PHRASES, UNITS, ClaimScores, Measured
-from fedgrid.analysis.papers.rules import TEXTS, Judged, Part, parts
+from fedgrid.analysis.papers.rules import BEST, OF_CHANGES, TEXTS, Judged, Part, parts
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.phrases import counted, decimals, listing
 from fedgrid.analysis.scores.comparisons import FEWEST_SEEDS, LEVEL, Comparison, Exact
@@ -24,7 +24,7 @@ TOO_EARLY = "training too short to tell"
 STATISTICS = (
     f"Confirmed: every comparison is significant (one-sided moderated t-test over common seeds, {100 * LEVEL:g} %). "
     "Refuted: one is significantly against the claim after Bonferroni’s correction for all comparisons. Fewer than "
-    f"{FEWEST_SEEDS} seeds decide nothing."
+    f"{FEWEST_SEEDS} seeds decide nothing. Differences are positive in the direction that is claimed."
 )
 
 
@@ -165,25 +165,30 @@ def contradicted(measured: Measured, claim: Claim) -> list[str]:
 def rule_text(claim: Claim) -> str:
     """The rule in a sentence."""
     metrics = claim.metric if isinstance(claim.metric, list) else [claim.metric]
-    of_claim = {name: spoken(getattr(claim, name)) for name in TEXTS}
-    parts = [TEXTS[claim.rule or ""].format(**of_claim, metric=listing(map(phrase, metrics)))]
+    every = "all rows" if claim.rule in ("rises", "falls") else "all other rows"
+    of_claim = {name: spoken(getattr(claim, name), every) for name in TEXTS}
+    text = BEST if claim.within is not None and claim.within[1] == 1 else TEXTS[claim.rule or ""]
+    parts = [text.format(**of_claim, metric=listing(map(phrase, metrics)))]
     if claim.by is not None:
         parts.append(limits_text(claim))
     if claim.metrics is not None:
         parts.append(f"from {phrase(claim.metrics[0])} to {phrase(claim.metrics[1])}")
-    where = listing(claim.columns) if claim.columns else "every column"
-    parts.append(f"in most comparisons of {where}" if claim.most else f"in {where}")
+    if claim.rule in OF_CHANGES and claim.metrics is None:
+        parts.append(f"from {' to '.join(claim.columns) if claim.columns else 'each column to the next'}")
+    else:
+        parts.append(f"in {listing(claim.columns) if claim.columns else 'every column'}")
+    most = ", in most comparisons" if claim.most else ""
     among = f" Rows that take part: {listing(claim.rows)}." if claim.rows else ""
-    return f"{' '.join(parts)}.{among}"
+    return f"{' '.join(parts)}{most}.{among}"
 
 
-def spoken(value: object) -> object:
-    """Rows as words; a pair stays a pair."""
+def spoken(value: object, every: str) -> object:
+    """Rows as words, of which `every` stands for all; a pair stays a pair."""
     if isinstance(value, tuple):
-        return [spoken(part) for part in value]
+        return [spoken(part, every) for part in value]
     if isinstance(value, list):
         return listing(value)
-    return {ALL: "all rows", OTHERS: "the best other row"}.get(value, value) if isinstance(value, str) else value
+    return {ALL: every, OTHERS: "the best other row"}.get(value, value) if isinstance(value, str) else value
 
 
 def phrase(metric: str) -> str:

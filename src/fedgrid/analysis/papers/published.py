@@ -244,7 +244,7 @@ def unjoined(table: pd.DataFrame) -> list[str]:
     if not len(groups):
         return []
     sentences = [f"{why}: {listing(map(coordinates, part.to_dict('records')))}" for why, part in groups]
-    return [f"Printed, but without a counterpart here: {'; '.join(sentences)}."]
+    return [f"Printed, but not reproduced here: {'; '.join(sentences)}."]
 
 
 def coordinates(entry: Mapping[str, str]) -> str:

@@ -318,9 +318,10 @@ TEXTS = {
     "within": "{within[0]} is among the best {within[1]} rows by {metric}",
     "above": "the {metric} of {above[0]} is better than that of {above[1]}",
     "difference": "the {metric} of {difference[0]} differs from that of {difference[1]}",
-    "rises": "the {metric} of {rises} becomes higher from step to step",
-    "falls": "the {metric} of {falls} becomes lower from step to step",
-    "grows": "the lead of {grows[0]} over {grows[1]} in {metric} grows from step to step",
-    "shrinks": "the lead of {shrinks[0]} over {shrinks[1]} in {metric} shrinks from step to step",
+    "rises": "the {metric} of {rises} becomes higher",
+    "falls": "the {metric} of {falls} becomes lower",
+    "grows": "the lead of {grows[0]} over {grows[1]} in {metric} grows",
+    "shrinks": "the lead of {shrinks[0]} over {shrinks[1]} in {metric} shrinks",
 }
 """Rule → its words; the fields are those of the claim."""
+BEST = "{within[0]} is the best row by {metric}"

@@ -81,9 +81,9 @@ def of_entry(value: float | None) -> Entry:
 
 def caption(results: Results) -> str:
     """What the numbers are."""
-    several = "median over seeds of " if len(results.study.seeds) > 1 else ""
+    several = ", median over seeds" if len(results.study.seeds) > 1 else ""
     return (
-        f"{captions.lead(results)}: seconds of each phase of a round, {several}all rounds of a cell divided by their "
-        "number. Local training is that of all clients of a round; evaluation does not take place in every round. "
+        f"{captions.lead(results)}: mean seconds of each phase of a round over the rounds of a cell{several}. Local "
+        "training is that of all clients of a round; evaluation does not take place in every round. "
         "Compare times only between cells run on the same hardware."
     )
