@@ -7,6 +7,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -47,13 +48,18 @@ COLUMNS = {
 
 
 def numbers(paper: str) -> pd.DataFrame:
-    """By row, in printed order from the highest: `printed`, and of each scale with results its mean and `…_std`."""
+    """By row, in printed order from the highest: `printed`, and of each scale with results its mean and `…_std`.
+
+    NaN at a scale where rows have different numbers of seeds, which are other partitions: their means do not compare.
+    """
     column, scales = COLUMNS[paper], []
     for scale in SCALES:
         file = RUNS / scale / paper / "printed.csv"
         if file.is_file():
             here = of_column(pd.read_csv(file), column)
             ours = here[["ours", "ours_std_seeds"]].set_axis([scale, f"{scale}_std"], axis=1)
+            if here["seeds"].dropna().nunique() > 1:
+                ours = ours * np.nan
             scales.append(ours if scales else ours.assign(printed=here["number"]))
     return pd.concat(scales, axis=1).drop(index=AVERAGED, errors="ignore").sort_values("printed", ascending=False)
 
