@@ -18,6 +18,7 @@ import pandas as pd
 
 from benchmarks.markdown import table as markdown
 from benchmarks.papers import ARCHIVES
+from fedgrid.analysis.prose.phrases import decimals
 from fedgrid.files import read_table
 
 CELLS_OF_LOCAL = Path("benchmarks/results/papers/local/cells.tar.xz")
@@ -125,14 +126,14 @@ def in_readings() -> str:
     numbers = printed("fedsac", "table1")
     rows = []
     for title, seeds in by_reading(FEDSAC, "Dirichlet 0.1, 10 clients", READINGS).items():
-        of_paper = numbers.get((title, "CIFAR-10", "Dirichlet 0.1"))
+        of_paper = decimals(numbers.get((title, "CIFAR-10", "Dirichlet 0.1"), np.nan))
         curves = {
             point: {seed: accuracies(seeds[seed], point).loc[1:].mean(axis=1) for seed in seeds} for point in POINTS
         }
         of_first = [f"{last(curves[point][FIRST]):.2f}" for point in POINTS]
         scores = [[of(one) for one in curves[point].values()] for point in POINTS for of in (last, pd.Series.max)]
         means = map(over_seeds, scores) if len(seeds) > 1 else ["–"] * len(scores)
-        rows.append([title, "–" if of_paper is None else f"{of_paper:.2f}", *of_first, str(len(seeds)), *means])
+        rows.append([title, of_paper, *of_first, str(len(seeds)), *means])
     of_seeds = (f"{point}, {which} round" for point in POINTS for which in ("last", "best"))
     return markdown(["", "printed", *(f"seed {FIRST}: {point}" for point in POINTS), "seeds", *of_seeds], rows)
 
@@ -146,11 +147,11 @@ def with_contrast() -> str:
     rows = []
     for title, seeds in by_reading(FEDCOSR, "20 classes, 20 clients", CONTRAST).items():
         received, trained = ([accuracies(seed, point) for seed in seeds.values()] for point in POINTS)
-        of_paper = numbers.get((title, "CIFAR-100", "20 classes"))
+        of_paper = decimals(numbers.get((title, "CIFAR-100", "20 classes"), np.nan))
         scores = [[one.loc[number].mean() for one in received] for number in ROUNDS]
         scores += [[one.mean(axis=1).loc[1:].max() for one in received], [last(one.mean(axis=1)) for one in trained]]
         scores.append([one.iloc[-1].std(ddof=0) for one in received])
-        rows.append([title, "–" if of_paper is None else f"{of_paper:.2f}", str(len(seeds)), *map(over_seeds, scores)])
+        rows.append([title, of_paper, str(len(seeds)), *map(over_seeds, scores)])
     header = ["", "printed", "seeds", *(f"received, round {number}" for number in ROUNDS)]
     return markdown([*header, "received, best round", "trained, last round", "std. over clients"], rows)
 

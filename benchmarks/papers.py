@@ -23,9 +23,8 @@ from typing import Any
 
 import pandas as pd
 
-from fedgrid.analysis.papers.agreement import between_papers, by_pairs
+from fedgrid.analysis.papers.agreement import averaged, between_papers, by_pairs
 from fedgrid.analysis.papers.claims import UNCHECKED
-from fedgrid.analysis.papers.overview import FEWEST_ROWS
 from fedgrid.api.study_file import read_study
 from fedgrid.files import read_table
 from fedgrid.grid.adoption.candidates import Candidate, earlier
@@ -209,17 +208,9 @@ def agreement(run: Path) -> pd.DataFrame:
     `tau` is to the printed numbers, in all columns; over those with several seeds, `tau_of_several` is the same and
     `between_seeds` that of two seeds.
     """
-    table = read(run, "agreement")
-    counts = table["tau"].notna() & (table["metric"] == "accuracy") & (table["rows"] >= FEWEST_ROWS)
-    papers = table[counts].groupby("paper")
-    means = {
-        "columns": papers.size(),
-        "tau": {paper: by_pairs(part, "tau") for paper, part in papers},
-        "columns_of_several": papers["between_seeds"].count(),
-        "tau_of_several": {paper: by_pairs(part[part["between_seeds"].notna()], "tau") for paper, part in papers},
-        "between_seeds": {paper: by_pairs(part, "between_seeds") for paper, part in papers},
-    }
-    return pd.DataFrame({name: pd.Series(values) for name, values in means.items()}).round(2)
+    means = {paper: averaged(columns) for paper, columns in read(run, "agreement").groupby("paper")}
+    known = {paper: mean._asdict() for paper, mean in means.items() if mean.columns}
+    return pd.DataFrame.from_dict(known, orient="index").round(2)
 
 
 def rounds(run: Path) -> pd.DataFrame:

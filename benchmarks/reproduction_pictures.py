@@ -59,7 +59,7 @@ def numbers(paper: str) -> pd.DataFrame:
             here = of_column(pd.read_csv(file), column)
             ours = here[["ours", "ours_std_seeds"]].set_axis([scale, f"{scale}_std"], axis=1)
             if here["seeds"].dropna().nunique() > 1:
-                ours = ours * np.nan
+                ours[:] = np.nan
             scales.append(ours if scales else ours.assign(printed=here["number"]))
     return pd.concat(scales, axis=1).drop(index=AVERAGED, errors="ignore").sort_values("printed", ascending=False)
 

@@ -97,8 +97,8 @@ def called(name: str, function: Any) -> Iterator[str]:
     """A function, and a line for each of its parameters: those that come later may be added, with a default."""
     yield f"{name}()"
     given = [parameter for parameter in inspect.signature(function).parameters.values() if parameter.name != "self"]
-    for place, parameter in enumerate(given, start=1):
-        yield f"{name}({'' if parameter.kind is parameter.KEYWORD_ONLY else f'{place} '}{parameter.name})"
+    for position, parameter in enumerate(given, start=1):
+        yield f"{name}({'' if parameter.kind is parameter.KEYWORD_ONLY else f'{position} '}{parameter.name})"
 
 
 def settings() -> Iterator[str]:

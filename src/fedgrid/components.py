@@ -84,8 +84,8 @@ class Component:
     source = ""
     "Citation (paper, year) or origin."
     product_limits: ClassVar[Sequence[tuple[str, str, float]]] = ()
-    """Pairs of settings and the number below which their product has to be. The first one is a rate; where it is none,
-    the study's rate counts."""
+    """Of a method: pairs of settings and the number below which their product has to be. The first one is a rate; where
+    it is none, the study's rate counts."""
 
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)

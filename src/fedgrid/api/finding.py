@@ -119,9 +119,11 @@ def _words(selection: Sequence[str], named: Sequence[tuple[Cell, set[str]]]) -> 
 
 
 def _parts(word: str, named: Sequence[tuple[Cell, set[str]]]) -> list[str]:
+    if _meant(word, named):
+        return [word]
     for separator in (",", None):
         parts = [part.strip() for part in word.split(separator) if part.strip()]
-        if parts not in ([], [word]) and not _meant(word, named):
+        if parts not in ([], [word]):
             return [below for part in parts for below in _parts(part, named)]
     return [word]
 

@@ -52,12 +52,12 @@ EXAMPLES = """examples:
 def parser() -> Parser:
     """The parser of the command line; what it returns has the function to call as `call`."""
     form = argparse.RawDescriptionHelpFormatter
-    whole = Parser(prog="fedgrid", description=fedgrid.__doc__, epilog=EXAMPLES, formatter_class=form)
-    whole.add_argument("--version", action="version", version=f"fedgrid {fedgrid.__version__}")
-    commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
+    command_line = Parser(prog="fedgrid", description=fedgrid.__doc__, epilog=EXAMPLES, formatter_class=form)
+    command_line.add_argument("--version", action="version", version=f"fedgrid {fedgrid.__version__}")
+    commands = command_line.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
     for module in COMMANDS:
         module.add_commands(commands)
-    return whole
+    return command_line
 
 
 def main(argv: list[str] | None = None) -> int:

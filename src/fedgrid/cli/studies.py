@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 from fedgrid.api.study_file import DEFAULT, read_study
@@ -13,6 +14,7 @@ from fedgrid.errors import UserError
 from fedgrid.grid.adoption.other_rounds import continuation
 from fedgrid.grid.plan import manifest, plan_file
 from fedgrid.grid.plan.manifest_model import read_manifest
+from fedgrid.grid.plan.plan_file import Plan
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.model import FULL
 from fedgrid.run.lock import StoreLock
@@ -70,17 +72,19 @@ def _prune(arguments: argparse.Namespace) -> int:
     store = arguments.results / "store"
     if not store.is_dir():
         raise UserError(f"--results: there is no store in {arguments.results}")
-    studies = _studies_of_files(arguments)
-    needed = _needed(arguments.results, [study for of_file in studies.values() for study in of_file])
     lock = StoreLock(store)
     at_work = lock.holder()
     if arguments.delete and not at_work:
         lock.acquire()  # no run begins meanwhile
+    latest = {file: plan_file.read(file) for file in latest_plans(store)}
+    studies = _studies_of_files(arguments, latest.values())
+    of_files = [study for of_file in studies.values() for study in of_file]
+    needed = _needed(arguments.results, [*of_files, *(plan.study for plan in latest.values())])
     patterns = STORED if at_work else STORED + OF_A_RUN
     files = sorted({file for pattern in patterns for file in store.glob(pattern)})
     stale = [file for file in files if not _keys(file) & needed and not _being_written(file)]
     plans = sorted(store.glob("plans/*.json"))
-    stale += [file for file in plans if file not in latest_plans(store)]
+    stale += [file for file in plans if file not in latest]
     size = sum(part.stat().st_size for file in stale for part in (file, *file.rglob("*")) if part.is_file())
     for file in stale:
         if arguments.delete and file.is_dir():
@@ -96,15 +100,14 @@ def _prune(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _studies_of_files(arguments: argparse.Namespace) -> dict[Path, list[Study]]:
-    """Studies as their files say now: those of runs, at the scales of these runs, the default one, and those named.
+def _studies_of_files(arguments: argparse.Namespace, plans: Collection[Plan]) -> dict[Path, list[Study]]:
+    """Studies as their files say now: those of the `plans`, at the scales of these, the default one, and those named.
 
     Files are looked up beside the folder of results and in the working folder.
     """
-    plans = [plan_file.read(file) for file in latest_plans(arguments.results / "store")]
-    places = dict.fromkeys((arguments.results.parent, Path()))
+    folders = dict.fromkeys((arguments.results.parent, Path()))
     scales = dict.fromkeys([(DEFAULT, FULL), *((Path(plan.configfile), plan.study.scale) for plan in plans)])
-    files = [(place / file, scale) for file, scale in scales for place in places if (place / file).is_file()]
+    files = [(folder / file, scale) for file, scale in scales for folder in folders if (folder / file).is_file()]
     studies: dict[Path, list[Study]] = {}
     for file, scale in dict.fromkeys([*files, *((file, FULL) for file in arguments.configfile)]):
         studies.setdefault(file, []).append(read_study(file, scale))
@@ -112,13 +115,12 @@ def _studies_of_files(arguments: argparse.Namespace) -> dict[Path, list[Study]]:
 
 
 def _needed(results: Path, studies: list[Study]) -> set[str]:
-    """Keys that `studies` need, and the tables and the latest runs in the folder of results.
+    """Keys that `studies` and the tables in the folder of results need.
 
     Also those of shorter runs from whose states cells of theirs will continue.
     """
     depths = ("*", "*/*")  # of plain studies, and of experiments
     manifests = [read_manifest(file) for depth in depths for file in results.glob(f"{depth}/{manifest.NAME}")]
-    studies = [*studies, *(plan_file.read(file).study for file in latest_plans(results / "store"))]
     drawn = {key for manifest in manifests for cell in manifest.cells for key in cell.needs}
     cells = [cell for study in studies for cell in study.by_key.values()]
     wanted = {run.metadata["key"] for cell in cells if cell.waiting and (run := continuation(cell)[0])}

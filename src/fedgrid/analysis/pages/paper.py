@@ -75,7 +75,7 @@ def paper(manifests: Sequence[Path], out_html: Path, configfile: str) -> None:
             commit=origin.commit(all_of_them),
             adopted=adoptions.adopted(all_of_them),
             groups=adoptions.groups(all_of_them),
-            place=origin.place(all_of_them),
+            where_to_run=origin.where_to_run(all_of_them),
             steps=origin.steps(all_of_them, configfile),
             reservations=origin.reservations(all_of_them, configfile),
             yaml=origin.written(configfile),

@@ -64,7 +64,7 @@ def report(results: Results, out_html: Path, tables: Path, figures: Sequence[Pat
             commit=origin.commit(results),
             adopted=adoptions.adopted(results),
             groups=adoptions.groups(results),
-            place=origin.place(results),
+            where_to_run=origin.where_to_run(results),
             steps=origin.steps(results, configfile),
             reservations=origin.reservations(results, configfile),
             text=origin.written(configfile),

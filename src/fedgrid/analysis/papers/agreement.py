@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,9 +17,25 @@ from fedgrid.analysis.tables.pivot import AVERAGED, column_name
 
 FEWEST = 5
 """Rows from which on there is an interval."""
+FEWEST_ROWS = 3
+"""Rows from which on the order of a column counts in a mean."""
 COVERED = 0.95
 DIGITS = 9
 """Decimals that tell two numbers apart: what differs by less differs by rounding."""
+
+
+class Agreement(NamedTuple):
+    """Means of Kendall's τ over columns of accuracies, each by its pairs of rows; NaN where there is none."""
+
+    columns: int
+    tau: float
+    "To the printed numbers."
+    columns_of_several: int
+    "Columns with several seeds."
+    tau_of_several: float
+    "To the printed numbers, over these."
+    between_seeds: float
+    "Between two of our seeds, over these."
 
 
 def tau(a: Sequence[float], b: Sequence[float]) -> float:
@@ -85,6 +102,20 @@ def by_pairs(columns: pd.DataFrame, value: str) -> float:
     known = columns[columns[value].notna()].astype({"rows": float, value: float})
     pairs = known["rows"] * (known["rows"] - 1) / 2
     return float((pairs * known[value]).sum() / pairs.sum()) if len(known) else float("nan")
+
+
+def averaged(columns: pd.DataFrame) -> Agreement:
+    """The means over the `columns` of `agreement` that are of accuracies and have at least `FEWEST_ROWS` rows."""
+    counts = (columns["metric"] == "accuracy") & columns["tau"].notna() & (columns["rows"] >= FEWEST_ROWS)
+    columns = columns[counts]
+    several = columns[columns["between_seeds"].notna()]
+    return Agreement(
+        columns=len(columns),
+        tau=by_pairs(columns, "tau"),
+        columns_of_several=len(several),
+        tau_of_several=by_pairs(several, "tau"),
+        between_seeds=by_pairs(several, "between_seeds"),
+    )
 
 
 def name_of(results: Results, entry: Mapping[str, str]) -> str:

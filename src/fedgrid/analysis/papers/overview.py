@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
-from fedgrid.analysis.papers.agreement import agreement, by_pairs
+from fedgrid.analysis.papers.agreement import Agreement, agreement, averaged
 from fedgrid.analysis.papers.claims import Verdict, verdicts
 from fedgrid.analysis.papers.published import joined
 from fedgrid.analysis.prose import captions
@@ -20,21 +20,6 @@ from fedgrid.grid.plan.manifest_model import UNAVAILABLE
 NOT_RUN, OUT_OF_DATE = "not run", "out of date"
 AGREED = ["metric", "rows", "tau", "between_seeds"]
 """What counts of a column when agreement is summed up."""
-FEWEST_ROWS = 3
-"""Rows from which on an order of a column counts."""
-
-
-class Agreement(NamedTuple):
-    """Means of Kendall's τ over columns of accuracies, each by its pairs of rows; NaN where there is none."""
-
-    tau: float
-    "To the printed numbers."
-    columns: int
-    tau_of_several: float
-    "The same, over the columns with several seeds."
-    columns_of_several: int
-    between_seeds: float
-    "Between two of our seeds, over the latter columns."
 
 
 @dataclass(frozen=True)
@@ -115,10 +100,6 @@ def outcomes(experiments: Iterable[Overview]) -> Counter[str]:
 
 
 def agreed(experiments: Iterable[Overview]) -> Agreement:
-    """How far the printed order of rows by accuracy is ours, in columns of at least `FEWEST_ROWS` rows."""
-    columns = pd.concat([pd.DataFrame(columns=AGREED), *(overview.agreement[AGREED] for overview in experiments)])
-    counts = (columns["metric"] == "accuracy") & columns["tau"].notna() & (columns["rows"] >= FEWEST_ROWS)
-    columns = columns[counts]
-    several = columns[columns["between_seeds"].notna()]
-    means = by_pairs(columns, "tau"), by_pairs(several, "tau"), by_pairs(several, "between_seeds")
-    return Agreement(means[0], len(columns), means[1], len(several), means[2])
+    """How far the printed order of rows by accuracy is ours, over the columns of all experiments."""
+    tables = (overview.agreement[AGREED] for overview in experiments)
+    return averaged(pd.concat([pd.DataFrame(columns=AGREED), *tables]))

@@ -13,7 +13,6 @@ from fedgrid.analysis.prose.footnotes import Footnotes
 from fedgrid.analysis.prose.phrases import decimals, listing
 from fedgrid.analysis.scores.domains import AVERAGE, EVERY, columns
 from fedgrid.analysis.scores.results import DASH, Results
-from fedgrid.analysis.scores.summary import SCORED
 from fedgrid.analysis.tables.attacks import METRIC, WORDS
 from fedgrid.analysis.tables.grid import Entry, Grid, levels
 from fedgrid.analysis.tables.pivot import AVERAGED, NAMES, without_number
@@ -162,8 +161,7 @@ def printed(results: Results, table: pd.DataFrame) -> tuple[pd.DataFrame, Grid]:
         cells = []
         for column in places:
             row = labels.get(name, "")
-            state, letters_of_notes = status.get((row, *column[:2]), "missing"), notes.letter(row, *column[:2])
-            word = Entry(notes=letters_of_notes) if state in SCORED else without_number(state, letters_of_notes)
+            word = without_number(status.get((row, *column[:2]), "missing"), notes.letter(row, *column[:2]))
             cells += of_entry(entries.get((name, *column)), word, notes)
         rows.append((name, cells))
     written, header = table.drop(columns=list(KEYS.values())), heads(results, places, ["printed", "ours", "difference"])

@@ -65,7 +65,7 @@ def commit(results: Results) -> str:
     return f"Commit {names[0]}." if len(names) == 1 else f"Cells were computed at several commits: {'; '.join(names)}."
 
 
-def place(results: Results) -> str:
+def where_to_run(results: Results) -> str:
     """Where the commands of `steps` run."""
     return "In a clone of the repository" if commits(results) else "In the folder of the project"
 

@@ -15,7 +15,7 @@ from fedgrid.analysis.tables.grid import Entry
 
 AVERAGED = "Averaged"
 """Name of the row with the mean over rows."""
-DASHES = ("missing", "unscored", *NOTHING_YET)
+DASHES = ("missing", "unscored", *SCORED, *NOTHING_YET)
 """Statuses of entries that are a dash; of others without a score the status itself is printed."""
 NAMES = {of_domains.AVERAGE: "Avg."}
 """Domain → its words in a header, where they are others."""
