@@ -207,10 +207,42 @@ def test_prose_cannot_be_checked(make_study):
     assert (actual.verdict, actual.rule, actual.numbers) == (UNCHECKED, "no rule can check this sentence", [])
 
 
-def test_rows_and_columns_that_a_run_lacks_are_left_out(make_study):
-    actual = verdict_on(study_of(make_study, ROWS), above=["A", ["C", "MOON"]], columns=["dir", "beta"])
-    assert (actual.verdict, len(actual.columns)) == (CONFIRMED, 2)
+@pytest.mark.parametrize(
+    ("claim", "expected"),
+    [
+        ({"above": ["A", ["C", "MOON"]], "columns": ["dir", "beta"]}, INCONCLUSIVE),  # A is above C
+        ({"above": ["C", ["A", "MOON"]], "columns": ["dir", "beta"]}, REFUTED),
+        ({"above": ["C", ["A", "MOON"]], "columns": ["dir", "beta"], "most": True}, INCONCLUSIVE),
+    ],
+)
+def test_what_a_run_lacks_may_refute_a_claim_but_does_not_confirm_it(make_study, claim, expected):
+    actual = verdict_on(study_of(make_study, ROWS), **claim)
+    assert (actual.verdict, len(actual.columns)) == (expected, 2)
+    assert actual.why == ("results are missing" if expected == INCONCLUSIVE else "")
     assert actual.numbers[1] == "not part of this run: MOON and beta"
+
+
+@pytest.mark.parametrize(
+    ("claim", "lacks", "expected"),
+    [
+        ({"last": "C"}, "1 printed column and 1 printed row", INCONCLUSIVE),
+        ({"leads": "B"}, "1 printed column and 1 printed row", REFUTED),
+        ({"last": "C", "rows": ["A", "B", "C"]}, "1 printed column", INCONCLUSIVE),
+        ({"above": ["A", "C"]}, "1 printed column", INCONCLUSIVE),
+        ({"above": ["A", "C"], "columns": ["dir", "hom"]}, None, CONFIRMED),
+        ({"above": ["all", "C"], "columns": ["dir", "hom"]}, "1 printed row", INCONCLUSIVE),
+        ({"above": ["A", "C"], "metric": "std_clients"}, None, INCONCLUSIVE),  # none is printed
+    ],
+)
+def test_printed_columns_and_rows_that_a_run_lacks_leave_a_claim_open(make_study, claim, lacks, expected):
+    study = study_of(make_study, ROWS)
+    for row, heterogeneity in (("A", "dir"), ("A", "beta"), ("MOON", "dir")):
+        study.prints(row, "80", heterogeneity=heterogeneity)
+    actual = verdict_on(study, **claim)
+    assert actual.verdict == expected
+    assert [text for text in actual.numbers if "not part" in text] == (
+        [f"not part of this run: {lacks}"] if lacks else []
+    )
 
 
 @pytest.mark.parametrize("claim", [{"above": ["A", ["MOON"]]}, {"leads": "MOON"}, {"leads": "A", "columns": ["beta"]}])

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, cached_property
 from itertools import combinations
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -250,6 +250,8 @@ class Printed:
     def __init__(self, results: Results, domains: bool):
         self.results = results
         table = located([*results.published, *results.published_elsewhere], Known(results))
+        own = table.head(len(results.published))
+        self._own = own[own["number"].notna()].to_dict("records")
         known = table[table["data_key"].notna() & table["heterogeneity_key"].notna() & (table["row"] != AVERAGED)]
         self.numbers: dict[tuple[str, Column], dict[str, float]] = {}
         for entry in known.to_dict("records"):
@@ -259,6 +261,21 @@ class Printed:
                 self.numbers.setdefault((metric, column), {}).setdefault(entry["row"], entry["number"])
         self.rows = list(dict.fromkeys(row for numbers in self.numbers.values() for row in numbers))
         self.columns = list(self._columns(results))
+
+    def columns_not_run(self, metric: str) -> set[tuple[str, str]]:
+        """Data set and heterogeneity of the columns that the paper prints for this experiment and that are not here."""
+        return {
+            (entry["data"], entry["heterogeneity"])
+            for entry in self._of_experiment(metric)
+            if (entry["data_key"], entry["heterogeneity_key"]) not in self.results.columns
+        }
+
+    def printed_rows(self, metric: str) -> set[str]:
+        """The rows that the paper prints for this experiment, whether or not they were run."""
+        return {entry["row"] for entry in self._of_experiment(metric)} - {AVERAGED}
+
+    def _of_experiment(self, metric: str) -> list[dict[str, Any]]:
+        return [entry for entry in self._own if entry["metric"] == metric]
 
     def _columns(self, results: Results) -> Iterator[Column]:
         printed = dict.fromkeys(column for _, column in self.numbers)

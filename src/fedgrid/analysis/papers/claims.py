@@ -1,11 +1,11 @@
 """What a paper claims of an experiment, held against our results and against the numbers that it prints itself."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import isnan
-from typing import Any
 
 import pandas as pd
 
+from fedgrid.analysis.papers.claim_coverage import decided_without, missing_named, missing_printed, without
 from fedgrid.analysis.papers.claim_scores import AT, EXACT, PHRASES, UNITS, ClaimScores, Measured
 from fedgrid.analysis.papers.rules import BEST, OF_CHANGES, TEXTS, Judged, Part, parts
 from fedgrid.analysis.prose import captions
@@ -93,9 +93,9 @@ def verdict(measured: Measured, claim: Claim) -> Verdict:
     if claim.rule is None:
         return Verdict(claim.says, UNCHECKED, PROSE)
     rule = rule_text(claim)
-    missing = [name for name in claim.named_rows if name not in measured.rows]
-    missing += [name for name in claim.columns if not any(name in measured.names(one) for one in measured.columns)]
-    claim = without(claim, missing)
+    missing_names = missing_named(measured, claim)
+    missing = missing_names + missing_printed(measured, claim)
+    claim = without(claim, missing_names)
     compared = parts(measured, claim) if claim.rule else []
     several = isinstance(claim.metric, list)
     columns = [
@@ -106,28 +106,14 @@ def verdict(measured: Measured, claim: Claim) -> Verdict:
         )
         for part in compared
     ]
-    verdict_of_all = outcome(compared)
-    columns.sort(key=lambda column: column.verdict != verdict_of_all)
+    of_compared = outcome(compared)
+    columns.sort(key=lambda column: column.verdict != of_compared)
     if missing:
         columns.append(ColumnVerdict("", INCONCLUSIVE, f"not part of this run: {listing(missing)}"))
     against = contradicted(measured, claim) if compared else []
-    return Verdict(claim.says, verdict_of_all, rule, columns, against, why_open(compared))
-
-
-def without(claim: Claim, missing: list[str]) -> Claim:
-    """A claim without rows and columns that this run does not have; without a rule where nothing is left of it."""
-    if not missing:
-        return claim
-    columns = [name for name in claim.columns if name not in missing]
-    arguments = getattr(claim, claim.rule or "says")
-    groups = arguments if isinstance(arguments, tuple) else (arguments,)
-    left = [[name for name in group if name not in missing] if isinstance(group, list) else group for group in groups]
-    if (claim.columns and not columns) or any(group == [] or group in missing for group in left):
-        left_over: Any = None
-    else:
-        left_over = tuple(left) if isinstance(arguments, tuple) else left[0]
-    changes: dict[str, Any] = {str(claim.rule): left_over, "columns": columns}
-    return replace(claim, **changes)
+    decided = not missing or decided_without(claim, of_compared == REFUTED)
+    why = why_open(compared) or ("" if decided else MISSING)
+    return Verdict(claim.says, of_compared if decided else INCONCLUSIVE, rule, columns, against, why)
 
 
 def outcome(compared: list[Part]) -> str:

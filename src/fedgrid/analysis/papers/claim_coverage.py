@@ -1,0 +1,60 @@
+"""What a claim is about and a run lacks: a claim is confirmed by all of its comparisons, not by those that were run."""
+
+from dataclasses import replace
+from typing import Any
+
+from fedgrid.analysis.papers.claim_scores import Measured
+from fedgrid.analysis.prose.phrases import counted
+from fedgrid.grid.plan.manifest_model import ALL, OTHERS, Claim
+
+
+def missing_named(measured: Measured, claim: Claim) -> list[str]:
+    """The rows and columns that a claim names and this run does not have."""
+    rows = [name for name in claim.named_rows if name not in measured.rows]
+    return rows + [name for name in claim.columns if not any(name in measured.names(one) for one in measured.columns)]
+
+
+def missing_printed(measured: Measured, claim: Claim) -> list[str]:
+    """How many columns and rows the paper prints and this run lacks, for a claim about every column or every row."""
+    printed = measured.printed
+    if printed is None:
+        return []
+    metrics = [claim.metric] if isinstance(claim.metric, str) else claim.metric
+    metrics = [*metrics, *(claim.metrics or ())]
+    columns = set() if claim.columns else {name for metric in metrics for name in printed.columns_not_run(metric)}
+    rows = {name for metric in metrics for name in printed.printed_rows(metric)} if about_every_row(claim) else set()
+    numbers = {"printed column": len(columns), "printed row": len(rows.difference(measured.rows))}
+    return [counted(number, noun) for noun, number in numbers.items() if number]
+
+
+def about_every_row(claim: Claim) -> bool:
+    """Whether a claim compares with rows that it does not name."""
+    arguments = getattr(claim, claim.rule or "says")
+    groups = arguments if isinstance(arguments, tuple) else (arguments,)
+    every = claim.rule in ("leads", "last", "within") or any(group in (ALL, OTHERS) for group in groups)
+    return every and not claim.rows
+
+
+def without(claim: Claim, missing: list[str]) -> Claim:
+    """A claim without rows and columns that this run does not have; without a rule where nothing is left of it."""
+    if not missing:
+        return claim
+    columns = [name for name in claim.columns if name not in missing]
+    arguments = getattr(claim, claim.rule or "says")
+    groups = arguments if isinstance(arguments, tuple) else (arguments,)
+    left = [[name for name in group if name not in missing] if isinstance(group, list) else group for group in groups]
+    if (claim.columns and not columns) or any(group == [] or group in missing for group in left):
+        left_over: Any = None
+    else:
+        left_over = tuple(left) if isinstance(arguments, tuple) else left[0]
+    changes: dict[str, Any] = {str(claim.rule): left_over, "columns": columns}
+    return replace(claim, **changes)
+
+
+def decided_without(claim: Claim, refuted: bool) -> bool:
+    """Whether what was compared settles a claim although a part of it was not: one comparison refutes, none confirms.
+
+    What most comparisons show, and which of the other rows is the best, may change with those that were not made.
+    """
+    arguments = getattr(claim, claim.rule or "says")
+    return refuted and not claim.most and not (isinstance(arguments, tuple) and OTHERS in arguments)
