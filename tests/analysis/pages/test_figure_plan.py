@@ -82,6 +82,8 @@ def test_a_study_that_does_not_say_has_curves_ablation_and_partitions(common_abl
 
 def test_what_has_nothing_to_draw_says_why_on_the_page(toy):
     toy.study["show"] = [{"figure": "trust"}, {"figure": "distribution"}]
+    (toy.folder / "figures").mkdir(exist_ok=True)
+    (toy.folder / "figures/trust-digits.svg").write_text("of an earlier run")
     write(toy.manifest, toy.folder, "toy.yaml")
     assert sorted(file.name for file in (toy.folder / "figures").iterdir()) == ["distribution.txt", "trust-digits.txt"]
     page = (toy.folder / "report.html").read_text()

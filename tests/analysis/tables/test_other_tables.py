@@ -5,7 +5,7 @@ import pytest
 
 from fedgrid.analysis.pages.table_set import main, shown
 from fedgrid.analysis.scores.cells import Sizes
-from fedgrid.analysis.tables.grid import html, latex, markdown
+from fedgrid.analysis.tables.grid import Entry, Grid, html, latex, markdown
 from fedgrid.analysis.tables.phases import phases
 from fedgrid.analysis.tables.protocol import settings
 from fedgrid.analysis.tables.rounds import rounds
@@ -184,3 +184,8 @@ def test_figures_are_no_tables_and_unknown_kinds_are_refused(make_study, capsys)
     study.method("m")
     assert main([str(study.results()), str(study.folder)]) == 2
     assert "no kind of table 'accurracy'; did you mean 'accuracy'" in capsys.readouterr().err
+
+
+def test_markdown_escapes_names_and_values():
+    grid = Grid("A table.", "Row", [[("Value", 1)]], [("a|b", [Entry("x|y_z", bold=True)])])
+    assert r"| a\|b | **x\|y\_z** |" in markdown(grid)

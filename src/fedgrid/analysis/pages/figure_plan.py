@@ -1,5 +1,6 @@
 """Which figures an experiment has, and what each is drawn from."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
@@ -28,16 +29,18 @@ class Drawing:
 def drawings(results: Results) -> dict[str, Drawing]:
     """All figures of an experiment, by name.
 
-    Names begin with the kind; a second one of the same kind and place has a number behind it. `UserError` for an
+    Names begin with the kind; a second one of the same name has a number behind it. `UserError` for an
     unknown kind.
     """
     planned: dict[str, Drawing] = {}
+    numbers = Counter[str]()
     for figure in results.study.shown("figure", PLAIN):
         kind = choose(figure.kind, list(KINDS), "kind of figure")
         for name, partition, selection in places(results, kind):
-            number = 1 + sum(drawing.kind == kind and drawing.selection == selection for drawing in planned.values())
+            stem = "-".join([kind, *name])
+            numbers[stem] += 1
             drawn = Drawing(kind, partition or results, selection, figure.options)
-            planned["-".join([kind, *name, *([str(number)] if number > 1 else [])])] = drawn
+            planned[stem if numbers[stem] == 1 else f"{stem}-{numbers[stem]}"] = drawn
     return planned
 
 

@@ -3,6 +3,7 @@
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +68,8 @@ def draw(
     those of the kind. Raises `UserError` where they ask for what is not there, and `Undrawn` where there is nothing
     to draw.
     """
-    for form in (".svg", ".pdf", RASTER, NARROW):  # of an earlier drawing, when rows were claimed to lead
-        Path(f"{out_stem}{COLOURS}{form}").unlink(missing_ok=True)
+    for variant, form in product(("", COLOURS), (".svg", ".pdf", RASTER, NARROW)):  # of an earlier drawing
+        Path(f"{out_stem}{variant}{form}").unlink(missing_ok=True)
     with drawing():
         figure, title, caption = KINDS[kind](source, **selection, **options)
         save(figure, out_stem, title, with_origins(source, caption))

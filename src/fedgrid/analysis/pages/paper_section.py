@@ -1,7 +1,7 @@
 """What a paper's page shows of one experiment: its tables, figures, claims and cells, as parts of HTML."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from fedgrid.analysis.figures.embedding import Picture, picture, read
-from fedgrid.analysis.figures.style import COLOURS, NARROW
+from fedgrid.analysis.pages.figure_plan import drawings
 from fedgrid.analysis.pages.figure_set import OF_PARTITION
 from fedgrid.analysis.pages.number_details import Details, Number
 from fedgrid.analysis.pages.table_set import shown
@@ -86,7 +86,8 @@ def section(
     links = {key: relative(file, page) for key, file in files_of_cells if file}
     beside_others = beside(results, scales)
     details = Details(results, links, overview.id, configfile)
-    drawn = [(kind, picture(file)) for kind in kinds(results) for file in files(overview.folder, kind)]
+    figures = planned_figures(results, overview.folder)
+    drawn = [(kind, picture(svg(stem))) for kind, stems in figures.items() for stem in stems if svg(stem).is_file()]
     return Section(
         overview,
         href,
@@ -96,7 +97,7 @@ def section(
         folded=folded(results, overview.folder, papers),
         pictures=[entry for kind, entry in drawn if kind not in OF_PARTITION],
         partitions=[entry for kind, entry in drawn if kind in OF_PARTITION],
-        undrawn=[sentence for kind in kinds(results) for sentence in undrawn(overview.folder, kind)],
+        undrawn=[sentence for kind, stems in figures.items() for sentence in undrawn(kind, stems)],
         claims=[{"verdict": entry, "open": len(entry.numbers) <= FEW} for entry in overview.verdicts],
         assumed=only_here(results.study.assumed, assumed),
         records=records(results, links) if results.cells and not details.numbers else {},
@@ -130,24 +131,26 @@ def folded(results: Results, folder: Path, papers: Mapping[str, Any]) -> dict[st
     return tables | {"Agreement between the orders of rows": agreement}
 
 
-def kinds(results: Results) -> list[str]:
-    """The kinds of figures that the experiment shows."""
-    return list(dict.fromkeys(figure.kind for figure in results.study.shown("figure")))
+def planned_figures(results: Results, folder: Path) -> dict[str, list[Path]]:
+    """The kinds of figures that the experiment shows → their figures in `folder`, drawn or not, without a suffix."""
+    shown_kinds = dict.fromkeys(figure.kind for figure in results.study.shown("figure"))
+    planned = drawings(results)
+    return {
+        kind: [folder / "figures" / name for name, figure in planned.items() if figure.kind == kind]
+        for kind in shown_kinds
+    }
 
 
-def files(folder: Path, kind: str) -> list[Path]:
-    """The drawings of a kind, without those for narrow screens and those with all lines in colour."""
-    drawings = folder.glob(f"figures/{kind}*.svg")
-    return sorted(file for file in drawings if not file.name.endswith((NARROW, f"{COLOURS}.svg")))
+def svg(stem: Path) -> Path:
+    """The file of a drawn figure."""
+    return Path(f"{stem}.svg")
 
 
-def undrawn(folder: Path, kind: str) -> list[str]:
+def undrawn(kind: str, stems: Sequence[Path]) -> list[str]:
     """Why there are fewer figures of a kind than there might be."""
-    reasons = [
-        read(text) for text in sorted(folder.glob(f"figures/{kind}*.txt")) if not text.with_suffix(".svg").is_file()
-    ]
-    if reasons or files(folder, kind):
-        return [f"Figure ({kind}): {reason.strip()}" for reason in reasons]
+    reasons = [text for stem in stems if not svg(stem).is_file() and (text := Path(f"{stem}.txt")).is_file()]
+    if reasons or any(svg(stem).is_file() for stem in stems):
+        return [f"Figure ({kind}): {read(text).strip()}" for text in reasons]
     return [f"No results for this figure ({kind})."]
 
 

@@ -104,7 +104,8 @@ MARKDOWN = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<>|~$"})
 
 def markdown_entry(entry: Entry) -> str:
     """One value in Markdown."""
-    text = f"**{entry.text}**" if entry.bold else f"_{entry.text}_" if entry.italic else entry.text
+    text = entry.text.translate(MARKDOWN)
+    text = f"**{text}**" if entry.bold else f"_{text}_" if entry.italic else text
     raised = entry.raised.replace("*", r"\*")
     return text + (f"<sup>{raised}</sup>" if raised else "")
 
