@@ -43,15 +43,15 @@ def paragraphs(rows: list[Row]) -> Iterator[str]:
 
 def correct(rows: list[Row]) -> Iterator[str]:
     yield "## Are its numbers the processor's?"
-    found = [row for row in rows if row["difference"]]
-    wrong = [row for row in found if not float(row["difference"]) <= TOLERANCE]
+    compared = [row for row in rows if row["difference"]]
+    wrong = [row for row in compared if not float(row["difference"]) <= TOLERANCE]
     yield (
-        f"{len(found) - len(wrong)} of {len(rows)} agree to {TOLERANCE:g} of a tensor's largest number: a method with "
-        "an executor, for two rounds of four clients in float64, in all that it keeps and all that is recorded. What "
-        "they are compared with is the processor's loop."
+        f"{len(compared) - len(wrong)} of {len(rows)} agree to {TOLERANCE:g} of a tensor's largest number: a method "
+        "with an executor, for two rounds of four clients in float64, in all that it keeps and all that is recorded. "
+        "What they are compared with is the processor's loop."
     )
-    if found:
-        worst = max(found, key=lambda row: float(row["difference"]))
+    if compared:
+        worst = max(compared, key=lambda row: float(row["difference"]))
         which = " with ".join(what(worst))
         yield f"The largest difference is {float(worst['difference']):.1e}, of {which}."
     message = [(*what(row), f"differs by {float(row['difference']):.1e}") for row in wrong]
@@ -67,10 +67,10 @@ def timed(rows: list[Row]) -> Iterator[str]:
         "every batch; it knows no FedSaC, and its server is part of the clients' time. "
         "*Memory* is the most that a process has held: of a GPU's own, or of the machine's where there is none."
     )
-    found = grouped([row for row in rows if row["train"]])
+    groups = grouped([row for row in rows if row["train"]])
     lines = []
-    for (clients, images, method, kind), own in found.items():
-        plain = found.get((clients, images, method, "plain"))
+    for (clients, images, method, kind), own in groups.items():
+        plain = groups.get((clients, images, method, "plain"))
         faster = f"{median(map(seconds, plain)) / median(map(seconds, own)):.2f}" if plain else "–"
         memory = max(int(row["device_memory"] or row["memory"]) for row in own) / 2**20
         times = spread([*map(seconds, own)], 3)
@@ -90,11 +90,11 @@ def convolutions(rows: list[Row]) -> Iterator[str]:
         "torch.vmap makes and fedgrid uses, *channels last* the same in that order of memory, *matrix product* gathers "
         "what the filters see and multiplies. Training needs no gradient of the first layer's input."
     )
-    found: dict[tuple[str, int, str], dict[str, Row]] = {}
+    lowerings: dict[tuple[str, int, str], dict[str, Row]] = {}
     for row in rows:
         if row[PASSES[0]]:
-            found.setdefault((row["layer"], int(row["clients"]), row["precision"]), {})[row["lowering"]] = row
-    lines = [line for (case, ways) in found.items() for line in fastest(case, ways)]
+            lowerings.setdefault((row["layer"], int(row["clients"]), row["precision"]), {})[row["lowering"]] = row
+    lines = [line for (case, ways) in lowerings.items() for line in fastest(case, ways)]
     yield table(("layer", "clients", "precision", "pass", *LOWERINGS, "fastest"), lines)
     yield from failures(rows)
 
@@ -139,10 +139,10 @@ def launches(rows: list[Row], gpu: bool) -> Iterator[str]:
 def cells(rows: list[Row]) -> Iterator[str]:
     yield "## Cells at a time"
     yield "FedAvg with 20 clients, in as many processes as there are cells: rounds a second of all of them."
-    found = [row for row in rows if row["rate"]]
+    measured = [row for row in rows if row["rate"]]
     lines = []
-    for row in found:
-        rate, first = float(row["rate"]), float(found[0]["rate"])
+    for row in measured:
+        rate, first = float(row["rate"]), float(measured[0]["rate"])
         lines.append((row["cells"], row["kind"], row["images"], row["rounds"], f"{rate:.2f}", f"{rate / first:.2f}"))
     yield table(("cells", "variant", "images", "rounds", "rounds a second", "× the first"), lines)
     yield from failures(rows)
@@ -165,10 +165,10 @@ def what(row: Row) -> tuple[str, str]:
 
 def grouped(rows: list[Row]) -> dict[tuple[int, int, str, str], list[Row]]:
     """Repeats of the same."""
-    found: dict[tuple[int, int, str, str], list[Row]] = {}
+    groups: dict[tuple[int, int, str, str], list[Row]] = {}
     for row in rows:
-        found.setdefault((int(row["clients"]), int(row["images"]), row["method"], row["kind"]), []).append(row)
-    return found
+        groups.setdefault((int(row["clients"]), int(row["images"]), row["method"], row["kind"]), []).append(row)
+    return groups
 
 
 def seconds(row: Row) -> float:

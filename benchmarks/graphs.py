@@ -18,21 +18,21 @@ ROUNDS = (2, 6, 12, 16)
 
 def graphs(manifest: Path, heterogeneity: str) -> dict[str, pd.DataFrame]:
     """By method's label, what each client (rows) has of each other one: round, client, other, value."""
-    found = {}
+    graphs_by_row = {}
     for cell in read_manifest(manifest).cells:
         if cell.heterogeneity == heterogeneity:
             file = cell.path.with_suffix(".cooperation.parquet")
             table = read_table(file)[0].to_pandas()
-            found[cell.label] = table[table["matrix"].astype("str") == "graph"]
-    return found
+            graphs_by_row[cell.label] = table[table["matrix"].astype("str") == "graph"]
+    return graphs_by_row
 
 
-def drawn(found: dict[str, pd.DataFrame]) -> Figure:
+def drawn(graphs_by_row: dict[str, pd.DataFrame]) -> Figure:
     """A heat map of W for every method and round, all on one scale from 0 to 1."""
     with drawing():
-        figure = Figure(figsize=(1.7 * len(ROUNDS), 1.75 * len(found)), layout="constrained")
-        axes = figure.subplots(len(found), len(ROUNDS), squeeze=False)
-        for row, (label, table) in zip(axes, found.items(), strict=True):
+        figure = Figure(figsize=(1.7 * len(ROUNDS), 1.75 * len(graphs_by_row)), layout="constrained")
+        axes = figure.subplots(len(graphs_by_row), len(ROUNDS), squeeze=False)
+        for row, (label, table) in zip(axes, graphs_by_row.items(), strict=True):
             row[0].set_ylabel(label.replace("_", " "))
             for place, number in zip(row, ROUNDS, strict=True):
                 one = table[table["round"] == number].pivot(index="client", columns="other", values="value")

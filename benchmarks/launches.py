@@ -47,10 +47,10 @@ def of_a_round(job: Mapping[str, Any]) -> dict[str, float]:
     outcome = federate(load("methods", job["method"])(), where, tell=tell)
     if outcome.status != "ok":
         raise RuntimeError(outcome.reason)
-    found = counted(trace(profiler))
-    if cuda and not found["kernels"]:
+    counts = counted(trace(profiler))
+    if cuda and not counts["kernels"]:
         raise RuntimeError("the profiler saw no kernel")
-    return found | {"seconds": ends[WARM] - ends[WARM - 1]}
+    return counts | {"seconds": ends[WARM] - ends[WARM - 1]}
 
 
 def trace(profiler: profile) -> list[dict[str, Any]]:
@@ -66,19 +66,19 @@ def counted(events: Iterable[Mapping[str, Any]]) -> dict[str, float]:
 
     ``synchronisations`` include one or two of the profiler's own.
     """
-    found, busy = Counter(), 0.0
+    counts, busy = Counter(), 0.0
     for event in events:
         kind, name = event.get("cat"), event.get("name", "")
         if kind in ("cuda_runtime", "cuda_driver"):
-            found["launches"] += "LaunchKernel" in name
-            found["synchronisations"] += "Synchronize" in name
+            counts["launches"] += "LaunchKernel" in name
+            counts["synchronisations"] += "Synchronize" in name
         elif kind == "kernel":
-            found["kernels"] += 1
+            counts["kernels"] += 1
             busy += event["dur"] / 1e6
         elif kind == "gpu_memcpy":
-            found.update(copy for direction, copy in COPIES.items() if direction in name)
+            counts.update(copy for direction, copy in COPIES.items() if direction in name)
     names = ("launches", "kernels", "synchronisations", *COPIES.values())
-    return {name: found[name] for name in names} | {"busy": busy}
+    return {name: counts[name] for name in names} | {"busy": busy}
 
 
 def main() -> None:

@@ -23,8 +23,8 @@ def hardware(device: str) -> str:
 
 def facts(device: str) -> dict[str, str]:
     """What a page says of the machine, by name."""
-    found = commit()
-    code = found["id"][:12] + (", edited" if not found["clean"] else "") if found else "unknown"
+    revision = commit()
+    code = revision["id"][:12] + (", edited" if not revision["clean"] else "") if revision else "unknown"
     usual = {
         "processor": f"{processor()}, {os.cpu_count()} cores",
         "torch": torch.__version__,

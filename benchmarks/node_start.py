@@ -87,9 +87,10 @@ def main() -> None:
     arguments = parser.parse_args()
     if reason := obstacle():
         sys.exit(f"no SLURM cluster here: {reason}")
-    found = measured(arguments.rows, arguments.seeds, arguments.jobs, Path(tempfile.mkdtemp(prefix="node-start-")))
-    cells = arguments.rows * arguments.seeds
-    print(f"{cells} cells: {statistics.median(found):.2f} s ({min(found):.2f} to {max(found):.2f}, {len(found)} jobs)")
+    with tempfile.TemporaryDirectory(prefix="node-start-") as folder:
+        seconds = measured(arguments.rows, arguments.seeds, arguments.jobs, Path(folder))
+    cells, median = arguments.rows * arguments.seeds, statistics.median(seconds)
+    print(f"{cells} cells: {median:.2f} s ({min(seconds):.2f} to {max(seconds):.2f}, {len(seconds)} jobs)")
 
 
 if __name__ == "__main__":

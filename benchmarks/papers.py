@@ -220,7 +220,7 @@ def rounds(run: Path) -> pd.DataFrame:
     the archives of the scale.
     """
     listed = pd.read_csv(ARCHIVES / run.name / "cells.csv", dtype={"key": "str"}).set_index("key")
-    found = []
+    gains_of_cells = []
     with tempfile.TemporaryDirectory() as folder:
         unpack(run.name, Path(folder))
         for file in sorted(Path(folder).rglob("*.parquet")):
@@ -230,8 +230,8 @@ def rounds(run: Path) -> pd.DataFrame:
             table, head = read_table(file)
             means = of_rounds(table.to_pandas(), head["score"])
             if len(means) > 1:
-                found.append((listed["method"][key], 100 * (means.max() - means.iloc[-1])))
-    gains = pd.DataFrame(found, columns=["method", "gain"]).groupby("method")["gain"]
+                gains_of_cells.append((listed["method"][key], 100 * (means.max() - means.iloc[-1])))
+    gains = pd.DataFrame(gains_of_cells, columns=["method", "gain"]).groupby("method")["gain"]
     return gains.agg(["count", "mean", "median", "max"]).round(2)
 
 

@@ -3,14 +3,15 @@
 Prints one line for each. Nothing is trained: results are made up, which only the time of planning is measured with.
 """
 
+import contextlib
 import json
-import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -41,9 +42,15 @@ REPEATS = 3
 
 def main() -> None:
     """Measures everything, in a folder of its own."""
-    folder = Path(tempfile.mkdtemp(prefix="planning-"))
-    checkout = Checkout(folder / "tree", yaml.safe_dump(STUDY))
-    os.chdir(checkout.path)
+    with tempfile.TemporaryDirectory(prefix="planning-") as folder:
+        checkout = Checkout(Path(folder) / "tree", yaml.safe_dump(STUDY))
+        with contextlib.chdir(checkout.path):
+            plan_and_run(checkout)
+    deal_out()
+
+
+def plan_and_run(checkout: Checkout) -> None:
+    """The commands of a study of 3,000 cells."""
     checkout.snakemake("--dry-run")  # describes the methods, which imports torch once
     message("dry run, 3,000 cells to train", lambda: checkout.snakemake("--dry-run"))
     cells = planned_study(Section(STUDY)).cells
@@ -62,7 +69,6 @@ def main() -> None:
     lock.acquire()
     message("who holds the lock", StoreLock(cells[0].store).holder)
     lock.release()
-    deal_out()
 
 
 def deal_out() -> None:
@@ -83,12 +89,12 @@ def status(checkout: Checkout) -> None:
 
 def message(what: str, work: Callable[[], object]) -> None:
     """Says how long it takes: the median, and the range."""
-    found = []
+    seconds = []
     for _ in range(REPEATS):
         start = time.perf_counter()
         work()
-        found.append(time.perf_counter() - start)
-    print(f"{what}: {statistics.median(found):.2f} s ({min(found):.2f} to {max(found):.2f})", flush=True)
+        seconds.append(time.perf_counter() - start)
+    print(f"{what}: {statistics.median(seconds):.2f} s ({min(seconds):.2f} to {max(seconds):.2f})", flush=True)
 
 
 def train_without_training(cell: Cell) -> None:
@@ -99,6 +105,7 @@ def train_without_training(cell: Cell) -> None:
     table = pa.table({name: pa.array(columns[name], kind) for name, kind in types.items()})
     costs = {"seconds": {"train": 0.0, "evaluate": 0.0, "total": 0.0}, "peak_memory_bytes": 0}
     facts = {"status": "ok", "reason": "", "score": "received", "rounds": 1, "versions": {}, "hardware": {}}
+    facts["finished"] = datetime.now(UTC).isoformat(timespec="seconds")
     write_table(cell.file, table, facts | {"key": cell.key, "spec": cell.spec, "costs": costs})
 
 

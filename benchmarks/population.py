@@ -51,9 +51,9 @@ def side_by_side(jobs: dict[str, Row], repeats: int) -> Iterator[Row]:
     with together(jobs.values()) as workers:
         for repeat in range(repeats):
             for kind, worker in zip(jobs, workers, strict=True):
-                found = worker.round()
-                own = {"kind": kind, "method": jobs[kind]["method"], "repeat": repeat, "memory": found["memory"]}
-                yield own | {"seconds": sum(found[part] for part in PARTS)}
+                timed_round = worker.round()
+                own = {"kind": kind, "method": jobs[kind]["method"], "repeat": repeat, "memory": timed_round["memory"]}
+                yield own | {"seconds": sum(timed_round[part] for part in PARTS)}
 
 
 def endured(job: Row, kills: int, folder: Path) -> Row:
@@ -77,9 +77,9 @@ def ended(given: Row, rounds: int) -> str:
     worker = Worker(**given)
     while worker.round()["rounds"] < rounds:
         pass
-    found: str = worker.round("digest")["digest"]
+    digest: str = worker.round("digest")["digest"]
     worker.close()
-    return found
+    return digest
 
 
 def whole_command(method: str, participants: int, clients: int, store: Path) -> Row:
@@ -126,9 +126,9 @@ def compared(rows: list[Row]) -> Iterator[list[str]]:
         yield [method, *seconds, *(spread(own, 2) for own in ratios), *memory]
 
 
-def after_kills(found: list[Row]) -> Iterator[list[str]]:
+def after_kills(rows: list[Row]) -> Iterator[list[str]]:
     """A line for each method."""
-    for row in found:
+    for row in rows:
         sizes = (f"{row[file] / 2**20:,.1f} MiB" for file in (".pt", ".pt.rows"))
         yield [row["method"], f"{row['kills']}", f"{row['rounds']}", "yes" if row["equal"] else "**no**", *sizes]
 

@@ -56,10 +56,10 @@ class Worker:
             raise TimeoutError(OVER) from None
         if not line:
             raise Failed(f"the worker {self.job} ended with code {self.process.wait()}")
-        found = json.loads(line)
-        if error := found.get("error"):
+        reply = json.loads(line)
+        if error := reply.get("error"):
             raise Failed(error)
-        return found
+        return reply
 
     def round(self, question: Any = "go", deadline: float = float("inf")) -> dict[str, Any]:
         """Asks, and waits for the answer: of a round, seconds of its parts and memory."""
@@ -111,13 +111,13 @@ def answers(
                 continue
             worker = worker or Worker(module, **job)
             try:
-                found = worker.round(question, min(deadline, time.monotonic() + patience))
+                reply = worker.round(question, min(deadline, time.monotonic() + patience))
             except (Failed, TimeoutError) as error:
-                found = {"error": str(error)}
+                reply = {"error": str(error)}
                 if isinstance(error, TimeoutError) or "CUDA" in str(error) or worker.process.poll() is not None:
                     worker.kill()
                     worker = None
-            yield {**question, **found}
+            yield {**question, **reply}
     finally:
         if worker:
             worker.kill()
@@ -127,10 +127,10 @@ def serve(answer: Callable[..., dict[str, Any]]) -> None:
     """The other end of `answers`: a question's entries are the arguments of `answer`."""
     for line in sys.stdin:
         try:
-            found = answer(**json.loads(line))
+            reply = answer(**json.loads(line))
         except Exception as error:
-            found = {"error": first_line(error)}
-        print(json.dumps(found), flush=True)
+            reply = {"error": first_line(error)}
+        print(json.dumps(reply), flush=True)
 
 
 def first_line(error: Exception) -> str:

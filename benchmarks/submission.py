@@ -71,9 +71,9 @@ def main() -> None:
     arguments = parser.parse_args()
     if reason := obstacle():
         sys.exit(f"no SLURM cluster here: {reason}")
-    folder = Path(tempfile.mkdtemp(prefix="submission-"))
-    found = measured(arguments.cells, arguments.how, arguments.hold, folder)
-    times = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in found.items())
+    with tempfile.TemporaryDirectory(prefix="submission-") as folder:
+        seconds_by_step = measured(arguments.cells, arguments.how, arguments.hold, Path(folder))
+    times = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in seconds_by_step.items())
     print(f"{arguments.cells} cells, {arguments.how}{', held' if arguments.hold else ''}: {times}")
 
 

@@ -68,8 +68,8 @@ def side_by_side(images: int, repeats: int) -> list[dict[str, Any]]:
         alone, usual = cells[0].round(), plain.round()
         for cell in cells:
             cell.ask()
-        found = [("alone", alone), ("plain", usual), *(("beside", cell.answer()) for cell in cells)]
-        rows += [job | {"repeat": repeat, "how": how} | facts for how, facts in found]
+        measurements = [("alone", alone), ("plain", usual), *(("beside", cell.answer()) for cell in cells)]
+        rows += [job | {"repeat": repeat, "how": how} | facts for how, facts in measurements]
     for worker in [*cells, plain]:
         worker.close()
     return rows

@@ -149,12 +149,12 @@ def fedgrid_rounds(job: dict[str, Any], pixels: np.ndarray, labels: np.ndarray, 
 def digest(progress: Progress) -> str:
     """Of every bit of the records and of the state; a row that clients share is read once."""
     _, first, own = np.unique(progress.population.slot_of, return_index=True, return_inverse=True)
-    found = hashlib.blake2b(repr([progress.record.rows, first[own].tolist()]).encode())
+    digest = hashlib.blake2b(repr([progress.record.rows, first[own].tolist()]).encode())
     for client in sorted(first.tolist()):
         state = progress.population.gather(np.array([client]))
         for t in [*leaves(state.server), *leaves(state.clients)]:
-            found.update(t.cpu().contiguous().numpy().tobytes())
-    return found.hexdigest()
+            digest.update(t.cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def plain_rounds(job: dict[str, Any], pixels: np.ndarray, labels: np.ndarray, lists: Any) -> Iterator[dict[str, float]]:

@@ -19,12 +19,14 @@ from fedgrid.grid.study.fingerprint import NOT_COUNTED
 from fedgrid.run import cell_states
 
 
-def of_number(study: Study, selection: Sequence[str], cells: list[Cell], place: str, with_code: bool) -> Iterator[str]:
+def of_number(
+    study: Study, selection: Sequence[str], cells: list[Cell], study_name: str, with_code: bool
+) -> Iterator[str]:
     """The cells of one number, which differ in their seeds; what a key is made of is that of the first one."""
     states_by_key, (cell, *others) = cell_states.read(study), cells
     yield f"{cell.description}: {_state(states_by_key[cell.key])}" if not others else _summary(cells)
-    if place:
-        yield f"study      {place}"
+    if study_name:
+        yield f"study      {study_name}"
     experiments = experiments_of(study, cells)
     if any(experiments):
         yield f"shown in   {', '.join(experiments)}"

@@ -28,11 +28,11 @@ def the_cell(study: Study, selection: Sequence[str], command: str) -> Cell:
     return cells[0]
 
 
-def check_alike(place: str, selection: Sequence[str], command: str, cells: Sequence[Cell]) -> None:
-    """Raises UserError where the cells of a place that match all words differ in more than their seeds."""
+def check_alike(study_name: str, selection: Sequence[str], command: str, cells: Sequence[Cell]) -> None:
+    """Raises UserError where the cells of a study that match all words differ in more than their seeds."""
     first, *others = ({**cell.spec, "partition": cell.partition.key, "seed": None} for cell in cells)
     if any(other != first for other in others):
-        raise _several(place, selection, command, cells)
+        raise _several(study_name, selection, command, cells)
 
 
 def fitting(study: Study, selection: Sequence[str]) -> list[Cell]:
@@ -76,10 +76,10 @@ def _unknown(study: Study, selection: Sequence[str]) -> list[str]:
     return [word for word in _words(selection, named) if not _meant(word, named)]
 
 
-def _several(place: str, selection: Sequence[str], command: str, cells: Sequence[Cell]) -> UserError:
+def _several(study_name: str, selection: Sequence[str], command: str, cells: Sequence[Cell]) -> UserError:
     text = " ".join(selection)
     examples = "; ".join(f"{cell.key[:8]} ({cell.description})" for cell in cells[:LISTED])
-    return UserError(f"{command}: {len(cells)} cells of {place} fit '{text}': say more, such as {examples}")
+    return UserError(f"{command}: {len(cells)} cells of {study_name} fit '{text}': say more, such as {examples}")
 
 
 def _named_cells(study: Study) -> list[tuple[Cell, set[str]]]:

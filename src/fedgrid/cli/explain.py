@@ -38,10 +38,10 @@ def add_commands(commands: Commands) -> None:
 
 def _explain(arguments: argparse.Namespace) -> int:
     selection, searched = arguments.selection, list[Study]()
-    for place, study in studies_here(arguments):
+    for study_name, study in studies_here(arguments):
         if cells := fitting(study, selection):
-            check_alike(place, selection, "explain", cells)
-            print("\n".join(of_number(study, selection, cells, place if searched else "", arguments.code)))
+            check_alike(study_name, selection, "explain", cells)
+            print("\n".join(of_number(study, selection, cells, study_name if searched else "", arguments.code)))
             return 0
         searched.append(study)
     if not searched:

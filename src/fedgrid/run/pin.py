@@ -74,8 +74,8 @@ def _content(sources: Sources) -> dict[str, str]:
 
 def _holds(folder: Path, content: dict[str, str]) -> bool:
     """Whether a copy is there, and every file of it as it was copied; a damaged one is removed."""
-    places = {Path(name): folder / name for name in content}
-    if all(file.is_file() for file in places.values()) and _content(places) == content:
+    files = {Path(name): folder / name for name in content}
+    if all(file.is_file() for file in files.values()) and _content(files) == content:
         return True
     shutil.rmtree(folder, ignore_errors=True)
     return False

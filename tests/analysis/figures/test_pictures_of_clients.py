@@ -14,7 +14,7 @@ from fedgrid.analysis.figures.heatmap import heatmap
 from fedgrid.analysis.figures.style import Undrawn
 from fedgrid.analysis.figures.sweep import sweep
 from fedgrid.analysis.figures.tsne import embedded, tsne
-from fedgrid.analysis.pages.figure_set import KINDS, PLACES, draw
+from fedgrid.analysis.pages.figure_set import KINDS, SUBJECTS, draw
 from fedgrid.analysis.scores.results import load
 from fedgrid.errors import UserError
 
@@ -203,7 +203,7 @@ OPTIONS = {"tsne": {"perplexity": 5}, "curves": {"window": 2}, "heatmap": {"roun
 @pytest.mark.parametrize("kind", every_third(["loss", "traffic", "bars", "tsne", "heatmap", "distribution"]))
 def test_the_same_bytes_twice(pictured, tmp_path, kind):
     results = pictured.load()
-    place = {name: PLACE[name] for name in PLACES[kind]}
+    place = {name: PLACE[name] for name in SUBJECTS[kind]}
     made = []
     for name in ("a", "b"):
         draw(kind, results, tmp_path / name / "x", place, OPTIONS.get(kind, {}))
@@ -214,7 +214,7 @@ def test_the_same_bytes_twice(pictured, tmp_path, kind):
 def test_an_unknown_data_set_is_one_sentence(pictured):
     results = pictured.load()
     for kind, function in KINDS.items():
-        if PLACES[kind] == ("data",):
+        if SUBJECTS[kind] == ("data",):
             with pytest.raises(UserError, match="no data set 'digit'; did you mean 'digits'"):
                 function(results, data="digit")
     with pytest.raises(UserError, match="no colour 'clas'; did you mean 'class'"):

@@ -7,7 +7,7 @@ import pytest
 
 from fedgrid.analysis.pages.build import write
 from fedgrid.analysis.pages.figure_plan import drawings
-from fedgrid.analysis.pages.figure_set import KINDS, PLACES
+from fedgrid.analysis.pages.figure_set import KINDS, SUBJECTS
 from fedgrid.errors import UserError
 from fedgrid.grid.study.sections import Section
 from fedgrid.grid.study.validation import check_study
@@ -38,7 +38,7 @@ def refused(entry):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_study_may_set_the_options_of_a_figure_and_no_others(kind):
     parameters = list(signature(KINDS[kind]).parameters)[1:]
-    known = {name for name in parameters if name not in (*PLACES[kind], "narrow", "colours")}
+    known = {name for name in parameters if name not in (*SUBJECTS[kind], "narrow", "colours")}
     assert known <= VALUES.keys()
     for name, value in VALUES.items():
         output = refused({"figure": kind, name: value})

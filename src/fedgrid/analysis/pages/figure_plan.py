@@ -36,7 +36,7 @@ def drawings(results: Results) -> dict[str, Drawing]:
     numbers = Counter[str]()
     for figure in results.study.shown("figure", PLAIN):
         kind = choose(figure.kind, list(KINDS), "kind of figure")
-        for name, partition, selection in places(results, kind):
+        for name, partition, selection in subjects(results, kind):
             stem = "-".join([kind, *name])
             numbers[stem] += 1
             drawn = Drawing(kind, partition or results, selection, figure.options)
@@ -44,7 +44,7 @@ def drawings(results: Results) -> dict[str, Drawing]:
     return planned
 
 
-def places(results: Results, kind: str) -> Iterator[tuple[list[str], Path | None, dict[str, str]]]:
+def subjects(results: Results, kind: str) -> Iterator[tuple[list[str], Path | None, dict[str, str]]]:
     """What there is to draw of a kind: each with the end of its name, its partition's file if it is of one, and what.
 
     Of the partitions, those of the first seed are pictured.

@@ -49,7 +49,7 @@ OF_STUDY: dict[str, Kind] = {"distribution": distribution}
 OF_PARTITION: dict[str, Kind] = {"partition": bubbles, "shares": shares}
 """Kinds that are drawn from a partition's file, under a title."""
 KINDS = {**OF_DATA, **OF_METHOD, **OF_STUDY, **OF_PARTITION}
-PLACES: dict[str, tuple[str, ...]] = {
+SUBJECTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(OF_DATA, ("data",)),
     **dict.fromkeys(OF_METHOD, ("method", "data")),
     **dict.fromkeys(OF_STUDY, ()),
@@ -64,8 +64,8 @@ def draw(
     """Draw one figure, and of lines OUT_STEM.narrow.svg for narrow screens.
 
     Where some lines are grey, OUT_STEM.colours is the same figure with all of them in colour.
-    `source` is results or the file of a partition, `selection` says what of them is drawn (see `PLACES`), `options` are
-    those of the kind. Raises `UserError` where they ask for what is not there, and `Undrawn` where there is nothing
+    `source` is results or the file of a partition, `selection` says what of them is drawn (see `SUBJECTS`), `options`
+    are those of the kind. Raises `UserError` where they ask for what is not there, and `Undrawn` where there is nothing
     to draw.
     """
     for variant, form in product(("", COLOURS), (".svg", ".pdf", RASTER, NARROW)):  # of an earlier drawing
@@ -98,11 +98,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Command line: KIND SOURCE OUT_STEM with what the figure is of."""
     parser = ArgumentParser(prog="python -m fedgrid.analysis.pages.figure_set", description=__doc__)
     kinds = parser.add_subparsers(required=True)
-    for name, places in PLACES.items():
+    for name, subjects in SUBJECTS.items():
         kind = kinds.add_parser(name, help=KINDS[name].__doc__, description=KINDS[name].__doc__)
         kind.add_argument("source", type=Path, metavar="PARTITION" if name in OF_PARTITION else "RESULTS")
         kind.add_argument("out_stem", type=Path, metavar="OUT_STEM", help="path of the figure without its suffix")
-        for selection in places:
+        for selection in subjects:
             kind.add_argument(f"--{selection}", required=True)
         kind.set_defaults(action=partial(from_file, name))
     return run(parser, argv)

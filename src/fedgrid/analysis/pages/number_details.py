@@ -58,11 +58,11 @@ class Details:
         """A table of accuracies whose numbers open their details, which are added to `numbers`."""
         domains = any(entry.position and entry.position[3] for _, entries in grid.rows for entry in entries)
         scores = cell_scores(self.results, domains)
-        places = zip(*(scores[name] for name in ("label", "data", "heterogeneity", "domain", "seed")), strict=True)
-        by_place = dict(zip(places, scores["accuracy"], strict=True))
+        keys = zip(*(scores[name] for name in ("label", "data", "heterogeneity", "domain", "seed")), strict=True)
+        accuracy_by_key = dict(zip(keys, scores["accuracy"], strict=True))
 
         def score(cell: Cell, domain: str) -> float:
-            return float(by_place.get((*cell.entry, domain, cell.seed), nan))
+            return float(accuracy_by_key.get((*cell.entry, domain, cell.seed), nan))
 
         rows = [(name, [self._linked(entry, score) for entry in entries]) for name, entries in grid.rows]
         return replace(grid, rows=rows)

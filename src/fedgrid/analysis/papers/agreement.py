@@ -68,11 +68,11 @@ def agreement(results: Results, table: pd.DataFrame) -> tuple[pd.DataFrame, Grid
     our seeds would reach.
     """
     joined = table[(table["unjoined"] == "") & (table["row"] != AVERAGED) & table["ours"].notna()]
-    places = list(map(column_of, joined.to_dict("records")))
+    columns_of_entries = list(map(column_of, joined.to_dict("records")))
     seeds = by_seed(results).set_index(PLACE).sort_index()
     entries = []
     for column in ordered(results, joined):
-        common = joined[[found_at == column for found_at in places]].drop_duplicates("row").set_index("row")
+        common = joined[[other == column for other in columns_of_entries]].drop_duplicates("row").set_index("row")
         value = tau(common["number"].to_list(), common["ours"].to_list())
         ours = seeds.loc[[column]]
         scores = ours[ours["row"].isin(common.index)].pivot(index="row", columns="seed", values="value")

@@ -181,14 +181,14 @@ def _place_of(results: Results, ranked: list[pd.DataFrame], leads: Sequence[Lead
     """Where the row stands that is reported to lead, if it leads nowhere."""
     if any(lead.row == winner for lead in leads):
         return
-    places = [
+    ranks = [
         int(rank) for table in ranked for label, rank in zip(table["label"], table["rank"], strict=True)
         if results.names[label] == winner
     ]  # fmt: skip
-    if not places:
+    if not ranks:
         yield f"{winner} has no result to compare"
         return
-    low, high = min(places), max(places)
+    low, high = min(ranks), max(ranks)
     of_all = max(len(table) for table in ranked)
     span = ordinal(low) if low == high else f"{ordinal(low)} to {ordinal(high)}"
     yield f"{winner} leads no column and is {span} of {of_all} rows"

@@ -154,22 +154,25 @@ def printed(results: Results, table: pd.DataFrame) -> tuple[pd.DataFrame, Grid]:
     status = statuses.set_index(["label", "data", "heterogeneity"])["status"].to_dict()
     labels = {name: label for label, name in results.names.items()}
     entries = {(entry["row"], *column_of(entry)): entry for entry in comparable.to_dict("records")}
-    places = ordered(results, comparable)
+    columns_shown = ordered(results, comparable)
     order = [*results.names.values(), *comparable["row"], AVERAGED]
     rows = []
     for name in sorted(dict.fromkeys(comparable["row"]), key=order.index):
         cells = []
-        for column in places:
+        for column in columns_shown:
             row = labels.get(name, "")
             word = without_number(status.get((row, *column[:2]), "missing"), notes.letter(row, *column[:2]))
             cells += of_entry(entries.get((name, *column)), word, notes)
         rows.append((name, cells))
-    written, header = table.drop(columns=list(KEYS.values())), heads(results, places, ["printed", "ours", "difference"])
+    written, header = (
+        table.drop(columns=list(KEYS.values())),
+        heads(results, columns_shown, ["printed", "ours", "difference"]),
+    )
     return written, Grid(caption(results, table), "Method", header, rows, notes.texts)
 
 
 def heads(
-    results: Results, places: Sequence[tuple[str, str, str, str]], numbers: Sequence[str]
+    results: Results, columns_shown: Sequence[tuple[str, str, str, str]], numbers: Sequence[str]
 ) -> list[list[tuple[str, int]]]:
     """The header of a table with these `numbers`, such as printed and ours, in each column."""
     leaves = [
@@ -180,7 +183,7 @@ def heads(
             metric_words(results, metric),
             number,
         )
-        for data, heterogeneity, domain, metric in places
+        for data, heterogeneity, domain, metric in columns_shown
         for number in numbers
     ]
     return levels(leaves)

@@ -10,7 +10,7 @@ from fedgrid.analysis.scores.comparisons import LEVEL, UNKNOWN, Comparison, Scor
 from fedgrid.analysis.scores.domains import Column
 from fedgrid.grid.plan.manifest_model import ALL, OTHERS, Claim, Rows
 
-Place = tuple[str, Column]
+MetricColumn = tuple[str, Column]
 """A metric in a column."""
 Limits = tuple[float, float]
 """Between which values the true difference lies, by what is claimed."""
@@ -162,15 +162,15 @@ class Claims:
         judged = Judged(first, second, numbers, comparison.negated if sign < 0 else comparison, limits, sign)
         return self.if_trained(judged, [(self.metric, column)])
 
-    def if_trained(self, judged: Judged, places: Sequence[Place]) -> Judged:
+    def if_trained(self, judged: Judged, metric_columns: Sequence[MetricColumn]) -> Judged:
         """A comparison, or that nothing can be known of it because its rows have learned too little there.
 
         Of accuracies and of rounds to a target one that has learned is enough; of a spread or a roughness, which is
         low for models that have learned nothing, all must have.
         """
         names = [name for name in (judged.first, judged.second) if name not in ("", OTHERS)]
-        learned = [self.scores.learned(metric, column, name) for metric, column in places for name in names]
-        low = all(metric in LOW_IS_GOOD and metric != "rounds" for metric, _ in places)
+        learned = [self.scores.learned(metric, column, name) for metric, column in metric_columns for name in names]
+        low = all(metric in LOW_IS_GOOD and metric != "rounds" for metric, _ in metric_columns)
         enough = all(learned) if low else any(learned)
         return judged if enough else replace(judged, comparison=UNKNOWN, too_early=True)
 
@@ -198,11 +198,11 @@ def among(claims: Claims) -> Iterator[Part]:
     return within(claims, *claims.claim.within)
 
 
-def within(claims: Claims, name: str, places: int) -> Iterator[Part]:
-    """The row against all others, of which up to `places` − 1 may be better."""
+def within(claims: Claims, name: str, k: int) -> Iterator[Part]:
+    """The row against all others, of which up to `k` − 1 may be better."""
     for column in claims.columns:
         judged = [claims.better(name, other, column) for other in claims.rivals(name, column)]
-        needed = len(judged) - places + 1  # none where there are no more rows than places
+        needed = len(judged) - k + 1  # none where there are no more rows than k
         known = needed > 0 and name in claims.scores.scores(claims.metric, column).values.index
         yield Part(claims.metric, (column,), judged, needed if known else None)
 
@@ -232,8 +232,8 @@ def part(claims: Claims, columns: tuple[Column, ...], judged: list[Judged]) -> P
     return Part(claims.metric, columns, judged, needed if judged else None)
 
 
-def changes(claims: Claims) -> Iterator[tuple[Place, Place]]:
-    """The places before and after every step: from a column to the next, or from metric to metric."""
+def changes(claims: Claims) -> Iterator[tuple[MetricColumn, MetricColumn]]:
+    """The metric and column before and after every step: from a column to the next, or from metric to metric."""
     scores, metrics = claims.scores, claims.claim.metrics
     if metrics is not None:
         yield from (((metrics[0], column), (metrics[1], column)) for column in claims.columns)
@@ -242,9 +242,9 @@ def changes(claims: Claims) -> Iterator[tuple[Place, Place]]:
         yield from (((claims.metric, a), (claims.metric, b)) for a, b in counterparts(before, after))
 
 
-def columns_of(places: Sequence[Place]) -> tuple[Column, ...]:
-    """The columns of places, each once."""
-    return tuple(dict.fromkeys(column for _, column in places))
+def columns_of(metric_columns: Sequence[MetricColumn]) -> tuple[Column, ...]:
+    """The columns, each once."""
+    return tuple(dict.fromkeys(column for _, column in metric_columns))
 
 
 def counterparts(before: Sequence[Column], after: Sequence[Column]) -> Iterator[tuple[Column, Column]]:
@@ -257,9 +257,9 @@ def counterparts(before: Sequence[Column], after: Sequence[Column]) -> Iterator[
 def moves(claims: Claims) -> Iterator[Part]:
     """Each row's change from step to step, upwards or downwards as claimed."""
     rows, sign = (claims.claim.rises, 1.0) if claims.claim.rises is not None else (claims.claim.falls, -1.0)
-    for places in changes(claims):
-        columns = columns_of(places)
-        before, after = (claims.scores.scores(*place) for place in places)
+    for metric_columns in changes(claims):
+        columns = columns_of(metric_columns)
+        before, after = (claims.scores.scores(metric, column) for metric, column in metric_columns)
         change = after.minus(before) if sign > 0 else before.minus(after)
         names = claims.named(rows or [], columns[0])
         judged = []
@@ -267,7 +267,7 @@ def moves(claims: Claims) -> Iterator[Part]:
             numbers = mean(before, name), mean(after, name)
             comparison = change.of_row(name) if name in change.values.index else UNKNOWN
             moved = Judged(name, "", numbers, comparison, claims.limits(numbers[0], (0.0, inf)))
-            judged.append(claims.if_trained(moved, places))
+            judged.append(claims.if_trained(moved, metric_columns))
         yield part(claims, columns, judged)
 
 
@@ -276,9 +276,9 @@ def widens(claims: Claims) -> Iterator[Part]:
     claim = claims.claim
     first, group = claim.grows or claim.shrinks or ("", [])
     sign = claims.sign if claim.grows else -claims.sign
-    for places in changes(claims):
-        columns = columns_of(places)
-        earlier, later = (claims.scores.scores(*place) for place in places)
+    for metric_columns in changes(claims):
+        columns = columns_of(metric_columns)
+        earlier, later = (claims.scores.scores(metric, column) for metric, column in metric_columns)
         before, after = best_other(claims, earlier, first, columns[0]), best_other(claims, later, first, columns[-1])
         change = after.minus(before) if sign > 0 else before.minus(after)
         judged = []
@@ -288,7 +288,7 @@ def widens(claims: Claims) -> Iterator[Part]:
             comparison = change.between(first, second) if known else UNKNOWN
             limits = claims.limits(leads[0], (0.0, inf))
             lead = Judged(first, second, (leads[0], leads[1]), comparison, limits, of_leads=True)
-            judged.append(claims.if_trained(lead, places))
+            judged.append(claims.if_trained(lead, metric_columns))
         yield part(claims, columns, judged)
 
 

@@ -27,20 +27,20 @@ def beside(results: Results, scales: Mapping[str, Results]) -> Grid | None:
         return None
     printed = in_print(results)
     numbers = {name: comparable(of_scale, printed) for name, of_scale in scales.items()}
-    places = in_several(results, numbers)
-    if not places:
+    columns_shown = in_several(results, numbers)
+    if not columns_shown:
         return None
     entries = {name: table.to_dict("index") for name, table in numbers.items()}
     seeds = {name: len(of_scale.study.seeds) for name, of_scale in scales.items()}
     rows = []
-    for row in rows_of([results, *scales.values()], numbers, places):
+    for row in rows_of([results, *scales.values()], numbers, columns_shown):
         cells = []
-        for place in places:
-            cells.append(Entry(printed[row, *place]) if (row, *place) in printed else Entry())
-            cells += [of_entry(entries[name].get((row, *place)), seeds[name], place[-1]) for name in scales]
+        for column in columns_shown:
+            cells.append(Entry(printed[row, *column]) if (row, *column) in printed else Entry())
+            cells += [of_entry(entries[name].get((row, *column)), seeds[name], column[-1]) for name in scales]
         rows.append((row, cells))
     columns = ["printed", *(f"{name} ({counted(number, 'seed')})" for name, number in seeds.items())]
-    return Grid(caption(results, scales), "Method", heads(results, places, columns), rows)
+    return Grid(caption(results, scales), "Method", heads(results, columns_shown, columns), rows)
 
 
 def in_print(results: Results) -> dict[tuple[str, ...], str]:
@@ -71,11 +71,11 @@ def in_several(results: Results, numbers: Mapping[str, pd.DataFrame]) -> list[tu
 
 
 def rows_of(
-    studies: Sequence[Results], numbers: Mapping[str, pd.DataFrame], places: list[tuple[str, str, str, str]]
+    studies: Sequence[Results], numbers: Mapping[str, pd.DataFrame], columns_shown: list[tuple[str, str, str, str]]
 ) -> list[str]:
     """The rows that any scale has in these columns, in the order of the first study."""
     order = [name for results in studies for name in results.names.values()]
-    there = {row: None for table in numbers.values() for row, *place in table.index if tuple(place) in places}
+    there = {row: None for table in numbers.values() for row, *column in table.index if tuple(column) in columns_shown}
     return [row for row in dict.fromkeys([*order, *there]) if row in there]
 
 

@@ -29,8 +29,8 @@ def points_of(results: Results) -> dict[tuple[Any, ...], list[Point]]:
     """
     points: dict[tuple[Any, ...], list[Point]] = {}
     for row in curves(results).itertuples(index=False):
-        place = (row.label, row.data, row.heterogeneity, int(row.seed))
-        points.setdefault(place, []).extend(_points(row))
+        position = (row.label, row.data, row.heterogeneity, int(row.seed))
+        points.setdefault(position, []).extend(_points(row))
     return points
 
 

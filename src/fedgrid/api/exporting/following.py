@@ -101,10 +101,10 @@ class FollowedCell:
 
     def _finish(self) -> None:
         results = collect.in_memory(self.manifest, [self.cell.key])
-        place = self.listed.table_position
-        self._write(points_of(results)[place])
+        position = self.listed.table_position
+        self._write(points_of(results)[position])
         if self.writer:
-            self.writer.end(endings_of(results)[place])
+            self.writer.end(endings_of(results)[position])
         self.writer, self.complete = None, True
 
     def _of_log(self) -> list[Point]:

@@ -61,30 +61,31 @@ def _listed(
     methods: Methods, origin: Origin, rows: Mapping[str, Section | None], files: tuple[Path, ...]
 ) -> Iterator[Listed]:
     named: set[str] = set()
-    for label, settings, place in _entries(methods, origin):
+    for label, settings, entry_origin in _entries(methods, origin):
         if label == INCLUDE and isinstance(settings, str):
-            yield from _included(settings, place, rows, files)
+            yield from _included(settings, entry_origin, rows, files)
         elif settings is None and label.split()[:1] == [ALL]:
             family = label.partition(ALL)[2].strip()
             yield from (
-                Listed(member, None, replace(place, word=label), len(files)) for member in _members(family, rows, place)
+                Listed(member, None, replace(entry_origin, word=label), len(files))
+                for member in _members(family, rows, entry_origin)
             )
         elif label in named:
-            raise StudyError(place, f"duplicate row '{label}'")
+            raise StudyError(entry_origin, f"duplicate row '{label}'")
         else:
             named.add(label)
-            yield Listed(label, settings, place, len(files))
+            yield Listed(label, settings, entry_origin, len(files))
 
 
 def _entries(methods: Methods, origin: Origin) -> Iterator[tuple[str, Any, Origin]]:
-    """Every entry with its settings and its place; a list may hold names and mappings of names."""
+    """Every entry with its settings and its origin; a list may hold names and mappings of names."""
     if isinstance(methods, str):
         yield methods, None, origin
     elif isinstance(methods, Section):
         yield from ((label, settings, methods.origins[label]) for label, settings in methods.items())
     else:
-        for entry, place in zip(methods, methods.origins, strict=True):
-            yield from _entries(entry, place)
+        for entry, entry_origin in zip(methods, methods.origins, strict=True):
+            yield from _entries(entry, entry_origin)
 
 
 def _included(

@@ -87,10 +87,10 @@ def _lay_methods(rows: Section | None, over: Methods, origin: Origin) -> Section
     selecting = not isinstance(over, Section)
     changes = rows_by_label(over, origin, rows if selecting else None)
     origins = changes.origins | rows.origins
-    for label, place in changes.origins.items() if selecting else ():
+    for label, change_origin in changes.origins.items() if selecting else ():
         if label not in rows:
             problem = f"the study has no row '{label}'; {nearest(label, rows)}"
-            raise StudyError(Origin(place.file, place.line, origin.key), problem)
+            raise StudyError(Origin(change_origin.file, change_origin.line, origin.key), problem)
     laid = {label: _lay_row(label, rows.get(label), row, origins[label]) for label, row in changes.items()}
     return Section(laid if selecting else {**rows, **laid}, origin, origins)
 

@@ -47,9 +47,9 @@ class Rows:
         for label, error in self.left_out.items():
             labels.setdefault((error.origin, error.reason), []).append(label)
         return [
-            f"{place.label}: '{place.word}' leaves out {', '.join(left_out)}, which would take {reason}; name them "
+            f"{origin.label}: '{origin.word}' leaves out {', '.join(left_out)}, which would take {reason}; name them "
             "with rates of their own to have them"
-            for (place, reason), left_out in labels.items()
+            for (origin, reason), left_out in labels.items()
         ] + self.unused
 
 
