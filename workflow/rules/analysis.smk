@@ -7,7 +7,7 @@ report: "../report/workflow.rst"
 # What a search chooses; which cells its row has in the table is known only then.
 checkpoint choice:
     input:
-        lambda w: RUN.compared(w.key, checkpoints),
+        lambda w: RUN.trial_files(w.key, checkpoints),
     output:
         f"{STORE}/choices/{{key}}.json",
     log:
@@ -37,7 +37,7 @@ rule experiment:
     input:
         cells=lambda w: RUN.targets(w.experiment, checkpoints),
         manifest=lambda w: RUN.manifest(w.experiment, checkpoints),
-        partitions=lambda w: RUN.pictured(w.experiment),
+        partitions=lambda w: RUN.pictured_partitions(w.experiment),
     output:
         f"{RESULTS}/{{experiment}}/results.parquet",
         report(

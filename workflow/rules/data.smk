@@ -29,7 +29,7 @@ use rule data as features with:
 
 rule partition:
     input:
-        lambda w: RUN.dealt(w.key, int(w.seed)),
+        lambda w: RUN.image_files(w.key, int(w.seed)),
     output:
         multiext(f"{STORE}/partitions/{{data}}/{{heterogeneity}}-{{key}}/seed={{seed}}", ".parquet", ".json"),
     log:

@@ -32,7 +32,7 @@ localrules:
 # what a project's `rule all` asks for: cells too, for one that was deleted is trained again though its tables still stand
 EVERYTHING = [
     *[file for name in RUN.experiments for file in RUN.targets(name)],
-    *[lambda w, one=one: RUN.searched(one, checkpoints) for name in RUN.experiments for one in RUN.searches(name)],
+    *[lambda w, one=one: RUN.search_files(one, checkpoints) for name in RUN.experiments for one in RUN.searches(name)],
     *[lambda w, name=name: RUN.manifest(name, checkpoints) for name in RUN.experiments],
     *expand(rules.experiment.output, experiment=RUN.experiments),
     f"{STUDY.folder}/report.html",

@@ -1,6 +1,6 @@
 # One job per cell; on a cluster, small cells may share one (`compute.pack`).
 # What is kept beside its results are outputs too, and rules have fixed outputs: so there is a rule for every choice of it.
-for number, (artifacts, keys) in enumerate(RUN.kept.items()):
+for number, (artifacts, keys) in enumerate(RUN.keys_by_artifacts.items()):
 
     rule:
         name:

@@ -91,7 +91,7 @@ class Invocation:
         return {self.study.name_of(experiment): experiment for experiment in self.study.experiments}
 
     @property
-    def now(self) -> Study:
+    def settled_study(self) -> Study:
         """The study with what its searches have chosen by now."""
         return settled(self.study)
 
@@ -112,8 +112,8 @@ class Invocation:
             return self.plan.manifests[name]
         for search in self.searches(name) if checkpoints else ():
             checkpoints.choice.get(key=search.key)
-        (now,) = (one for one in self.now.experiments if one.id == experiment.id)
-        return manifest.file(self.study, now)
+        (settled_experiment,) = (one for one in self.settled_study.experiments if one.id == experiment.id)
+        return manifest.file(self.study, settled_experiment)
 
     def searches(self, name: str) -> list[Search]:
         """The searches of an experiment, but for those of cells that cannot be trained here."""
@@ -122,29 +122,29 @@ class Invocation:
         return [one for one in of_experiment if not known[one.candidates[0][0]].partition.data.unavailable]
 
     @cached_property
-    def packed(self) -> dict[str, Path]:
+    def pack_marks(self) -> dict[str, Path]:
         """By key of a packed cell, the mark that its pack leaves."""
         return {key: packs.mark(self.study.store, name) for name, keys in self.plan.packs.items() for key in keys}
 
     def targets(self, name: str, checkpoints: Checkpoints = None) -> list[Path]:
         """Files that are there when all cells of an experiment are, but for those that cannot be trained here.
 
-        Without `checkpoints`, of those cells alone that no search is about; see `searched`.
+        Without `checkpoints`, of those cells alone that no search is about; see `search_files`.
         """
         searches = self.searches(name)
         groups = {search.group for search in searches}
         cells = [cell for cell in self.experiments[name].cells if not cell.unavailable and group_of(cell) not in groups]
-        searched = [file for search in searches if checkpoints for file in self.searched(search, checkpoints)]
+        searched = [file for search in searches if checkpoints for file in self.search_files(search, checkpoints)]
         return self._files(cells) + searched
 
-    def searched(self, search: Search, checkpoints: Checkpoints) -> list[Path]:
+    def search_files(self, search: Search, checkpoints: Checkpoints) -> list[Path]:
         """Files of the cells that a search compares, and of those that it chose for the table."""
         for rung in search.rungs:
             checkpoints.choice.get(key=rung.key)
         chosen = search.candidates[search.chosen] if search.chosen is not None else ()
         return self._files([self.study.known[key] for key in (*search.trials(), *chosen)])
 
-    def compared(self, key: str, checkpoints: Checkpoints) -> list[Path]:
+    def trial_files(self, key: str, checkpoints: Checkpoints) -> list[Path]:
         """Files of the cells that the choice of that key is made of; none once it is made."""
         _, search, number = self.study.choices[key]
         rung = search.rungs[number]
@@ -160,21 +160,21 @@ class Invocation:
         cell = self.study.known[key]
         return [] if cell.done else cell.needs
 
-    def dealt(self, key: str, seed: int) -> list[Path]:
+    def image_files(self, key: str, seed: int) -> list[Path]:
         """The files of the images that a partition deals out: none once it is there."""
         partition = self.study.partitions[key, seed]
         return [] if partition.file.exists() else [*partition.data.files.values()]
 
     def _files(self, cells: Sequence[Cell]) -> list[Path]:
-        return [file for c in cells for file in ([self.packed[c.key]] if c.key in self.packed else c.files)]
+        return [file for c in cells for file in ([self.pack_marks[c.key]] if c.key in self.pack_marks else c.files)]
 
-    def pictured(self, name: str) -> list[Path]:
+    def pictured_partitions(self, name: str) -> list[Path]:
         """The partitions of an experiment that are drawn: those of its first seed."""
         cells = [cell for cell in self.experiments[name].cells if not cell.unavailable]
         return sorted({cell.partition.file for cell in cells if cell.seed == cells[0].seed})
 
     @cached_property
-    def kept(self) -> dict[tuple[str, ...], list[str]]:
+    def keys_by_artifacts(self) -> dict[tuple[str, ...], list[str]]:
         """The keys of cells by the ends of the names of their artifacts."""
         keys: dict[tuple[str, ...], list[str]] = {}
         for cell in self.study.known.values():
@@ -247,7 +247,7 @@ class Invocation:
                 file=sys.stderr,
             )
         if failed:
-            study = self.now
+            study = self.settled_study
             for line in cell_states.failures(study, cell_states.read(study)):
                 print(line, file=sys.stderr)
             earlier = [f"{page} is of an earlier run."] if page.is_file() else []
