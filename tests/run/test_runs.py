@@ -1,5 +1,6 @@
 """What a run asks for, packs, pins and knows about its cells."""
 
+import errno
 import fcntl
 import json
 import os
@@ -266,6 +267,21 @@ def test_who_looks_for_the_holder_does_not_stop_a_run_from_starting():
         looked = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(0.3)"], pass_fds=[file.fileno()])
     StoreLock(study.store).acquire()
     looked.wait()
+
+
+def test_a_file_system_without_locks_is_a_warning(monkeypatch, capsys):
+    def flock(file, operation):
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    study = planned()
+    study.store.mkdir(parents=True)
+    monkeypatch.setattr(fcntl, "flock", flock)
+    StoreLock(study.store).acquire()
+    assert "cannot be locked (Function not implemented): make sure that no other run uses" in capsys.readouterr().err
+    assert StoreLock(study.store).holder() is None
+    monkeypatch.setattr("fedgrid.run.lock.NO_LOCKS", ())
+    with pytest.raises(UserError, match="cannot write in"):
+        StoreLock(study.store).acquire()
 
 
 def test_reasons_are_read_from_what_slurm_wrote(folder):

@@ -4,10 +4,12 @@ Who only looks takes a shared lock on a file that is opened for reading, so seve
 is read-only can be looked at. The library filelock, which GPUs are shared with, has exclusive locks alone.
 """
 
+import errno
 import fcntl
 import json
 import os
 import socket
+import sys
 import time
 from dataclasses import asdict, dataclass
 from io import FileIO
@@ -17,6 +19,8 @@ from fedgrid.errors import UserError, reason
 
 WAITS = 10
 "Tenths of a second for which the lock is tried: who asks `holder` has it for a moment."
+NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
+"Errors of file systems without locks, such as Lustre where it is mounted without `flock`."
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,10 @@ class StoreLock:
         self.handle: FileIO | None = None
 
     def acquire(self) -> None:
-        """Takes the lock and notes who has it; UserError where another run holds it."""
+        """Takes the lock and notes who has it; UserError where another run holds it.
+
+        Where the file system has no locks, it warns and goes on.
+        """
         who = Holder(socket.gethostname(), os.getpid(), time.time())
         try:
             self.handle = handle = open(self.file, "ab", buffering=0)  # noqa: SIM115  held open until the process ends
@@ -68,6 +75,9 @@ class StoreLock:
                     return _noted(file.read())
         except FileNotFoundError:
             pass
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
         return None
 
 
@@ -84,4 +94,9 @@ def _taken(handle: FileIO) -> bool:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+        warning = f"{handle.name} cannot be locked ({reason(error)}): make sure that no other run uses this store"
+        print(f"fedgrid: {warning}", file=sys.stderr)
     return True
