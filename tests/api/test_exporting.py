@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from toys import Study
 
 import fedgrid
+from fedgrid.api.exporting.cell_runs import runs_of
 from fedgrid.cli.main import main
 
 FOLDER = "results/digits"
@@ -229,3 +231,14 @@ def test_a_missing_library_is_one_sentence_with_its_extra(project, arguments, mo
     assert main([*arguments, "--out", str(tmp_path / "out")]) == 2
     error = capsys.readouterr().err
     assert error.endswith(f" needs {module}: pip install 'fedgrid[{extra}]'\n") and error.count("\n") == 1
+
+
+def test_a_run_has_the_training_settings_of_its_row(tmp_path):
+    study = Study(tmp_path, seeds=[0])
+    study.study["protocol"] = {"lr": 0.05, "rounds": 1}
+    study.method("ditto", lam=0.5, **{"training.lr": 0.2})
+    study.cell("ditto", "dir", 0, {1: [0.5, 0.6]})
+    results = study.load()
+    (run,) = runs_of(results, results.cells)
+    parameters = {name: value for name, value in run.parameters.items() if name.startswith(("method", "training"))}
+    assert parameters == {"method": "ditto", "method.lam": 0.5, "training.lr": 0.2, "training.rounds": 1}

@@ -6,7 +6,7 @@ import pytest
 
 from fedgrid.analysis.pages.table_set import shown
 from fedgrid.analysis.prose.searches import chosen_settings, notes_on
-from fedgrid.analysis.scores.budgets import settings_of
+from fedgrid.analysis.scores.settings import resolved_settings
 from fedgrid.analysis.tables.search import search
 from fedgrid.grid.plan.manifest_model import ColumnSettings, RowDescription, SearchDescription
 from fedgrid.grid.plan.searches import Choice, Score
@@ -85,5 +85,5 @@ def test_settings_of_a_column_are_the_studys_the_rows_and_the_columns(results):
     row = replace(row, elsewhere=[ColumnSettings([("digits", "hom")], {"mu": 1, "training.lr": None})])
     study = replace(described, protocol={"lr": 0.05, "rounds": 2}, methods={"some": row})
     changed = replace(results(), study=study)
-    assert settings_of(changed, "some", ("digits", "dir")) == ({"lr": 0.5, "rounds": 2}, {"mu": 0.1})
-    assert settings_of(changed, "some", ("digits", "hom")) == ({"lr": 0.05, "rounds": 2}, {"mu": 1})
+    assert resolved_settings(changed, "some", ("digits", "dir")) == ({"lr": 0.5, "rounds": 2}, {"mu": 0.1})
+    assert resolved_settings(changed, "some", ("digits", "hom")) == ({"lr": 0.05, "rounds": 2}, {"mu": 1})

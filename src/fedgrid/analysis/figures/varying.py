@@ -6,6 +6,7 @@ from typing import Any
 
 from fedgrid.analysis.figures.style import Undrawn
 from fedgrid.analysis.scores.results import Results
+from fedgrid.analysis.scores.settings import row_settings
 from fedgrid.errors import UserError, nearest
 
 Settings = Mapping[str, Any]
@@ -29,11 +30,11 @@ def partitions(results: Results, data: str) -> dict[str, Settings]:
 
 def rows(results: Results, data: str, heterogeneity: str) -> dict[str, Settings]:
     """The method and the settings of every row in one column, by label."""
-    settings_of_rows: dict[str, Settings] = {}
-    for label, row in results.study.methods.items():
-        there = [part.settings for part in row.elsewhere if (data, heterogeneity) in part.columns]
-        settings_of_rows[label] = {"method": row.method, **row.settings, **(there[0] if there else {})}
-    return settings_of_rows
+    column = data, heterogeneity
+    return {
+        label: {"method": row.method, **row_settings(results, label, column)}
+        for label, row in results.study.methods.items()
+    }
 
 
 def varied(of_columns: Mapping[str, Settings], of_rows: Mapping[str, Settings], over: str) -> tuple[str, bool]:

@@ -7,9 +7,8 @@ of a method's `work`, over all rounds, participants and seeds.
 import pandas as pd
 
 from fedgrid.analysis.scores.results import CELL, Results
+from fedgrid.analysis.scores.settings import resolved_settings
 from fedgrid.grid.costs.formulas import images_in_a_round
-from fedgrid.grid.plan.manifest_model import Settings
-from fedgrid.grid.study.expansion import TRAINING
 
 COLUMNS = ["label", "points", "trials", "images_search", "cells", "images_table"]
 
@@ -45,21 +44,8 @@ def images_of_cells(results: Results) -> dict[tuple[str, str, str, int], float]:
     clients, images = sizes.size().to_dict(), sizes.sum().to_dict()
     counts = {}
     for cell in results.trained:
-        training, hyperparameters = settings_of(results, cell.label, cell.column)
+        training, hyperparameters = resolved_settings(results, cell.label, cell.column)
         position = cell.table_position
         work, sizes_of_cell = results.study.methods[cell.label].work, (clients[position], int(images[position]))
         counts[position] = training["rounds"] * images_in_a_round(training, hyperparameters, work, *sizes_of_cell)
     return counts
-
-
-def settings_of(results: Results, label: str, column: tuple[str, str]) -> tuple[Settings, Settings]:
-    """The settings of training, and the hyperparameters, of a row in a column."""
-    study, row = results.study, results.study.methods[label]
-    training, settings = dict(study.protocol), dict(row.settings)
-    for other in study.elsewhere:
-        training |= other.protocol if column in other.columns else {}
-    for part in row.elsewhere:
-        settings |= part.settings if column in part.columns else {}
-    own = {name: value for name, value in settings.items() if name.startswith(TRAINING)}
-    training |= {name.removeprefix(TRAINING): value for name, value in own.items() if value is not None}
-    return training, {name: value for name, value in settings.items() if name not in own}

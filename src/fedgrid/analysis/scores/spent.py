@@ -2,9 +2,9 @@
 
 import pandas as pd
 
-from fedgrid.analysis.scores.budgets import settings_of
 from fedgrid.analysis.scores.points import named
 from fedgrid.analysis.scores.results import CELL, Results
+from fedgrid.analysis.scores.settings import resolved_settings
 from fedgrid.grid.costs.formulas import passes
 
 CLIENT = [*CELL, "client"]
@@ -33,7 +33,7 @@ def passes_of_clients(results: Results) -> pd.DataFrame:
     sizes = sizes.assign(share=sizes["value"] / sizes.groupby(CELL)["value"].transform("sum"))
     by_cell, parts = dict(iter(sizes.groupby(CELL))), []
     for cell in (cell for cell in results.finished if cell.table_position in by_cell):
-        training, hyperparameters = settings_of(results, cell.label, cell.column)
+        training, hyperparameters = resolved_settings(results, cell.label, cell.column)
         work, steps = results.study.methods[cell.label].work, training["local_steps"]
         of_cell = by_cell[cell.table_position]
         batches = of_cell["value"].clip(upper=training["batch_size"]) / of_cell["value"]

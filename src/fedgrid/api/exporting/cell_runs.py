@@ -8,12 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fedgrid.analysis.figures.varying import rows as settings_of_rows
 from fedgrid.analysis.scores import summary
 from fedgrid.analysis.scores.cells import Cell, FinishedCell
 from fedgrid.analysis.scores.curves import curves
 from fedgrid.analysis.scores.results import CELL, Results
-from fedgrid.analysis.scores.settings import flattened
+from fedgrid.analysis.scores.settings import flattened, resolved_settings
 from fedgrid.api.exporting.runs import Ending, Parameter, Point, Run
 from fedgrid.files import slug
 
@@ -63,9 +62,8 @@ def _paths(cells: Iterable[Cell]) -> list[tuple[str, ...]]:
 
 def _parameters(results: Results, cell: Cell) -> dict[str, Parameter]:
     """What a cell is: names, seed, model, and the settings of method, training and partition in its column."""
-    study, row = results.study, settings_of_rows(results, *cell.column)[cell.label]
+    study, (training, hyperparameters) = results.study, resolved_settings(results, cell.label, cell.column)
     elsewhere = next((part for part in study.elsewhere if cell.column in part.columns), None)
-    training = {**study.protocol, **(elsewhere.protocol if elsewhere else {})}
     partition = study.partitions.get(cell.data, {}).get(cell.heterogeneity, {})
     names: dict[str, Any] = {
         "row": results.names[cell.label],
@@ -74,10 +72,9 @@ def _parameters(results: Results, cell: Cell) -> dict[str, Parameter]:
         "seed": cell.seed,
         "model": (elsewhere and elsewhere.model) or study.model,
     }
-    settings = {"method": row, "training": training, "partition": partition}
+    settings = {"method": hyperparameters, "training": training, "partition": partition}
     of_settings = {f"{part}.{name}": value for part, values in settings.items() for name, value in flattened(values)}
-    named_values = names | {"method": row["method"]} | of_settings
-    named_values.pop("method.method")
+    named_values = names | {"method": study.methods[cell.label].method} | of_settings
     return {name: _plain(value) for name, value in named_values.items() if value not in (None, "")}
 
 
