@@ -7,6 +7,7 @@ import argparse
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import yaml
@@ -62,6 +63,8 @@ REASONS = {
 TEMPLATE = Path(__file__).with_name("reproduction.md.j2")
 DIFFERENCES = Path(__file__).with_suffix(".yaml")
 """Why numbers may differ, by paper: sentences."""
+VERBS = {CONFIRMED: "confirmed", REFUTED: "refuted", INCONCLUSIVE: "open"}
+"""Verdict → its word for columns."""
 FEW = 1
 """Columns of a claim whose numbers are shown."""
 WITHOUT_NUMBERS = ("The paper's own numbers", "not part of this run")
@@ -224,12 +227,13 @@ def mean(number: float, deviation: float) -> str:
     return f"{number:.2f}" if pd.isna(deviation) else f"{number:.2f} ± {deviation:.2f}"
 
 
-def sentence(claim: dict[str, str]) -> str:
+def sentence(claim: dict[str, Any]) -> str:
     """A claim with where it stands, and the numbers that decided."""
     numbers = [part for part in claim["numbers"].split("; ") if not part.startswith(WITHOUT_NUMBERS)]
     numbers = [DECIDING.sub("", part) for part in numbers]
-    shown = "; ".join(numbers[:FEW]) + (f"; {len(numbers) - FEW} more" if len(numbers) > FEW else "")
-    return f"{claim['says'].rstrip('.')} (`{claim['experiment']}`): {shown}."
+    alike, columns = int(claim["columns_alike"]), int(claim["columns"])
+    others = f"; {VERBS[claim['verdict']]} in {alike} of {columns} columns" if columns > FEW else ""
+    return f"{claim['says'].rstrip('.')} (`{claim['experiment']}`): {'; '.join(numbers[:FEW])}{others}."
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ from fedgrid.analysis.pages.table_set import tables
 from fedgrid.analysis.papers.claims import (
     CONFIRMED,
     INCONCLUSIVE,
+    MISSING,
     REFUTED,
     SMALL,
     TOO_EARLY,
@@ -86,6 +87,8 @@ def verdict_on(study, **claim):
         ({"rises": "C", "columns": ["hom", "dir"], "by": [10, 20]}, CONFIRMED),
         ({"falls": ["A", "B"], "columns": ["dir", "hom"]}, INCONCLUSIVE),  # A is the same to the seed
         ({"falls": "all", "columns": ["dir", "hom"], "most": True}, CONFIRMED),
+        ({"falls": "all", "columns": ["dir", "hom"], "most": 0.6}, CONFIRMED),  # B and C, but not A
+        ({"falls": "all", "columns": ["dir", "hom"], "most": 0.8}, INCONCLUSIVE),
         ({"grows": ["A", "B"]}, CONFIRMED),  # 0, 15
         ({"grows": ["A", "C"]}, CONFIRMED),  # 25, 40
         ({"grows": ["C", "A"]}, REFUTED),
@@ -197,6 +200,7 @@ def test_verdicts_are_a_table_too(make_study):
     study.study["claims"] = [{"says": "A is above C.", "above": ["A", "C"]}, {"says": "All is well."}]
     numbers, grid = dict(tables(study.load()))["claims"]
     assert numbers["verdict"].tolist() == [CONFIRMED, UNCHECKED]
+    assert numbers["columns"].tolist() == numbers["columns_alike"].tolist() == [2, 0]
     assert numbers["numbers"][0].startswith("Digits, dir: A 80.00, C 55.07: +24.93 points")
     texts = [(name, [entry.text for entry in row]) for name, row in grid.rows]
     assert texts[1] == ("All is well.", [UNCHECKED, "no rule can check this sentence"])
@@ -231,7 +235,7 @@ def test_what_a_run_lacks_may_refute_a_claim_but_does_not_confirm_it(make_study,
         ({"above": ["A", "C"]}, "1 printed column", INCONCLUSIVE),
         ({"above": ["A", "C"], "columns": ["dir", "hom"]}, None, CONFIRMED),
         ({"above": ["all", "C"], "columns": ["dir", "hom"]}, "1 printed row", INCONCLUSIVE),
-        ({"above": ["A", "C"], "metric": "std_clients"}, None, INCONCLUSIVE),  # none is printed
+        ({"above": ["A", "C"], "metric": "std_clients"}, "1 printed column", INCONCLUSIVE),
     ],
 )
 def test_printed_columns_and_rows_that_a_run_lacks_leave_a_claim_open(make_study, claim, lacks, expected):
@@ -437,7 +441,7 @@ def barely_trained(make_study, score="received"):
         ({"above": ["B", "A"], "metric": "std_clients"}, CONFIRMED, ""),
         ({"within": ["A", 1], "metric": "std_clients"}, REFUTED, ""),  # B has learned
         ({"above": ["A", ["C", "D"]], "metric": "std_clients"}, INCONCLUSIVE, TOO_EARLY),
-        ({"rises": "A", "metrics": ["accuracy@0.5", "accuracy@1"]}, CONFIRMED, ""),
+        ({"rises": "A", "metrics": ["accuracy@0.5", "accuracy@1"]}, INCONCLUSIVE, MISSING),  # 0.5 is before round 1
         ({"rises": "C", "metrics": ["accuracy@0.5", "accuracy@1"]}, INCONCLUSIVE, TOO_EARLY),
         ({"above": ["A", "B"], "metric": "accuracy@0.5"}, INCONCLUSIVE, TOO_EARLY),  # that is before round 1
     ],
@@ -445,6 +449,19 @@ def barely_trained(make_study, score="received"):
 def test_models_that_have_barely_learned_decide_nothing(make_study, claim, expected, why):
     actual = verdict_on(barely_trained(make_study), **claim)
     assert (actual.verdict, actual.why) == (expected, why)
+
+
+def test_a_lead_that_starts_between_untrained_models_decides_nothing(make_study):
+    study = make_study(seeds=[0, 1, 2], heterogeneity={"dir": "dir", "hom": "hom"})
+    for name, accuracies in {"A": (0.11, 0.8), "B": (0.105, 0.3)}.items():
+        study.method(name.lower(), title=name)
+        for column, accuracy in zip(("dir", "hom"), accuracies, strict=True):
+            for seed, noise in enumerate(NOISE[name]):
+                curve = {0: [0.1, 0.1], 1: [accuracy + noise / 10, accuracy - noise / 20]}
+                study.cell(name.lower(), column, seed, curve, samples=[2000, 2000])
+    actual = verdict_on(study, grows=["A", "B"], columns=["dir", "hom"])
+    assert (actual.verdict, actual.why) == (INCONCLUSIVE, TOO_EARLY)
+    assert verdict_on(study, above=["A", "B"], columns=["hom"]).verdict == CONFIRMED
 
 
 def test_rows_that_stop_at_different_rounds_share_one_mark_for_a_target_that_they_miss(make_study):

@@ -21,7 +21,7 @@ def missing_printed(measured: Measured, claim: Claim) -> list[str]:
         return []
     metrics = [claim.metric] if isinstance(claim.metric, str) else claim.metric
     metrics = [*metrics, *(claim.metrics or ())]
-    columns = set() if claim.columns else {name for metric in metrics for name in printed.columns_not_run(metric)}
+    columns = set() if claim.columns else printed.columns_not_run
     rows = {name for metric in metrics for name in printed.printed_rows(metric)} if about_every_row(claim) else set()
     numbers = {"printed column": len(columns), "printed row": len(rows.difference(measured.rows))}
     return [counted(number, noun) for noun, number in numbers.items() if number]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, cached_property
 from itertools import combinations
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
@@ -227,8 +227,11 @@ READERS: dict[str, Callable[[Measured], pd.DataFrame]] = {
 
 
 def at_share(curve: pd.Series, share: float) -> float:
-    """The value of a curve, indexed by round, in the last evaluated round of a share of the rounds."""
-    until = curve[curve.index <= share * curve.index.max()]
+    """The value of a curve, indexed by round, in the last evaluated round of a share of the rounds.
+
+    NaN where none was evaluated until then but that of the initial models.
+    """
+    until = curve[(curve.index > 0) & (curve.index <= share * curve.index.max())]
     return float(until.iloc[-1]) if len(until) else float("nan")
 
 
@@ -262,20 +265,18 @@ class Printed:
         self.rows = list(dict.fromkeys(row for numbers in self.numbers.values() for row in numbers))
         self.columns = list(self._columns(results))
 
-    def columns_not_run(self, metric: str) -> set[tuple[str, str]]:
+    @property
+    def columns_not_run(self) -> set[tuple[str, str]]:
         """Data set and heterogeneity of the columns that the paper prints for this experiment and that are not here."""
         return {
             (entry["data"], entry["heterogeneity"])
-            for entry in self._of_experiment(metric)
+            for entry in self._own
             if (entry["data_key"], entry["heterogeneity_key"]) not in self.results.columns
         }
 
     def printed_rows(self, metric: str) -> set[str]:
         """The rows that the paper prints for this experiment, whether or not they were run."""
-        return {entry["row"] for entry in self._of_experiment(metric)} - {AVERAGED}
-
-    def _of_experiment(self, metric: str) -> list[dict[str, Any]]:
-        return [entry for entry in self._own if entry["metric"] == metric]
+        return {entry["row"] for entry in self._own if entry["metric"] == metric} - {AVERAGED}
 
     def _columns(self, results: Results) -> Iterator[Column]:
         printed = dict.fromkeys(column for _, column in self.numbers)

@@ -53,6 +53,11 @@ class Verdict:
     "What an inconclusive verdict lacks."
 
     @property
+    def compared(self) -> list[ColumnVerdict]:
+        """The columns in which something was compared."""
+        return [column for column in self.columns if column.column]
+
+    @property
     def numbers(self) -> list[str]:
         """One sentence a column, and one on the paper's own numbers."""
         sentences = [f"{one.column}: {one.numbers}" if one.column else one.numbers for one in self.columns]
@@ -70,7 +75,10 @@ def verdicts(results: Results) -> list[Verdict]:
 
 
 def claims(results: Results) -> tuple[pd.DataFrame, Grid]:
-    """One row a claim with its verdict, the rule and the numbers that decided, and the table to print."""
+    """One row a claim with its verdict, the rule and the numbers that decided, and the table to print.
+
+    `columns` were compared; `columns_alike` of them have, each by itself, the verdict of the claim.
+    """
     checked = verdicts(results)
     rows = [(claim.says, [Entry(claim.verdict), Entry("; ".join(claim.numbers) or claim.rule)]) for claim in checked]
     caption = f"{captions.lead(results)}: claims of the paper. {STATISTICS}"
@@ -79,6 +87,8 @@ def claims(results: Results) -> tuple[pd.DataFrame, Grid]:
         [
             {
                 **{name: getattr(one, name) for name in ("says", "verdict", "why", "rule")},
+                "columns": len(one.compared),
+                "columns_alike": sum(column.verdict == one.verdict for column in one.compared),
                 "numbers": "; ".join(one.numbers),
                 "contradicted": "; ".join(one.contradicted),
             }
@@ -95,6 +105,7 @@ def verdict(measured: Measured, claim: Claim) -> Verdict:
     rule = rule_text(claim)
     missing_names = missing_named(measured, claim)
     missing = missing_names + missing_printed(measured, claim)
+    against = contradicted(measured, claim)
     claim = without(claim, missing_names)
     compared = parts(measured, claim) if claim.rule else []
     several = isinstance(claim.metric, list)
@@ -110,7 +121,6 @@ def verdict(measured: Measured, claim: Claim) -> Verdict:
     columns.sort(key=lambda column: column.verdict != of_compared)
     if missing:
         columns.append(ColumnVerdict("", INCONCLUSIVE, f"not part of this run: {listing(missing)}"))
-    against = contradicted(measured, claim) if compared else []
     decided = not missing or decided_without(claim, of_compared == REFUTED)
     why = why_open(compared) or ("" if decided else MISSING)
     return Verdict(claim.says, of_compared if decided else INCONCLUSIVE, rule, columns, against, why)
@@ -163,7 +173,8 @@ def rule_text(claim: Claim) -> str:
         parts.append(f"from {' to '.join(claim.columns) if claim.columns else 'each column to the next'}")
     else:
         parts.append(f"in {listing(claim.columns) if claim.columns else 'every column'}")
-    most = ", in most comparisons" if claim.most else ""
+    share = "most" if claim.most is True else f"at least {100 * claim.most:g} % of the"
+    most = f", in {share} comparisons" if claim.most else ""
     among = f" Rows that take part: {listing(claim.rows)}." if claim.rows else ""
     return f"{' '.join(parts)}{most}.{among}"
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import inf, isnan
+from math import ceil, inf, isnan
 
 from fedgrid.analysis.papers.claim_scores import LOW_IS_GOOD, ClaimScores
 from fedgrid.analysis.scores.comparisons import LEVEL, UNKNOWN, Comparison, Scores, holds_for
@@ -166,12 +166,14 @@ class Claims:
         """A comparison, or that nothing can be known of it because its rows have learned too little there.
 
         Of accuracies and of rounds to a target one that has learned is enough; of a spread or a roughness, which is
-        low for models that have learned nothing, all must have.
+        low for models that have learned nothing, all must have. What changes from column to column needs that in each.
         """
         names = [name for name in (judged.first, judged.second) if name not in ("", OTHERS)]
-        learned = [self.scores.learned(metric, column, name) for metric, column in metric_columns for name in names]
         low = all(metric in LOW_IS_GOOD and metric != "rounds" for metric, _ in metric_columns)
-        enough = all(learned) if low else any(learned)
+        learned: dict[Column, list[bool]] = {}
+        for metric, column in metric_columns:
+            learned.setdefault(column, []).extend(self.scores.learned(metric, column, name) for name in names)
+        enough = all(map(all if low else any, learned.values()))
         return judged if enough else replace(judged, comparison=UNKNOWN, too_early=True)
 
 
@@ -227,9 +229,10 @@ def above(claims: Claims) -> Iterator[Part]:
 
 
 def part(claims: Claims, columns: tuple[Column, ...], judged: list[Judged]) -> Part:
-    """A part of which all comparisons, or most, must be as claimed."""
-    needed = len(judged) // 2 + 1 if claims.claim.most else len(judged)
-    return Part(claims.metric, columns, judged, needed if judged else None)
+    """A part of which all comparisons, or most, or a share of them, must be as claimed."""
+    most = claims.claim.most
+    share = len(judged) // 2 + 1 if most is True else ceil(most * len(judged))
+    return Part(claims.metric, columns, judged, (share if most else len(judged)) if judged else None)
 
 
 def changes(claims: Claims) -> Iterator[tuple[MetricColumn, MetricColumn]]:

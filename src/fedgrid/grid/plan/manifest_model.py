@@ -116,8 +116,8 @@ class Claim:
     "Limits of the difference, in `unit`; null: none."
     unit: Literal["points", "percent"] = "points"
     "Percent are of the row that one compares with, or of the number that rises or falls."
-    most: bool = False
-    "Whether more than half of the comparisons of a column will do."
+    most: bool | float = False
+    "Whether more than half of the comparisons of a column will do, or the share of them that must be as claimed."
 
     @property
     def rule(self) -> str | None:
