@@ -3,6 +3,7 @@
 python -m benchmarks.long_runs            FedSaC's Table 5: FedSaC and Local after as many steps a client
 python -m benchmarks.long_runs readings   FedSaC's Table 1 as it may be read: received and trained models
 python -m benchmarks.long_runs contrast   FedCoSR's CIFAR-100 with 20 classes a client: with its contrast and without
+python -m benchmarks.long_runs leads      leads in received and in trained models, with 95 % intervals
 python -m benchmarks.long_runs local      FedCoSR's Local by epochs, beside what is printed
 """
 
@@ -19,6 +20,8 @@ import pandas as pd
 from benchmarks.markdown import table as markdown
 from benchmarks.papers import ARCHIVES
 from fedgrid.analysis.prose.phrases import decimals
+from fedgrid.analysis.scores.comparisons import Comparison, Scores
+from fedgrid.analysis.scores.results import DASH
 from fedgrid.files import read_table
 
 CELLS_OF_LOCAL = Path("benchmarks/results/papers/local/cells.tar.xz")
@@ -51,6 +54,11 @@ CONTRAST: dict[str, tuple[str, dict[str, Any]]] = {
     "FedCoSR, gamma 8": ("fedcosr", {"gamma": 8.0}),
 }
 """Rows of FedCoSR's Table II and Fig. 14, and its γ, likewise."""
+LEADS = {
+    "FedSaC": (FEDSAC, "Dirichlet 0.1, 10 clients", READINGS, ("FedAvg", "pFedGraph", "Local")),
+    "FedCoSR": (FEDCOSR, "20 classes, 20 clients", CONTRAST, ("FedRep", "Local")),
+}
+"""Row of a paper → its archives, a column, the readings there, and the rows that it is compared with."""
 ROUNDS = (10, 50, 100, 150)
 """Rounds of scale long that the table of `CONTRAST` has."""
 FIRST = 0
@@ -151,9 +159,45 @@ def with_contrast() -> str:
         scores = [[one.loc[number].mean() for one in received] for number in ROUNDS]
         scores += [[one.mean(axis=1).loc[1:].max() for one in received], [last(one.mean(axis=1)) for one in trained]]
         scores.append([one.iloc[-1].std(ddof=0) for one in received])
-        rows.append([title, of_paper, str(len(seeds)), *map(over_seeds, scores)])
+        trust = [last(seed[seed["metric"] == "trust"].groupby("round")["value"].mean()) for seed in seeds.values()]
+        rows.append([title, of_paper, str(len(seeds)), *map(over_seeds, [*scores, trust])])
     header = ["", "printed", "seeds", *(f"received, round {number}" for number in ROUNDS)]
-    return markdown([*header, "received, best round", "trained, last round", "std. over clients"], rows)
+    return markdown(
+        [*header, "received, best round", "trained, last round", "std. over clients", "mean τ, last round"], rows
+    )
+
+
+def leads() -> str:
+    """In the last round, a paper's own row less others, of received and of trained models, paired by seed."""
+    rows = []
+    for own, (archives, column, readings, others) in LEADS.items():
+        seeds = by_reading(archives, column, readings)
+        scores = {
+            point: Scores(
+                pd.DataFrame(
+                    {
+                        title: {seed: last(accuracies(one, point)).mean() for seed, one in of_seeds.items()}
+                        for title, of_seeds in seeds.items()
+                    }
+                ).T
+            )
+            for point in POINTS
+        }
+        for other in others:
+            common = len(seeds[own].keys() & seeds.get(other, {}).keys())
+            if common:
+                differences = (with_interval(of_point.between(own, other)) for of_point in scores.values())
+                rows.append([f"{own} over {other}", str(common), *differences])
+    return markdown(["", "common seeds", *(f"{point}, last round" for point in POINTS)], rows)
+
+
+def with_interval(comparison: Comparison) -> str:
+    """A difference with its interval at 95 %, where it can be tested."""
+    text = decimals(comparison.difference, signed=True)
+    if not comparison.testable:
+        return text
+    low, high = (decimals(limit, signed=True) for limit in comparison.interval())
+    return f"{text} ({low} to {high})"
 
 
 def by_reading(
@@ -174,13 +218,15 @@ def is_reading(method: dict[str, Any], name: str, settings: dict[str, Any]) -> b
     return method["name"] == name and settings.items() <= method["settings"].items()
 
 
-def last(curve: pd.Series) -> float:
-    """The value of the last round."""
-    return curve.iloc[-1]
+def last(curve: Any) -> Any:
+    """The value, or the values of clients, of the last round; NaN where there is none."""
+    return curve.iloc[-1] if len(curve) else np.nan
 
 
 def over_seeds(scores: list[float]) -> str:
-    """Mean ± sample standard deviation over several seeds; of one seed, its number."""
+    """Mean ± sample standard deviation over several seeds; of one seed, its number; a dash where it has none."""
+    if np.isnan(scores).any():
+        return DASH
     return f"{scores[0]:.2f}" if len(scores) == 1 else f"{np.mean(scores):.2f} ± {np.std(scores, ddof=1):.2f}"
 
 
@@ -200,7 +246,13 @@ def with_spread(clients: pd.Series) -> str:
     return f"{clients.mean():.2f} ± {clients.std(ddof=0):.2f}"
 
 
-TABLES = {"steps": at_equal_steps, "readings": in_readings, "contrast": with_contrast, "local": of_local}
+TABLES = {
+    "steps": at_equal_steps,
+    "readings": in_readings,
+    "contrast": with_contrast,
+    "leads": leads,
+    "local": of_local,
+}
 
 
 def main() -> None:

@@ -27,7 +27,9 @@ from fedgrid.analysis.papers.claims import (
     TOO_EARLY,
     UNCHECKED,
 )
+from fedgrid.analysis.papers.published import letters
 from fedgrid.analysis.prose.phrases import counted, listing, ordinal
+from fedgrid.analysis.scores.comparisons import FEWEST_SEEDS
 from fedgrid.analysis.tables.pivot import AVERAGED
 
 RUN, LONG = (pictures.RUNS / scale for scale in pictures.SCALES)
@@ -163,7 +165,9 @@ def leaders(paper: str) -> Iterator[str]:
     for name in ("printed", *pictures.SCALES):
         if name in numbers and numbers[name].notna().any():
             where = "In print" if name == "printed" else f"At scale {name}"
-            yield f"* **{where}**, on {column.data} ({column.heterogeneity}), {lead(numbers[name].dropna(), own)}."
+            tested = "" if name == "printed" else significance(paper, name)
+            leader = lead(numbers[name].dropna(), own, tested)
+            yield f"* **{where}**, on {column.data} ({column.heterogeneity}), {leader}."
     ranks = places(pd.read_csv(RUN / paper / "printed.csv"), column.experiment, own)
     where = f"In all {len(ranks)} columns** of {column.source}"
     yield f"* **{where}, at scale small, {own} is {listing(map(ordinal, ranks))}."
@@ -179,12 +183,22 @@ def places(printed: pd.DataFrame, experiment: str, own: str) -> list[int]:
     return sorted(ranked[ranked["row"] == own]["place"].astype(int))
 
 
-def lead(accuracies: pd.Series, own: str) -> str:
-    """Who has the highest of the accuracies, by how much, and the place of the row `own`."""
+def significance(paper: str, scale: str) -> str:
+    """Whether the lead in the pictured column is significant at a scale, as words in brackets."""
+    column, table = pictures.COLUMNS[paper], pd.read_csv(pictures.RUNS / scale / paper / "accuracy.csv")
+    here = table[(table["folder"] == column.experiment) & (table["heterogeneity"] == column.heterogeneity)]
+    here = here[here["data"].map(letters) == letters(column.data)]
+    if here["common"].max() < FEWEST_SEEDS:
+        return f" ({counted(int(here['seeds'].max()), 'seed')})"
+    return " (significant)" if here["supported"].any() else " (not significant)"
+
+
+def lead(accuracies: pd.Series, own: str, tested: str = "") -> str:
+    """Who has the highest of the accuracies, by how much, whether that was `tested`, and the place of the row `own`."""
     ranked = accuracies.sort_values(ascending=False)
     first, second = ranked.index[:2]
     gap = ranked[first] - ranked[second]
-    leads = f"{first} is first of {len(ranked)} with {ranked[first]:.2f} %, {gap:.2f} points above {second}"
+    leads = f"{first} is first of {len(ranked)} with {ranked[first]:.2f} %, {gap:.2f} points above {second}{tested}"
     if own == first or own not in ranked:
         return leads
     return f"{leads}; {own} is number {ranked.index.get_loc(own) + 1} with {ranked[own]:.2f} %"

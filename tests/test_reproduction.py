@@ -40,6 +40,7 @@ def test_the_leader_is_named_with_its_lead_and_the_place_of_the_papers_own_row()
     accuracies = pd.Series({"Local": 70.0, "FedSaC": 71.5, "Ditto": 73.25})
     leads = "Ditto is first of 3 with 73.25 %, 1.75 points above FedSaC"
     assert reproduction.lead(accuracies, "FedSaC") == f"{leads}; FedSaC is number 2 with 71.50 %"
+    assert reproduction.lead(accuracies, "Ditto", " (significant)") == f"{leads} (significant)"
     assert reproduction.lead(accuracies, "Ditto") == reproduction.lead(accuracies, "FedCRL") == leads
 
 
@@ -82,7 +83,7 @@ def test_reasons_link_to_pages_that_are_there():
 
 def test_tables_of_long_cells_are_what_the_cells_say():
     long = Path("benchmarks/results/papers/README.md").read_text()
-    for table in (long_runs.at_equal_steps, long_runs.in_readings, long_runs.with_contrast):
+    for table in (long_runs.at_equal_steps, long_runs.in_readings, long_runs.with_contrast, long_runs.leads):
         assert table() in long
     assert long_runs.of_local() in Path("benchmarks/results/papers/local/README.md").read_text()
 

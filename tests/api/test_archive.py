@@ -1,5 +1,6 @@
 """A study as one archive: what is in it, and what becomes of it in another store."""
 
+import errno
 import hashlib
 import json
 import os
@@ -99,6 +100,33 @@ def test_elsewhere_a_run_finds_nothing_to_train(archive, elsewhere, capsys):
     assert run.returncode == 0 and "Nothing to be done" in run.stdout + run.stderr, run.stdout + run.stderr
     again = opened(archive, capsys)
     assert "written" not in again and "there already" in again
+
+
+def test_results_may_lie_on_another_file_system(archive, elsewhere, capsys, monkeypatch):
+    replace = os.replace
+
+    def refuse(source, target):
+        if Path(source).parent.name.startswith(".open."):
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", refuse)
+    opened(archive, capsys)
+    assert main(["status"]) == 0 and "0 missing" in capsys.readouterr().out
+
+
+def test_a_hidden_file_of_the_study_stays_in_the_archive(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path(".methods").mkdir()
+    Path(".methods/mine.py").write_text(Path(fedgrid.__file__).with_name("methods").joinpath("local.py").read_text())
+    Path("study.yaml").write_text(
+        "name: s\ndata: digits\nheterogeneity: [{partition: homogeneous, clients: 4}]\nseeds: [0]\n"
+        "methods: {mine: {method: .methods/mine.py}}\n"
+    )
+    names = [member.name for member in project_members(Path("study.yaml"), read_study(Path("study.yaml")))]
+    assert "project/study.yaml" in names and any(
+        name.startswith("outside/") and name.endswith("mine.py") for name in names
+    )
 
 
 def test_what_is_there_stays(archive, elsewhere, capsys):

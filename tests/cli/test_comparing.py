@@ -86,6 +86,15 @@ def test_the_model_fits_the_data(folder, study, data, model):
     assert [*dict.fromkeys(cell.partition.data.name for cell in planned.cells)] == data
 
 
+def test_a_folder_that_is_called_like_a_component_is_none(mine, study, folder):
+    for name in ("mlp", "dirichlet", "studies"):
+        (folder / name).mkdir()
+    actual = study(
+        "mine.py", "--data", "digits", "--model", "mlp", "--heterogeneity", "dirichlet", out="studies/a.yaml"
+    )
+    assert actual.cells[0].model.name == "mlp" and "Dirichlet" in actual.cells[0].partition.sentence
+
+
 def test_a_study_in_another_folder_finds_the_method(mine, study, monkeypatch, folder):
     (folder / "elsewhere").mkdir()
     planned = study("mine.py", "--against", "fedprox", out="elsewhere/study.yaml")

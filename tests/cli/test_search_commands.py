@@ -59,6 +59,14 @@ def test_before_its_choice_a_cell_waits(study, capsys):
         of_study.train("fedprox")
 
 
+def test_trials_have_their_keys_alone(study, capsys):
+    (search,) = study.experiments[0].searches
+    keys = [key for key in search.trials()]
+    assert main(["explain", keys[0]]) == 0
+    assert "fedprox (mu = 0.1), digits" in capsys.readouterr().out
+    assert main(["explain", "fedprox"]) == 0  # the cell of the table, and no trial
+
+
 def test_results_under_earlier_code_are_adopted_with_the_tables_cells(study, capsys):
     train_all(study.experiments[0].trials, study)
     search = make_choice(study)

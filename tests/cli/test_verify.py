@@ -1,8 +1,10 @@
 """``fedgrid verify``: finished cells are trained again elsewhere and compared."""
 
 import pytest
-from earlier import edited, trained_study
+from earlier import edited, train_all, trained_study
+from studies import prepared
 
+from fedgrid.api.study_file import read_study
 from fedgrid.cli.main import main
 from fedgrid.files import read_table, write_table
 from fedgrid.jobs.verification import comparable, sample
@@ -49,6 +51,14 @@ def test_data_and_partitions_that_are_not_there_are_made(study, capsys):
         file.unlink()
     assert main(["verify"]) == 0
     assert capsys.readouterr().out.endswith(EQUAL)
+
+
+def test_studies_with_folders_of_their_own_are_verified_together(study, tmp_path, capsys):
+    first, second = tmp_path / "config/study.yaml", tmp_path / "second.yaml"
+    second.write_text(first.read_text().replace("seeds:\n- 0\n- 1\n", "seeds: [2]\n") + "results: elsewhere\n")
+    train_all(prepared(read_study(second)))
+    assert main(["verify", "--configfile", str(first), str(second)]) == 0
+    assert capsys.readouterr().out.endswith("3 cells trained again: every recorded bit is the same\n")
 
 
 def test_cells_of_other_circumstances_are_counted_and_left_out(study, capsys):

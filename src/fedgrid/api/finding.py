@@ -83,8 +83,11 @@ def _several(study_name: str, selection: Sequence[str], command: str, cells: Seq
 
 
 def _named_cells(study: Study) -> list[tuple[Cell, set[str]]]:
-    """Every cell of every experiment, and in lower case what it is called."""
-    return [(cell, _names(cell, experiment)) for experiment in study.experiments for cell in experiment.cells]
+    """Every cell of every experiment, and in lower case what it is called; trials of searches have their keys alone."""
+    shown = [(cell, _names(cell, experiment)) for experiment in study.experiments for cell in experiment.cells]
+    keys = {cell.key for cell, _ in shown}
+    trials = {cell.key: cell for experiment in study.experiments for cell in experiment.trials}
+    return shown + [(cell, set()) for key, cell in trials.items() if key not in keys]
 
 
 def _names(cell: Cell, experiment: Experiment) -> set[str]:

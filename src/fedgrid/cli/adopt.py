@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,30 +54,31 @@ def _adopt(arguments: argparse.Namespace) -> int:
         if value < 1:
             raise UserError(f"{option}: must be at least 1, got {value}")
     studies = [read_study(file, arguments.scale, arguments.only) for file in arguments.configfile]
-    store = studies[0].store
-    if not store.is_dir() and not arguments.store:
-        raise UserError(f"{store}: no results yet")
+    stores = list(dict.fromkeys(study.store for study in studies))
+    for store in stores if not arguments.store else ():
+        if not store.is_dir():
+            raise UserError(f"{store}: no results yet")
     if arguments.store and not (arguments.store / "cells").is_dir():
         raise UserError(f"--from: {arguments.store} is not a store; give the folder that contains 'cells'")
     if arguments.dry_run:
         return _say_plan(_groups(studies, arguments.store), arguments.check)
-    check_writable(store, "results")
-    lock = StoreLock(store)
-    lock.acquire()
-    try:
-        return _undo(store) if arguments.undo else _carry(studies, arguments)
-    finally:
-        lock.release()
+    with ExitStack() as locks:
+        for store in stores:
+            check_writable(store, "results")
+            lock = StoreLock(store)
+            lock.acquire()
+            locks.callback(lock.release)
+        return _undo(stores) if arguments.undo else _carry(studies, arguments)
 
 
 def _groups(studies: Sequence[Study], store: Path | None) -> list[Group]:
     return groups((cell for study in studies for cell in study.known.values()), store)
 
 
-def _undo(store: Path) -> int:
+def _undo(stores: Iterable[Path]) -> int:
     from fedgrid.jobs.adoption import undo
 
-    files = undo(store)
+    files = [file for store in stores for file in undo(store)]
     have = "has its earlier key" if len(files) == 1 else "have their earlier keys"
     print(f"{counted(len(files), 'result')} {have} again" if files else "nothing was adopted")
     return 0

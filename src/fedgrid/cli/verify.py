@@ -51,9 +51,11 @@ def _verify(arguments: argparse.Namespace) -> int:
     for lacking, number in elsewhere.most_common():
         print(f"{counted(number, 'other')} cannot be compared here: computed with {lacking}")
     differing = 0
+    stores = list(dict.fromkeys(study.store for study in studies))
     with tempfile.TemporaryDirectory() as folder:
         again = [
-            read_study(file, arguments.scale, arguments.only, results=Path(folder)) for file in arguments.configfile
+            read_study(file, arguments.scale, arguments.only, results=Path(folder) / str(stores.index(study.store)))
+            for file, study in zip(arguments.configfile, studies, strict=True)
         ]
         for cell, sentence in verification.verify(chosen, again, arguments.cores, lambda line: say(line, sys.stdout)):
             print(f"differs  {cell.description}: {sentence}" if sentence else f"equal    {cell.description}")

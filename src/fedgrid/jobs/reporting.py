@@ -73,14 +73,24 @@ class Report:
     def tell(self, progress: "Progress", remark: str) -> None:
         """Says a remark, or how the last round went."""
         spent = sum(progress.seconds.values())
-        accuracy, pace = progress.record.latest(f"accuracy_{self.point}"), spent - self.spent
-        self.spent = spent
-        scores = f"accuracy {100 * accuracy:.2f} % ({self.point})  {pace:.2f} s/round" if accuracy is not None else ""
+        pace, self.spent = f"{spent - self.spent:.2f} s/round", spent
+        accuracy = self._accuracy(progress)
+        scores = f"{accuracy}  {pace}" if accuracy else ""
         if self.stream.isatty():
             self._draw(progress.rounds, scores, remark)
         else:
             line = f"round {progress.rounds}/{self.rounds}  {scores}".rstrip()
             say(remark or line, self.stream)
+
+    def _accuracy(self, progress: "Progress") -> str:
+        """The latest accuracy with its round, where that is not this one; empty before the first evaluation."""
+        metric = f"accuracy_{self.point}"
+        accuracy = progress.record.latest(metric)
+        if accuracy is None:
+            return ""
+        evaluated = next(round_ for round_, name, _, _ in reversed(progress.record.rows) if name == metric)
+        when = "" if evaluated == progress.rounds else f", round {evaluated}"
+        return f"accuracy {100 * accuracy:.2f} % ({self.point}{when})"
 
     def _draw(self, round_: int, scores: str, remark: str) -> None:
         if self.bar is None:  # it appears with the first round, after everything was found to be in order

@@ -38,9 +38,9 @@ class Launch:
             *([] if self.slurm else ["--cores", self.cores]),
             *([] if own else ["--snakefile", str(shipped.folder("workflow") / "Snakefile")]),
             *(["--workflow-profile", str(profile)] if self.slurm or not own else []),
+            *self.options,  # before options of several values, which would take a target for one more
             *("--configfile", str(self.study)),
             *(["--config", *chosen] if chosen else []),
-            *self.options,
         ]
 
     @property

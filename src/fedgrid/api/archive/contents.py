@@ -102,9 +102,15 @@ def project_members(configfile: Path, study: Study) -> Iterator[Member]:
     here = Path.cwd().resolve()
     for file, title in input_files(configfile, study).items():
         path = file.resolve()
-        inside = path.is_relative_to(here) and path.relative_to(here).parts[0].casefold() not in STEERING
+        inside = path.is_relative_to(here) and _may_be_unpacked(path.relative_to(here))
         name = f"{PROJECT}/{path.relative_to(here).as_posix()}" if inside else f"{OUTSIDE}/{slug(str(file))}"
         yield Member(name, title, file)
+
+
+def _may_be_unpacked(path: Path) -> bool:
+    """Whether an archive may put a file there: no hidden part, nothing that steers programs in the working folder."""
+    hidden = any(part.startswith(".") for part in path.parts)
+    return not hidden and path.parts[0].casefold() not in STEERING
 
 
 def _below(results: Path, file: Path, title: str) -> Member:

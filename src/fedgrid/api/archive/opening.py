@@ -1,7 +1,9 @@
 """Puts an archive into a store, file by file; what is there stays."""
 
+import errno
 import os
 import re
+import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -14,7 +16,7 @@ from fedgrid.api.archive.layout import OUTSIDE, PROJECT, RESULTS
 from fedgrid.api.archive.provenance import Provenance
 from fedgrid.data.sources.digests import digest
 from fedgrid.errors import Damaged, UserError
-from fedgrid.files import check_identity, check_writable, read_json, read_table
+from fedgrid.files import check_identity, check_writable, read_json, read_table, replacing
 from fedgrid.run.lock import StoreLock
 
 WRITTEN, THERE, KEPT = "written", "there already", "kept, though another one is in the archive"
@@ -103,5 +105,11 @@ def _place(temporary: Path, target: Path, known: str) -> str:
     if target.exists() or target.is_symlink():
         return THERE if target.is_file() and digest(target) == known else KEPT
     target.parent.mkdir(parents=True, exist_ok=True)
-    os.replace(temporary, target)
+    try:
+        os.replace(temporary, target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        with replacing(target) as beside:  # the results are on another file system than the project
+            shutil.copy2(temporary, beside)
     return WRITTEN

@@ -18,6 +18,7 @@ from fedgrid.api.exporting.cell_runs import endings_of, points_of, runs_of
 from fedgrid.api.exporting.runs import Point, Run, Tracker, Writer
 from fedgrid.engine.state.checkpoint import Record, read_checkpoint
 from fedgrid.grid.plan import manifest
+from fedgrid.grid.plan.choices import settled
 from fedgrid.grid.plan.manifest_model import Absence, ListedCell, Manifest
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Experiment, Study
@@ -32,18 +33,24 @@ FINISHED, AT_WORK = ("done", "diverged"), ("running", "queued")
 
 def follow(study: Study, tracker: Tracker) -> Iterator[str]:
     """Writes the runs of a study's cells as they go, until no run is at work; yields a line for each complete one."""
-    cells = [cell for experiment in study.experiments for cell in _followed(study, experiment, tracker)]
+    cells: dict[tuple[str, str], FollowedCell] = {}
     try:
         while True:
+            study = settled(study)  # searches may have chosen since
             states = cell_states.read(study)
-            for cell in cells:
-                if not cell.complete and cell.look(states[cell.cell.key].name):
-                    yield f"{cell.run.name}: {states[cell.cell.key].name}"
+            for experiment in study.experiments:
+                keys = [(experiment.id, cell.key) for cell in experiment.cells if not cell.pending]
+                if not cells.keys() >= set(keys):
+                    followed = {(experiment.id, one.cell.key): one for one in _followed(study, experiment, tracker)}
+                    cells = followed | cells
+                for cell in (cells[key] for key in keys):
+                    if not cell.complete and cell.look(states[cell.cell.key].name):
+                        yield f"{cell.run.name}: {states[cell.cell.key].name}"
             if not any(state.name in AT_WORK for state in states.values()):
                 return
             time.sleep(EVERY)
     finally:
-        for cell in cells:
+        for cell in cells.values():
             cell.leave()
 
 
