@@ -5,7 +5,7 @@ from studies import study_of
 
 from fedgrid.files import write_json
 from fedgrid.grid.plan import manifest
-from fedgrid.grid.plan.choices import settled
+from fedgrid.grid.plan.choices import apply_choices
 from fedgrid.grid.plan.codec import encode
 from fedgrid.grid.plan.plan_file import Plan, read
 from fedgrid.grid.plan.searches import Choice, Score, schedule
@@ -53,7 +53,7 @@ def test_cells_of_a_table_wait_till_they_are_chosen():
     assert not {cell.key for cell in waiting} & set(study.known)
     assert not any(cell.done for cell in waiting)
     choose(search_of(study), 0, 2)
-    chosen = [cell for cell in settled(study).cells if cell.row.label == "fedprox"]
+    chosen = [cell for cell in apply_choices(study).cells if cell.row.label == "fedprox"]
     assert [(c.seed, c.pending, c.row.training["lr"], c.row.component.settings["mu"]) for c in chosen] == [
         (0, False, 0.1, 0.1),
         (1, False, 0.1, 0.1),
@@ -86,7 +86,7 @@ def test_a_plan_holds_all_that_a_search_may_ask_for():
     assert read(file).study == study
     choose(search_of(study), 0, 1)
     now = read(file).study
-    assert now == settled(study) != study
+    assert now == apply_choices(study) != study
     assert now.known.keys() == study.known.keys()
 
 
@@ -94,14 +94,14 @@ def test_the_manifest_covers_what_was_chosen():
     study = searched()
     first = manifest.files(study)
     choose(search_of(study), 0, 1)
-    assert manifest.files(settled(study)) != first
+    assert manifest.files(apply_choices(study)) != first
 
 
 def test_without_a_search_a_study_has_none_of_it():
     study = study_of()
     (experiment,) = study.experiments
     assert not (experiment.searches or experiment.options or experiment.trials or study.choices)
-    assert settled(study) is study and study.known == study.by_key
+    assert apply_choices(study) is study and study.known == study.by_key
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_later_rungs_compare_what_the_earlier_one_kept():
     assert {cell.artifacts for cell in later} == {()}
     choose(search, 1, 3)
     assert search.chosen == 3
-    assert all(not cell.pending for cell in settled(study).cells)
+    assert all(not cell.pending for cell in apply_choices(study).cells)
 
 
 def test_cells_are_packed_with_those_that_are_asked_for_together():

@@ -19,7 +19,7 @@ from fedgrid.grid.study.fingerprint import NOT_COUNTED
 from fedgrid.run import cell_states
 
 
-def of_number(
+def explain_cells(
     study: Study, selection: Sequence[str], cells: list[Cell], study_name: str, with_code: bool
 ) -> Iterator[str]:
     """The cells of one number, which differ in their seeds; what a key is made of is that of the first one."""
@@ -153,7 +153,7 @@ def _settings(spec: Mapping[str, Any]) -> Iterator[str]:
     yield f"training   {', '.join(f'{name}={value}' for name, value in spec['training'].items())}"
 
 
-def of_other_code(store: Path, selection: Sequence[str]) -> Path | None:
+def find_unplanned_results(store: Path, selection: Sequence[str]) -> Path | None:
     """The finished cell with that key, which no study plans."""
     if len(selection) > 1 or not re.fullmatch("[0-9a-f]{4,16}", selection[0]):
         return None
@@ -161,7 +161,7 @@ def of_other_code(store: Path, selection: Sequence[str]) -> Path | None:
     return files[0] if len(files) == 1 else None
 
 
-def of_earlier_code(file: Path, studies: Iterable[Study]) -> Iterator[str]:
+def explain_unplanned_results(file: Path, studies: Iterable[Study]) -> Iterator[str]:
     """What a finished cell says of its key, and which of its modules are others now."""
     metadata = read_metadata(file)
     yield f"{file}: of another study, or of other code or data"

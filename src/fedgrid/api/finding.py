@@ -20,7 +20,7 @@ LISTED = 3
 
 def the_cell(study: Study, selection: Sequence[str], command: str) -> Cell:
     """The one cell that matches all words; UserError for no match, or for several."""
-    cells = fitting(study, selection)
+    cells = matching_cells(study, selection)
     if not cells:
         raise no_cell([study], selection, command)
     if len(cells) > 1:
@@ -35,7 +35,7 @@ def check_alike(study_name: str, selection: Sequence[str], command: str, cells: 
         raise _several(study_name, selection, command, cells)
 
 
-def fitting(study: Study, selection: Sequence[str]) -> list[Cell]:
+def matching_cells(study: Study, selection: Sequence[str]) -> list[Cell]:
     """The cells that match all words, each once."""
     named = _named_cells(study)
     meant = [_meant(word, named) for word in _words(selection, named)]
@@ -63,7 +63,7 @@ def no_cell(studies: Sequence[Study], selection: Sequence[str], command: str) ->
         return UserError(f"{command}: no cell of {where} fits '{word}'; {hint}fedgrid plan --cells lists them")
     text = " ".join(selection)
     for word in reversed(selection):
-        others = fitting(study, [other for other in selection if other != word])
+        others = matching_cells(study, [other for other in selection if other != word])
         if others:
             examples = "; ".join(cell.description for cell in others[:LISTED])
             return UserError(f"{command}: no cell of {where} fits '{text}'; without '{word}' there are {examples}")

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from fedgrid.api.explanation import of_number
-from fedgrid.api.finding import check_alike, fitting, no_cell
+from fedgrid.api.explanation import explain_cells
+from fedgrid.api.finding import check_alike, matching_cells, no_cell
 from fedgrid.api.results import StudyResults, results
 from fedgrid.api.study_file import DEFAULT, read_study
-from fedgrid.api.training import TrainedCell, computed, read_cell
+from fedgrid.api.training import TrainedCell, ensure_results, read_cell
 from fedgrid.errors import UserError, nearest
 from fedgrid.grid.costs.forecast import id_of, prospects
 from fedgrid.grid.plan.model import Cell
@@ -92,11 +92,11 @@ class StudyFile:
         differ in more than their seeds.
         """
         study = self.planned()
-        cells = fitting(study, words)
+        cells = matching_cells(study, words)
         if not cells:
             raise no_cell([study], words, "explain")
         check_alike(study.name, words, "explain", cells)
-        return "\n".join(of_number(study, words, cells, "", code))
+        return "\n".join(explain_cells(study, words, cells, "", code))
 
     def train(self, method: str, data: str = "", heterogeneity: str = "", seed: int | None = None) -> TrainedCell:
         """Trains one cell in this process, unless it is done; names are those of `cells`.
@@ -108,14 +108,14 @@ class StudyFile:
         study = self.planned()
         wanted = {"method": method, "data": data, "heterogeneity": heterogeneity, "seed": seed}
         asked = {name: value for name, value in wanted.items() if value not in ("", None)}
-        fitting = [cell for cell in study.by_key.values() if asked.items() <= _names(cell).items()]
-        if len(fitting) != 1:
+        matches = [cell for cell in study.by_key.values() if asked.items() <= _names(cell).items()]
+        if len(matches) != 1:
             named = ", ".join(f"{name} {value}" for name, value in asked.items())
-            raise UserError(f"{self.file}: {len(fitting)} cells are of {named}; `cells` lists all")
-        if fitting[0].pending:
-            raise UserError(f"{fitting[0].description}: a search has yet to choose its settings; run the study first")
-        computed(study, fitting[0], fitting[0].file)
-        return read_cell(fitting[0].file)
+            raise UserError(f"{self.file}: {len(matches)} cells are of {named}; `cells` lists all")
+        if matches[0].pending:
+            raise UserError(f"{matches[0].description}: a search has yet to choose its settings; run the study first")
+        ensure_results(study, matches[0], matches[0].file)
+        return read_cell(matches[0].file)
 
 
 _NAMES = ("method", "data", "heterogeneity", "seed")

@@ -74,7 +74,7 @@ def train(
     study = planned_study(Section(about))
     cell = study.cells[0]
     originals.say_notices(study)
-    computed(study, cell, cell.file)
+    ensure_results(study, cell, cell.file)
     return read_cell(cell.file)
 
 
@@ -84,7 +84,7 @@ def read_cell(file: Path) -> TrainedCell:
     return TrainedCell(file, rows.to_pandas(), metadata)
 
 
-def computed(study: Study, cell: Cell, out: Path, heeds_signals: bool = False) -> Origin:
+def ensure_results(study: Study, cell: Cell, out: Path, heeds_signals: bool = False) -> Origin:
     """Has the results of a cell of the study in the file `out`, and says where they come from.
 
     They may be there, or a longer run may have them; else the cell is trained, or what a checkpoint beside the file

@@ -2,8 +2,8 @@
 
 import argparse
 
-from fedgrid.api.explanation import of_earlier_code, of_number, of_other_code
-from fedgrid.api.finding import check_alike, fitting, no_cell
+from fedgrid.api.explanation import explain_cells, explain_unplanned_results, find_unplanned_results
+from fedgrid.api.finding import check_alike, matching_cells, no_cell
 from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.cli.searching import studies_here
 from fedgrid.cli.studies import add_choice
@@ -39,15 +39,15 @@ def add_commands(commands: Commands) -> None:
 def _explain(arguments: argparse.Namespace) -> int:
     selection, searched = arguments.selection, list[Study]()
     for study_name, study in studies_here(arguments):
-        if cells := fitting(study, selection):
+        if cells := matching_cells(study, selection):
             check_alike(study_name, selection, "explain", cells)
-            print("\n".join(of_number(study, selection, cells, study_name if searched else "", arguments.code)))
+            print("\n".join(explain_cells(study, selection, cells, study_name if searched else "", arguments.code)))
             return 0
         searched.append(study)
     if not searched:
         raise UserError("explain: there is no study in config/; name one with --configfile")
-    earlier_results = of_other_code(searched[0].store, selection)
+    earlier_results = find_unplanned_results(searched[0].store, selection)
     if not earlier_results:
         raise no_cell(searched, selection, "explain")
-    print("\n".join(of_earlier_code(earlier_results, searched)))
+    print("\n".join(explain_unplanned_results(earlier_results, searched)))
     return 0

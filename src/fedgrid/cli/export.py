@@ -69,13 +69,13 @@ def _check_following(arguments: argparse.Namespace, trackers: Iterable[str]) -> 
 
 def _source(arguments: argparse.Namespace) -> tuple[Mapping[str, "Results"], Path]:
     """Results by the folders of experiments, and where they are written to."""
-    from fedgrid.api.exporting.sources import of_folder, of_study
+    from fedgrid.api.exporting.sources import collect_finished_results, load_results_below
 
     if arguments.results:
-        results, folder = of_folder(arguments.results), arguments.results
+        results, folder = load_results_below(arguments.results), arguments.results
     else:
         study = study_of(arguments)
-        results, folder = of_study(study), study.folder
+        results, folder = collect_finished_results(study), study.folder
     return results, _out(arguments, folder)
 
 

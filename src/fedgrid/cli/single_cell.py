@@ -84,13 +84,13 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _computed(arguments: argparse.Namespace) -> int:
-    from fedgrid.api.training import computed  # pandas takes time to import
+    from fedgrid.api.training import ensure_results  # pandas takes time to import
 
     study = planned_study(Section(_study(arguments)))
     cell = study.cells[0]
     originals.say_notices(study)
     out = arguments.out or cell.file
-    origin = computed(study, cell, out, heeds_signals=True)
+    origin = ensure_results(study, cell, out, heeds_signals=True)
     if origin == "interrupted":
         return TERMINATED
     if origin == "cached":

@@ -16,7 +16,7 @@ from fedgrid.cli.searches import search_lines
 from fedgrid.cli.studies import add_configfile, study_of
 from fedgrid.errors import UserError
 from fedgrid.grid.plan import manifest
-from fedgrid.grid.plan.choices import settled
+from fedgrid.grid.plan.choices import apply_choices
 from fedgrid.grid.plan.manifest import OUT_OF_DATE
 from fedgrid.grid.plan.manifest_model import UNAVAILABLE
 from fedgrid.grid.plan.model import Cell
@@ -53,7 +53,7 @@ def _status(arguments: argparse.Namespace) -> int:
     study = study_of(arguments)
     manifests = manifest.files(study)
     while True:
-        study = settled(study)  # searches may have chosen since
+        study = apply_choices(study)  # searches may have chosen since
         states_by_key = cell_states.read(study)
         remarks = {name: _remark_on_tables(file) for name, file in manifests.items()}
         text = "\n".join(_lines(study, states_by_key, remarks))

@@ -140,7 +140,7 @@ def undo(store: Path) -> list[Path]:
 def _take_back(file: Path, earlier: Path) -> None:
     table, metadata = read_table(file)
     *chain, entry = metadata.pop(ADOPTED)
-    artifacts = {artifact: earlier.with_suffix(kind) for kind, artifact in beside(file).items()}
+    artifacts = {artifact: earlier.with_suffix(kind) for kind, artifact in existing_artifacts(file).items()}
     if not earlier.is_file():
         for artifact, path_in_store in artifacts.items():
             copy(artifact, path_in_store, entry["earlier"])
@@ -156,7 +156,7 @@ def results(store: Path) -> list[Path]:
     return [file for file in store.glob("cells/**/s*-*.parquet") if file.name.count(".") == 1]
 
 
-def beside(file: Path) -> dict[str, Path]:
+def existing_artifacts(file: Path) -> dict[str, Path]:
     """The artifacts of a cell's results, by the ends of their names."""
     files = {end: file.with_suffix(end) for end in ARTIFACTS.values()}
     return {end: artifact for end, artifact in files.items() if artifact.is_file()}

@@ -14,7 +14,7 @@ from fedgrid.jobs.evidence import difference
 from fedgrid.jobs.preparation import prepare
 from fedgrid.jobs.retraining import obstacles, train_again
 
-OF_TRAINING = ("cells", "checkpoints", "choices", "code", "logs", "packs", "plans", "status")
+UNSHARED_FOLDERS = ("cells", "checkpoints", "choices", "code", "logs", "packs", "plans", "status")
 """What the store of a second training has of its own; data and partitions are those of the first."""
 
 
@@ -73,5 +73,5 @@ def share(store: Path, second: Path) -> None:
     if any(second.iterdir()):
         raise UserError(f"{second}: has to be empty")
     for folder in store.iterdir():
-        if folder.is_dir() and folder.name not in OF_TRAINING:
+        if folder.is_dir() and folder.name not in UNSHARED_FOLDERS:
             (second / folder.name).symlink_to(folder.resolve())

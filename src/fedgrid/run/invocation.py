@@ -14,7 +14,7 @@ from fedgrid.errors import UserError, complain
 from fedgrid.files import check_writable
 from fedgrid.grid.costs import measured
 from fedgrid.grid.plan import manifest, plan_file
-from fedgrid.grid.plan.choices import group_of, settled
+from fedgrid.grid.plan.choices import apply_choices, group_of
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Experiment, Study
 from fedgrid.grid.plan.searches import Search
@@ -91,9 +91,9 @@ class Invocation:
         return {self.study.name_of(experiment): experiment for experiment in self.study.experiments}
 
     @property
-    def settled_study(self) -> Study:
+    def study_with_choices(self) -> Study:
         """The study with what its searches have chosen by now."""
-        return settled(self.study)
+        return apply_choices(self.study)
 
     @property
     def manifests(self) -> list[str]:
@@ -112,8 +112,8 @@ class Invocation:
             return self.plan.manifests[name]
         for search in self.searches(name) if checkpoints else ():
             checkpoints.choice.get(key=search.key)
-        (settled_experiment,) = (one for one in self.settled_study.experiments if one.id == experiment.id)
-        return manifest.file(self.study, settled_experiment)
+        (experiment_with_choices,) = (one for one in self.study_with_choices.experiments if one.id == experiment.id)
+        return manifest.file(self.study, experiment_with_choices)
 
     def searches(self, name: str) -> list[Search]:
         """The searches of an experiment, but for those of cells that cannot be trained here."""
@@ -247,7 +247,7 @@ class Invocation:
                 file=sys.stderr,
             )
         if failed:
-            study = self.settled_study
+            study = self.study_with_choices
             for line in cell_states.failures(study, cell_states.read(study)):
                 print(line, file=sys.stderr)
             earlier = [f"{page} is of an earlier run."] if page.is_file() else []

@@ -5,13 +5,13 @@ import pytest
 
 from fedgrid.analysis.pages.table_set import main
 from fedgrid.analysis.papers.agreement import agreement, between_papers, interval, tau
-from fedgrid.analysis.papers.published import joined, printed, text
+from fedgrid.analysis.papers.published import join_printed_numbers, printed_table, text
 
 
 def table_of(study):
     results = study.load()
-    table = joined(results)
-    written, grid = printed(results, table)
+    table = join_printed_numbers(results)
+    written, grid = printed_table(results, table)
     return results, table, written, grid
 
 
@@ -149,7 +149,7 @@ def test_rounds_and_seconds_join_where_they_are_shown(make_study):
         "Similarity Metric": [*"–––", "0.05", "0.25", "+0.20"],
     }
     study.study["show"] = []
-    assert joined(study.load())["unjoined"].tolist()[0] == "rounds is not measured here"
+    assert join_printed_numbers(study.load())["unjoined"].tolist()[0] == "rounds is not measured here"
 
 
 def ordered_study(make_study, by_seed, values):
@@ -165,7 +165,7 @@ def ordered_study(make_study, by_seed, values):
 
 def agreed(study):
     results = study.load()
-    numbers, grid = agreement(results, joined(results))
+    numbers, grid = agreement(results, join_printed_numbers(results))
     return numbers.iloc[0], grid
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from fedgrid.analysis.pages.table_set import tables
 from fedgrid.analysis.papers.claims import CONFIRMED, REFUTED, verdicts
-from fedgrid.analysis.papers.published import joined
+from fedgrid.analysis.papers.published import join_printed_numbers
 from fedgrid.analysis.tables.attacks import attacks, evaluated, results_under_attack
 
 
@@ -61,6 +61,6 @@ def test_printed_numbers_and_claims(attacked):
         {"says": "", "above": ["Hardened", "Plain"], "metric": metric} for metric in ("clean_accuracy", "fgsm_accuracy")
     ]
     results = attacked.load()
-    assert joined(results)["difference"].tolist() == pytest.approx([1.0, -1.0])
+    assert join_printed_numbers(results)["difference"].tolist() == pytest.approx([1.0, -1.0])
     assert [one.verdict for one in verdicts(results)] == [REFUTED, CONFIRMED]
     assert verdicts(results)[1].rule == "the accuracy (FGSM) of Hardened is better than that of Plain in every column."

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fedgrid.analysis.pages.table_set import main, shown
+from fedgrid.analysis.pages.table_set import main, shown_tables
 from fedgrid.analysis.scores.cells import Sizes
 from fedgrid.analysis.tables.grid import Entry, Grid, html, latex, markdown
 from fedgrid.analysis.tables.phases import phases
@@ -167,7 +167,7 @@ def test_a_second_table_of_a_kind_has_a_number(make_study):
         study = make_study(seeds=[0], **show)
         study.method("m")
         study.cell("m", "dir", 0, {1: [0.5]})
-        assert list(shown(study.load())) == names
+        assert list(shown_tables(study.load())) == names
 
 
 def test_an_experiment_without_cells_has_the_tables_that_need_none(make_study):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from fedgrid.analysis.pages.table_set import shown
+from fedgrid.analysis.pages.table_set import shown_tables
 from fedgrid.analysis.prose.searches import chosen_settings, notes_on
 from fedgrid.analysis.scores.settings import resolved_settings
 from fedgrid.analysis.tables.search import search
@@ -75,8 +75,8 @@ def test_the_caption_names_what_was_chosen_by_column_where_that_differs(results)
 
 
 def test_a_study_that_does_not_say_what_it_shows_has_both_tables_where_it_searches(results):
-    assert list(shown(results(one_search((0.1, 0.1), (0.2, 0.2))))) == ["accuracy", "costs", "search", "budgets"]
-    assert list(shown(results())) == ["accuracy", "costs"]
+    assert list(shown_tables(results(one_search((0.1, 0.1), (0.2, 0.2))))) == ["accuracy", "costs", "search", "budgets"]
+    assert list(shown_tables(results())) == ["accuracy", "costs"]
 
 
 def test_settings_of_a_column_are_the_studys_the_rows_and_the_columns(results):

@@ -29,7 +29,7 @@ Artifacts = list[tuple[FinishedCell, pa.Table]]
 """Cells, each with a table that is kept of it."""
 
 
-def of_first_seed(results: Results, data: str, kind: str) -> tuple[Artifacts, list[str]]:
+def first_seed_tables(results: Results, data: str, kind: str) -> tuple[Artifacts, list[str]]:
     """The cells of `data` and the study's first seed that came to their end, each with its table of a `kind`.
 
     And sentences that name the other cells. Raises `UserError` when the study has no such data set, and `Undrawn` where
@@ -37,18 +37,18 @@ def of_first_seed(results: Results, data: str, kind: str) -> tuple[Artifacts, li
     """
     results.heterogeneities(data)
     seed = results.study.seeds[0]
-    there: Artifacts = []
+    cell_tables: Artifacts = []
     others: dict[str, list[Cell]] = {}
     for cell in results.cells:
         if cell.data == data and cell.seed == seed:
             reason = absence(cell, kind)
             if not reason and isinstance(cell, FinishedCell):
-                there.append((cell, read_table(cell.kept[kind])[0]))
+                cell_tables.append((cell, read_table(cell.kept[kind])[0]))
             else:
                 others.setdefault(reason, []).append(cell)
-    if not any(len(table) for _, table in there):
+    if not any(len(table) for _, table in cell_tables):
         raise Undrawn(f"Nothing is drawn, because no cell of seed {seed} has kept its {kind} (artifacts: [{kind}]).")
-    return there, [f"{what}, so not drawn: {cell_names(results, cells)}." for what, cells in others.items()]
+    return cell_tables, [f"{what}, so not drawn: {cell_names(results, cells)}." for what, cells in others.items()]
 
 
 def cell_names(results: Results, cells: Iterable[Cell]) -> str:
@@ -90,9 +90,9 @@ def between_clients(results: Results, data: str, name: str) -> tuple[pd.DataFram
     Columns as in `ROW` and `value`, a row a cell on `data`; and sentences that name the rows and cells without it.
     Raises `UserError` when the study has no such data set, and `Undrawn` where no cell has kept such a matrix.
     """
-    there, lost = of_first_seed(results, data, COOPERATION)
+    cell_tables, lost = first_seed_tables(results, data, COOPERATION)
     values, without = [], {}
-    for cell, table in there:
+    for cell, table in cell_tables:
         matrices_of_last = next(matrices(table, (LAST,)))[1] if len(table) else {}
         if name in matrices_of_last:
             others = ~np.eye(len(matrices_of_last[name]), dtype=bool)

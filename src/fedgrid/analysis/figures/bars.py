@@ -39,7 +39,7 @@ def bars(results: Results, data: str) -> tuple[Figure, str, str]:
     size = (width * len(columns) + 0.8, HEIGHT * len(results.names) + 1.0)
     figure = Figure(figsize=size, layout="constrained")
     grid = figure.subplots(len(results.names), len(columns), sharex=True, sharey=True, squeeze=False)
-    entries, paper = summary(results).set_index(ROW), printed(results, data)
+    entries, paper = summary(results).set_index(ROW), printed_scores(results, data)
     for (label, name), across in zip(results.names.items(), grid, strict=True):
         for heterogeneity, ax in zip(columns, across, strict=True):
             there = clients[(clients["label"] == label) & (clients["heterogeneity"] == heterogeneity)]
@@ -75,7 +75,7 @@ def add_to_title(ax: Axes, text: str) -> None:
     ax.set_title(ax.get_title(loc="left") + text, loc="left", fontsize="medium")
 
 
-def printed(results: Results, data: str) -> dict[tuple[str, str], str]:
+def printed_scores(results: Results, data: str) -> dict[tuple[str, str], str]:
     """By name of the row and heterogeneity, the mean and standard deviation over clients that the paper prints."""
     if not results.published:
         return {}

@@ -16,8 +16,8 @@ from fedgrid.analysis.figures.artifacts import (
     MATRIX_WORDS,
     Artifacts,
     cell_names,
+    first_seed_tables,
     matrices,
-    of_first_seed,
 )
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.phrases import listing
@@ -50,11 +50,11 @@ def heatmap(results: Results, data: str, rounds: Sequence[int | str] = (LAST,)) 
     `UserError` when the study has no such data set, and `Undrawn` when no cell has kept cooperation, or not that of a
     round.
     """
-    there, lost = of_first_seed(results, data, COOPERATION)
-    lines = list(lines_of(results, data, there, rounds))
+    cell_tables, lost = first_seed_tables(results, data, COOPERATION)
+    lines = list(lines_of(results, data, cell_tables, rounds))
     weights_of_itself = list(own_weights(lines))
     unused = [panel.title for line in lines for panel in line if not panel.values.any()]
-    without = [cell for cell, table in there if not len(table)]
+    without = [cell for cell, table in cell_tables if not len(table)]
     sentences = [
         f"{captions.lead(results)}: what clients (rows) take from others (columns) on {results.title(data)}, seed "
         f"{results.study.seeds[0]}. Panels of one kind share a scale of colours.",
@@ -74,12 +74,14 @@ def own_weights(lines: Iterable[Sequence[Matrix]]) -> Iterator[str]:
         yield f"{panel.title.rpartition(':')[0]} {np.diagonal(panel.values).mean():.2f}"
 
 
-def lines_of(results: Results, data: str, there: Artifacts, rounds: Sequence[int | str]) -> Iterator[list[Matrix]]:
+def lines_of(
+    results: Results, data: str, cell_tables: Artifacts, rounds: Sequence[int | str]
+) -> Iterator[list[Matrix]]:
     """For each heterogeneity the panel of its data, then the panels of each row and round."""
     several = len(results.heterogeneities(data)) > 1
     for heterogeneity in results.heterogeneities(data):
         where = f", {results.heterogeneity_title(heterogeneity)}" if several else ""
-        cells = [(cell, table) for cell, table in there if cell.heterogeneity == heterogeneity and len(table)]
+        cells = [(cell, table) for cell, table in cell_tables if cell.heterogeneity == heterogeneity and len(table)]
         if cells:
             yield [Matrix(DATA, DATA + where, of_data(cells[0][0].partition))]
         for cell, table in cells:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from fedgrid.analysis.figures.artifacts import REPRESENTATIONS, of_first_seed
+from fedgrid.analysis.figures.artifacts import REPRESENTATIONS, first_seed_tables
 from fedgrid.analysis.figures.palette import COLOURS, MORE
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.phrases import listing
@@ -43,9 +43,9 @@ def tsne(
     panels of a heterogeneity; `colour` stands for their "class" or "client". Raises `UserError` when the study has no
     such data set, and `Undrawn` when no cell of it has kept representations.
     """
-    there, sentences = of_first_seed(results, data, REPRESENTATIONS)
+    cell_tables, sentences = first_seed_tables(results, data, REPRESENTATIONS)
     column = COLOURED[choose(colour, list(COLOURED), "colour")]
-    tables = {(cell.heterogeneity, cell.label): thinned(table, points) for cell, table in there if len(table)}
+    tables = {(cell.heterogeneity, cell.label): thinned(table, points) for cell, table in cell_tables if len(table)}
     down = [name for name in results.heterogeneities(data) if any(name == row for row, _ in tables)]
     across = [label for label in results.names if any(label == position for _, position in tables)]
     number = 1 + max(max(table[column].to_pylist()) for table in tables.values())
@@ -61,7 +61,7 @@ def tsne(
         grid[i, 0].set_ylabel(results.heterogeneity_title(heterogeneity))
     for label, ax in zip(across, grid[0], strict=True):
         ax.set_title(results.names[label])
-    names = classes(there[0][0]) if colour == "class" else list(map(str, range(number)))
+    names = classes(cell_tables[0][0]) if colour == "class" else list(map(str, range(number)))
     explain(figure, names[:number], colour.capitalize())
     counts = listing(dict.fromkeys(f"{len(table):,}" for table in tables.values()))
     sentences_below = [*caption(results, data, counts, perplexity), *sentences]

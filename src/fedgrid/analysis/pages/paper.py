@@ -47,7 +47,7 @@ def paper(manifests: Sequence[Path], out_html: Path, configfile: str) -> None:
     papers = others(path_of(printed_file(text), "published")) if "published" in text else {}
     assumed = text.get("assumed") or {}
     ran = {overview.id: overview.results for overview in overviews if overview.results}
-    same, different = differences.compared({name: results for name, results in ran.items() if results.cells})
+    same, different = differences.compare_settings({name: results for name, results in ran.items() if results.cells})
     all_of_them = merge_studies(list(ran.values()))
     study = all_of_them.study
     order = [*(text.get("scales") or {}), FULL]

@@ -12,7 +12,7 @@ from fedgrid.analysis.figures.embedding import Picture, picture, read
 from fedgrid.analysis.pages.figure_plan import drawings
 from fedgrid.analysis.pages.figure_set import OF_PARTITION
 from fedgrid.analysis.pages.number_details import Details, Number
-from fedgrid.analysis.pages.table_set import shown
+from fedgrid.analysis.pages.table_set import shown_tables
 from fedgrid.analysis.papers import cross_paper
 from fedgrid.analysis.papers.agreement import text
 from fedgrid.analysis.papers.claims import CONFIRMED, INCONCLUSIVE, REFUTED, UNCHECKED
@@ -111,7 +111,7 @@ def relative(path: Path, page: Path) -> str:
 
 def tables(results: Results, folder: Path, details: Details) -> Iterator[Markup]:
     """The tables that the experiment shows, those of accuracies with a short caption and with `details`."""
-    for name, table in shown(results).items():
+    for name, table in shown_tables(results).items():
         if table.kind == ACCURACY and results.finished:
             yield Markup(html(details.linked(briefly(results, table.options))))
         else:
@@ -125,7 +125,7 @@ def folded(results: Results, folder: Path, papers: Mapping[str, Any]) -> dict[st
     tables = {"Printed numbers beside ours": [Markup(read(folder / "tables/printed.html"))]}
     if not results.cells:
         return tables
-    beside = cross_paper.compared(results.published, papers)
+    beside = cross_paper.agreement_with_papers(results.published, papers)
     agreement = [Markup(read(folder / "tables/agreement.html"))]
     agreement += [Markup(html(cross_paper.grid(beside)))] if len(beside) else []
     return tables | {"Agreement between the orders of rows": agreement}

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from fedgrid.analysis.figures.embedding import ROOM, picture, read, switched_within
 from fedgrid.analysis.pages.figure_set import OF_PARTITION
-from fedgrid.analysis.pages.table_set import shown
+from fedgrid.analysis.pages.table_set import shown_tables
 from fedgrid.analysis.prose import adoptions, captions, origin
 from fedgrid.analysis.prose.findings import findings
 from fedgrid.analysis.scores.cells import WAITING
@@ -37,7 +37,7 @@ def report(results: Results, out_html: Path, tables: Path, figures: Sequence[Pat
     figures those of `figure_set` with their captions (.txt) beside them, of a figure without anything to draw the
     reason alone; `UserError` when one is missing.
     """
-    shown_tables = shown(results)
+    tables_by_name = shown_tables(results)
     drawn = [path for path in figures if path.is_file()]
     page = (
         templates()
@@ -48,9 +48,9 @@ def report(results: Results, out_html: Path, tables: Path, figures: Sequence[Pat
             column=results.column,
             words=results.heterogeneity_title,
             title=results.title,
-            **headline_context(results, shown_tables.get(ACCURACY)),
+            **headline_context(results, tables_by_name.get(ACCURACY)),
             most=MOST_FINDINGS,
-            tables={name: Markup(read(tables / f"{name}.html")) for name in shown_tables if name != ACCURACY},
+            tables={name: Markup(read(tables / f"{name}.html")) for name in tables_by_name if name != ACCURACY},
             pictures=switched_within(
                 [picture(path) for path in drawn if not path.name.startswith(OF_PARTITIONS)], ROOM
             ),

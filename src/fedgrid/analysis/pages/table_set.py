@@ -11,7 +11,7 @@ import pandas as pd
 
 from fedgrid.analysis.papers.agreement import agreement
 from fedgrid.analysis.papers.claims import claims
-from fedgrid.analysis.papers.published import joined, printed
+from fedgrid.analysis.papers.published import join_printed_numbers, printed_table
 from fedgrid.analysis.prose.adoptions import adopted
 from fedgrid.analysis.prose.imports import imported
 from fedgrid.analysis.scores.results import Results, choose, load
@@ -84,12 +84,12 @@ def tables(results: Results) -> Iterator[tuple[str, Table]]:
 
     The caption of a table of numbers says which cells were adopted from earlier code, and what came from elsewhere.
     """
-    for name, shown_table in shown(results).items():
+    for name, shown_table in shown_tables(results).items():
         table = KINDS[shown_table.kind](results, shown_table.options)
         yield name, table if shown_table.kind in WITHOUT_CELLS else _with_origins(results, table)
     if results.published:
-        numbers = joined(results)
-        yield "printed", _with_origins(results, printed(results, numbers))
+        numbers = join_printed_numbers(results)
+        yield "printed", _with_origins(results, printed_table(results, numbers))
         yield "agreement", _with_origins(results, agreement(results, numbers))
     if results.study.claims:
         yield "claims", _with_origins(results, claims(results))
@@ -100,7 +100,7 @@ def _with_origins(results: Results, table: Table) -> Table:
     return numbers, replace(grid, caption=" ".join([grid.caption, *adopted(results), *imported(results)]))
 
 
-def shown(results: Results) -> dict[str, Shown]:
+def shown_tables(results: Results) -> dict[str, Shown]:
     """The tables that the study shows, by the name of their files; without cells, only those that need none.
 
     Names are kinds, with a number behind the second of a kind and those after it. `UserError` for an unknown kind.

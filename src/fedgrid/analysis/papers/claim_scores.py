@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fedgrid.analysis.papers.measured import timings
-from fedgrid.analysis.papers.published import Known, column_of, located
+from fedgrid.analysis.papers.published import Known, column_of, with_our_keys
 from fedgrid.analysis.scores.comparisons import Exact, Scores
 from fedgrid.analysis.scores.domains import AVERAGE, EVERY, Column, columns
 from fedgrid.analysis.scores.points import RECEIVED, accuracies, by_loss, client_series
@@ -252,7 +252,7 @@ class Printed:
 
     def __init__(self, results: Results, domains: bool):
         self.results = results
-        table = located([*results.published, *results.published_elsewhere], Known(results))
+        table = with_our_keys([*results.published, *results.published_elsewhere], Known(results))
         own = table.head(len(results.published))
         self._own = own[own["number"].notna()].to_dict("records")
         known = table[table["data_key"].notna() & table["heterogeneity_key"].notna() & (table["row"] != AVERAGED)]

@@ -13,7 +13,7 @@ THIS = ""
 """The name of this paper among the others."""
 
 
-def compared(printed: Numbers, papers: Mapping[str, Numbers]) -> pd.DataFrame:
+def agreement_with_papers(printed: Numbers, papers: Mapping[str, Numbers]) -> pd.DataFrame:
     """τ of this paper's `printed` numbers with those of each other one: the columns of `between_papers`."""
     parts = [between_papers({THIS: printed, name: numbers}) for name, numbers in papers.items()]
     filled = [part for part in parts if len(part)]

@@ -61,8 +61,8 @@ def finding(overview: Overview) -> str:
     ranked = [_ranked(table, column) for column in columns]
     claim, verdict = _claim_of_leads(overview)
     winner = claim.leads if claim else _printed_winner(measured)
-    sentences = [reported(measured, overview.source, columns, winner, claim)] if winner else []
-    sentences.append(here(results, columns, ranked, winner))
+    sentences = [reported_lead_sentence(measured, overview.source, columns, winner, claim)] if winner else []
+    sentences.append(measured_lead_sentence(results, columns, ranked, winner))
     if len(results.study.seeds) < FEWEST_SEEDS:
         sentences.append(f"A significant lead needs {spelled(FEWEST_SEEDS)} seeds; this run has {_seeds(results)}.")
     if verdict and verdict.verdict in OUTCOMES:
@@ -104,7 +104,9 @@ def _printed_best(measured: Measured, column: Column) -> str | None:
     return max(numbers, key=lambda row: numbers[row], default=None)
 
 
-def reported(measured: Measured, source: str, columns: list[Column], winner: str, claim: Claim | None) -> str:
+def reported_lead_sentence(
+    measured: Measured, source: str, columns: list[Column], winner: str, claim: Claim | None
+) -> str:
     """What the paper says of the row that it claims, or prints, to lead."""
     printed = [column for column in _printed_columns(measured) if _printed_best(measured, column)]
     known = printed or columns
@@ -120,7 +122,9 @@ def reported(measured: Measured, source: str, columns: list[Column], winner: str
     )
 
 
-def here(results: Results, columns: list[Column], ranked: list[pd.DataFrame], winner: str | None) -> str:
+def measured_lead_sentence(
+    results: Results, columns: list[Column], ranked: list[pd.DataFrame], winner: str | None
+) -> str:
     """Which rows lead here, by how much, and where the row that is reported to lead stands."""
     open_columns = [column for column, table in zip(columns, ranked, strict=True) if len(table) < 2]
     leads = [lead for column, table in zip(columns, ranked, strict=True) if (lead := _lead(results, column, table))]

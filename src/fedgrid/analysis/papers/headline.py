@@ -82,7 +82,7 @@ def orders(overviews: Sequence[Overview]) -> str:
 def beside(overviews: Iterable[Overview], papers: Mapping[str, Any]) -> list[str]:
     """How far other papers that print the same columns agree with this one."""
     printed = [entry for overview in overviews if overview.results for entry in overview.results.published]
-    table = cross_paper.compared(printed, papers) if printed else cross_paper.compared([], {})
+    table = cross_paper.agreement_with_papers(printed, papers) if printed else cross_paper.agreement_with_papers([], {})
     return [
         f"{name} also prints {counted(len(part), 'of these columns', 'of these columns')}; its τ with this paper is "
         f"{text(by_pairs(part, 'tau'))}{', averaged over them' * (len(part) > 1)}."

@@ -10,7 +10,7 @@ import pandas as pd
 
 from fedgrid.analysis.papers.agreement import Agreement, agreement, averaged
 from fedgrid.analysis.papers.claims import Verdict, verdicts
-from fedgrid.analysis.papers.published import joined
+from fedgrid.analysis.papers.published import join_printed_numbers
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.phrases import counted
 from fedgrid.analysis.scores.cells import Cell, FinishedCell
@@ -81,7 +81,7 @@ def overview(folder: Path, records: Mapping[str, Path]) -> Overview:
     about = Overview(folder.name, folder, study.title, study.source, study.lacks)
     overview_so_far = replace(about, results=results, records=records, verdicts=verdicts(results))
     return (
-        replace(overview_so_far, agreement=agreement(results, joined(results))[0])
+        replace(overview_so_far, agreement=agreement(results, join_printed_numbers(results))[0])
         if results.published
         else overview_so_far
     )

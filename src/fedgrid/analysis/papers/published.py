@@ -30,7 +30,7 @@ SIGNS = str.maketrans({"−": "-", ">": "", "+": "", "%": ""})
 """Characters that may surround a printed number."""
 
 
-def joined(results: Results) -> pd.DataFrame:
+def join_printed_numbers(results: Results) -> pd.DataFrame:
     """One row a printed number, in the paper's order: its coordinates as printed, and ours beside it.
 
     Names of data sets and domains are joined whatever their case and hyphens.
@@ -41,7 +41,7 @@ def joined(results: Results) -> pd.DataFrame:
     """
     numbers = measured.over_seeds(measured.by_seed(results))
     known = Known(results, numbers)
-    table = located(results.published, known)
+    table = with_our_keys(results.published, known)
     positions = table.drop(columns=list(KEYS)).rename(columns={key: name for name, key in KEYS.items()})
     joined_numbers = numbers.reindex(pd.MultiIndex.from_frame(positions[COORDINATES])).reset_index(drop=True)
     table = with_averages(pd.concat([table, joined_numbers], axis=1))
@@ -64,8 +64,8 @@ def with_averages(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(ours=table["ours"].mask(averaged, means.where(complete)))
 
 
-def located(printed: Sequence[Mapping[str, str]], known: "Known") -> pd.DataFrame:
-    """Printed numbers with the columns `number`, `data_key`, `heterogeneity_key` and `domain_key` of `joined`."""
+def with_our_keys(printed: Sequence[Mapping[str, str]], known: "Known") -> pd.DataFrame:
+    """Printed numbers with `number`, `data_key`, `heterogeneity_key` and `domain_key`, as in `join_printed_numbers`."""
     table, results = pd.DataFrame(printed), known.results
     table["number"] = [number(entry) for entry in printed]
     study = results.study
@@ -78,8 +78,8 @@ def located(printed: Sequence[Mapping[str, str]], known: "Known") -> pd.DataFram
 
 
 def on_data(results: Results, data: str) -> pd.DataFrame:
-    """The rows of `joined` on one data set that are of all clients, or of the mean over domains."""
-    table = joined(results)
+    """The rows of `join_printed_numbers` on one data set that are of all clients, or of the mean over domains."""
+    table = join_printed_numbers(results)
     return table[(table["data_key"] == data) & table["domain_key"].isin([EVERY, AVERAGE])]
 
 
@@ -146,8 +146,8 @@ def letters(name: str) -> str:
     return "".join(filter(str.isalnum, name.casefold()))
 
 
-def printed(results: Results, table: pd.DataFrame) -> tuple[pd.DataFrame, Grid]:
-    """`joined` as a table to write, and to print: for each column what is printed, ours, and the difference."""
+def printed_table(results: Results, table: pd.DataFrame) -> tuple[pd.DataFrame, Grid]:
+    """`join_printed_numbers` to write, and as a table: for each column what is printed, ours, and the difference."""
     comparable = table[table["unjoined"] == ""]
     statuses = measured.statuses(results).reset_index()
     notes = Footnotes(results, statuses)
@@ -162,7 +162,7 @@ def printed(results: Results, table: pd.DataFrame) -> tuple[pd.DataFrame, Grid]:
         for column in columns_shown:
             row = labels.get(name, "")
             word = without_number(status.get((row, *column[:2]), "missing"), notes.letter(row, *column[:2]))
-            cells += of_entry(entries.get((name, *column)), word, notes)
+            cells += printed_and_ours(entries.get((name, *column)), word, notes)
         rows.append((name, cells))
     written, header = (
         table.drop(columns=list(KEYS.values())),
@@ -206,7 +206,7 @@ def metric_words(results: Results, metric: str) -> str:
     return f"Δ to {results.names[label]} (points)" if label else METRICS.get(metric, metric)
 
 
-def of_entry(entry: Mapping[str, Any] | None, word: Entry, notes: Footnotes) -> list[Entry]:
+def printed_and_ours(entry: Mapping[str, Any] | None, word: Entry, notes: Footnotes) -> list[Entry]:
     """Printed number, ours and the difference; `word` where we have none, dashes where none is printed."""
     if entry is None:
         return [Entry()] * 3

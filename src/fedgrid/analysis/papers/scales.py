@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from fedgrid.analysis.papers import measured
-from fedgrid.analysis.papers.published import column_of, heads, joined, ordered, text
+from fedgrid.analysis.papers.published import column_of, heads, join_printed_numbers, ordered, text
 from fedgrid.analysis.prose.phrases import counted, listing
-from fedgrid.analysis.scores.differences import compared
+from fedgrid.analysis.scores.differences import compare_settings
 from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.tables.grid import Entry, Grid
 
@@ -37,7 +37,7 @@ def beside(results: Results, scales: Mapping[str, Results]) -> Grid | None:
         cells = []
         for column in columns_shown:
             cells.append(Entry(printed[row, *column]) if (row, *column) in printed else Entry())
-            cells += [of_entry(entries[name].get((row, *column)), seeds[name], column[-1]) for name in scales]
+            cells += [mean_entry(entries[name].get((row, *column)), seeds[name], column[-1]) for name in scales]
         rows.append((row, cells))
     columns = ["printed", *(f"{name} ({counted(number, 'seed')})" for name, number in seeds.items())]
     return Grid(caption(results, scales), "Method", heads(results, columns_shown, columns), rows)
@@ -47,7 +47,7 @@ def in_print(results: Results) -> dict[tuple[str, ...], str]:
     """The printed numbers, corrected where there is a correction, by `COORDINATES` in our names."""
     if not results.published:
         return {}
-    table = joined(results)
+    table = join_printed_numbers(results)
     return {
         (entry["row"], *column_of(entry)): entry["corrected"] or entry["value"]
         for entry in table[table["data_key"].notna() & table["heterogeneity_key"].notna()].to_dict("records")
@@ -79,7 +79,7 @@ def rows_of(
     return [row for row in dict.fromkeys([*order, *there]) if row in there]
 
 
-def of_entry(entry: Mapping[str, float] | None, seeds: int, metric: str) -> Entry:
+def mean_entry(entry: Mapping[str, float] | None, seeds: int, metric: str) -> Entry:
     """A mean with its spread over seeds, and over how many where some are missing."""
     if entry is None:
         return Entry()
@@ -93,7 +93,7 @@ def caption(results: Results, scales: Mapping[str, Results]) -> str:
     source = f" ({results.study.source})" if results.study.source else ""
     settings = [
         f"{name}: {listing(f'{value} ({where})' for value, where in values)}"
-        for name, values in compared(scales)[1]
+        for name, values in compare_settings(scales)[1]
         if name not in NAMED_ELSEWHERE
     ]
     sentences = [

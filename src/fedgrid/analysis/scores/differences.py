@@ -13,7 +13,9 @@ Said = list[tuple[str, str]]
 """Names of settings and their values."""
 
 
-def compared(experiments: Mapping[str, Results]) -> tuple[Said, list[tuple[str, list[tuple[str, str]]]]]:
+def compare_settings(
+    experiments: Mapping[str, Results],
+) -> tuple[Said, list[tuple[str, list[tuple[str, str]]]]]:
     """Settings that are the same everywhere; and the others, by name: each value with the experiments that have it."""
     values_of: dict[str, dict[str, list[str]]] = {}
     for name, results in experiments.items():

@@ -37,7 +37,7 @@ def accuracy(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame
                 for data, heterogeneity, domain in pivoted.columns
                 for printed in placed(
                     (label, data, heterogeneity, domain),
-                    of_entry(
+                    accuracy_entries(
                         entries[label, data, heterogeneity, domain],
                         means[data, heterogeneity, domain],
                         notes.letter(label, data, heterogeneity),
@@ -63,7 +63,7 @@ def placed(position: tuple[str, str, str, str], entries: list[Entry]) -> list[En
     return [replace(entries[0], position=position), *entries[1:]]
 
 
-def of_entry(
+def accuracy_entries(
     entry: dict[str, Any], mean: dict[str, float], notes: str, options: Mapping[str, Any], domain: str, several: bool
 ) -> list[Entry]:
     """The printed values of one entry: accuracy, with ± of `several` seeds, and std over clients where asked for."""

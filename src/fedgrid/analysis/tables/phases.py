@@ -27,7 +27,7 @@ def phases(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, 
         (label, *column) for column in results.columns for label in results.names if (label, *column) in measured(cells)
     ]
     rows = [
-        (name, [of_entry(entries.get((*column, name))) for column in columns])
+        (name, [phase_entry(entries.get((*column, name))) for column in columns])
         for name in dict.fromkeys([*names(results, options).values()])
     ]
     heads = [
@@ -74,7 +74,7 @@ def measured(cells: pd.DataFrame) -> set[tuple[str, ...]]:
     return set(cells[ROW].itertuples(index=False, name=None))
 
 
-def of_entry(value: float | None) -> Entry:
+def phase_entry(value: float | None) -> Entry:
     """Seconds, or a dash where a method does not have the phase."""
     return Entry(DASH if value is None else f"{value:,.3f}")
 

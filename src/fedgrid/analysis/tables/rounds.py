@@ -51,7 +51,7 @@ def rounds(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, 
     table = table.reset_index()
     notes = Footnotes(results, table)
     printed = {
-        (entry["label"], entry["data"], entry["heterogeneity"]): of_entry(entry, notes, shown[1:])
+        (entry["label"], entry["data"], entry["heterogeneity"]): round_entries(entry, notes, shown[1:])
         for entry in table.to_dict("records")
     }
     rows = [
@@ -91,7 +91,7 @@ def metric(results: Results, options: Mapping[str, Any]) -> str:
     return choose(options["metric"], known, "metric")
 
 
-def of_entry(entry: dict[str, Any], notes: Footnotes, costs: list[str]) -> list[Entry]:
+def round_entries(entry: dict[str, Any], notes: Footnotes, costs: list[str]) -> list[Entry]:
     """The printed round of one entry, with the lowest and highest of its seeds where they differ, and its `costs`."""
     letters = notes.letter(entry["label"], entry["data"], entry["heterogeneity"])
     if entry["status"] not in SCORED:

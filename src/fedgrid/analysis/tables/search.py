@@ -33,7 +33,7 @@ def search(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, 
         of_search = list(notes_on(one))
         notes |= dict.fromkeys(of_search)
         letters[one.row, *one.column] = "".join(letter(list(notes).index(note)) for note in of_search)
-    rows = [(results.names[entry["label"]], printed(results, entry, letters)) for entry in table.to_dict("records")]
+    rows = [(results.names[entry["label"]], row_entries(results, entry, letters)) for entry in table.to_dict("records")]
     grid = Grid(caption(results), "Method", [[(text, 1) for text in HEADER]], rows, list(notes), textual=True)
     return table, grid
 
@@ -55,7 +55,7 @@ def spread(score: Score) -> float | None:
     return stdev(numbers) if 1 < len(numbers) == len(score.by_seed) else None
 
 
-def printed(results: Results, entry: Mapping[str, Any], letters: Mapping[tuple[str, ...], str]) -> list[Entry]:
+def row_entries(results: Results, entry: Mapping[str, Any], letters: Mapping[tuple[str, ...], str]) -> list[Entry]:
     """A row to print; the chosen point is bold, with the letters of its footnotes."""
     chosen = entry["outcome"] == CHOSEN
     mean, std = (f"{100 * entry[name]:.2f}" if pd.notna(entry[name]) else "" for name in ("mean", "std"))

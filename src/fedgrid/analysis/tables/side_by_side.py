@@ -8,7 +8,7 @@ import pandas as pd
 from fedgrid.analysis.prose.footnotes import Footnotes
 from fedgrid.analysis.scores.domains import Column
 from fedgrid.analysis.scores.results import Results
-from fedgrid.analysis.tables.accuracy import of_entry
+from fedgrid.analysis.tables.accuracy import accuracy_entries
 from fedgrid.analysis.tables.grid import Entry, Grid, levels
 from fedgrid.analysis.tables.pivot import Pivot, pivot
 
@@ -31,7 +31,7 @@ def side_by_side(
 
     def printed(label: str, column: Column, name: str) -> list[Entry]:
         letter = notes.letter(label, *column[:2])
-        return of_entry(entries[name][label, *column], means[name][column], letter, options, column[2], several)
+        return accuracy_entries(entries[name][label, *column], means[name][column], letter, options, column[2], several)
 
     rows = [
         (row, [entry for column in columns for entry in printed(label, *column)]) for label, row in first.rows.items()

@@ -36,7 +36,7 @@ def finished(study: Study) -> dict[str, Cell]:
     return {key: cell for key, cell in study.by_key.items() if cell.done}
 
 
-def heads(cells: Mapping[str, Cell]) -> dict[str, dict[str, Any]]:
+def metadata_by_key(cells: Mapping[str, Cell]) -> dict[str, dict[str, Any]]:
     """The metadata of cells, by key; raises `Damaged` where a file has changed since it was written."""
     return {key: read_table(cell.file)[1] for key, cell in cells.items()}
 

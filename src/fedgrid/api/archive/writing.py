@@ -89,37 +89,37 @@ class Bundle:
         optional("rocrate", "archive", "fedgrid bundle")  # before every file is read
         study, cells = self.study, contents.finished(self.study)
         contents.check_complete(study)
-        heads = contents.heads(cells)
+        metadata_by_key = contents.metadata_by_key(cells)
         project = list(contents.project_members(self.configfile, study))
         listed = [
             *contents.result_members(study),
             *contents.stored_members(study, cells, self.with_models),
             *project,
-            *self._made(heads, project),
+            *self._made(metadata_by_key, project),
         ]
         members = list({member.name: member for member in listed}.values())
         digests = {member.name: _digest(member) for member in members}
         about = {
             "name": study.title or study.name,
             "description": f"Results of a study of personalised federated learning: {len(cells)} cells",
-            "datePublished": max((str(head.get("finished", ""))[:10] for head in heads.values()), default="")
+            "datePublished": max((str(head.get("finished", ""))[:10] for head in metadata_by_key.values()), default="")
             or UNDATED,
             "license": self.license,
         }
-        versions = environment(heads.values())["archived_with"]
+        versions = environment(metadata_by_key.values())["archived_with"]
         return [*members, Member(METADATA, "Description", crate.description(about, members, digests, versions))]
 
-    def _made(self, heads: Mapping[str, Mapping[str, Any]], project: Sequence[Member]) -> list[Member]:
+    def _made(self, metadata_by_key: Mapping[str, Mapping[str, Any]], project: Sequence[Member]) -> list[Member]:
         """What is made for the archive: page, README, provenance, environment."""
         study = self.study
         inside = (member.name for member in project if member.source == self.configfile)
         name = next((name.removeprefix(f"{PROJECT}/") for name in inside if name.startswith(PROJECT)), "")
-        of_study = provenance(study, name, heads)
+        of_study = provenance(study, name, metadata_by_key)
         title, data = study.title or study.name, {planned.title for planned in study.datasets.values()}
         text = TEXT.format(
             title=title,
-            cells=len(heads),
-            fedgrid=", ".join(sorted({head["versions"]["fedgrid"] for head in heads.values()})),
+            cells=len(metadata_by_key),
+            fedgrid=", ".join(sorted({head["versions"]["fedgrid"] for head in metadata_by_key.values()})),
             data=", ".join(sorted(data)),
             study=name or self.configfile.name,
         )
@@ -127,7 +127,7 @@ class Bundle:
             Member(PAGE, "Page of the results", self._page(title)),
             Member(README, "What is in the archive", text.encode()),
             Member(PROVENANCE, "Study, code and commit of each cell", as_bytes(of_study)),
-            Member(ENVIRONMENT, "Versions and hardware", as_bytes(environment(heads.values()))),
+            Member(ENVIRONMENT, "Versions and hardware", as_bytes(environment(metadata_by_key.values()))),
         ]
 
     def _page(self, title: str) -> bytes:

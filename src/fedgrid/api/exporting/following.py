@@ -18,7 +18,7 @@ from fedgrid.api.exporting.cell_runs import endings_of, points_of, runs_of
 from fedgrid.api.exporting.runs import Point, Run, Tracker, Writer
 from fedgrid.engine.state.checkpoint import Record, read_checkpoint
 from fedgrid.grid.plan import manifest
-from fedgrid.grid.plan.choices import settled
+from fedgrid.grid.plan.choices import apply_choices
 from fedgrid.grid.plan.manifest_model import Absence, ListedCell, Manifest
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Experiment, Study
@@ -36,7 +36,7 @@ def follow(study: Study, tracker: Tracker) -> Iterator[str]:
     cells: dict[tuple[str, str], FollowedCell] = {}
     try:
         while True:
-            study = settled(study)  # searches may have chosen since
+            study = apply_choices(study)  # searches may have chosen since
             states = cell_states.read(study)
             for experiment in study.experiments:
                 keys = [(experiment.id, cell.key) for cell in experiment.cells if not cell.pending]

@@ -12,7 +12,7 @@ from fedgrid.grid.plan import manifest
 from fedgrid.grid.plan.planned_study import Study
 
 
-def of_folder(folder: Path) -> dict[str, Results]:
+def load_results_below(folder: Path) -> dict[str, Results]:
     """The results in a folder, or in the folders of the experiments below it, by their names there.
 
     Raises UserError where there are none.
@@ -23,7 +23,7 @@ def of_folder(folder: Path) -> dict[str, Results]:
     return {file.parent.relative_to(folder).as_posix(): load(file) for file in files}
 
 
-def of_study(study: Study) -> dict[str, Results]:
+def collect_finished_results(study: Study) -> dict[str, Results]:
     """What is finished of each experiment of a study, by its folder; UserError where nothing is."""
     absent, finished = absent_from(study), {}
     with TemporaryDirectory() as temporary:

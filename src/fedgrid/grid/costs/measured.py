@@ -20,11 +20,11 @@ TIME_MARGIN, TIME_MORE = 1.5, 60
 "What is requested of a scheduler: so many times the longest measured time, and so many seconds for the start."
 MEMORY_MARGIN, MEMORY_MORE = 1.3, 500
 "The same for memory, in MB: in a cell's job two processes of Snakemake take some 150 MB each."
-OF_TRAINING = (
+COST_RELEVANT_TRAINING = (
     *("local_epochs", "local_steps", "batch_size", "participation", "optimizer", "augmentation", "eval_every"),
     *("eval_sample", "dtype", "tf32", "adversarial", "evaluate"),
 )
-OF_PARTITION = ("clients", "test", "fraction", "keep_fraction", "scarce")
+COST_RELEVANT_PARTITION = ("clients", "test", "fraction", "keep_fraction", "scarce")
 "Settings that are the same in cells that cost the same, beside method, model, data and, up to scale, rounds."
 
 Precedent = tuple[Path, dict[str, Any]]
@@ -103,7 +103,9 @@ def precedents(
 def _costly(spec: Mapping[str, Any]) -> list[Any]:
     """What of a cell's specification its cost depends on, beside method and rounds."""
     training, partition = spec["training"], spec["partition"]
-    settings = [training.get(name) for name in OF_TRAINING] + [partition["settings"].get(name) for name in OF_PARTITION]
+    settings = [training.get(name) for name in COST_RELEVANT_TRAINING] + [
+        partition["settings"].get(name) for name in COST_RELEVANT_PARTITION
+    ]
     return [spec["model"], partition["data"], *settings]
 
 

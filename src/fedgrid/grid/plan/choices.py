@@ -9,7 +9,7 @@ from fedgrid.grid.plan.searches import Group, Search
 from fedgrid.grid.study.fingerprint import digest
 
 
-def settled(study: Study) -> Study:
+def apply_choices(study: Study) -> Study:
     """The study, whose tables have the cells that were chosen so far, and pending ones in place of the others."""
     if not any(experiment.searches for experiment in study.experiments):
         return study

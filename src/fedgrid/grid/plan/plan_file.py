@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from fedgrid.errors import Damaged
 from fedgrid.files import read_json, write_json
-from fedgrid.grid.plan.choices import settled
+from fedgrid.grid.plan.choices import apply_choices
 from fedgrid.grid.plan.codec import decode, encode
 from fedgrid.grid.plan.model import Cell, PlannedPartition
 from fedgrid.grid.plan.planned_study import Study
@@ -122,7 +122,7 @@ def read(file: Path) -> Plan:
         plan = from_content(content)
     except (ValueError, IndexError) as error:
         raise Damaged(file, "not a plan of this version of fedgrid") from error
-    return replace(plan, study=settled(plan.study))
+    return replace(plan, study=apply_choices(plan.study))
 
 
 def from_content(content: Mapping[str, Any]) -> Plan:

@@ -11,7 +11,7 @@ from fedgrid.data.common.images import DatasetInfo
 from fedgrid.errors import UserError
 from fedgrid.grid.plan import instances
 from fedgrid.grid.plan.checks import check_attacks, check_fit, check_validation, kind_of_data
-from fedgrid.grid.plan.choices import settled
+from fedgrid.grid.plan.choices import apply_choices
 from fedgrid.grid.plan.external import check_external, external_rows
 from fedgrid.grid.plan.instances import info_of
 from fedgrid.grid.plan.keys import (
@@ -68,7 +68,7 @@ def plan_study(parsed: ParsedStudy) -> Study:
     experiments = [
         replace(one, cells=with_artifacts(one.cells), options=with_artifacts(one.options)) for one in experiments
     ]
-    return settled(replace(study, notices=notices, experiments=experiments))
+    return apply_choices(replace(study, notices=notices, experiments=experiments))
 
 
 def _external_notices(parsed: ParsedStudy, experiments: Sequence[Experiment]) -> list[str]:

@@ -24,7 +24,7 @@ from fedgrid.settings import Training
 KEY, GRID, SEEDS, RUNGS = "search", "grid", "seeds", "rungs"
 DEFAULT_SEEDS = (1000, 1001)
 "Seeds of a search that names none; studies that search the same then share its cells."
-OF_TRAINING = tuple(parameter["name"] for parameter in describe(Training)["parameters"])
+TRAINING_SETTINGS = tuple(parameter["name"] for parameter in describe(Training)["parameters"])
 Point = tuple[Settings, Section]
 "The settings of a point by name, and the entry of the row with them."
 
@@ -62,7 +62,7 @@ class Searches:
             return None
         for name, _, origin in _settings(of_row):
             if _full(name, of_method) is None:
-                known = nearest(name, [*of_method, *OF_TRAINING])
+                known = nearest(name, [*of_method, *TRAINING_SETTINGS])
                 raise StudyError(_above(origin, name), f"'{label}' has no setting '{name}'; {known}")
         grid: dict[str, tuple[Entries, Origin]] = {}
         for name, values, origin in (*_settings(self.of_study), *_settings(of_row)):
@@ -80,7 +80,11 @@ class Searches:
     def unused(self) -> list[str]:
         """A sentence for each setting of the study's search that no row has; StudyError for one of no method at all."""
         unused = [(name, origin) for name, _, origin in _settings(self.of_study) if name not in self.applied]
-        known = {*OF_TRAINING, *(name for method in names("methods") for name in _of_method(method))} if unused else ()
+        known = (
+            {*TRAINING_SETTINGS, *(name for method in names("methods") for name in _of_method(method))}
+            if unused
+            else ()
+        )
         for name, origin in unused:
             if name not in known:
                 raise StudyError(_above(origin, name), f"no method has a setting '{name}'; {nearest(name, known)}")
@@ -133,7 +137,7 @@ def _full(name: str, of_method: Collection[str]) -> str | None:
     """The full name of a setting for a method, whose own settings come first; None where it has none of that name."""
     if name in of_method:
         return name
-    if name.removeprefix(TRAINING).partition(".")[0] in OF_TRAINING:
+    if name.removeprefix(TRAINING).partition(".")[0] in TRAINING_SETTINGS:
         return TRAINING + name.removeprefix(TRAINING)
     return None
 
