@@ -124,13 +124,13 @@ def test_the_plan_says_how_many_images_balancing_the_domains_leaves_out():
     two_domains(30, 12)
     about = {"name": "t", "data": "./pictures", "heterogeneity": [{"partition": "domains", "label": "d"}]}
     study = planned_study(Section(about | {"methods": ["local"]}))
-    (line,) = left_out.outlook(study)
+    (line,) = left_out.left_out_sentences(study)
     assert "how many is known once 'pictures' is in the store" in line
     prepare(study.cells[0].partition, study)
-    (line,) = left_out.outlook(study)
+    (line,) = left_out.left_out_sentences(study)
     assert line == "pictures, d: balancing the domains leaves out 18 of 42 images; each client holds 12 (seed 0)"
     study.cells[0].partition.file.unlink()
-    assert [*left_out.outlook(study)] == [line]
+    assert [*left_out.left_out_sentences(study)] == [line]
 
 
 def test_nothing_is_said_where_balancing_leaves_out_nothing():
@@ -138,4 +138,4 @@ def test_nothing_is_said_where_balancing_leaves_out_nothing():
     about = {"name": "t", "data": "./pictures", "heterogeneity": [{"partition": "domains"}], "methods": ["local"]}
     study = planned_study(Section(about))
     prepare(study.cells[0].partition, study)
-    assert not [*left_out.outlook(study)]
+    assert not [*left_out.left_out_sentences(study)]

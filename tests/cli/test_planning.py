@@ -66,7 +66,7 @@ def asked(folder, monkeypatch):
         asked.extend(trials)
         return [Speed(10, 100) for _ in trials]
 
-    monkeypatch.setattr(planning, "measured", speeds)
+    monkeypatch.setattr(planning, "measure_speeds", speeds)
     monkeypatch.setattr("fedgrid.jobs.machine.cores", lambda: CORES)
     (folder / "one.yaml").write_text(ONE)
     (folder / "two.yaml").write_text(TWO)
@@ -447,7 +447,7 @@ def test_planning_does_not_import_torch(folder):
 @pytest.fixture
 def sized(monkeypatch):
     """A network of 1,000 numbers."""
-    monkeypatch.setattr(planning, "sizes", lambda trials: [1000] * len(trials))
+    monkeypatch.setattr(planning, "model_sizes", lambda trials: [1000] * len(trials))
 
 
 def of_models(output, file):

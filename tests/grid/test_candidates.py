@@ -21,7 +21,7 @@ from fedgrid.grid.adoption.candidates import (
     has_settings_of,
 )
 from fedgrid.grid.adoption.choices import choices_of, clients_of
-from fedgrid.grid.adoption.coverage import to_check
+from fedgrid.grid.adoption.coverage import choose_cells_to_check
 
 ROWS = {"plain": {"method": "fedavg"}, "momentum": {"method": "fedavg", "training": {"momentum": 0.9}}}
 
@@ -99,7 +99,7 @@ def test_every_choice_of_a_group_is_covered(study):
         make_earlier(cell)
     (group,) = groups(study.cells)
     for least in (1, 2, 3, 9):
-        chosen = to_check(group, least)
+        chosen = choose_cells_to_check(group, least)
         assert {one.cell.row.label for one in chosen} == {"plain", "momentum"}
         assert min(least, 4) <= len(chosen) <= max(2, min(least, 4) + 1)
         assert len({one.key for one in chosen}) == len(chosen)
@@ -134,31 +134,31 @@ def test_two_choices_that_meet_in_one_row_alone_are_covered_together():
         for first, second in combinations(settings, 2)
     }
     group = group_of(ROWS | rows, seeds=[0, 1, 2, 3])
-    assert labels(to_check(group, 1)) >= set(rows)
-    assert len(to_check(group, 1)) < len(group.candidates) / 2
+    assert labels(choose_cells_to_check(group, 1)) >= set(rows)
+    assert len(choose_cells_to_check(group, 1)) < len(group.candidates) / 2
 
 
 def test_the_smallest_and_the_largest_of_a_number_are_covered():
     """All lie inside the limits of the setting, so that nothing else tells the rows apart."""
     rows = {f"{n} epochs": {"method": "fedavg", "training": {"local_epochs": n}} for n in (1, 2, 3, 4, 5)}
-    assert labels(to_check(group_of(rows), 1)) == {"1 epochs", "5 epochs"}
-    assert labels(to_check(group_of(rows, checked=["5 epochs"]), 1)) >= {"1 epochs", "4 epochs"}
+    assert labels(choose_cells_to_check(group_of(rows), 1)) == {"1 epochs", "5 epochs"}
+    assert labels(choose_cells_to_check(group_of(rows, checked=["5 epochs"]), 1)) >= {"1 epochs", "4 epochs"}
 
 
 def test_what_all_candidates_have_and_no_checked_cell_has_is_covered():
     group = group_of(ROWS, checked=["plain"], seeds=[0])
-    assert labels(to_check(group, 1)) == {"momentum"}
+    assert labels(choose_cells_to_check(group, 1)) == {"momentum"}
 
 
 def test_every_data_set_is_covered():
     group = group_of(["fedavg"], data=["digits", "synthetic"], seeds=list(range(8)))
-    assert {one.cell.partition.data.name for one in to_check(group, 1)} == {"digits", "synthetic"}
+    assert {one.cell.partition.data.name for one in choose_cells_to_check(group, 1)} == {"digits", "synthetic"}
 
 
 def test_results_that_diverged_are_covered():
     group = group_of(["fedavg"], seeds=list(range(8)))
     group.candidates[3].metadata["status"] = "diverged"
-    assert group.candidates[3] in to_check(group, 1)
+    assert group.candidates[3] in choose_cells_to_check(group, 1)
 
 
 @pytest.mark.parametrize(
@@ -196,4 +196,4 @@ def test_a_partition_in_which_alone_a_client_has_one_class_is_covered(tmp_path, 
         rows += [("test", client, 0) for client in (0, 1)]
         table = pa.table(dict(zip(("split", "client", "label"), zip(*rows, strict=True), strict=True)))
         write_table(candidate.cell.partition.file, table, {"clients": 2, "classes": ["a", "b"]})
-    assert group.candidates[5] in to_check(group, 1)
+    assert group.candidates[5] in choose_cells_to_check(group, 1)

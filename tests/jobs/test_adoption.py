@@ -157,7 +157,7 @@ def test_partitions_are_built_before_cells_are_chosen_by_their_clients(study, mo
         assert all(candidate.cell.partition.file.is_file() for candidate in group.candidates)
         raise InterruptedError
 
-    monkeypatch.setattr("fedgrid.jobs.adoption.to_check", chosen)
+    monkeypatch.setattr("fedgrid.jobs.adoption.choose_cells_to_check", chosen)
     with pytest.raises(InterruptedError):
         adopted(study)
 

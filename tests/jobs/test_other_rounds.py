@@ -7,7 +7,7 @@ from studies import prepared, study_of, trained
 from fedgrid.cli.main import main
 from fedgrid.files import read_metadata, read_table
 from fedgrid.grid.adoption.candidates import groups
-from fedgrid.grid.adoption.other_rounds import continuation, longer_run, outlook
+from fedgrid.grid.adoption.other_rounds import continuation, longer_run, other_rounds_sentences
 from fedgrid.grid.plan.plan_file import Plan
 from fedgrid.jobs.adoption import adopt, undo
 from fedgrid.run import notices
@@ -36,12 +36,12 @@ def test_twenty_rounds_become_forty(folder):
     train(study(2))
     whole, (expected, _) = train(study(5, results="elsewhere"))
     planned = study(5)
-    assert outlook(planned.cells) == ["1 cell continues after round 1, from kept states"]
+    assert other_rounds_sentences(planned.cells) == ["1 cell continues after round 1, from kept states"]
     cell, (table, metadata) = train(planned)
     assert cell.key == whole.key and table.equals(expected)
     assert metadata["continued"] == {"after": 1, "key": study(2).cells[0].key}
     assert "continued" not in read_metadata(whole.file)
-    assert outlook(planned.cells) == []
+    assert other_rounds_sentences(planned.cells) == []
     _, (again, about) = train(study(9))  # from the longest
     assert about["continued"]["after"] == 4 and again["round"].to_pylist()[-1] == 9
 
@@ -50,7 +50,7 @@ def test_twenty_rounds_become_forty(folder):
 def test_forty_rounds_have_twenty(folder):
     train(study(5, artifacts=()))
     planned = study(2, artifacts=())
-    assert outlook(planned.cells) == ["1 cell takes the first rounds of longer runs, without training"]
+    assert other_rounds_sentences(planned.cells) == ["1 cell takes the first rounds of longer runs, without training"]
     (cell,) = planned.cells
     trained(cell, planned)  # as a job
     _, (expected, _) = train(study(2, artifacts=(), results="elsewhere"))
@@ -93,7 +93,7 @@ def test_what_is_read_after_the_last_round_is_not_taken(folder):
 def test_a_cell_that_starts_over_says_why(shorter, longer, reason, folder):
     train(study(3, **shorter))
     planned = study(5, **shorter | longer)
-    (line,) = outlook(planned.cells)
+    (line,) = other_rounds_sentences(planned.cells)
     assert line.startswith("1 cell starts over in spite of results of fewer rounds: ") and reason in line
     _, (_, metadata) = train(planned)
     assert "continued" not in metadata
@@ -109,7 +109,7 @@ def test_other_cells_are_no_shorter_runs(changes, folder):
 def test_artifacts_that_are_asked_for_later_are_made_from_the_state(folder):
     _, (before, _) = train(study(3))
     planned = study(3, artifacts=["state", "predictions"])
-    (sentence,) = notices.artifacts(planned.cells)
+    (sentence,) = notices.missing_artifact_notices(planned.cells)
     how = "will do the last round again, from its kept state, with the same numbers"
     assert sentence == f"1 finished cell kept no predictions and {how}"
     cell, (table, metadata) = train(planned)
@@ -119,7 +119,7 @@ def test_artifacts_that_are_asked_for_later_are_made_from_the_state(folder):
     files = [each.kept_beside(each.file)["predictions"] for each in (cell, expected)]
     assert read_table(files[0])[0].equals(read_table(files[1])[0])
     cell.state.unlink()
-    (sentence,) = notices.artifacts(planned.cells)
+    (sentence,) = notices.missing_artifact_notices(planned.cells)
     assert sentence.endswith("kept no state and will be trained again, with the same numbers")
 
 

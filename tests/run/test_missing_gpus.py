@@ -62,15 +62,15 @@ def test_a_study_whose_cells_are_all_cached_needs_no_card(request, capsys):
 
 def test_where_jobs_are_submitted_it_is_one_line():
     study = study_of(**CUDA)
-    assert list(notices.before(study, submits=True)) == [f"{LACKING}; each job asks the cluster for one"]
-    assert list(notices.before(study, submits=False)) == []
+    assert list(notices.run_notices(study, submits=True)) == [f"{LACKING}; each job asks the cluster for one"]
+    assert list(notices.run_notices(study, submits=False)) == []
     finish(study)
-    assert list(notices.before(study, submits=True)) == []
+    assert list(notices.run_notices(study, submits=True)) == []
 
 
 def test_a_plan_says_it_once(capsys, monkeypatch):
     Path("other.yaml").write_text(Path("study.yaml").read_text().replace("name: s", "name: other"))
-    monkeypatch.setattr("fedgrid.cli.planning.measured", lambda trials: [Speed(1, 1) for _ in trials])
+    monkeypatch.setattr("fedgrid.cli.planning.measure_speeds", lambda trials: [Speed(1, 1) for _ in trials])
     assert main(["plan", "--json", "--configfile", "study.yaml", "other.yaml"]) == 0
     answer = capsys.readouterr()
     assert answer.err == f"fedgrid: {LACKING}; these cells have to be computed elsewhere\n"

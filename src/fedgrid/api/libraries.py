@@ -6,7 +6,7 @@ from typing import Any
 from fedgrid.errors import UserError
 
 
-def optional(module: str, extra: str, purpose: str) -> Any:
+def import_optional(module: str, extra: str, purpose: str) -> Any:
     """The module of a library; UserError, which begins with the `purpose`, where it is not installed.
 
     Its type is Any, so that types are checked alike with and without it.

@@ -48,7 +48,7 @@ def load_model(cell: str | os.PathLike[str], client: int | None = None, point: s
     """
     models = StoredModels(read(models_file(Path(cell))))
     choice = models.choose(client, point)
-    for notice in (models.carried(choice), models.edited(choice)):
+    for notice in (models.client_data_notice(choice), models.edited_code_notice(choice)):
         if notice:
             warnings.warn(notice, stacklevel=2)
     return models.module(choice)
@@ -113,14 +113,14 @@ class StoredModels:
             )
         return f"{self.file.path}: no client {client} at the point '{point}'; there are {_ranges(known)}"
 
-    def carried(self, choice: Choice) -> str:
+    def client_data_notice(self, choice: Choice) -> str:
         """What a user must know before passing the chosen model on; empty: nothing."""
         paths = (self.header["tensors"][number]["path"] for number in self.header["rows"][choice.row])
         if not self.header["contains"] or all(map(is_parameter, paths)):
             return ""
         return f"this model holds {self.header['contains']}: whoever has it has these too"
 
-    def edited(self, choice: Choice) -> str:
+    def edited_code_notice(self, choice: Choice) -> str:
         """A sentence where code that the chosen model predicts by is not as it was in training; else empty."""
         before, method = self.header["modules"], None if choice.by_network else self.header["reference"]
         now = _modules(self.model_reference, method)

@@ -47,7 +47,7 @@ class Scorer:
         models = StoredModels(read(models_file(self.cell)))
         choice = models.choose(self.client, self.point)
         _check(self.cell, choice.modality, models.header["images"])
-        if notice := models.edited(choice):
+        if notice := models.edited_code_notice(choice):
             say(f"fedgrid: {notice}", sys.stderr)
         module = models.module(choice)
         for start in range(0, len(files), TOGETHER):

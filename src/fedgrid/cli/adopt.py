@@ -14,7 +14,7 @@ from fedgrid.cli.studies import add_choice
 from fedgrid.errors import UserError, say
 from fedgrid.files import check_writable
 from fedgrid.grid.adoption.candidates import Candidate, Group, groups
-from fedgrid.grid.adoption.coverage import to_check
+from fedgrid.grid.adoption.coverage import choose_cells_to_check
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.run.lock import StoreLock
 
@@ -97,7 +97,7 @@ def _say_plan(groups: Sequence[Group], least: int) -> int:
         elif sentence := refusal(group, group.checked):
             print(f"  would be refused: {sentence}")
         else:
-            _say_sample(group, to_check(group, least))
+            _say_sample(group, choose_cells_to_check(group, least))
     if not groups:
         print(NOTHING)
     return 0
@@ -161,7 +161,7 @@ def _sentence(verdict: "Verdict") -> str:
     return "\n".join(lines)
 
 
-def adoptable(studies: Iterable[Study]) -> list[str]:
+def adoption_hints(studies: Iterable[Study]) -> list[str]:
     """A sentence where cells to be trained have results under earlier code; empty where none has."""
     groups = _groups([*studies], None)
     number = len({candidate.cell.key for group in groups for candidate in group.candidates})

@@ -37,14 +37,14 @@ def add_commands(commands: Commands) -> None:
 
 
 def _bundle(arguments: argparse.Namespace) -> int:
-    from fedgrid.api.archive.contents import carried, finished
+    from fedgrid.api.archive.contents import client_data_in_artifacts, finished_cells
     from fedgrid.api.archive.writing import NO_LICENSE, Bundle
     from fedgrid.api.study_file import read_study
 
     study = read_study(arguments.study, arguments.scale, arguments.only)
     out: Path = arguments.out or Path(f"{study.folder.name}.zip")
     if not arguments.without_models:
-        for contents, number in carried(finished(study)).items():
+        for contents, number in client_data_in_artifacts(finished_cells(study)).items():
             files = counted(number, "file")
             say(f"fedgrid: the archive has {files} of {contents}; --without-models leaves them out", sys.stderr)
     bundle = Bundle(study, arguments.study, not arguments.without_models, arguments.license or NO_LICENSE)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fedgrid.api.study_file import DEFAULT, read_study
-from fedgrid.cli.adopt import adoptable
+from fedgrid.cli.adopt import adoption_hints
 from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.cli.phrases import counted, estimate
 from fedgrid.cli.searches import search_lines
@@ -27,7 +27,7 @@ from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Experiment, Study
 from fedgrid.grid.study.yaml_file import read
 from fedgrid.jobs import gpus, machine, originals
-from fedgrid.run.notices import artifacts, missing_gpus
+from fedgrid.run.notices import missing_artifact_notices, missing_gpus
 
 EXAMPLES = """
 fedgrid plan
@@ -54,14 +54,14 @@ def add_commands(commands: Commands) -> None:
     plan.set_defaults(call=_plan)
 
 
-def measured(trials: list[Trial]) -> list[Speed]:
+def measure_speeds(trials: list[Trial]) -> list[Speed]:
     """What a core of this machine trains and evaluates in a second."""
     from fedgrid.jobs.calibration import speeds  # it imports torch, which takes seconds
 
     return speeds(trials)
 
 
-def sizes(trials: list[Trial]) -> list[int]:
+def model_sizes(trials: list[Trial]) -> list[int]:
     """The numbers in a model."""
     from fedgrid.jobs import calibration  # it imports torch, which takes seconds
 
@@ -77,7 +77,7 @@ def _plan(arguments: argparse.Namespace) -> int:
             say(f"fedgrid: {notice}", sys.stderr)
     for shortage in filter(None, dict.fromkeys(map(missing_gpus, studies))):
         say(f"fedgrid: {shortage}; these cells have to be computed elsewhere", sys.stderr)
-    forecast = prospects(studies, measured, _on_gpu)
+    forecast = prospects(studies, measure_speeds, _on_gpu)
     on = _machine(arguments.cores, studies)
     took = time.perf_counter() - began
     if arguments.json:
@@ -92,16 +92,16 @@ def _plan(arguments: argparse.Namespace) -> int:
     print(f"{name}: {counted(total.cells, 'cell')}, {total.cached:,} cached, {total.to_run:,} to run")
     undone = {p.cell.key: p.cell for p in forecast.values() if not p.done and not p.cell.pending}
     lines = [*search_lines(studies), _outlook(total, forecast.values(), on, took)]
-    lines += [*_outlook_of_artifacts(studies), *adoptable(studies)]
-    lines += [line for study in studies for line in left_out.outlook(study)]
+    lines += [*_outlook_of_artifacts(studies), *adoption_hints(studies)]
+    lines += [line for study in studies for line in left_out.left_out_sentences(study)]
     print("\n".join([*lines, *_beside_cached(undone.values())]))
     return 0
 
 
 def _beside_cached(cells: Collection[Cell]) -> Iterator[str]:
     """What else there is of cells to be trained: results with another number of rounds, or without some artifacts."""
-    yield from other_rounds.outlook(cell for cell in cells if not cell.lacks_artifacts)
-    yield from artifacts(cells)
+    yield from other_rounds.other_rounds_sentences(cell for cell in cells if not cell.lacks_artifacts)
+    yield from missing_artifact_notices(cells)
 
 
 def _studies(arguments: argparse.Namespace) -> list[Study]:
@@ -231,7 +231,7 @@ def _machine(cores: int | None, studies: Iterable[Study]) -> Machine:
 def _outlook_of_artifacts(studies: list[Study]) -> Iterator[str]:
     """A line where cells to come keep their models, and one where they keep their states."""
     for kind, name in (("models", "models"), ("state", "states")):
-        files = files_to_come(kind, studies, sizes)
+        files = files_to_come(kind, studies, model_sizes)
         if files.cells:
             size = f"{files.size / 1e9:.1f} GB" if files.size >= 1e9 else f"{_rounded(files.size / 1e6)} MB"
             more = f", and what {' and '.join(files.carriers)} carries" if files.carriers else ""

@@ -53,11 +53,13 @@ def _verify(arguments: argparse.Namespace) -> int:
     differing = 0
     stores = list(dict.fromkeys(study.store for study in studies))
     with tempfile.TemporaryDirectory() as folder:
-        again = [
+        rerun_studies = [
             read_study(file, arguments.scale, arguments.only, results=Path(folder) / str(stores.index(study.store)))
             for file, study in zip(arguments.configfile, studies, strict=True)
         ]
-        for cell, sentence in verification.verify(chosen, again, arguments.cores, lambda line: say(line, sys.stdout)):
+        for cell, sentence in verification.verify(
+            chosen, rerun_studies, arguments.cores, lambda line: say(line, sys.stdout)
+        ):
             print(f"differs  {cell.description}: {sentence}" if sentence else f"equal    {cell.description}")
             differing += bool(sentence)
     print(f"{differing} of {counted(len(chosen), 'cell')} differ" if differing else _all_equal(len(chosen)))

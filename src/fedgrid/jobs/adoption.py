@@ -12,7 +12,7 @@ from typing import Any
 import fedgrid
 from fedgrid.files import read_metadata, read_table, replacing, write_table
 from fedgrid.grid.adoption.candidates import Candidate, Circumstances, Group
-from fedgrid.grid.adoption.coverage import to_check
+from fedgrid.grid.adoption.coverage import choose_cells_to_check
 from fedgrid.grid.plan.keys import modules_of_cell
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.jobs.evidence import difference, difference_at_start
@@ -51,7 +51,7 @@ def adopt(
     date = datetime.now(UTC).isoformat(timespec="microseconds")
     for cell in (candidate.cell for group in groups for candidate in group.candidates):
         prepare(cell.partition, study_of[cell.key])
-    samples = [to_check(group, least) for group in groups]
+    samples = [choose_cells_to_check(group, least) for group in groups]
     for group, sample in zip(groups, samples, strict=True):
         train_again([candidate.cell for candidate in sample], group.circumstances, study_of, cores, tell)
     with ProcessPoolExecutor(cores, mp_context=multiprocessing.get_context("spawn")) as processes:

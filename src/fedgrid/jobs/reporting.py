@@ -35,7 +35,7 @@ NEAR, PATIENCE = 90, 10
 TIME_LEFT = re.compile(r"(\d+):(\d\d)")
 LOGGED = re.compile(r"round (\d+)/\d+  accuracy ([\d.]+) % \((\w+)\)  ")
 "The line of a round in a log, as `Report` says it."
-ROOM = 2048
+STATUS_FILE_BYTES = 2048
 "Bytes of a status file at least, so that on a full disk what becomes of a cell still finds room in it."
 
 
@@ -176,4 +176,4 @@ class Status:
     def _text(self, state: str, reason: str) -> str:
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS_UNIT / 1e6
         now = replace(self.note, state=state, reason=reason, memory=memory, time=time.time())
-        return json.dumps(asdict(now)).ljust(ROOM)
+        return json.dumps(asdict(now)).ljust(STATUS_FILE_BYTES)

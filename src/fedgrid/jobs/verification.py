@@ -40,16 +40,16 @@ def sample(cells: Sequence[Cell], number: int, seed: int) -> list[Cell]:
 
 
 def verify(
-    cells: Sequence[Cell], again: Iterable[Study], cores: int, tell: Callable[[str], None]
+    cells: Sequence[Cell], rerun_studies: Iterable[Study], cores: int, tell: Callable[[str], None]
 ) -> Iterator[tuple[Cell, str]]:
     """Trains finished cells again, and says of each the first difference; empty where all recorded bits are the same.
 
-    `again` are the same studies with another folder of results, which takes the second ones.
+    `rerun_studies` are the same studies with another folder of results, which takes the second ones.
     """
-    study_of = {cell.key: study for study in again for cell in study.known.values()}
+    study_of = {cell.key: study for study in rerun_studies for cell in study.known.values()}
     planned = {key: study.known[key] for key, study in study_of.items()}
     for store in {cell.store: planned[cell.key].store for cell in cells}.items():
-        share(*store)
+        link_inputs(*store)
     candidates = [Candidate(planned[cell.key], cell.file, facts(cell.file) or {}) for cell in cells]
     for candidate in candidates:
         prepare(candidate.cell.partition, study_of[candidate.key])
@@ -67,7 +67,7 @@ def last_line(candidate: Candidate) -> str:
     return next((line.strip() for line in reversed(lines) if line.strip()), "never started")
 
 
-def share(store: Path, second: Path) -> None:
+def link_inputs(store: Path, second: Path) -> None:
     """Gives a second store the data and partitions of the first. Raises UserError where it has files of its own."""
     second.mkdir(parents=True, exist_ok=True)
     if any(second.iterdir()):

@@ -44,14 +44,14 @@ def invocation(config: Any, configfiles: Sequence[Path], submits: bool) -> "Invo
         if PLAN in os.environ:
             file = Path(os.environ[PLAN])
             return Invocation(plan_file.read(file), file, submits)
-        plan = planned(config, configfiles, submits)
+        plan = plan_run(config, configfiles, submits)
         originals.say_notices(plan.study)
         return Invocation(plan, plan.file, submits)
     except (UserError, OSError) as error:
         sys.exit(complain(error))
 
 
-def planned(config: Any, configfiles: Sequence[Path], submits: bool) -> plan_file.Plan:
+def plan_run(config: Any, configfiles: Sequence[Path], submits: bool) -> plan_file.Plan:
     """The study of Snakemake's `config`, resolved; UserError for any mistake in it. Nothing is written."""
     from fedgrid.grid.plan.commit import commit
     from fedgrid.grid.plan.product import plan_study, select
@@ -223,7 +223,7 @@ class Invocation:
             os.environ[PLAN] = str(self.plan.write(self.file).resolve())
         except (UserError, OSError) as error:
             sys.exit(complain(error))
-        for line in notices.before(self.study, self.submits):
+        for line in notices.run_notices(self.study, self.submits):
             print(f"fedgrid: {line}", file=sys.stderr)
         if waiting and not self.gpus_per_job and self.compute.device == "auto":
             where = "no GPU is asked for (compute.device: auto)" if self.submits else "no GPU here"

@@ -7,7 +7,7 @@ from fedgrid.grid.plan.planned_study import Study
 from fedgrid.jobs import gpus
 
 
-def before(study: Study, submits: bool) -> Iterator[str]:
+def run_notices(study: Study, submits: bool) -> Iterator[str]:
     """A line for each missing data set or GPU, with the experiments that need it, and one for artifacts.
 
     Where a run `submits` its jobs, a machine without GPUs gets only a line.
@@ -22,10 +22,10 @@ def before(study: Study, submits: bool) -> Iterator[str]:
         yield f"{reason}; waiting for it: {', '.join(experiments)}"
     if submits and (shortage := missing_gpus(study)):
         yield f"{shortage}; each job asks the cluster for one"
-    yield from artifacts(study.by_key.values())
+    yield from missing_artifact_notices(study.by_key.values())
 
 
-def artifacts(cells: Iterable[Cell]) -> Iterator[str]:
+def missing_artifact_notices(cells: Iterable[Cell]) -> Iterator[str]:
     """Sentences on finished cells that lack artifacts: made from a kept state, or else by training again."""
     lacking = [cell for cell in cells if cell.lacks_artifacts]
     for from_state in (True, False):

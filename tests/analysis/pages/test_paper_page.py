@@ -12,7 +12,7 @@ from toys import Study, adoption
 
 from benchmarks.papers import write_page
 from fedgrid.analysis.figures import embedding, style
-from fedgrid.analysis.figures.embedding import ROOM, Picture, within
+from fedgrid.analysis.figures.embedding import PAGE_IMAGE_BYTES, Picture, within
 from fedgrid.analysis.pages.build import from_manifest
 from fedgrid.analysis.pages.paper import main
 from fedgrid.analysis.pages.paper_section import planned_figures, undrawn
@@ -368,15 +368,15 @@ def test_pages_take_points_in_place_of_a_large_drawing_and_leave_out_what_has_no
         style.save(figure, tmp_path / "f", "A figure", "Its caption")
     actual = embedding.picture(tmp_path / "f.svg")
     assert actual.uri.startswith("data:image/png;base64,")
-    one = Picture("", "", "", "x" * (ROOM // 2), "")
-    assert [bool(kept.uri) for kept in within([one, one, one], ROOM)] == [True, True, False]
+    one = Picture("", "", "", "x" * (PAGE_IMAGE_BYTES // 2), "")
+    assert [bool(kept.uri) for kept in within([one, one, one], PAGE_IMAGE_BYTES)] == [True, True, False]
 
 
 def test_second_images_take_what_room_the_first_ones_leave():
-    quarter = "x" * (ROOM // 4)
+    quarter = "x" * (PAGE_IMAGE_BYTES // 4)
     one = Picture("", "", "", quarter, "", quarter, "")
     for pictures, coloured in (([one, one], [True, True]), ([one] * 3, [True, False, False]), ([one] * 4, [False] * 4)):
-        fitted = within(pictures, ROOM)
+        fitted = within(pictures, PAGE_IMAGE_BYTES)
         assert all(picture.uri for picture in fitted) and [bool(kept.coloured) for kept in fitted] == coloured
 
 

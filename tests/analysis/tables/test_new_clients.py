@@ -6,7 +6,7 @@ from toys import Study
 
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.scores.results import load
-from fedgrid.analysis.scores.spent import spent
+from fedgrid.analysis.scores.spent import cumulative_costs
 from fedgrid.analysis.scores.summary import cell_scores, summary
 from fedgrid.analysis.tables.new_clients import new_clients
 from fedgrid.analysis.tables.rounds import rounds
@@ -85,12 +85,12 @@ def test_bytes_and_passes_until_a_target(study):
 def test_a_straggler_makes_a_part_of_its_passes(study):
     metrics = SIZES | traffic({1: [0, 1]}) | {"work": {1: [0.5, 1.0]}}
     study.cell("fedavg", "dir", 0, {1: [0.5, 0.5]}, also=metrics, traffic=False)
-    (row,) = spent(load(study.results())).itertuples()
+    (row,) = cumulative_costs(load(study.results())).itertuples()
     assert row.passes == pytest.approx(2 * (0.25 * 0.5 + 0.75))
 
 
 def test_a_number_of_steps_is_as_many_passes_as_it_has_images(study):
     study.study["protocol"] = PROTOCOL | {"local_steps": 5}
     study.cell("fedavg", "dir", 0, {1: [0.5, 0.5]}, also=SIZES | traffic({1: [0, 1]}), traffic=False)
-    (row,) = spent(load(study.results())).itertuples()
+    (row,) = cumulative_costs(load(study.results())).itertuples()
     assert row.passes == pytest.approx((5 * 10 + 5 * 16) / 40)  # the smaller client's batches hold its 10 images

@@ -64,16 +64,16 @@ def over_rounds(
     table = banded(values.assign(value=values["value"] * measure.scale), ["label", "heterogeneity", "round"])
     table = table.rename(columns={"heterogeneity": "panel", "round": "x"})
     stands_out = emphasis(results, data, set(table["label"]), colours)
-    of_panels = limits.limits(table, panels, True, stands_out.lines) if measure is ACCURACY else {}
+    panel_limits = limits.limits(table, panels, True, stands_out.lines) if measure is ACCURACY else {}
     points = table.groupby("label")["x"].nunique()
     single = points.index[points == 1].tolist()  # a line of one point would not be seen
     x, y = "Communication round", measure.axis
-    figure, axes = panelled(table, panels, results.names, x, y, narrow, single, stands_out, of_panels)
+    figure, axes = panelled(table, panels, results.names, x, y, narrow, single, stands_out, panel_limits)
     number_rounds(axes)
     if measure.decades and spans_decades(table["mean"]):
         logarithmic(axes[0], "y")
     name_ends(figure, dict(zip(panels, axes, strict=True)), table, results.names, stands_out, narrow)
-    about = [*stands_out.sentences(results.names), *limits.sentences(table, of_panels, results.names)]
+    about = [*stands_out.sentences(results.names), *limits.sentences(table, panel_limits, results.names)]
     return figure, f"{measure.title} on {results.title(data)}", caption(results, data, measure, window, about)
 
 

@@ -9,7 +9,7 @@ from fedgrid.analysis.figures.style import COLOURS, NARROW, RASTER
 from fedgrid.errors import UserError
 from fedgrid.files import slug
 
-ROOM = 2_000_000
+PAGE_IMAGE_BYTES = 2_000_000
 """Bytes that the pictures of a page may take together."""
 TYPES = {".svg": "svg+xml", ".png": "png"}
 

@@ -100,26 +100,26 @@ def rounded(low: float, high: float) -> tuple[float, float]:
     return max(0.0, round(floor((low - MARGIN * length) / step) * step, 6)), high + MARGIN * length
 
 
-def cut_off(table: pd.DataFrame, of_panels: Limits) -> dict[str, dict[str, float]]:
+def cut_off(table: pd.DataFrame, panel_limits: Limits) -> dict[str, dict[str, float]]:
     """By panel, the lines that end below its axis, with the accuracy at their end."""
-    last = {panel: ends(table[table["panel"] == panel]) for panel in of_panels}
-    return {panel: last[panel][last[panel] < low].to_dict() for panel, (low, _) in of_panels.items()}
+    last = {panel: ends(table[table["panel"] == panel]) for panel in panel_limits}
+    return {panel: last[panel][last[panel] < low].to_dict() for panel, (low, _) in panel_limits.items()}
 
 
-def sentences(table: pd.DataFrame, of_panels: Limits, names: Mapping[str, str]) -> list[str]:
+def sentences(table: pd.DataFrame, panel_limits: Limits, names: Mapping[str, str]) -> list[str]:
     """Where the axes start, that earlier points lie below, and which lines do so to their end."""
-    starts = {panel: low for panel, (low, _) in of_panels.items()}
+    starts = {panel: low for panel, (low, _) in panel_limits.items()}
     if not any(starts.values()):
         return []
-    if len(set(of_panels.values())) == 1:
+    if len(set(panel_limits.values())) == 1:
         where = f"The axis starts at {next(iter(starts.values())):g} %, not at zero"
     else:
         where = f"Panels have axes of their own, which start at {listing(f'{low:g}' for low in starts.values())} %"
-    below = cut_off(table, of_panels)
+    below = cut_off(table, panel_limits)
     ended = [label in below.get(panel, {}) for panel, label in zip(table["panel"], table["label"], strict=True)]
     early = (table["mean"] < table["panel"].map(starts)) & ~pd.Series(ended, index=table.index)
     lost = [f"{names[label]} {value:.2f} %" for lines in below.values() for label, value in lines.items()]
-    if len(of_panels) > 1 and lost:
+    if len(panel_limits) > 1 and lost:
         lost_text = "Lines that end below the axis are named in their panel, with their last accuracy."
     else:
         lost_text = f"Below the axis to their end: {listing(lost)}." if lost else ""

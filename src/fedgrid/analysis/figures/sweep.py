@@ -58,7 +58,7 @@ def sweep(
     cells keep, its mean between two clients is drawn in place of accuracy. Raises as `varying.varied`, and `UserError`
     when the study has no such data set.
     """
-    over, swept = placed(results, data, over)
+    over, swept = sweep_positions(results, data, over)
     stands_out = emphasized(results, data, swept, colours)
     word = names.get(over, over)
     if matrix:
@@ -75,23 +75,23 @@ def sweep(
         ]
         return figure, title, " ".join(sentences)
     points, printed = at_points(swept, accuracies(results, data)), printed_points(results, data, swept)
-    of_panels = limits.limits(points, swept.titles, False, printed=printed)
-    figure, panels = plot(swept, points, word, ACCURACY.axis, stands_out, of_panels, narrow)
+    panel_limits = limits.limits(points, swept.titles, False, printed=printed)
+    figure, panels = plot(swept, points, word, ACCURACY.axis, stands_out, panel_limits, narrow)
     mark_printed(printed, stands_out.styles(swept.names), panels)
     title = f"Accuracy over {word} on {results.title(data)}"
     about = [
         *stands_out.sentences(swept.names),
         *(["Hollow marks: the paper's printed numbers."] if len(printed) else []),
-        *limits.sentences(points, of_panels, swept.names),
+        *limits.sentences(points, panel_limits, swept.names),
     ]
     return figure, title, caption(results, data, swept, word, about)
 
 
-def placed(results: Results, data: str, over: str) -> tuple[str, Swept]:
+def sweep_positions(results: Results, data: str, over: str) -> tuple[str, Swept]:
     """The setting that is swept, and the position of every entry."""
     first = results.heterogeneities(data)[0]
     over, columns = varied(partitions(results, data), rows(results, data, first), over)
-    return over, (of_columns if columns else of_rows)(results, data, over)
+    return over, (heterogeneity_sweep if columns else row_sweep)(results, data, over)
 
 
 def emphasized(results: Results, data: str, swept: Swept, colours: bool) -> Emphasis:
@@ -108,10 +108,10 @@ def at_points(swept: Swept, measured: pd.DataFrame) -> pd.DataFrame:
 
 
 def plot(
-    swept: Swept, points: pd.DataFrame, x: str, y: str, stands_out: Emphasis, of_panels: limits.Limits, narrow: bool
+    swept: Swept, points: pd.DataFrame, x: str, y: str, stands_out: Emphasis, panel_limits: limits.Limits, narrow: bool
 ) -> tuple[Figure, dict[str, Axes]]:
     """The figure of the `points` of `at_points`, and its panels by name; `x` and `y` name the axes."""
-    figure, axes = panelled(points, swept.titles, swept.names, x, y, narrow, swept.marked, stands_out, of_panels)
+    figure, axes = panelled(points, swept.titles, swept.names, x, y, narrow, swept.marked, stands_out, panel_limits)
     for ax in axes:
         place_ticks(ax, sorted(set(swept.points["x"])))
     panels = dict(zip(swept.titles, axes, strict=True))
@@ -119,7 +119,7 @@ def plot(
     return figure, panels
 
 
-def of_columns(results: Results, data: str, over: str) -> Swept:
+def heterogeneity_sweep(results: Results, data: str, over: str) -> Swept:
     """Heterogeneities along x."""
     parts = [part for part in families(partitions(results, data), over) if len(part.members) > 1]
     texts = [common(results, part) for part in parts]
@@ -150,7 +150,7 @@ def without_value(text: str) -> str:
     return ", ".join(phrase for phrase in phrases if not phrase.startswith("…")) or text
 
 
-def of_rows(results: Results, data: str, over: str) -> Swept:
+def row_sweep(results: Results, data: str, over: str) -> Swept:
     """Rows of one method along x; every other row is as high everywhere."""
     panels = {
         heterogeneity: results.heterogeneity_title(heterogeneity) for heterogeneity in results.heterogeneities(data)

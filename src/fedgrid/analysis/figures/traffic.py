@@ -32,13 +32,13 @@ def traffic(results: Results, data: str, narrow: bool = False, colours: bool = F
     table = table.rename(columns={"heterogeneity": "panel", "mib": "x"})
     table = table[table["x"] > 0]
     stands_out = emphasis(results, data, set(table["label"]), colours)
-    of_panels = limits.limits(table, panels, True, stands_out.lines)
+    panel_limits = limits.limits(table, panels, True, stands_out.lines)
     y = ACCURACY.axis
-    figure, axes = panelled(table, panels, results.names, AXIS, y, narrow, (), stands_out, of_panels)
+    figure, axes = panelled(table, panels, results.names, AXIS, y, narrow, (), stands_out, panel_limits)
     if spans_decades(table.groupby(["label", "panel"])["x"].max()):
         logarithmic(axes[0], "x")
     name_ends(figure, dict(zip(panels, axes, strict=True)), table, results.names, stands_out, narrow)
-    about = [*stands_out.sentences(results.names), *limits.sentences(table, of_panels, results.names)]
+    about = [*stands_out.sentences(results.names), *limits.sentences(table, panel_limits, results.names)]
     silent = set(means["label"]) - set(table["label"])
     title = f"Accuracy against traffic on {results.title(data)}"
     not_drawn = [name for label, name in results.names.items() if label in silent]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fedgrid.analysis.figures.style import Undrawn
 from fedgrid.analysis.pages.figure_plan import Drawing, drawings
-from fedgrid.analysis.pages.figure_set import OF_STUDY, draw
+from fedgrid.analysis.pages.figure_set import STUDY_FIGURES, draw
 from fedgrid.analysis.pages.report import report
 from fedgrid.analysis.pages.table_set import write_tables
 from fedgrid.analysis.scores import collect
@@ -50,7 +50,7 @@ def drawable(figure: Drawing, finished: list[FinishedCell]) -> bool:
     """Whether a figure has its partition, or any of the `finished` cells that it is of."""
     if isinstance(figure.source, Path):
         return figure.source.is_file()
-    if figure.kind in OF_STUDY:
+    if figure.kind in STUDY_FIGURES:
         return True
     return any(figure.selection.items() <= {"method": cell.method, "data": cell.data}.items() for cell in finished)
 

@@ -7,12 +7,19 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from fedgrid.analysis.pages.figure_set import KINDS, OF_DATA, OF_METHOD, OF_PARTITION, OF_STUDY, Source
+from fedgrid.analysis.pages.figure_set import (
+    DATA_SET_FIGURES,
+    KINDS,
+    METHOD_FIGURES,
+    PARTITION_FIGURES,
+    STUDY_FIGURES,
+    Source,
+)
 from fedgrid.analysis.scores.results import Results, choose
 from fedgrid.files import slug
 from fedgrid.grid.plan.manifest_model import Shown
 
-PLAIN = [Shown(kind) for kind in ("curves", "ablation", *OF_PARTITION)]
+DEFAULT_FIGURES = [Shown(kind) for kind in ("curves", "ablation", *PARTITION_FIGURES)]
 """What a study shows that does not say."""
 
 
@@ -34,7 +41,7 @@ def drawings(results: Results) -> dict[str, Drawing]:
     """
     planned: dict[str, Drawing] = {}
     numbers = Counter[str]()
-    for figure in results.study.shown("figure", PLAIN):
+    for figure in results.study.shown("figure", DEFAULT_FIGURES):
         kind = choose(figure.kind, list(KINDS), "kind of figure")
         for name, partition, selection in subjects(results, kind):
             stem = "-".join([kind, *name])
@@ -50,16 +57,16 @@ def subjects(results: Results, kind: str) -> Iterator[tuple[list[str], Path | No
     Of the partitions, those of the first seed are pictured.
     """
     study = results.study
-    if kind in OF_STUDY:
+    if kind in STUDY_FIGURES:
         yield [], None, {}
-    if kind in OF_DATA:
+    if kind in DATA_SET_FIGURES:
         yield from (([slug(data)], None, {"data": data}) for data in study.data)
-    if kind in OF_METHOD:
+    if kind in METHOD_FIGURES:
         methods = [row.method for row in study.methods.values()]
         ablated = sorted({name for name in methods if methods.count(name) > 1})
         for method, data in product(ablated, study.data):
             yield [method, slug(data)], None, {"method": method, "data": data}
-    if kind in OF_PARTITION:
+    if kind in PARTITION_FIGURES:
         files = {cell.column: cell.partition for cell in results.cells if cell.seed == study.seeds[0]}
         for (data, heterogeneity), file in files.items():
             sentence = study.described.get(heterogeneity, results.heterogeneity_title(heterogeneity))

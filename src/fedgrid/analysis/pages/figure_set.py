@@ -31,10 +31,10 @@ Source = Results | Path
 """What a figure is drawn from: results, or the file of a partition."""
 Kind = Callable[..., tuple[Figure, str, str]]
 """Draws: takes the results, or the file of a partition, what the figure is of, and its options by name."""
-OF_LINES: dict[str, Kind] = {"curves": curves, "loss": loss, "traffic": traffic, "sweep": sweep, "trust": trust}
+LINE_FIGURES: dict[str, Kind] = {"curves": curves, "loss": loss, "traffic": traffic, "sweep": sweep, "trust": trust}
 """Kinds that are of a data set and are drawn for narrow screens too."""
-OF_DATA: dict[str, Kind] = {
-    **OF_LINES,
+DATA_SET_FIGURES: dict[str, Kind] = {
+    **LINE_FIGURES,
     "bars": bars,
     "tsne": tsne,
     "heatmap": heatmap,
@@ -42,18 +42,18 @@ OF_DATA: dict[str, Kind] = {
     "calibration": calibration,
 }
 """Kinds that are of a data set."""
-OF_METHOD: dict[str, Kind] = {"ablation": ablation}
+METHOD_FIGURES: dict[str, Kind] = {"ablation": ablation}
 """Kinds that are of a method on a data set."""
-OF_STUDY: dict[str, Kind] = {"distribution": distribution}
+STUDY_FIGURES: dict[str, Kind] = {"distribution": distribution}
 """Kinds that show a whole study."""
-OF_PARTITION: dict[str, Kind] = {"partition": bubbles, "shares": shares}
+PARTITION_FIGURES: dict[str, Kind] = {"partition": bubbles, "shares": shares}
 """Kinds that are drawn from a partition's file, under a title."""
-KINDS = {**OF_DATA, **OF_METHOD, **OF_STUDY, **OF_PARTITION}
+KINDS = {**DATA_SET_FIGURES, **METHOD_FIGURES, **STUDY_FIGURES, **PARTITION_FIGURES}
 SUBJECTS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(OF_DATA, ("data",)),
-    **dict.fromkeys(OF_METHOD, ("method", "data")),
-    **dict.fromkeys(OF_STUDY, ()),
-    **dict.fromkeys(OF_PARTITION, ("title",)),
+    **dict.fromkeys(DATA_SET_FIGURES, ("data",)),
+    **dict.fromkeys(METHOD_FIGURES, ("method", "data")),
+    **dict.fromkeys(STUDY_FIGURES, ()),
+    **dict.fromkeys(PARTITION_FIGURES, ("title",)),
 }
 """Kind → the names of what its figures are of."""
 
@@ -73,9 +73,9 @@ def draw(
     with drawing():
         figure, title, caption = KINDS[kind](source, **selection, **options)
         save(figure, out_stem, title, with_origins(source, caption))
-        if kind not in OF_LINES:
+        if kind not in LINE_FIGURES:
             return
-        lines = partial(OF_LINES[kind], source, **selection, **options)
+        lines = partial(LINE_FIGURES[kind], source, **selection, **options)
         write_figure(lines(narrow=True)[0], Path(f"{out_stem}{NARROW}"), title)
         if has_muted(figure):
             write_forms(lines(colours=True)[0], Path(f"{out_stem}{COLOURS}"), title)
@@ -91,7 +91,7 @@ def with_origins(source: Source, caption: str) -> str:
 
 def from_file(kind: str, source: Path, out_stem: Path, **selection: str) -> None:
     """Draw one figure of a file of results, or of a partition."""
-    draw(kind, source if kind in OF_PARTITION else load(source), out_stem, selection)
+    draw(kind, source if kind in PARTITION_FIGURES else load(source), out_stem, selection)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -100,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     kinds = parser.add_subparsers(required=True)
     for name, subjects in SUBJECTS.items():
         kind = kinds.add_parser(name, help=KINDS[name].__doc__, description=KINDS[name].__doc__)
-        kind.add_argument("source", type=Path, metavar="PARTITION" if name in OF_PARTITION else "RESULTS")
+        kind.add_argument("source", type=Path, metavar="PARTITION" if name in PARTITION_FIGURES else "RESULTS")
         kind.add_argument("out_stem", type=Path, metavar="OUT_STEM", help="path of the figure without its suffix")
         for selection in subjects:
             kind.add_argument(f"--{selection}", required=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from fedgrid.analysis.figures.embedding import ROOM, within
+from fedgrid.analysis.figures.embedding import PAGE_IMAGE_BYTES, within
 from fedgrid.analysis.pages.paper_section import Section, section
 from fedgrid.analysis.papers import cross_paper
 from fedgrid.analysis.papers.finding import finding, main_experiment
@@ -44,14 +44,14 @@ def paper(manifests: Sequence[Path], out_html: Path, configfile: str) -> None:
     text = read(Path(configfile)) if Path(configfile).is_file() else sections.Section()
     described = text.get("experiments") or {}
     overviews = [experiment(manifest, described.get(manifest.parent.name) or {}) for manifest in manifests]
-    papers = others(path_of(printed_file(text), "published")) if "published" in text else {}
+    papers = read_other_papers(path_of(printed_file(text), "published")) if "published" in text else {}
     assumed = text.get("assumed") or {}
     ran = {overview.id: overview.results for overview in overviews if overview.results}
     same, different = differences.compare_settings({name: results for name, results in ran.items() if results.cells})
     all_of_them = merge_studies(list(ran.values()))
     study = all_of_them.study
     order = [*(text.get("scales") or {}), FULL]
-    parts = fitting(
+    parts = limit_images(
         [section(one, out_html, assumed, papers, configfile, at_all_scales(one, order)) for one in overviews]
     )
     main = main_experiment(overviews)
@@ -78,7 +78,7 @@ def paper(manifests: Sequence[Path], out_html: Path, configfile: str) -> None:
             where_to_run=origin.where_to_run(all_of_them),
             steps=origin.steps(all_of_them, configfile),
             reservations=origin.reservations(all_of_them, configfile),
-            yaml=origin.written(configfile),
+            yaml=origin.study_text(configfile),
         )
     )
     write_text(out_html, page)
@@ -113,7 +113,7 @@ def study_of(experiment: StudyDescription) -> str:
     return experiment.name.partition("/")[0].removesuffix(f"-{experiment.scale}")
 
 
-def others(file: Path) -> dict[str, cross_paper.Numbers]:
+def read_other_papers(file: Path) -> dict[str, cross_paper.Numbers]:
     """By name of the paper, the printed numbers beside the `file` of this paper's, in the same folder."""
     numbers_of: dict[str, cross_paper.Numbers] = {}
     for other in sorted(file.parent.glob("*.csv")):
@@ -140,9 +140,10 @@ def merge_studies(experiments: Sequence[Results]) -> Results:
     return Results(study, [cell for results in experiments for cell in results.cells], pd.DataFrame())
 
 
-def fitting(sections: Sequence[Section]) -> list[Section]:
+def limit_images(sections: Sequence[Section]) -> list[Section]:
     """The sections with as many images as there is room for on one page."""
-    fitted = iter(within([picture for part in sections for picture in (*part.pictures, *part.partitions)], ROOM))
+    pictures = [picture for part in sections for picture in (*part.pictures, *part.partitions)]
+    fitted = iter(within(pictures, PAGE_IMAGE_BYTES))
     return [
         replace(
             part, pictures=[next(fitted) for _ in part.pictures], partitions=[next(fitted) for _ in part.partitions]

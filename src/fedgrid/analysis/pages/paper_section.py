@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from fedgrid.analysis.figures.embedding import Picture, picture, read
 from fedgrid.analysis.pages.figure_plan import drawings
-from fedgrid.analysis.pages.figure_set import OF_PARTITION
+from fedgrid.analysis.pages.figure_set import PARTITION_FIGURES
 from fedgrid.analysis.pages.number_details import Details, Number
 from fedgrid.analysis.pages.table_set import shown_tables
 from fedgrid.analysis.papers import cross_paper
@@ -95,8 +95,8 @@ def section(
         at_scales=Markup(html(beside_others)) if beside_others else None,
         numbers=details.numbers,
         folded=folded(results, overview.folder, papers),
-        pictures=[entry for kind, entry in drawn if kind not in OF_PARTITION],
-        partitions=[entry for kind, entry in drawn if kind in OF_PARTITION],
+        pictures=[entry for kind, entry in drawn if kind not in PARTITION_FIGURES],
+        partitions=[entry for kind, entry in drawn if kind in PARTITION_FIGURES],
         undrawn=[sentence for kind, stems in figures.items() for sentence in undrawn(kind, stems)],
         claims=[{"verdict": entry, "open": len(entry.numbers) <= FEW} for entry in overview.verdicts],
         assumed=only_here(results.study.assumed, assumed),

@@ -8,8 +8,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from fedgrid.analysis.figures.embedding import ROOM, picture, read, switched_within
-from fedgrid.analysis.pages.figure_set import OF_PARTITION
+from fedgrid.analysis.figures.embedding import PAGE_IMAGE_BYTES, picture, read, switched_within
+from fedgrid.analysis.pages.figure_set import PARTITION_FIGURES
 from fedgrid.analysis.pages.table_set import shown_tables
 from fedgrid.analysis.prose import adoptions, captions, origin
 from fedgrid.analysis.prose.findings import findings
@@ -22,7 +22,7 @@ from fedgrid.command import run
 from fedgrid.files import write_text
 from fedgrid.grid.plan.manifest_model import Shown
 
-OF_PARTITIONS = tuple(f"{kind}-" for kind in OF_PARTITION)
+OF_PARTITIONS = tuple(f"{kind}-" for kind in PARTITION_FIGURES)
 """Prefix of the names of partitions' pictures, which follow those of results."""
 ACCURACY = "accuracy"
 """The table that comes first, scored at every point of a round."""
@@ -52,7 +52,7 @@ def report(results: Results, out_html: Path, tables: Path, figures: Sequence[Pat
             most=MOST_FINDINGS,
             tables={name: Markup(read(tables / f"{name}.html")) for name in tables_by_name if name != ACCURACY},
             pictures=switched_within(
-                [picture(path) for path in drawn if not path.name.startswith(OF_PARTITIONS)], ROOM
+                [picture(path) for path in drawn if not path.name.startswith(OF_PARTITIONS)], PAGE_IMAGE_BYTES
             ),
             partitions=[picture(path) for path in drawn if path.name.startswith(OF_PARTITIONS)],
             undrawn=[read(path.with_suffix(".txt")) for path in figures if path not in drawn],
@@ -67,7 +67,7 @@ def report(results: Results, out_html: Path, tables: Path, figures: Sequence[Pat
             where_to_run=origin.where_to_run(results),
             steps=origin.steps(results, configfile),
             reservations=origin.reservations(results, configfile),
-            text=origin.written(configfile),
+            text=origin.study_text(configfile),
         )
     )
     write_text(out_html, page)

@@ -57,7 +57,7 @@ KINDS: dict[str, Callable[[Results, Mapping[str, Any]], Table]] = {
 """`table` of an entry of `show` → what makes it."""
 WITHOUT_CELLS = ("settings",)
 """Kinds of tables that are about the study itself."""
-PLAIN = [Shown("accuracy", {"std": True, "ranks": True}), Shown("costs")]
+DEFAULT_TABLES = [Shown("accuracy", {"std": True, "ranks": True}), Shown("costs")]
 """What a study shows that does not say."""
 OF_SEARCHES = [Shown("search"), Shown("budgets")]
 """What it shows besides where settings are searched."""
@@ -107,7 +107,7 @@ def shown_tables(results: Results) -> dict[str, Shown]:
     """
     counts: Counter[str] = Counter()
     tables = {}
-    for table in results.study.shown("table", PLAIN + (OF_SEARCHES if results.study.searches else [])):
+    for table in results.study.shown("table", DEFAULT_TABLES + (OF_SEARCHES if results.study.searches else [])):
         kind = choose(table.kind, list(KINDS), "kind of table")
         if results.cells or kind in WITHOUT_CELLS:
             counts[kind] += 1

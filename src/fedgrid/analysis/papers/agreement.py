@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import kendalltau, norm, rankdata
 
-from fedgrid.analysis.papers.measured import PLACE, by_seed
+from fedgrid.analysis.papers.measured import PRINTED_COLUMN, by_seed
 from fedgrid.analysis.papers.published import column_of, metric_words, number, ordered
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.scores.results import DASH, Results
@@ -69,7 +69,7 @@ def agreement(results: Results, table: pd.DataFrame) -> tuple[pd.DataFrame, Grid
     """
     joined = table[(table["unjoined"] == "") & (table["row"] != AVERAGED) & table["ours"].notna()]
     columns_of_entries = list(map(column_of, joined.to_dict("records")))
-    seeds = by_seed(results).set_index(PLACE).sort_index()
+    seeds = by_seed(results).set_index(PRINTED_COLUMN).sort_index()
     entries = []
     for column in ordered(results, joined):
         common = joined[[other == column for other in columns_of_entries]].drop_duplicates("row").set_index("row")
@@ -77,7 +77,7 @@ def agreement(results: Results, table: pd.DataFrame) -> tuple[pd.DataFrame, Grid
         ours = seeds.loc[[column]]
         scores = ours[ours["row"].isin(common.index)].pivot(index="row", columns="seed", values="value")
         entries.append((*column, len(common), value, *interval(value, len(common)), between_seeds(scores)))
-    columns = [*PLACE, "rows", "tau", "low", "high", "between_seeds"]
+    columns = [*PRINTED_COLUMN, "rows", "tau", "low", "high", "between_seeds"]
     numbers = pd.DataFrame(entries, columns=columns)
     rows = [(name_of(results, entry), of_column(entry)) for entry in numbers.to_dict("records")]
     header = [[("Rows", 1), ("Kendall’s τ", 1), (f"{100 * COVERED:g} % interval", 1), ("τ between our seeds", 1)]]
@@ -165,7 +165,7 @@ def between_papers(papers: Mapping[str, Sequence[Mapping[str, str]]]) -> pd.Data
             value = tau(a, b)
             equal = sum(x == y for x, y in zip(a, b, strict=True))
             entries.append((name, other, *column, len(rows), equal, value, *interval(value, len(rows))))
-    names = ["paper", "other", *PLACE[:3], "rows", "equal", "tau", "low", "high"]
+    names = ["paper", "other", *PRINTED_COLUMN[:3], "rows", "equal", "tau", "low", "high"]
     return pd.DataFrame(entries, columns=names)
 
 

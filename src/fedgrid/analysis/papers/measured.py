@@ -11,9 +11,9 @@ from fedgrid.analysis.scores.summary import SCORED, cell_scores, standing
 from fedgrid.analysis.tables import phases, rounds
 from fedgrid.analysis.tables.attacks import METRIC, evaluated, results_under_attack
 
-PLACE = ["data", "heterogeneity", "domain", "metric"]
+PRINTED_COLUMN = ["data", "heterogeneity", "domain", "metric"]
 """What names one column of printed numbers."""
-COORDINATES = ["row", *PLACE]
+COORDINATES = ["row", *PRINTED_COLUMN]
 """What names one printed number."""
 DELTA = "accuracy_delta_vs_"
 """What the name of a metric begins with that is a difference of accuracies to a row, whose name follows."""

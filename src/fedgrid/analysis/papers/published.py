@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from fedgrid.analysis.papers import measured
-from fedgrid.analysis.papers.measured import COORDINATES, DELTA, PLACE
+from fedgrid.analysis.papers.measured import COORDINATES, DELTA, PRINTED_COLUMN
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.footnotes import Footnotes
 from fedgrid.analysis.prose.phrases import decimals, listing
@@ -250,5 +250,5 @@ def unjoined(table: pd.DataFrame) -> list[str]:
 
 def coordinates(entry: Mapping[str, str]) -> str:
     """The value of a printed number and what names it."""
-    named = ", ".join(filter(None, [entry[name] for name in ("row", *PLACE)]))
+    named = ", ".join(filter(None, [entry[name] for name in ("row", *PRINTED_COLUMN)]))
     return f"{entry['value']} ({named})"

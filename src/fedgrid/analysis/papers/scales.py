@@ -63,10 +63,10 @@ def comparable(results: Results, printed: Mapping[tuple[str, ...], str]) -> pd.D
 
 def in_several(results: Results, numbers: Mapping[str, pd.DataFrame]) -> list[tuple[str, str, str, str]]:
     """The columns of `results` that at least two scales have, in its order."""
-    tables = [table.reset_index()[measured.PLACE].drop_duplicates() for table in numbers.values()]
+    tables = [table.reset_index()[measured.PRINTED_COLUMN].drop_duplicates() for table in numbers.values()]
     columns = pd.concat(tables)
     columns = columns[columns.duplicated() & columns.set_index(["data", "heterogeneity"]).index.isin(results.columns)]
-    columns = columns.drop_duplicates().rename(columns={name: f"{name}_key" for name in measured.PLACE[:3]})
+    columns = columns.drop_duplicates().rename(columns={name: f"{name}_key" for name in measured.PRINTED_COLUMN[:3]})
     return ordered(results, columns)
 
 

@@ -102,7 +102,7 @@ def reservations(results: Results, configfile: str) -> list[str]:
     return sentences
 
 
-def written(configfile: str) -> str:
+def study_text(configfile: str) -> str:
     """The text of the study's file; empty where it is not there any more."""
     try:
         return Path(configfile).read_text(encoding="utf-8")

@@ -44,7 +44,7 @@ def write(manifest: Manifest, out: Path, absent: Mapping[str, Absence] = {}, mad
     cell is missing or is not the one that is meant, and when cells of one data set were trained on different images.
     """
     absent = {**manifest.absent, **absent}
-    cells = [described(cell, absent) for cell in manifest.cells]
+    cells = [cell_with_status(cell, absent) for cell in manifest.cells]
     check_images(manifest.cells, cells)
     external = list(external_cells(manifest))
     cells += [cell for cell, _ in external]
@@ -65,10 +65,10 @@ def in_memory(manifest: Manifest, keys: Iterable[str]) -> Results:
     wanted = [cell for cell in manifest.cells if cell.key in chosen]
     schema = pa.schema(list(COLUMNS.items()))
     rows = pa.concat_tables([labelled(cell, read_table(cell.path)[0], schema) for cell in wanted])
-    return Results(in_sentences(manifest.study), [described(cell, {}) for cell in wanted], rows.to_pandas())
+    return Results(in_sentences(manifest.study), [cell_with_status(cell, {}) for cell in wanted], rows.to_pandas())
 
 
-def described(cell: ListedCell, absent: Mapping[str, Absence]) -> Cell:
+def cell_with_status(cell: ListedCell, absent: Mapping[str, Absence]) -> Cell:
     """What results.parquet says about one cell of the manifest, after a check that the file is that very cell."""
     names = {entry.name: getattr(cell, entry.name) for entry in fields(CellNames)}
     if cell.key in absent:

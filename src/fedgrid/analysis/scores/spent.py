@@ -11,7 +11,7 @@ CLIENT = [*CELL, "client"]
 BYTES = ["bytes_up", "bytes_down"]
 
 
-def spent(results: Results) -> pd.DataFrame:
+def cumulative_costs(results: Results) -> pd.DataFrame:
     """One row a cell and round with participants: `mib` and `passes` until then, over all clients.
 
     `mib` is what went up and down. `passes` are forward-backward passes over the training images of all clients: each

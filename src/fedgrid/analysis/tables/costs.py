@@ -31,7 +31,7 @@ def costs(results: Results) -> pd.DataFrame:
     accelerator's own memory), `kib_up` and `kib_down` (mean over clients and the recorded rounds after round 0), `work`
     (forward-backward passes over a client's images in a round, a formula). NaN where no cell came to its end.
     """
-    cells = pd.DataFrame(map(spent, results.completed), columns=[*GROUP, *SPENT]).groupby(GROUP)
+    cells = pd.DataFrame(map(cell_costs, results.completed), columns=[*GROUP, *SPENT]).groupby(GROUP)
     index = pd.MultiIndex.from_product([results.names, dict.fromkeys(data for data, _ in results.columns)], names=GROUP)
     table = cells.median().join(mean_traffic(results)).reindex(index)
     table.insert(0, "cells", cells.size().reindex(index, fill_value=0))
@@ -39,7 +39,7 @@ def costs(results: Results) -> pd.DataFrame:
     return table.assign(work=[results.study.methods[label].work for label in table["label"]])
 
 
-def spent(cell: FinishedCell) -> tuple[str | float, ...]:
+def cell_costs(cell: FinishedCell) -> tuple[str | float, ...]:
     """Row and data set of one cell, and its time and memory as in `SPENT`."""
     seconds = cell.costs.seconds
     parts = [part or 0.0 for part in (seconds.train, seconds.server, seconds.evaluate)]

@@ -12,7 +12,7 @@ from fedgrid.analysis.scores.comparisons import ROUNDING
 from fedgrid.analysis.scores.domains import EVERY, columns
 from fedgrid.analysis.scores.points import accuracies, cell_frame, client_series
 from fedgrid.analysis.scores.results import CELL, DASH, Results, choose
-from fedgrid.analysis.scores.spent import spent
+from fedgrid.analysis.scores.spent import cumulative_costs
 from fedgrid.analysis.scores.summary import SCORED, good_ones, standing
 from fedgrid.analysis.tables.grid import Entry, Grid, levels
 from fedgrid.analysis.tables.pivot import heads, without_number
@@ -78,7 +78,8 @@ def first_rounds(results: Results, options: Mapping[str, Any]) -> pd.DataFrame:
 
 def with_costs(results: Results, cells: pd.DataFrame) -> pd.DataFrame:
     """The same with the `mib` and `passes` of each cell until it reached the target, infinite where it did not."""
-    costs = spent(results).rename(columns={"round": ROUNDS}).astype({ROUNDS: float})  # like those of `first_rounds`
+    costs = cumulative_costs(results).rename(columns={"round": ROUNDS})
+    costs = costs.astype({ROUNDS: float})  # like those of `first_rounds`
     start = cells.loc[cells[ROUNDS] == 0, CELL].assign(rounds=0.0, mib=0.0, passes=0.0)
     cells = cells.merge(pd.concat([costs, start]), on=[*CELL, ROUNDS], how="left")
     cells.loc[np.isinf(cells[ROUNDS]), ["mib", "passes"]] = np.inf

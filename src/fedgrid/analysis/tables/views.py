@@ -49,7 +49,7 @@ def views(results: Results, options: Mapping[str, Any]) -> list[View]:
     """
     own_view = summary(results)
     shown = [view(own_name(results), results, own_view, options)]
-    for name, score in others(results):
+    for name, score in other_scorings(results):
         rescored = results.rescored(score)
         table = summary(rescored)
         shown.append(replace(view(name, rescored, table, options), moves=moved(results, own_view, table)))
@@ -78,7 +78,7 @@ def own_name(results: Results) -> str:
     return NAMES[scores.pop()] if len(scores) == 1 else "as the study asks"
 
 
-def others(results: Results) -> Iterator[tuple[str, str]]:
+def other_scorings(results: Results) -> Iterator[tuple[str, str]]:
     """Name and score of the other scorings, without those that would score every cell as the study does."""
     metrics = set(results.rows["metric"].unique())
     other_views = [score for score in NAMES if score == PAPERS or f"accuracy_{score}" in metrics]

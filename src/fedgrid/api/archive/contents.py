@@ -31,7 +31,7 @@ def check_complete(study: Study) -> None:
         raise UserError(f"{missing[0].description}: no results; run fedgrid go, then the same command again")
 
 
-def finished(study: Study) -> dict[str, Cell]:
+def finished_cells(study: Study) -> dict[str, Cell]:
     """The cells that have results, by key; others cannot be computed on this machine."""
     return {key: cell for key, cell in study.by_key.items() if cell.done}
 
@@ -41,7 +41,7 @@ def metadata_by_key(cells: Mapping[str, Cell]) -> dict[str, dict[str, Any]]:
     return {key: read_table(cell.file)[1] for key, cell in cells.items()}
 
 
-def carried(cells: Mapping[str, Cell]) -> dict[str, int]:
+def client_data_in_artifacts(cells: Mapping[str, Cell]) -> dict[str, int]:
     """What kept models and states hold of training data besides parameters, in words, and in how many files."""
     number: Counter[str] = Counter()
     for cell in cells.values():

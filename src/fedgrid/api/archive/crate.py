@@ -6,7 +6,7 @@ from typing import Any
 
 import fedgrid
 from fedgrid.api.archive.layout import METADATA, PAGE, Member
-from fedgrid.api.libraries import optional
+from fedgrid.api.libraries import import_optional
 from fedgrid.files import as_json
 
 TYPES = {
@@ -33,8 +33,8 @@ def description(
     `about` has name, description, datePublished and license of the whole; `digests` are the SHA-256 of members by name.
     The same members give the same bytes.
     """
-    crate = optional("rocrate.rocrate", "archive", "fedgrid bundle").ROCrate()
-    model = optional("rocrate.model", "archive", "fedgrid bundle")
+    crate = import_optional("rocrate.rocrate", "archive", "fedgrid bundle").ROCrate()
+    model = import_optional("rocrate.model", "archive", "fedgrid bundle")
     for name, value in about.items():
         crate.root_dataset[name] = value
     files = [crate.add_file(dest_path=member.name, properties=_properties(member, digests)) for member in members]

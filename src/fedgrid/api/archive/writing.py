@@ -23,7 +23,7 @@ from fedgrid.api.archive.layout import (
     Member,
 )
 from fedgrid.api.archive.provenance import as_bytes, environment, provenance
-from fedgrid.api.libraries import optional
+from fedgrid.api.libraries import import_optional
 from fedgrid.errors import UserError
 from fedgrid.files import replacing
 from fedgrid.grid.plan.planned_study import Study
@@ -86,8 +86,8 @@ class Bundle:
 
     def _members(self) -> list[Member]:
         """All but the checksums."""
-        optional("rocrate", "archive", "fedgrid bundle")  # before every file is read
-        study, cells = self.study, contents.finished(self.study)
+        import_optional("rocrate", "archive", "fedgrid bundle")  # before every file is read
+        study, cells = self.study, contents.finished_cells(self.study)
         contents.check_complete(study)
         metadata_by_key = contents.metadata_by_key(cells)
         project = list(contents.project_members(self.configfile, study))

@@ -57,9 +57,9 @@ def follow(study: Study, tracker: Tracker) -> Iterator[str]:
 def _followed(study: Study, experiment: Experiment, tracker: Tracker) -> list["FollowedCell"]:
     content = manifest.content(study, experiment)
     absent = {cell.key: Absence("running") for cell in content.cells}
-    described = [collect.described(cell, absent) for cell in content.cells]
-    results = Results(in_sentences(content.study), described, pd.DataFrame())
-    cells = zip(content.cells, experiment.cells, runs_of(results, described, experiment.id), strict=True)
+    listed_cells = [collect.cell_with_status(cell, absent) for cell in content.cells]
+    results = Results(in_sentences(content.study), listed_cells, pd.DataFrame())
+    cells = zip(content.cells, experiment.cells, runs_of(results, listed_cells, experiment.id), strict=True)
     return [FollowedCell(content, listed, cell, run, tracker) for listed, cell, run in cells]
 
 

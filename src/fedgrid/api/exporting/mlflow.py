@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fedgrid.api.exporting.runs import Ending, Point, Run
-from fedgrid.api.libraries import optional
+from fedgrid.api.libraries import import_optional
 
 FILE = "mlflow.db"
 KEY = "fedgrid.key"
@@ -25,8 +25,8 @@ class MLflow:
     def __init__(self, folder: Path):
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
         logging.getLogger("mlflow").setLevel(logging.WARNING)
-        optional("alembic", "mlflow", "--to mlflow")  # makes the tables of the file
-        self.library = optional("mlflow", "mlflow", "--to mlflow")
+        import_optional("alembic", "mlflow", "--to mlflow")  # makes the tables of the file
+        self.library = import_optional("mlflow", "mlflow", "--to mlflow")
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder.resolve()
         self.client = self.library.MlflowClient(self._uri)

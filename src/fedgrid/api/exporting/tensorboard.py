@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from fedgrid.api.exporting.runs import Ending, Point, Run
-from fedgrid.api.libraries import optional
+from fedgrid.api.libraries import import_optional
 
 EVENTS = "events.out.tfevents.*"
 
@@ -15,7 +15,7 @@ class TensorBoard:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        self.library = optional("torch.utils.tensorboard", "tensorboard", "--to tensorboard")
+        self.library = import_optional("torch.utils.tensorboard", "tensorboard", "--to tensorboard")
 
     @property
     def hint(self) -> str:

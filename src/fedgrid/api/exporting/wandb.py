@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedgrid.api.exporting.runs import Ending, Point, Run
-from fedgrid.api.libraries import optional
+from fedgrid.api.libraries import import_optional
 from fedgrid.files import slug
 
 COMPLETE = "complete"
@@ -21,7 +21,7 @@ class WandbOffline:
     def __init__(self, folder: Path):
         self.folder = folder
         os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
-        self.library = optional("wandb", "wandb", "--to wandb-offline")
+        self.library = import_optional("wandb", "wandb", "--to wandb-offline")
 
     @property
     def hint(self) -> str:

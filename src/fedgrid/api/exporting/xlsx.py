@@ -11,7 +11,7 @@ from fedgrid.analysis.pages.table_set import tables
 from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.tables.grid import Entry, Grid
 from fedgrid.api.exporting.frames import VALUES, tidy_frames
-from fedgrid.api.libraries import optional
+from fedgrid.api.libraries import import_optional
 from fedgrid.files import replacing
 
 MOST_ROWS = 2**20
@@ -62,9 +62,9 @@ class Workbook:
     """A workbook that is written row by row."""
 
     def __init__(self, title: str):
-        self.library = optional("openpyxl", "xlsx", "--to xlsx")
-        self.cells = optional("openpyxl.cell", "xlsx", "--to xlsx")
-        self.bold = optional("openpyxl.styles", "xlsx", "--to xlsx").Font(bold=True)
+        self.library = import_optional("openpyxl", "xlsx", "--to xlsx")
+        self.cells = import_optional("openpyxl.cell", "xlsx", "--to xlsx")
+        self.bold = import_optional("openpyxl.styles", "xlsx", "--to xlsx").Font(bold=True)
         self.workbook = self.library.Workbook(write_only=True)
         self.workbook.properties.title = _text(title)
 

@@ -14,7 +14,7 @@ Combination = frozenset[Choice]
 "One choice, or two in the same cell."
 
 
-def to_check(group: Group, least: int) -> list[Candidate]:
+def choose_cells_to_check(group: Group, least: int) -> list[Candidate]:
     """The candidates of a group that must be trained besides those already checked.
 
     As many as cover every choice that occurs among the candidates and every two that occur in one of them, those first

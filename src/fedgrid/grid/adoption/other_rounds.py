@@ -97,7 +97,7 @@ def _has_first_rounds(run: OtherRun, rounds: int) -> bool:
     return about["rounds"] >= rounds and about.get("reads") == [] and "adopted" not in about
 
 
-def outlook(cells: Iterable[Cell]) -> list[str]:
+def other_rounds_sentences(cells: Iterable[Cell]) -> list[str]:
     """Sentences on the cells to be trained that have results with another number of rounds."""
     continued: Counter[int] = Counter()
     obstacles: Counter[str] = Counter()

@@ -39,7 +39,7 @@ def sentence(numbers: Mapping[str, int]) -> str:
     return f"balancing the domains leaves out {numbers['images']:,} of {numbers['of']:,} images; {each}"
 
 
-def outlook(study: Study) -> Iterator[str]:
+def left_out_sentences(study: Study) -> Iterator[str]:
     """A line for each data set and setting of `domains`: what is left out in its first seed, or when that is known."""
     planned = (cell.partition for cell in study.cells if is_of_domains(cell.partition.component.module))
     first = first_by_name(((partition.data.label, partition.label), partition) for partition in planned)
