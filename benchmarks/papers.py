@@ -206,7 +206,7 @@ def agreement(run: Path) -> pd.DataFrame:
     """Means of τ over the columns of accuracies of every paper with enough rows, each by its pairs of rows.
 
     `tau` is to the printed numbers, in all columns; over those with several seeds, `tau_of_several` is the same and
-    `between_seeds` that of two seeds.
+    `between_seeds` that of one seed to the others.
     """
     means = {paper: averaged(columns) for paper, columns in read(run, "agreement").groupby("paper")}
     known = {paper: mean._asdict() for paper, mean in means.items() if mean.columns}

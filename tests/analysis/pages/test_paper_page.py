@@ -126,7 +126,7 @@ def test_the_answer_comes_first(page):
     for sentence in (
         "1 of 3 experiments has results: 9 of 12 cells, at full scale, seeds 0, 1 and 2.",
         "3 of the paper’s 4 claims can be checked here: 1 confirmed, 1 refuted and 1 inconclusive.",
-        "with a Kendall τ of 0.33, in the only column; between two seeds of ours it is 1.00.",
+        "with a Kendall τ of 0.33, in the only column; between one seed of ours and the others it is 1.00.",
         "Theirs also prints 1 of these columns; its τ with this paper is 0.33.",
         "Not run: table2; cannot be expressed in a study yet: later; 3 cells need data that are not available.",
     ):

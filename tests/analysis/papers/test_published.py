@@ -1,10 +1,13 @@
 """Printed numbers beside ours, joined by words; by hand."""
 
+import math
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from fedgrid.analysis.pages.table_set import main
-from fedgrid.analysis.papers.agreement import agreement, between_papers, interval, tau
+from fedgrid.analysis.papers.agreement import agreement, between_papers, between_seeds, interval, tau
 from fedgrid.analysis.papers.published import join_printed_numbers, printed_table, text
 
 
@@ -179,6 +182,13 @@ def test_tau_by_hand(make_study):
     name, entries = grid.rows[0]
     assert name == "Digits, Dirichlet β=0.1, 2 clients, Acc. (%)"
     assert [entry.text for entry in entries] == ["4", "0.67", "–", "0.91"]  # too few rows for an interval
+
+
+def test_each_seed_is_compared_with_the_mean_of_the_others():
+    """The third seed turns the order of the first two; their mean with it keeps that of either."""
+    scores = pd.DataFrame({0: [0.1, 0.2, 0.3], 1: [0.1, 0.2, 0.3], 2: [0.28, 0.2, 0.15]})
+    assert between_seeds(scores) == pytest.approx((1 + 1 - 1) / 3)
+    assert math.isnan(between_seeds(scores[[0]]))
 
 
 def test_one_seed_has_no_ceiling_and_one_row_no_order(make_study):

@@ -35,7 +35,7 @@ class Agreement(NamedTuple):
     tau_of_several: float
     "To the printed numbers, over these."
     between_seeds: float
-    "Between two of our seeds, over these."
+    "Between one of our seeds and the mean of the others, over these."
 
 
 def tau(a: Sequence[float], b: Sequence[float]) -> float:
@@ -63,9 +63,9 @@ def interval(value: float, n: int) -> tuple[float, float]:
 def agreement(results: Results, table: pd.DataFrame) -> tuple[pd.DataFrame, Grid]:
     """Of each column of printed numbers: τ between printed and ours, its interval, and τ between our own seeds.
 
-    `table` is that of `published.joined`. The row Averaged does not count. `between_seeds` is the mean over all pairs
-    of seeds, over the same rows, as far as both seeds have them: about what a paper that agreed as well as one more of
-    our seeds would reach.
+    `table` is that of `published.join_printed_numbers`. The row Averaged does not count. `between_seeds` is that of
+    each seed to the mean of the others, over the same rows: about what a paper that agreed as well as one more of our
+    seeds would reach.
     """
     joined = table[(table["unjoined"] == "") & (table["row"] != AVERAGED) & table["ours"].notna()]
     columns_of_entries = list(map(column_of, joined.to_dict("records")))
@@ -85,11 +85,11 @@ def agreement(results: Results, table: pd.DataFrame) -> tuple[pd.DataFrame, Grid
 
 
 def between_seeds(scores: pd.DataFrame) -> float:
-    """The mean of τ over all pairs of seeds; `scores` is [row, seed]. NaN for one seed."""
+    """The mean of τ between each seed and the mean of the others; `scores` is [row, seed]. NaN for one seed."""
     correlations = []
-    for a, b in combinations(scores.columns, 2):
-        both = scores[[a, b]].dropna()
-        correlations.append(tau(both[a].to_list(), both[b].to_list()))
+    for seed in scores.columns:
+        both = pd.DataFrame({"seed": scores[seed], "others": scores.drop(columns=seed).mean(axis=1)}).dropna()
+        correlations.append(tau(both["seed"].to_list(), both["others"].to_list()))
     known = [value for value in correlations if not np.isnan(value)]
     return float(np.mean(known)) if known else float("nan")
 
@@ -142,8 +142,8 @@ def caption(results: Results) -> str:
         f"{captions.lead(results)}: agreement of the order of rows, Kendall’s τ-b (1: the same order, 0: none, −1: the "
         f"opposite one) between printed numbers and ours, over the rows that have both, without {AVERAGED}. The "
         f"interval says what other rows might have given (Fisher’s transformation, widened for few rows; from {FEWEST} "
-        "rows on). τ between our seeds: the mean over all pairs of seeds, over the same rows. A paper that agreed as "
-        "well as one more of our seeds would reach about this value, so where it is low, τ says little."
+        "rows on). τ between our seeds: of each seed to the mean of the others, over the same rows. A paper that "
+        "agreed as well as one more of our seeds would reach about this value, so where it is low, τ says little."
     )
 
 

@@ -71,11 +71,11 @@ def orders(overviews: Sequence[Overview]) -> str:
     if not order.columns_of_several:
         return f"{sentence}; how far our own seeds agree is not known with one seed."
     if order.columns_of_several == order.columns:
-        return f"{sentence}; between two seeds of ours it is {text(order.between_seeds)}."
+        return f"{sentence}; between one seed of ours and the others it is {text(order.between_seeds)}."
     several = counted(order.columns_of_several, "column")
     return (
-        f"{sentence}; over the {several} with several seeds it is {text(order.tau_of_several)}, and between two seeds "
-        f"of ours {text(order.between_seeds)}."
+        f"{sentence}; over the {several} with several seeds it is {text(order.tau_of_several)}, and between one seed "
+        f"of ours and the others {text(order.between_seeds)}."
     )
 
 
