@@ -131,6 +131,14 @@ def test_prune_keeps_the_results_of_an_edit_that_was_reverted(study, output, fol
     assert output("prune").splitlines()[-1] == f"all else is needed by tables and latest runs in results, {name}"
 
 
+def test_prune_stops_at_a_plan_that_it_cannot_read(study, complaint):
+    plan_of(study).write_text("{}")
+    files = list(study.store.rglob("*.parquet"))
+    message = complaint("prune", "--delete")
+    assert files and all(file.is_file() for file in files)
+    assert "so what its study needs is unknown; run that study again, or delete this file and name" in message
+
+
 def test_prune_deletes_the_plans_of_earlier_runs(study, output, folder):
     earlier = plan_of(study_of(OTHER))
     os.utime(earlier, (1, 1))

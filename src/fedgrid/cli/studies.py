@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fedgrid.api.study_file import DEFAULT, read_study
 from fedgrid.cli.parsing import Commands, path, with_examples
-from fedgrid.errors import UserError
+from fedgrid.errors import Damaged, UserError
 from fedgrid.grid.adoption.other_rounds import continuation
 from fedgrid.grid.plan import manifest, plan_file
 from fedgrid.grid.plan.manifest_model import read_manifest
@@ -76,7 +76,7 @@ def _prune(arguments: argparse.Namespace) -> int:
     at_work = lock.holder()
     if arguments.delete and not at_work:
         lock.acquire()  # no run begins meanwhile
-    latest = {file: plan_file.read(file) for file in latest_plans(store)}
+    latest = {file: _read_plan(file) for file in latest_plans(store)}
     studies = _studies_of_files(arguments, latest.values())
     of_files = [study for of_file in studies.values() for study in of_file]
     needed = _needed(arguments.results, [*of_files, *(plan.study for plan in latest.values())])
@@ -98,6 +98,15 @@ def _prune(arguments: argparse.Namespace) -> int:
     named = "".join(f", {file}" for file in studies)
     print(f"all else is needed by tables and latest runs in {arguments.results}{named}")
     return 0
+
+
+def _read_plan(file: Path) -> Plan:
+    """A plan; UserError where it cannot be read, for then nobody knows what its study needs."""
+    try:
+        return plan_file.read(file)
+    except Damaged as error:
+        hint = "run that study again, or delete this file and name the study's with --configfile"
+        raise UserError(f"{file}: {error.why}, so what its study needs is unknown; {hint}") from error
 
 
 def _studies_of_files(arguments: argparse.Namespace, plans: Collection[Plan]) -> dict[Path, list[Study]]:
