@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-__version__ = "0.3.0"
+__version__ = "1.0.0"
 
 EXPORTED = {
     "import_partition": "partitions",
