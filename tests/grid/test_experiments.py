@@ -14,7 +14,7 @@ from fedgrid.grid.plan.manifest_model import ColumnSettings
 from fedgrid.grid.plan.product import planned_study
 from fedgrid.grid.study.sections import Section
 from fedgrid.grid.study.yaml_file import read
-from fedgrid.run.invocation import planned
+from fedgrid.run.invocation import plan_run
 
 NAMES = [f"toy/{name}" for name in ("table1", "sweep", "letters", "settings", "later")]
 "Of the paper's experiments among the results."
@@ -91,7 +91,7 @@ def test_only_chooses_experiments_and_no_key():
 
 def test_a_run_of_some_experiments_knows_what_all_are_made_from():
     wanted = {name: manifest.file(paper(), one) for name, one in zip(NAMES, paper().experiments, strict=True)}
-    actual = planned(parsed(PAPER) | {"only": "sweep"}, [], submits=False)
+    actual = plan_run(parsed(PAPER) | {"only": "sweep"}, [], submits=False)
     assert [one.id for one in actual.study.experiments] == ["sweep"]
     assert actual.manifests == wanted and list(actual.manifests) == NAMES
     assert plan_file.read(actual.write()).manifests == wanted
