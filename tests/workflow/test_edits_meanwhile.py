@@ -127,8 +127,9 @@ def test_a_look_at_an_edited_study_leaves_a_run_alone(tmp_path):
 
 
 def settled(folder):
-    """The folder's bytes once two looks find the same: cells at work note that they are, for a moment."""
-    before = bytes_of(folder)
+    """The folder's bytes once two looks find the same, further apart than the notes of cells at work."""
+    before = None
     while (after := bytes_of(folder)) != before:
         before = after
+        time.sleep(2)
     return after
