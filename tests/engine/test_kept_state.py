@@ -15,7 +15,7 @@ from fedgrid.loading import names
 from fedgrid.settings import Adversarial
 from fedgrid.suite import simulations
 
-READS = {"cfl", "fedproc", "fedsac"}
+READS = {"apple", "ccvr", "cfl", "fedphp", "fedproc", "fedsac", "pfedsim"}
 "Methods that read the number of rounds with their default settings."
 SETTINGS = {
     "momentum": {"momentum": 0.9},
