@@ -29,10 +29,14 @@ def missing_printed(measured: Measured, claim: Claim) -> list[str]:
 
 def about_every_row(claim: Claim) -> bool:
     """Whether a claim compares with rows that it does not name."""
-    arguments = getattr(claim, claim.rule or "says")
-    groups = arguments if isinstance(arguments, tuple) else (arguments,)
-    every = claim.rule in ("leads", "last", "within") or any(group in (ALL, OTHERS) for group in groups)
+    every = claim.rule in ("leads", "last", "within") or any(group in (ALL, OTHERS) for group in arguments(claim))
     return every and not claim.rows
+
+
+def arguments(claim: Claim) -> tuple[Any, ...]:
+    """What the rule of a claim is about, one entry or two: rows, lists of rows, or a number of the best rows."""
+    value = getattr(claim, claim.rule) if claim.rule else ()
+    return value if isinstance(value, tuple) else (value,)
 
 
 def without(claim: Claim, missing: list[str]) -> Claim:
@@ -40,13 +44,13 @@ def without(claim: Claim, missing: list[str]) -> Claim:
     if not missing:
         return claim
     columns = [name for name in claim.columns if name not in missing]
-    arguments = getattr(claim, claim.rule or "says")
-    groups = arguments if isinstance(arguments, tuple) else (arguments,)
-    left = [[name for name in group if name not in missing] if isinstance(group, list) else group for group in groups]
+    left = tuple(
+        [name for name in group if name not in missing] if isinstance(group, list) else group
+        for group in arguments(claim)
+    )
+    left_over: Any = left if len(left) > 1 else left[0]
     if (claim.columns and not columns) or any(group == [] or group in missing for group in left):
-        left_over: Any = None
-    else:
-        left_over = tuple(left) if isinstance(arguments, tuple) else left[0]
+        left_over = None
     changes: dict[str, Any] = {str(claim.rule): left_over, "columns": columns}
     return replace(claim, **changes)
 
@@ -56,5 +60,4 @@ def decided_without(claim: Claim, refuted: bool) -> bool:
 
     What most comparisons show, and which of the other rows is the best, may change with those that were not made.
     """
-    arguments = getattr(claim, claim.rule or "says")
-    return refuted and not claim.most and not (isinstance(arguments, tuple) and OTHERS in arguments)
+    return refuted and not claim.most and OTHERS not in arguments(claim)

@@ -231,8 +231,8 @@ def above(claims: Claims) -> Iterator[Part]:
 def part(claims: Claims, columns: tuple[Column, ...], judged: list[Judged]) -> Part:
     """A part of which all comparisons, or most, or a share of them, must be as claimed."""
     most = claims.claim.most
-    share = len(judged) // 2 + 1 if most is True else ceil(most * len(judged))
-    return Part(claims.metric, columns, judged, (share if most else len(judged)) if judged else None)
+    needed = len(judged) // 2 + 1 if most is True else ceil((most or 1) * len(judged))
+    return Part(claims.metric, columns, judged, needed if judged else None)
 
 
 def changes(claims: Claims) -> Iterator[tuple[MetricColumn, MetricColumn]]:
