@@ -115,13 +115,14 @@ def test_results_may_lie_on_another_file_system(archive, elsewhere, capsys, monk
     assert main(["status"]) == 0 and "0 missing" in capsys.readouterr().out
 
 
-def test_a_hidden_file_of_the_study_stays_in_the_archive(tmp_path, monkeypatch):
+@pytest.mark.parametrize("folder", [".methods", "methods*", "Workflow"])
+def test_a_file_of_the_study_that_nobody_may_unpack_stays_in_the_archive(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path(".methods").mkdir()
-    Path(".methods/mine.py").write_text(Path(fedgrid.__file__).with_name("methods").joinpath("local.py").read_text())
+    Path(folder).mkdir()
+    Path(folder, "mine.py").write_text(Path(fedgrid.__file__).with_name("methods").joinpath("local.py").read_text())
     Path("study.yaml").write_text(
         "name: s\ndata: digits\nheterogeneity: [{partition: homogeneous, clients: 4}]\nseeds: [0]\n"
-        "methods: {mine: {method: .methods/mine.py}}\n"
+        f"methods: {{mine: {{method: {folder}/mine.py}}}}\n"
     )
     names = [member.name for member in project_members(Path("study.yaml"), read_study(Path("study.yaml")))]
     assert "project/study.yaml" in names and any(

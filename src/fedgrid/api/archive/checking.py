@@ -4,7 +4,6 @@ import hashlib
 import json
 import shutil
 import stat
-import unicodedata
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +13,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import IO
 
-from fedgrid.api.archive.layout import CHECKSUMS, ENCODING, OUTSIDE, PROJECT, PROVENANCE, RESULTS, STEERING, STORED, TOP
+from fedgrid.api.archive.layout import CHECKSUMS, ENCODING, PROVENANCE, TOP
+from fedgrid.api.archive.names import check_different, check_name
 from fedgrid.api.archive.provenance import Provenance, from_values
 from fedgrid.errors import UserError
 from fedgrid.files import check_regular
@@ -24,8 +24,6 @@ MOST_BYTES = 2**40
 "Of an archive, as it lies on the disk."
 MOST_TEXT = 2**28
 "Bytes of a file that is read at once."
-LONGEST_NAME, LONGEST_PART = 1000, 255
-"Characters of a name; bytes of a part of it."
 LARGEST_RATIO, ALWAYS_ALLOWED = 100, 2**26
 "Bytes unpacked, by those packed, beyond a number that is allowed whatever the ratio."
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -97,40 +95,14 @@ def _check_members(file: zipfile.ZipFile, size: int, room: int) -> dict[str, zip
     if len(infos) > MOST_FILES:
         raise UserError(f"it has {len(infos):,} files, and at most {MOST_FILES:,} are allowed")
     for info in infos:
-        _check_name(info.orig_filename)
+        check_name(info.orig_filename)
         _check_kind(info)
-    _check_different([info.orig_filename for info in infos])
+    check_different([info.orig_filename for info in infos])
     _check_sizes(infos, size, room)
     members = {info.orig_filename: info for info in infos}
     if missing := next((name for name in TOP if name not in members), ""):
         raise UserError(f"it has no {missing}, so it is not an archive of fedgrid bundle")
     return members
-
-
-def _check_name(name: str) -> None:
-    """Raises UserError for a name that is not of an archive, or that leads out of the folder that it is unpacked to."""
-    shown, parts = f"{name[:80]!r}", name.split("/")
-    if name.startswith("/") or name[1:2] == ":":
-        raise UserError(f"the name {shown} is absolute")
-    if ".." in parts:
-        raise UserError(f"the name {shown} leads out of the archive")
-    if len(name) > LONGEST_NAME or any(len(part.encode(errors="replace")) > LONGEST_PART for part in parts):
-        raise UserError(f"the name {shown} is too long")
-    if any(unicodedata.category(character) in ("Cc", "Cf", "Cs") or character in '\\:*?"<>|' for character in name):
-        raise UserError(f"the name {shown} has a character that no name here has")
-    if any(not part.strip(" ") or part.startswith(".") or part.endswith((".", " ")) for part in parts):
-        raise UserError(f"the name {shown} has a part that is empty or hidden")
-    if not _is_known(parts):
-        raise UserError(f"{shown} is not a file that an archive of fedgrid bundle has")
-
-
-def _is_known(parts: Sequence[str]) -> bool:
-    top, *below = parts
-    if top == RESULTS:
-        return bool(below) and (below[0] != "store" or (len(below) > 2 and below[1] in STORED))
-    if top == PROJECT:
-        return bool(below) and below[0].casefold() not in STEERING
-    return bool(below) if top == OUTSIDE else not below and top in TOP
 
 
 def _check_kind(info: zipfile.ZipInfo) -> None:
@@ -143,21 +115,6 @@ def _check_kind(info: zipfile.ZipInfo) -> None:
         raise UserError(f"'{name}' is encrypted")
     if info.compress_type not in METHODS:
         raise UserError(f"'{name}' is compressed by a method that is not allowed ({info.compress_type})")
-
-
-def _check_different(names: Sequence[str]) -> None:
-    """Raises UserError for a name that comes twice, on some file system, or that is also a folder."""
-    known: dict[str, str] = {}
-    for name in names:
-        folded = unicodedata.normalize("NFC", name).casefold()
-        if folded in known:
-            same = "comes twice" if known[folded] == name else f"is the same as '{known[folded]}' on some systems"
-            raise UserError(f"'{name}' {same}")
-        known[folded] = name
-    folders = {folded.rpartition("/")[0] for folded in known}
-    folders |= {folder[:i] for folder in folders for i, letter in enumerate(folder) if letter == "/"}
-    if both := next((name for folded, name in known.items() if folded in folders), ""):
-        raise UserError(f"'{both}' is a file and a folder")
 
 
 def _check_sizes(infos: Sequence[zipfile.ZipInfo], size: int, room: int) -> None:

@@ -1,12 +1,14 @@
 """What goes into an archive of a study."""
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from fedgrid.api.archive.inputs import input_files
-from fedgrid.api.archive.layout import OUTSIDE, PROJECT, RESULTS, STEERING, Member
+from fedgrid.api.archive.layout import OUTSIDE, PROJECT, RESULTS, Member
+from fedgrid.api.archive.names import allowed
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata, read_table, slug
 from fedgrid.grid.plan import manifest
@@ -98,19 +100,11 @@ def _rows_of_clients(study: Study, file: Path) -> Iterator[Member]:
 
 
 def project_members(configfile: Path, study: Study) -> Iterator[Member]:
-    """The files that the study reads, where they lie in the working folder; those outside of it, by their names."""
+    """The files that the study reads, where they lie in the working folder; others by their names alone."""
     here = Path.cwd().resolve()
     for file, title in input_files(configfile, study).items():
-        path = file.resolve()
-        inside = path.is_relative_to(here) and _may_be_unpacked(path.relative_to(here))
-        name = f"{PROJECT}/{path.relative_to(here).as_posix()}" if inside else f"{OUTSIDE}/{slug(str(file))}"
-        yield Member(name, title, file)
-
-
-def _may_be_unpacked(path: Path) -> bool:
-    """Whether an archive may put a file there: no hidden part, nothing that steers programs in the working folder."""
-    hidden = any(part.startswith(".") for part in path.parts)
-    return not hidden and path.parts[0].casefold() not in STEERING
+        name = f"{PROJECT}/{os.path.relpath(file.resolve(), here)}"
+        yield Member(name if allowed(name) else f"{OUTSIDE}/{slug(str(file))}", title, file)
 
 
 def _below(results: Path, file: Path, title: str) -> Member:
