@@ -3,6 +3,7 @@
 import argparse
 import sys
 from pathlib import Path
+from shlex import quote
 
 from fedgrid.api.study_file import DEFAULT
 from fedgrid.cli.adopt import edited_modules
@@ -71,5 +72,5 @@ def _open(arguments: argparse.Namespace) -> int:
     if arguments.results != Path(provenance.results):
         print(f"the study's results are in {provenance.results}: set 'results: {arguments.results}' in it")
     scale = "" if provenance.scale == "full" else f" --scale {provenance.scale}"
-    print(f"Next: fedgrid go {provenance.study or 'STUDY'}{scale}")
+    print(f"Next: fedgrid go {quote(provenance.study or 'STUDY')}{scale}")
     return 0

@@ -2,6 +2,7 @@
 
 import argparse
 import importlib.util
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from fedgrid.cli.parsing import Commands, with_examples
@@ -73,10 +74,10 @@ def _conclusion(reference: str, kind: str, outcome: "Outcome") -> str:
     """How many checks passed, in how many seconds, and what to do next."""
     failed = f", {outcome.failed} failed" if outcome.failed else ""
     counts = f"{outcome.passed} passed{failed} in {outcome.seconds:.1f} s"
-    again = f"fedgrid check {reference}"
+    again = f"fedgrid check {quote(reference)}"
     if outcome.failed:
         return f"{counts}; fix the first failure and run again: {again}"
     if outcome.left:
         return f"{counts}; before you publish, run the other {outcome.left} checks: {again} --full"
-    trial = NEW[kind].trial.format(file=reference)
+    trial = NEW[kind].trial.format(file=quote(reference))
     return f"{counts}; this {KINDS[kind]} passes the suite; train it: fedgrid run {trial}"

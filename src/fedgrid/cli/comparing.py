@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import yaml
@@ -105,8 +106,8 @@ def _compare(arguments: argparse.Namespace) -> int:
     for notice in study.notices:
         say(f"fedgrid: {notice}", sys.stderr)
     print(f"{out} is written: {counted(len(study.rows), 'method')}, {size}. To estimate its cost and to run it:")
-    print(f"  fedgrid plan --configfile {out}")
-    print(f"  snakemake --cores {machine.cores()} --configfile {out}")
+    print(f"  fedgrid plan --configfile {quote(str(out))}")
+    print(f"  snakemake --cores {machine.cores()} --configfile {quote(str(out))}")
     return 0
 
 
@@ -172,7 +173,7 @@ def _text(content: Mapping[str, Any], title: str, size: str, out: Path) -> str:
     values["data"] = _flow(data[0] if len(data) == 1 else data)
     heading = " ".join(f"{title} and other methods".split())
     values["title"] = _flow(heading)
-    return TEMPLATE.format(**values, **lists, heading=heading, size=size, file=out, cores=machine.cores())
+    return TEMPLATE.format(**values, **lists, heading=heading, size=size, file=quote(str(out)), cores=machine.cores())
 
 
 def _flow(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 import argparse
 import inspect
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ def _docs(arguments: argparse.Namespace) -> int:
         write_text(file, text)
         print(f"{file} is written")
     elif not file.is_file() or file.read_bytes() != text.encode():
-        mend = "fedgrid docs" if file == DEFAULT else f"fedgrid docs --out {file}"
+        mend = "fedgrid docs" if file == DEFAULT else shlex.join(["fedgrid", "docs", "--out", str(file)])
         raise UserError(f"{file} is out of date; update it with: {mend}")
     else:
         print(f"{file} is up to date")

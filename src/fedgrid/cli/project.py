@@ -1,6 +1,7 @@
 """``fedgrid init``: a project that runs without a clone of fedgrid; its few files belong to the user."""
 
 import argparse
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -77,6 +78,6 @@ def _chosen(papers: list[str]) -> list[str]:
 
 
 def _steps(folder: Path, papers: list[str]) -> list[str]:
-    entering = [] if folder.resolve() == Path.cwd().resolve() else [f"cd {folder}"]
+    entering = [] if folder.resolve() == Path.cwd().resolve() else [shlex.join(["cd", str(folder)])]
     first = [f"fedgrid go config/papers/{paper}.yaml --scale small" for paper in _chosen(papers)[:1]]
     return [*entering, *(first or ["fedgrid go"])]

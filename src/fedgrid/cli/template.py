@@ -6,6 +6,7 @@ import re
 import sys
 from importlib.metadata import packages_distributions
 from pathlib import Path
+from shlex import quote
 from typing import NamedTuple
 
 from fedgrid.cli.other_templates import DATA, MODEL, PARTITION
@@ -116,8 +117,8 @@ def _write(arguments: argparse.Namespace) -> int:
         raise UserError(f"NAME: a file {file.name} would hide the module '{name}' from scripts in its folder")
     write_text(file, new.template.format(name=name, title=title))
     print(f"{file} is written. Try it, check it, use it:")
-    print(f"  fedgrid run {new.trial.format(file=file)} --rounds 5")
-    print(f"  fedgrid check {file}")
+    print(f"  fedgrid run {new.trial.format(file=quote(str(file)))} --rounds 5")
+    print(f"  fedgrid check {quote(str(file))}")
     path_in_study, where = as_in_study(file)
     print(f"  {new.entry.format(name=name, file=path_in_study)}   # in {where}")
     return 0

@@ -1,5 +1,6 @@
 """Where results come from: versions and hardware, code, commit, and how to make them again elsewhere."""
 
+import shlex
 from collections import Counter
 from pathlib import Path, PurePath
 from typing import Any
@@ -80,8 +81,8 @@ def steps(results: Results, configfile: str) -> list[str]:
 def command(configfile: str, scale: str, only: str) -> str:
     """The command that makes a study at a scale, or that experiment of it alone where `only` is not empty."""
     chosen = [f"scale={scale}"] * (scale != FULL) + [f"only={only}"] * bool(only)
-    config = f" --config {' '.join(chosen)}" if chosen else ""
-    return f"snakemake --cores all --configfile {portable(configfile)}{config}"
+    config = ["--config", *chosen] if chosen else []
+    return shlex.join(["snakemake", "--cores", "all", "--configfile", portable(configfile), *config])
 
 
 def reservations(results: Results, configfile: str) -> list[str]:
