@@ -2,6 +2,7 @@
 
 python -m benchmarks.calibration spreads results/fedcosr-small/table2/results.parquet   spreads of a table that was run
 python -m benchmarks.calibration rates [--tables 500]                                   the rates, in a table
+python -m benchmarks.calibration sizes [--tables 500]                                   those of sizes, changes and most
 python -m benchmarks.calibration coverage [--samples 2000]                              of the interval of Kendall's τ
 
 A simulated table has the rows and columns of FedCoSR's Table II, true accuracies that a scenario gives, and normal
@@ -12,7 +13,8 @@ entry). What a seed does to all rows alike cancels in paired differences, so it 
 
 import argparse
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import inf
 from pathlib import Path
 
@@ -22,11 +24,12 @@ import pandas as pd
 from benchmarks.markdown import table as markdown
 from fedgrid.analysis.papers.agreement import interval, tau
 from fedgrid.analysis.papers.claims import CONFIRMED, REFUTED, outcome
-from fedgrid.analysis.papers.rules import Judged, Part
-from fedgrid.analysis.scores.comparisons import Scores
+from fedgrid.analysis.papers.rules import Judged, Limits, Part
+from fedgrid.analysis.scores.comparisons import Comparison, Scores
 from fedgrid.analysis.scores.leads import is_significant
 from fedgrid.analysis.scores.results import load
 from fedgrid.analysis.scores.summary import cell_scores
+from fedgrid.grid.plan.manifest_model import OTHERS
 from fedgrid.grid.study.printed import read_printed
 
 OUT = Path("benchmarks/results/verdicts")
@@ -38,10 +41,23 @@ AHEAD = 2.3
 BEHIND = 4.0
 """Standard deviation of the points by which the rows that are not tied are behind."""
 
-
+SIMULATED = " ".join(__doc__.rpartition("\n\n")[2].split())
 HEAD = (
     "Per cent of {} tables (10 for one seed) that are confirmed / refuted, and of their columns. Where rows are equal "
     "both are wrong; where the claimed row leads, to refute is, and where a rival is ahead, to confirm."
+)
+
+SIZE = 3.0
+"""Points: half the width of a claimed size, by how much a wrong one is off, and what a row gains from step to step."""
+SIZES = (
+    f"Per cent of {{}} tables that are confirmed / refuted; in the second table, of their columns, or of the steps "
+    "from a column to the next.\n\n"
+    f"* **Size**: the first row less the second is claimed to be in a range of {2 * SIZE:g} points. The true "
+    "difference is in its middle, so that to refute is wrong; at its limit, where 5 % may be confirmed and 5 % "
+    f"refuted; or {SIZE:g} points outside, so that to confirm is wrong.\n"
+    "* **Most**: the row is above more than half of the others. All are equal, so that both are wrong.\n"
+    "* **Rises, grows**: the accuracy of the row, its lead over another one, or over the best other one, which the "
+    f"data choose. Both are wrong where nothing changes; to refute is where the row gains {SIZE:g} points a step."
 )
 
 TAU = "Per cent of {} samples of pairs of normal numbers whose 95 % interval covers the true τ, by number of rows."
@@ -125,18 +141,11 @@ def printed_table() -> pd.DataFrame:
 
 def verdicts(columns: list[Scores]) -> dict[str, tuple[str, list[str]]]:
     """By rule the outcome of a table and those of its columns."""
-    compared = [
-        [
-            Judged(CLAIMED, row, (0.0, 0.0), one.between(CLAIMED, row), (0.0, inf))
-            for row in one.values.index
-            if row != CLAIMED
-        ]
-        for one in columns
-    ]
+    of_all = against_all(columns)
     rules = {
-        "leads": [Part("accuracy", (), judged, len(judged)) for judged in compared],
-        "within 3": [Part("accuracy", (), judged, len(judged) - 2) for judged in compared],
-        "above one": [Part("accuracy", (), judged[:1], 1) for judged in compared],
+        "leads": of_all,
+        "within 3": [replace(part, needed=len(part.judged) - 2) for part in of_all],
+        "above one": [replace(part, judged=part.judged[:1], needed=1) for part in of_all],
     }
     return {name: (outcome(parts), [outcome([part]) for part in parts]) for name, parts in rules.items()}
 
@@ -150,6 +159,46 @@ def bold(columns: list[Scores]) -> list[str]:
     ]
     outcomes = {True: CONFIRMED, False: REFUTED}
     return [outcomes[leader == CLAIMED] if mark else "" for leader, mark in zip(leaders, marked, strict=True)]
+
+
+def sizes_and_changes(equal: list[Scores], gaining: list[Scores]) -> dict[str, list[Part]]:
+    """The parts of claims on sizes and changes: of columns whose rows are equal, and of those where one row gains."""
+    rival = next(row for row in equal[0].values.index if row != CLAIMED)
+    ranges = {"in the middle": (-SIZE, SIZE), "at the limit": (0.0, 2 * SIZE), "outside": (SIZE, 3 * SIZE)}
+    parts = {
+        f"size, {name}": [single(one.between(CLAIMED, rival), limits) for one in equal]
+        for name, limits in ranges.items()
+    }
+    parts["most"] = [replace(part, needed=len(part.judged) // 2 + 1) for part in against_all(equal)]
+    for name, columns in {"nothing changes": equal, "gains": gaining}.items():
+        steps = [(before, after, after.minus(before)) for before, after in pairwise(columns)]
+        parts[f"rises, {name}"] = [single(change.of_row(CLAIMED)) for _, _, change in steps]
+        parts[f"grows, {name}"] = [single(change.between(CLAIMED, rival)) for _, _, change in steps]
+        parts[f"grows over the best, {name}"] = [
+            single(with_best(after).minus(with_best(before)).between(CLAIMED, OTHERS)) for before, after, _ in steps
+        ]
+    return parts
+
+
+def single(comparison: Comparison, limits: Limits = (0.0, inf)) -> Part:
+    """A part of one comparison; its difference is in points."""
+    return Part("accuracy", (), [Judged(CLAIMED, "", (0.0, 0.0), comparison, limits)], 1)
+
+
+def against_all(columns: list[Scores]) -> list[Part]:
+    """The claimed row against every other one, in each column; all must be as claimed."""
+    parts = []
+    for one in columns:
+        others = [row for row in one.values.index if row != CLAIMED]
+        judged = [Judged(CLAIMED, row, (0.0, 0.0), one.between(CLAIMED, row), (0.0, inf)) for row in others]
+        parts.append(Part("accuracy", (), judged, len(judged)))
+    return parts
+
+
+def with_best(one: Scores) -> Scores:
+    """The column with a copy of the best row but the claimed one."""
+    best = max((row for row in one.values.index if row != CLAIMED), key=one.mean)
+    return one.with_copy(best, OTHERS)
 
 
 def simulated(truth: pd.DataFrame, spread: pd.DataFrame, seeds: int, random: np.random.Generator) -> list[Scores]:
@@ -205,6 +254,28 @@ def calibrate(tables: int) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def size_rates(tables: int) -> list[pd.DataFrame]:
+    """The rates of claims on sizes and changes: of tables, and of their columns or steps."""
+    measured = pd.read_csv(OUT / "spreads.csv", index_col="row")
+    of_tables: dict[str, dict[str, str]] = {}
+    of_parts: dict[str, dict[str, str]] = {}
+    for name, spread in spreads_of(measured).items():
+        for seeds in SEEDS[1:]:
+            random = np.random.default_rng([len(SCENARIOS), seeds])
+            level, gains = measured * 0, measured * 0
+            gains.loc[CLAIMED] = SIZE * np.arange(gains.shape[1])
+            drawn = [
+                sizes_and_changes(*(simulated(truth, spread, seeds, random) for truth in (level, gains)))
+                for _ in range(tables)
+            ]
+            place = f"{name}, {seeds} seeds"
+            of_tables[place] = {rule: shares([outcome(one[rule]) for one in drawn]) for rule in drawn[0]}
+            of_parts[place] = {
+                rule: shares([outcome([part]) for one in drawn for part in one[rule]]) for rule in drawn[0]
+            }
+    return [pd.DataFrame(rates).reset_index(names="claim") for rates in (of_tables, of_parts)]
+
+
 def coverage(samples: int) -> pd.DataFrame:
     """In how many per cent of samples the interval of τ covers the true one, by rows and by τ; numbers are normal."""
     random = np.random.default_rng(0)
@@ -226,7 +297,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.calibration", description=__doc__.partition("\n")[0])
     commands = parser.add_subparsers(required=True, dest="command")
     commands.add_parser("spreads").add_argument("results", type=Path)
-    commands.add_parser("rates").add_argument("--tables", type=int, default=500)
+    for name in ("rates", "sizes"):
+        commands.add_parser(name).add_argument("--tables", type=int, default=500)
     commands.add_parser("coverage").add_argument("--samples", type=int, default=2000)
     arguments = parser.parse_args()
     OUT.mkdir(parents=True, exist_ok=True)
@@ -235,16 +307,18 @@ def main() -> None:
         return
     if arguments.command == "coverage":
         write("coverage.md", "The interval of Kendall's τ", TAU.format(arguments.samples), coverage(arguments.samples))
-        return
-    text = " ".join(__doc__.rpartition("\n\n")[2].split())
-    head = f"{text} {HEAD.format(arguments.tables)}"
-    write("README.md", "Verdicts on simulated tables", head, calibrate(arguments.tables))
+    elif arguments.command == "sizes":
+        tables = size_rates(arguments.tables)
+        write("sizes.md", "Sizes, changes and most", f"{SIMULATED}\n\n{SIZES.format(arguments.tables)}", *tables)
+    else:
+        head = f"{SIMULATED} {HEAD.format(arguments.tables)}"
+        write("README.md", "Verdicts on simulated tables", head, calibrate(arguments.tables))
 
 
-def write(name: str, title: str, text: str, table: pd.DataFrame) -> None:
-    """Write a page with one table."""
-    body = markdown(list(table.columns), table.to_numpy().tolist())
-    (OUT / name).write_text(f"# {title}\n\n{text}\n\n{body}\n", encoding="utf-8")
+def write(name: str, title: str, text: str, *tables: pd.DataFrame) -> None:
+    """Write a page with its tables."""
+    bodies = [markdown(list(table.columns), table.to_numpy().tolist()) for table in tables]
+    (OUT / name).write_text("\n\n".join([f"# {title}", text, *bodies]) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
