@@ -1,7 +1,7 @@
 """What a paper's page shows of one experiment: its tables, figures, claims and cells, as parts of HTML."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -87,7 +87,8 @@ def section(
     beside_others = beside(results, scales)
     details = Details(results, links, overview.id, configfile)
     figures = planned_figures(results, overview.folder)
-    drawn = [(kind, picture(svg(stem))) for kind, stems in figures.items() for stem in stems if svg(stem).is_file()]
+    drawn = {stem for stems in figures.values() for stem in stems if svg(stem).is_file()}
+    pictures = [(kind, picture(svg(stem))) for kind, stems in figures.items() for stem in stems if stem in drawn]
     return Section(
         overview,
         href,
@@ -95,9 +96,9 @@ def section(
         at_scales=Markup(html(beside_others)) if beside_others else None,
         numbers=details.numbers,
         folded=folded(results, overview.folder, papers),
-        pictures=[entry for kind, entry in drawn if kind not in PARTITION_FIGURES],
-        partitions=[entry for kind, entry in drawn if kind in PARTITION_FIGURES],
-        undrawn=[sentence for kind, stems in figures.items() for sentence in undrawn(kind, stems)],
+        pictures=[entry for kind, entry in pictures if kind not in PARTITION_FIGURES],
+        partitions=[entry for kind, entry in pictures if kind in PARTITION_FIGURES],
+        undrawn=[sentence for kind, stems in figures.items() for sentence in undrawn(kind, stems, drawn)],
         claims=[{"verdict": entry, "open": len(entry.numbers) <= FEW} for entry in overview.verdicts],
         assumed=only_here(results.study.assumed, assumed),
         records=records(results, links) if results.cells and not details.numbers else {},
@@ -146,10 +147,10 @@ def svg(stem: Path) -> Path:
     return Path(f"{stem}.svg")
 
 
-def undrawn(kind: str, stems: Sequence[Path]) -> list[str]:
+def undrawn(kind: str, stems: Sequence[Path], drawn: Set[Path]) -> list[str]:
     """Why there are fewer figures of a kind than there might be."""
-    reasons = [text for stem in stems if not svg(stem).is_file() and (text := Path(f"{stem}.txt")).is_file()]
-    if reasons or any(svg(stem).is_file() for stem in stems):
+    reasons = [text for stem in stems if stem not in drawn and (text := Path(f"{stem}.txt")).is_file()]
+    if reasons or not drawn.isdisjoint(stems):
         return [f"Figure ({kind}): {read(text).strip()}" for text in reasons]
     return [f"No results for this figure ({kind})."]
 
