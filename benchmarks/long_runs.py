@@ -4,13 +4,14 @@ python -m benchmarks.long_runs            FedSaC's Table 5: FedSaC and Local aft
 python -m benchmarks.long_runs readings   FedSaC's Table 1 as it may be read: received and trained models
 python -m benchmarks.long_runs contrast   FedCoSR's CIFAR-100 with 20 classes a client: with its contrast and without
 python -m benchmarks.long_runs leads      leads in received and in trained models, with 95 % intervals
+python -m benchmarks.long_runs phases     FedSaC less pFedGraph, with complementarity and after it, likewise
 python -m benchmarks.long_runs local      FedCoSR's Local by epochs, beside what is printed
 """
 
 import argparse
 import tarfile
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +56,18 @@ CONTRAST: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """Rows of FedCoSR's Table II and Fig. 14, and its γ, likewise."""
 LEADS = {
-    "FedSaC": (FEDSAC, "Dirichlet 0.1, 10 clients", READINGS, ("FedAvg", "pFedGraph", "Local")),
+    "FedSaC": (FEDSAC, "Dirichlet 0.1, 10 clients", READINGS, tuple(row for row in READINGS if row != "FedSaC")),
     "FedCoSR": (FEDCOSR, "20 classes, 20 clients", CONTRAST, ("FedRep", "Local")),
 }
 """Row of a paper → its archives, a column, the readings there, and the rows that it is compared with."""
+PAIRS = (
+    ("FedSaC", "pFedGraph"),
+    ("FedSaC, lambda 1", "pFedGraph"),
+    ("FedSaC, since start", "pFedGraph, since start"),
+)
+"""Rows of FedSaC's Table 1 that differ in complementarity and in the weight of similarity, which is 1.4 and 0.8."""
+PHASES = ((1, 35), (36, 50))
+"""First and last round: with complementarity, in the first 70 % of the rounds, and without, in the rest."""
 ROUNDS = (10, 50, 100, 150)
 """Rounds of scale long that the table of `CONTRAST` has."""
 FIRST = 0
@@ -172,23 +181,42 @@ def leads() -> str:
     rows = []
     for own, (archives, column, readings, others) in LEADS.items():
         seeds = by_reading(archives, column, readings)
-        scores = {
-            point: Scores(
-                pd.DataFrame(
-                    {
-                        title: {seed: last(accuracies(one, point)).mean() for seed, one in of_seeds.items()}
-                        for title, of_seeds in seeds.items()
-                    }
-                ).T
-            )
-            for point in POINTS
-        }
+        scores = {point: scored(seeds, point, lambda curve: last(curve).mean()) for point in POINTS}
         for other in others:
             common = len(seeds[own].keys() & seeds.get(other, {}).keys())
             if common:
                 differences = (with_interval(of_point.between(own, other)) for of_point in scores.values())
                 rows.append([f"{own} over {other}", str(common), *differences])
     return markdown(["", "common seeds", *(f"{point}, last round" for point in POINTS)], rows)
+
+
+def by_phase() -> str:
+    """FedSaC less pFedGraph in rounds with complementarity and in those after, paired by seed."""
+    archives, column, readings, _ = LEADS["FedSaC"]
+    seeds = by_reading(archives, column, readings)
+    phases = {
+        f"{point}, rounds {first} to {end}": scored(
+            seeds, point, lambda curve, first=first, end=end: curve.loc[first:end].to_numpy().mean()
+        )
+        for first, end in PHASES
+        for point in POINTS
+    }
+    rows = [
+        [f"{own} over {other}", *(with_interval(of_phase.between(own, other)) for of_phase in phases.values())]
+        for own, other in PAIRS
+    ]
+    return markdown(["", *phases], rows)
+
+
+def scored(
+    seeds: Mapping[str, Mapping[int, pd.DataFrame]], point: str, summary: Callable[[pd.DataFrame], float]
+) -> Scores:
+    """One number a row and seed, of its accuracies by round and client at a point."""
+    numbers = {
+        title: {seed: summary(accuracies(one, point)) for seed, one in of_seeds.items()}
+        for title, of_seeds in seeds.items()
+    }
+    return Scores(pd.DataFrame(numbers).T)
 
 
 def with_interval(comparison: Comparison) -> str:
@@ -251,6 +279,7 @@ TABLES = {
     "readings": in_readings,
     "contrast": with_contrast,
     "leads": leads,
+    "phases": by_phase,
     "local": of_local,
 }
 
