@@ -56,10 +56,10 @@ CONTRAST: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """Rows of FedCoSR's Table II and Fig. 14, and its γ, likewise."""
 LEADS = {
-    "FedSaC": (FEDSAC, "Dirichlet 0.1, 10 clients", READINGS, tuple(row for row in READINGS if row != "FedSaC")),
-    "FedCoSR": (FEDCOSR, "20 classes, 20 clients", CONTRAST, ("FedRep", "Local")),
+    "FedSaC": (FEDSAC, "Dirichlet 0.1, 10 clients", READINGS),
+    "FedCoSR": (FEDCOSR, "20 classes, 20 clients", CONTRAST),
 }
-"""Row of a paper → its archives, a column, the readings there, and the rows that it is compared with."""
+"""Row of a paper → its archives, a column, and the readings there, with all of which it is compared."""
 PAIRS = (
     ("FedSaC", "pFedGraph"),
     ("FedSaC, lambda 1", "pFedGraph"),
@@ -179,12 +179,11 @@ def with_contrast() -> str:
 def leads() -> str:
     """In the last round, a paper's own row less others, of received and of trained models, paired by seed."""
     rows = []
-    for own, (archives, column, readings, others) in LEADS.items():
-        seeds = by_reading(archives, column, readings)
+    for own, place in LEADS.items():
+        seeds = by_reading(*place)
         scores = {point: scored(seeds, point, lambda curve: last(curve).mean()) for point in POINTS}
-        for other in others:
-            common = len(seeds[own].keys() & seeds.get(other, {}).keys())
-            if common:
+        for other in (row for row in seeds if row != own):
+            if common := len(seeds[own].keys() & seeds[other].keys()):
                 differences = (with_interval(of_point.between(own, other)) for of_point in scores.values())
                 rows.append([f"{own} over {other}", str(common), *differences])
     return markdown(["", "common seeds", *(f"{point}, last round" for point in POINTS)], rows)
@@ -192,8 +191,7 @@ def leads() -> str:
 
 def by_phase() -> str:
     """FedSaC less pFedGraph in rounds with complementarity and in those after, paired by seed."""
-    archives, column, readings, _ = LEADS["FedSaC"]
-    seeds = by_reading(archives, column, readings)
+    seeds = by_reading(*LEADS["FedSaC"])
     phases = {
         f"{point}, rounds {first} to {end}": scored(
             seeds, point, lambda curve, first=first, end=end: curve.loc[first:end].to_numpy().mean()
