@@ -24,7 +24,7 @@ import pandas as pd
 from benchmarks.markdown import table as markdown
 from fedgrid.analysis.papers.agreement import interval, tau
 from fedgrid.analysis.papers.claims import CONFIRMED, REFUTED, outcome
-from fedgrid.analysis.papers.rules import Judged, Limits, Part
+from fedgrid.analysis.papers.rules import Judged, Limits, Part, with_best
 from fedgrid.analysis.scores.comparisons import Comparison, Scores
 from fedgrid.analysis.scores.leads import is_significant
 from fedgrid.analysis.scores.results import load
@@ -50,7 +50,7 @@ HEAD = (
 SIZE = 3.0
 """Points: half the width of a claimed size, by how much a wrong one is off, and what a row gains from step to step."""
 SIZES = (
-    f"Per cent of {{}} tables that are confirmed / refuted; in the second table, of their columns, or of the steps "
+    "Per cent of {} tables that are confirmed / refuted; in the second table, of their columns, or of the steps "
     "from a column to the next.\n\n"
     f"* **Size**: the first row less the second is claimed to be in a range of {2 * SIZE:g} points. The true "
     "difference is in its middle, so that to refute is wrong; at its limit, where 5 % may be confirmed and 5 % "
@@ -154,7 +154,7 @@ def bold(columns: list[Scores]) -> list[str]:
     """The outcome of bold marks in each column: confirmed for the claimed row, refuted for another one."""
     leaders = [one.values.mean(axis=1).idxmax() for one in columns]
     marked = [
-        is_significant([one.between(leader, row) for row in one.values.index if row != leader])
+        is_significant([one.between(leader, row) for row in others(one, leader)])
         for one, leader in zip(columns, leaders, strict=True)
     ]
     outcomes = {True: CONFIRMED, False: REFUTED}
@@ -163,7 +163,7 @@ def bold(columns: list[Scores]) -> list[str]:
 
 def sizes_and_changes(equal: list[Scores], gaining: list[Scores]) -> dict[str, list[Part]]:
     """The parts of claims on sizes and changes: of columns whose rows are equal, and of those where one row gains."""
-    rival = next(row for row in equal[0].values.index if row != CLAIMED)
+    rival = others(equal[0])[0]
     ranges = {"in the middle": (-SIZE, SIZE), "at the limit": (0.0, 2 * SIZE), "outside": (SIZE, 3 * SIZE)}
     parts = {
         f"size, {name}": [single(one.between(CLAIMED, rival), limits) for one in equal]
@@ -171,13 +171,22 @@ def sizes_and_changes(equal: list[Scores], gaining: list[Scores]) -> dict[str, l
     }
     parts["most"] = [replace(part, needed=len(part.judged) // 2 + 1) for part in against_all(equal)]
     for name, columns in {"nothing changes": equal, "gains": gaining}.items():
-        steps = [(before, after, after.minus(before)) for before, after in pairwise(columns)]
-        parts[f"rises, {name}"] = [single(change.of_row(CLAIMED)) for _, _, change in steps]
-        parts[f"grows, {name}"] = [single(change.between(CLAIMED, rival)) for _, _, change in steps]
-        parts[f"grows over the best, {name}"] = [
-            single(with_best(after).minus(with_best(before)).between(CLAIMED, OTHERS)) for before, after, _ in steps
-        ]
+        steps = changes(columns)
+        steps_of_best = changes([with_best(one, others(one)) for one in columns])
+        parts[f"rises, {name}"] = [single(change.of_row(CLAIMED)) for change in steps]
+        parts[f"grows, {name}"] = [single(change.between(CLAIMED, rival)) for change in steps]
+        parts[f"grows over the best, {name}"] = [single(change.between(CLAIMED, OTHERS)) for change in steps_of_best]
     return parts
+
+
+def changes(columns: list[Scores]) -> list[Scores]:
+    """What each column is above the one before."""
+    return [after.minus(before) for before, after in pairwise(columns)]
+
+
+def others(one: Scores, row: str = CLAIMED) -> list[str]:
+    """The rows of a column but one."""
+    return [other for other in one.values.index if other != row]
 
 
 def single(comparison: Comparison, limits: Limits = (0.0, inf)) -> Part:
@@ -189,16 +198,9 @@ def against_all(columns: list[Scores]) -> list[Part]:
     """The claimed row against every other one, in each column; all must be as claimed."""
     parts = []
     for one in columns:
-        others = [row for row in one.values.index if row != CLAIMED]
-        judged = [Judged(CLAIMED, row, (0.0, 0.0), one.between(CLAIMED, row), (0.0, inf)) for row in others]
+        judged = [Judged(CLAIMED, row, (0.0, 0.0), one.between(CLAIMED, row), (0.0, inf)) for row in others(one)]
         parts.append(Part("accuracy", (), judged, len(judged)))
     return parts
-
-
-def with_best(one: Scores) -> Scores:
-    """The column with a copy of the best row but the claimed one."""
-    best = max((row for row in one.values.index if row != CLAIMED), key=one.mean)
-    return one.with_copy(best, OTHERS)
 
 
 def simulated(truth: pd.DataFrame, spread: pd.DataFrame, seeds: int, random: np.random.Generator) -> list[Scores]:

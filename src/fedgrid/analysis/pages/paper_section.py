@@ -87,7 +87,7 @@ def section(
     beside_others = beside(results, scales)
     details = Details(results, links, overview.id, configfile)
     figures = planned_figures(results, overview.folder)
-    drawn = {stem for stems in figures.values() for stem in stems if svg(stem).is_file()}
+    drawn = drawn_among(figures)
     pictures = [(kind, picture(svg(stem))) for kind, stems in figures.items() for stem in stems if stem in drawn]
     return Section(
         overview,
@@ -145,6 +145,11 @@ def planned_figures(results: Results, folder: Path) -> dict[str, list[Path]]:
 def svg(stem: Path) -> Path:
     """The file of a drawn figure."""
     return Path(f"{stem}.svg")
+
+
+def drawn_among(figures: Mapping[str, Sequence[Path]]) -> set[Path]:
+    """Those of the planned figures that are drawn."""
+    return {stem for stems in figures.values() for stem in stems if svg(stem).is_file()}
 
 
 def undrawn(kind: str, stems: Sequence[Path], drawn: Set[Path]) -> list[str]:

@@ -298,10 +298,12 @@ def widens(claims: Claims) -> Iterator[Part]:
 def best_other(claims: Claims, scores: Scores, name: str, column: Column) -> Scores:
     """The scores of a column with the row `OTHERS`: a copy of the best one but `name`."""
     others = [row for row in claims.rivals(name, column) if row in scores.values.index]
-    if not others:
-        return scores
-    best = max(others, key=lambda row: claims.sign * scores.mean(row))
-    return scores.with_copy(best, OTHERS)
+    return with_best(scores, others, claims.sign) if others else scores
+
+
+def with_best(scores: Scores, rows: Sequence[str], sign: float = 1.0) -> Scores:
+    """The scores of a column with the row `OTHERS`: a copy of the best of `rows`, the lowest for a `sign` below 0."""
+    return scores.with_copy(max(rows, key=lambda row: sign * scores.mean(row)), OTHERS)
 
 
 Rule = Callable[[Claims], Iterator[Part]]
