@@ -17,7 +17,7 @@ Readings
   means just received; later it is the mean over the last epoch of local training.
 * "Clip into [0, 1]" (line 22) is read as the range of τ; clamping every parameter is the option `clip_params`.
 * "Without local aggregation" means τ = 0, the plain overwriting of other split methods. Without contrast, L_Reg is
-  still measured, so that blending works as before. N = 1 is Local with contrast.
+  still measured and clients still blend; as nothing lowers it, τ stays small. N = 1 is Local with contrast.
 
 The paper prints no γ; 0.8 is FedCRL's. With it blending may fade: on CIFAR-10 with SGD L_Reg falls until τ is 1 and
 clients train alone (benchmarks/results/trust); on CIFAR-100 with Adam τ stays near a third. A larger γ keeps more of
