@@ -12,6 +12,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import replace
 
+import lacking
 import pytest
 import torch
 from pretended import DEVICE, machine
@@ -19,7 +20,6 @@ from pretended import DEVICE, machine
 from benchmarks import agreement, convolutions, gpu, gpu_page, launches, worker
 from benchmarks.processes import OVER, ROOT, Failed, answers
 
-NOT_ON_THE_MACHINE = ("snakemake", "pydantic", "jsonschema", "jinja2", "cvxpy")
 PLAN = gpu.Plan("cpu", images=100, many=200, compared=("fedavg",), convolved=(1, 2))
 
 
@@ -31,11 +31,8 @@ def rows_of(file):
 @pytest.mark.full
 def test_a_quick_run_needs_nothing_of_the_workflow(tmp_path):
     """It and all its processes find none of the modules that a lent machine lacks."""
-    block = f"import sys\nfor name in {NOT_ON_THE_MACHINE}:\n    sys.modules[name] = None\n"
-    (tmp_path / "sitecustomize.py").write_text(block)
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT / "src")])}
     command = [sys.executable, "-m", "benchmarks.gpu", "--device=cpu", "--quick", "--out", str(tmp_path)]
-    output = subprocess.check_output(command, cwd=ROOT, env=environment, text=True)
+    output = subprocess.check_output(command, cwd=ROOT, env=lacking.environment(tmp_path), text=True)
     page = tmp_path / output.strip()
     text, rows = page.read_text(encoding="utf-8"), rows_of(page.with_suffix(".csv"))
     assert not [row["error"] for row in rows if row["error"]]

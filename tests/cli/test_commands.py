@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import lacking
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -95,6 +96,14 @@ def test_run_writes_the_four_columns_and_says_the_scores(output):
     sizes = facts["sizes"]
     assert sizes["head"] == (sizes["features"] + 1) * sizes["classes"] and sizes["extractor"] > 0
     assert "already holds this cell" in output("run", "fedprox", "--set", "mu=0", *SMALL, "--out", "f.parquet")
+
+
+@pytest.mark.parametrize("method", ["fedavg", "fedsac"])
+def test_run_needs_nothing_of_the_workflow(folder, method):
+    """A GPU machine may have a checkout, and no more packages than training needs."""
+    command = [*FEDGRID, "run", method, *SMALL, "--out", "f.parquet"]
+    subprocess.run(command, check=True, env=lacking.environment(folder), capture_output=True)
+    assert "accuracy_trained" in pq.read_table("f.parquet")["metric"].to_pylist()
 
 
 @pytest.mark.parametrize(("method", "point"), [("ditto", "trained"), ("fedavg", "global"), ("fedavg_ft", "adapted")])

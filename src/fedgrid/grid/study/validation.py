@@ -4,13 +4,16 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any, cast
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, cast
 
-import jsonschema
 import yaml
 
 from fedgrid.errors import nearest
 from fedgrid.grid.study.sections import Entries, Origin, Section, StudyError
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
 
 WORDS = {
     "array": "a list",
@@ -27,7 +30,7 @@ def check_study(study: Section) -> Section:
     """The study with all defaults filled in; StudyError for the first mistake."""
     _check_texts(study, study.origin)
     study = _as_meant(study)
-    _check(study, _validator())
+    _check(study, _schema())
     return _with_defaults(study, _schema())
 
 
@@ -36,16 +39,25 @@ def check_rows(methods: Section | Entries) -> None:
     file = Section({"methods": methods}, methods.origin)
     _check_texts(file, file.origin)
     schema = {"$defs": _schema()["$defs"], "properties": {"methods": _schema()["properties"]["methods"]}}
-    _check(file, jsonschema.Draft202012Validator(schema))
+    _check(file, schema)
 
 
-def _check(section: Section, validator: jsonschema.Draft202012Validator) -> None:
-    errors = sorted(validator.iter_errors(section), key=_order)
+def _check(section: Section, schema: Mapping[str, Any]) -> None:
+    """StudyError for the first mistake of form.
+
+    Nothing is checked where jsonschema is absent: an installed fedgrid has it, and a checkout of the source can train
+    single cells on a machine that has no more than training needs.
+    """
+    if find_spec("jsonschema") is None:
+        return
+    from jsonschema import Draft202012Validator
+
+    errors = sorted(Draft202012Validator(schema).iter_errors(section), key=_order)
     if errors:
         raise _mistake(section, errors[0])
 
 
-def _order(error: jsonschema.ValidationError) -> tuple[list[str], bool, str]:
+def _order(error: "ValidationError") -> tuple[list[str], bool, str]:
     """The first of several mistakes is reported: from the top of the study, a misspelt key before the missing one."""
     return [*map(str, error.absolute_path)], error.validator != "additionalProperties", error.message
 
@@ -55,11 +67,6 @@ def _schema() -> dict[str, Any]:
     text = files("fedgrid.grid.study").joinpath("study.schema.yaml").read_text(encoding="utf-8")
     schema: dict[str, Any] = yaml.safe_load(text)
     return schema
-
-
-@cache
-def _validator() -> jsonschema.Draft202012Validator:
-    return jsonschema.Draft202012Validator(_schema())
 
 
 def _check_texts(value: Any, origin: Origin) -> None:
@@ -102,7 +109,7 @@ def _with_defaults(section: Section, schema: Mapping[str, Any]) -> Section:
     return filled | below
 
 
-def _mistake(study: Section, error: jsonschema.ValidationError) -> StudyError:
+def _mistake(study: Section, error: "ValidationError") -> StudyError:
     """The error, at the value that it is about; one about a key that is absent is at the mapping that lacks it."""
     if error.validator == "oneOf" and (branch := _fitting_branch(error)):
         return _mistake(study, branch)
@@ -118,12 +125,12 @@ def _mistake(study: Section, error: jsonschema.ValidationError) -> StudyError:
     return StudyError(Origin(about.file, about.line, origin.key), _problem(error))
 
 
-def _unknown(error: jsonschema.ValidationError) -> Any:
+def _unknown(error: "ValidationError") -> Any:
     known = cast(Mapping[str, Any], error.schema)["properties"]
     return next(name for name in cast(Any, error.instance) if name not in known)
 
 
-def _problem(error: jsonschema.ValidationError) -> str:
+def _problem(error: "ValidationError") -> str:
     """What is wrong, in words, without the key."""
     rule, value = cast(Any, error.validator_value), cast(Any, error.instance)
     schema = cast(Mapping[str, Any], error.schema)
@@ -147,7 +154,7 @@ def _problem(error: jsonschema.ValidationError) -> str:
     return str(error.message)
 
 
-def _fitting_branch(error: jsonschema.ValidationError) -> jsonschema.ValidationError | None:
+def _fitting_branch(error: "ValidationError") -> "ValidationError | None":
     """The error inside the alternative whose type does fit, if there is one."""
     deeper = [e for e in error.context if e.validator != "type" or e.absolute_path != error.absolute_path]
     return deeper[0] if deeper else None
@@ -157,7 +164,7 @@ def _listed(value: str | list[str]) -> list[str]:
     return value if isinstance(value, list) else [value]
 
 
-def _expected(error: jsonschema.ValidationError) -> str:
+def _expected(error: "ValidationError") -> str:
     rule = cast(Any, error.validator_value)
     if error.validator == "oneOf":
         rule = [e.validator_value for e in error.context if e.validator == "type"]
