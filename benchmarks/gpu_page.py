@@ -117,21 +117,13 @@ def launches(rows: list[Row], gpu: bool) -> Iterator[str]:
         "*seconds* those of the round before, which was not profiled; of the synchronisations, one or two are the "
         "profiler's own."
     )
-    header = (
-        "method",
-        "variant",
-        "images",
-        *(name.replace("_", " ") for name in COUNTED),
-        "busy",
-        "seconds",
-        "share busy",
-    )
+    header = ("method", "variant", *(name.replace("_", " ") for name in COUNTED), "busy", "seconds", "share busy")
     lines = []
     for row in rows:
         if row["kernels"]:
             busy, whole = float(row["busy"]), float(row["seconds"])
             times = (f"{busy:.3f}", f"{whole:.3f}", f"{busy / whole:.2f}")
-            lines.append((*what(row), row["images"], *(row[name] for name in COUNTED), *times))
+            lines.append((*what(row), *(row[name] for name in COUNTED), *times))
     yield table(header, lines)
     yield from failures(rows)
 
@@ -157,7 +149,7 @@ def failures(rows: list[Row], more: Iterable[tuple[str, ...]] = ()) -> Iterator[
 
 def what(row: Row) -> tuple[str, str]:
     """Method and variant; the part where a row is of none."""
-    variant = f"{row['kind']}, {row['clients']} clients" if row["clients"] else row["kind"]
+    variant = f"{row['kind']}, {row['clients']} clients, {row['images']} images" if row["clients"] else row["kind"]
     if row["lowering"]:
         return f"{row['layer']} convolution, {row['precision']}", f"{row['lowering']}, {row['clients']} clients"
     return (Path(row["method"]).stem, variant) if row["method"] else ("all", row["section"])

@@ -352,7 +352,7 @@ def test_the_page_of_a_card(tmp_path, monkeypatch):
         "| second | 20 | TF32 | input gradient | 3.000 | – | 2.000 | matrix product |",
         "| second | 20 | TF32 | sum | 9.000 | – | 6.000 | matrix product |",
         "| second convolution, TF32 | channels last, 20 clients | no memory |",
-        "| fedavg | loop, 20 clients | 8000 | 3 | 3 | 1 | 2 | 1 | 1 | 0.300 | 0.600 | 0.50 |",
+        "| fedavg | loop, 20 clients, 8000 images | 3 | 3 | 1 | 2 | 1 | 1 | 0.300 | 0.600 | 0.50 |",
         "| 2 | stacked | 2000 | 8 | 6.00 | 1.20 |",
     ):
         assert line in text
