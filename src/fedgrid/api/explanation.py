@@ -136,6 +136,8 @@ def _other_rounds(cell: Cell) -> Iterator[str]:
         yield f"continued  after round {head['continued']['after']}, from the kept state of {head['continued']['key']}"
     if "taken" in head:
         yield f"taken      from the {head['taken']['rounds']} rounds of {head['taken']['key']}"
+    for attempt in head.get("attempts", ()):
+        yield f"attempt    after round {attempt['after']}: {Circumstances.of(attempt)}"
 
 
 def _adoptions(cell: Cell) -> Iterator[str]:

@@ -4,15 +4,12 @@ Run as ``python -m fedgrid.jobs.cell PLAN KEY``.
 """
 
 import argparse
-import platform
 import resource
-import socket
 import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +30,9 @@ from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.study.audit import Watch
 from fedgrid.grid.study.fingerprint import check_files, digest
 from fedgrid.jobs import models_file
+from fedgrid.jobs.attempts import Attempts, machine, notes_of
 from fedgrid.jobs.gpus import acquire_gpu
-from fedgrid.jobs.machine import instructions, processor
-from fedgrid.jobs.other_rounds import continued, origin, take
+from fedgrid.jobs.other_rounds import attempts_before, continued, origin, take
 from fedgrid.jobs.reporting import MAXRSS_UNIT, TERMINATED, Report, Status, ending
 from fedgrid.jobs.signals import INTERRUPTIONS, ignore_signals, install_signal_handlers
 from fedgrid.loading import locate
@@ -67,10 +64,11 @@ def train(
         domains = _domains(cell.partition.file)
         kept = cell.kept_beside(out)
         saving = replace(saving, state=kept.get("state"))
+        attempts = Attempts(saving.file, machine(settings.threads, settings.executor, devices.chosen(settings.device)))
         sources = sources_of(cell)
         with watch as watched:
             try:
-                computed = compute(sources, settings, saving, _checking(watched, tell), cell.artifacts)
+                computed = compute(sources, settings, saving, _watching(watched, attempts, tell), cell.artifacts)
             except SystemExit as error:  # with exit code 0 it would look like success
                 raise UserError(f"{cell.row.title} exited its process inside a round (sys.exit)") from error
             ignore_signals()  # what is left takes less time than doing a round again
@@ -78,6 +76,8 @@ def train(
             _keep_artifacts(cell, computed, kept, counted)
         metadata = _metadata(cell, settings, counted, computed) | {"domains": domains, "commit": commit}
         metadata["images"] = cell.partition.data.images_checksum
+        before = attempts_before(cell) if computed.outcome.progress.continued else []
+        metadata |= attempts.as_metadata(metadata, before)
         write_table(out, computed.outcome.progress.record.table(), metadata)
         _remove_checkpoints(cell, saving.file)
         return computed.outcome
@@ -87,6 +87,7 @@ def _remove_checkpoints(cell: Cell, file: Path) -> None:
     """Removes what a finished cell does not continue from any more: its checkpoint in a file, and its earlier state."""
     with suppress(OSError):  # they do no harm
         remove_checkpoint(file)
+        notes_of(file).unlink(missing_ok=True)
         remove_checkpoint(cell.set_aside)
 
 
@@ -141,17 +142,21 @@ def _components(cell: Cell) -> dict[str, tuple[str, Path | None]]:
     return {kind: locate(kind, reference)[1:] for kind, reference in references.items()}
 
 
-def _checking(watch: Watch | None, tell: Tell | None) -> Tell | None:
-    """As `tell`, after a look at what the method and the model have done so far."""
-    if watch is None:
-        return tell
+def _watching(watch: Watch | None, attempts: Attempts, tell: Tell | None) -> Tell:
+    """As `tell`, after a note on the attempt, once, and a look at what the method and the model have done so far."""
+    begun = False
 
-    def checked(progress: Progress, remark: str) -> None:
-        watch.check()
+    def watching(progress: Progress, remark: str) -> None:
+        nonlocal begun
+        if not begun:
+            attempts.begin(progress.rounds)
+            begun = True
+        if watch:
+            watch.check()
         if tell:
             tell(progress, remark)
 
-    return checked
+    return watching
 
 
 def _checked_code(cell: Cell, method: type[Method] | None = None) -> dict[str, str]:
@@ -182,11 +187,7 @@ def _metadata(cell: Cell, settings: Compute, counted: dict[str, str], computed: 
     costs: dict[str, Any] = {"seconds": seconds}
     costs["peak_memory_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS_UNIT
     costs["peak_device_memory_bytes"] = devices.peak_memory(simulation.device)
-    versions = {"python": platform.python_version(), "fedgrid": fedgrid.__version__}
-    versions |= {library: version(library) for library in ("torch", "numpy")}
-    hardware: dict[str, Any] = {"host": socket.gethostname(), "cpu": processor(), "instructions": instructions()}
-    hardware |= {"threads": settings.threads, "executor": type(simulation.executor).__name__.lower()}
-    hardware["device"] = devices.name_of(simulation.device)
+    executor = type(simulation.executor).__name__.lower()
     metadata: dict[str, Any] = continued(cell, progress.continued) if progress.continued else {}
     if outcome.state:
         metadata["state"] = asdict(outcome.state)
@@ -202,8 +203,7 @@ def _metadata(cell: Cell, settings: Compute, counted: dict[str, str], computed: 
             "reads": sorted(progress.reads),
             "costs": costs,
             "clock": dict(zip(PARTS, zip(*progress.clock, strict=True), strict=False)),
-            "versions": versions,
-            "hardware": hardware,
+            **machine(settings.threads, executor, simulation.device),
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         }
     )

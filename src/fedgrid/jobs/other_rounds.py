@@ -1,5 +1,6 @@
 """Cells that need not be trained from scratch, since there are results with another number of rounds."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from fedgrid.engine.rounds import Origin
 from fedgrid.files import read_table, write_table
 from fedgrid.grid.adoption.other_rounds import OtherRun, continuation, state_of
 from fedgrid.grid.plan.model import Cell
+from fedgrid.jobs.attempts import attempts_of
 
 
 def origin(cell: Cell, out: Path) -> Origin | None:
@@ -28,6 +30,12 @@ def continued(cell: Cell, rounds: int) -> dict[str, Any]:
     run, _ = continuation(cell)
     about: dict[str, Any] = {"after": rounds, "key": run.metadata["key"] if run else cell.key}
     return {"continued": about | ({"adopted": run.metadata["adopted"]} if run and "adopted" in run.metadata else {})}
+
+
+def attempts_before(cell: Cell) -> list[Mapping[str, Any]]:
+    """The attempts that the run comes from whose state the training of a cell continues from; none if it is its own."""
+    run, _ = continuation(cell)
+    return attempts_of(run.metadata) if run else []
 
 
 def take(cell: Cell, out: Path, longer: OtherRun) -> None:

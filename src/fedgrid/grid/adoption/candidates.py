@@ -30,6 +30,8 @@ class Circumstances:
     device: str
     torch: str
     numpy: str
+    before: str = ""
+    "Those of earlier attempts, in words, where they were others; see `fedgrid.jobs.attempts`."
 
     @classmethod
     def of(cls, metadata: Mapping[str, Any]) -> "Circumstances":
@@ -37,19 +39,25 @@ class Circumstances:
         hardware, versions = metadata["hardware"], metadata["versions"]
         instructions = hardware.get("instructions", NOT_RECORDED)
         computed = hardware["cpu"], instructions, hardware["threads"], hardware["executor"], hardware["device"]
-        return cls(*computed, versions["torch"], versions["numpy"])
+        earlier = [str(cls.of(attempt)) for attempt in metadata.get("attempts", [])[:-1]]
+        return cls(*computed, versions["torch"], versions["numpy"], "; ".join(earlier))
 
     def __str__(self) -> str:
         threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
         parts = self.processor, self.device, threads, self.executor, f"torch {self.torch}", f"numpy {self.numpy}"
-        return ", ".join(dict.fromkeys(parts))
+        return ", ".join(dict.fromkeys(parts)) + (f" (before that: {self.before})" if self.before else "")
 
     def agrees(self, other: "Circumstances") -> bool:
         """Whether bits can be compared; an instruction set that was not recorded agrees with any of its processor."""
         return not self.differences(other)
 
     def differences(self, here: "Circumstances") -> list[str]:
-        """What is not as `here`, in words; empty where bits can be compared."""
+        """What is not as `here`, in words; empty where bits can be compared.
+
+        What was computed under several circumstances, one after the other, is compared with nothing.
+        """
+        if self.before or here.before:
+            return [f"first rounds with {self.before or here.before}"]
         mine, others = vars(self), vars(here)
         names = [name for name in mine if name != "instructions" and mine[name] != others[name]]
         return [f"{name} {mine[name]} (here {others[name]})" for name in names] + self._other_instructions(here)

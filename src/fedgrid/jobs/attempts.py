@@ -1,0 +1,79 @@
+"""What computed the rounds of a cell that was interrupted: notes beside its checkpoint, and then in its results."""
+
+import platform
+import socket
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import fedgrid
+from fedgrid.engine.local import devices
+from fedgrid.errors import Damaged
+from fedgrid.files import read_json, write_json
+from fedgrid.grid.adoption.candidates import Circumstances
+from fedgrid.jobs.machine import instructions, processor
+
+
+def machine(threads: int, executor: str, device: torch.device) -> dict[str, dict[str, Any]]:
+    """`versions` and `hardware` of this process, as results record them."""
+    versions = {"python": platform.python_version(), "fedgrid": fedgrid.__version__}
+    versions |= {library: version(library) for library in ("torch", "numpy")}
+    hardware: dict[str, Any] = {"host": socket.gethostname(), "cpu": processor(), "instructions": instructions()}
+    hardware |= {"threads": threads, "executor": executor, "device": devices.name_of(device)}
+    return {"versions": versions, "hardware": hardware}
+
+
+class Attempts:
+    """Those at one cell, up to the present one, whose `machine` is as that function describes it."""
+
+    def __init__(self, checkpoint: Path, machine: Mapping[str, Any]):
+        self.checkpoint, self.file = checkpoint, notes_of(checkpoint)
+        self.present: dict[str, Any] = {"after": 0, **machine}
+        self.earlier: list[Mapping[str, Any]] = []
+
+    def begin(self, rounds: int) -> None:
+        """Notes that the present attempt goes on after so many rounds.
+
+        Earlier ones that began there or later have left nothing behind. One like the last is a part of it.
+        """
+        known = _read(self.file) if self.checkpoint.is_file() else []
+        self.earlier = [attempt for attempt in known if attempt["after"] < rounds]
+        self.present["after"] = rounds
+        if self.earlier and Circumstances.of(self.earlier[-1]) == Circumstances.of(self.present):
+            self.present["after"] = self.earlier.pop()["after"]
+        write_json(self.file, {"attempts": [*self.earlier, self.present]})
+
+    def as_metadata(self, results: Mapping[str, Any], before: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
+        """What these `results` say of attempts, where they ran under different circumstances: the `attempts`, in order.
+
+        Those `before` are of the run whose state the first one started from.
+        """
+        last = {"after": self.present["after"], **{name: results[name] for name in self.present if name != "after"}}
+        attempts = [*before, *self.earlier, last]
+        return {"attempts": attempts} if len(set(map(Circumstances.of, attempts))) > 1 else {}
+
+
+def attempts_of(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The attempts that results come from: one, unless they ran under different circumstances."""
+    single = {"after": 0, "versions": metadata["versions"], "hardware": metadata["hardware"]}
+    attempts: list[Mapping[str, Any]] = metadata.get("attempts") or [single]
+    return attempts
+
+
+def notes_of(checkpoint: Path) -> Path:
+    """The file beside a checkpoint that says what has computed its rounds."""
+    return checkpoint.with_name(checkpoint.name + ".attempts.json")
+
+
+def _read(file: Path) -> list[Mapping[str, Any]]:
+    """The attempts of a file; none where it is missing or damaged, which is no reason to train a cell anew."""
+    if not file.is_file():
+        return []
+    try:
+        attempts: list[Mapping[str, Any]] = read_json(file)["attempts"]
+    except Damaged:
+        return []
+    return attempts

@@ -1,0 +1,146 @@
+"""Results name every machine that computed rounds of theirs; what several computed is compared with nothing."""
+
+import pytest
+from studies import prepared, study_of, trained
+
+from fedgrid.api.explanation import explain_cells
+from fedgrid.engine.rounds import Saving, Terminated
+from fedgrid.files import read_metadata
+from fedgrid.grid.adoption.candidates import Candidate
+from fedgrid.jobs import attempts
+from fedgrid.jobs.attempts import Attempts, notes_of
+from fedgrid.jobs.cell import train
+from fedgrid.jobs.machine import processor
+from fedgrid.jobs.retraining import obstacles
+
+ROUNDS = 4
+
+
+def machine(name):
+    hardware = {"host": "node", "cpu": name, "instructions": "", "threads": 1, "executor": "auto", "device": "cpu"}
+    return {"versions": {"torch": "2.6", "numpy": "2"}, "hardware": hardware}
+
+
+def begun(checkpoint, name, rounds):
+    """An attempt of a machine that goes on after so many rounds."""
+    attempt = Attempts(checkpoint, machine(name))
+    attempt.begin(rounds)
+    return attempt
+
+
+def named(attempt):
+    """Processors of the attempts in metadata, with the rounds after which these went on."""
+    recorded = attempt.as_metadata(attempt.present).get("attempts", [])
+    return [(entry["hardware"]["cpu"], entry["after"]) for entry in recorded]
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    file = tmp_path / "cell.pt"
+    file.touch()
+    return file
+
+
+@pytest.mark.parametrize(
+    ("starts", "expected"),
+    [
+        ([("one", 0)], []),
+        ([("one", 0), ("one", 3), ("one", 3)], []),
+        ([("one", 0), ("two", 3)], [("one", 0), ("two", 3)]),
+        ([("one", 0), ("two", 3), ("two", 7)], [("one", 0), ("two", 3)]),
+        ([("one", 0), ("two", 3), ("one", 9)], [("one", 0), ("two", 3), ("one", 9)]),
+        ([("one", 0), ("two", 3), ("one", 3)], []),
+        ([("one", 0), ("two", 0)], []),
+    ],
+    ids=["alone", "same machine", "two", "the second twice", "and back", "two left nothing", "one left nothing"],
+)
+def test_attempts_that_left_rounds_behind_are_listed(checkpoint, starts, expected):
+    for name, rounds in starts:
+        last = begun(checkpoint, name, rounds)
+    assert named(last) == expected
+
+
+def test_without_a_checkpoint_nothing_came_before(checkpoint):
+    begun(checkpoint, "one", 0)
+    checkpoint.unlink()
+    assert named(begun(checkpoint, "two", 5)) == []
+
+
+def test_damaged_notes_do_not_stop_a_cell(checkpoint):
+    begun(checkpoint, "one", 0)
+    notes_of(checkpoint).write_text("{")
+    assert named(begun(checkpoint, "two", 5)) == []
+
+
+def one_cell(rounds=ROUNDS, artifacts=()):
+    return prepared(
+        study_of(methods=["fedavg"], seeds=[0], training={"rounds": rounds}, artifacts=list(artifacts)),
+    )
+
+
+def interrupted(study, after):
+    """Trains the study's one cell until so many rounds are done."""
+    (cell,) = study.cells
+
+    def tell(progress, remark):
+        if progress.rounds == after and not remark:
+            raise Terminated
+
+    with pytest.raises(Terminated):
+        train(cell, cell.file, study.compute, Saving(cell.checkpoint, cell.key, every=1e9), tell)
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    """A cell that another processor began and this one finished."""
+    monkeypatch.chdir(tmp_path)
+    study = one_cell()
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(attempts, "processor", lambda: "another processor")
+        interrupted(study, after=2)
+    (cell,) = study.cells
+    assert notes_of(cell.checkpoint).is_file()
+    trained(cell, study)
+    return study
+
+
+def test_results_name_both_machines(study):
+    (cell,) = study.cells
+    metadata = read_metadata(cell.file)
+    first, last = metadata["attempts"]
+    assert (first["after"], first["hardware"]["cpu"]) == (0, "another processor")
+    assert (last["after"], last["hardware"]) == (2, metadata["hardware"]) and last["hardware"]["cpu"] == processor()
+    assert not notes_of(cell.checkpoint).exists()
+    text = "\n".join(explain_cells(study, [cell.key], [cell], "", with_code=False))
+    assert "attempt    after round 0: another processor, cpu" in text
+
+
+def test_what_two_machines_computed_is_compared_with_nothing(study):
+    (cell,) = study.cells
+    (obstacle,) = obstacles(Candidate(cell, cell.file, read_metadata(cell.file)).circumstances)
+    assert obstacle.startswith("first rounds with another processor, cpu")
+
+
+def test_one_machine_is_named_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    study = one_cell()
+    interrupted(study, after=1)
+    (cell,) = study.cells
+    trained(cell, study)
+    assert "attempts" not in read_metadata(cell.file)
+
+
+def test_attempts_of_the_run_that_a_cell_continues_come_first(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shorter = one_cell(2, ["state"])
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(attempts, "processor", lambda: "another processor")
+        (cell,) = shorter.cells
+        train(cell, cell.file, shorter.compute, Saving(cell.checkpoint, cell.key, every=1e9))
+    longer = one_cell(ROUNDS)
+    trained(longer.cells[0], longer)
+    listed = read_metadata(longer.cells[0].file)["attempts"]
+    assert [(entry["after"], entry["hardware"]["cpu"]) for entry in listed] == [
+        (0, "another processor"),
+        (1, processor()),
+    ]
