@@ -118,7 +118,7 @@ def test_results_name_both_machines(study):
 def test_what_two_machines_computed_is_compared_with_nothing(study):
     (cell,) = study.cells
     (obstacle,) = obstacles(Candidate(cell, cell.file, read_metadata(cell.file)).circumstances)
-    assert obstacle.startswith("first rounds with another processor, cpu")
+    assert obstacle.startswith("first rounds on another processor, cpu")
 
 
 def test_one_machine_is_named_once(tmp_path, monkeypatch):

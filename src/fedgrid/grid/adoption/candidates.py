@@ -57,7 +57,7 @@ class Circumstances:
         What was computed under several circumstances, one after the other, is compared with nothing.
         """
         if self.before or here.before:
-            return [f"first rounds with {self.before or here.before}"]
+            return [f"first rounds on {self.before or here.before}"]
         mine, others = vars(self), vars(here)
         names = [name for name in mine if name != "instructions" and mine[name] != others[name]]
         return [f"{name} {mine[name]} (here {others[name]})" for name in names] + self._other_instructions(here)
