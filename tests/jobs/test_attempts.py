@@ -109,7 +109,9 @@ def test_results_name_both_machines(study):
     metadata = read_metadata(cell.file)
     first, last = metadata["attempts"]
     assert (first["after"], first["hardware"]["cpu"]) == (0, "another processor")
-    assert (last["after"], last["hardware"]) == (2, metadata["hardware"]) and last["hardware"]["cpu"] == processor()
+    assert (last["after"], last["hardware"]["cpu"]) == (2, processor())
+    assert metadata["hardware"].pop("before").startswith("to round 2: another processor, cpu, 1 thread")
+    assert metadata["hardware"] == last["hardware"]
     assert not notes_of(cell.checkpoint).exists()
     text = "\n".join(explain_cells(study, [cell.key], [cell], "", with_code=False))
     assert "attempt    after round 0: another processor, cpu" in text
@@ -118,7 +120,7 @@ def test_results_name_both_machines(study):
 def test_what_two_machines_computed_is_compared_with_nothing(study):
     (cell,) = study.cells
     (obstacle,) = obstacles(Candidate(cell, cell.file, read_metadata(cell.file)).circumstances)
-    assert obstacle.startswith("first rounds on another processor, cpu")
+    assert obstacle.startswith("other machines in earlier attempts (to round 2: another processor, cpu")
 
 
 def test_one_machine_is_named_once(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ import platform
 import socket
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +48,17 @@ class Attempts:
         write_json(self.file, {"attempts": [*self.earlier, self.present]})
 
     def as_metadata(self, results: Mapping[str, Any], before: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
-        """What these `results` say of attempts, where they ran under different circumstances: the `attempts`, in order.
+        """What these `results` say of attempts where they ran under different circumstances, else nothing.
 
-        Those `before` are of the run whose state the first one started from.
+        The `attempts` are listed in order, and `hardware` has all but the last in words. Those `before` are of the run
+        whose state the first one started from.
         """
         last = {"after": self.present["after"], **{name: results[name] for name in self.present if name != "after"}}
         attempts = [*before, *self.earlier, last]
-        return {"attempts": attempts} if len(set(map(Circumstances.of, attempts))) > 1 else {}
+        if len(set(map(Circumstances.of, attempts))) == 1:
+            return {}
+        words = (f"to round {then['after']}: {Circumstances.of(one)}" for one, then in pairwise(attempts))
+        return {"attempts": attempts, "hardware": results["hardware"] | {"before": "; ".join(words)}}
 
 
 def attempts_of(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:

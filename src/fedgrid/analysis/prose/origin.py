@@ -12,7 +12,7 @@ from fedgrid.analysis.scores.results import Results
 from fedgrid.grid.study.model import FULL
 
 LIBRARIES = ("torch", "numpy")
-HARDWARE = {"processor": "cpu", "device": "device"}
+HARDWARE = {"processor": "cpu", "device": "device", "earlier attempts": "before"}
 "Words of sentences → what cells call it."
 CHANGED = "with uncommitted changes"
 
@@ -25,7 +25,7 @@ def differing(results: Results) -> list[str]:
     cells = results.trained
     counts = {"fedgrid": Counter(str(cell.fedgrid_version) for cell in cells)}
     counts |= {name: Counter(str(cell.versions.get(name)) for cell in cells) for name in LIBRARIES}
-    counts |= {name: Counter(str(cell.hardware.get(key)) for cell in cells) for name, key in HARDWARE.items()}
+    counts |= {name: Counter(str(cell.hardware.get(key, "none")) for cell in cells) for name, key in HARDWARE.items()}
     sentences = [
         f"{name} ({', '.join(value + ': ' + counted(number, 'cell') for value, number in sorted(counts.items()))})"
         for name, counts in counts.items()

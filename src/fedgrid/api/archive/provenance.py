@@ -106,7 +106,7 @@ def environment(metadata: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Versions and hardware of all cells, each kind once with the number of its cells, and versions here."""
     kinds: dict[str, dict[str, Any]] = {}
     for head in metadata:
-        described = {name: head[name] for name in ("versions", "hardware", "attempts") if name in head}
+        described = {"versions": head["versions"], "hardware": head["hardware"]}
         kinds.setdefault(as_json(described), {**described, "cells": 0})["cells"] += 1
     here = {"python": platform.python_version(), "fedgrid": fedgrid.__version__, **_requirements()}
     return {"cells": [kinds[text] for text in sorted(kinds)], "archived_with": here}

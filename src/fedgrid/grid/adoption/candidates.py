@@ -31,7 +31,7 @@ class Circumstances:
     torch: str
     numpy: str
     before: str = ""
-    "Those of earlier attempts, in words, where they were others; see `fedgrid.jobs.attempts`."
+    "What earlier attempts ran on, in words, where that was something else; see `fedgrid.jobs.attempts`."
 
     @classmethod
     def of(cls, metadata: Mapping[str, Any]) -> "Circumstances":
@@ -39,13 +39,12 @@ class Circumstances:
         hardware, versions = metadata["hardware"], metadata["versions"]
         instructions = hardware.get("instructions", NOT_RECORDED)
         computed = hardware["cpu"], instructions, hardware["threads"], hardware["executor"], hardware["device"]
-        earlier = [str(cls.of(attempt)) for attempt in metadata.get("attempts", [])[:-1]]
-        return cls(*computed, versions["torch"], versions["numpy"], "; ".join(earlier))
+        return cls(*computed, versions["torch"], versions["numpy"], hardware.get("before", ""))
 
     def __str__(self) -> str:
         threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
         parts = self.processor, self.device, threads, self.executor, f"torch {self.torch}", f"numpy {self.numpy}"
-        return ", ".join(dict.fromkeys(parts)) + (f" (before that: {self.before})" if self.before else "")
+        return ", ".join(dict.fromkeys(parts)) + (f" ({self.before})" if self.before else "")
 
     def agrees(self, other: "Circumstances") -> bool:
         """Whether bits can be compared; an instruction set that was not recorded agrees with any of its processor."""
@@ -57,7 +56,7 @@ class Circumstances:
         What was computed under several circumstances, one after the other, is compared with nothing.
         """
         if self.before or here.before:
-            return [f"first rounds on {self.before or here.before}"]
+            return [f"other machines in earlier attempts ({self.before or here.before})"]
         mine, others = vars(self), vars(here)
         names = [name for name in mine if name != "instructions" and mine[name] != others[name]]
         return [f"{name} {mine[name]} (here {others[name]})" for name in names] + self._other_instructions(here)
