@@ -13,6 +13,8 @@ Row = dict[str, str]
 COUNTED = ("launches", "kernels", "to_device", "to_host", "on_device", "synchronisations")
 PARTS = ("train", "server", "evaluate")
 "Of a round."
+NOT_IN_TRAINING = ("first", "input_gradient")
+"A layer, and its pass that nothing asks for."
 TOLERANCE = 1e-9
 "Relative difference that is rounding in float64."
 
@@ -88,7 +90,8 @@ def convolutions(rows: list[Row]) -> Iterator[str]:
         f"Milliseconds of one call for all clients, each with its own {SIDE}×{SIDE} filters and a batch of {BATCH} "
         f"images, with all copies. Layers of the two-block CNN: {layers}. *Vmapped* is the grouped convolution that "
         "torch.vmap makes and fedgrid uses, *channels last* the same in that order of memory, *matrix product* gathers "
-        "what the filters see and multiplies. Training needs no gradient of the first layer's input."
+        "what the filters see and multiplies. The *sum* is of the passes that training needs: no gradient of the first "
+        "layer's input."
     )
     lowerings: dict[tuple[str, int, str], dict[str, Row]] = {}
     for row in rows:
@@ -100,8 +103,9 @@ def convolutions(rows: list[Row]) -> Iterator[str]:
 
 
 def fastest(case: tuple[str, int, str], ways: dict[str, Row]) -> Iterator[tuple[str, ...]]:
-    """Lines of the three passes, and of their sum, by which a lowering is chosen."""
-    for name, passes in [*((name, (name,)) for name in PASSES), ("sum", PASSES)]:
+    """Lines of the three passes, and of the sum of those in training, by which a lowering is chosen."""
+    needed = [name for name in PASSES if (case[0], name) != NOT_IN_TRAINING]
+    for name, passes in [*((name, [name]) for name in PASSES), ("sum", needed)]:
         times = {way: sum(float(row[each]) for each in passes) for way, row in ways.items()}
         shown = (f"{1000 * times[way]:.3f}" if way in times else "–" for way in LOWERINGS)
         yield (*map(str, case), name.replace("_", " "), *shown, min(times, key=lambda way: times[way]))

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import torch
 
 from fedgrid.grid.plan.commit import commit
-from fedgrid.jobs.cell import processor
+from fedgrid.jobs.machine import processor
 
 PATIENCE = 10
 "Seconds that nvidia-smi may take."

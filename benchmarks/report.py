@@ -16,7 +16,7 @@ import torch
 from benchmarks.markdown import spread
 from benchmarks.worker import DEFAULTS, SIZES
 from fedgrid.engine.compute import CLIENTS_WORTH_A_CALL, FLOPS_OF_OVERHEAD, executor_for
-from fedgrid.jobs.cell import processor
+from fedgrid.jobs.machine import processor
 from fedgrid.settings import Compute
 
 Row = Mapping[str, Any]
