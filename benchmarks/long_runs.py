@@ -11,7 +11,7 @@ python -m benchmarks.long_runs local      FedCoSR's Local by epochs, beside what
 import argparse
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +25,21 @@ from fedgrid.analysis.scores.comparisons import Comparison, Scores
 from fedgrid.analysis.scores.results import DASH
 from fedgrid.files import read_table
 
-CELLS_OF_LOCAL = Path("benchmarks/results/papers/local/cells.tar.xz")
 FEDSAC = ARCHIVES / "long/fedsac"
 FEDCOSR = ARCHIVES / "long/fedcosr"
+LOCAL = {
+    "20": (Path("benchmarks/results/papers/local/cells.tar.xz"), (5, 10, 15, 20)),
+    "500": (FEDCOSR / "local-rounds.tar.xz", (5, 10, 15, 20, 50, 150, 250, 350, 500)),
+}
+"""FedCoSR's Local by the epochs of its runs: their archive, and the epochs that the table has."""
+AT_CHANCE = 55.0
+"""Accuracy in % below which a client with two classes is said to be no better than chance."""
 SIZED = "table5-large-scale"
 """FedSaC's experiment with 50 and with 100 clients, of whom `DRAWN` train in a round; Local trains all in each."""
 DRAWN = 10
 PARTITIONS = ("homogeneous", "Dirichlet 0.5", "Dirichlet 0.1", "20 classes")
 EARLY = 12
 """The rounds of scale small."""
-EPOCHS = (5, 10, 15, 20)
 READINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "Local": ("local", {}),
     "FedAvg": ("fedavg", {}),
@@ -258,13 +263,22 @@ def over_seeds(scores: list[float]) -> str:
 
 def of_local() -> str:
     """FedCoSR's Local after some epochs of each client, mean ± population standard deviation over clients."""
-    of_cells, columns = curves(CELLS_OF_LOCAL), ["Dirichlet 0.1", "2 classes"]
-    clients = [of_cells["local", f"{column}, 20 clients"] for column in columns]
-    rows = [[str(epoch), *(with_spread(of_clients.loc[epoch]) for of_clients in clients)] for epoch in EPOCHS]
+    columns = ["Dirichlet 0.1", "2 classes"]
+    rows = [row for run, (archive, epochs) in LOCAL.items() for row in of_epochs(run, curves(archive), epochs, columns)]
     means, spreads = (printed("fedcosr", "table2", metric) for metric in ("accuracy", "std_clients"))
     places = [("Local", "CIFAR-10", column) for column in columns]
     of_paper = [f"{means[place]:.2f} ± {spreads[place]:.2f}" for place in places]
-    return markdown(["epochs of each client", *columns], [*rows, ["printed (FedCoSR, Table II)", *of_paper]])
+    header = ["epochs of the run", "after", *columns, f"of 2 classes, below {AT_CHANCE:.0f} %"]
+    return markdown(header, [*rows, ["printed (FedCoSR, Table II)", "", *of_paper, ""]])
+
+
+def of_epochs(run: str, of_cells: Curves, epochs: Iterable[int], columns: Iterable[str]) -> Iterator[list[str]]:
+    """One run's lines: what clients have after each of some epochs, and how many are at chance in the last column."""
+    clients = [of_cells["local", f"{column}, 20 clients"] for column in columns]
+    for epoch in epochs:
+        scores = [of_clients.loc[epoch] for of_clients in clients]
+        at_chance = (scores[-1] < AT_CHANCE).sum()
+        yield [run, str(epoch), *map(with_spread, scores), str(at_chance)]
 
 
 def with_spread(clients: pd.Series) -> str:
