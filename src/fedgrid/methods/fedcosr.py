@@ -20,8 +20,8 @@ Readings
   still measured and clients still blend; as nothing lowers it, τ stays small. N = 1 is Local with contrast.
 
 The paper prints no γ; 0.8 is FedCRL's. With it blending may fade: on CIFAR-10 with SGD L_Reg falls until τ is 1 and
-clients train alone (benchmarks/results/trust); on CIFAR-100 with Adam τ grows to a third in 150 rounds. A larger γ keeps
-more of the global extractor; there, γ 8 keeps nothing else.
+clients train alone (benchmarks/results/trust); on CIFAR-100 with Adam τ grows to a third in 150 rounds. A larger γ
+keeps more of the global extractor; there, γ 8 keeps nothing else.
 """
 
 import torch
