@@ -7,7 +7,7 @@ from fedgrid.api.explanation import explain_cells
 from fedgrid.engine.rounds import Saving, Terminated
 from fedgrid.files import read_metadata
 from fedgrid.grid.adoption.candidates import Candidate
-from fedgrid.jobs import attempts
+from fedgrid.jobs import machine
 from fedgrid.jobs.attempts import Attempts, notes_of
 from fedgrid.jobs.cell import train
 from fedgrid.jobs.machine import processor
@@ -16,14 +16,14 @@ from fedgrid.jobs.retraining import obstacles
 ROUNDS = 4
 
 
-def machine(name):
+def described(name):
     hardware = {"host": "node", "cpu": name, "instructions": "", "threads": 1, "executor": "auto", "device": "cpu"}
     return {"versions": {"torch": "2.6", "numpy": "2"}, "hardware": hardware}
 
 
 def begun(checkpoint, name, rounds):
     """An attempt of a machine that goes on after so many rounds."""
-    attempt = Attempts(checkpoint, machine(name))
+    attempt = Attempts(checkpoint, described(name))
     attempt.begin(rounds)
     return attempt
 
@@ -96,7 +96,7 @@ def study(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     study = one_cell()
     with monkeypatch.context() as elsewhere:
-        elsewhere.setattr(attempts, "processor", lambda: "another processor")
+        elsewhere.setattr(machine, "processor", lambda: "another processor")
         interrupted(study, after=2)
     (cell,) = study.cells
     assert notes_of(cell.checkpoint).is_file()
@@ -136,7 +136,7 @@ def test_attempts_of_the_run_that_a_cell_continues_come_first(tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     shorter = one_cell(2, ["state"])
     with monkeypatch.context() as elsewhere:
-        elsewhere.setattr(attempts, "processor", lambda: "another processor")
+        elsewhere.setattr(machine, "processor", lambda: "another processor")
         (cell,) = shorter.cells
         train(cell, cell.file, shorter.compute, Saving(cell.checkpoint, cell.key, every=1e9))
     longer = one_cell(ROUNDS)

@@ -1,34 +1,17 @@
 """What computed the rounds of a cell that was interrupted: notes beside its checkpoint, and then in its results."""
 
-import platform
-import socket
 from collections.abc import Iterable, Mapping
-from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import torch
-
-import fedgrid
-from fedgrid.engine.local import devices
 from fedgrid.errors import Damaged
 from fedgrid.files import read_json, write_json
 from fedgrid.grid.adoption.candidates import Circumstances
-from fedgrid.jobs.machine import instructions, processor
-
-
-def machine(threads: int, executor: str, device: torch.device) -> dict[str, dict[str, Any]]:
-    """`versions` and `hardware` of this process, as results record them."""
-    versions = {"python": platform.python_version(), "fedgrid": fedgrid.__version__}
-    versions |= {library: version(library) for library in ("torch", "numpy")}
-    hardware: dict[str, Any] = {"host": socket.gethostname(), "cpu": processor(), "instructions": instructions()}
-    hardware |= {"threads": threads, "executor": executor, "device": devices.name_of(device)}
-    return {"versions": versions, "hardware": hardware}
 
 
 class Attempts:
-    """Those at one cell, up to the present one, whose `machine` is as that function describes it."""
+    """Those at one cell, up to the present one, whose `machine` is as `versions_and_hardware` describes it."""
 
     def __init__(self, checkpoint: Path, machine: Mapping[str, Any]):
         self.checkpoint, self.file = checkpoint, notes_of(checkpoint)

@@ -30,8 +30,9 @@ from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.study.audit import Watch
 from fedgrid.grid.study.fingerprint import check_files, digest
 from fedgrid.jobs import models_file
-from fedgrid.jobs.attempts import Attempts, machine, notes_of
+from fedgrid.jobs.attempts import Attempts, notes_of
 from fedgrid.jobs.gpus import acquire_gpu
+from fedgrid.jobs.machine import versions_and_hardware
 from fedgrid.jobs.other_rounds import attempts_before, continued, origin, take
 from fedgrid.jobs.reporting import MAXRSS_UNIT, TERMINATED, Report, Status, ending
 from fedgrid.jobs.signals import INTERRUPTIONS, ignore_signals, install_signal_handlers
@@ -64,7 +65,9 @@ def train(
         domains = _domains(cell.partition.file)
         kept = cell.kept_beside(out)
         saving = replace(saving, state=kept.get("state"))
-        attempts = Attempts(saving.file, machine(settings.threads, settings.executor, devices.chosen(settings.device)))
+        device = devices.name_of(devices.chosen(settings.device))
+        here = versions_and_hardware(settings.threads, settings.executor, device)
+        attempts = Attempts(saving.file, here)
         sources = sources_of(cell)
         with watch as watched:
             try:
@@ -203,7 +206,7 @@ def _metadata(cell: Cell, settings: Compute, counted: dict[str, str], computed: 
             "reads": sorted(progress.reads),
             "costs": costs,
             "clock": dict(zip(PARTS, zip(*progress.clock, strict=True), strict=False)),
-            **machine(settings.threads, executor, simulation.device),
+            **versions_and_hardware(settings.threads, executor, devices.name_of(simulation.device)),
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         }
     )

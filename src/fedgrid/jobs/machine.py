@@ -2,10 +2,24 @@
 
 import os
 import platform
+import socket
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
+
+import fedgrid
 
 SIMD = ("sse4", "avx", "fma", "amx", "asimd", "sve")
 "How the names of instruction sets begin that numbers are computed with."
+
+
+def versions_and_hardware(threads: int, executor: str, device: str) -> dict[str, dict[str, Any]]:
+    """`versions` and `hardware` of this process; `device` is a GPU's model, or ``cpu``."""
+    versions = {"python": platform.python_version(), "fedgrid": fedgrid.__version__}
+    versions |= {library: version(library) for library in ("torch", "numpy")}
+    hardware: dict[str, Any] = {"host": socket.gethostname(), "cpu": processor(), "instructions": instructions()}
+    hardware |= {"threads": threads, "executor": executor, "device": device}
+    return {"versions": versions, "hardware": hardware}
 
 
 def processor() -> str:
