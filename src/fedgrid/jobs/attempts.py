@@ -15,7 +15,7 @@ class Attempts:
 
     def __init__(self, checkpoint: Path, machine: Mapping[str, Any]):
         self.checkpoint, self.file = checkpoint, notes_of(checkpoint)
-        self.present: dict[str, Any] = {"after": 0, **machine}
+        self.present = _attempt(0, machine)
         self.earlier: list[Mapping[str, Any]] = []
 
     def begin(self, rounds: int) -> None:
@@ -36,24 +36,27 @@ class Attempts:
         The `attempts` are listed in order, and `hardware` has all but the last in words. Those `before` are of the run
         whose state the first one started from.
         """
-        last = {"after": self.present["after"], **{name: results[name] for name in self.present if name != "after"}}
-        attempts = [*before, *self.earlier, last]
+        attempts = [*before, *self.earlier, _attempt(self.present["after"], results)]
         if len(set(map(Circumstances.of, attempts))) == 1:
             return {}
-        words = (f"to round {then['after']}: {Circumstances.of(one)}" for one, then in pairwise(attempts))
-        return {"attempts": attempts, "hardware": results["hardware"] | {"before": "; ".join(words)}}
+        machines = (f"to round {later['after']}: {Circumstances.of(attempt)}" for attempt, later in pairwise(attempts))
+        return {"attempts": attempts, "hardware": results["hardware"] | {"before": "; ".join(machines)}}
 
 
 def attempts_of(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The attempts that results come from: one, unless they ran under different circumstances."""
-    single = {"after": 0, "versions": metadata["versions"], "hardware": metadata["hardware"]}
-    attempts: list[Mapping[str, Any]] = metadata.get("attempts") or [single]
+    attempts: list[Mapping[str, Any]] = metadata.get("attempts") or [_attempt(0, metadata)]
     return attempts
 
 
 def notes_of(checkpoint: Path) -> Path:
     """The file beside a checkpoint that says what has computed its rounds."""
     return checkpoint.with_name(checkpoint.name + ".attempts.json")
+
+
+def _attempt(after: int, machine: Mapping[str, Any]) -> dict[str, Any]:
+    """One that went on after so many rounds, on the machine of these results or of `versions_and_hardware`."""
+    return {"after": after, "versions": machine["versions"], "hardware": machine["hardware"]}
 
 
 def _read(file: Path) -> list[Mapping[str, Any]]:

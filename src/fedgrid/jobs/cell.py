@@ -66,8 +66,8 @@ def train(
         kept = cell.kept_beside(out)
         saving = replace(saving, state=kept.get("state"))
         device = devices.name_of(devices.chosen(settings.device))
-        here = versions_and_hardware(settings.threads, settings.executor, device)
-        attempts = Attempts(saving.file, here)
+        machine = versions_and_hardware(settings.threads, settings.executor, device)
+        attempts = Attempts(saving.file, machine)
         sources = sources_of(cell)
         with watch as watched:
             try:
@@ -77,7 +77,7 @@ def train(
             ignore_signals()  # what is left takes less time than doing a round again
             _checked_code(cell, type(computed.method))
             _keep_artifacts(cell, computed, kept, counted)
-        metadata = _metadata(cell, settings, counted, computed) | {"domains": domains, "commit": commit}
+        metadata = _metadata(cell, machine, counted, computed) | {"domains": domains, "commit": commit}
         metadata["images"] = cell.partition.data.images_checksum
         before = attempts_before(cell) if computed.outcome.progress.continued else []
         metadata |= attempts.as_metadata(metadata, before)
@@ -180,7 +180,7 @@ def _domains(partition: Path) -> list[str | None]:
     return domains_of_clients(table, about["clients"])
 
 
-def _metadata(cell: Cell, settings: Compute, counted: dict[str, str], computed: Computed) -> dict[str, Any]:
+def _metadata(cell: Cell, machine: Mapping[str, Any], counted: dict[str, str], computed: Computed) -> dict[str, Any]:
     simulation, outcome = computed.simulation, computed.outcome
     progress = outcome.progress
     # summed over all attempts of a cell that was interrupted; starting and loading are not part of it
@@ -206,7 +206,8 @@ def _metadata(cell: Cell, settings: Compute, counted: dict[str, str], computed: 
             "reads": sorted(progress.reads),
             "costs": costs,
             "clock": dict(zip(PARTS, zip(*progress.clock, strict=True), strict=False)),
-            **versions_and_hardware(settings.threads, executor, devices.name_of(simulation.device)),
+            "versions": machine["versions"],
+            "hardware": machine["hardware"] | {"executor": executor},
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         }
     )
