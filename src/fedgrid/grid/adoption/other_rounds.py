@@ -81,15 +81,19 @@ def _obstacle(cell: Cell, run: OtherRun) -> str:
 def longer_run(cell: Cell) -> OtherRun | None:
     """Results of more rounds whose first rounds are the cell's results, bit for bit; None where there are none.
 
-    Nothing may have read the number of rounds, the last round must be one that is evaluated anyway, and neither attacks
-    (which are scored in the last rounds) nor artifacts may be asked for.
+    Nothing may have read the number of rounds, the last round must be one that is evaluated anyway, and nothing may be
+    asked for that only the end of a run has; see `_has_an_end`.
     """
     training = cell.row.training
-    plain = tuple(training["evaluate"]) == ("clean",) and training["rounds"] % training["eval_every"] == 0
-    if cell.artifacts or not plain:
+    if cell.artifacts or _has_an_end(training) or training["rounds"] % training["eval_every"]:
         return None
     runs = [run for run in other_runs(cell) if run.rounds > training["rounds"]]
     return next((run for run in runs if _has_first_rounds(run, training["rounds"])), None)
+
+
+def _has_an_end(training: Mapping[str, Any]) -> bool:
+    """Whether the last rounds have scores that earlier ones lack: of models under attack, and of new clients."""
+    return tuple(training["evaluate"]) != ("clean",) or training["new_clients"] > 0
 
 
 def _has_first_rounds(run: OtherRun, rounds: int) -> bool:
