@@ -141,8 +141,24 @@ def _component_of(loaded: ModuleType, what: str) -> type[Component]:
 class _FromSource(SourceFileLoader):
     """Compiles a file as it is now: bytecode of an earlier version is taken for current where size and time agree."""
 
+    content: bytes | None = None
+    "What the file held when it was imported."
+
     def get_code(self, fullname: str) -> CodeType:
-        return self.source_to_code(self.get_data(self.path), self.path)
+        self.content = self.get_data(self.path)
+        return self.source_to_code(self.content, self.path)
+
+    def is_current(self) -> bool:
+        """Whether the file holds what was imported from it."""
+        try:
+            return self.content in (None, self.get_data(self.path))
+        except OSError:
+            return False
+
+    def folder(self, name: str) -> Path:
+        """The folder in which the module of that name, or the package that it is in, lies."""
+        path = Path(self.path)
+        return path.parents[name.count(".") + (path.name == "__init__.py")]
 
 
 def _import_file(module: str, file: Path) -> ModuleType:
@@ -156,25 +172,30 @@ def _import_file(module: str, file: Path) -> ModuleType:
 
 
 def _enter(folder: Path) -> None:
-    """Lets a file import the helpers in its folder, even if a file elsewhere has helpers of the same names."""
+    """Lets a file import the helpers in its folder as they are now, whatever was imported under their names before."""
+    importlib.invalidate_caches()
     if str(folder) in sys.path:
         sys.path.remove(str(folder))
     else:
         extensions = ExtensionFileLoader, EXTENSION_SUFFIXES
         sys.path_importer_cache[str(folder)] = FileFinder(str(folder), extensions, (_FromSource, SOURCE_SUFFIXES))
     sys.path.insert(0, str(folder))
-    for name in [name for name in sys.modules if _is_elsewhere(name.partition(".")[0], folder)]:
-        del sys.modules[name]
+    helpers = _helpers()
+    edited = any(not loader.is_current() for name, loader in helpers.items() if loader.folder(name) == folder)
+    for name, loader in helpers.items():
+        if edited if loader.folder(name) == folder else _has_helper(folder, name.partition(".")[0]):
+            del sys.modules[name]
 
 
-def _is_elsewhere(name: str, folder: Path) -> bool:
-    """Whether an imported module is the helper of a file in another folder, and this folder has one of its name."""
-    loader = getattr(sys.modules.get(name), "__loader__", None)
-    if not isinstance(loader, _FromSource) or name.startswith(OUTSIDE):
-        return False
-    path = Path(loader.path)
-    home = path.parents[1] if path.name == "__init__.py" else path.parent
-    return home != folder and any((folder / helper).is_file() for helper in (f"{name}.py", f"{name}/__init__.py"))
+def _helpers() -> dict[str, _FromSource]:
+    """The modules that were imported from beside files of components, by name, with what imported each."""
+    loaders = {name: getattr(module, "__loader__", None) for name, module in list(sys.modules.items())}
+    loaded = {name: loader for name, loader in loaders.items() if isinstance(loader, _FromSource)}
+    return {name: loader for name, loader in loaded.items() if not name.startswith(OUTSIDE)}
+
+
+def _has_helper(folder: Path, name: str) -> bool:
+    return any((folder / helper).is_file() for helper in (f"{name}.py", f"{name}/__init__.py"))
 
 
 @functools.cache  # it looks through every installed package

@@ -9,7 +9,8 @@ from fedgrid.data.base import DataSet
 from fedgrid.engine.federation.method import Method
 from fedgrid.errors import UserError, nearest
 from fedgrid.grid.study.overrides import hidden_engine_names
-from fedgrid.loading import KINDS, load, load_file, names
+from fedgrid.grid.study.patches import refusing_patches
+from fedgrid.loading import KINDS, OUTSIDE, load, load_file, names
 from fedgrid.models.base import Model
 from fedgrid.partition.base import Partition
 
@@ -33,11 +34,13 @@ def subject(reference: str) -> tuple[str, type[Component]]:
 
 
 def _class_in(reference: str) -> type[Component]:
+    file = Path(reference)
     try:
-        return load_file(reference)
+        with refusing_patches(f"'{reference}'", f"{OUTSIDE}{file.stem}", file):
+            return load_file(reference)
     except UserError as error:
         # raised while the class was made, where its name alone is known and not yet the line of what is wrong in it
-        flaws = hidden_engine_names(Path(reference)) if isinstance(error.__cause__, UserError) else []
+        flaws = hidden_engine_names(file) if isinstance(error.__cause__, UserError) else []
         if flaws:
             raise UserError(flaws[0]) from error
         raise

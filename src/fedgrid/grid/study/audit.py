@@ -3,7 +3,8 @@
 Python announces every file that it opens and all code that it runs by *audit events* (PEP 578), however the source
 spells it. While a component is imported and used, an event that its own code caused is a flaw where it concerns code or
 data that are neither covered by its key nor installed. Libraries that open files outside Python (Arrow, safetensors,
-HDF5) cause no event, and neither does reading an environment variable.
+HDF5) cause no event, and neither does reading an environment variable. What it replaces in fedgrid or torch is seen
+when it has ended; see `fedgrid.grid.study.patches`.
 """
 
 import functools
@@ -24,6 +25,7 @@ from typing import Any
 import fedgrid
 from fedgrid.errors import UserError
 from fedgrid.grid.study.fingerprint import ADVICE, files
+from fedgrid.grid.study.patches import Shared, refuse_changes
 from fedgrid.loading import KINDS
 
 OPENING, RUNNING, LOADING = ("open", "sqlite3.connect"), "exec", ("import", "ctypes.dlopen")
@@ -100,6 +102,7 @@ class Watch:
         self.written: set[str] = set()
         self.flaws: list[str] = []
         self.listening = listening(self._see)
+        self.component = f"{KINDS[kind]} '{file}'"
         self.cover(module, file, kind)
 
     def cover(self, module: str, file: Path, kind: str) -> None:
@@ -108,6 +111,7 @@ class Watch:
         self.folders.add(os.path.realpath(file.parent) + os.sep)
 
     def __enter__(self) -> "Watch":
+        self.shared = Shared()
         self.listening.__enter__()
         return self
 
@@ -115,6 +119,7 @@ class Watch:
         self.listening.__exit__(None, None, None)
         if error is None or isinstance(error, Exception):
             self.check()
+            refuse_changes(self.component, self.shared.patches())
 
     def check(self) -> None:
         """Raises UserError, with file and line, for the first thing that was done and the key does not cover."""

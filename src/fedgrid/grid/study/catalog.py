@@ -18,6 +18,7 @@ from fedgrid.files import cache, read_json, write_json
 from fedgrid.grid.study.audit import Watch
 from fedgrid.grid.study.fingerprint import check_files, fingerprint_of_text, uncovered
 from fedgrid.grid.study.overrides import hidden_engine_names, misfit, unfit_overrides
+from fedgrid.grid.study.patches import refusing_patches
 from fedgrid.grid.study.purity import impure
 from fedgrid.loading import KINDS, load, locate
 
@@ -91,10 +92,10 @@ def _described_apart(kind: str, reference: str) -> dict[str, Any]:
 def _described_here(kind: str, reference: str) -> dict[str, Any]:
     _, module, file = locate(kind, reference)
     assert file is not None  # the package's own components are described where they are asked for
-    with Watch(module, file, kind):
+    what = f"{KINDS[kind]} '{reference}'"
+    with Watch(module, file, kind), refusing_patches(what, module, file):
         component = load(kind, reference)
     check_files(component, module, file)
-    what = f"{KINDS[kind]} '{reference}'"
     if flaw := misfit(component, kind) or next(iter(unfit_overrides(component, kind)), ""):
         raise UserError(f"{what}: {flaw}")
     try:

@@ -1,0 +1,157 @@
+"""What a component changes of fedgrid or of torch, which every other component shares: patches, defaults, switches.
+
+The change would be part of no key but its own. A component has its own way by a subclass, or by an argument.
+"""
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+from fedgrid.errors import UserError
+from fedgrid.grid.study.fingerprint import modules
+
+OURS, TORCH = "fedgrid", "torch"
+ELSEWHERE = "torch.distributed"
+"No cell uses it, and some of its names warn whoever looks at them."
+ADVICE = "which other cells share and their keys do not cover; derive a class of your own, or pass an argument"
+LAZY = frozenset(
+    ("__annotations__", "__doc__", "__dict__", "__weakref__", "__abstractmethods__", "__warningregistry__", "_abc_impl")
+)
+"Attributes that Python makes when they are first used."
+ABSENT = object()
+Names = dict[str, Any]
+
+
+def _settings() -> dict[str, Any]:
+    """The switches of torch that change what it computes, by name; none where it is not imported."""
+    torch: Any = sys.modules.get(TORCH)
+    if torch is None:
+        return {}
+    read: dict[str, Callable[[], Any]] = {
+        "the default dtype": torch.get_default_dtype,
+        "the default device": torch.get_default_device,
+        "deterministic algorithms": torch.are_deterministic_algorithms_enabled,
+        "whether gradients are recorded": torch.is_grad_enabled,
+        "the precision of float32 products": torch.get_float32_matmul_precision,
+        "the number of threads": torch.get_num_threads,
+        "torch.backends.cudnn.deterministic": lambda: torch.backends.cudnn.deterministic,
+        "torch.backends.cudnn.benchmark": lambda: torch.backends.cudnn.benchmark,
+        "torch.backends.cudnn.allow_tf32": lambda: torch.backends.cudnn.allow_tf32,
+    }
+    return {name: value() for name, value in read.items()}
+
+
+class Shared:
+    """Everything that components share as it is now; see `changes`."""
+
+    def __init__(self) -> None:
+        self.settings = _settings()
+        self.holders = {name: (holder, _counted(name, holder)) for name, holder in _holders()}
+        self.functions = {function: _inside(function) for _, names in self.holders.values() for function in _own(names)}
+
+    def changes(self) -> list[str]:
+        """Names of what has been replaced, added or removed since, by other code than that of installed libraries."""
+        changed = [f"torch: {name}" for name, value in _settings().items() if self.settings.get(name, value) != value]
+        return changed + self.patches()
+
+    def patches(self) -> list[str]:
+        """As `changes`, without the switches of torch, which the engine sets for each cell."""
+        replaced = [
+            f"{name}.{attribute}"
+            for name, (holder, before) in self.holders.items()
+            for attribute in _differing(before, _counted(name, holder))
+        ]
+        edited = [
+            f"{function.__module__}.{function.__qualname__}"
+            for function, before in self.functions.items()
+            if _inside(function) != before
+        ]
+        return replaced + edited
+
+
+def _holders() -> Iterator[tuple[str, ModuleType | type]]:
+    """The public modules of fedgrid and torch, and the classes that they define, by name."""
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] not in (OURS, TORCH) or "._" in name or name.startswith(ELSEWHERE):
+            continue
+        if isinstance(module, ModuleType):
+            yield name, module
+            for attribute, value in list(vars(module).items()):
+                if isinstance(value, type) and value.__module__ == name:
+                    yield f"{name}.{attribute}", value
+
+
+def _counted(name: str, holder: ModuleType | type) -> Names:
+    """The attributes of a module or a class that are compared: functions and classes, and of fedgrid's all values."""
+    ours = name.partition(".")[0] == OURS
+    return {
+        attribute: value
+        for attribute, value in list(vars(holder).items())
+        if attribute not in LAZY
+        and not isinstance(value, ModuleType)
+        and (_is_code(value) or (ours and not attribute.startswith("_")))
+    }
+
+
+def _is_code(value: Any) -> bool:
+    return callable(value) or isinstance(value, staticmethod | classmethod | property)
+
+
+def _differing(before: Names, now: Names) -> Iterator[str]:
+    for attribute in {**before, **now}:
+        value = now.get(attribute, ABSENT)
+        if value is not before.get(attribute, ABSENT) and not _is_of_library(value):
+            yield attribute
+
+
+def _is_of_library(value: Any) -> bool:
+    """Whether code comes from an installed library, which does what it does for all components alike."""
+    function = getattr(value, "__func__", getattr(value, "fget", value))
+    place = getattr(getattr(function, "__code__", None), "co_filename", "") or _file_of(value)
+    return "site-packages" in place or "dist-packages" in place or place.startswith(sys.base_prefix)
+
+
+def _file_of(value: Any) -> str:
+    module = sys.modules.get(getattr(value, "__module__", None) or "")
+    return getattr(module, "__file__", None) or ""
+
+
+def _own(names: Mapping[str, Any]) -> Iterator[FunctionType]:
+    for value in names.values():
+        if isinstance(value, FunctionType) and value.__module__.partition(".")[0] == OURS:
+            yield value
+
+
+def _inside(function: FunctionType) -> tuple[Any, ...]:
+    return function.__code__, function.__defaults__, str(function.__kwdefaults__)
+
+
+@contextmanager
+def refusing_patches(what: str, module: str, file: Path) -> Iterator[None]:
+    """Within it the component of `module` in `file` is imported; UserError, which begins with `what`, for a change.
+
+    What it imports of fedgrid is imported before, or its changes could not be told from what is imported.
+    """
+    for name in _imported(module, file):
+        importlib.import_module(name)
+    shared = Shared()
+    yield
+    refuse_changes(what, shared.changes())
+
+
+def _imported(module: str, file: Path) -> list[str]:
+    """The modules of fedgrid that a component imports; none where it cannot be read, as its import will say."""
+    try:
+        return [name for name in modules(module, file) if name.partition(".")[0] == OURS and ":" not in name]
+    except (UserError, OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+
+
+def refuse_changes(what: str, changes: list[str]) -> None:
+    """Raises UserError where there are changes."""
+    if changes:
+        raise UserError(f"{what} changes {changes[0]}, {ADVICE}")
