@@ -17,7 +17,7 @@ from warmed import listening
 from fedgrid.data.common.images import MODALITIES
 from fedgrid.grid.study import configure
 from fedgrid.jobs import calibration, warm
-from fedgrid.jobs.reporting import ASKED_TO_END
+from fedgrid.jobs.job_process import ASKED_TO_END
 from fedgrid.loading import names
 
 torch.set_num_threads(1)

@@ -36,6 +36,8 @@ OF_THE_MACHINE = FULL | CLOSED | BROKEN
 "Errors of disks and folders that a user can fix; other errors of the operating system are bugs."
 
 
+PREFIX = "fedgrid: "
+"With this a sentence for the user begins."
 MOST_LETTERS = 2000
 "Letters of a sentence."
 
@@ -56,7 +58,7 @@ def complain(error: UserError | OSError) -> int:
     """Says the sentence on standard error and returns the exit code of a user's mistake; raises any other error."""
     if isinstance(error, OSError) and error.errno not in OF_THE_MACHINE:
         raise error
-    say(f"fedgrid: {_shortened(' '.join(sentence(error).splitlines()))}", sys.stderr)
+    say(f"{PREFIX}{_shortened(' '.join(sentence(error).splitlines()))}", sys.stderr)
     return 2
 
 

@@ -116,6 +116,7 @@ LOADED = """
 import json, os, scipy.optimize, scipy.sparse.csgraph, sympy, sys, pyarrow.parquet, torch, torch._dynamo
 from fedgrid.grid.plan.keys import modules_of_cell
 from fedgrid.jobs import cell
+from fedgrid.jobs.job_process import enter_job
 plan, *cells = sys.argv[1:]
 names = dict(name.split("=") for name in cells)
 for name in names:  # what is known of the code is kept
@@ -123,6 +124,7 @@ for name in names:  # what is known of the code is kept
 for name, key in names.items():
     child = os.fork()  # each cell in a process of its own, and the libraries imported once for all
     if not child:
+        enter_job()
         code = cell.main([plan, key])
         with open(f"{name}.json", "w") as file:
             json.dump([module for module in sys.modules if module.startswith("fedgrid")], file)

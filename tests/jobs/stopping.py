@@ -5,6 +5,8 @@ import signal
 import sys
 import time
 
+from fedgrid.jobs.job_process import enter_job
+
 
 def main(argv: list[str]) -> int:
     """The moment is `import`, `return` or a function of the cell's module, before which the signals come, all at once.
@@ -48,4 +50,5 @@ def _do_before(module, name, first) -> None:
 
 
 if __name__ == "__main__":
+    enter_job()
     sys.exit(main(sys.argv[1:]))

@@ -4,6 +4,7 @@ import pytest
 from earlier import train_all
 from studies import prepared, study_of
 
+from fedgrid.errors import UserError
 from fedgrid.files import read_table
 from fedgrid.grid.adoption.other_rounds import continuation, longer_run
 from fedgrid.jobs.other_rounds import take
@@ -44,6 +45,8 @@ CASES = [
     for name, values in SETTINGS.items()
     for value in values
 ]
+REFUSED = {("scaffold", "optimizer"), ("apple", "optimizer")}
+"Methods with steps of their own, and settings that these do not heed."
 OF_LAST_ROUNDS = ("new_clients", "evaluate")
 "Settings with which the last rounds have rows that earlier ones lack."
 
@@ -97,8 +100,10 @@ def test_rows_of_continued_and_of_taken_rounds(training, folder):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("training", CASES)
 def test_rows_under_every_setting(training, method, artifacts, folder):
-    if training.get("adversarial") and method == "apple":
-        pytest.skip("APPLE's own step takes the images as they are")
+    if any((method, name) in REFUSED for name in training):
+        with pytest.raises(UserError):
+            one_cell(SHORT, training, method, "refused")
+        return
     longer = check(training, method, artifacts)
     if artifacts or any(name in training for name in OF_LAST_ROUNDS):
         assert longer is None

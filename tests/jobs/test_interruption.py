@@ -19,7 +19,7 @@ from fedgrid.engine.state.checkpoint import load_checkpoint
 from fedgrid.files import read_metadata, write_table
 from fedgrid.jobs import warm
 from fedgrid.jobs.cell import train
-from fedgrid.jobs.reporting import ASKED_TO_END, TERMINATED
+from fedgrid.jobs.job_process import ASKED_TO_END, TERMINATED
 from fedgrid.jobs.signals import install_signal_handlers
 
 KILLS, FARTHEST = 12, 10

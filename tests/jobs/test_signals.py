@@ -14,8 +14,8 @@ from warmed import warm_command
 
 from fedgrid.errors import say
 from fedgrid.jobs import warm
+from fedgrid.jobs.job_process import TERMINATED
 from fedgrid.jobs.note import Note
-from fedgrid.jobs.reporting import TERMINATED
 
 ALL = [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1]
 BOTH = pytest.mark.parametrize("number", ALL[:2], ids=lambda number: number.name)

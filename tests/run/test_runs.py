@@ -203,19 +203,22 @@ def test_a_run_keeps_the_code_that_it_began_with(folder, environment):
     Path("helper.py").write_text("NUMBER = 1\n")
     Path("another.py").write_text("NUMBER = 1\n")
     pin = Pin(planned(methods={"mine": {"method": "mine.py"}}))
-    code = pin.keep()
+    environment = pin.keep()
+    code = Path(environment["FEDGRID_CODE"])
     ours = ["fedgrid", "outside"]
     assert sorted(path.name for path in code.iterdir()) == sorted(ours)
     assert sorted(path.name for path in (code / "outside").rglob("*.py")) == ["helper.py", "mine.py"]
     assert (code / "fedgrid/grid/study/study.schema.yaml").is_file()
     assert (code / "fedgrid/workflow/scripts/job.sh").is_file()
-    assert pin.keep() == code and pin.changed() == []
+    assert pin.keep() == environment and pin.changed() == []
     Path("helper.py").write_text("NUMBER = 2\n")
     assert [Path(name).name for name in pin.changed()] == ["helper.py"]
     asked = (
         "from fedgrid.loading import locate; import fedgrid; print(locate('methods', 'mine.py')[2], fedgrid.__file__)"
     )
-    method, package = subprocess.check_output([sys.executable, "-c", asked], text=True).split()
+    method, package = subprocess.check_output(
+        [sys.executable, "-c", asked], text=True, env=os.environ | environment
+    ).split()
     assert method.startswith(str(code)) and package.startswith(str(code))
     assert "NUMBER = 1" in (Path(method).parent / "helper.py").read_text()
 

@@ -1,12 +1,14 @@
 """The final models of a cell as modules of torch."""
 
 import functools
+import json
 import os
 import warnings
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import torch
@@ -19,7 +21,8 @@ from fedgrid.engine.local.client_data import TEXTUAL
 from fedgrid.engine.local.context import LossContext
 from fedgrid.errors import UserError
 from fedgrid.grid.plan.keys import modules_of_model
-from fedgrid.grid.study.fingerprint import modules
+from fedgrid.grid.study.fingerprint import forget_files, modules
+from fedgrid.jobs.apart import require
 from fedgrid.jobs.models_file import ModelsFile, is_parameter, read
 from fedgrid.loading import load, locate
 from fedgrid.models.base import PADDING_AND_UNKNOWN, Model, Network
@@ -122,6 +125,7 @@ class StoredModels:
 
     def edited_code_notice(self, choice: Choice) -> str:
         """A sentence where code that the chosen model predicts by is not as it was in training; else empty."""
+        forget_files()
         before, method = self.header["modules"], None if choice.by_network else self.header["reference"]
         now = _modules(self.model_reference, method)
         edited = [name for name, code in now.items() if _is_of_prediction(name) and before.get(name) != code]
@@ -130,18 +134,30 @@ class StoredModels:
         return f"{', '.join(edited)} differs from the code that trained this cell; the model may predict otherwise"
 
     def module(self, choice: Choice) -> nn.Module:
-        """The chosen model; see `load_model`."""
+        """The chosen model; see `load_model`. A process of its own imports the files of users that it needs."""
+        references = [self.model_reference, *([] if choice.by_network else [self.header["reference"]])]
+        apart = any(reference.endswith(".py") for reference in references)
+        module = self._built_apart(choice) if apart else self.built(choice)
+        module.classes = self.header["classes"]
+        return module.eval()
+
+    def _built_apart(self, choice: Choice) -> nn.Module:
+        with TemporaryDirectory(prefix="fedgrid-model-") as folder:
+            out = Path(folder, "module.pt")
+            require("fedgrid.api.built_apart", [str(self.file.path), json.dumps(asdict(choice)), str(out)])
+            return cast(nn.Module, torch.load(out, weights_only=False))  # what this user's own process has just written
+
+    def built(self, choice: Choice) -> nn.Module:
+        """The chosen model, for whose code this process imports files."""
         kept = Tree()
         for path, t in self.file.row(self.header["rows"][choice.row]):
             node = kept
             for name in path[:-1]:
                 node = node.setdefault(name, Tree())
             node[path[-1]] = t
-        module = self._built(choice, kept)
-        module.classes = self.header["classes"]
-        return module.eval()
+        return self._module(choice, kept)
 
-    def _built(self, choice: Choice, kept: Tree) -> nn.Module:
+    def _module(self, choice: Choice, kept: Tree) -> nn.Module:
         network = self.network.only(choice.modality) if choice.modality else self.network
         if choice.modality == TEXTUAL:
             words = self.header["texts"]["captions"][-1]
@@ -198,7 +214,6 @@ def _by_network(theta: Tree, x: Tensor, at: LossContext) -> Tensor:
     return at.model(theta, x)
 
 
-@functools.cache
 def _modules(model: str, method: str | None) -> dict[str, str]:
     """The modules of today's code of a model, and of a method if there is one, with their digests."""
     _, network, of_model = locate("models", model)

@@ -8,13 +8,13 @@ from typing import Any
 
 import pandas as pd
 
+from fedgrid.api.study_file import plan
 from fedgrid.errors import UserError
 from fedgrid.files import replacing
-from fedgrid.grid.plan.product import planned_study
 from fedgrid.grid.study.sections import Section, StudyError
-from fedgrid.jobs.preparation import prepare
 from fedgrid.partition.common.publish import checked
 from fedgrid.partition.common.statistics import statistics
+from fedgrid.run.direct import DirectJobs
 
 ANY_METHOD = "local"
 "A partition does not depend on the method, and a study needs one."
@@ -50,9 +50,9 @@ def make_partition(
     """
     about = {"name": "partition", "data": data, "heterogeneity": [heterogeneity], "seeds": [seed]}
     root = {"data_root": str(data_root)} if data_root else {}
-    study = planned_study(Section(about | root | {"methods": [ANY_METHOD], "results": str(results)}))
+    study = plan(Section(about | root | {"methods": [ANY_METHOD], "results": str(results)}))
     partition = study.cells[0].partition
-    prepare(partition, study)
+    DirectJobs(study).prepare(partition)
     return read_partition(partition.file)
 
 

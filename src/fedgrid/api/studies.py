@@ -99,7 +99,7 @@ class StudyFile:
         return "\n".join(explain_cells(study, words, cells, "", code))
 
     def train(self, method: str, data: str = "", heterogeneity: str = "", seed: int | None = None) -> TrainedCell:
-        """Trains one cell in this process, unless it is done; names are those of `cells`.
+        """Trains one cell in a process of its own, unless it is done; names are those of `cells`.
 
         A name that all cells of the method share may be left out. Raises UserError if the names fit no cell or several,
         if a search has yet to choose the cell's settings, for unavailable data, and for a device that this machine

@@ -1,13 +1,23 @@
 """A planned study from its file."""
 
+import threading
 from pathlib import Path
 
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.plan.product import planned_study
+from fedgrid.grid.study.fingerprint import forget_files
 from fedgrid.grid.study.sections import COMMAND_LINE, Origin, Section
 from fedgrid.grid.study.yaml_file import read
 
 DEFAULT = Path("config/study.yaml")
+_planning = threading.Lock()
+
+
+def plan(study: Section) -> Study:
+    """As `planned_study`, from files as they are now, and in one thread at a time: planning imports users' files."""
+    with _planning:
+        forget_files()
+        return planned_study(study)
 
 
 def read_study(file: Path, scale: str | None = None, only: str | None = None, results: Path | None = None) -> Study:
@@ -18,4 +28,4 @@ def read_study(file: Path, scale: str | None = None, only: str | None = None, re
     chosen = {"scale": scale, "only": only, "results": results and str(results)}
     options = {name: value for name, value in chosen.items() if value}
     origins = {name: Origin(COMMAND_LINE, key=name) for name in options}
-    return planned_study(read(file) | Section(options, origins=origins))
+    return plan(read(file) | Section(options, origins=origins))

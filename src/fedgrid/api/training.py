@@ -1,6 +1,6 @@
-"""One cell, trained in this process."""
+"""One cell, trained in a process of its own."""
 
-import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -9,21 +9,19 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from fedgrid.api.study_file import plan
 from fedgrid.errors import UserError
 from fedgrid.files import check_writable, read_metadata, read_table
 from fedgrid.grid.adoption.other_rounds import longer_run
-from fedgrid.grid.plan.commit import commit
 from fedgrid.grid.plan.model import Cell
-from fedgrid.grid.plan.plan_file import Plan
 from fedgrid.grid.plan.planned_study import Study
-from fedgrid.grid.plan.product import planned_study
-from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.sections import Section
 from fedgrid.jobs import originals
 from fedgrid.jobs.gpus import check_device
-from fedgrid.jobs.preparation import prepare
+from fedgrid.run.direct import DirectJobs
 
 Origin = Literal["cached", "taken", "trained", "interrupted"]
+_locks: dict[Path, threading.Lock] = {}
 
 
 @dataclass(frozen=True)
@@ -54,10 +52,11 @@ def train(
 ) -> TrainedCell:
     """Trains one cell, unless the store in `results` has it already, with a progress bar on standard error.
 
-    `method` is a name or the path of a file; all other settings are as in a study. After an interruption, the same call
-    resumes from the last checkpoint. A cell that diverges is returned with the results so far and the status
-    ``diverged`` in its `metadata`. Raises UserError for a wrong setting, for unavailable data, and for a device that
-    this machine lacks.
+    It is trained in a process of its own, from the files as they are now: what this process has imported or changed
+    makes no difference. `method` is a name or the path of a file; all other settings are as in a study. After an
+    interruption, the same call resumes from the last checkpoint. A cell that diverges is returned with the results so
+    far and the status ``diverged`` in its `metadata`. Raises UserError for a wrong setting, for unavailable data, for a
+    device that this machine lacks and, once its traceback is printed, for an error in the code of a component.
     """
     about = {
         "name": "run",
@@ -71,7 +70,7 @@ def train(
         "compute": compute,
         "results": results,
     }
-    study = planned_study(Section(about))
+    study = plan(Section(about))
     cell = study.cells[0]
     originals.say_notices(study)
     ensure_results(study, cell, cell.file)
@@ -88,21 +87,26 @@ def ensure_results(study: Study, cell: Cell, out: Path, heeds_signals: bool = Fa
     """Has the results of a cell of the study in the file `out`, and says where they come from.
 
     They may be there, or a longer run may have them; else the cell is trained, or what a checkpoint beside the file
-    lacks. Where it `heeds_signals`, SIGTERM and SIGUSR1 write a checkpoint and interrupt it. Raises UserError where the
-    file holds another cell, and for a device that is not here.
+    lacks, in a process of its own. Where it `heeds_signals`, SIGTERM and SIGUSR1 write a checkpoint and interrupt it.
+    Raises UserError where the file holds another cell, and for a device that is not here.
     """
-    if is_finished(out, cell):
-        return "cached"
-    if _is_taken(out, cell):
-        return "taken"
-    check_device(study.compute.device)
-    check_writable(out.parent if out != cell.file else study.store, "results")
-    plan = Plan(replace(study, name=f"run-{cell.key}")).write()  # `fedgrid prune` respects it
-    prepare(cell.partition, study)
-    if not _is_trained(study, cell, out, heeds_signals):
-        return "interrupted"
-    plan.unlink(missing_ok=True)
-    return "trained"
+    with _turn(out):
+        if is_finished(out, cell):
+            return "cached"
+        if _is_taken(out, cell):
+            return "taken"
+        check_device(study.compute.device)
+        check_writable(out.parent if out != cell.file else study.store, "results")
+        jobs = DirectJobs(replace(study, name=f"run-{cell.key}"))
+        jobs.prepare(cell.partition)
+        return "trained" if jobs.train(cell, out, heeds_signals) else "interrupted"
+
+
+@contextmanager
+def _turn(out: Path) -> Iterator[None]:
+    """Within it no other thread of this process works at the file `out`."""
+    with _locks.setdefault(out.resolve(), threading.Lock()):
+        yield
 
 
 def is_finished(out: Path, cell: Cell) -> bool:
@@ -127,35 +131,3 @@ def _is_taken(out: Path, cell: Cell) -> bool:
 
     take(cell, out, longer)
     return True
-
-
-def _is_trained(study: Study, cell: Cell, out: Path, heeds_signals: bool) -> bool:
-    """Trains the cell; False where a signal interrupted it."""
-    from fedgrid.engine.rounds import Saving, Terminated  # torch takes seconds to import
-    from fedgrid.jobs.cell import train as train_cell
-    from fedgrid.jobs.other_rounds import origin
-    from fedgrid.jobs.reporting import Report
-
-    checkpoint, every = out.with_name(out.name + ".checkpoint"), study.compute.checkpoint_every
-    saving = Saving(checkpoint, cell.key, every, origin(cell, out))
-    point = description("methods", cell.row.component.reference)["facts"]["score"]
-    with Report(cell.row.title, cell.row.training["rounds"], point, sys.stderr) as report, _signals(heeds_signals):
-        try:
-            train_cell(cell, out, study.compute, saving, report.tell, commit())
-        except Terminated:
-            return False
-    return True
-
-
-@contextmanager
-def _signals(heeded: bool) -> Iterator[None]:
-    """Lets the signals that end a job interrupt what is done within, if they are to be heeded."""
-    from fedgrid.jobs.signals import ignore_signals, install_signal_handlers  # they import torch
-
-    if heeded:
-        install_signal_handlers()
-    try:
-        yield
-    finally:
-        if heeded:
-            ignore_signals()

@@ -17,7 +17,7 @@ from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.columns import PUBLISHED
 from fedgrid.grid.study.sections import Section
 from fedgrid.jobs import originals
-from fedgrid.jobs.reporting import TERMINATED
+from fedgrid.jobs.job_process import TERMINATED
 from fedgrid.loading import packaged
 from fedgrid.settings import ARTIFACTS, Compute, Training
 

@@ -6,7 +6,7 @@ Run as ``python -m fedgrid.jobs.cell PLAN KEY``.
 import argparse
 import resource
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from fedgrid.engine.local import devices
 from fedgrid.engine.rounds import PARTS, Outcome, Saving
 from fedgrid.engine.state.checkpoint import Progress, remove_checkpoint
 from fedgrid.engine.state.kept_state import same_states
-from fedgrid.errors import Damaged, UserError, complain, say, sentence
+from fedgrid.errors import Damaged, UserError, complain, say
 from fedgrid.files import read_metadata, read_table, write_parts, write_table
 from fedgrid.grid.adoption.other_rounds import longer_run
 from fedgrid.grid.plan import plan_file
@@ -30,20 +30,20 @@ from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.study.audit import Watch
 from fedgrid.grid.study.fingerprint import check_files, digest
 from fedgrid.jobs import models_file
+from fedgrid.jobs.apart import job
 from fedgrid.jobs.attempts import Attempts, notes_of
 from fedgrid.jobs.gpus import acquire_gpu
+from fedgrid.jobs.job_process import TERMINATED, enter_job
 from fedgrid.jobs.machine import versions_and_hardware
+from fedgrid.jobs.noted import noted, telling
 from fedgrid.jobs.other_rounds import attempts_before, continued, origin, take
-from fedgrid.jobs.reporting import MAXRSS_UNIT, TERMINATED, Report, Status, ending
-from fedgrid.jobs.signals import INTERRUPTIONS, ignore_signals, install_signal_handlers
+from fedgrid.jobs.reporting import MAXRSS_UNIT, Report, Status
+from fedgrid.jobs.signals import heeding_signals, ignore_signals
 from fedgrid.loading import locate
 from fedgrid.models.base import PARTS as PARTS_OF_MODEL
 from fedgrid.models.base import Network
 from fedgrid.partition.common.statistics import domains_of_clients
 from fedgrid.settings import Compute
-
-OF_MEMORY = ("out of memory", "allocate memory")
-"Words of errors that torch raises for lack of memory."
 
 
 def train(
@@ -248,12 +248,6 @@ def _check_artifact(kind: str, file: Path) -> None:
         raise Damaged(file, "not what was written")
 
 
-def _of_memory(error: Exception) -> bool:
-    """Whether memory, of the processor or the GPU, ran out; torch reports it in several ways."""
-    out_of_memory = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
-    return out_of_memory or (isinstance(error, RuntimeError) and any(pattern in str(error) for pattern in OF_MEMORY))
-
-
 def run(cell: Cell, planned: plan_file.Plan) -> int:
     """Trains a cell of a plan as a process of the workflow; returns the exit code, and notes how it ended.
 
@@ -261,63 +255,43 @@ def run(cell: Cell, planned: plan_file.Plan) -> int:
     """
     status = Status(cell.status, cell.row.training["rounds"])
     try:
-        return _attempt(cell, planned, status)
-    except INTERRUPTIONS:
-        status.interrupted(ending())
-        raise
-
-
-def _attempt(cell: Cell, planned: plan_file.Plan, status: Status) -> int:
-    settings, report = planned.study.compute, Report("", cell.row.training["rounds"], "received", sys.stdout)
-
-    def tell(progress: Progress, remark: str) -> None:
-        report.tell(progress, remark)
-        status.running(progress)
-
-    try:
-        if _finished(cell):  # by a process that outlived an earlier run, since this one was planned
-            ignore_signals()
-            _remove_checkpoints(cell, cell.checkpoint)
-            remark = "already finished by a process of an earlier run"
-        elif not planned.from_nothing and (longer := longer_run(cell)):
-            ignore_signals()
-            take(cell, cell.file, longer)
-            _remove_checkpoints(cell, cell.checkpoint)
-            remark = f"took the first {cell.row.training['rounds']} rounds of {longer.file}"
-        else:
-            status.running()
-            start = None if planned.from_nothing else origin(cell, cell.file)
-            saving = Saving(cell.checkpoint, cell.key, settings.checkpoint_every, start)
-            outcome = train(cell, cell.file, settings, saving, tell, planned.commit)
-            remark = f"{outcome.status} {outcome.reason}".strip()
+        with noted(status):
+            remark = _results(cell, planned, status)
     except (UserError, OSError) as error:
-        ignore_signals()
-        error = error.removed() if isinstance(error, Damaged) else error
-        status.failed(sentence(error))
         return complain(error)
-    except Exception as error:
-        ignore_signals()
-        status.failed(f"{'out of memory: ' if _of_memory(error) else ''}{type(error).__name__}: {error}")
-        raise
-    status.done()
     say(remark, sys.stdout)
     return 0
 
 
-def main(argv: list[str] | None = None) -> int:
+def _results(cell: Cell, planned: plan_file.Plan, status: Status) -> str:
+    """Has the results of a cell in the store; says where they come from."""
+    if _finished(cell):  # by a process that outlived an earlier run, since this one was planned
+        ignore_signals()
+        _remove_checkpoints(cell, cell.checkpoint)
+        return "already finished by a process of an earlier run"
+    if not planned.from_nothing and (longer := longer_run(cell)):
+        ignore_signals()
+        take(cell, cell.file, longer)
+        _remove_checkpoints(cell, cell.checkpoint)
+        return f"took the first {cell.row.training['rounds']} rounds of {longer.file}"
+    status.running()
+    settings, start = planned.study.compute, None if planned.from_nothing else origin(cell, cell.file)
+    saving = Saving(cell.checkpoint, cell.key, settings.checkpoint_every, start)
+    report = Report("", cell.row.training["rounds"], "received", sys.stdout)
+    outcome = train(cell, cell.file, settings, saving, telling(report, status), planned.commit)
+    return f"{outcome.status} {outcome.reason}".strip()
+
+
+@job("fedgrid.jobs.cell")
+def main(argv: Sequence[str] | None = None) -> int:
     """Command line: PLAN KEY; exit code 2 and one sentence for a user's mistake, 75 after a signal."""
-    try:
-        install_signal_handlers()
-        code = _main(argv)
-        ignore_signals()
-    except INTERRUPTIONS:
-        ignore_signals()
+    code = heeding_signals(lambda: _main(argv))
+    if code == TERMINATED:
         say("interrupted; run the same command to continue", sys.stdout)
-        return TERMINATED
     return code
 
 
-def _main(argv: list[str] | None) -> int:
+def _main(argv: Sequence[str] | None) -> int:
     parser = argparse.ArgumentParser(prog="python -m fedgrid.jobs.cell", description="Train a cell.")
     parser.add_argument("file", type=Path, metavar="PLAN", help="the plan of the run")
     parser.add_argument("key", metavar="KEY", help="of the cell")
@@ -330,4 +304,5 @@ def _main(argv: list[str] | None) -> int:
 
 
 if __name__ == "__main__":
+    enter_job()
     sys.exit(main())

@@ -17,6 +17,8 @@ from fedgrid.grid.plan.instances import dataset, watched
 from fedgrid.grid.plan.keys import key_of_data, key_of_features
 from fedgrid.grid.plan.model import PlannedDataset
 from fedgrid.grid.plan.planned_study import Study
+from fedgrid.jobs.apart import end_with_signals, job
+from fedgrid.jobs.job_process import enter_job
 from fedgrid.jobs.originals import check_first_sight, recorded_files
 
 
@@ -65,8 +67,10 @@ def from_plan(file: Path, key: str) -> None:
     build(study.datasets[key], study)
 
 
+@job("fedgrid.jobs.dataset")
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line: PLAN KEY."""
+    end_with_signals()
     parser = ArgumentParser(prog="python -m fedgrid.jobs.dataset", description="Build a data set, or its features.")
     parser.add_argument("file", type=Path, metavar="PLAN", help="the plan of the run")
     parser.add_argument("key", metavar="KEY", help="of the data set")
@@ -75,4 +79,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    enter_job()
     raise SystemExit(main())

@@ -21,7 +21,7 @@ from fedgrid.errors import UserError, complain
 from fedgrid.files import write_text
 from fedgrid.grid.plan import plan_file
 from fedgrid.grid.plan.model import Cell
-from fedgrid.jobs.reporting import ASKED_TO_END, TERMINATED
+from fedgrid.jobs.job_process import ASKED_TO_END, TERMINATED, enter_job
 from fedgrid.jobs.warm import LIBRARIES, own_folder
 
 FORKING = multiprocessing.get_context("forkserver")
@@ -73,6 +73,7 @@ def _train(file: Path, key: str, log: Path) -> None:
     log_file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     for stream in (1, 2):
         os.dup2(log_file, stream)
+    enter_job()
     from fedgrid.jobs import cell  # here, not in the pack: it imports torch
 
     sys.exit(cell.main([str(file), key]))

@@ -19,6 +19,8 @@ from fedgrid.grid.plan.keys import code_of, key_of_partition
 from fedgrid.grid.plan.left_out import images_left_out, is_of_domains, sentence
 from fedgrid.grid.plan.manifest_model import LEFT_OUT
 from fedgrid.grid.plan.model import PlannedPartition
+from fedgrid.jobs.apart import end_with_signals, job
+from fedgrid.jobs.job_process import enter_job
 from fedgrid.jobs.picture_names import image_pool
 from fedgrid.partition.common.dealt_rows import flaw_of
 from fedgrid.partition.common.rows import digest_of
@@ -78,8 +80,10 @@ def from_plan(file: Path, key: str, seed: int) -> None:
         say(f"partition '{partition.label}': {line}", sys.stderr)
 
 
+@job("fedgrid.jobs.partition")
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line: PLAN KEY SEED."""
+    end_with_signals()
     parser = ArgumentParser(prog="python -m fedgrid.jobs.partition", description="Build a partition.")
     parser.add_argument("file", type=Path, metavar="PLAN", help="the plan of the run")
     parser.add_argument("key", metavar="KEY", help="of the partition")
@@ -89,4 +93,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    enter_job()
     raise SystemExit(main())

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import resource
-import signal
 import socket
 import subprocess
 import sys
@@ -23,10 +22,6 @@ if TYPE_CHECKING:
 
     from fedgrid.engine.state.checkpoint import Progress
 
-TERMINATED = 75
-"Exit code of a cell or a pack that a signal of `ASKED_TO_END` ended: its checkpoints are written, it can go on."
-ASKED_TO_END = (signal.SIGTERM, signal.SIGUSR1)
-"What schedulers send before a time limit."
 MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
 LIMIT = "time limit"
 "Reason of a SIGTERM: the time limit of the allocation."

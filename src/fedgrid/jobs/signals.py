@@ -1,8 +1,10 @@
 """The signals that end a job. The first one interrupts its work; later ones change nothing."""
 
 import signal
+from collections.abc import Callable
 
 from fedgrid.engine.rounds import Terminated
+from fedgrid.jobs.job_process import TERMINATED
 from fedgrid.jobs.warm.client import SIGNALS
 
 INTERRUPTIONS = (Terminated, KeyboardInterrupt)
@@ -27,6 +29,18 @@ def ignore_signals() -> None:
         if signal.getsignal(number) in (_interrupt, _disregard):
             signal.signal(number, signal.SIG_IGN)  # unlike a handler, it outlasts the interpreter
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+
+def heeding_signals(work: Callable[[], int]) -> int:
+    """The exit code of a job's `work`, or `TERMINATED` where a signal interrupted it."""
+    try:
+        install_signal_handlers()
+        code = work()
+        ignore_signals()
+    except INTERRUPTIONS:
+        ignore_signals()
+        return TERMINATED
+    return code
 
 
 def _interrupt(number: int, _: object) -> None:

@@ -216,7 +216,7 @@ class Invocation:
                 gpus.check_device(self.compute.device)
             check_writable(self.study.store, "results")
             self.lock.acquire()
-            self.pin.keep()
+            os.environ.update(self.pin.keep())
             if self.submits:
                 slurm.end_leftovers({*self.study.known, *self.plan.packs})
             _set_aside(waiting)

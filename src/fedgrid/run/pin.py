@@ -45,14 +45,13 @@ class Pin:
                 sources |= {copy / file.relative_to(path.parent): file for file in files(module, path)}
         return sources
 
-    def keep(self) -> Path:
-        """Copies the code, unless the very same is there, and lets all later jobs of this process use the copy."""
+    def keep(self) -> dict[str, str]:
+        """Copies the code, unless the very same is there; returns the environment of jobs that use the copy."""
         folder = (self.study.store / "code" / digest(self.content)).resolve()
         if not _holds(folder, self.content):
             _copy(self.sources, folder)
-        os.environ[CODE] = str(folder)
-        os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
-        return folder
+        path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+        return {CODE: str(folder), "PYTHONPATH": path}
 
     def changed(self) -> list[str]:
         """Names of the source files that are other than they were when the run began."""

@@ -25,7 +25,7 @@ from typing import Any
 import fedgrid
 from fedgrid.errors import UserError
 from fedgrid.grid.study.fingerprint import ADVICE, files
-from fedgrid.grid.study.patches import Shared, refuse_changes
+from fedgrid.grid.study.patches import Shared, import_shared, refuse_changes
 from fedgrid.loading import KINDS
 
 OPENING, RUNNING, LOADING = ("open", "sqlite3.connect"), "exec", ("import", "ctypes.dlopen")
@@ -107,6 +107,7 @@ class Watch:
 
     def cover(self, module: str, file: Path, kind: str) -> None:
         """Watches one more component, whose code the same key covers."""
+        import_shared(module, file)
         self.covered |= {os.path.realpath(path): f"{KINDS[kind]} '{file}'" for path in files(module, file)}
         self.folders.add(os.path.realpath(file.parent) + os.sep)
 

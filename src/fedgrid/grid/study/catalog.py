@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fedgrid.components import describe
-from fedgrid.errors import UserError, complain
+from fedgrid.errors import PREFIX, UserError, complain
 from fedgrid.files import cache, read_json, write_json
 from fedgrid.grid.study.audit import Watch
 from fedgrid.grid.study.fingerprint import check_files, fingerprint_of_text, uncovered
@@ -24,8 +24,6 @@ from fedgrid.loading import KINDS, load, locate
 
 PATIENCE = 120
 "Seconds that a component's file may take to be imported, torch included."
-PREFIX = "fedgrid: "
-"With this a sentence for the user begins."
 
 
 def description(kind: str, reference: str) -> dict[str, Any]:

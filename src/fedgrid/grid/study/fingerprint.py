@@ -195,6 +195,12 @@ def _module_file(root: str, name: str) -> Path | None:
     return next((f for f in (path / "__init__.py", path.with_suffix(".py")) if f.is_file()), None)
 
 
+def forget_files() -> None:
+    """Looks again, from now on, which modules have files: a session may have added or removed some."""
+    for known in (_having_files, _module_file, _is_installed):
+        known.cache_clear()
+
+
 @dataclass(frozen=True)
 class _Node:
     """A module as its source shows it."""

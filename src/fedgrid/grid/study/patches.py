@@ -6,7 +6,7 @@ The change would be part of no key but its own. A component has its own way by a
 import importlib
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -103,16 +103,24 @@ def _is_code(value: Any) -> bool:
 
 def _differing(before: Names, now: Names) -> Iterator[str]:
     for attribute in {**before, **now}:
-        value = now.get(attribute, ABSENT)
-        if value is not before.get(attribute, ABSENT) and not _is_of_library(value):
+        value, earlier = now.get(attribute, ABSENT), before.get(attribute, ABSENT)
+        # torch makes some of its names, and wraps some functions, when they are first used
+        lazy = _package(value) == TORCH and (earlier is ABSENT or getattr(value, "__name__", "") == attribute)
+        if value is not earlier and not lazy and not _is_of_library(value):
             yield attribute
 
 
 def _is_of_library(value: Any) -> bool:
-    """Whether code comes from an installed library, which does what it does for all components alike."""
+    """Whether code comes from another installed library, which does what it does for all components alike."""
+    if _package(value) in (OURS, TORCH):
+        return False
     function = getattr(value, "__func__", getattr(value, "fget", value))
     place = getattr(getattr(function, "__code__", None), "co_filename", "") or _file_of(value)
     return "site-packages" in place or "dist-packages" in place or place.startswith(sys.base_prefix)
+
+
+def _package(value: Any) -> str:
+    return str(getattr(value, "__module__", None) or type(value).__module__).partition(".")[0]
 
 
 def _file_of(value: Any) -> str:
@@ -132,23 +140,19 @@ def _inside(function: FunctionType) -> tuple[Any, ...]:
 
 @contextmanager
 def refusing_patches(what: str, module: str, file: Path) -> Iterator[None]:
-    """Within it the component of `module` in `file` is imported; UserError, which begins with `what`, for a change.
-
-    What it imports of fedgrid is imported before, or its changes could not be told from what is imported.
-    """
-    for name in _imported(module, file):
-        importlib.import_module(name)
+    """Within it the component of `module` in `file` is imported; UserError, which begins with `what`, for a change."""
+    import_shared(module, file)
     shared = Shared()
     yield
     refuse_changes(what, shared.changes())
 
 
-def _imported(module: str, file: Path) -> list[str]:
-    """The modules of fedgrid that a component imports; none where it cannot be read, as its import will say."""
-    try:
-        return [name for name in modules(module, file) if name.partition(".")[0] == OURS and ":" not in name]
-    except (UserError, OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
+def import_shared(module: str, file: Path) -> None:
+    """Imports what a component imports of fedgrid: later, that could not be told from what the component changes."""
+    with suppress(UserError, OSError, SyntaxError, ValueError, RecursionError, MemoryError):  # its own import will tell
+        for name in modules(module, file):
+            if name.partition(".")[0] == OURS and ":" not in name:
+                importlib.import_module(name)
 
 
 def refuse_changes(what: str, changes: list[str]) -> None:

@@ -26,6 +26,8 @@ PREFIX = "fedgrid-worker-"
 "Of the folder of a worker's socket; then comes the number of the process that started it."
 STARTING = 120.0
 "Seconds that a worker may take until it listens."
+LOOK = 0.02
+"Seconds between looks whether it does."
 
 
 def own_folder() -> str:
@@ -73,6 +75,15 @@ class Worker:
     def command(self) -> list[str]:
         """The command line of the server."""
         return [sys.executable, "-P", "-m", "fedgrid.jobs.warm.server", self.socket, str(os.getpid())]
+
+    def listens(self) -> bool:
+        """Whether the server takes jobs; waits for one that is starting."""
+        patience = time.monotonic() + STARTING
+        while self.process and self.process.poll() is None and time.monotonic() < patience:
+            if os.path.exists(self.socket):
+                return True
+            time.sleep(LOOK)
+        return False
 
     def stop(self) -> None:
         """Ends the server."""

@@ -17,6 +17,7 @@ import threading
 import traceback
 from pathlib import Path
 
+from fedgrid.jobs.job_process import enter_job
 from fedgrid.jobs.warm import LIBRARIES
 from fedgrid.jobs.warm.client import SIGNALS
 
@@ -71,6 +72,7 @@ def _serve(connection: socket.socket) -> None:
     os.chdir(job["cwd"])
     os.environ.clear()
     os.environ.update(job["env"])
+    enter_job()
     _forget_code()
     threading.Thread(target=_follow_client, args=(connection,), daemon=True).start()
     code = _run(*job["argv"])

@@ -1,0 +1,64 @@
+"""Jobs that are started directly, without Snakemake: for the Python interface and ``fedgrid run``."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from fedgrid.errors import UserError
+from fedgrid.grid.plan.commit import commit
+from fedgrid.grid.plan.model import Cell, PlannedPartition
+from fedgrid.grid.plan.plan_file import Plan
+from fedgrid.grid.plan.planned_study import Study
+from fedgrid.jobs import apart
+from fedgrid.jobs.job_process import TERMINATED
+from fedgrid.jobs.note import Note
+from fedgrid.run.pin import Pin
+
+
+@dataclass(frozen=True)
+class DirectJobs:
+    """Jobs of a study, each in a process of its own with the code that the study was planned with."""
+
+    study: Study
+
+    @cached_property
+    def plan(self) -> Path:
+        """The file of the plan, which jobs read; it stays where one is interrupted, and `fedgrid prune` heeds it."""
+        return Plan(self.study, commit=commit()).write()
+
+    @cached_property
+    def environment(self) -> dict[str, str]:
+        """What the environment of the jobs has besides this process's own."""
+        return Pin(self.study).keep() | {"OMP_NUM_THREADS": str(self.study.compute.threads)}
+
+    def prepare(self, partition: PlannedPartition) -> None:
+        """Builds the data set, its features and the partition where the store lacks them; UserError where it cannot."""
+        for stage in partition.data.stages:
+            if not stage.built:
+                apart.require("fedgrid.jobs.dataset", [str(self.plan), stage.key], self.environment)
+        if not partition.file.is_file():
+            names = [str(self.plan), partition.key, str(partition.seed)]
+            apart.require("fedgrid.jobs.partition", names, self.environment)
+
+    def train(self, cell: Cell, out: Path, heeds_signals: bool) -> bool:
+        """Trains a cell, whose results go to `out`; False where a signal interrupted it.
+
+        Raises UserError where there are no results; the traceback of an error in the cell's code is printed before.
+        """
+        arguments = [str(self.plan), cell.key, str(out)]
+        code = apart.run("fedgrid.jobs.single", arguments, self.environment, heeds_signals=heeds_signals)
+        if code not in (0, TERMINATED):
+            raise UserError(_reason(cell))
+        if code == 0:
+            self.plan.unlink(missing_ok=True)
+        return code == 0
+
+
+def _reason(cell: Cell) -> str:
+    """Why a cell has no results, as its process noted it."""
+    try:
+        noted = Note.read(cell.status)
+    except (FileNotFoundError, ValueError):
+        noted = Note()
+    killed = "its process was killed; run it again to continue"
+    return noted.reason if noted.state == "failed" else f"{cell.description}: {killed}"
