@@ -17,7 +17,7 @@ from warmed import listening
 from fedgrid.data.common.images import MODALITIES
 from fedgrid.grid.study import configure
 from fedgrid.jobs import calibration, warm
-from fedgrid.jobs.job_process import ASKED_TO_END
+from fedgrid.jobs.job_process import ASKED_TO_END, JOB
 from fedgrid.loading import names
 
 torch.set_num_threads(1)
@@ -83,6 +83,14 @@ def pytest_terminal_summary(terminalreporter, config):
     left = sum(OVER in str(report.longrepr) for report in skipped)
     if config.reach and left:
         terminalreporter.write_line(f"{left:,} tests that the edit can reach were left to `make test`: {OVER}")
+
+
+@pytest.fixture
+def in_job(monkeypatch):
+    """Lets a job's main work in this process, where a test has replaced something."""
+    monkeypatch.setenv(JOB, str(os.getpid()))
+    yield
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -120,7 +120,7 @@ def test_what_is_edited_after_the_plan_is_not_built(top, capsys):
     assert not data.built
 
 
-def test_what_is_built_is_read_again_whatever_the_cache_believes(top, later, monkeypatch, capsys):
+def test_what_is_built_is_read_again_whatever_the_cache_believes(top, later, monkeypatch, capsys, in_job):
     """Where even ctime does not tell, as on file systems that do not keep it, one key never means two data sets."""
     later()
     study = study_of(

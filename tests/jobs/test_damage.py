@@ -193,7 +193,7 @@ def test_the_same_commands_make_damaged_files_again(store, numbers, capsys):
     assert store.numbers() == numbers
 
 
-def test_a_file_that_cannot_be_read_is_left_alone(store, numbers, capsys, monkeypatch):
+def test_a_file_that_cannot_be_read_is_left_alone(store, numbers, capsys, monkeypatch, in_job):
     """The disk may be at fault, or the rights; the file may be as good as ever."""
 
     def refused(path, **options):
@@ -208,7 +208,7 @@ def test_a_file_that_cannot_be_read_is_left_alone(store, numbers, capsys, monkey
     assert all(file.is_file() for file in cell.needs)
 
 
-def test_other_images_than_at_first_are_refused(store, numbers, capsys, monkeypatch):
+def test_other_images_than_at_first_are_refused(store, numbers, capsys, monkeypatch, in_job):
     data = store.study.cells[0].partition.data
     for file in data.files.values():
         file.unlink()
