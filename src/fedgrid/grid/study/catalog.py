@@ -22,6 +22,8 @@ from fedgrid.grid.study.patches import refusing_patches
 from fedgrid.grid.study.purity import impure
 from fedgrid.loading import KINDS, load, locate
 
+CHECKS = "fedgrid.grid.study.catalog"
+"The module whose checks a description of a file outside the package has passed."
 PATIENCE = 120
 "Seconds that a component's file may take to be imported, torch included."
 
@@ -47,7 +49,7 @@ def _fingerprint(kind: str, reference: str, module: str, file: Path | None) -> s
     """
     what = f"{KINDS[kind]} '{reference}'"
     try:
-        code = fingerprint_of_text(module, file, ["fedgrid.components"])
+        code = fingerprint_of_text(module, file, ["fedgrid.components", *([CHECKS] if file else [])])
         flaws = [*uncovered(module, file), *impure(file, kind)] if file else []
         flaws += hidden_engine_names(file) if file and kind == "methods" else []
     except SyntaxError as error:
