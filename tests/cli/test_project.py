@@ -39,9 +39,9 @@ def test_all_papers_come_with_one_word(folder):
     assert {file.name for file in Path("config/papers").iterdir()} == names
 
 
-def test_an_unknown_paper_is_one_sentence(folder, capsys):
-    assert main(["init", ".", "--paper", "fedsack"]) == 2
-    assert capsys.readouterr().err == "fedgrid: --paper: no paper 'fedsack'; did you mean 'fedsac'?\n"
+@pytest.mark.parametrize(("name", "hint"), [("fedsack", "did you mean 'fedsac'?"), ("", "known: all, fedccl, ")])
+def test_an_unknown_paper_is_one_sentence(folder, complaint, name, hint):
+    assert complaint("init", ".", "--paper", name).startswith(f"fedgrid: --paper: no paper '{name}'; {hint}")
     assert not Path("Snakefile").exists()
 
 
