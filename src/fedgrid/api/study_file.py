@@ -1,13 +1,23 @@
 """A planned study from its file."""
 
+import sys
 from pathlib import Path
 
+from fedgrid.errors import UserError, complain
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.plan.product import planned_study
 from fedgrid.grid.study.sections import COMMAND_LINE, Origin, Section
 from fedgrid.grid.study.yaml_file import read
 
 DEFAULT = Path("config/study.yaml")
+
+
+def check_default() -> None:
+    """Ends the process, with one sentence, where the default study cannot be read: Snakemake does not say why."""
+    try:
+        read(DEFAULT)
+    except UserError as error:
+        sys.exit(complain(error))
 
 
 def read_study(file: Path, scale: str | None = None, only: str | None = None, results: Path | None = None) -> Study:
