@@ -1,11 +1,11 @@
-"""Tables that are written part by part: read as one, and refused where they are no longer what was written."""
+"""Tables that are written part by part, and texts: read as written, and refused where no file can hold them."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fedgrid.errors import Damaged
-from fedgrid.files import read_metadata, read_table, write_parts
+from fedgrid.errors import Damaged, UserError
+from fedgrid.files import read_metadata, read_table, write_json, write_parts, write_text
 
 WORDS = pa.dictionary(pa.int32(), pa.string())
 SCHEMA = pa.schema({"number": pa.int32(), "word": WORDS, "vector": pa.list_(pa.float32())})
@@ -71,4 +71,13 @@ def test_an_error_between_parts_leaves_no_file(tmp_path):
 
     with pytest.raises(ArithmeticError):
         written(tmp_path / "a.parquet", parts())
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "write", [lambda path, name: write_text(path, f"A\n# {name}\n"), lambda path, name: write_json(path, {"a": [name]})]
+)
+def test_a_name_that_is_not_utf8_is_named_and_nothing_is_written(tmp_path, write):
+    with pytest.raises(UserError, match=r"a\.txt: cannot be written: '(# )?/data/caf\\udce9/b' is not UTF-8"):
+        write(tmp_path / "a.txt", "/data/caf\udce9/b")
     assert not list(tmp_path.iterdir())

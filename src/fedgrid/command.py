@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from collections.abc import Sequence
 
-from fedgrid.errors import Damaged, UserError, complain
+from fedgrid.errors import Damaged, UserError, complain, escape_unprintable
 
 
 def run(parser: ArgumentParser, argv: Sequence[str] | None) -> int:
@@ -14,6 +14,7 @@ def run(parser: ArgumentParser, argv: Sequence[str] | None) -> int:
     """
     arguments = vars(parser.parse_args(argv))
     action = arguments.pop("action")
+    escape_unprintable()
     try:
         action(**arguments)
     except Damaged as error:

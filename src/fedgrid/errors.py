@@ -2,7 +2,9 @@
 
 import difflib
 import errno
+import io
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -58,13 +60,30 @@ def complain(error: UserError | OSError) -> int:
     """Says the sentence on standard error and returns the exit code of a user's mistake; raises any other error."""
     if isinstance(error, OSError) and error.errno not in OF_THE_MACHINE:
         raise error
-    say(f"{PREFIX}{_shortened(' '.join(sentence(error).splitlines()))}", sys.stderr)
+    line = " ".join(sentence(error).splitlines())
+    say(f"{PREFIX}{_shortened(_visible(line))}", sys.stderr)
     return 2
+
+
+CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
+"Characters that a terminal obeys and does not show."
+
+
+def _visible(text: str) -> str:
+    """The text with control characters, which a path may hold, as escapes."""
+    return CONTROL.sub(lambda character: repr(character[0])[1:-1], text)
 
 
 def _shortened(text: str) -> str:
     """Cuts the middle out of very long values; the key comes before the value, what is allowed after it."""
     return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 300]} … {text[-300:]}"
+
+
+def escape_unprintable() -> None:
+    """Has standard output and error print an escape for a character that their encoding lacks."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a notebook has streams of its own, which print everything
+            stream.reconfigure(errors="backslashreplace")
 
 
 def say(text: str, stream: TextIO) -> None:

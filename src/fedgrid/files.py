@@ -26,6 +26,8 @@ from fedgrid.errors import Damaged, UserError, reason
 METADATA, SEAL, SEALED = b"fedgrid", b"seal", "seal"
 MOST_BYTES = 64_000_000
 "Size of a text that a study names; a larger one was named by mistake."
+HALF = re.compile("[\ud800-\udfff]")
+"What Python makes of a byte that is not UTF-8, or of half a letter; no text can hold it."
 Digests = Mapping[str, str | list[str]]
 "By column: of its values, or of those of each part in which they were written."
 READING = (OSError, pa.ArrowException, AttributeError, TypeError, KeyError, ValueError, RecursionError)
@@ -49,6 +51,14 @@ def path_of(text: str, what: str) -> Path:
     except (RuntimeError, ValueError) as error:  # a home that nobody has; a letter that no name can have
         raise UserError(f"{what}: no path can be {text[:40]!r} ({error})") from error
     return path
+
+
+def check_utf8(text: str, what: str) -> None:
+    """Raises UserError, which begins with `what` it is, for a text that no file can hold, such as a path in bytes."""
+    if half := HALF.search(text):
+        before = re.split('["\n]', text[: half.start()])[-1]  # of the JSON value, or of the line
+        after = re.split('["\n]', text[half.start() :], maxsplit=1)[0]
+        raise UserError(f"{what}: {before + after!r} is not UTF-8, the only encoding that fedgrid writes")
 
 
 def check_regular(path: Path, what: str, largest: int = MOST_BYTES) -> None:
@@ -235,6 +245,7 @@ def slug(label: str) -> str:
 
 def write_text(path: Path, text: str) -> None:
     """Writes a text file in one step."""
+    check_utf8(text, f"{path}: cannot be written")
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
@@ -247,6 +258,7 @@ def as_json(value: Any) -> str:
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
     """Writes plain values as a JSON file, sealed, in one step; their order stays."""
     text = json.dumps(values, ensure_ascii=False)
+    check_utf8(text, f"{path}: cannot be written")
     write_text(path, json.dumps({SEALED: _digest_of_text(text), **json.loads(text)}, ensure_ascii=False) + "\n")
 
 

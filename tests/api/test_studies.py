@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from studies import FOUR_CELLS
 
 import fedgrid
 from fedgrid import EXPORTED
@@ -96,6 +97,17 @@ def test_a_mistake_is_one_sentence(project, call, problem):
     with pytest.raises(UserError) as raised:
         call()
     assert problem in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_a_file_that_was_spoilt_since_is_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = Path("study.yaml")
+    file.write_text(FOUR_CELLS)
+    study = fedgrid.study(file)
+    file.write_bytes(FOUR_CELLS.encode("utf-16"))
+    monkeypatch.setattr(subprocess, "run", None)  # Snakemake is not started
+    with pytest.raises(UserError, match=r"^study\.yaml: not YAML \(byte 0xff at position 0 is not UTF-8\)$"):
+        study.run()
 
 
 def test_a_number_is_explained_in_the_words_of_its_table(project):

@@ -130,6 +130,7 @@ def test_what_a_family_leaves_out_is_said(mine, capsys, monkeypatch):
         (["fedprox", "--against", ""], "methods: must not be empty"),
         (["fedprox", "--seeds", "2"], "--seeds: must be at least 3, got 2"),
         (["fedprox", "--rounds", "0"], "training.rounds: must be at least 1"),
+        (["fedprox", "--data", ""], "there is no folder ''"),
         (["fedprox", "--data", "digts"], "unknown data set 'digts'; did you mean 'digits'?"),
         (["fedprox", "--model", "cnn"], "'cnn' needs images of 16×16 at least"),
         (["fedprox", "--heterogeneity", "dirichlt"], "--heterogeneity: unknown kind 'dirichlt'; did you mean"),

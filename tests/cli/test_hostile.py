@@ -239,6 +239,8 @@ WORDS = (
     "{x}",
     "[",
     "a\nb",
+    "a\x1b[31m",
+    "caf\udce9",
     "%s",
 )
 IMPOSSIBLE = ["--clients", "99999"]  # so that what is accepted is not trained either

@@ -296,6 +296,25 @@ def test_snakemake_says_the_same(folder, request):
     assert_one_sentence(run.returncode, "".join(lines), words, folder)
 
 
+def test_the_workflow_reads_numbers_as_they_are_written(folder, capsys):
+    text = yaml.safe_dump(STUDY).replace("rounds: 1", "rounds: 010")
+    Path("study.yaml").write_text(text)
+    with pytest.raises(SystemExit) as end:  # Snakemake has made 8 of it
+        invocation(yaml.safe_load(text), [Path("study.yaml")], submits=False)
+    words = ["study.yaml:", "training.rounds: YAML reads 010 as the octal number 8; write 10"]
+    assert_one_sentence(end.value.code, capsys.readouterr().err, words, folder)
+
+
+def test_snakemake_says_so_of_a_default_study_that_is_no_text(folder, request):
+    (folder / "config").mkdir()
+    (folder / "config/study.yaml").write_bytes("name: s".encode("utf-16"))
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", "--snakefile"]
+    snakefile = request.config.rootpath / "workflow/Snakefile"
+    run = subprocess.run([*command, str(snakefile)], capture_output=True, text=True, env=os.environ)
+    words = ["config/study.yaml: not YAML (byte 0xff at position 0 is not UTF-8)"]
+    assert_one_sentence(run.returncode, run.stderr, words, folder)
+
+
 def test_a_run_that_cannot_write_its_results_does_not_begin(folder, request, capsys):
     """To look at the study needs no place for results."""
     file = Path(written({"results": "file.txt/results"}))

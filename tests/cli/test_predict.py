@@ -1,6 +1,8 @@
 """``fedgrid predict``: a user's own pictures, scored by a final model."""
 
 import csv
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -43,6 +45,15 @@ def test_pictures_of_the_test_set_are_scored_as_recorded(cell, pictures, capsys)
     assert [int(row["class"]) for row in rows] == pictures["predicted"].tolist()
     probabilities = [float(row["probability"]) for row in rows]
     np.testing.assert_allclose(probabilities, pictures["probability"], atol=0.02)  # a file has 256 shades, not 17
+
+
+def test_a_picture_whose_name_is_not_utf8_is_scored(cell, pictures, capsys):
+    name = os.fsdecode(b"caf\xe9.png")
+    os.rename("own/000.png", f"own/{name}")
+    command = ["predict", str(cell.file), f"own/{name}", "--client", "1"]
+    assert main(command) == main([*command, "--out", "scores.csv"]) == 0
+    assert capsys.readouterr().out.startswith(r"own/caf\udce9.png  ")
+    assert Path("scores.csv").read_text(encoding="utf-8").splitlines()[1].startswith(r"own/caf\udce9.png,")
 
 
 def test_other_sizes_and_colours_are_fitted_and_said(cell, pictures, capsys):

@@ -1,5 +1,7 @@
 """``fedgrid init`` and ``fedgrid go``."""
 
+import gzip
+import os
 from pathlib import Path
 
 import pytest
@@ -39,9 +41,9 @@ def test_all_papers_come_with_one_word(folder):
     assert {file.name for file in Path("config/papers").iterdir()} == names
 
 
-def test_an_unknown_paper_is_one_sentence(folder, capsys):
-    assert main(["init", ".", "--paper", "fedsack"]) == 2
-    assert capsys.readouterr().err == "fedgrid: --paper: no paper 'fedsack'; did you mean 'fedsac'?\n"
+@pytest.mark.parametrize(("name", "hint"), [("fedsack", "did you mean 'fedsac'?"), ("", "known: all, fedccl, ")])
+def test_an_unknown_paper_is_one_sentence(folder, complaint, name, hint):
+    assert complaint("init", ".", "--paper", name).startswith(f"fedgrid: --paper: no paper '{name}'; {hint}")
     assert not Path("Snakefile").exists()
 
 
@@ -50,6 +52,42 @@ def test_a_study_that_does_not_exist_is_one_sentence(folder, capsys):
     assert (
         capsys.readouterr().err == "fedgrid: config/none.yaml: no such study; fedgrid init makes a project with one\n"
     )
+
+
+NOT_STUDIES = {
+    "UTF-16": ("name: s".encode("utf-16"), "not YAML (byte 0xff at position 0 is not UTF-8)"),
+    "a gzip file": (gzip.compress(b"name: s", mtime=0), "not YAML (byte 0x8b at position 1 is not UTF-8)"),
+    "a NUL byte": (b"name: \0", r"not YAML (the character '\x00' is not allowed)"),
+    "nothing": (b"", "a study is a mapping of keys such as name, data, methods"),
+    "an octal number": (b"training: {rounds: 010}", "training.rounds: YAML reads 010 as the octal number 8"),
+}
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """The commands that start Snakemake, which does not begin."""
+    commands = []
+    monkeypatch.setattr(os, "execv", lambda interpreter, command: commands.append(command))
+    return commands
+
+
+@pytest.mark.parametrize("case", NOT_STUDIES)
+def test_what_is_no_study_is_one_sentence_before_snakemake_starts(folder, complaint, started, case):
+    content, problem = NOT_STUDIES[case]
+    Path("study.yaml").write_bytes(content)
+    sentence = complaint("go", "study.yaml")
+    assert sentence.startswith("fedgrid: study.yaml:") and problem in sentence and not started
+
+
+def test_a_folder_or_a_pipe_is_no_study(folder, complaint, started):
+    os.mkfifo("pipe")
+    for name in (".", "pipe"):
+        assert complaint("go", name) == f"fedgrid: {name} is not a regular file\n" and not started
+
+
+def test_a_study_is_started(folder, started):
+    assert main(["go", "study.yaml", "--cores", "1"]) is None
+    assert started == [Launch(Path("study.yaml"), "1").command]
 
 
 def test_the_command_that_go_stands_for(folder):

@@ -61,7 +61,7 @@ def test_deep_nesting_is_refused():
 
 def test_aliases_do_not_nest_deeper_either():
     nested = "".join(f"k{level}: &a{level} [*a{level - 1}]\n" for level in range(1, 400))
-    with pytest.raises(UserError, match=r"^study\.yaml: not a study, it is nested too deeply$"):
+    with pytest.raises(UserError, match=r"^study\.yaml: cannot be read \(it is nested too deeply\)$"):
         read(study(f"k0: &a0 [x]\n{nested}"))
 
 
@@ -76,6 +76,23 @@ def test_aliases_are_counted_by_their_expanded_size(monkeypatch):
 def test_a_file_that_is_too_large_is_refused_before_it_is_read():
     with pytest.raises(UserError, match=r"^large\.yaml has 5\.0 MB; at most 4 MB are allowed"):
         read(sparse("large.yaml", 5_000_000))
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("name: s".encode("utf-16"), r": not YAML \(byte 0xff at position 0 is not UTF-8\)"),
+        ("name: s\ntitle: é".encode("latin-1"), r": not YAML \(byte 0xe9 at position 15 is not UTF-8\)"),
+        ("name: s\nseeds: [0]".encode("utf-16-le"), r":1: not YAML \(the character '\\x00' is not allowed\)"),
+        (b"name: s\ntitle: \x1b[31m", r":2: not YAML \(the character '\\x1b' is not allowed\)"),
+        (b"", ":1: a study is a mapping of keys such as name, data, methods"),
+    ],
+    ids=["UTF-16", "Latin-1", "UTF-16 without its mark", "a control character", "an empty file"],
+)
+def test_a_study_that_is_no_text(content, problem):
+    Path("study.yaml").write_bytes(content)
+    with pytest.raises(UserError, match=rf"^study\.yaml{problem}$"):
+        read(Path("study.yaml"))
 
 
 @pytest.mark.parametrize("name", [PIPE, "."])

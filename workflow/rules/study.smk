@@ -1,6 +1,7 @@
 # All rules; the Snakefile of a clone or of a project includes this file and asks for EVERYTHING.
 import os
 
+from fedgrid.api.study_file import check_default
 from fedgrid.loading import CODE
 from fedgrid.run import snakemake_adapter
 from fedgrid.run.invocation import PLAN
@@ -10,6 +11,7 @@ min_version("9.0")
 
 # on a cluster's nodes: the plan of the run in place of the study
 if PLAN not in os.environ and not snakemake_adapter.is_study_given(workflow, config):
+    check_default()
 
     configfile: "config/study.yaml"
 

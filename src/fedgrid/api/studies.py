@@ -16,6 +16,7 @@ from fedgrid.errors import UserError, nearest
 from fedgrid.grid.costs.forecast import id_of, prospects
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
+from fedgrid.grid.study.yaml_file import read
 from fedgrid.jobs import calibration
 from fedgrid.run import cell_states
 from fedgrid.run.launch import Launch
@@ -73,6 +74,7 @@ class StudyFile:
         as ``["--keep-going"]``. Raises UserError if a job fails or the run is stopped; finished jobs are kept, and the
         next call resumes.
         """
+        read(self.file)  # it may have been edited, and Snakemake says less of what is wrong with it
         launch = Launch(self.file, str(cores), self.scale, self.only, slurm, options)
         if subprocess.run(launch.command).returncode:
             raise UserError(f"{self.file}: the run was stopped, or some jobs failed; see above and fedgrid status")

@@ -1,8 +1,10 @@
 """A planned study from its file."""
 
+import sys
 import threading
 from pathlib import Path
 
+from fedgrid.errors import UserError, complain
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.plan.product import planned_study
 from fedgrid.grid.study.fingerprint import forget_files
@@ -18,6 +20,14 @@ def plan(study: Section) -> Study:
     with _planning:
         forget_files()
         return planned_study(study)
+
+
+def check_default() -> None:
+    """Ends the process, with one sentence, where the default study cannot be read: Snakemake does not say why."""
+    try:
+        read(DEFAULT)
+    except UserError as error:
+        sys.exit(complain(error))
 
 
 def read_study(file: Path, scale: str | None = None, only: str | None = None, results: Path | None = None) -> Study:

@@ -7,7 +7,7 @@ from shlex import quote
 
 from fedgrid.api.study_file import DEFAULT
 from fedgrid.cli.adopt import edited_modules
-from fedgrid.cli.parsing import Commands, path, with_examples
+from fedgrid.cli.parsing import Commands, path, utf8, with_examples
 from fedgrid.cli.phrases import counted
 from fedgrid.cli.studies import add_choice
 from fedgrid.errors import say
@@ -27,7 +27,7 @@ def add_commands(commands: Commands) -> None:
     bundle.add_argument("study", nargs="?", type=path, default=DEFAULT, metavar="STUDY", help=f"default: {DEFAULT}")
     bundle.add_argument("--out", type=path, metavar="FILE", help="default: the study's name with .zip")
     bundle.add_argument("--without-models", action="store_true", help="leave out models and states of clients")
-    bundle.add_argument("--license", metavar="TEXT", help="the license of the archive, for its description")
+    bundle.add_argument("--license", type=utf8, metavar="TEXT", help="the license of the archive, for its description")
     add_choice(bundle)
     bundle.set_defaults(call=_bundle)
     text = "unpack an archive into a store, so that a run has nothing left to train; existing files are kept"

@@ -130,7 +130,7 @@ def _row(entry: str, out: Path) -> str | dict[str, Any]:
 def _reference(text: str, out: Path) -> str:
     """A name, or a path as the study in `out` has it: relative to its folder; components come before files."""
     is_component = any(text in names(kind) for kind in ("data", "models", "partition"))
-    is_path = os.sep in text or text.endswith(".py") or (Path(text).exists() and not is_component)
+    is_path = os.sep in text or text.endswith(".py") or (bool(text) and Path(text).exists() and not is_component)
     return os.path.relpath(text, out.parent) if is_path else text
 
 

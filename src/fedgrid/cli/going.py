@@ -9,6 +9,7 @@ from fedgrid.api.study_file import DEFAULT
 from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.cli.studies import add_choice
 from fedgrid.errors import UserError
+from fedgrid.grid.study.yaml_file import read
 from fedgrid.run.launch import Launch
 
 EXAMPLES = """
@@ -34,8 +35,9 @@ def add_commands(commands: Commands) -> None:
 
 
 def _go(arguments: argparse.Namespace) -> int:
-    if not arguments.study.is_file():
+    if not arguments.study.exists():
         raise UserError(f"{arguments.study}: no such study; fedgrid init makes a project with one")
+    read(arguments.study)  # Snakemake reads it first, and neither names the file nor says what is wrong with it
     names = ("study", "cores", "scale", "only", "slurm")
     options = ["--dry-run"] * arguments.dry_run + arguments.snakemake
     launch = Launch(**{name: getattr(arguments, name) for name in names}, options=options)

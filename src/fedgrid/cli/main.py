@@ -29,7 +29,7 @@ from fedgrid.cli import (
     verify,
 )
 from fedgrid.cli.parsing import Parser
-from fedgrid.errors import UserError, complain
+from fedgrid.errors import UserError, complain, escape_unprintable
 
 COMMANDS = (
     *(project, going, listing, planning, studies, status, explain, partial_report, single_cell, predict, partitions),
@@ -62,6 +62,7 @@ def parser() -> Parser:
 
 def main(argv: list[str] | None = None) -> int:
     """Exit code 2 and one sentence for a user's mistake."""
+    escape_unprintable()
     try:
         arguments = parser().parse_args(argv)
         code: int = arguments.call(arguments)

@@ -5,12 +5,23 @@ from pathlib import Path
 from typing import NoReturn, TypeAlias
 
 from fedgrid.errors import UserError
-from fedgrid.files import path_of
+from fedgrid.files import check_utf8, path_of
 
 
 def path(text: str) -> Path:
-    """The type of arguments that are paths."""
+    """The type of arguments that are paths; they are UTF-8, for plans and results name them."""
+    return any_path(utf8(text))
+
+
+def any_path(text: str) -> Path:
+    """The type of arguments that are paths of what is read and named nowhere."""
     return path_of(text, "the command")
+
+
+def utf8(text: str) -> str:
+    """The type of arguments that a command writes into a file."""
+    check_utf8(text, "the command")
+    return text
 
 
 class Parser(argparse.ArgumentParser):

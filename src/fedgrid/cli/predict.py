@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedgrid.api.finding import the_cell
-from fedgrid.cli.parsing import Commands, path, with_examples
+from fedgrid.cli.parsing import Commands, any_path, path, with_examples
 from fedgrid.cli.studies import add_configfile, study_of
 from fedgrid.errors import say
 from fedgrid.files import replacing
@@ -20,6 +20,8 @@ EXAMPLES = """
 fedgrid predict 3fa1b2c4 photo.jpg --client 3
 fedgrid predict results/store/cells/…/s0-3fa1b2c4d5e6f708.parquet photos/ --client 3 --point received --out scores.csv
 """
+ESCAPED = "backslashreplace"
+"How a CSV file holds the name of a picture that is not UTF-8."
 
 
 def add_commands(commands: Commands) -> None:
@@ -29,7 +31,7 @@ def add_commands(commands: Commands) -> None:
     predict.add_argument(
         "cell", metavar="CELL", help="the file of its results, its key, or words that fit it alone: 'fedper, seed 0'"
     )
-    predict.add_argument("images", nargs="+", type=path, metavar="IMAGE", help="pictures, or folders of pictures")
+    predict.add_argument("images", nargs="+", type=any_path, metavar="IMAGE", help="pictures, or folders of pictures")
     predict.add_argument("--client", type=int, metavar="N", help="whose model; needed where clients have their own")
     text = "global, received, adapted or trained (default: the point that the method's paper scores)"
     predict.add_argument("--point", help=text)
@@ -64,7 +66,7 @@ def _cell(arguments: argparse.Namespace) -> Path:
 
 
 def _write(file: Path, scores: Iterable["Score"]) -> None:
-    with replacing(file) as temporary, open(temporary, "w", newline="", encoding="utf-8") as target:
+    with replacing(file) as temporary, open(temporary, "w", newline="", encoding="utf-8", errors=ESCAPED) as target:
         writer = csv.writer(target)
         writer.writerow(["file", "class", "probability"])
         writer.writerows([score.file, score.name, f"{score.probability:.6f}"] for score in scores)

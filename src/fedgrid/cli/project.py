@@ -8,7 +8,7 @@ from pathlib import Path
 from fedgrid import shipped
 from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.errors import UserError, nearest
-from fedgrid.files import write_text
+from fedgrid.files import check_utf8, write_text
 
 EXAMPLES = """
 fedgrid init digits
@@ -43,6 +43,7 @@ def add_commands(commands: Commands) -> None:
 
 def _init(arguments: argparse.Namespace) -> int:
     folder: Path = arguments.folder
+    check_utf8(str(folder.resolve()), "FOLDER")  # or no run could write its plan there
     if folder.exists() and not folder.is_dir():
         raise UserError(f"FOLDER: {folder} is a file")
     for name, text in _files(folder.resolve().name, arguments.paper).items():
@@ -72,8 +73,9 @@ def _text(copy: str) -> str:
 
 def _chosen(papers: list[str]) -> list[str]:
     known = sorted(file.stem for file in (shipped.folder("config") / "papers").glob("*.yaml"))
-    if unknown := next((paper for paper in papers if paper not in (*known, ALL)), None):
-        raise UserError(f"--paper: no paper '{unknown}'; {nearest(unknown, [*known, ALL])}")
+    for paper in papers:
+        if paper not in (*known, ALL):
+            raise UserError(f"--paper: no paper '{paper}'; {nearest(paper, [*known, ALL])}")
     return known if ALL in papers else papers
 
 

@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.components import describe, parse_setting
 from fedgrid.errors import Damaged, UserError, complain
@@ -16,6 +14,7 @@ from fedgrid.grid.plan.product import planned_study
 from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.columns import PUBLISHED
 from fedgrid.grid.study.sections import Section
+from fedgrid.grid.study.yaml_file import read_value
 from fedgrid.jobs import originals
 from fedgrid.jobs.job_process import TERMINATED
 from fedgrid.loading import packaged
@@ -136,10 +135,7 @@ def data_setting(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals:
         raise UserError(f"--data-set: '{text}' is not of the form name=value")
-    try:
-        return name, yaml.safe_load(value)
-    except (yaml.YAMLError, ValueError) as error:
-        raise UserError(f"--data-set: the value in {text!r} is not YAML") from error
+    return name, read_value(value, "--data-set", name)
 
 
 def _check(arguments: argparse.Namespace) -> None:

@@ -142,7 +142,8 @@ def _problem(error: "ValidationError") -> str:
     if error.validator == "enum":
         return f"'{value}' is not a choice; {nearest(value, rule, schema.get('was'))}"
     if error.validator in ("oneOf", "type"):
-        return f"expected {_expected(error)}, got {value!r}"
+        quotes = "; put a text in quotes" if isinstance(value, bool | int | float) and "string" in _kinds(error) else ""
+        return f"expected {' or '.join(WORDS[kind] for kind in _kinds(error))}, got {value!r}{quotes}"
     if error.validator == "uniqueItems":
         return f"duplicate entry in {value!r}"
     if error.validator in ("minItems", "minProperties", "minLength"):
@@ -164,9 +165,9 @@ def _listed(value: str | list[str]) -> list[str]:
     return value if isinstance(value, list) else [value]
 
 
-def _expected(error: "ValidationError") -> str:
+def _kinds(error: "ValidationError") -> list[str]:
+    """The types that a value of a wrong one may have."""
     rule = cast(Any, error.validator_value)
     if error.validator == "oneOf":
         rule = [e.validator_value for e in error.context if e.validator == "type"]
-    kinds = list(dict.fromkeys(kind for alternative in _listed(rule) for kind in _listed(alternative)))
-    return " or ".join(WORDS[kind] for kind in kinds)
+    return list(dict.fromkeys(kind for alternative in _listed(rule) for kind in _listed(alternative)))

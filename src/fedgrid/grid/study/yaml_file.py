@@ -1,5 +1,6 @@
 """The YAML of a study, read with care: a duplicate key, aliases without end, and a file too large are mistakes."""
 
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import yaml
 
 from fedgrid.errors import UserError, reason
 from fedgrid.files import check_regular
+from fedgrid.grid.study.misreadings import misreading
 from fedgrid.grid.study.sections import Entries, Origin, Section, StudyError
 
 MOST_VALUES = 100_000
@@ -27,19 +29,32 @@ class _Loader(_SafeLoader):  # type: ignore[misc, valid-type]  # one of two clas
         self.flatten_mapping(composed)  # merge keys (``<<``)
         values, origins = {}, {}
         for key_node, value_node in composed.value:
-            key = self.construct_object(key_node, deep=True)
+            key = self.value(key_node, origin.child(key_node.value, _line(key_node)))
             origins[key] = origin.child(key, _line(key_node))
             values[key] = self.value(value_node, origins[key])
         return Section(values, origin, origins)
 
     def value(self, composed: yaml.Node, origin: Origin) -> Any:
-        """A composed value; mappings and lists know the lines of what they hold."""
+        """A composed value; mappings and lists know the lines of what they hold.
+
+        Raises StudyError for one that YAML reads as something other than what is written.
+        """
+        if problem := misreading(composed):
+            raise StudyError(origin, problem)
         if isinstance(composed, yaml.MappingNode):
             return self._section(composed, origin)
         if isinstance(composed, yaml.SequenceNode):
             origins = [origin.child(i, _line(entry)) for i, entry in enumerate(composed.value)]
             return Entries(map(self.value, composed.value, origins), origin, origins)
-        return self.construct_object(composed, deep=True)
+        return self._scalar(composed)
+
+    def _scalar(self, composed: yaml.Node) -> Any:
+        """The value of a scalar; ConstructorError for one that is not what its tag says."""
+        try:
+            return self.construct_object(composed, deep=True)
+        except (ValueError, LookupError) as error:
+            problem = f"'{composed.value[:40]}' is not of the type {composed.tag.rpartition(':')[2]}"
+            raise yaml.constructor.ConstructorError(problem=problem, problem_mark=composed.start_mark) from error
 
     def check_keys(self, top: yaml.Node) -> None:
         """Raises ConstructorError for a duplicate key, which would be lost silently, or one that is not a scalar."""
@@ -61,7 +76,7 @@ class _Loader(_SafeLoader):  # type: ignore[misc, valid-type]  # one of two clas
                 raise yaml.constructor.ConstructorError(problem="a key must be a text", problem_mark=key.start_mark)
         lines: dict[Any, yaml.Mark] = {}
         for key in keys:
-            name = self.construct_object(key, deep=True)
+            name = key.value if misreading(key) else self._scalar(key)
             if name in lines:
                 raise yaml.constructor.ConstructorError(problem=f"duplicate key '{name}'", problem_mark=key.start_mark)
             lines[name] = key.start_mark
@@ -88,30 +103,52 @@ def read_rows(file: Path) -> Section | Entries:
     return value
 
 
+def read_value(text: str, option: str, key: str) -> Any:
+    """The value of a `key` that an option has, as a study would have it; UserError as for a study."""
+    return _parsed(text, Origin(option, key=key))[0]
+
+
 def _read(file: Path) -> tuple[Any, Origin]:
     """The value that a file holds, and where it begins."""
     try:
         check_regular(file, str(file), MOST_BYTES)
         text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read ({reason(error)})") from error
+    except UnicodeDecodeError as error:
+        byte = f"byte {error.object[error.start]:#04x} at position {error.start}"
+        raise UserError(f"{file}: not YAML ({byte} is not UTF-8)") from error
+    return _parsed(text, Origin(str(file)))
+
+
+def _parsed(text: str, source: Origin) -> tuple[Any, Origin]:
+    """The value of a text, and where it begins."""
+    try:
         _check_syntax(text)
         loader = _Loader(text)
         top = loader.get_single_node()
-        origin = Origin(str(file), _line(top) if top else 1)
+        origin = _at(source, _line(top) if top else 1)
         if top is None:
             return None, origin
         _check_aliases(top)
         loader.check_keys(top)
         return loader.value(top, origin), origin
-    except OSError as error:
-        raise UserError(f"{file}: cannot be read ({reason(error)})") from error
     except (ValueError, OverflowError) as error:
-        raise UserError(f"{file}: cannot be read ({error})") from error
+        raise UserError(f"{source.label}: cannot be read ({error})") from error
     except RecursionError as error:
-        raise UserError(f"{file}: not a study, it is nested too deeply") from error
+        raise UserError(f"{source.label}: cannot be read (it is nested too deeply)") from error
+    except yaml.reader.ReaderError as error:
+        origin = _at(source, text.count("\n", 0, error.position) + 1)
+        raise StudyError(origin, f"not YAML (the character {chr(error.character)!r} is not allowed)") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark else ""
-        raise UserError(f"{file}{line}: not YAML ({getattr(error, 'problem', error)})") from error
+        origin = _at(source, mark.line + 1 if mark else 0)
+        raise StudyError(origin, f"not YAML ({getattr(error, 'problem', error)})") from error
+
+
+def _at(source: Origin, line: int) -> Origin:
+    """A line of a file; the value of a key on a command line has none."""
+    return source if source.key else replace(source, line=line)
 
 
 def _check_syntax(text: str) -> None:

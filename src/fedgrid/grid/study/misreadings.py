@@ -1,0 +1,34 @@
+"""What YAML 1.1 reads as something other than what is written: octal numbers, numbers to the base 60, dates, tags."""
+
+import re
+from functools import reduce
+
+import yaml
+
+TAG = "tag:yaml.org,2002:"
+KINDS = ("bool", "float", "int", "map", "null", "seq", "str")
+"Kinds of values that a study holds."
+OWN_MEANING = {"timestamp": "a date", "merge": "the key of a merge", "value": "the key of a default value"}
+"Other kinds that YAML gives to a value in no quotes."
+LEADING_ZERO = re.compile("[-+]?0[0-7_]+")
+
+
+def misreading(node: yaml.Node) -> str:
+    """Why a node is refused, and what to write instead; empty for one that YAML reads as it is written."""
+    kind, text = node.tag.removeprefix(TAG), node.value if isinstance(node, yaml.ScalarNode) else ""
+    if kind == "int" and LEADING_ZERO.fullmatch(text):
+        decimal, octal = (int(text.replace("_", ""), base) for base in (10, 8))
+        numbers = " or ".join(map(str, dict.fromkeys([decimal, octal])))
+        return f"YAML reads {text} as the octal number {octal}; write {numbers}, or '{text}' for a text"
+    if kind in ("int", "float") and ":" in text:
+        number = _base_60(text)
+        return f"YAML reads {text} as the number {number} to the base 60; write '{text}' for a text, or {number}"
+    if kind in OWN_MEANING:
+        return f"YAML reads {text} as {OWN_MEANING[kind]}; write '{text}' for a text"
+    return "" if kind in KINDS else f"the tag {node.tag.replace(TAG, '!!')} has no meaning here"
+
+
+def _base_60(text: str) -> str:
+    parts = text.lstrip("+-").replace("_", "").split(":")
+    number = reduce(lambda higher, part: 60 * higher + float(part), parts, 0.0)
+    return f"{'-' * text.startswith('-')}{number:.12g}"
