@@ -51,6 +51,13 @@ def pytest_ignore_collect(collection_path, config):
     return None
 
 
+@pytest.fixture(autouse=True)
+def import_path():
+    """Commands keep the working folder off the import path of processes; those of the next test have it again."""
+    yield
+    os.environ.pop("PYTHONSAFEPATH", None)
+
+
 def pytest_generate_tests(metafunc):
     if "method_name" in metafunc.fixturenames:
         metafunc.parametrize("method_name", [*names("methods"), *EXAMPLES])

@@ -1,9 +1,18 @@
-"""What command lines of modules share: a user's mistake ends in one line, not in a traceback."""
+"""What command lines share: a user's mistake ends in one line, and nothing is imported from the working folder."""
 
+import os
 from argparse import ArgumentParser
 from collections.abc import Sequence
 
 from fedgrid.errors import Damaged, UserError, complain, escape_unprintable
+
+
+def exclude_working_folder() -> None:
+    """Keeps the working folder off the import path of all processes that this one starts, as ``python -P`` does.
+
+    A file there may be called like a module that a process imports, such as ``yaml.py``.
+    """
+    os.environ["PYTHONSAFEPATH"] = "1"
 
 
 def run(parser: ArgumentParser, argv: Sequence[str] | None) -> int:

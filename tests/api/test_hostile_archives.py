@@ -1,43 +1,16 @@
 """Archives that were damaged, or made to harm: each is refused in one sentence, and nothing is written."""
 
 import hashlib
-import io
-import json
 import stat
 import struct
 import zipfile
 
 import pytest
+from archives import contents, packed
 
-from fedgrid.api.archive.layout import CHECKSUMS, TOP
 from fedgrid.cli.main import main
 
-PROVENANCE = {
-    **{"format": 1, "fedgrid": "0.2.0", "study": "study.yaml", "scale": "full", "results": "results"},
-    **{"cells": {}, "modules": {}, "partitions": {}},
-}
 LINK, FIFO, DEVICE, SOCKET, FOLDER = stat.S_IFLNK, stat.S_IFIFO, stat.S_IFBLK, stat.S_IFSOCK, stat.S_IFDIR
-
-
-def contents():
-    """Names and contents of an archive in which nothing is wrong."""
-    made = {name: b"text" for name in TOP if name != CHECKSUMS} | {"results/digits/report.html": b"page"}
-    return made | {"provenance.json": json.dumps(PROVENANCE).encode()}
-
-
-def packed(files, checksums=None, infos=(), **changes):
-    """A zip of files, with checksums of all; `infos` are further members (ZipInfo, content)."""
-    entries = [*files.items(), *((info.filename, content) for info, content in infos)]
-    sums = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in entries)
-    target = io.BytesIO()
-    with zipfile.ZipFile(target, "w", **changes) as file:
-        for name, content in files.items():
-            file.writestr(zipfile.ZipInfo(name), content, compress_type=changes.get("compression"))
-        for info, content in infos:
-            file.writestr(info, content)
-        if checksums is not False:
-            file.writestr(CHECKSUMS, sums if checksums is None else checksums)
-    return target.getvalue()
 
 
 def with_file(name, content=b"x"):
@@ -46,7 +19,7 @@ def with_file(name, content=b"x"):
 
 def of_mode(mode):
     def made():
-        info = zipfile.ZipInfo("results/odd")
+        info = zipfile.ZipInfo("results/odd.csv")
         info.create_system, info.external_attr = 3, (mode | 0o644) << 16
         return packed(contents(), infos=[(info, b"/etc/passwd")])
 
@@ -101,7 +74,7 @@ def with_another_checksum():
 
 
 def described(**changes):
-    return lambda: packed(contents() | {"provenance.json": json.dumps(PROVENANCE | changes).encode()})
+    return lambda: packed(contents(**changes))
 
 
 HOSTILE = {
@@ -135,16 +108,16 @@ HOSTILE = {
     "another Snakefile": (with_file("project/Snakefile"), "is not a file that an archive"),
     "another profile": (with_file("project/Profiles/default/config.yaml"), "is not a file that an archive"),
     "code in the store by the project": (with_file("project/results/store/code/a.py"), "is not a file that an archive"),
-    "link": (of_mode(LINK), "'results/odd' is a link"),
-    "pipe": (of_mode(FIFO), "'results/odd' is a device"),
-    "device": (of_mode(DEVICE), "'results/odd' is a device"),
-    "socket": (of_mode(SOCKET), "'results/odd' is a device"),
-    "folder by mode": (of_mode(FOLDER), "'results/odd' is a folder"),
+    "link": (of_mode(LINK), "'results/odd.csv' is a link"),
+    "pipe": (of_mode(FIFO), "'results/odd.csv' is a device"),
+    "device": (of_mode(DEVICE), "'results/odd.csv' is a device"),
+    "socket": (of_mode(SOCKET), "'results/odd.csv' is a device"),
+    "folder by mode": (of_mode(FOLDER), "'results/odd.csv' is a folder"),
     "folder by name": (with_file("results/a/", b""), "empty or hidden"),
     "twice": (with_file("results/digits/report.html"), "comes twice"),
     "twice but for case": (with_file("results/digits/Report.html"), "is the same as 'results/digits/report.html'"),
-    "file and folder": (with_file("results/digits"), "is a file and a folder"),
-    "file and folder above": (with_file("results/digits/report.html/a/b"), "is a file and a folder"),
+    "file and folder": (with_file("project/study.yaml/a"), "is a file and a folder"),
+    "file and folder above": (with_file("results/digits/report.html/a/b.csv"), "is a file and a folder"),
     "bomb": (bomb, "which is too much for"),
     "huge by its own word": (central(24, "<I", 2**32 - 2), "MB unpacked, which is too much for"),
     "larger than declared": (central(24, "<I", 2), "not a whole archive"),
@@ -204,11 +177,11 @@ def test_refused(kind, folder, capsys):
 
 
 def test_nothing_of_a_project_lands_among_results(folder, capsys):
-    (folder.parent / "a.zip").write_bytes(with_file("project/mine/store/code/a.py")())
+    (folder.parent / "a.zip").write_bytes(with_file("project/mine/notes.txt")())
     assert main(["open", "../a.zip", "--results", "mine"]) == 2
-    sentence = "refused, 'project/mine/store/code/a.py' would lie among the results"
+    sentence = "refused, 'project/mine/notes.txt' would lie among the results"
     assert capsys.readouterr().err == f"fedgrid: ../a.zip: {sentence}\n"
-    assert not list(folder.rglob("*.py")) and not list(folder.rglob("*.html"))
+    assert not list(folder.rglob("*.txt")) and not list(folder.rglob("*.html"))
 
 
 @pytest.mark.parametrize(

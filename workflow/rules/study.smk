@@ -1,5 +1,9 @@
 # All rules; the Snakefile of a clone or of a project includes this file and asks for EVERYTHING.
 import os
+import sys
+
+# before anything else is imported: Snakefiles that projects have from fedgrid 1.0 do not leave their folder out
+sys.path[:] = [folder for folder in sys.path if folder != workflow.basedir]
 
 from fedgrid.api.study_file import check_default
 from fedgrid.loading import CODE

@@ -54,23 +54,25 @@ def _bundle(arguments: argparse.Namespace) -> int:
 
 
 def _open(arguments: argparse.Namespace) -> int:
+    from fedgrid.api.archive.code_names import is_code
     from fedgrid.api.archive.opening import open_archive
 
     opened = open_archive(arguments.archive, arguments.results)
     provenance = opened.provenance
     print(", ".join(f"{counted(number, 'file')} {outcome}" for outcome, number in sorted(opened.outcomes.items())))
     for file in opened.written:
-        note = ", which is code: read it before you run it" if file.suffix == ".py" else ""
+        note = ", which is code: read it before you run it" if is_code(file.name) else ""
         print(f"written  {file}{note}")
     for file in opened.kept:
-        print(f"kept     {file}, which differs from the archive's")
+        note = ", and is code: a run uses yours" if is_code(file.name) else ""
+        print(f"kept     {file}, which differs from the archive's{note}")
     for name in opened.outside:
-        print(f"left     {name}: the study names it outside of its working folder")
+        print(f"left     {name}, which is in the archive alone: put it where the study names it")
     if differing := provenance.differing():
         concerned = f"{max(differing.values()):,} of {counted(len(provenance.cells), 'cell')}"
         print(f"the code here differs from that of {concerned} ({edited_modules(sorted(differing))}): fedgrid adopt")
     if arguments.results != Path(provenance.results):
         print(f"the study's results are in {provenance.results}: set 'results: {arguments.results}' in it")
-    scale = "" if provenance.scale == "full" else f" --scale {provenance.scale}"
+    scale = "" if provenance.scale == "full" else f" --scale {quote(provenance.scale)}"
     print(f"Next: fedgrid go {quote(provenance.study or 'STUDY')}{scale}")
     return 0

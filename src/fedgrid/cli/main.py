@@ -29,6 +29,7 @@ from fedgrid.cli import (
     verify,
 )
 from fedgrid.cli.parsing import Parser
+from fedgrid.command import exclude_working_folder
 from fedgrid.errors import UserError, complain, escape_unprintable
 
 COMMANDS = (
@@ -63,6 +64,7 @@ def parser() -> Parser:
 def main(argv: list[str] | None = None) -> int:
     """Exit code 2 and one sentence for a user's mistake."""
     escape_unprintable()
+    exclude_working_folder()
     try:
         arguments = parser().parse_args(argv)
         code: int = arguments.call(arguments)

@@ -33,7 +33,7 @@ ALL = "all"
 
 def add_commands(commands: Commands) -> None:
     """Adds `fedgrid init` to the command line."""
-    text = "make a project: a Snakefile of three lines, a study, profiles; files that exist are left as they are"
+    text = "make a project: a short Snakefile, a study, profiles; files that exist are left as they are"
     init = with_examples(commands, "init", text, EXAMPLES)
     init.add_argument("folder", type=path, metavar="FOLDER", help="where; it is made if it does not exist")
     text = "also add a paper's study and printed numbers (NAME, or all)"

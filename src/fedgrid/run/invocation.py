@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from fedgrid.command import exclude_working_folder
 from fedgrid.errors import UserError, complain
 from fedgrid.files import check_writable
 from fedgrid.grid.costs import measured
@@ -210,6 +211,7 @@ class Invocation:
 
         Ends the process, with one sentence, where that is not possible.
         """
+        exclude_working_folder()  # Snakemake starts jobs on nodes by `python -m`
         waiting = [cell for cell in self.study.by_key.values() if cell.waiting]
         try:
             if waiting and not self.submits:

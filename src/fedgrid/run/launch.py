@@ -45,5 +45,5 @@ class Launch:
 
     @property
     def command(self) -> list[str]:
-        """The command line, with the interpreter that runs now."""
-        return [sys.executable, "-m", "snakemake", *self.arguments]
+        """The command line, with the interpreter that runs now; it imports nothing from the working folder."""
+        return [sys.executable, "-P", "-m", "snakemake", *self.arguments]

@@ -109,7 +109,7 @@ def test_another_process_loads_the_same(data: DataSet) -> None:
     settings = json.dumps({field.name: getattr(data, field.name) for field in fields(data)})
     code = f"from fedgrid.suite.data import print_checksum; print_checksum({reference_of(data)!r}, {settings!r})"
     environment = os.environ | {"PYTHONHASHSEED": "7"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, env=environment)
     last = (done.stderr.strip().splitlines() or [""])[-1]
     expect(done.returncode == 0, f"loading it in another process fails: {last}")
     other = done.stdout.strip() == checksum_of(loaded(data).parts)

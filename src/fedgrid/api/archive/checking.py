@@ -7,13 +7,13 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import IO
 
-from fedgrid.api.archive.layout import CHECKSUMS, ENCODING, PROVENANCE, TOP
+from fedgrid.api.archive.layout import CHECKSUMS, ENCODING, PROJECT, PROVENANCE, TOP
 from fedgrid.api.archive.names import check_different, check_name
 from fedgrid.api.archive.provenance import Provenance, from_values
 from fedgrid.errors import UserError
@@ -53,8 +53,13 @@ class Archive:
 
     def copy(self, name: str, target: Path) -> None:
         """Writes a member to a file, and checks once more that it is what the checksums say."""
-        with open(target, "wb") as file, _refusing(Path(self.file.filename or "")):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with open(target, "wb") as file, self.refusing():
             _check_content(self.file, self.members[name], self.digests[name], file.write)
+
+    def refusing(self) -> AbstractContextManager[None]:
+        """Turns what is wrong with a member into one sentence."""
+        return _refusing(Path(self.file.filename or ""))
 
 
 @contextmanager
@@ -75,6 +80,8 @@ def checked(path: Path, room: int) -> Iterator[Archive]:
             for name, digest in digests.items():
                 _check_content(file, members[name], digest, lambda block: None)
             provenance = from_values(json.loads(_text(file, members, PROVENANCE)))
+            if provenance.study and f"{PROJECT}/{provenance.study}" not in members:
+                raise UserError("its study is not among its files")
         yield Archive(file, members, digests, provenance)
 
 

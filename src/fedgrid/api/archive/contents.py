@@ -4,10 +4,12 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from fedgrid.api.archive.inputs import input_files
 from fedgrid.api.archive.layout import OUTSIDE, PROJECT, RESULTS, Member
+from fedgrid.api.archive.named_files import named_files
 from fedgrid.api.archive.names import allowed
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata, read_table, slug
@@ -70,8 +72,9 @@ def _of_experiment(study: Study, experiment: Experiment) -> Iterator[Member]:
     yield _below(study.results, experiment.folder / "report.html", f"Page of {title}")
     for kind in ("tables", "figures"):
         for file in sorted((experiment.folder / kind).iterdir()):
-            if file.is_file() and not file.name.startswith("."):
-                yield _below(study.results, file, f"{kind.removesuffix('s').capitalize()} of {title}: {file.stem}")
+            member = _below(study.results, file, f"{kind.removesuffix('s').capitalize()} of {title}: {file.stem}")
+            if file.is_file() and allowed(member.name):
+                yield member
 
 
 def stored_members(study: Study, cells: Mapping[str, Cell], with_models: bool) -> Iterator[Member]:
@@ -100,11 +103,33 @@ def _rows_of_clients(study: Study, file: Path) -> Iterator[Member]:
 
 
 def project_members(configfile: Path, study: Study) -> Iterator[Member]:
-    """The files that the study reads, where they lie in the working folder; others by their names alone."""
-    here = Path.cwd().resolve()
-    for file, title in input_files(configfile, study).items():
-        name = f"{PROJECT}/{os.path.relpath(file.resolve(), here)}"
-        yield Member(name if allowed(name) else f"{OUTSIDE}/{slug(str(file))}", title, file)
+    """The files that the study reads, as `fedgrid open` puts them into a working folder.
+
+    Those that lie outside of the working folder, or that it would refuse, are in the archive by their names alone.
+    """
+    inputs, here = input_files(configfile, study), Path.cwd()
+    path_of_file = {file: _path_below(here, file) for file in inputs}
+    allowed_files = {path: file for file, path in path_of_file.items() if allowed(f"{PROJECT}/{path}")}
+    named = _named_among(allowed_files, path_of_file[configfile])
+    for file, title in inputs.items():
+        path = path_of_file[file]
+        yield Member(f"{PROJECT}/{path}" if path in named else f"{OUTSIDE}/{slug(str(file))}", title, file)
+
+
+def _path_below(here: Path, file: Path) -> str:
+    """The path of a file from the working folder, as the study has it, or else where its links lead."""
+    path = Path(os.path.abspath(file))
+    return os.path.relpath(path if path.is_relative_to(here) else file.resolve(), here)
+
+
+def _named_among(files: Mapping[str, Path], study: str) -> set[str]:
+    """The paths that the study names if only these files are unpacked with it."""
+    with TemporaryDirectory() as folder:
+        for path, file in files.items():
+            link = Path(folder) / path
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(file.resolve())
+        return named_files(Path(folder), study)
 
 
 def _below(results: Path, file: Path, title: str) -> Member:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from fedgrid.settings import ARTIFACTS, ROWS
+
 PAGE, README, METADATA = "index.html", "README.md", "ro-crate-metadata.json"
 CHECKSUMS = "checksums.sha256"
 "The SHA-256 of every other file, as ``sha256sum --check`` reads it."
@@ -17,6 +19,12 @@ STEERING = ("profiles", "results", "snakefile", "workflow")
 "Where nothing of a project may lie: Snakemake would obey it, or fedgrid take it for a result."
 STORED = ("cells", "choices", "originals", "partitions")
 "Folders of the store that are in an archive."
+RESULT_KINDS = (
+    *(".csv", ".html", ".json", ".md", ".parquet", ".pdf", ".png", ".svg", ".tex", ".txt"),
+    *ARTIFACTS.values(),
+    ARTIFACTS["state"] + ROWS,
+)
+"How the names of results end; none of them is code."
 ENCODING = "utf-8"
 
 

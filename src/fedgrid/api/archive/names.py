@@ -3,7 +3,8 @@
 import unicodedata
 from collections.abc import Sequence
 
-from fedgrid.api.archive.layout import OUTSIDE, PROJECT, RESULTS, STEERING, STORED, TOP
+from fedgrid.api.archive.code_names import objection
+from fedgrid.api.archive.layout import OUTSIDE, PROJECT, RESULT_KINDS, RESULTS, STEERING, STORED, TOP
 from fedgrid.errors import UserError
 
 LONGEST_NAME, LONGEST_PART = 1000, 255
@@ -25,6 +26,8 @@ def check_name(name: str) -> None:
         raise UserError(f"the name {shown} has a part that is empty or hidden")
     if not _is_known(parts):
         raise UserError(f"{shown} is not a file that an archive of fedgrid bundle has")
+    if parts[0] == PROJECT and (problem := objection(name.removeprefix(f"{PROJECT}/"))):
+        raise UserError(f"{shown} {problem}")
 
 
 def allowed(name: str) -> bool:
@@ -39,7 +42,8 @@ def allowed(name: str) -> bool:
 def _is_known(parts: Sequence[str]) -> bool:
     top, *below = parts
     if top == RESULTS:
-        return bool(below) and (below[0] != "store" or (len(below) > 2 and below[1] in STORED))
+        in_place = bool(below) and (below[0] != "store" or (len(below) > 2 and below[1] in STORED))
+        return in_place and below[-1].endswith(RESULT_KINDS)
     if top == PROJECT:
         return bool(below) and below[0].casefold() not in STEERING
     return bool(below) if top == OUTSIDE else not below and top in TOP

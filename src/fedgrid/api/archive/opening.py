@@ -6,13 +6,14 @@ import re
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from fedgrid.api.archive.checking import Archive, checked, room_in
 from fedgrid.api.archive.layout import OUTSIDE, PROJECT, RESULTS
+from fedgrid.api.archive.named_files import named_files
 from fedgrid.api.archive.provenance import Provenance
 from fedgrid.data.sources.digests import digest
 from fedgrid.errors import Damaged, UserError
@@ -59,14 +60,17 @@ def open_archive(file: Path, results: Path) -> Opened:
 
 def _opened(archive: Archive, results: Path) -> Opened:
     opened, now = Opened(archive.provenance), time.time()
-    targets = dict(_targets(archive, results))
+    with archive.refusing():
+        targets = dict(_targets(archive, results))
     with TemporaryDirectory(dir=results, prefix=".open.", suffix=".tmp") as folder:
-        unpacked = {name: Path(folder) / str(number) for number, name in enumerate(targets)}
+        unpacked = {name: Path(folder) / name for name in targets}
         for name, temporary in unpacked.items():
             archive.copy(name, temporary)
             os.utime(temporary, (now, now))  # one time for all, or some would look older than what they are made from
-        for name, temporary in unpacked.items():
-            _check_seal(archive, name, temporary)
+        with archive.refusing():
+            for name, temporary in unpacked.items():
+                _check_seal(name, temporary)
+            _check_named(targets, Path(folder) / PROJECT, archive.provenance.study)
         for name, target in targets.items():
             outcome = _place(unpacked[name], target, archive.digests[name])
             opened.outcomes[outcome] += 1
@@ -81,12 +85,20 @@ def _targets(archive: Archive, results: Path) -> Iterator[tuple[str, Path]]:
     for name in sorted(archive.members, key=lambda name: (not name.startswith(STORE), name)):
         top, _, rest = name.partition("/")
         if top == PROJECT and Path(rest).resolve().is_relative_to(results.resolve()):
-            raise UserError(f"{archive.file.filename}: refused, '{name}' would lie among the results")
+            raise UserError(f"'{name}' would lie among the results")
         if rest and top != OUTSIDE:
             yield name, (results if top == RESULTS else Path()) / rest
 
 
-def _check_seal(archive: Archive, name: str, file: Path) -> None:
+def _check_named(names: Iterable[str], project: Path, study: str) -> None:
+    """Raises UserError for a file of the unpacked project that its study does not name."""
+    named = named_files(project, study)
+    for name in (name.removeprefix(f"{PROJECT}/") for name in names if name.startswith(f"{PROJECT}/")):
+        if name not in named:
+            raise UserError(f"'{name}' is not a file that the study names")
+
+
+def _check_seal(name: str, file: Path) -> None:
     """Raises UserError where a file of the store is not what its name says, or not as fedgrid wrote it."""
     if not name.startswith(STORE):
         return
@@ -98,7 +110,7 @@ def _check_seal(archive: Archive, name: str, file: Path) -> None:
         if cell := CELL.search(name):
             check_identity(file, key=cell[1])
     except Damaged as error:
-        raise UserError(f"{archive.file.filename}: refused, '{name}' is damaged ({error.why})") from error
+        raise UserError(f"'{name}' is damaged ({error.why})") from error
 
 
 def _place(temporary: Path, target: Path, known: str) -> str:

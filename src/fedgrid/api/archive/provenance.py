@@ -95,6 +95,8 @@ def from_values(values: Any) -> Provenance:
         decoded = decode(Provenance, values)
         if decoded.format != FORMAT:
             raise ValueError(f"its format is {decoded.format}")
+        if not all(map(str.isprintable, (decoded.study, decoded.scale, decoded.results))):
+            raise ValueError("one of its names cannot be printed")
         if any(cell.code not in decoded.modules for cell in decoded.cells.values()):
             raise ValueError("the code of a cell is not described")
     except ValueError as error:
