@@ -59,10 +59,12 @@ def end_with_signals() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
 
-def own_path() -> dict[str, str]:
-    """The environment variable with which another process imports the fedgrid of this one."""
-    folders = [str(Path(fedgrid.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {"PYTHONPATH": os.pathsep.join(folders)}
+def _own_path() -> dict[str, str]:
+    """The variable by which another process imports the fedgrid of this one; nothing where every process finds it."""
+    folder = Path(fedgrid.__file__).parents[1]
+    if folder.name in ("site-packages", "dist-packages"):  # before Python's own library, it would hide parts of that
+        return {}
+    return {"PYTHONPATH": os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])}
 
 
 def run(
@@ -74,12 +76,12 @@ def run(
 ) -> int:
     """Runs a job, ``python -m MODULE ARGUMENTS``, and waits for it; returns its exit code.
 
-    Its output goes to this program's standard output, and to `errors` or standard error. `environment` is added to this
-    process's own. Ctrl-C interrupts the job, and is raised once the job has written its checkpoint; so is the program's
+    Its output goes to this program's standard output, and to `errors` or standard error. `environment`, which says where
+    fedgrid is imported from, is added to this process's own. Ctrl-C interrupts the job, and is raised once the job has written its checkpoint; so is the program's
     SIGTERM or SIGUSR1 passed on to the job, where it `heeds_signals`.
     """
     argv = [module, *(sys.argv[1:] if arguments is None else arguments)]
-    variables = {**os.environ, **own_path(), **(environment or {})}
+    variables = {**os.environ, **(environment or _own_path())}
     with _descriptor(sys.stdout, sys.__stdout__) as output, _descriptor(errors or sys.stderr, sys.__stderr__) as error:
         started = _started(argv, variables, output, error)
         with _passing_on(started) if heeds_signals else nullcontext():
