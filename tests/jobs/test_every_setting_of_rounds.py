@@ -53,6 +53,7 @@ OF_LAST_ROUNDS = ("new_clients", "evaluate")
 
 def one_cell(rounds, training, method, results, artifacts=()):
     text = {"methods": [method], "seeds": [0], "artifacts": list(artifacts), "results": results}
+    text["heterogeneity"] = [{"partition": "dirichlet", "beta": 0.5, "clients": 4, "fraction": 0.2}]
     return prepared(study_of(training=training | {"rounds": rounds}, **text))
 
 

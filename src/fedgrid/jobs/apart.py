@@ -77,8 +77,8 @@ def run(
     """Runs a job, ``python -m MODULE ARGUMENTS``, and waits for it; returns its exit code.
 
     Its output goes to this program's standard output, and to `errors` or standard error. `environment`, which says
-    where fedgrid is imported from, is added to this process's own. Ctrl-C interrupts the job, and is raised once the job
-    has written its checkpoint; so is the program's SIGTERM or SIGUSR1 passed on to the job, where it `heeds_signals`.
+    where fedgrid is imported from, is added to this process's own. Ctrl-C interrupts the job, and is raised once the
+    job has written its checkpoint; the program's SIGTERM and SIGUSR1 interrupt it too, where it `heeds_signals`.
     """
     argv = [module, *(sys.argv[1:] if arguments is None else arguments)]
     variables = {**os.environ, **(environment or _own_path())}
