@@ -49,6 +49,11 @@ REFUSED = {
         naming("evil-1.0.dist-info/entry_points.txt"),
         "would be taken for a part of an installed package",
     ),
+    "an installed package of one file": (
+        "project/evil.egg-info",
+        STUDY,
+        "would be taken for a part of an installed package",
+    ),
     "a Makefile": ("project/Makefile", naming("Makefile"), STEERING),
     "a Makefile further down": ("project/config/makeFILE", STUDY, STEERING),
     "GNU's Makefile": ("project/GNUmakefile", STUDY, STEERING),
@@ -193,6 +198,11 @@ def test_code_that_the_study_names_is_shown_and_not_run(opened, here):
     assert "kept     methods/helper.py, which differs from the archive's, and is code: a run uses yours\n" in output
     assert "written  methods/prior.txt\n" in output and (here / "methods/prior.txt").is_file()
     assert (here / "methods/helper.py").read_text() == "HALF = 0.5\n"
+
+
+def test_a_script_that_the_study_names_is_shown_as_code(opened):
+    code, output = opened({"project/job.SH": ""}, naming("job.SH"))
+    assert code == 0 and "written  job.SH, which is code: read it before you run it\n" in output
 
 
 def test_the_next_command_is_quoted(opened):

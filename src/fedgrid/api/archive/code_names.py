@@ -7,6 +7,8 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.metadata import packages_distributions
 
 SOURCE, PACKAGE = ".py", "__init__.py"
+SCRIPTS = (".bash", ".bat", ".cmd", ".ipynb", ".jl", ".js", ".pl", ".ps1", ".pyw", ".r", ".rb", ".sh")
+"How the names of other programs end, which run only where somebody calls them."
 COMPILED = (*EXTENSION_SUFFIXES, ".pyc", ".pyo", ".pyd", ".so", ".pth", ".egg", ".whl")
 "How the names of files end that Python runs, or adds to what it imports, and that nobody can read."
 STEERING_FILES = (
@@ -20,15 +22,15 @@ PROFILES = "profiles"
 STORE = "store"
 "A folder below results, in which a run keeps the code that it began with."
 METADATA_SUFFIXES = (".dist-info", ".egg-info")
-"How folders end by which a package, and its plugins, are taken for installed."
+"How the names of folders and files end by which a package, and its plugins, are taken for installed."
 IMPORTED_UNASKED = ("conftest", "fedgrid", "sitecustomize", "usercustomize")
 PLUGIN = "snakemake_"
 "What the names of modules begin with that Snakemake imports wherever it finds them."
 
 
 def is_code(name: str) -> bool:
-    """Whether a file of this name is a source of Python."""
-    return _folded(name).endswith(SOURCE)
+    """Whether a file of this name is a program."""
+    return _folded(name).endswith((SOURCE, *SCRIPTS))
 
 
 def objection(name: str) -> str:
@@ -38,7 +40,7 @@ def objection(name: str) -> str:
         return "is compiled code"
     if file in STEERING_FILES or file.endswith(STEERING_SUFFIXES) or PROFILES in folders:
         return "would steer other programs"
-    if any(folder.endswith(METADATA_SUFFIXES) for folder in folders):
+    if any(part.endswith(METADATA_SUFFIXES) for part in (*folders, file)):
         return "would be taken for a part of an installed package"
     if not file.endswith(SOURCE):
         return ""

@@ -30,36 +30,37 @@ def named_files(project: Path, study: str) -> set[str]:
     A file is named by a value or a key that is its path from the folder of the study. Raises UserError, which names the
     file, where one that has to be parsed is not what it should be; empty where the study is not among the files.
     """
-    here = {file.relative_to(project).as_posix() for file in project.rglob("*") if file.is_file()}
+    paths = {file.relative_to(project).as_posix() for file in project.rglob("*") if file.is_file()}
     try:
-        for file in here:
-            if file.endswith(SOURCE):
-                check_regular(project / file, file, MOST_BYTES)
-        named = _named_by_studies(project, study, _by_path(here)) if study in here else set()
+        for path in paths:
+            if path.endswith(SOURCE):
+                check_regular(project / path, path, MOST_BYTES)
+        named = _named_by_studies(project, study, _by_name(paths)) if study in paths else set()
         return named.union(*(_with_imports(project, file) for file in named if file.endswith(SOURCE)))
     except UserError as error:
         raise UserError(str(error).replace(f"{project}/", "")) from error
 
 
-def _by_path(here: Iterable[str]) -> dict[str, list[str]]:
-    """The files by the path that names them: their own, or the one of PFLlib's folder."""
-    by_path = {file: [file] for file in here}
-    for file in here:
-        if client := CLIENT.fullmatch(file):
-            by_path.setdefault(client[1] or ".", []).append(file)
-    return by_path
+def _by_name(paths: Iterable[str]) -> dict[str, list[str]]:
+    """Files by the path that a study names them by: their own, or that of PFLlib's folder."""
+    by_name = {path: [path] for path in paths}
+    for path in paths:
+        if client := CLIENT.fullmatch(path):
+            by_name.setdefault(client[1] or ".", []).append(path)
+    return by_name
 
 
-def _named_by_studies(project: Path, study: str, by_path: Mapping[str, list[str]]) -> set[str]:
+def _named_by_studies(project: Path, study: str, by_name: Mapping[str, list[str]]) -> set[str]:
     """The study, what it includes, and the files that these name."""
     named, parsed, todo = set[str](), set[str](), {study}
     while todo:
         file = todo.pop()
         parsed.add(file)
         for key, text in _texts(read(project / file) if file == study else read_rows(project / file)):
-            of_text = [name for path in _paths(text, os.path.dirname(file), by_path) for name in by_path.get(path, ())]
-            named.update(of_text)
-            todo.update({*of_text} - parsed if key == INCLUDE else ())
+            names = _possible_names(text, os.path.dirname(file), by_name)
+            matches = {path for name in names for path in by_name.get(name, ())}
+            named |= matches
+            todo |= matches - parsed if key == INCLUDE else set()
     return named | parsed
 
 
@@ -76,8 +77,8 @@ def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
             yield from _texts(entry)
 
 
-def _paths(text: str, folder: str, by_path: Iterable[str]) -> Iterable[str]:
-    """The paths that a text in a study of that folder may stand for."""
+def _possible_names(text: str, folder: str, known: Iterable[str]) -> Iterable[str]:
+    """The paths that a text in a study of that folder may stand for; those with a seed are among the `known` ones."""
     path = text.removeprefix(PUBLISHED)
     if path.startswith(("/", "~")):  # of the computer on which the archive was made, where it lay in the project
         parts = path.split("/")
@@ -87,7 +88,7 @@ def _paths(text: str, folder: str, by_path: Iterable[str]) -> Iterable[str]:
         return [path]
     before, *after = map(re.escape, path.split(SEED))
     form = re.compile(rf"{before}([0-9]+)" + r"\1".join(after))
-    return filter(form.fullmatch, by_path)
+    return filter(form.fullmatch, known)
 
 
 def _with_imports(project: Path, file: str) -> set[str]:
