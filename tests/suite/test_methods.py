@@ -256,7 +256,7 @@ def test_the_function_of_steps_is_named_too(mine):
         )
 
 
-def told(file, tests):
+def report_lines(file, tests):
     """The lines of a report on these tests, which all have to fail."""
     lines = io.StringIO()
     reporter = Reporter("method_name", str(file), file, False, lines)
@@ -289,7 +289,7 @@ def test_numbers_that_are_not_finite_are_one_finding(mine, monkeypatch, tmp_path
             "executor": method_executors.Stacked(3),
         },
     }
-    first, *sentence, last = told(mine(*NOT_FINITE["a loss that is NaN"][0]), checks)
+    first, *sentence, last = report_lines(mine(*NOT_FINITE["a loss that is NaN"][0]), checks)
     assert first == "FAILED  four rounds run, and their numbers stay finite"
     assert "trained with `loss`, is not finite in round 1" in " ".join(map(str.strip, sentence))
     assert all(line.startswith("        ") for line in sentence)

@@ -1,7 +1,6 @@
 # All rules; the Snakefile of a clone or of a project includes this file and asks for EVERYTHING.
 import os
 
-from fedgrid.api.study_file import check_default
 from fedgrid.loading import CODE
 from fedgrid.run import snakemake_adapter
 from fedgrid.run.invocation import PLAN
@@ -11,7 +10,9 @@ min_version("9.0")
 
 # on a cluster's nodes: the plan of the run in place of the study
 if PLAN not in os.environ and not snakemake_adapter.is_study_given(workflow, config):
-    check_default()
+    from fedgrid.api.study_file import check_default_study  # which jobs on nodes do not need
+
+    check_default_study()
 
     configfile: "config/study.yaml"
 

@@ -12,7 +12,7 @@ from fedgrid.grid.study.yaml_file import read
 DEFAULT = Path("config/study.yaml")
 
 
-def check_default() -> None:
+def check_default_study() -> None:
     """Ends the process, with one sentence, where the default study cannot be read: Snakemake does not say why."""
     try:
         read(DEFAULT)

@@ -31,20 +31,20 @@ SOURCES: Mapping[str, str] = {
     "in the evaluation": "so look at `predict`, and at the models that `round` returns",
     "the server's state": "so look at what `round` returns in s.server",
 }
-"By part of a sentence on numbers that are not finite, where they come from; the loss of a training is named in it."
+"Where to look, by a part of what the engine says; of a training it names the function itself."
 GUARD = "guard divisions by 0, logarithms and roots, and take smaller steps where numbers grow from round to round"
 
 
-def not_finite(reason: str) -> str:
-    """Which numbers are not finite and in which round, as the engine says it, where they come from and what to do."""
+def describe_divergence(reason: str) -> str:
+    """One sentence: which numbers are not finite and in which round, as the engine says it, and what to do."""
     source = next((f", {source}" for part, source in SOURCES.items() if part in reason), "")
     return f"training ended early: {reason}{source}; {GUARD}"
 
 
-def finished(outcome: Outcome) -> Progress:
-    """The progress of a run that did all its rounds; NotFinite for another one."""
+def final_progress(outcome: Outcome) -> Progress:
+    """The progress of a run that did all its rounds; NotFinite where it ended early."""
     if outcome.status != "ok":
-        raise NotFinite(not_finite(outcome.reason))
+        raise NotFinite(describe_divergence(outcome.reason))
     return outcome.progress
 
 

@@ -17,7 +17,7 @@ from fedgrid.engine.rounds import Saving, federate
 from fedgrid.engine.state.checkpoint import Progress, load_checkpoint
 from fedgrid.engine.state.state import State
 from fedgrid.suite import simulations
-from fedgrid.suite.expectations import Unmet, check, expect, finished, rows_difference
+from fedgrid.suite.expectations import Unmet, check, expect, final_progress, rows_difference
 from fedgrid.suite.sections import CALLS, CLIENTS, IDENTITIES, SEE, STATE
 from fedgrid.tree import Tree
 
@@ -42,7 +42,7 @@ def undisturbed(method_name: str, participation: float = 1.0) -> Progress:
 
 def run(method_name: str, simulation: Simulation) -> Progress:
     """The progress after all rounds; NotFinite where a number was NaN or infinite."""
-    return finished(simulations.run(method_name, simulation, **simulations.brief(method_name)))
+    return final_progress(simulations.run(method_name, simulation, **simulations.brief(method_name)))
 
 
 @pytest.mark.representatives
@@ -222,7 +222,7 @@ def models(method: Method, simulation: Simulation, kind: str, stated: str) -> Tr
     """The models that `method` ends with: those that clients use, the global one, or those that were trained last."""
     states: list[Any] = [None]
     outcome = federate(method, simulation, tell=lambda progress, _: states.append(progress.state))
-    state = finished(outcome).state
+    state = final_progress(outcome).state
     name = type(method).__name__
     if kind == "global":
         return _present(method.global_model(state), f"{stated}: {name} has no global model", "used")
@@ -245,7 +245,7 @@ def _present(models: Tree | None, problem: str, instead: str) -> Tree:
 def test_it_learns(method_name: str) -> None:
     """One client with ten images: whatever a method does, the model that it uses gets better on them."""
     simulation = simulations.simulation([simulations.draw(range(10))], batch_size=10, rounds=75, lr=0.13, eval_every=75)
-    rows = finished(simulations.run(method_name, simulation, **simulations.thorough(method_name))).record.rows
+    rows = final_progress(simulations.run(method_name, simulation, **simulations.thorough(method_name))).record.rows
     used = "accuracy_adapted" if any(metric == "accuracy_adapted" for _, metric, *_ in rows) else "accuracy_received"
     first, *_, last = [values[0] for _, metric, _, values in rows if metric == used]
     rule = f"one client with ten images, one of each class, has to gain more than {LEAST_GAIN:.0%} on them in 75 rounds"

@@ -11,7 +11,7 @@ import pytest
 
 from fedgrid.engine.local.executor import Diverged
 from fedgrid.errors import UserError, say
-from fedgrid.suite.expectations import NotFinite, Unmet, check_of, not_finite
+from fedgrid.suite.expectations import NotFinite, Unmet, check_of, describe_divergence
 
 MARKS = ("representatives: takes long and seldom fails alone; left to --full",)
 WIDTH, INDENT = 116, " " * 8
@@ -110,7 +110,7 @@ def cause_of(error: BaseException, file: Path) -> str:
     if isinstance(error, Unmet | UserError):
         return " ".join(str(error).split())
     if isinstance(error, Diverged):
-        return not_finite(str(error))
+        return describe_divergence(str(error))
     notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if Path(frame.filename).resolve() == file.resolve()]

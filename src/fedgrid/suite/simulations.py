@@ -41,16 +41,16 @@ class NamingLoop(Loop):
     """Names the function with which clients were trained whose numbers are no longer finite."""
 
     def train(self, task: LocalTask, loss: Loss, optimizer: Optimizer, part: str) -> Trained:
-        with _named(loss, task.round):
+        with _naming(loss, task.round):
             return super().train(task, loss, optimizer, part)
 
     def iterate(self, task: LocalTask, step: Step) -> Trained:
-        with _named(step, task.round):
+        with _naming(step, task.round):
             return super().iterate(task, step)
 
 
 @contextmanager
-def _named(function: Callable[..., Any], round_: int) -> Iterator[None]:
+def _naming(function: Callable[..., Any], round_: int) -> Iterator[None]:
     try:
         yield
     except Diverged as error:
