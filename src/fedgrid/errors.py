@@ -61,7 +61,7 @@ def complain(error: UserError | OSError) -> int:
     if isinstance(error, OSError) and error.errno not in OF_THE_MACHINE:
         raise error
     line = " ".join(sentence(error).splitlines())
-    say(f"{PREFIX}{_shortened(_visible(line))}", sys.stderr)
+    say(f"{PREFIX}{_shortened(_escape_controls(line))}", sys.stderr)
     return 2
 
 
@@ -69,8 +69,8 @@ CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
 "Characters that a terminal obeys and does not show."
 
 
-def _visible(text: str) -> str:
-    """The text with control characters, which a path may hold, as escapes."""
+def _escape_controls(text: str) -> str:
+    """Replaces control characters, which a path may hold, by escapes."""
     return CONTROL.sub(lambda character: repr(character[0])[1:-1], text)
 
 

@@ -26,7 +26,7 @@ from fedgrid.errors import Damaged, UserError, reason
 METADATA, SEAL, SEALED = b"fedgrid", b"seal", "seal"
 MOST_BYTES = 64_000_000
 "Size of a text that a study names; a larger one was named by mistake."
-HALF = re.compile("[\ud800-\udfff]")
+SURROGATES = re.compile("[\ud800-\udfff]")
 "What Python makes of a byte that is not UTF-8, or of half a letter; no text can hold it."
 Digests = Mapping[str, str | list[str]]
 "By column: of its values, or of those of each part in which they were written."
@@ -55,7 +55,7 @@ def path_of(text: str, what: str) -> Path:
 
 def check_utf8(text: str, what: str) -> None:
     """Raises UserError, which begins with `what` it is, for a text that no file can hold, such as a path in bytes."""
-    if half := HALF.search(text):
+    if half := SURROGATES.search(text):
         before = re.split('["\n]', text[: half.start()])[-1]  # of the JSON value, or of the line
         after = re.split('["\n]', text[half.start() :], maxsplit=1)[0]
         raise UserError(f"{what}: {before + after!r} is not UTF-8, the only encoding that fedgrid writes")

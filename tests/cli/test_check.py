@@ -125,9 +125,18 @@ def test_failures_are_sentences_and_the_same_one_is_said_once(file):
     run = checked(path)
     assert run.returncode == 1 and "Traceback" not in run.stdout + run.stderr
     assert run.stdout.count("no attribute 'avrage'") == 1
-    assert "docs/writing-a-method.md, section “State”" in " ".join(run.stdout.split())
-    assert "further checks, for the same reason as “a round returns a state of the same form" in run.stdout
+    assert "docs/writing-a-method.md, section “What the engine calls”" in " ".join(run.stdout.split())
+    assert "further checks, for the same reason as “four rounds run" in run.stdout
     assert f"fix the first failure and run again: fedgrid check {path}" in run.stdout
+
+
+@pytest.mark.full
+def test_a_loss_that_is_not_a_number_is_one_finding(file):
+    loss = "return super().loss(theta, batch, at)"
+    run = checked(file(TEMPLATE.format(name="mine", title="Mine").replace(loss, f'{loss} * float("nan")')), "--full")
+    assert run.returncode == 1 and run.stdout.count("FAILED") == 2, run.stdout
+    assert "trained with `loss`, is not finite in round 1; guard" in " ".join(run.stdout.split())
+    assert "further checks, for the same reason as “four rounds run" in run.stdout and "flaw" not in run.stdout
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ def main(argv: list[str]) -> int:
     moment, numbers, *arguments = argv
     if moment == "import":
         _await_signal()
-    from fedgrid.jobs import cell
+    from fedgrid.jobs import cell, signals
 
     def interrupt() -> None:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, set(signal.Signals))
@@ -24,8 +24,9 @@ def main(argv: list[str]) -> int:
             os.kill(os.getpid(), int(number))
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-    if hasattr(cell, moment):
-        _do_before(cell, moment, interrupt)
+    for module in (cell, signals):
+        if hasattr(module, moment):
+            _do_before(module, moment, interrupt)
     code = cell.main(arguments)
     if moment == "return":
         interrupt()

@@ -1,12 +1,15 @@
 """What the methods' suite says of methods that are wrong: one sentence that their author understands."""
 
+import io
+from types import SimpleNamespace
+
 import pytest
 
 from fedgrid.cli.template import TEMPLATE
 from fedgrid.errors import UserError
 from fedgrid.suite import method, method_costs, method_executors, method_key, method_source, simulations
-from fedgrid.suite.expectations import Unmet
-from fedgrid.suite.reporting import cause_of
+from fedgrid.suite.expectations import NotFinite, Unmet
+from fedgrid.suite.reporting import Reporter, cause_of
 from fedgrid.suite.subjects import subject
 
 ROUND = "        average = fed.average(fed.upload(local.theta))\n"
@@ -38,11 +41,6 @@ def edge(file):
 
 
 FLAWED = {
-    "a score that is not finite": (
-        [(ROUND, ROUND + '        average = average * float("inf")\n')],
-        edge,
-        "training ended early as 'diverged'",
-    ),
     "no model at all": ([("def global_model", "def model")], edge, "neither global_model nor received gives a model"),
     "a state that grows": (
         [('server={"theta": average}', 'server={"theta": average, "more": average}')],
@@ -206,3 +204,93 @@ def test_differences_are_named():
     where = simulations.difference(*states, simulations.by_more_than(0, 0))
     assert where == "s.server.theta.head.bias differs by up to 0.5"
     assert not simulations.difference(states[0], states[0], simulations.by_more_than(0, 0))
+
+
+RETURN = "        return super().loss(theta, batch, at)"
+COUNTED = [
+    (
+        'State(server={"theta": fed.initial()})',
+        'State({"theta": fed.initial(), "n": fed.initial()["head.bias"].sum() * 0})',
+    ),
+    ('server={"theta": average}', 'server={"theta": average, "n": s.server.n + 1}'),
+]
+"Changes with which the server counts rounds."
+SCORES = "    def predict(self, theta, x, at):\n        return super().predict(theta, x, at).log()\n\n"
+LOSS_OF_CLIENT = r"the training loss of client 0, trained with `loss`, is not finite in round"
+NOT_FINITE = {
+    "a loss that is NaN": ([(RETURN, f'{RETURN} * float("nan")')], f"{LOSS_OF_CLIENT} 1; guard divisions by 0"),
+    "a loss that is infinite": ([(RETURN, f'{RETURN} + float("inf")')], f"{LOSS_OF_CLIENT} 1; guard divisions by 0"),
+    "a loss that is NaN from the third round on": (
+        [*COUNTED, (RETURN, f"{RETURN} + (1.5 - at.server.n).sqrt()")],
+        f"{LOSS_OF_CLIENT} 3; guard divisions by 0",
+    ),
+    "a server that is infinite": (
+        [(ROUND, ROUND + '        average = average * float("inf")\n')],
+        r"the server's state is not finite in round 1, so look at what `round` returns in s\.server; guard",
+    ),
+    "a first model that is NaN": (
+        [('State(server={"theta": fed.initial()})', 'State(server={"theta": fed.initial() * float("nan")})')],
+        "in round 0, before any training, so look at `setup` and `predict`; guard",
+    ),
+    "scores that are NaN": (
+        [("    def global_model", f"{SCORES}    def global_model")],
+        "in the evaluation, is not finite in round 2, so look at `predict`, and at the models that `round` returns",
+    ),
+}
+
+
+@pytest.mark.parametrize("flaw", NOT_FINITE)
+def test_numbers_that_are_not_finite_are_told_with_their_source(mine, flaw):
+    changes, words = NOT_FINITE[flaw]
+    with pytest.raises(NotFinite, match=f"^training ended early: .*{words}"):
+        method.test_four_rounds_stay_finite(str(mine(*changes)))
+
+
+def test_the_function_of_steps_is_named_too(mine):
+    step = "        local = fed.iterate(start, self.leap)\n"
+    leap = "    def leap(self, theta, batch, at):\n        return theta * float('inf'), batch.x.sum()\n\n"
+    train = "        local = fed.train(start, self.loss)\n"
+    with pytest.raises(NotFinite, match="the model of client 0, trained with `leap`, is not finite in round 1"):
+        method.test_four_rounds_stay_finite(
+            str(mine((train, step), ("    def global_model", f"{leap}    def global_model")))
+        )
+
+
+def report_lines(file, tests):
+    """The lines of a report on these tests, which all have to fail."""
+    lines = io.StringIO()
+    reporter = Reporter("method_name", str(file), file, False, lines)
+    for test, arguments in tests.items():
+        with pytest.raises(Exception) as caught:  # whatever a check raises
+            test(str(file), **arguments)
+        reporter._tell(SimpleNamespace(function=test), caught.value)
+    reporter.tell_repeated()
+    return lines.getvalue().splitlines()
+
+
+def test_numbers_that_are_not_finite_are_one_finding(mine, monkeypatch, tmp_path):
+    """No check that trains has a reason of its own, and none counts as a flaw of the suite."""
+    checks = {
+        method.test_four_rounds_stay_finite: {},
+        method.test_a_round_returns_a_state_of_the_same_form: {},
+        method.test_edge: {"edge": "few participants"},
+        method.test_two_runs_are_equal: {},
+        method.test_a_seed_changes_the_result: {},
+        method.test_a_run_that_is_killed_in_every_round_is_the_undisturbed_one: {
+            "tmp_path": tmp_path,
+            "participation": 0.5,
+        },
+        method.test_identities: {},
+        method.test_it_learns: {},
+        method_costs.test_traffic_is_what_the_method_says: {},
+        method_costs.test_work_is_what_the_method_says: {"monkeypatch": monkeypatch},
+        method_executors.test_clients_one_by_one_or_together: {
+            "participation": 1.0,
+            "executor": method_executors.Stacked(3),
+        },
+    }
+    first, *sentence, last = report_lines(mine(*NOT_FINITE["a loss that is NaN"][0]), checks)
+    assert first == "FAILED  four rounds run, and their numbers stay finite"
+    assert "trained with `loss`, is not finite in round 1" in " ".join(map(str.strip, sentence))
+    assert all(line.startswith("        ") for line in sentence)
+    assert last == "FAILED  10 further checks, for the same reason as “four rounds run, and their numbers stay finite”"

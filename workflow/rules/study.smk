@@ -5,7 +5,6 @@ import sys
 # before anything else is imported: Snakefiles that projects have from fedgrid 1.0 do not leave their folder out
 sys.path[:] = [folder for folder in sys.path if folder != workflow.basedir]
 
-from fedgrid.api.study_file import check_default
 from fedgrid.loading import CODE
 from fedgrid.run import snakemake_adapter
 from fedgrid.run.invocation import PLAN
@@ -15,7 +14,9 @@ min_version("9.0")
 
 # on a cluster's nodes: the plan of the run in place of the study
 if PLAN not in os.environ and not snakemake_adapter.is_study_given(workflow, config):
-    check_default()
+    from fedgrid.api.study_file import check_default_study  # which jobs on nodes do not need
+
+    check_default_study()
 
     configfile: "config/study.yaml"
 

@@ -22,7 +22,7 @@ def plan(study: Section) -> Study:
         return planned_study(study)
 
 
-def check_default() -> None:
+def check_default_study() -> None:
     """Ends the process, with one sentence, where the default study cannot be read: Snakemake does not say why."""
     try:
         read(DEFAULT)

@@ -2,7 +2,7 @@
 
 import itertools
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from fedgrid.components import Component, describe
+from fedgrid.engine.rounds import Outcome
+from fedgrid.engine.state.checkpoint import Progress
 from fedgrid.suite.simulations import Rows
 
 Test = TypeVar("Test", bound=Callable[..., None])
@@ -18,6 +20,32 @@ _seeds = itertools.count()
 
 class Unmet(AssertionError):
     """An expectation that a component does not meet; the message is one sentence: what was expected, what happened."""
+
+
+class NotFinite(Unmet):
+    """Numbers of a run that are NaN or infinite, with which no check can judge the component."""
+
+
+SOURCES: Mapping[str, str] = {
+    "in round 0": "before any training, so look at `setup` and `predict`",
+    "in the evaluation": "so look at `predict`, and at the models that `round` returns",
+    "the server's state": "so look at what `round` returns in s.server",
+}
+"Where to look, by a part of what the engine says; of a training it names the function itself."
+GUARD = "guard divisions by 0, logarithms and roots, and take smaller steps where numbers grow from round to round"
+
+
+def describe_divergence(reason: str) -> str:
+    """One sentence: which numbers are not finite and in which round, as the engine says it, and what to do."""
+    source = next((f", {source}" for part, source in SOURCES.items() if part in reason), "")
+    return f"training ended early: {reason}{source}; {GUARD}"
+
+
+def final_progress(outcome: Outcome) -> Progress:
+    """The progress of a run that did all its rounds; NotFinite where it ended early."""
+    if outcome.status != "ok":
+        raise NotFinite(describe_divergence(outcome.reason))
+    return outcome.progress
 
 
 @dataclass(frozen=True)

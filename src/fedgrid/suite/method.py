@@ -17,7 +17,7 @@ from fedgrid.engine.rounds import Saving, federate
 from fedgrid.engine.state.checkpoint import Progress, load_checkpoint
 from fedgrid.engine.state.state import State
 from fedgrid.suite import simulations
-from fedgrid.suite.expectations import Unmet, check, expect, rows_difference
+from fedgrid.suite.expectations import Unmet, check, expect, final_progress, rows_difference
 from fedgrid.suite.sections import CALLS, CLIENTS, IDENTITIES, SEE, STATE
 from fedgrid.tree import Tree
 
@@ -41,8 +41,15 @@ def undisturbed(method_name: str, participation: float = 1.0) -> Progress:
 
 
 def run(method_name: str, simulation: Simulation) -> Progress:
-    """The progress after all rounds."""
-    return simulations.run(method_name, simulation, **simulations.brief(method_name)).progress
+    """The progress after all rounds; NotFinite where a number was NaN or infinite."""
+    return final_progress(simulations.run(method_name, simulation, **simulations.brief(method_name)))
+
+
+@pytest.mark.representatives
+@check("four rounds run, and their numbers stay finite", SEE[CALLS], always=True)
+def test_four_rounds_stay_finite(method_name: str) -> None:
+    """The first check that trains: others cannot judge numbers that are not finite, and have no reason of their own."""
+    undisturbed(method_name)
 
 
 @check("a round returns a state of the same form, and changes nothing in place", SEE[STATE])
@@ -91,12 +98,11 @@ def check_form(before: dict[str, Any], after: dict[str, Any], participants: int)
 @check("it trains and is scored", SEE[CALLS])
 def test_edge(method_name: str, edge: str) -> None:
     simulation = simulations.edge(edge)
-    outcome = simulations.run(method_name, simulation, **simulations.brief(method_name))
-    expect(outcome.status == "ok", f"training ended early as '{outcome.status}': {outcome.reason}")
-    done, rounds = outcome.progress.rounds, simulation.training.rounds
+    progress = run(method_name, simulation)
+    done, rounds = progress.rounds, simulation.training.rounds
     expect(done == rounds, f"{rounds} rounds were to be run, and {done} were")
-    check_scores(simulation, outcome.progress)
-    for name, tensor in simulations.entries(outcome.progress.state.server, "s.server"):
+    check_scores(simulation, progress)
+    for name, tensor in simulations.entries(progress.state.server, "s.server"):
         finite = not tensor.is_floating_point() or bool(torch.isfinite(tensor).all())
         expect(
             finite, f"{name} holds NaN or infinite numbers after the last round; guard divisions by 0 and logarithms"
@@ -215,7 +221,8 @@ def _made(cls: type[Method], settings: Mapping[str, Any], stated: str) -> Method
 def models(method: Method, simulation: Simulation, kind: str, stated: str) -> Tree:
     """The models that `method` ends with: those that clients use, the global one, or those that were trained last."""
     states: list[Any] = [None]
-    state = federate(method, simulation, tell=lambda progress, _: states.append(progress.state)).progress.state
+    outcome = federate(method, simulation, tell=lambda progress, _: states.append(progress.state))
+    state = final_progress(outcome).state
     name = type(method).__name__
     if kind == "global":
         return _present(method.global_model(state), f"{stated}: {name} has no global model", "used")
@@ -238,9 +245,7 @@ def _present(models: Tree | None, problem: str, instead: str) -> Tree:
 def test_it_learns(method_name: str) -> None:
     """One client with ten images: whatever a method does, the model that it uses gets better on them."""
     simulation = simulations.simulation([simulations.draw(range(10))], batch_size=10, rounds=75, lr=0.13, eval_every=75)
-    outcome = simulations.run(method_name, simulation, **simulations.thorough(method_name))
-    expect(outcome.status == "ok", f"training on ten images ended early as '{outcome.status}': {outcome.reason}")
-    rows = outcome.progress.record.rows
+    rows = final_progress(simulations.run(method_name, simulation, **simulations.thorough(method_name))).record.rows
     used = "accuracy_adapted" if any(metric == "accuracy_adapted" for _, metric, *_ in rows) else "accuracy_received"
     first, *_, last = [values[0] for _, metric, _, values in rows if metric == used]
     rule = f"one client with ten images, one of each class, has to gain more than {LEAST_GAIN:.0%} on them in 75 rounds"

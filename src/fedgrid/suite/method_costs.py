@@ -13,7 +13,7 @@ from fedgrid.engine.local.solvers import Descent
 from fedgrid.engine.rounds import federate
 from fedgrid.grid.costs.formulas import worth
 from fedgrid.suite import simulations
-from fedgrid.suite.expectations import check, expect
+from fedgrid.suite.expectations import check, expect, final_progress
 from fedgrid.suite.method import four_rounds, undisturbed
 from fedgrid.suite.sections import SEE, STATED
 
@@ -76,7 +76,7 @@ def test_work_is_what_the_method_says(method_name: str, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(cls, "round", counted_round)
     monkeypatch.setattr("fedgrid.engine.rounds.evaluate", lambda *a: None)
-    federate(cls(), simulation)
+    final_progress(federate(cls(), simulation))
     numbers = defaults(cls) | {"batches": 1, "E": simulation.training.local_epochs}  # a batch holds all images
     for client, index in enumerate(simulation.data.train):
         actual, stated = passes.images.get(client, 0) / len(index), worth(cls.work, numbers)

@@ -9,8 +9,9 @@ from typing import Any, TextIO
 
 import pytest
 
+from fedgrid.engine.local.executor import Diverged
 from fedgrid.errors import UserError, say
-from fedgrid.suite.expectations import Unmet, check_of
+from fedgrid.suite.expectations import NotFinite, Unmet, check_of, describe_divergence
 
 MARKS = ("representatives: takes long and seldom fails alone; left to --full",)
 WIDTH, INDENT = 116, " " * 8
@@ -26,8 +27,9 @@ class Reporter:
         self.left = 0
         "Checks that only --full runs."
         self.interrupted = False
-        self.causes: dict[str, list[str]] = {}
-        "The causes of failures so far, each with the titles of the checks that failed for it."
+        self.causes: dict[str | type[NotFinite], list[str]] = {}
+        """The causes of failures so far, each with the titles of the checks that failed for it. Numbers that are not
+        finite are one cause, whichever they are."""
 
     def pytest_configure(self, config: pytest.Config) -> None:
         """Makes the suite's marks known."""
@@ -71,8 +73,9 @@ class Reporter:
             say(f"passed  {title}", self.stream)
             return
         cause = cause_of(error, self.file)
-        self.causes.setdefault(cause, []).append(title)
-        if len(self.causes[cause]) == 1:
+        titles = self.causes.setdefault(NotFinite if isinstance(error, NotFinite | Diverged) else cause, [])
+        titles.append(title)
+        if len(titles) == 1:
             say(f"FAILED  {title}", self.stream)
             for line in (cause, f"read {check_of(_function(item)).see}"):
                 say(textwrap.fill(line, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT), self.stream)
@@ -106,6 +109,8 @@ def cause_of(error: BaseException, file: Path) -> str:
     """One sentence on an error: that of an expectation, or what was raised and at which line of the checked `file`."""
     if isinstance(error, Unmet | UserError):
         return " ".join(str(error).split())
+    if isinstance(error, Diverged):
+        return describe_divergence(str(error))
     notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if Path(frame.filename).resolve() == file.resolve()]

@@ -1,6 +1,7 @@
 """Small federations in memory: real digits dealt out to clients by hand; how their results are compared."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import cache
 from typing import Any, cast
@@ -17,8 +18,10 @@ from fedgrid.engine.federation.participation import everyone, new_clients, parti
 from fedgrid.engine.federation.simulation import Simulation, dtype_of
 from fedgrid.engine.federation.traffic import Traffic
 from fedgrid.engine.local.client_data import ClientData
-from fedgrid.engine.local.executor import Executor
+from fedgrid.engine.local.executor import Diverged, Executor, Trained
 from fedgrid.engine.local.loop import Loop
+from fedgrid.engine.local.optimizers import Optimizer
+from fedgrid.engine.local.task import LocalTask, Loss, Step
 from fedgrid.engine.rounds import Outcome, federate
 from fedgrid.engine.state.state import State
 from fedgrid.loading import load
@@ -32,6 +35,27 @@ Rows = list[tuple[int, str, list[int], list[float]]]
 
 class Killed(Exception):
     """Stands for the end of a process, of which the engine hears nothing."""
+
+
+class NamingLoop(Loop):
+    """Names the function with which clients were trained whose numbers are no longer finite."""
+
+    def train(self, task: LocalTask, loss: Loss, optimizer: Optimizer, part: str) -> Trained:
+        with _naming(loss, task.round):
+            return super().train(task, loss, optimizer, part)
+
+    def iterate(self, task: LocalTask, step: Step) -> Trained:
+        with _naming(step, task.round):
+            return super().iterate(task, step)
+
+
+@contextmanager
+def _naming(function: Callable[..., Any], round_: int) -> Iterator[None]:
+    try:
+        yield
+    except Diverged as error:
+        name = getattr(function, "__name__", type(function).__name__)
+        raise Diverged(round_, f"{error.what}, trained with `{name}`,") from error
 
 
 @cache
@@ -82,7 +106,7 @@ def simulation(
     images = replace(images, samples=np.arange(len(images.labels)))
     network = MLP(hidden=16, features=8, dropout=model_dropout, norm=norm).network((8, 8, 1), classes)
     new = new_clients(images, settings.new_clients, seed)
-    return Simulation(images, network, settings, executor or Loop(), seed, torch.device("cpu"), new)
+    return Simulation(images, network, settings, executor or NamingLoop(), seed, torch.device("cpu"), new)
 
 
 def _indices(rows: Sequence[Sequence[int]]) -> list[Tensor]:

@@ -5,8 +5,8 @@ from functools import reduce
 
 import yaml
 
-TAG = "tag:yaml.org,2002:"
-KINDS = ("bool", "float", "int", "map", "null", "seq", "str")
+TAG_PREFIX = "tag:yaml.org,2002:"
+STUDY_KINDS = ("bool", "float", "int", "map", "null", "seq", "str")
 "Kinds of values that a study holds."
 OWN_MEANING = {"timestamp": "a date", "merge": "the key of a merge", "value": "the key of a default value"}
 "Other kinds that YAML gives to a value in no quotes."
@@ -15,7 +15,7 @@ LEADING_ZERO = re.compile("[-+]?0[0-7_]+")
 
 def misreading(node: yaml.Node) -> str:
     """Why a node is refused, and what to write instead; empty for one that YAML reads as it is written."""
-    kind, text = node.tag.removeprefix(TAG), node.value if isinstance(node, yaml.ScalarNode) else ""
+    kind, text = node.tag.removeprefix(TAG_PREFIX), node.value if isinstance(node, yaml.ScalarNode) else ""
     if kind == "int" and LEADING_ZERO.fullmatch(text):
         decimal, octal = (int(text.replace("_", ""), base) for base in (10, 8))
         numbers = " or ".join(map(str, dict.fromkeys([decimal, octal])))
@@ -25,7 +25,7 @@ def misreading(node: yaml.Node) -> str:
         return f"YAML reads {text} as the number {number} to the base 60; write '{text}' for a text, or {number}"
     if kind in OWN_MEANING:
         return f"YAML reads {text} as {OWN_MEANING[kind]}; write '{text}' for a text"
-    return "" if kind in KINDS else f"the tag {node.tag.replace(TAG, '!!')} has no meaning here"
+    return "" if kind in STUDY_KINDS else f"the tag {node.tag.replace(TAG_PREFIX, '!!')} has no meaning here"
 
 
 def _base_60(text: str) -> str:

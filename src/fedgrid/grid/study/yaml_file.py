@@ -105,7 +105,7 @@ def read_rows(file: Path) -> Section | Entries:
 
 def read_value(text: str, option: str, key: str) -> Any:
     """The value of a `key` that an option has, as a study would have it; UserError as for a study."""
-    return _parsed(text, Origin(option, key=key))[0]
+    return _parse(text, Origin(option, key=key))[0]
 
 
 def _read(file: Path) -> tuple[Any, Origin]:
@@ -118,16 +118,16 @@ def _read(file: Path) -> tuple[Any, Origin]:
     except UnicodeDecodeError as error:
         byte = f"byte {error.object[error.start]:#04x} at position {error.start}"
         raise UserError(f"{file}: not YAML ({byte} is not UTF-8)") from error
-    return _parsed(text, Origin(str(file)))
+    return _parse(text, Origin(str(file)))
 
 
-def _parsed(text: str, source: Origin) -> tuple[Any, Origin]:
+def _parse(text: str, source: Origin) -> tuple[Any, Origin]:
     """The value of a text, and where it begins."""
     try:
         _check_syntax(text)
         loader = _Loader(text)
         top = loader.get_single_node()
-        origin = _at(source, _line(top) if top else 1)
+        origin = _origin_at_line(source, _line(top) if top else 1)
         if top is None:
             return None, origin
         _check_aliases(top)
@@ -138,15 +138,15 @@ def _parsed(text: str, source: Origin) -> tuple[Any, Origin]:
     except RecursionError as error:
         raise UserError(f"{source.label}: cannot be read (it is nested too deeply)") from error
     except yaml.reader.ReaderError as error:
-        origin = _at(source, text.count("\n", 0, error.position) + 1)
+        origin = _origin_at_line(source, text.count("\n", 0, error.position) + 1)
         raise StudyError(origin, f"not YAML (the character {chr(error.character)!r} is not allowed)") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        origin = _at(source, mark.line + 1 if mark else 0)
+        origin = _origin_at_line(source, mark.line + 1 if mark else 0)
         raise StudyError(origin, f"not YAML ({getattr(error, 'problem', error)})") from error
 
 
-def _at(source: Origin, line: int) -> Origin:
+def _origin_at_line(source: Origin, line: int) -> Origin:
     """A line of a file; the value of a key on a command line has none."""
     return source if source.key else replace(source, line=line)
 

@@ -68,9 +68,7 @@ def _serve(connection: socket.socket) -> None:
         job, descriptors = _receive(connection)
     except OSError:
         return
-    for target, descriptor in enumerate(descriptors, start=1):
-        os.dup2(descriptor, target)
-        os.close(descriptor)
+    _take_output(*descriptors)
     os.chdir(job["cwd"])
     os.environ.clear()
     os.environ.update(job["env"])
@@ -83,6 +81,15 @@ def _serve(connection: socket.socket) -> None:
             stream.flush()
     with contextlib.suppress(OSError):  # the client may have ended
         connection.sendall(str(code).encode())
+
+
+def _take_output(*descriptors: int) -> None:
+    """Makes the descriptors standard output and error, with streams that know what these are: a file, or a pipe."""
+    for target, name, descriptor in zip((1, 2), ("stdout", "stderr"), descriptors, strict=True):
+        os.dup2(descriptor, target)
+        os.close(descriptor)
+        stream = open(target, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+        setattr(sys, name, stream)
 
 
 def _receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
