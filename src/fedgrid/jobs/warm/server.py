@@ -88,7 +88,7 @@ def _take_output(*descriptors: int) -> None:
     for target, name, descriptor in zip((1, 2), ("stdout", "stderr"), descriptors, strict=True):
         os.dup2(descriptor, target)
         os.close(descriptor)
-        stream = open(target, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+        stream = open(target, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
         setattr(sys, name, stream)
 
 
