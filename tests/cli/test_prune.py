@@ -25,6 +25,7 @@ def trained(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         assert main(["run", "local", *RUN]) == main(["run", "fedprox", *RUN]) == 0
+    shutil.rmtree(folder / "results/store/code")
     return folder
 
 
@@ -74,7 +75,7 @@ def test_plan_counts_the_cells_and_lists_them(study, output, untouched):
 
 def test_status_says_how_every_cell_is_doing(study, output, untouched):
     _, running, failed, killed = study.cells
-    running.status.parent.mkdir(parents=True)
+    running.status.parent.mkdir(exist_ok=True)
     noted = {"rounds": 2, "round": 1, "time": time.time(), "host": socket.gethostname()}
     running.status.write_text(json.dumps(noted | {"state": "running", "pid": os.getpid()}))
     failed.status.write_text(json.dumps(noted | {"state": "failed", "reason": "MemoryError: too big", "pid": 1}))

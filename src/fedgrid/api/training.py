@@ -18,6 +18,7 @@ from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.sections import Section
 from fedgrid.jobs import originals
 from fedgrid.jobs.gpus import check_device
+from fedgrid.run.cell_states import DIRECT
 from fedgrid.run.direct import DirectJobs
 
 Origin = Literal["cached", "taken", "trained", "interrupted"]
@@ -97,7 +98,7 @@ def ensure_results(study: Study, cell: Cell, out: Path, heeds_signals: bool = Fa
             return "taken"
         check_device(study.compute.device)
         check_writable(out.parent if out != cell.file else study.store, "results")
-        jobs = DirectJobs(replace(study, name=f"run-{cell.key}"))
+        jobs = DirectJobs(replace(study, name=f"{DIRECT}{cell.key}"))
         jobs.prepare(cell.partition)
         return "trained" if jobs.train(cell, out, heeds_signals) else "interrupted"
 

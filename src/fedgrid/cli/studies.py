@@ -17,6 +17,7 @@ from fedgrid.grid.plan.manifest_model import read_manifest
 from fedgrid.grid.plan.plan_file import Plan
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.model import FULL
+from fedgrid.run import cell_states
 from fedgrid.run.lock import StoreLock
 
 STORED = (
@@ -80,7 +81,7 @@ def _prune(arguments: argparse.Namespace) -> int:
     studies = _studies_of_files(arguments, latest.values())
     of_files = [study for of_file in studies.values() for study in of_file]
     needed = _needed(arguments.results, [*of_files, *(plan.study for plan in latest.values())])
-    patterns = STORED if at_work else STORED + OF_A_RUN
+    patterns = STORED if at_work or cell_states.are_trained_directly(store) else STORED + OF_A_RUN
     files = sorted({file for pattern in patterns for file in store.glob(pattern)})
     stale = [file for file in files if not _keys(file) & needed and not _being_written(file)]
     plans = sorted(store.glob("plans/*.json"))

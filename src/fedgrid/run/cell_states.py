@@ -4,6 +4,7 @@ import functools
 import socket
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import mean
 
 from fedgrid.grid.costs.measured import cost, facts
@@ -15,6 +16,9 @@ from fedgrid.run import slurm
 from fedgrid.run.lock import Holder, StoreLock
 
 MARKS = {"done": "✓", "diverged": "!", "running": "▶", "queued": "○", "failed": "✗", "missing": "·", UNAVAILABLE: "–"}
+
+DIRECT = "run-"
+"What the name of the study of a cell that is trained directly begins with; then comes the cell's key."
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,20 @@ def read(study: Study) -> dict[str, State]:
     run = StoreLock(study.store).holder()
     in_queue = functools.cache(_numbers_in_queue)
     return {key: _state(cell, run, in_queue) for key, cell in study.by_key.items()}
+
+
+def are_trained_directly(store: Path) -> bool:
+    """Whether cells of a store are at work that no run of the workflow has started; see `fedgrid.run.direct`."""
+    keys = {file.stem.split("-")[1] for file in store.glob(f"plans/{DIRECT}*.json")}
+    return any(_is_at_work(store / "status" / f"{key}.json") for key in keys)
+
+
+def _is_at_work(status: Path) -> bool:
+    try:
+        noted = Note.read(status)
+    except (FileNotFoundError, ValueError):
+        return False
+    return noted.state == "running" and _lives(noted, lambda: None)
 
 
 def _state(cell: Cell, run: Holder | None, in_queue: Callable[[], Set[str] | None]) -> State:

@@ -150,7 +150,7 @@ def refusing_patches(what: str, module: str, file: Path) -> Iterator[None]:
 def import_shared(module: str, file: Path) -> None:
     """Imports what a component imports of fedgrid: later, that could not be told from what the component changes."""
     with suppress(UserError, OSError, SyntaxError, ValueError, RecursionError, MemoryError):  # its own import will tell
-        for name in modules(module, file):
+        for name in modules(module, file) if file.is_file() else ():
             if name.partition(".")[0] == OURS and ":" not in name:
                 importlib.import_module(name)
 
