@@ -22,8 +22,9 @@ def listening(kind: type[warm.Worker] = warm.Worker) -> warm.Worker:
     """
     worker = kind()
     worker.start()
+    os.environ[warm.VARIABLE] = worker.socket
     patience = time.monotonic() + PATIENCE
-    while not os.path.exists(os.environ[warm.VARIABLE]):
+    while not os.path.exists(worker.socket):
         if time.monotonic() > patience:
             raise TimeoutError(f"no worker after {PATIENCE} seconds")
         time.sleep(0.05)

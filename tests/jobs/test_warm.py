@@ -12,10 +12,10 @@ import pytest
 from warmed import listening, warm_command
 
 from fedgrid.jobs import warm
-from fedgrid.jobs.warm import server
+from fedgrid.jobs.warm import client, server
 
 JOB = """
-import os, sys, time
+import os, signal, sys, time
 def main(argv):
     if argv[0] == "say":
         print("said", os.environ.get("COLOUR"), os.getcwd()); print("wrong", file=sys.stderr)
@@ -25,6 +25,10 @@ def main(argv):
         raise ValueError("no")
     if argv[0] == "exit":
         sys.exit("sentence")
+    if argv[0] == "code_of":
+        import fedgrid; print(fedgrid.__file__)
+    if argv[0] == "await":
+        return int(signal.sigwait([signal.SIGTERM]))
     if argv[0] == "sleep":
         open("started", "w").write(str(os.getpid())); time.sleep(600)
 if __name__ == "__main__":
@@ -86,12 +90,12 @@ def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path, monkeypatch):
     assert not left.exists() and all(folder.exists() for folder in (going, others, young, heard))
 
 
-def client(*arguments):
+def client_command(*arguments):
     return warm_command("job", *arguments)
 
 
 def job(environment, folder, *arguments):
-    return subprocess.run(client(*arguments), env=environment, cwd=folder, capture_output=True, text=True)
+    return subprocess.run(client_command(*arguments), env=environment, cwd=folder, capture_output=True, text=True)
 
 
 @pytest.fixture
@@ -99,7 +103,7 @@ def sleeping(environment, folder):
     """A client whose job sleeps, and the number of the job's process."""
     started = folder / "started"
     started.unlink(missing_ok=True)
-    run = subprocess.Popen(client("sleep"), env=environment, cwd=folder, stderr=subprocess.PIPE, text=True)
+    run = subprocess.Popen(client_command("sleep"), env=environment, cwd=folder, stderr=subprocess.PIPE, text=True)
     assert comes_true(lambda: started.exists() and started.read_text())
     yield run, int(started.read_text())
     run.kill()
@@ -125,6 +129,30 @@ def alive(process):
 def test_output_environment_and_folder(environment, folder):
     run = job(environment, folder, "say")
     assert (run.stdout, run.stderr, run.returncode) == (f"said blue {folder}\n", "wrong\n", 0)
+
+
+def test_a_job_runs_the_code_that_its_own_environment_names(environment, folder, tmp_path):
+    (tmp_path / "fedgrid").mkdir()
+    code = tmp_path / "fedgrid/__init__.py"
+    code.touch()
+    path = os.pathsep.join([str(tmp_path), environment["PYTHONPATH"]])
+    assert job(environment | {"PYTHONPATH": path}, folder, "code_of").stdout == f"{code}\n"
+
+
+def test_a_process_that_is_no_client_submits_a_job(tmp_path):
+    (tmp_path / "job.py").write_text(JOB)
+    environment = os.environ | libraries(tmp_path) | {"COLOUR": "red"}
+    with pytest.MonkeyPatch.context() as patch, open(tmp_path / "output", "a") as output:
+        patch.setenv(warm.VARIABLE, "")
+        patch.setenv("PYTHONPATH", environment["PYTHONPATH"])
+        worker = listening()
+        with client.submit(worker.socket, ["job", "say"], environment, [output.fileno()] * 2) as one:
+            assert client.wait(one) == 0
+        with client.submit(worker.socket, ["job", "await"], environment, [output.fileno()] * 2) as one:
+            client.interrupt(one)
+            assert client.wait(one) == signal.SIGTERM
+        worker.stop()
+    assert (tmp_path / "output").read_text() == f"said red {os.getcwd()}\nwrong\n"
 
 
 def test_exit_codes(environment, folder):
@@ -158,7 +186,7 @@ def test_the_server_ends_with_its_parent_however_that_ends(tmp_path, wait_for_so
     path = libraries(tmp_path, "" if wait_for_socket else "import time; time.sleep(0.2)")
     code = (
         "import os, sys, time; from fedgrid.jobs import warm; w = warm.Worker(); w.start();"
-        "print(w.process.pid, os.environ[warm.VARIABLE], flush=True); time.sleep(600)"
+        "print(w.process.pid, w.socket, flush=True); time.sleep(600)"
     )
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=os.environ | path)
     process, socket = parent.stdout.readline().split()

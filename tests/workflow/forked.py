@@ -20,7 +20,8 @@ class Forked(Checkout):
 
     def __init__(self, *given: Path | str):
         super().__init__(*given)
-        self.edit("src/fedgrid/run/invocation.py", "self.worker.start()", "pass")  # the forker is there already
+        # the forker is there already
+        self.edit("src/fedgrid/run/invocation.py", "any(_is_short(cell) for cell in waiting)", "False")
 
     @property
     def environment(self) -> dict[str, str]:
@@ -40,4 +41,4 @@ class Forker(warm.Worker):
     """A warm worker for every module, with whatever code of fedgrid stands in a job's PYTHONPATH."""
 
     def command(self) -> list[str]:
-        return [sys.executable, str(Path(__file__).with_name("forker.py")), os.environ[warm.VARIABLE], str(os.getpid())]
+        return [sys.executable, str(Path(__file__).with_name("forker.py")), self.socket, str(os.getpid())]

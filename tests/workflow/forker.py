@@ -16,9 +16,6 @@ LIBRARIES = (
 
 
 def _run(module: str, *arguments: str, run=server._run) -> int:
-    sys.path[:0] = os.environ["PYTHONPATH"].split(os.pathsep)
-    for name in [name for name in sys.modules if name.partition(".")[0] == "fedgrid"]:
-        del sys.modules[name]
     if module != "fedgrid.jobs.cell":  # which unblocks them when it can answer them
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     return run(module, *arguments)

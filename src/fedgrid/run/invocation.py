@@ -231,6 +231,7 @@ class Invocation:
         if not self.submits and any(_is_short(cell) for cell in waiting):
             with suppress(OSError):  # it only saves time
                 self.worker.start()
+                os.environ[warm.VARIABLE] = self.worker.socket
 
     def end(self, failed: bool = False, complete: bool = True) -> None:
         """Stops what `begin` started and says what there is now.

@@ -18,6 +18,7 @@ from fedgrid.jobs.warm.client import connected
 
 CLIENT = Path(__file__).with_name("client.py")
 VARIABLE = "FEDGRID_WARM_SOCKET"
+"Environment variable: the socket of the worker that serves a run's jobs."
 LIBRARIES = ("torch", "sympy", "numpy", "pyarrow.parquet")
 "What a cell imports; torch.vmap imports sympy on first use."
 
@@ -59,22 +60,23 @@ def _listens(path: Path) -> bool:
 
 
 class Worker:
-    """The server of one run of the workflow; jobs find it by an environment variable."""
+    """A server, which ends with this process; `socket` is the path of its socket once it has been started."""
 
     process: subprocess.Popen[bytes] | None = None
+    socket = ""
 
     def start(self) -> None:
         """Starts the server; jobs that come before it listens are plain processes."""
-        os.environ[VARIABLE] = os.path.join(own_folder(), "socket")
+        self.socket = os.path.join(own_folder(), "socket")
         self.process = subprocess.Popen(self.command(), env=os.environ | {"OMP_NUM_THREADS": "1"})
 
     def command(self) -> list[str]:
-        """Starts the server's process; it ends with this one."""
-        return [sys.executable, "-P", "-m", "fedgrid.jobs.warm.server", os.environ[VARIABLE], str(os.getpid())]
+        """The command line of the server."""
+        return [sys.executable, "-P", "-m", "fedgrid.jobs.warm.server", self.socket, str(os.getpid())]
 
     def stop(self) -> None:
         """Ends the server."""
         if self.process:
             self.process.kill()  # jobs live on
             self.process.wait()
-            shutil.rmtree(os.path.dirname(os.environ[VARIABLE]), ignore_errors=True)
+            shutil.rmtree(os.path.dirname(self.socket), ignore_errors=True)

@@ -8,6 +8,7 @@ the module calls `fedgrid.jobs.signals.install_signal_handlers`.
 TYPE_CHECKING = False  # type checkers read it as True; importing it from typing would take milliseconds
 if TYPE_CHECKING:
     import signal
+    from collections.abc import Mapping, Sequence
     from socket import socket as Socket
     from typing import NoReturn
 else:
@@ -27,13 +28,14 @@ KILLED = "fedgrid: the process of this job was killed"
 
 def main(argv: list[str]) -> "NoReturn":
     """Does not return: ends with the job's exit code."""
-    connection = submit(os.environ.get("FEDGRID_WARM_SOCKET", ""), argv)
+    connection = submit(os.environ.get("FEDGRID_WARM_SOCKET", ""), argv, os.environ, [1, 2])
     if connection is None:
         os.execv(sys.executable, [sys.executable, "-P", "-m", *argv])
+    _forward_signals(connection)
     exit_code = wait(connection)
-    if not exit_code:
+    if exit_code is None:
         print(KILLED, file=sys.stderr)
-    os._exit(int(exit_code) if exit_code else 70)
+    os._exit(70 if exit_code is None else exit_code)
 
 
 def connected(path: str) -> "Socket | None":
@@ -50,39 +52,53 @@ def connected(path: str) -> "Socket | None":
     return connection
 
 
-def submit(path: str, argv: list[str]) -> "Socket | None":
-    """The connection to a server that has been sent the job; None where no server takes it."""
+def submit(
+    path: str, argv: "Sequence[str]", environment: "Mapping[str, str]", descriptors: "Sequence[int]"
+) -> "Socket | None":
+    """The connection to a server that has been sent the job; None where no server takes it.
+
+    The job is the module and the arguments in `argv`. It runs in this process's working folder; its standard output
+    and error are the two `descriptors`. To close the connection is to kill the job.
+    """
     connection = connected(path)
     if connection is None:
         return None
     import json
     import socket
 
-    job = {"argv": argv, "cwd": os.getcwd(), "env": dict(os.environ)}
+    job = {"argv": [*argv], "cwd": os.getcwd(), "env": dict(environment)}
     message = json.dumps(job).encode()
     try:
-        socket.send_fds(connection, [len(message).to_bytes(8, "big")], [1, 2])
+        socket.send_fds(connection, [len(message).to_bytes(8, "big")], descriptors)
         connection.sendall(message)
     except OSError:  # the server ended in between: this process does the job
         return None
     return connection
 
 
-def wait(connection: "Socket") -> bytes:
-    """The job's answer, its exit code as text; nothing where it was killed. Signals are passed on to it."""
+def wait(connection: "Socket") -> int | None:
+    """The job's exit code; None where it was killed."""
+    try:
+        answer = connection.recv(64)
+    except ConnectionResetError:
+        answer = b""
+    return int(answer) if answer else None
+
+
+def interrupt(connection: "Socket") -> None:
+    """Sends SIGTERM to the job."""
     from contextlib import suppress
 
-    def forward(*_: object) -> None:
-        with suppress(OSError):  # the job has ended, and its answer is on the way
-            connection.send(b"T")
+    with suppress(OSError):  # the job has ended, and its answer is on the way
+        connection.send(b"T")
 
+
+def _forward_signals(connection: "Socket") -> None:
+    """From now on the signals that end a job, also one that has been waiting, interrupt the job."""
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, forward)
+            signal.signal(number, lambda *_: interrupt(connection))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-    with suppress(ConnectionResetError):
-        return connection.recv(64)
-    return b""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The fork server. It imports libraries only, never fedgrid itself, so that a job always runs the code as it is now.
+"""The fork server. It imports libraries only; a job imports fedgrid from where the job's own environment says.
 
 Started as ``python -m fedgrid.jobs.warm.server SOCKET PARENT``; it ends with PARENT, the process that started it. A
 client connects and passes its standard output and error, the length of a message in 8 bytes, and the message, which is
@@ -71,6 +71,7 @@ def _serve(connection: socket.socket) -> None:
     os.chdir(job["cwd"])
     os.environ.clear()
     os.environ.update(job["env"])
+    _forget_code()
     threading.Thread(target=_follow_client, args=(connection,), daemon=True).start()
     code = _run(*job["argv"])
     for stream in (sys.stdout, sys.stderr):
@@ -78,6 +79,14 @@ def _serve(connection: socket.socket) -> None:
             stream.flush()
     with contextlib.suppress(OSError):  # the client may have ended
         connection.sendall(str(code).encode())
+
+
+def _forget_code() -> None:
+    """Lets the job import fedgrid from its own PYTHONPATH: this process has some of it, from the server's."""
+    sys.path[:0] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    for name in [name for name in sys.modules if name.partition(".")[0] == "fedgrid"]:
+        del sys.modules[name]
+    importlib.invalidate_caches()
 
 
 def _follow_client(connection: socket.socket) -> None:
