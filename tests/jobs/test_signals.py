@@ -16,6 +16,7 @@ from fedgrid.errors import say
 from fedgrid.jobs import warm
 from fedgrid.jobs.note import Note
 from fedgrid.jobs.reporting import TERMINATED
+from fedgrid.jobs.warm.client import READY
 
 ALL = [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1]
 BOTH = pytest.mark.parametrize("number", ALL[:2], ids=lambda number: number.name)
@@ -142,6 +143,7 @@ class Server:
         environment = os.environ | {warm.VARIABLE: str(folder / "socket")}
         self.client = subprocess.Popen(warm_command("module"), env=environment, **PIPES)
         self.connection, _ = self.listener.accept()
+        self.connection.sendall(READY)
         length, descriptors, *_ = socket.recv_fds(self.connection, 8, 2)
         for descriptor in descriptors:  # or the end of the client would not be the end of its output
             os.close(descriptor)

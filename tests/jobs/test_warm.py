@@ -1,11 +1,13 @@
 """The warm worker: one process a job, the same exit codes and output, and a plain process where no server is."""
 
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -29,7 +31,11 @@ def main(argv):
         import fedgrid; print(fedgrid.__file__)
     if argv[0] == "await":
         return int(signal.sigwait([signal.SIGTERM]))
-    if argv[0] == "sleep":
+    if argv[0] == "note":
+        time.sleep(float(argv[2])); open(argv[1], "a").write("done\\n")
+    if argv[0] == "fork" and not os.fork():
+        os.closerange(0, 3); time.sleep(30); os._exit(0)
+    if argv[0] in ("sleep", "fork"):
         open("started", "w").write(str(os.getpid())); time.sleep(600)
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
@@ -38,6 +44,8 @@ if __name__ == "__main__":
 
 PATIENCE = 60.0
 "Seconds after which what should have happened is taken not to happen."
+LOST = 10.0
+"Seconds after which a client must have noticed that its worker is lost."
 
 
 @pytest.fixture(scope="module")
@@ -63,13 +71,25 @@ def environment(request, folder):
         yield os.environ | path
         return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", path["PYTHONPATH"])
-        patch.setenv(warm.VARIABLE, "")
-        worker = listening()
-        socket = Path(os.environ[warm.VARIABLE])
+        worker = start_worker(folder, patch)
         yield os.environ | path
         worker.stop()
-        assert not socket.parent.exists()
+        assert not Path(worker.socket).parent.exists()
+
+
+def start_worker(folder, patch):
+    """A worker that listens and has no libraries; its socket stands in the environment."""
+    patch.setenv("PYTHONPATH", libraries(folder)["PYTHONPATH"])
+    patch.setenv(warm.VARIABLE, "")
+    return listening()
+
+
+@pytest.fixture
+def light_worker(folder, monkeypatch):
+    """A worker of one test, which may do to it what it likes."""
+    worker = start_worker(folder, monkeypatch)
+    yield worker
+    worker.stop()
 
 
 def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path, monkeypatch):
@@ -95,15 +115,17 @@ def client_command(*arguments):
 
 
 def job(environment, folder, *arguments):
-    return subprocess.run(client_command(*arguments), env=environment, cwd=folder, capture_output=True, text=True)
+    pipes = {"capture_output": True, "text": True, "timeout": PATIENCE}
+    return subprocess.run(client_command(*arguments), env=environment, cwd=folder, **pipes)
 
 
 @pytest.fixture
-def sleeping(environment, folder):
+def sleeping(request, environment, folder):
     """A client whose job sleeps, and the number of the job's process."""
     started = folder / "started"
     started.unlink(missing_ok=True)
-    run = subprocess.Popen(client_command("sleep"), env=environment, cwd=folder, stderr=subprocess.PIPE, text=True)
+    command = client_command(getattr(request, "param", "sleep"))
+    run = subprocess.Popen(command, env=environment, cwd=folder, stderr=subprocess.PIPE, text=True)
     assert comes_true(lambda: started.exists() and started.read_text())
     yield run, int(started.read_text())
     run.kill()
@@ -139,20 +161,16 @@ def test_a_job_runs_the_code_that_its_own_environment_names(environment, folder,
     assert job(environment | {"PYTHONPATH": path}, folder, "code_of").stdout == f"{code}\n"
 
 
-def test_a_process_that_is_no_client_submits_a_job(tmp_path):
-    (tmp_path / "job.py").write_text(JOB)
-    environment = os.environ | libraries(tmp_path) | {"COLOUR": "red"}
-    with pytest.MonkeyPatch.context() as patch, open(tmp_path / "output", "a") as output:
-        patch.setenv(warm.VARIABLE, "")
-        patch.setenv("PYTHONPATH", environment["PYTHONPATH"])
-        worker = listening()
-        with client.submit(worker.socket, ["job", "say"], environment, [output.fileno()] * 2) as one:
+def test_a_process_that_is_no_client_submits_a_job(light_worker, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    with open(folder / "output", "a") as output:
+        descriptors = [output.fileno()] * 2
+        with client.submit(light_worker.socket, ["job", "say"], os.environ | {"COLOUR": "red"}, descriptors) as one:
             assert client.wait(one) == 0
-        with client.submit(worker.socket, ["job", "await"], environment, [output.fileno()] * 2) as one:
+        with client.submit(light_worker.socket, ["job", "await"], os.environ, descriptors) as one:
             client.interrupt(one)
             assert client.wait(one) == signal.SIGTERM
-        worker.stop()
-    assert (tmp_path / "output").read_text() == f"said red {os.getcwd()}\nwrong\n"
+    assert (folder / "output").read_text() == f"said red {folder}\nwrong\n"
 
 
 def test_exit_codes(environment, folder):
@@ -178,6 +196,62 @@ def test_a_killed_job_is_a_failed_job(environment, sleeping):
         assert "was killed" in printed and run.returncode == 70
     else:  # job and client are one process
         assert process == run.pid and run.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("sleeping", ["fork"], indirect=True)
+def test_a_killed_job_is_noticed_though_what_it_forked_lives_on(sleeping):
+    run, process = sleeping
+    os.kill(process, signal.SIGKILL)
+    assert run.wait(LOST) in (70, -signal.SIGKILL)
+
+
+@pytest.mark.parametrize("megabytes", [0, pytest.param(1, marks=pytest.mark.full)])
+def test_a_job_for_a_stopped_server_is_done_once_by_its_client(light_worker, folder, megabytes):
+    """Whether or not the server's buffer has room for the whole message."""
+    done, large = folder / f"done-{megabytes}", {f"LARGE_{n}": "x" * 100_000 for n in range(10 * megabytes)}
+    light_worker.process.send_signal(signal.SIGSTOP)
+    began = time.monotonic()
+    assert job(os.environ | large, folder, "note", str(done), "0").returncode == 0
+    assert time.monotonic() - began < LOST
+    light_worker.process.send_signal(signal.SIGCONT)
+    assert job(os.environ, folder, "code", "3").returncode == 3
+    assert comes_true(lambda: not children(light_worker.process.pid))
+    assert done.read_text() == "done\n"
+
+
+def children(process):
+    """The numbers of the processes that a process has started."""
+    return [int(number) for number in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+def test_a_job_is_done_by_its_client_where_the_worker_is_killed_before_it_takes_it(folder, tmp_path):
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "socket"))
+        listener.listen()
+        environment = os.environ | libraries(folder) | {warm.VARIABLE: str(tmp_path / "socket")}
+        run = subprocess.Popen(client_command("code", "3"), env=environment, cwd=folder)
+        listener.accept()[0].close()
+        assert run.wait(LOST) == 3
+
+
+@pytest.mark.full
+def test_a_hundred_kills_at_random_moments(folder, monkeypatch):
+    """Every client ends soon; it says that its job is done only where it is."""
+    moments, worker = random.Random(7), start_worker(folder, monkeypatch)
+    for number in range(100):
+        done = folder / f"killed-{number}"
+        run = subprocess.Popen(client_command("note", str(done), "0.05"), cwd=folder, stderr=subprocess.DEVNULL)
+        time.sleep(moments.uniform(0, 0.2))
+        victims = moments.choice([[worker.process.pid], [run.pid], children(worker.process.pid)])
+        for victim in victims:
+            with suppress(ProcessLookupError):
+                os.kill(victim, signal.SIGKILL)
+        code = run.wait(LOST)
+        assert code in (0, 70, -signal.SIGKILL) and (code or done.exists())
+        if worker.process.poll() is not None:
+            worker.stop()
+            worker = start_worker(folder, monkeypatch)
+    worker.stop()
 
 
 @pytest.mark.parametrize("wait_for_socket", [False, True])

@@ -24,6 +24,10 @@ import os  # noqa: E402  only now can no signal break off an import
 import sys  # noqa: E402
 
 KILLED = "fedgrid: the process of this job was killed"
+READY = b"R"
+"What a client hears before it sends its job."
+PATIENCE = 5.0
+"Seconds for which a client waits to hear it: a server that is stopped or killed does not get the job."
 
 
 def main(argv: list[str]) -> "NoReturn":
@@ -39,12 +43,13 @@ def main(argv: list[str]) -> "NoReturn":
 
 
 def connected(path: str) -> "Socket | None":
-    """A connection to the server at this socket; None where none listens."""
+    """A connection to the server at this socket; None where none listens. Its calls have a time limit."""
     if not path or not os.path.exists(path):
         return None
     import socket
 
     connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(PATIENCE)
     try:
         connection.connect(path)
     except OSError:
@@ -69,10 +74,13 @@ def submit(
     job = {"argv": [*argv], "cwd": os.getcwd(), "env": dict(environment)}
     message = json.dumps(job).encode()
     try:
+        if not connection.recv(len(READY)):
+            return None
         socket.send_fds(connection, [len(message).to_bytes(8, "big")], descriptors)
         connection.sendall(message)
-    except OSError:  # the server ended in between: this process does the job
+    except OSError:  # the server was killed, or is stopped and does not answer: this process does the job
         return None
+    connection.settimeout(None)  # a job may take days
     return connection
 
 

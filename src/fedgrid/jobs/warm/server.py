@@ -1,8 +1,8 @@
 """The fork server. It imports libraries only; a job imports fedgrid from where the job's own environment says.
 
 Started as ``python -m fedgrid.jobs.warm.server SOCKET PARENT``; it ends with PARENT, the process that started it. A
-client connects and passes its standard output and error, the length of a message in 8 bytes, and the message, which is
-JSON: {argv, cwd, env}. The exit code comes back.
+client connects, hears that a process is ready for its job, and passes its standard output and error, the length of a
+message in 8 bytes, and the message, which is JSON: {argv, cwd, env}. The exit code comes back.
 """
 
 import contextlib
@@ -16,9 +16,10 @@ import sys
 import threading
 import traceback
 from pathlib import Path
+from typing import Any
 
 from fedgrid.jobs.warm import LIBRARIES
-from fedgrid.jobs.warm.client import SIGNALS
+from fedgrid.jobs.warm.client import READY, SIGNALS
 
 LOOK = 0.5
 "Seconds between looks whether the parent has ended."
@@ -61,13 +62,14 @@ def _fork_job(listener: socket.socket) -> None:
 
 def _serve(connection: socket.socket) -> None:
     """One job, in its own process."""
-    length, descriptors, *_ = socket.recv_fds(connection, 8, 2)
-    message = connection.recv(int.from_bytes(length, "big"), socket.MSG_WAITALL)
-    if not message or len(message) < int.from_bytes(length, "big"):
-        return  # the client only looked, or died while it spoke
-    job = json.loads(message)
+    os.register_at_fork(after_in_child=connection.close)  # what the job forks may outlive it, and the client waits
+    try:
+        job, descriptors = _receive(connection)
+    except OSError:
+        return
     for target, descriptor in enumerate(descriptors, start=1):
         os.dup2(descriptor, target)
+        os.close(descriptor)
     os.chdir(job["cwd"])
     os.environ.clear()
     os.environ.update(job["env"])
@@ -79,6 +81,16 @@ def _serve(connection: socket.socket) -> None:
             stream.flush()
     with contextlib.suppress(OSError):  # the client may have ended
         connection.sendall(str(code).encode())
+
+
+def _receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """The job of a client and its descriptors; OSError where it only looked, was killed, or has lost patience."""
+    connection.sendall(READY)
+    length, descriptors, *_ = socket.recv_fds(connection, 8, 2)
+    message = connection.recv(int.from_bytes(length, "big"), socket.MSG_WAITALL)
+    if not message or len(message) < int.from_bytes(length, "big"):
+        raise ConnectionResetError
+    return json.loads(message), descriptors
 
 
 def _forget_code() -> None:
