@@ -1,11 +1,16 @@
 """A run that is told to end does so, at whatever moment it hears of it."""
 
+import os
+import signal
+import threading
 import time
 from contextlib import contextmanager
 
 import pytest
 from checkout import STUDY
 from forked import Forked
+
+from fedgrid.run.invocation import _end_without_reader, _handle_in_thread
 
 SIGTERM_WHEN_A_JOB_ENDS = """
 import os, signal
@@ -24,6 +29,40 @@ FAILING = """[ -n "$WARM" ] && touch waiting && until [ -e gone ]; do sleep 0.1;
 "A line of the script of a job: that of a cell fails once a file is there."
 PATIENCE = 120
 "Seconds for which a run may go on after it has been told to end."
+
+
+@pytest.fixture
+def terminated():
+    """A lock, and an event that the handler of SIGTERM sets once it has the lock."""
+    lock, event = threading.Lock(), threading.Event()
+
+    def handler(*_):
+        with lock:
+            event.set()
+
+    before = signal.signal(signal.SIGTERM, handler)
+    _handle_in_thread(signal.SIGTERM)
+    yield lock, event
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_a_handler_may_need_a_lock_that_the_main_thread_holds(terminated):
+    lock, event = terminated
+    with lock:
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert not event.is_set()
+    assert event.wait(PATIENCE)
+
+
+def test_a_message_that_nobody_reads_is_lost_and_ends_the_run(terminated):
+    _, event = terminated
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w", buffering=1) as stream:
+        _end_without_reader(stream)
+        print("a job failed", file=stream)
+        assert event.wait(PATIENCE)
+        print("another one did", file=stream)
 
 
 @pytest.mark.full
