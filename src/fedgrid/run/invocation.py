@@ -1,14 +1,16 @@
 """One run of the workflow: what Snakemake's rules ask about a study, and what is done where a run begins and ends."""
 
+import _thread
 import os
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from fedgrid.command import exclude_working_folder
 from fedgrid.errors import UserError, complain
@@ -207,12 +209,14 @@ class Invocation:
         return Pin(self.study)
 
     def begin(self) -> None:
-        """Locks the store, keeps the code, and writes the plan that all jobs read.
+        """Locks the store, keeps the code, and writes the plan that all jobs read; from now on SIGTERM ends the run.
 
         Ends the process, with one sentence, where that is not possible.
         """
         exclude_working_folder()  # Snakemake starts jobs on nodes by `python -m`
         waiting = [cell for cell in self.study.by_key.values() if cell.waiting]
+        _handle_in_thread(signal.SIGTERM)
+        _end_without_reader(sys.stderr)
         try:
             if waiting and not self.submits:
                 gpus.check_device(self.compute.device)
@@ -274,6 +278,35 @@ class Invocation:
             return made.stdout.strip()
         *_, reason = made.stderr.splitlines() or [f"exit code {made.returncode}"]
         return f"fedgrid: no report was made: {reason.removeprefix('fedgrid: ')}"
+
+
+def _handle_in_thread(number: int) -> None:
+    """Has the handler of a signal run in a thread of its own.
+
+    Snakemake's waits for a lock that the main thread holds whenever a job has just ended: there it would wait for ever.
+    """
+    handler = signal.getsignal(number)
+    if callable(handler):
+        signal.signal(number, lambda *arguments: _thread.start_new_thread(handler, arguments))
+
+
+def _end_without_reader(stream: TextIO) -> None:
+    """Has the run end as at SIGTERM when whoever reads its messages has ended.
+
+    Snakemake fails then where it says that a job has failed, and would wait for ever for that job.
+    """
+
+    def guarded(act: Callable[..., Any]) -> Callable[..., Any]:
+        def guard(*arguments: Any) -> Any:
+            try:
+                return act(*arguments)
+            except BrokenPipeError:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        return guard
+
+    stream.write, stream.flush = guarded(stream.write), guarded(stream.flush)  # type: ignore[method-assign]
 
 
 def _is_short(cell: Cell) -> bool:
