@@ -5,13 +5,15 @@ import os
 import shutil
 import socket
 import time
+from dataclasses import replace
 
 import pytest
 from studies import FOUR_CELLS, plan_of, study_of
 
-from fedgrid.api import training
 from fedgrid.cli.main import main
 from fedgrid.grid.plan import manifest
+from fedgrid.run.cell_states import DIRECT
+from fedgrid.run.direct import DirectJobs
 from fedgrid.run.lock import StoreLock
 
 RUN = ["--beta", "0.5", "--clients", "4", "--rounds", "2", "--model-set", "hidden=16", "--model-set", "features=8"]
@@ -106,14 +108,14 @@ def test_prune_finds_what_the_latest_run_does_not_need(study, output, folder, un
 def test_prune_beside_a_single_cell_leaves_what_it_needs(folder, output, monkeypatch):
     """A cell that is computed by hand belongs to no study; while it is, nothing that it needs is pruned."""
     seen = []
-    train = training._is_trained
+    train = DirectJobs.train
 
-    def trained(study, cell, *rest):
+    def trained(jobs, cell, *rest):
         seen.extend(cell.needs)
         seen.append(not_needed(output))
-        return train(study, cell, *rest)
+        return train(jobs, cell, *rest)
 
-    monkeypatch.setattr(training, "_is_trained", trained)
+    monkeypatch.setattr(DirectJobs, "train", trained)
     assert main(["run", "fedprox", *RUN]) == 0
     *needs, (listed, _) = seen
     assert needs and not set(map(str, needs)) & set(listed)
@@ -169,6 +171,18 @@ def test_prune_keeps_what_is_needed_by(study, output, folder, needed_by):
         options = ["--configfile", "other.yaml"]
     plan_of(study)
     assert not_needed(output, *options)[0] == []
+
+
+def test_prune_leaves_a_cell_that_is_trained_directly_its_code(study, output):
+    (cell, *_), code = study.cells, study.store / "code" / ("0" * 16)
+    code.mkdir(parents=True)
+    plan_of(replace(study, name=f"{DIRECT}{cell.key}"))
+    note = {"state": "running", "host": socket.gethostname(), "time": time.time(), "pid": os.getpid()}
+    cell.status.parent.mkdir(exist_ok=True)
+    cell.status.write_text(json.dumps(note))
+    assert str(code) not in not_needed(output)[0]
+    cell.status.write_text(json.dumps(note | {"pid": 2**22 + 1}))
+    assert str(code) in not_needed(output)[0]
 
 
 def test_prune_leaves_a_run_that_is_at_work_its_code(study, output):
