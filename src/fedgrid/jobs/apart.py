@@ -88,28 +88,36 @@ def run(
             return _awaited(started)
 
 
-def require(module: str, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
-    """As `run`, for a job that has to succeed: the sentence with which it fails is that of a UserError."""
-    errors = _Errors()
+def require(
+    module: str, arguments: Sequence[str], environment: Mapping[str, str] | None = None, remarks: bool = True
+) -> None:
+    """As `run`, for a job that has to succeed: the sentence with which it fails is that of a UserError.
+
+    Without `remarks`, what one that succeeds says on standard error is left out.
+    """
+    errors = _Errors(sys.stderr if remarks else io.StringIO())
     code = run(module, arguments, environment, errors)
     if code:
+        if isinstance(errors.others, io.StringIO):
+            sys.stderr.write(errors.others.getvalue())
         raise UserError(errors.sentences[-1] if errors.sentences else f"{module} ended with exit code {code}")
     for line in errors.sentences:
         say(f"{PREFIX}{line}", sys.stderr)
 
 
 class _Errors(io.StringIO):
-    """The standard error of a job: its lines go on to this process's own, but for the sentences of fedgrid."""
+    """The standard error of a job: the sentences of fedgrid are kept, the `others` go on to a stream."""
 
-    def __init__(self) -> None:
+    def __init__(self, others: TextIO) -> None:
         super().__init__()
         self.sentences: list[str] = []
+        self.others = others
 
     def write(self, line: str) -> int:
         if line.startswith(PREFIX):
             self.sentences.append(line.removeprefix(PREFIX).rstrip("\n"))
         else:
-            sys.stderr.write(line)
+            self.others.write(line)
         return len(line)
 
 

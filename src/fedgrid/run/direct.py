@@ -38,7 +38,7 @@ class DirectJobs:
                 apart.require("fedgrid.jobs.dataset", [str(self.plan), stage.key], self.environment)
         if not partition.file.is_file():
             names = [str(self.plan), partition.key, str(partition.seed)]
-            apart.require("fedgrid.jobs.partition", names, self.environment)
+            apart.require("fedgrid.jobs.partition", names, self.environment, remarks=False)
 
     def train(self, cell: Cell, out: Path, heeds_signals: bool) -> bool:
         """Trains a cell, whose results go to `out`; False where a signal interrupted it.
