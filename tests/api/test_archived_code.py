@@ -136,7 +136,7 @@ def test_results_in_the_working_folder_bring_no_module(opened, here):
 
 WRONG = {
     "a study that is no YAML": ("a: [", "study.yaml:1: not YAML"),
-    "a study that makes objects": ("a: !!python/object/apply:os.system [touch ran]\n", UNNAMED),
+    "a study that makes objects": ("a: !!python/object/apply:os.system [touch ran]\n", "has no meaning here"),
     "a study without end": ("a: &a [*a]\n", "one of its aliases (*name) contains itself"),
     "a study that is a list": ("[a]\n", "a study is a mapping of keys"),
     "an endless number of seeds": (naming("{seed}" * 400 + "x"), UNNAMED),
