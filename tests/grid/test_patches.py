@@ -110,6 +110,12 @@ def test_a_switch_of_torch_is_seen(name, turn, back):
         turn(back[1])
 
 
+def test_a_function_of_no_module_is_looked_at_too(monkeypatch):
+    function = eval("lambda: None", {"__name__": None})
+    monkeypatch.setattr("fedgrid.tree.nowhere", function, raising=False)
+    assert Shared().changes() == []
+
+
 def test_what_another_library_replaces_is_none_of_the_component(monkeypatch):
     shared = Shared()
     monkeypatch.setattr(torch.nn.functional, "softmax", scipy.special.softmax)

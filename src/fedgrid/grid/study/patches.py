@@ -130,7 +130,7 @@ def _file_of(value: Any) -> str:
 
 def _own(names: Mapping[str, Any]) -> Iterator[FunctionType]:
     for value in names.values():
-        if isinstance(value, FunctionType) and value.__module__.partition(".")[0] == OURS:
+        if isinstance(value, FunctionType) and _package(value) == OURS:
             yield value
 
 
