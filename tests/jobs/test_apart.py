@@ -1,5 +1,6 @@
 """A job that another program starts: a process of its own, whose output and exit code are the program's to have."""
 
+import contextlib
 import io
 import os
 import signal
@@ -9,6 +10,7 @@ import time
 
 import pytest
 
+import fedgrid
 from fedgrid.errors import UserError
 from fedgrid.jobs import apart, warm
 
@@ -115,3 +117,15 @@ def _ends(process):
             return True
         time.sleep(0.05)
     return False
+
+
+def test_a_made_partition_leaves_no_plan(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    fedgrid.make_partition("digits", {"partition": "homogeneous", "clients": 2})
+    assert not list(tmp_path.rglob("plans/*.json"))
+
+
+def test_what_a_job_says_before_it_fails_is_printed_once(folder):
+    with contextlib.redirect_stderr(io.StringIO()) as stream, pytest.raises(UserError):
+        apart.require("errand", ["fail"])
+    assert stream.getvalue() == "as it went\n"

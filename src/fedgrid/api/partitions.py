@@ -52,7 +52,9 @@ def make_partition(
     root = {"data_root": str(data_root)} if data_root else {}
     study = plan(Section(about | root | {"methods": [ANY_METHOD], "results": str(results)}))
     partition = study.cells[0].partition
-    DirectJobs(study).prepare(partition)
+    jobs = DirectJobs(study)
+    jobs.prepare(partition)
+    jobs.finish()
     return read_partition(partition.file)
 
 

@@ -23,10 +23,8 @@ import fedgrid
 from fedgrid.errors import PREFIX, UserError, say
 from fedgrid.jobs.job_process import ASKED_TO_END, in_job
 from fedgrid.jobs.warm import CLIENT, VARIABLE, Worker
-from fedgrid.jobs.warm.client import SIGNALS, interrupt, submit, wait
+from fedgrid.jobs.warm.client import KILLED, SIGNALS, interrupt, submit, wait
 
-KILLED = 70
-"Exit code of a job whose process was killed."
 PATIENCE = 10.0
 "Seconds that the last output of a job may take to arrive, once the job has ended."
 _starting = threading.Lock()
@@ -39,13 +37,14 @@ class Main(Protocol):
     def __call__(self, argv: Sequence[str] | None = None) -> int: ...
 
 
-def job(module: str) -> Callable[[Main], Main]:
+def job(module: str) -> Callable[[Callable[..., int]], Main]:
     """Makes the ``main`` of a job's module work in a process that was started for a job; elsewhere it starts one."""
 
-    def decorated(work: Main) -> Main:
+    def decorated(work: Callable[..., int]) -> Main:
         @functools.wraps(work)
         def main(argv: Sequence[str] | None = None) -> int:
-            return work(argv) if in_job() else run(module, argv)
+            started_for_it = work.__module__ == "__main__" or in_job()
+            return work(argv) if started_for_it else run(module, argv)
 
         return main
 
@@ -95,11 +94,11 @@ def require(
 
     Without `remarks`, what one that succeeds says on standard error is left out.
     """
-    errors = _Errors(sys.stderr if remarks else io.StringIO())
+    unsaid = io.StringIO()
+    errors = _Errors(sys.stderr if remarks else unsaid)
     code = run(module, arguments, environment, errors)
     if code:
-        if isinstance(errors.others, io.StringIO):
-            sys.stderr.write(errors.others.getvalue())
+        sys.stderr.write(unsaid.getvalue())
         raise UserError(errors.sentences[-1] if errors.sentences else f"{module} ended with exit code {code}")
     for line in errors.sentences:
         say(f"{PREFIX}{line}", sys.stderr)

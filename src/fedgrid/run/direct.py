@@ -50,8 +50,13 @@ class DirectJobs:
         if code not in (0, TERMINATED):
             raise UserError(_reason(cell))
         if code == 0:
-            self.plan.unlink(missing_ok=True)
+            self.finish()
         return code == 0
+
+    def finish(self) -> None:
+        """Removes the plan, if a job needed one: no job is left to read it."""
+        if plan := vars(self).get("plan"):
+            plan.unlink(missing_ok=True)
 
 
 def _reason(cell: Cell) -> str:

@@ -23,7 +23,8 @@ if __name__ == "__main__":
 import os  # noqa: E402  only now can no signal break off an import
 import sys  # noqa: E402
 
-KILLED = "fedgrid: the process of this job was killed"
+KILLED = 70
+"Exit code of a job whose process was killed."
 READY = b"R"
 "What a client hears before it sends its job."
 PATIENCE = 5.0
@@ -38,8 +39,8 @@ def main(argv: list[str]) -> "NoReturn":
     _forward_signals(connection)
     exit_code = wait(connection)
     if exit_code is None:
-        print(KILLED, file=sys.stderr)
-    os._exit(70 if exit_code is None else exit_code)
+        print("fedgrid: the process of this job was killed", file=sys.stderr)
+    os._exit(KILLED if exit_code is None else exit_code)
 
 
 def connected(path: str) -> "Socket | None":
