@@ -13,7 +13,6 @@ import torch
 from fedgrid.api.models import Choice, StoredModels
 from fedgrid.command import run
 from fedgrid.jobs.apart import end_with_signals, job
-from fedgrid.jobs.job_process import enter_job
 from fedgrid.jobs.models_file import read
 
 
@@ -35,5 +34,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    enter_job()
     raise SystemExit(main())

@@ -149,15 +149,7 @@ class StoredModels:
 
     def built(self, choice: Choice) -> nn.Module:
         """The chosen model, for whose code this process imports files."""
-        kept = Tree()
-        for path, t in self.file.row(self.header["rows"][choice.row]):
-            node = kept
-            for name in path[:-1]:
-                node = node.setdefault(name, Tree())
-            node[path[-1]] = t
-        return self._module(choice, kept)
-
-    def _module(self, choice: Choice, kept: Tree) -> nn.Module:
+        kept = self._kept(choice)
         network = self.network.only(choice.modality) if choice.modality else self.network
         if choice.modality == TEXTUAL:
             words = self.header["texts"]["captions"][-1]
@@ -168,6 +160,16 @@ class StoredModels:
             return nn.Sequential(OrderedDict(normalisation=scale, **parts))
         predict = program(self._predict(choice), network, kept, (channels, height, width), self.dtype)
         return nn.Sequential(OrderedDict(normalisation=scale, prediction=predict))
+
+    def _kept(self, choice: Choice) -> Tree:
+        """The tensors of the chosen model: parameters, and what its prediction reads of the state."""
+        kept = Tree()
+        for path, t in self.file.row(self.header["rows"][choice.row]):
+            node = kept
+            for name in path[:-1]:
+                node = node.setdefault(name, Tree())
+            node[path[-1]] = t
+        return kept
 
     def _predict(self, choice: Choice) -> Scores:
         if choice.by_network:

@@ -33,7 +33,7 @@ from fedgrid.jobs import models_file
 from fedgrid.jobs.apart import job
 from fedgrid.jobs.attempts import Attempts, notes_of
 from fedgrid.jobs.gpus import acquire_gpu
-from fedgrid.jobs.job_process import TERMINATED, enter_job
+from fedgrid.jobs.job_process import TERMINATED
 from fedgrid.jobs.machine import versions_and_hardware
 from fedgrid.jobs.noted import noted, telling
 from fedgrid.jobs.other_rounds import attempts_before, continued, origin, take
@@ -304,5 +304,4 @@ def _main(argv: Sequence[str] | None) -> int:
 
 
 if __name__ == "__main__":
-    enter_job()
     sys.exit(main())

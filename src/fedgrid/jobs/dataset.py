@@ -18,7 +18,6 @@ from fedgrid.grid.plan.keys import key_of_data, key_of_features
 from fedgrid.grid.plan.model import PlannedDataset
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.jobs.apart import end_with_signals, job
-from fedgrid.jobs.job_process import enter_job
 from fedgrid.jobs.originals import check_first_sight, recorded_files
 
 
@@ -79,5 +78,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    enter_job()
     raise SystemExit(main())

@@ -20,7 +20,6 @@ from fedgrid.grid.plan.left_out import images_left_out, is_of_domains, sentence
 from fedgrid.grid.plan.manifest_model import LEFT_OUT
 from fedgrid.grid.plan.model import PlannedPartition
 from fedgrid.jobs.apart import end_with_signals, job
-from fedgrid.jobs.job_process import enter_job
 from fedgrid.jobs.picture_names import image_pool
 from fedgrid.partition.common.dealt_rows import flaw_of
 from fedgrid.partition.common.rows import digest_of
@@ -93,5 +92,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    enter_job()
     raise SystemExit(main())

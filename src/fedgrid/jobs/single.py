@@ -15,7 +15,6 @@ from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.study.catalog import description
 from fedgrid.jobs.apart import job
 from fedgrid.jobs.cell import train
-from fedgrid.jobs.job_process import enter_job
 from fedgrid.jobs.noted import noted, telling
 from fedgrid.jobs.other_rounds import origin
 from fedgrid.jobs.reporting import Report, Status
@@ -55,5 +54,4 @@ def _main(argv: Sequence[str] | None) -> int:
 
 
 if __name__ == "__main__":
-    enter_job()
     sys.exit(main())

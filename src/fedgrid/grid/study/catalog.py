@@ -18,7 +18,7 @@ from fedgrid.files import cache, read_json, write_json
 from fedgrid.grid.study.audit import Watch
 from fedgrid.grid.study.fingerprint import check_files, fingerprint_of_text, uncovered
 from fedgrid.grid.study.overrides import hidden_engine_names, misfit, unfit_overrides
-from fedgrid.grid.study.patches import refusing_patches
+from fedgrid.grid.study.patches import refuse_changes
 from fedgrid.grid.study.purity import impure
 from fedgrid.loading import KINDS, load, locate
 
@@ -93,8 +93,9 @@ def _described_here(kind: str, reference: str) -> dict[str, Any]:
     _, module, file = locate(kind, reference)
     assert file is not None  # the package's own components are described where they are asked for
     what = f"{KINDS[kind]} '{reference}'"
-    with Watch(module, file, kind), refusing_patches(what, module, file):
+    with Watch(module, file, kind) as watch:
         component = load(kind, reference)
+    refuse_changes(what, watch.shared.switches())
     check_files(component, module, file)
     if flaw := misfit(component, kind) or next(iter(unfit_overrides(component, kind)), ""):
         raise UserError(f"{what}: {flaw}")

@@ -55,11 +55,14 @@ class Shared:
 
     def changes(self) -> list[str]:
         """Names of what has been replaced, added or removed since, by other code than that of installed libraries."""
-        changed = [f"torch: {name}" for name, value in _settings().items() if self.settings.get(name, value) != value]
-        return changed + self.patches()
+        return self.switches() + self.patches()
+
+    def switches(self) -> list[str]:
+        """Names of the switches of torch that have been turned since; the engine itself sets some for each cell."""
+        return [f"torch: {name}" for name, value in _settings().items() if self.settings.get(name, value) != value]
 
     def patches(self) -> list[str]:
-        """As `changes`, without the switches of torch, which the engine sets for each cell."""
+        """As `changes`, without the switches of torch."""
         replaced = [
             f"{name}.{attribute}"
             for name, (holder, before) in self.holders.items()
@@ -115,8 +118,8 @@ def _is_of_library(value: Any) -> bool:
     if _package(value) in (OURS, TORCH):
         return False
     function = getattr(value, "__func__", getattr(value, "fget", value))
-    place = getattr(getattr(function, "__code__", None), "co_filename", "") or _file_of(value)
-    return "site-packages" in place or "dist-packages" in place or place.startswith(sys.base_prefix)
+    file = getattr(getattr(function, "__code__", None), "co_filename", "") or _file_of(value)
+    return "site-packages" in file or "dist-packages" in file or file.startswith(sys.base_prefix)
 
 
 def _package(value: Any) -> str:
