@@ -23,7 +23,7 @@ from fedgrid.analysis.scores.results import load
 from fedgrid.api.study_file import read_study
 from fedgrid.errors import UserError
 from fedgrid.files import write_json
-from fedgrid.grid.adoption.candidates import Candidate
+from fedgrid.grid.earlier.other_code import StoredResults
 from fedgrid.grid.plan import manifest
 from fedgrid.grid.plan.codec import encode
 from fedgrid.grid.plan.manifest_model import Absence, ListedCell, Manifest
@@ -71,18 +71,18 @@ def with_kept(study: Study, experiment: Experiment, store: Path) -> tuple[Manife
     return of_earlier(manifest.content(study, experiment), kept), sum(map(bool, kept.values()))
 
 
-def of_earlier(content: Manifest, kept: dict[str, Candidate | None]) -> Manifest:
+def of_earlier(content: Manifest, kept: dict[str, StoredResults | None]) -> Manifest:
     """The manifest with kept cells in place of the planned ones."""
     absent = dict(content.absent)
     cells: list[ListedCell] = []
     for cell in content.cells:
-        candidate = kept.get(cell.key)
-        if candidate is None:
+        stored = kept.get(cell.key)
+        if stored is None:
             absent.setdefault(cell.key, ABSENT)
             cells.append(cell)
         else:
-            artifacts = {kind: file for kind, file in candidate.artifacts.items() if file.is_file()}
-            cells.append(replace(cell, key=candidate.key, path=candidate.file, kept=artifacts))
+            artifacts = {kind: file for kind, file in stored.artifacts.items() if file.is_file()}
+            cells.append(replace(cell, key=stored.key, path=stored.file, kept=artifacts))
     return replace(content, cells=cells, absent=absent)
 
 

@@ -27,8 +27,8 @@ from fedgrid.analysis.papers.agreement import averaged, between_papers, by_pairs
 from fedgrid.analysis.papers.claims import UNCHECKED
 from fedgrid.api.study_file import read_study
 from fedgrid.files import read_table
-from fedgrid.grid.adoption.candidates import Candidate, earlier
 from fedgrid.grid.costs.measured import facts
+from fedgrid.grid.earlier.other_code import StoredResults, newest_under_other_code
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.printed import read_printed
@@ -60,7 +60,7 @@ CELLS = ["key", "method", "data", "heterogeneity", "seed", "status", "seconds", 
 def keep_cells(studies: Iterable[Study], archives: Path) -> None:
     """Pack the finished cells of the papers' studies, of one scale, into `archives`, whether or not all are finished.
 
-    A cell that has no results of today's code is packed with those of earlier code. It is packed with the first
+    A cell that has no results of today's code is packed with those of other code. It is packed with the first
     experiment, by name, that has it, so that an archive changes only with its own cells. Archives of experiments
     without finished cells stay, and so do their cells in the list; of the others, what the store does not have is lost:
     extract the archives before a run that is to go on.
@@ -89,12 +89,12 @@ def keep_cells(studies: Iterable[Study], archives: Path) -> None:
         pack({str(file): file for file in files}, archives / f"{experiment}.tar.xz")
 
 
-def newest(cell: Cell, store: Path) -> Candidate | None:
-    """The results of a cell in a store: those of today's code, or else the newest ones of earlier code."""
+def newest(cell: Cell, store: Path) -> StoredResults | None:
+    """The results of a cell in a store: those of today's code, or else the newest ones of other code."""
     file = store / cell.file.relative_to(cell.store)
     if file.is_file() and (metadata := facts(file)):
-        return Candidate(cell, file, metadata)
-    return next(earlier(cell, store, complete=False), None)
+        return StoredResults(cell, file, metadata)
+    return newest_under_other_code(cell, store)
 
 
 def in_other_archives(listing: Path, written: Collection[str]) -> pd.DataFrame:
@@ -162,7 +162,7 @@ def unpack(scale: str, folder: Path) -> None:
             archive.extractall(folder, filter="data")
 
 
-def described(results: Candidate) -> dict[str, Any]:
+def described(results: StoredResults) -> dict[str, Any]:
     """The results of a cell in the list."""
     cell, metadata = results.cell, results.metadata
     commit = (metadata["commit"] or {}).get("id", "")  # none of a checkout that git does not know

@@ -1,19 +1,20 @@
-"""Results as an earlier version of the code would have left them."""
+"""Results as an earlier version of fedgrid would have left them."""
 
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import yaml
 from studies import FOUR_CELLS, prepared
+from toys import adoption
 
 from fedgrid.api.study_file import read_study
 from fedgrid.engine.rounds import Saving
 from fedgrid.files import read_table, write_table
+from fedgrid.grid.earlier.circumstances import Circumstances
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
-from fedgrid.jobs.adoption import IDENTITY, copy
 from fedgrid.jobs.cell import train
 from fedgrid.jobs.other_rounds import origin
 
@@ -37,27 +38,21 @@ def train_all(study: Study) -> None:
         train(cell, cell.file, study.compute, Saving(cell.checkpoint, cell.key, 1e9, origin(cell, cell.file)))
 
 
-def make_earlier(cell: Cell, edit: Callable[[list[dict[str, Any]]], None] | None = None, **metadata: Any) -> Path:
-    """Gives the results of a cell to an earlier version of the code; `edit` changes their rows."""
+def make_earlier(cell: Cell) -> Path:
+    """Gives the results of a cell without artifacts to an earlier version of the code."""
     table, about = read_table(cell.file)
-    if edit:
-        rows = table.to_pylist()
-        edit(rows)
-        table = pa.Table.from_pylist(rows, table.schema)
-    about |= {
-        "key": cell.key[::-1],
-        "code": EARLIER,
-        "modules": about["modules"] | {"fedgrid.tree": EARLIER},
-    } | metadata
+    about |= {"key": cell.key[::-1], "code": EARLIER, "modules": about["modules"] | {"fedgrid.tree": EARLIER}}
     file = cell.file.with_name(f"s{cell.seed}-{cell.key[::-1]}.parquet")
     write_table(file, table, about)
-    for kept in cell.kept_beside(cell.file).values():
-        copy(
-            kept, kept.with_name(kept.name.replace(cell.key, cell.key[::-1])), {name: about[name] for name in IDENTITY}
-        )
-        kept.unlink()
     cell.file.unlink()
     return file
+
+
+def make_adopted(cell: Cell) -> None:
+    """Has the results of a cell say that an earlier version adopted them from other code."""
+    table, about = read_table(cell.file)
+    entry = adoption(EARLIER, "2027-07-01T10:00:00+00:00") | {"circumstances": asdict(Circumstances.of(about))}
+    write_table(cell.file, table, about | {"adopted": [entry]})
 
 
 def edited(round_: int, metric: str) -> Callable[[list[dict[str, Any]]], None]:

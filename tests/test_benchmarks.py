@@ -128,7 +128,7 @@ def test_cells_of_other_archives_stay_in_the_list(tmp_path):
     assert papers.in_other_archives(tmp_path / "none.csv", {"fedsac/table1"}).empty
 
 
-def test_cells_are_packed_with_results_of_earlier_code_where_todays_has_none(tmp_path, monkeypatch):
+def test_cells_are_packed_with_results_of_other_code_where_todays_has_none(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     study = trained_study(tmp_path)
     today, other = study.cells

@@ -173,7 +173,7 @@ def write_cell(path: Path, rows: list[tuple], head: dict) -> None:
 
 
 def adoption(code: str, date: str, checked: Sequence[str] = ("c0", "c1"), of: int = 6) -> dict[str, Any]:
-    """What `fedgrid adopt` notes in the metadata of a cell whose results were computed by that `code`."""
+    """What earlier versions noted in the metadata of a cell whose results they adopted from that `code`."""
     return {
         "earlier": {"key": f"of {code}", "code": code, "spec": {}, "modules": {"fedgrid.tree": code}},
         "file": "cells/earlier.parquet",

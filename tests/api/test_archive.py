@@ -143,10 +143,10 @@ def test_what_is_there_stays(archive, elsewhere, capsys):
     assert Path("results/digits/results.parquet").is_file()
 
 
-def test_other_code_is_named_with_the_command_that_adopts(archive, elsewhere, capsys, monkeypatch):
+def test_other_code_is_named_and_what_a_run_does(archive, elsewhere, capsys, monkeypatch):
     monkeypatch.setattr(provenance, "modules", lambda *_: {"fedgrid.engine.rounds": "another"})
     text = opened(archive, capsys)
-    assert "the code here differs from that of 16 of 16 cells (" in text and "): fedgrid adopt\n" in text
+    assert "the code here differs from that of 16 of 16 cells (" in text and "): a run trains these again\n" in text
 
 
 def test_another_folder_of_results_is_named(archive, elsewhere, capsys):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import two_modalities
+from changed_models import write_changed
 from tiers import every_third
 
 import fedgrid
@@ -261,7 +262,7 @@ def test_edited_code_that_a_model_predicts_by_is_said(tmp_path, module, point, w
     kept = Kept(tmp_path, simulations.ragged(3, rounds=1), "knn_per")
     modules = models_file.read(kept.path).header["modules"]
     assert module in modules
-    models_file.write_changed(kept.path, kept.path, {"modules": modules | {module: "0" * 16}, "contains": ""})
+    write_changed(kept.path, kept.path, {"modules": modules | {module: "0" * 16}, "contains": ""})
     with warnings.catch_warnings(record=True) as recorded:
         warnings.simplefilter("always")
         fedgrid.load_model(kept.path, 0, point)

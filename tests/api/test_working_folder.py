@@ -48,7 +48,6 @@ COMMANDS = {
     "fedgrid plan": "16 cached, 0 to run",
     "fedgrid status": "0 missing",
     "fedgrid report": "all 16 cells are finished",
-    "fedgrid adopt": "no missing cell",
     "fedgrid check local": "21 passed",
 }
 QUICK = ("fedgrid go --dry-run", "snakemake --cores 1 --dry-run", "fedgrid verify --cells 1")

@@ -6,7 +6,7 @@ from studies import prepared, study_of, trained
 from fedgrid.api.explanation import explain_cells
 from fedgrid.engine.rounds import Saving, Terminated
 from fedgrid.files import read_metadata
-from fedgrid.grid.adoption.candidates import Candidate
+from fedgrid.grid.earlier.circumstances import Circumstances
 from fedgrid.jobs import machine
 from fedgrid.jobs.attempts import Attempts, notes_of
 from fedgrid.jobs.cell import train
@@ -119,7 +119,7 @@ def test_results_name_both_machines(study):
 
 def test_what_two_machines_computed_is_compared_with_nothing(study):
     (cell,) = study.cells
-    (obstacle,) = obstacles(Candidate(cell, cell.file, read_metadata(cell.file)).circumstances)
+    (obstacle,) = obstacles(Circumstances.of(read_metadata(cell.file)))
     assert obstacle.startswith("other machines in earlier attempts (to round 2: another processor, cpu")
 
 

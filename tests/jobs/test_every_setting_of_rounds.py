@@ -6,7 +6,7 @@ from studies import prepared, study_of
 
 from fedgrid.errors import UserError
 from fedgrid.files import read_table
-from fedgrid.grid.adoption.other_rounds import continuation, longer_run
+from fedgrid.grid.earlier.other_rounds import continuation, longer_run
 from fedgrid.jobs.other_rounds import take
 from fedgrid.settings import Training, description
 

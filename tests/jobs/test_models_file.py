@@ -1,9 +1,10 @@
-"""The file of a cell's final models: what its header says, damage, and a copy for another key."""
+"""The file of a cell's final models: what its header says, and damage."""
 
 import random
 
 import pytest
 import torch
+from changed_models import write_changed
 from earlier import train_all
 from safetensors import safe_open
 from studies import prepared, study_of
@@ -104,16 +105,9 @@ def test_other_files_are_refused(file, tmp_path):
         models_file.read(foreign)
     with pytest.raises(UserError, match="does not exist"):
         models_file.read(tmp_path / "none.safetensors")
-    models_file.write_changed(file, tmp_path / "later.safetensors", {"format": models_file.FORMAT + 1})
+    write_changed(file, tmp_path / "later.safetensors", {"format": models_file.FORMAT + 1})
     with pytest.raises(UserError, match="in a later format; update fedgrid"):
         models_file.read(tmp_path / "later.safetensors")
-
-
-def test_a_copy_with_another_key_has_the_same_tensors(file, header, tmp_path):
-    models_file.write_changed(file, tmp_path / "copy.safetensors", {"key": "0" * 16})
-    copy = models_file.read(tmp_path / "copy.safetensors")
-    copy.check()
-    assert copy.header == header | {"key": "0" * 16}
 
 
 def test_a_cell_whose_models_are_damaged_is_not_finished(cell, file):

@@ -1,15 +1,13 @@
 """Cells continue from the states of shorter runs, or are the first rounds of longer ones; artifacts can come later."""
 
 import pytest
-from earlier import make_earlier, train_all
+from earlier import make_adopted, train_all
 from studies import prepared, study_of, trained
 
 from fedgrid.cli.main import main
 from fedgrid.files import read_metadata, read_table
-from fedgrid.grid.adoption.candidates import groups
-from fedgrid.grid.adoption.other_rounds import continuation, longer_run, other_rounds_sentences
+from fedgrid.grid.earlier.other_rounds import continuation, longer_run, other_rounds_sentences
 from fedgrid.grid.plan.plan_file import Plan
-from fedgrid.jobs.adoption import adopt, undo
 from fedgrid.run import notices
 
 
@@ -135,17 +133,20 @@ def test_prune_keeps_what_a_longer_run_would_want(folder, capsys):
     assert all(file.is_file() for file in long.cells[0].files)
 
 
-@pytest.mark.full
-def test_a_state_is_adopted_and_taken_back_with_its_cell(folder):
-    planned = study(2, seeds=[0, 1])
-    train_all(planned)
-    for cell in planned.cells:
-        make_earlier(cell)
-    (verdict,) = adopt(groups(planned.cells), [planned], 1, 1, lambda line: None)
-    assert (verdict.refused, verdict.carried) == ("", 1)
-    (adopted,) = (cell for cell in planned.cells if "adopted" in read_metadata(cell.file))
-    longer = study(4, seeds=[adopted.seed])
-    cell, (_, metadata) = train(longer)
-    assert metadata["continued"]["after"] == 1 and metadata["continued"]["adopted"]
-    (earlier,) = undo(planned.store)
-    assert not adopted.state.exists() and earlier.with_suffix(".state.pt").is_file()
+def test_a_cell_that_continues_an_adopted_one_says_so(folder):
+    shorter, _ = train(study(2))
+    make_adopted(shorter)
+    _, (_, metadata) = train(study(4))
+    assert metadata["continued"] == {
+        "after": 1,
+        "key": shorter.key,
+        "adopted": read_metadata(shorter.file)["adopted"],
+    }
+
+
+def test_rounds_of_adopted_results_are_not_taken(folder):
+    longer, _ = train(study(5, artifacts=()))
+    (cell,) = study(2, artifacts=()).cells
+    assert longer_run(cell)
+    make_adopted(longer)
+    assert longer_run(cell) is None

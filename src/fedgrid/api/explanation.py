@@ -8,7 +8,7 @@ from typing import Any
 from fedgrid.analysis.scores.cells import checked_on
 from fedgrid.api.finding import experiments_of
 from fedgrid.files import read_metadata
-from fedgrid.grid.adoption.candidates import Circumstances
+from fedgrid.grid.earlier.circumstances import Circumstances
 from fedgrid.grid.plan import manifest
 from fedgrid.grid.plan.choices import group_of
 from fedgrid.grid.plan.keys import modules_of_cell

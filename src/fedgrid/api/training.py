@@ -12,7 +12,7 @@ import pandas as pd
 from fedgrid.api.study_file import plan
 from fedgrid.errors import UserError
 from fedgrid.files import check_writable, read_metadata, read_table
-from fedgrid.grid.adoption.other_rounds import longer_run
+from fedgrid.grid.earlier.other_rounds import longer_run
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.sections import Section

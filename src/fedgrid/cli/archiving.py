@@ -6,7 +6,7 @@ from pathlib import Path
 from shlex import quote
 
 from fedgrid.api.study_file import DEFAULT
-from fedgrid.cli.adopt import edited_modules
+from fedgrid.cli.other_code import module_names
 from fedgrid.cli.parsing import Commands, path, utf8, with_examples
 from fedgrid.cli.phrases import counted
 from fedgrid.cli.studies import add_choice
@@ -70,7 +70,8 @@ def _open(arguments: argparse.Namespace) -> int:
         print(f"left     {name}, which is in the archive alone: put it where the study names it")
     if differing := provenance.differing():
         concerned = f"{max(differing.values()):,} of {counted(len(provenance.cells), 'cell')}"
-        print(f"the code here differs from that of {concerned} ({edited_modules(sorted(differing))}): fedgrid adopt")
+        edited = module_names(sorted(differing))
+        print(f"the code here differs from that of {concerned} ({edited}): a run trains these again")
     if arguments.results != Path(provenance.results):
         print(f"the study's results are in {provenance.results}: set 'results: {arguments.results}' in it")
     scale = "" if provenance.scale == "full" else f" --scale {quote(provenance.scale)}"

@@ -7,7 +7,6 @@ import sys
 import fedgrid
 from fedgrid.cli import (
     about,
-    adopt,
     archiving,
     checking,
     comparing,
@@ -34,7 +33,7 @@ from fedgrid.errors import UserError, complain, escape_unprintable
 
 COMMANDS = (
     *(project, going, listing, planning, studies, status, explain, partial_report, single_cell, predict, partitions),
-    *(export, archiving, adopt, verify, template, checking, comparing, documentation, doctor, about),
+    *(export, archiving, verify, template, checking, comparing, documentation, doctor, about),
 )
 "The modules of the commands, in the order of the help."
 EXAMPLES = """examples:

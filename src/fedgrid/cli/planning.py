@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from fedgrid.api.study_file import DEFAULT, read_study
-from fedgrid.cli.adopt import adoption_hints
+from fedgrid.cli.other_code import other_code_lines
 from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.cli.phrases import counted, estimate
 from fedgrid.cli.searches import search_lines
 from fedgrid.cli.studies import add_choice
 from fedgrid.errors import UserError, nearest, say
-from fedgrid.grid.adoption import other_rounds
 from fedgrid.grid.costs.forecast import Id, Prospect, Speed, Trial, id_of, prospects
 from fedgrid.grid.costs.large_artifacts import files_to_come
 from fedgrid.grid.costs.needs import Machine, Needs, needs_of
 from fedgrid.grid.costs.spread import spread_of
+from fedgrid.grid.earlier import other_rounds
 from fedgrid.grid.plan import left_out
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Experiment, Study
@@ -92,7 +92,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     print(f"{name}: {counted(total.cells, 'cell')}, {total.cached:,} cached, {total.to_run:,} to run")
     undone = {p.cell.key: p.cell for p in forecast.values() if not p.done and not p.cell.pending}
     lines = [*search_lines(studies), _outlook(total, forecast.values(), on, took)]
-    lines += [*_outlook_of_artifacts(studies), *adoption_hints(studies)]
+    lines += [*_outlook_of_artifacts(studies), *other_code_lines(studies)]
     lines += [line for study in studies for line in left_out.left_out_sentences(study)]
     print("\n".join([*lines, *_beside_cached(undone.values())]))
     return 0

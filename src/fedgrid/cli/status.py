@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from fedgrid.api.finding import the_cell
-from fedgrid.cli.adopt import adoption_hints
+from fedgrid.cli.other_code import other_code_lines
 from fedgrid.cli.parsing import Commands, with_examples
 from fedgrid.cli.phrases import duration
 from fedgrid.cli.searches import search_lines
@@ -73,7 +73,7 @@ def _lines(study: Study, states_by_key: dict[str, cell_states.State], remarks: d
     lines += [*search_lines([study]), *_times(study, states_by_key)]
     running = [cell for key, cell in study.by_key.items() if states_by_key[key].name == "running"]
     lines += [f"▶ {cell.description}: {states_by_key[cell.key].remark}" for cell in running]
-    return lines + adoption_hints([study]) + cell_states.failures(study, states_by_key)
+    return lines + other_code_lines([study]) + cell_states.failures(study, states_by_key)
 
 
 def _counts(states: Iterable[cell_states.State]) -> str:

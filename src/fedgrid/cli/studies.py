@@ -11,7 +11,7 @@ from pathlib import Path
 from fedgrid.api.study_file import DEFAULT, read_study
 from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.errors import Damaged, UserError
-from fedgrid.grid.adoption.other_rounds import continuation
+from fedgrid.grid.earlier.other_rounds import continuation
 from fedgrid.grid.plan import manifest, plan_file
 from fedgrid.grid.plan.manifest_model import read_manifest
 from fedgrid.grid.plan.plan_file import Plan

@@ -7,7 +7,7 @@ from typing import Any
 
 from fedgrid.errors import Damaged
 from fedgrid.files import read_json, write_json
-from fedgrid.grid.adoption.candidates import Circumstances
+from fedgrid.grid.earlier.circumstances import Circumstances
 
 
 class Attempts:

@@ -23,7 +23,7 @@ from fedgrid.engine.state.checkpoint import Progress, remove_checkpoint
 from fedgrid.engine.state.kept_state import same_states
 from fedgrid.errors import Damaged, UserError, complain, say
 from fedgrid.files import read_metadata, read_table, write_parts, write_table
-from fedgrid.grid.adoption.other_rounds import longer_run
+from fedgrid.grid.earlier.other_rounds import longer_run
 from fedgrid.grid.plan import plan_file
 from fedgrid.grid.plan.keys import modules_of_cell
 from fedgrid.grid.plan.model import Cell

@@ -71,17 +71,6 @@ def write(path: Path, parts: Iterable[KeptModels], about: Mapping[str, Any], car
                 shutil.copyfileobj(body, file)
 
 
-def write_changed(path: Path, to: Path, changes: Mapping[str, Any]) -> None:
-    """Writes a copy of a file of models whose header has other values for some entries."""
-    with open(path, "rb") as file:
-        (length,) = LENGTH.unpack(file.read(LENGTH.size))
-        layout = json.loads(file.read(length))
-        del layout["__metadata__"]
-        with replacing(to) as temporary, open(temporary, "wb") as target:
-            _write_header(target, json.dumps({**read(path).header, **changes}), layout)
-            shutil.copyfileobj(file, target)
-
-
 def _write_header(file: IO[bytes], text: str, layout: Mapping[str, Any]) -> None:
     metadata = {METADATA: text, SEAL: _sum(text.encode())}
     header = json.dumps({"__metadata__": metadata, **layout}).encode()

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from fedgrid.engine.rounds import Origin
 from fedgrid.files import read_table, write_table
-from fedgrid.grid.adoption.other_rounds import OtherRun, continuation, state_of
+from fedgrid.grid.earlier.other_rounds import OtherRun, continuation, state_of
 from fedgrid.grid.plan.model import Cell
 from fedgrid.jobs.attempts import attempts_of
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 
-from fedgrid.grid.adoption.candidates import Circumstances
+from fedgrid.grid.earlier.circumstances import Circumstances
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.plan_file import Plan
 from fedgrid.grid.plan.planned_study import Study
@@ -51,13 +51,13 @@ def train_again(
     for cell in waiting:
         tell(f"training {cell.description} ({cell.key})")
     for study in {id(study_of[cell.key]): study_of[cell.key] for cell in waiting}.values():
-        copied = replace(study, name=f"{study.name}-again", compute=computed_as(circumstances, study.compute))
+        copied = replace(study, name=f"{study.name}-again", compute=_computed_as(circumstances, study.compute))
         plan = Plan(copied, from_nothing=True).write()
         Pack(plan, [cell for cell in waiting if study_of[cell.key] is study], cores).run()
         plan.unlink(missing_ok=True)
 
 
-def computed_as(circumstances: Circumstances, settings: Compute) -> Compute:
+def _computed_as(circumstances: Circumstances, settings: Compute) -> Compute:
     """The `settings`, with those under which results were computed."""
     device = "cpu" if circumstances.device == "cpu" else "cuda"
     return replace(settings, device=device, threads=circumstances.threads, executor=circumstances.executor)

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from fedgrid.errors import UserError
-from fedgrid.grid.adoption.candidates import Candidate
+from fedgrid.files import read_metadata
 from fedgrid.grid.costs.measured import facts
+from fedgrid.grid.earlier.circumstances import Circumstances
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
-from fedgrid.jobs.evidence import difference
+from fedgrid.jobs.comparison import difference
 from fedgrid.jobs.preparation import prepare
 from fedgrid.jobs.retraining import obstacles, train_again
 
@@ -28,7 +29,7 @@ def comparable(studies: Iterable[Study]) -> tuple[list[Cell], Counter[str]]:
     finished = {cell.key: cell for study in studies for cell in study.by_key.values() if cell.done}
     for _, cell in sorted(finished.items()):
         if metadata := facts(cell.file):
-            lacking = obstacles(Candidate(cell, cell.file, metadata).circumstances)
+            lacking = obstacles(Circumstances.of(metadata))
             cells += [] if lacking else [cell]
             elsewhere.update([", ".join(lacking)] if lacking else [])
     return cells, elsewhere
@@ -50,19 +51,25 @@ def verify(
     planned = {key: study.known[key] for key, study in study_of.items()}
     for store in {cell.store: planned[cell.key].store for cell in cells}.items():
         link_inputs(*store)
-    candidates = [Candidate(planned[cell.key], cell.file, facts(cell.file) or {}) for cell in cells]
-    for candidate in candidates:
-        prepare(candidate.cell.partition, study_of[candidate.key])
-    for circumstances in {candidate.circumstances for candidate in candidates}:
-        alike = [candidate.cell for candidate in candidates if candidate.circumstances == circumstances]
+    for cell in cells:
+        prepare(planned[cell.key].partition, study_of[cell.key])
+    circumstances_of = {cell.key: Circumstances.of(read_metadata(cell.file)) for cell in cells}
+    for circumstances in {*circumstances_of.values()}:
+        alike = [planned[key] for key, computed_under in circumstances_of.items() if computed_under == circumstances]
         train_again(alike, circumstances, study_of, cores, tell)
-    for cell, candidate in zip(cells, candidates, strict=True):
-        yield cell, difference(candidate) if candidate.cell.done else f"could not be trained: {last_line(candidate)}"
+    for cell in cells:
+        rerun = planned[cell.key]
+        yield cell, _difference(cell, rerun) if rerun.done else f"could not be trained: {_last_line(rerun.log)}"
 
 
-def last_line(candidate: Candidate) -> str:
+def _difference(cell: Cell, rerun: Cell) -> str:
+    """The first difference between the results of a cell and those of its second training; empty: there is none."""
+    before, now = rerun.kept_beside(cell.file), rerun.kept_beside(rerun.file)
+    return difference(cell.file, rerun.file, {kind: (before[kind], now[kind]) for kind in now})
+
+
+def _last_line(log: Path) -> str:
     """What the log of a cell that failed ends with."""
-    log = candidate.cell.log
     lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.is_file() else []
     return next((line.strip() for line in reversed(lines) if line.strip()), "never started")
 

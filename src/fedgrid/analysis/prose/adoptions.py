@@ -1,4 +1,4 @@
-"""What tables and pages say of cells whose results `fedgrid adopt` carried from earlier code."""
+"""What tables and pages say of adopted cells: earlier versions carried results of earlier code to a new key."""
 
 from collections import Counter
 from dataclasses import dataclass

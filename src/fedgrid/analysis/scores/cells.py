@@ -54,7 +54,7 @@ class Commit:
 
 @dataclass(frozen=True)
 class Adoption:
-    """One time that `fedgrid adopt` carried a cell's results from earlier code to a later one."""
+    """One time that an earlier version carried a cell's results from earlier code to a later one."""
 
     code: str
     "Digest of the earlier code."

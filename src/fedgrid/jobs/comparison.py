@@ -1,16 +1,12 @@
-"""Evidence that results under earlier code are those of today's: the same partition, the same start, the same bits."""
+"""Two results of one cell compared bit for bit: recorded values, outcome and artifacts."""
 
 import struct
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from fedgrid.errors import UserError
-from fedgrid.files import read_metadata, read_table
-from fedgrid.grid.adoption.candidates import Candidate
-from fedgrid.settings import Compute
+from fedgrid.files import read_table
 
 OF_THE_OUTCOME = ("status", "reason", "rounds", "score", "domains")
 "Metadata that code computes."
@@ -18,55 +14,22 @@ OF_THE_CODE = ("key", "spec", "code", "modules", "fedgrid", "reference")
 "What the header of a file of models says of the cell's settings and code."
 
 
-def difference(candidate: Candidate) -> str:
-    """The first difference between the earlier results of a cell and those of today's code; empty where all bits agree.
+def difference(before: Path, now: Path, artifacts: Mapping[str, tuple[Path, Path]]) -> str:
+    """The first difference between two results of a cell; empty where all bits agree.
 
-    Compared are all recorded values, the outcome, and the artifacts that the study asks for.
+    Compared are all recorded values, the outcome, and `artifacts`: by kind, the files of both results.
     """
-    (before, head), (now, fresh) = read_table(candidate.file), read_table(candidate.cell.file)
-    if sentence := _difference_of_records(before, now):
+    (records_before, head_before), (records_now, head_now) = read_table(before), read_table(now)
+    if sentence := _difference_of_records(records_before, records_now):
         return sentence
     for name in OF_THE_OUTCOME:
-        if head[name] != fresh[name]:
-            return f"{name}: {head[name]!r} before, {fresh[name]!r} now"
-    for kind, file in candidate.artifacts.items():
+        if head_before[name] != head_now[name]:
+            return f"{name}: {head_before[name]!r} before, {head_now[name]!r} now"
+    for kind, files in artifacts.items():
         same = {"models": _same_models, "state": _same_states}.get(kind, _same_tables)
-        if not same(file, candidate.cell.kept_beside(candidate.cell.file)[kind]):
+        if not same(*files):
             return f"the artifact '{kind}'"
     return ""
-
-
-def difference_at_start(candidate: Candidate, settings: Compute) -> str:
-    """As `difference`, of the partition and of what is recorded before the first round alone; nothing is trained."""
-    from fedgrid.engine.compute import start  # torch takes seconds to import
-    from fedgrid.jobs.cell import sources_of
-
-    cell = candidate.cell
-    if sentence := _difference_of_partitions(candidate):
-        return sentence
-    before, _ = read_table(candidate.file)
-    at_start = pc.equal(before["round"], 0)
-    return _difference_of_records(before.filter(at_start), start(sources_of(cell), settings).table())
-
-
-def _difference_of_partitions(candidate: Candidate) -> str:
-    """Whether the partition that the results were trained on, if its store has it, holds other rows than today's."""
-    planned = candidate.cell.partition
-    folder = candidate.store / planned.file.parent.parent.relative_to(planned.data.store)
-    digest = read_metadata(planned.file)["digest"]
-    for file in folder.glob(f"*/{planned.file.name}"):
-        about = _metadata(file)
-        same = about.get("spec") == candidate.metadata["spec"]["partition"]
-        if same and about["digest"] != digest:
-            return f"the partition: rows {about['digest'][:16]} before, {digest[:16]} now"
-    return ""
-
-
-def _metadata(file: Path) -> dict[str, Any]:
-    try:
-        return read_metadata(file)
-    except UserError:  # a damaged partition is no evidence; its own job replaces it
-        return {}
 
 
 def _difference_of_records(before: pa.Table, now: pa.Table) -> str:
