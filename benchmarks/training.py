@@ -15,7 +15,7 @@ from fedgrid.api.study_file import read_study
 from fedgrid.engine.rounds import Saving
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
-from fedgrid.grid.study.fingerprint import canonical
+from fedgrid.grid.study.canonical import canonical
 from fedgrid.jobs import dataset, partition
 from fedgrid.jobs.cell import train
 from fedgrid.settings import Compute

@@ -6,7 +6,7 @@ from itertools import combinations
 
 from fedgrid.grid.adoption.candidates import Candidate, Group
 from fedgrid.grid.adoption.choices import Choice, choices_of, numbers_of
-from fedgrid.grid.study.fingerprint import digest
+from fedgrid.grid.study.canonical import digest
 
 SMALLEST, LARGEST = "the smallest here", "the largest here"
 "A number among those of a group's candidates."
