@@ -1,5 +1,6 @@
 # make run: the default study from scratch.  make bench: speed, scale, memory.
 # make check: after every edit, the tests that it can reach.  make test: what CI runs.  make test-all: before a release.
+# make numerics [REASON="why numbers change"]: lists edited code that computes the same numbers.
 # make bench-gpu [SECONDS=540]: what one GPU does, or the processor. With the python3 at hand where there is no .venv.
 # make test-snakemake VERSION=9.0: the workflow's tests with another version of Snakemake, in an environment of its own.
 # make docs: the site.  make papers [SCALE=small] [WITH=download=false]: every table of the five papers.
@@ -17,7 +18,7 @@ EXTRAS ?= slurm,download,features,docs,test
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
 OTHER := $(VENV)-snakemake-$(VERSION)
 
-.PHONY: run papers check test tests test-all test-snakemake lint docs bench bench-gpu picture clean
+.PHONY: run papers check test tests test-all test-snakemake lint numerics docs bench bench-gpu picture clean
 
 run: $(VENV)/.run
 	$(BIN)/snakemake --cores $(CORES) --configfile $(CONFIG)
@@ -59,6 +60,10 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/snakefmt --check workflow
 	$(BIN)/lint-imports --no-cache
+
+# edit code that keys count freely, and call this before it is committed
+numerics: $(VENV)/.test
+	$(BIN)/python -m benchmarks.numerics $(if $(REASON),--reason "$(REASON)")
 
 bench: $(VENV)/.run
 	$(BIN)/python -m benchmarks.throughput

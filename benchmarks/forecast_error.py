@@ -28,7 +28,7 @@ from fedgrid.api.study_file import read_study
 from fedgrid.files import read_metadata
 from fedgrid.grid.costs.forecast import Loads, seconds
 from fedgrid.grid.costs.measured import cost_of, precedents
-from fedgrid.grid.study.fingerprint import canonical
+from fedgrid.grid.study.canonical import canonical
 from fedgrid.jobs.calibration import speed
 from fedgrid.jobs.machine import processor
 

@@ -11,7 +11,7 @@ from studies import FOUR_CELLS, plan_of, prepared, study_of
 import fedgrid
 from fedgrid.cli.main import main
 from fedgrid.files import read_metadata, write_table
-from fedgrid.grid.study.fingerprint import NOT_COUNTED
+from fedgrid.grid.study.sources import NOT_COUNTED
 
 PROX = FOUR_CELLS.replace("[local, fedavg]", "{fedprox: {mu: 0.5}, local: }")
 RUN = ["--beta", "0.5", "--clients", "4", "--rounds", "2", "--model-set", "hidden=16", "--model-set", "features=8"]

@@ -13,7 +13,9 @@ from tiers import method_of
 import fedgrid
 from fedgrid.grid.plan.keys import modules_of_cell
 from fedgrid.grid.study import catalog
-from fedgrid.grid.study.fingerprint import NOT_COUNTED, canonical, digest, fingerprint, modules
+from fedgrid.grid.study.canonical import canonical, digest
+from fedgrid.grid.study.fingerprint import fingerprint, modules
+from fedgrid.grid.study.sources import NOT_COUNTED
 from fedgrid.loading import names
 
 CODE = '''

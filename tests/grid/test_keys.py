@@ -7,7 +7,7 @@ import pytest
 from studies import study_of
 
 import fedgrid
-from fedgrid.grid.study.fingerprint import NOT_COUNTED
+from fedgrid.grid.study.sources import NOT_COUNTED
 
 STUDY = """
 name: keys

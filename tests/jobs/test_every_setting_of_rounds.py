@@ -45,7 +45,7 @@ CASES = [
     for name, values in SETTINGS.items()
     for value in values
 ]
-REFUSED = {("scaffold", "optimizer"), ("apple", "optimizer")}
+REFUSED = {(method, setting) for method in ("scaffold", "apple") for setting in ("optimizer", "momentum")}
 "Methods with steps of their own, and settings that these do not heed."
 OF_LAST_ROUNDS = ("new_clients", "evaluate")
 "Settings with which the last rounds have rows that earlier ones lack."

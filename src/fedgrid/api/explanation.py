@@ -15,7 +15,7 @@ from fedgrid.grid.plan.keys import modules_of_cell
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Experiment, Study
 from fedgrid.grid.study.expansion import point_text
-from fedgrid.grid.study.fingerprint import NOT_COUNTED
+from fedgrid.grid.study.sources import NOT_COUNTED
 from fedgrid.run import cell_states
 
 

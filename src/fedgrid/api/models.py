@@ -21,7 +21,8 @@ from fedgrid.engine.local.client_data import TEXTUAL
 from fedgrid.engine.local.context import LossContext
 from fedgrid.errors import UserError
 from fedgrid.grid.plan.keys import modules_of_model
-from fedgrid.grid.study.fingerprint import forget_files, modules
+from fedgrid.grid.study.fingerprint import modules
+from fedgrid.grid.study.sources import forget_files
 from fedgrid.jobs.apart import require
 from fedgrid.jobs.models_file import ModelsFile, is_parameter, read
 from fedgrid.loading import load, locate

@@ -7,8 +7,8 @@ from pathlib import Path
 from fedgrid.errors import UserError, complain
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.plan.product import planned_study
-from fedgrid.grid.study.fingerprint import forget_files
 from fedgrid.grid.study.sections import COMMAND_LINE, Origin, Section
+from fedgrid.grid.study.sources import forget_files
 from fedgrid.grid.study.yaml_file import read
 
 DEFAULT = Path("config/study.yaml")

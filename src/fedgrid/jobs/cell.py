@@ -28,7 +28,8 @@ from fedgrid.grid.plan import plan_file
 from fedgrid.grid.plan.keys import modules_of_cell
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.study.audit import Watch
-from fedgrid.grid.study.fingerprint import check_files, digest
+from fedgrid.grid.study.canonical import digest
+from fedgrid.grid.study.fingerprint import check_files
 from fedgrid.jobs import models_file
 from fedgrid.jobs.apart import job
 from fedgrid.jobs.attempts import Attempts, notes_of

@@ -10,7 +10,7 @@ from pathlib import Path
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.plan_file import Plan
 from fedgrid.grid.plan.planned_study import Study
-from fedgrid.grid.study.fingerprint import digest
+from fedgrid.grid.study.canonical import digest
 
 
 def chosen(study: Study) -> dict[str, tuple[str, ...]]:

@@ -17,7 +17,8 @@ from fedgrid import shipped
 from fedgrid.errors import UserError, reason
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
-from fedgrid.grid.study.fingerprint import digest, files
+from fedgrid.grid.study.canonical import digest
+from fedgrid.grid.study.fingerprint import files
 from fedgrid.grid.study.model import Configured
 from fedgrid.loading import CODE, OUTSIDE, copy_of
 

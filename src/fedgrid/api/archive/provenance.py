@@ -16,6 +16,7 @@ from fedgrid.grid.plan.keys import code_of
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.fingerprint import fingerprint, modules
+from fedgrid.grid.study.ledger import ENGINE
 from fedgrid.loading import OUTSIDE
 from fedgrid.shipped import PACKAGE
 
@@ -53,11 +54,11 @@ class Provenance:
 
     def differing(self) -> dict[str, int]:
         """Modules of fedgrid whose code is another one here, and how many of the cells that concerns."""
-        here = _digests_here({name for digests in self.modules.values() for name in digests if _is_ours(name)})
         number: dict[str, int] = {}
+        here = {code: _identities_here(modules) for code, modules in self.modules.items()}
         for cell in self.cells.values():
             for name, digest in self.modules[cell.code].items():
-                if _is_ours(name) and here.get(name) != digest:
+                if _is_ours(name) and here[cell.code].get(name) != digest:
                     number[name] = number.get(name, 0) + 1
         of_data = {name for name, digest in self.partitions.items() if _code_here(name) != digest}
         return number | dict.fromkeys(of_data, len(self.cells))
@@ -135,10 +136,9 @@ def _source(name: str) -> Path:
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
-def _digests_here(names: set[str]) -> Mapping[str, str]:
-    """Digests of the modules of that name that there are here."""
-    first, *others = sorted(name for name in names if _source(name).is_file()) or [""]
-    return modules(first, None, others) if first else {}
+def _identities_here(names: Iterable[str]) -> Mapping[str, str]:
+    """What keys here would say of those of the modules that there are here."""
+    return modules(ENGINE, None, [name for name in names if _is_ours(name) and _source(name).is_file()])
 
 
 def _code_here(name: str) -> str | None:

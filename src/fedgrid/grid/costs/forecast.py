@@ -16,7 +16,7 @@ from fedgrid.grid.costs.measured import cost
 from fedgrid.grid.plan.instances import expected_of, info_of
 from fedgrid.grid.plan.model import Cell, PlannedDataset
 from fedgrid.grid.plan.planned_study import Study
-from fedgrid.grid.study.fingerprint import canonical
+from fedgrid.grid.study.canonical import canonical
 from fedgrid.grid.study.model import Configured, Settings
 from fedgrid.partition.base import Expected
 

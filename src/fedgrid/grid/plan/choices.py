@@ -6,7 +6,7 @@ from dataclasses import replace
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Experiment, Study
 from fedgrid.grid.plan.searches import Group, Search
-from fedgrid.grid.study.fingerprint import digest
+from fedgrid.grid.study.canonical import digest
 
 
 def apply_choices(study: Study) -> Study:

@@ -12,16 +12,15 @@ from fedgrid.data.sources.digests import digest as file_digest
 from fedgrid.errors import UserError
 from fedgrid.files import path_of
 from fedgrid.grid.plan.model import PlannedDataset, PlannedPartition
-from fedgrid.grid.study.fingerprint import PACKAGE, digest, fingerprint, modules
+from fedgrid.grid.study.canonical import digest
+from fedgrid.grid.study.fingerprint import fingerprint, modules
+from fedgrid.grid.study.ledger import ENGINE, FEATURES
 from fedgrid.grid.study.model import Configured, MethodRow, Settings
+from fedgrid.grid.study.sources import is_ours
 from fedgrid.loading import locate
 from fedgrid.partition.base import Partition
 from fedgrid.settings import identity_of_backbone, identity_of_training
 
-ENTRY = "fedgrid.engine.compute"
-"The module with which the computation of every cell begins."
-FEATURES = "fedgrid.engine.features"
-"The module that makes frozen features of images."
 RANDOM = "random"
 "The backbone that needs no weights."
 HUB = "hub"
@@ -66,13 +65,13 @@ def fingerprint_of_cell(module: str, file: str | None, model: str, model_file: s
 
 def modules_of_cell(module: str, file: str | None, model: str, model_file: str | None = None) -> dict[str, str]:
     """The modules that `fingerprint_of_cell` covers, as `modules` and `modules_of_model` name them."""
-    of_method = modules(module, Path(file) if file else None, [ENTRY])
+    of_method = modules(module, Path(file) if file else None, [ENGINE])
     return of_method | modules_of_model(model, Path(model_file) if model_file else None)
 
 
 def modules_of_model(module: str, file: Path | None) -> dict[str, str]:
     """As `modules`, for a model: "model" is before names outside the package, as a method may have the same names."""
-    return {name if _is_ours(name) else f"model {name}": code for name, code in modules(module, file).items()}
+    return {name if is_ours(name) else f"model {name}": code for name, code in modules(module, file).items()}
 
 
 def check_helpers(row: MethodRow, model: Configured) -> None:
@@ -81,10 +80,6 @@ def check_helpers(row: MethodRow, model: Configured) -> None:
     if not (method.file and model.file) or Path(method.file).resolve().parent == Path(model.file).resolve().parent:
         return
     helpers = [{*modules(c.module, Path(c.file))} - {c.name} for c in (method, model) if c.file]
-    for name in sorted(name for name in set.intersection(*helpers) if not _is_ours(name)):
+    for name in sorted(name for name in set.intersection(*helpers) if not is_ours(name)):
         both = f"method '{method.reference}' and model '{model.reference}'"
         raise UserError(f"{both} have different helpers called '{name}' beside them; rename one of the two")
-
-
-def _is_ours(module: str) -> bool:
-    return module.partition(".")[0] == PACKAGE

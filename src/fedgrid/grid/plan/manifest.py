@@ -31,7 +31,8 @@ from fedgrid.grid.plan.manifest_model import (
 from fedgrid.grid.plan.model import Cell, PlannedPartition
 from fedgrid.grid.plan.planned_study import Experiment, Study, first_by_name
 from fedgrid.grid.plan.searches import Search
-from fedgrid.grid.study.fingerprint import digest, fingerprint
+from fedgrid.grid.study.canonical import digest
+from fedgrid.grid.study.fingerprint import fingerprint
 from fedgrid.grid.study.model import MethodRow, Settings
 
 TESTED = {

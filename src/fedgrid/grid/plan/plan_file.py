@@ -14,7 +14,7 @@ from fedgrid.grid.plan.choices import apply_choices
 from fedgrid.grid.plan.codec import decode, encode
 from fedgrid.grid.plan.model import Cell, PlannedPartition
 from fedgrid.grid.plan.planned_study import Study
-from fedgrid.grid.study.fingerprint import digest
+from fedgrid.grid.study.canonical import digest
 from fedgrid.grid.study.model import Configured, MethodRow
 
 Shared = TypeVar("Shared")

@@ -15,7 +15,8 @@ from typing import Any
 from fedgrid.errors import Damaged
 from fedgrid.files import read_json
 from fedgrid.grid.plan.codec import decode
-from fedgrid.grid.study.fingerprint import digest, fingerprint
+from fedgrid.grid.study.canonical import digest
+from fedgrid.grid.study.fingerprint import fingerprint
 
 RULE = "fedgrid.analysis.scores.validation"
 "The module of the rule by which points are chosen."

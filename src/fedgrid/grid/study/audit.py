@@ -24,8 +24,9 @@ from typing import Any
 
 import fedgrid
 from fedgrid.errors import UserError
-from fedgrid.grid.study.fingerprint import ADVICE, files
+from fedgrid.grid.study.fingerprint import files
 from fedgrid.grid.study.patches import Shared, import_shared, refuse_changes
+from fedgrid.grid.study.sources import ADVICE
 from fedgrid.loading import KINDS
 
 OPENING, RUNNING, LOADING = ("open", "sqlite3.connect"), "exec", ("import", "ctypes.dlopen")

@@ -12,7 +12,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from fedgrid.errors import UserError
-from fedgrid.grid.study.fingerprint import modules
+from fedgrid.grid.study.fingerprint import imported_modules
 
 OURS, TORCH = "fedgrid", "torch"
 ELSEWHERE = "torch.distributed"
@@ -153,9 +153,8 @@ def refusing_patches(what: str, module: str, file: Path) -> Iterator[None]:
 def import_shared(module: str, file: Path) -> None:
     """Imports what a component imports of fedgrid: later, that could not be told from what the component changes."""
     with suppress(UserError, OSError, SyntaxError, ValueError, RecursionError, MemoryError):  # its own import will tell
-        for name in modules(module, file) if file.is_file() else ():
-            if name.partition(".")[0] == OURS and ":" not in name:
-                importlib.import_module(name)
+        for name in imported_modules(module, file) if file.is_file() else ():
+            importlib.import_module(name)
 
 
 def refuse_changes(what: str, changes: list[str]) -> None:

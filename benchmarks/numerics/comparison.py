@@ -1,0 +1,48 @@
+"""What two trees computed of the same cases, compared bit for bit."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from fedgrid.files import read_table
+from fedgrid.jobs.comparison import difference
+from fedgrid.settings import ARTIFACTS
+
+FAILED = "failed.txt"
+INPUTS = (".train.parquet", ".test.parquet", ".partition.parquet")
+"With what the names of files of images and of partitions end."
+
+
+def differences(before: Path, now: Path) -> Iterator[str]:
+    """The first difference of each file of a case, in words; a case that fails in both trees in the same way has none.
+
+    `before` and `now` are the folders of the case.
+    """
+    names = sorted({file.name for folder in (before, now) for file in folder.iterdir() if not _is_artifact(file)})
+    for name in names:
+        earlier, today = before / name, now / name
+        if not (earlier.is_file() and today.is_file()):
+            yield f"{name}: {'only now' if today.is_file() else 'no more'}{_reason(now)}"
+        elif sentence := _difference(earlier, today):
+            yield f"{name}: {sentence}"
+
+
+def _reason(folder: Path) -> str:
+    """What went wrong where a case failed."""
+    file = folder / FAILED
+    return f" ({file.read_text(encoding='utf-8').strip().splitlines()[-1]})" if file.is_file() else ""
+
+
+def _difference(before: Path, now: Path) -> str:
+    if before.name == FAILED:
+        return "" if before.read_bytes() == now.read_bytes() else f"fails otherwise{_reason(now.parent)}"
+    if before.name.endswith(INPUTS):
+        return "" if read_table(before)[0].equals(read_table(now)[0]) else "other rows"
+    kept = {kind: (before.with_suffix(end), now.with_suffix(end)) for kind, end in ARTIFACTS.items()}
+    unequal = [kind for kind, (one, other) in kept.items() if one.is_file() != other.is_file()]
+    if unequal:
+        return f"the artifact '{unequal[0]}' is in one of them alone"
+    return difference(before, now, {kind: files for kind, files in kept.items() if files[0].is_file()})
+
+
+def _is_artifact(file: Path) -> bool:
+    return file.name.endswith(tuple(ARTIFACTS.values())) or ".rows" in file.name
