@@ -22,6 +22,8 @@ LAZY = frozenset(
     ("__annotations__", "__doc__", "__dict__", "__weakref__", "__abstractmethods__", "__warningregistry__", "_abc_impl")
 )
 "Attributes that Python makes when they are first used."
+OF_SWITCHES = frozenset(("Storage",))
+"Names of torch that it binds anew when the default dtype is set."
 ABSENT = object()
 Names = dict[str, Any]
 
@@ -94,7 +96,7 @@ def _counted(name: str, holder: ModuleType | type) -> Names:
     return {
         attribute: value
         for attribute, value in list(vars(holder).items())
-        if attribute not in LAZY
+        if attribute not in LAZY and (ours or attribute not in OF_SWITCHES)
         and not isinstance(value, ModuleType)
         and (_is_code(value) or (ours and not attribute.startswith("_")))
     }
