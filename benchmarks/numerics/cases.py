@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from benchmarks.numerics.worker import name_of
+from benchmarks.numerics.worker import AT_A_STRETCH, NOT_AT_ALL, name_of
 from fedgrid.errors import UserError
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.product import planned_study
@@ -31,7 +31,8 @@ class Case:
 
     name: str
     study: Mapping[str, Any]
-    trains: bool
+    trained: str
+    "How; see `benchmarks.numerics.worker`."
     reached: Mapping[str, frozenset[str]]
     "By name of a cell, the modules that can change what is compared."
 
@@ -43,14 +44,15 @@ class Case:
     @property
     def job(self) -> dict[str, Any]:
         """As the worker reads it."""
-        return {"name": self.name, "study": self.study, "trains": self.trains, "cells": sorted(self.reached)}
+        return {"name": self.name, "study": self.study, "trained": self.trained, "cells": sorted(self.reached)}
 
 
 def cases() -> Iterator[Case]:
     """All cases; combinations that planning refuses, as a method with steps of its own and Adam, are left out."""
     matrix = yaml.safe_load(MATRIX.read_text(encoding="utf-8"))
     for name, changes in (matrix["cases"] | dict(_variants(matrix["variants"]))).items():
-        for executor in changes.get("executors", EXECUTORS) if changes.get("trains", True) else EXECUTORS[:1]:
+        executors = EXECUTORS[:1] if changes.get("trained") == NOT_AT_ALL else EXECUTORS
+        for executor in changes.get("executors", executors):
             yield from _of_methods(f"{name}, {executor}", _study(matrix, changes, executor), changes)
 
 
@@ -58,7 +60,7 @@ def _study(matrix: Mapping[str, Any], changes: Mapping[str, Any], executor: str)
     """The base of the matrix with the settings of a case."""
     base = matrix["base"]
     nested = {name: base[name] | changes[name] for name in NESTED if name in changes and "name" not in changes[name]}
-    settings = {name: value for name, value in changes.items() if name not in ("trains", "executors")}
+    settings = {name: value for name, value in changes.items() if name not in ("trained", "executors")}
     groups = {EACH: list(names("methods")), SOME: matrix["some"]}
     methods = settings.get("methods", ["local"])
     study = base | settings | nested
@@ -98,19 +100,20 @@ def _words(values: Mapping[str, Any]) -> str:
 
 def _of_methods(name: str, study: Mapping[str, Any], changes: Mapping[str, Any]) -> Iterator[Case]:
     """A case for every method of a study that planning lets pass."""
+    trained = changes.get("trained", AT_A_STRETCH)
     for method in study["methods"]:
         label = method if isinstance(method, str) else method["method"]
         alone = dict(study) | {"methods": [method]}
         with suppress(UserError):
             planned = planned_study(Section(alone))
-            reached = {name_of(cell): _reached(cell, changes.get("trains", True)) for cell in planned.cells}
-            yield Case(f"{name}, {label}".replace("/", "-"), alone, changes.get("trains", True), reached)
+            reached = {name_of(cell): _reached(cell, trained) for cell in planned.cells}
+            yield Case(f"{name}, {label}".replace("/", "-"), alone, trained, reached)
 
 
-def _reached(cell: Cell, trains: bool) -> frozenset[str]:
+def _reached(cell: Cell, trained: str) -> frozenset[str]:
     """The modules that can change what a cell computes, or its images and partition alone."""
     partition = cell.partition
     entries = {partition.component.module, partition.data.component.module}
     entries |= {FEATURES} if partition.data.backbone else set()
-    entries |= {ENGINE, cell.row.component.module, cell.model.module} if trains else set()
+    entries |= {ENGINE, cell.row.component.module, cell.model.module} if trained != NOT_AT_ALL else set()
     return frozenset(Sources.of().closure(entries))

@@ -96,7 +96,8 @@ def _counted(name: str, holder: ModuleType | type) -> Names:
     return {
         attribute: value
         for attribute, value in list(vars(holder).items())
-        if attribute not in LAZY and (ours or attribute not in OF_SWITCHES)
+        if attribute not in LAZY
+        and (ours or attribute not in OF_SWITCHES)
         and not isinstance(value, ModuleType)
         and (_is_code(value) or (ours and not attribute.startswith("_")))
     }

@@ -1,8 +1,8 @@
 """The edits of benchmarks fit the package."""
 
 import pytest
+from edits import EDITS, NotOnce, same
 
-from benchmarks.edits import EDITS, NotOnce, same
 from benchmarks.processes import ROOT
 
 

@@ -1,0 +1,45 @@
+"""What `make numerics` finds: every edit that changes a bit, and no other."""
+
+import shutil
+
+import pytest
+from edits import DIFFERENT, EDITS
+
+from benchmarks.numerics.__main__ import earlier_codes, edited, reaching, verdicts
+from benchmarks.numerics.comparing import compare
+from benchmarks.numerics.trees import Tree, here
+from fedgrid.grid.study.canonical import digest
+from fedgrid.grid.study.ledger import code_of, units
+
+
+def changed_units(before: Tree, now: Tree) -> dict[str, dict[str, str]]:
+    """The units whose code differs in two trees."""
+    codes = {unit: code_of(unit, now.sources) for unit in units(now.sources)}
+    known = {unit: digest(code_of(unit, before.sources)) for unit in units(before.sources)}
+    return {unit: code for unit, code in codes.items() if known.get(unit) != digest(code)}
+
+
+@pytest.fixture
+def copy(tmp_path) -> Tree:
+    """A copy of the tree, to be edited."""
+    folder = tmp_path / "tree"
+    for name in ("src", "benchmarks"):
+        shutil.copytree(here().folder / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return Tree(folder)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.name)
+def test_an_edit_is_seen_for_what_it_is(edit, copy, tmp_path):
+    edit.apply(copy.folder / "src" / "fedgrid")
+    unlisted = changed_units(here(), copy)
+    earlier = earlier_codes(unlisted, here().sources)
+    edits = {unit: edited(code, earlier.get(unit, {})) for unit, code in unlisted.items()}
+    wanted, found = reaching(set().union(*edits.values())), []
+    (tmp_path / "out").mkdir()
+    for one in compare(here(), copy, wanted, tmp_path / "out"):
+        found.append(one)
+        if one.difference:
+            break
+    against = verdicts({unit: edits[unit] for unit in earlier}, found)
+    assert unlisted and bool(against) == (edit.changes == DIFFERENT), against
