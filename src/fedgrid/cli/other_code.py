@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from fedgrid.cli.phrases import counted
 from fedgrid.grid.earlier.other_code import waiting_under_other_code
 from fedgrid.grid.plan.planned_study import Study
+from fedgrid.grid.study.ledger import ENGINE
 
 
 def other_code_lines(studies: Iterable[Study]) -> list[str]:
@@ -20,6 +21,6 @@ def other_code_lines(studies: Iterable[Study]) -> list[str]:
 
 def module_names(names: Sequence[str], most: int = 4) -> str:
     """Some names of modules, without the package's."""
-    short = [name.removeprefix("fedgrid.").replace(".", "/") for name in names]
+    short = ["engine" if name == ENGINE else name.removeprefix("fedgrid.").replace(".", "/") for name in names]
     more = f" and {len(short) - most} more" if len(short) > most else ""
     return ", ".join(short[:most]) + more

@@ -11,7 +11,9 @@ from fedgrid.grid.costs.measured import facts
 from fedgrid.grid.plan.keys import modules_of_cell
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.study.catalog import description
+from fedgrid.grid.study.ledger import ENGINE, edited
 from fedgrid.grid.study.model import Configured, Settings
+from fedgrid.grid.study.sources import Sources, is_ours
 from fedgrid.settings import identity_of_backbone, identity_of_training
 
 
@@ -36,9 +38,14 @@ class StoredResults:
 
     @property
     def edited(self) -> set[str]:
-        """The modules that differ between the code of these results and today's, or are in one of them alone."""
+        """The modules that make the code of these results another one than today's.
+
+        Of fedgrid, those that the ledger of numerics does not list today; where it lists all, those that differ.
+        """
         before, now = self.metadata["modules"], _modules(self.cell)
-        return {name for name in {*before, *now} if before.get(name) != now.get(name)}
+        differing = {name for name in {*before, *now} if before.get(name) != now.get(name)}
+        outside = {name for name in differing if not is_ours(name)}
+        return outside | _unlisted(self.cell) or differing
 
 
 def waiting_under_other_code(cells: Iterable[Cell]) -> list[StoredResults]:
@@ -99,6 +106,18 @@ _description = functools.cache(description)
 @functools.cache
 def _modules_of(module: str, file: str | None, model: str, model_file: str | None) -> dict[str, str]:
     return modules_of_cell(module, file, model, model_file)
+
+
+def _unlisted(cell: Cell) -> set[str]:
+    """The modules of fedgrid that a cell is computed with, from its data on, and that the ledger does not list."""
+    planned = cell.partition
+    components = (cell.row.component, cell.model, planned.component, planned.data.component)
+    return _edited(frozenset(c.module for c in components if is_ours(c.module)) | {ENGINE})
+
+
+@functools.cache
+def _edited(entries: frozenset[str]) -> set[str]:
+    return edited(entries, Sources.of())
 
 
 def _modules(cell: Cell) -> dict[str, str]:

@@ -43,7 +43,20 @@ def code_of(unit: str, sources: Sources) -> dict[str, str]:
 def unlisted(sources: Sources) -> dict[str, dict[str, str]]:
     """The units whose code nobody vouches for, with that code."""
     codes = {unit: code_of(unit, sources) for unit in units(sources)}
-    return {unit: code for unit, code in codes.items() if digest(code) not in _identities().get(unit, {})}
+    return {unit: code for unit, code in codes.items() if not is_listed(unit, code)}
+
+
+def is_listed(unit: str, code: Code) -> bool:
+    """Whether the code of a unit is known to compute the numbers of one of its identities."""
+    return digest(code) in _identities().get(unit, {})
+
+
+def edited(entries: Iterable[str], sources: Sources) -> set[str]:
+    """Of modules and all that they import, the units that nobody vouches for, as far down as they can be told."""
+    reached = {*sources.closure(entries)} & {*units(sources)}
+    codes = {unit: code_of(unit, sources) for unit in reached}
+    unknown = {unit: {*code} for unit, code in codes.items() if not is_listed(unit, code)}
+    return {unit for unit, modules in unknown.items() if not modules & {*unknown} - {unit}}
 
 
 def identity_of(entries: Iterable[str], sources: Sources) -> dict[str, str]:
