@@ -6,9 +6,10 @@ from functools import cache
 
 import pytest
 import torch
+from changed_states import rewritten
 
 from fedgrid.engine.rounds import Saving, Terminated, federate
-from fedgrid.engine.state.checkpoint import load_checkpoint, save_checkpoint
+from fedgrid.engine.state.checkpoint import FORMAT, load_checkpoint, save_checkpoint
 from fedgrid.methods.fedavg import FedAvg
 from fedgrid.suite import simulations
 from fedgrid.suite.simulations import assert_equal_states
@@ -120,6 +121,32 @@ def test_a_checkpoint_that_is_whole_is_used(tmp_path):
     progress, sentence = load_checkpoint(file, "key", torch.device("cpu"))
     assert progress.rounds == 2
     assert sentence == f"continuing after round 2 from {file}"
+
+
+def test_a_checkpoint_of_version_1_0_goes_on(tmp_path):
+    """It has no number of its form."""
+    file = tmp_path / "checkpoint"
+    halfway(file, "key")
+    rewritten(file, lambda content: content.pop("format"))
+    progress, sentence = load_checkpoint(file, "key", torch.device("cpu"))
+    assert progress.rounds == 2 and sentence == f"continuing after round 2 from {file}"
+
+
+@pytest.mark.parametrize(
+    ("change", "version"),
+    [
+        (lambda content: content.update(format=FORMAT + 1, clock="another form"), "a later"),
+        (lambda content: [content.pop(name) for name in ("format", "clock", "continued")], "an earlier"),
+        (lambda content: content.pop("key"), "an earlier"),
+    ],
+)
+def test_a_checkpoint_of_another_form_is_named_and_not_used(tmp_path, change, version):
+    file = tmp_path / "checkpoint"
+    halfway(file, "key")
+    rewritten(file, change)
+    progress, sentence = load_checkpoint(file, "key", torch.device("cpu"))
+    assert progress is None
+    assert sentence == f"the checkpoint {file} was written by {version} version of fedgrid: starting over"
 
 
 def test_matrices_of_earlier_rounds_are_kept_or_made_again(tmp_path):

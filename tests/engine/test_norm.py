@@ -1,6 +1,7 @@
 """Batch norm as a pure function of parameters, whose statistics are measured after local training."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from fedgrid.engine.rounds import federate
 from fedgrid.errors import UserError
 from fedgrid.loading import load
 from fedgrid.models.cnn import CNN
-from fedgrid.models.common.norm import BatchNorm, is_statistic
+from fedgrid.models.common.norm import BatchNorm, GroupNorm, is_statistic
 from fedgrid.models.mlp import MLP
 from fedgrid.suite import simulations
 
@@ -29,6 +30,34 @@ def test_it_is_torch_batch_norm(shape):
     torch.testing.assert_close(ours.train()(x), theirs.train()(x))
     ours.load_state_dict({name: t for name, t in theirs.state_dict().items() if "num" not in name})
     torch.testing.assert_close(ours.eval()(x), theirs.eval()(x))
+
+
+@pytest.mark.parametrize("shape", [(6, 8), (6, 8, 4, 5), (1, 8, 2, 2)])
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
+def test_group_norm_is_torch_group_norm(shape, memory_format):
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    x = x.to(memory_format=memory_format) if len(shape) == 4 else x
+    theirs, ours = nn.GroupNorm(4, 8), GroupNorm(4, 8)
+    assert torch.equal(ours(x), theirs(x))
+    assert ours.state_dict().keys() == theirs.state_dict().keys()
+
+
+def test_group_norm_of_one_value_a_group_is_the_bias():
+    layer = GroupNorm(8, 8)
+    layer.load_state_dict({"weight": torch.ones(8), "bias": torch.arange(8.0)})
+    near(layer(torch.randn(1, 8)), torch.arange(8.0).unsqueeze(0))
+
+
+@pytest.mark.parametrize("name", ["mlp", "resnet8"])
+def test_clients_with_group_norm_are_stacked(name):
+    """Last batches of one image included; both executors agree but for rounding."""
+    index = [simulations.draw(range(9)), simulations.draw([3, 3, 7])]
+    network = load("models", name)(norm="group", features=16).network((8, 8, 1), 10)
+    states = []
+    for executor in (Loop, Stacked):
+        where = simulations.simulation(index, executor=executor(), batch_size=4, dtype="float64", rounds=1)
+        states.append(federate(simulations.method("fedavg"), replace(where, model=network)).progress.state)
+    simulations.assert_close_states(*states)
 
 
 def test_one_value_has_no_variance():

@@ -5,10 +5,10 @@ import re
 import pyarrow as pa
 import pytest
 from changed_models import write_changed
+from changed_states import copy_state
 from earlier import edited, train_all
 from studies import prepared, study_of
 
-from fedgrid.engine.state.kept_state import copy_state
 from fedgrid.files import read_table, write_table
 from fedgrid.jobs.comparison import OF_THE_OUTCOME, difference
 

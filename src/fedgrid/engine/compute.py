@@ -8,7 +8,7 @@ from typing import Any, cast
 import pyarrow as pa
 import torch
 
-from fedgrid.engine import artifacts, rounds
+from fedgrid.engine import artifacts
 from fedgrid.engine.federation.method import Method
 from fedgrid.engine.federation.participation import new_clients
 from fedgrid.engine.federation.simulation import Simulation, dtype_of
@@ -20,7 +20,7 @@ from fedgrid.engine.local.grouping import batches_per_call
 from fedgrid.engine.local.loop import Loop
 from fedgrid.engine.local.stacked import Stacked
 from fedgrid.engine.rounds import Outcome, Saving, federate
-from fedgrid.engine.state.checkpoint import Progress, Record
+from fedgrid.engine.state.checkpoint import Progress
 from fedgrid.loading import load
 from fedgrid.models.base import Model
 from fedgrid.settings import Compute, Training
@@ -72,11 +72,6 @@ def compute(
     method, simulation = _prepare(sources, settings)
     outcome = federate(method, simulation, saving, tell, matrices="cooperation" in wanted)
     return Computed(method, simulation, outcome, wanted)
-
-
-def start(sources: Sources, settings: Compute) -> Record:
-    """What a cell records before its first round."""
-    return rounds.start(*_prepare(sources, settings))
 
 
 def _prepare(sources: Sources, settings: Compute) -> tuple[Method, Simulation]:

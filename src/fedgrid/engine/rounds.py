@@ -140,15 +140,6 @@ def federate(
     return Outcome(progress, last=last, state=state)
 
 
-@torch.no_grad()
-def start(method: Method, simulation: Simulation) -> Record:
-    """What is recorded before the first round: the clients' sizes, and the scores of their first models."""
-    method = apart(method, simulation)
-    progress = _first(_setup(method, simulation, None, matrices=False), matrices=False)
-    _record_start(method, simulation, progress)
-    return progress.record
-
-
 def _resumed(saving: Saving, simulation: Simulation, matrices: bool) -> tuple[Progress | None, str]:
     """The progress of a checkpoint or, without one, of the state to start from; None where there is neither."""
     progress, remark = load_checkpoint(saving.file, saving.key, simulation.device, matrices)

@@ -2,7 +2,7 @@
 
 import hashlib
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -20,6 +20,14 @@ from fedgrid.settings import ROWS
 
 DIGEST_SIZE = 32
 "Bytes of the hash with which a checkpoint begins."
+FORMAT = 1
+"Number of the form in which progress is kept; what version 1.0 kept has this form, and no number."
+
+
+FIELDS = frozenset(
+    ("key", "rounds", "population", "record", "seconds", "matrices", "phases", "reads", "clock", "continued")
+)
+"What it has to hold."
 
 
 @dataclass
@@ -107,6 +115,7 @@ def save_checkpoint(file: Path, key: str, progress: Progress) -> None:
 def content_of(progress: Progress) -> dict[str, Any]:
     """What a checkpoint holds of a cell's progress: plain tensors, numbers and strings."""
     return {
+        "format": FORMAT,
         "rounds": progress.rounds,
         "population": progress.population.saved(),
         "record": progress.record.tensors(),
@@ -152,6 +161,8 @@ def load_checkpoint(file: Path, key: str, device: torch.device, matrices: bool =
     content = read_checkpoint(file, device)
     if content is None:
         return None, f"the checkpoint {file} is damaged: starting over"
+    if reason := unreadable(content):
+        return None, f"the checkpoint {file} {reason}: starting over"
     if (saved_key := content["key"]) != key:
         return (
             None,
@@ -173,6 +184,13 @@ def read_checkpoint(file: Path, device: torch.device) -> dict[str, Any] | None:
         return None
     loaded: dict[str, Any] = torch.load(io.BytesIO(content[DIGEST_SIZE:]), map_location=device, weights_only=True)
     return loaded
+
+
+def unreadable(content: Mapping[str, Any], also: Set[str] = frozenset()) -> str:
+    """Why this version cannot continue from what a file holds; empty where it can. `also` has to be in it, too."""
+    if content.get("format", FORMAT) > FORMAT:
+        return "was written by a later version of fedgrid"
+    return "" if FIELDS | also <= content.keys() else "was written by an earlier version of fedgrid"
 
 
 def progress_of(content: dict[str, Any], rows_file: Path, device: torch.device, matrices: bool) -> Progress:

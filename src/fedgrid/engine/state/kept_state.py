@@ -18,10 +18,10 @@ from fedgrid.engine.state.checkpoint import (
     progress_of,
     read_checkpoint,
     rows_of,
+    unreadable,
     write_checkpoint,
 )
 from fedgrid.engine.state.slots import Lost
-from fedgrid.errors import Damaged
 from fedgrid.files import replacing
 
 
@@ -29,19 +29,6 @@ def save_state(file: Path, key: str, progress: Progress, rounds: int) -> None:
     """Keeps a state of the cell `key`, of so many `rounds`, with its file of rows, as `load_state` reads it."""
     progress.population.copy_rows(rows_of(file))
     write_checkpoint(file, content_of(progress) | {"key": key, "planned": rounds})
-
-
-def copy_state(file: Path, to: Path, key: str) -> None:
-    """Copies a kept state to another place in the store, where the cell is called `key`; Damaged where it is not whole.
-
-    Where clients' rows are in a file, it is copied too.
-    """
-    content = read_checkpoint(file, torch.device("cpu"))
-    if content is None:
-        raise Damaged(file, "not what was written")
-    if rows_of(file).is_file():
-        _copy(rows_of(file), rows_of(to))
-    write_checkpoint(to, content | {"key": key})
 
 
 def load_state(
@@ -54,6 +41,8 @@ def load_state(
     content = read_checkpoint(file, device)
     if content is None:
         return None, f"the state {file} is damaged: starting over"
+    if reason := unreadable(content, {"planned"}):
+        return None, f"the state {file} {reason}: starting over"
     if content["key"] != key:
         return None, f"the state {file} is that of another cell: starting over"
     if content["rounds"] >= rounds or (content["planned"] != rounds and content["reads"]):

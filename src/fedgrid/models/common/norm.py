@@ -37,12 +37,25 @@ class BatchNorm(nn.Module):
         return batch_norm(x, mean, variance, self.weight, self.bias)
 
 
+class GroupNorm(nn.GroupNorm):
+    """Group norm of [B, width, …]; a batch with one value a group, which torch refuses, becomes the bias."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        def normalised(x: Tensor) -> Tensor:
+            return torch.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
+
+        try:
+            return normalised(x)
+        except RuntimeError:  # in stacks of clients torch asks for the memory format of pictures, and cannot tell it
+            return normalised(x.flatten(2)).reshape(x.shape)
+
+
 def norm(kind: str, width: int) -> list[nn.Module]:
     """The layer (or none) that normalises `width` channels."""
     kinds: dict[str, list[nn.Module]] = {
         "none": [],
         "batch": [BatchNorm(width)],
-        "group": [nn.GroupNorm(math.gcd(8, width), width)],
+        "group": [GroupNorm(math.gcd(8, width), width)],
     }
     return kinds[kind]
 
