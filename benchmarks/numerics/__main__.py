@@ -46,8 +46,9 @@ def gather(reason: str = "") -> None:
     compared = f"{len(found)} cases, {sum(len(one.case.reached) for one in found)} cells"
     say(f"{compared}, {time.monotonic() - start:.0f} s", sys.stdout)
     if against and not reason:
-        lines = [f"  {unit}: {why}" for unit, why in sorted(against.items())]
-        raise UserError("\n".join(["nothing is listed, for numbers differ or may differ", *lines]))
+        for unit, why in sorted(against.items()):
+            say(f"not listed  {unit}: {why}", sys.stdout)
+        raise UserError("nothing is listed, for numbers differ or may differ; if they are meant to, say a REASON")
     same = {unit: (digest(code), unlisted[unit]) for unit, code in earlier.items() if unit not in against}
     new = {unit: code for unit, code in unlisted.items() if unit not in same}
     about = evidence(commit, compared, reason if against else "")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.numerics.cases import Case
-from benchmarks.numerics.comparison import FAILED, differences
+from benchmarks.numerics.comparison import FAILED, differences, reason
 from benchmarks.numerics.trees import Tree
 
 
@@ -21,7 +21,7 @@ class Compared:
     difference: str = ""
     "The first one, in words."
     failure: str = ""
-    "What both trees fail with, in the same way, so that the case says nothing about numbers."
+    "Why the case says nothing about numbers: what both trees fail with, in the same way, or the earlier one alone."
 
 
 def compare(before: Tree, now: Tree, wanted: Sequence[Case], folder: Path) -> Iterator[Compared]:
@@ -47,10 +47,11 @@ def compare(before: Tree, now: Tree, wanted: Sequence[Case], folder: Path) -> It
 
 
 def _compared(case: Case, before: Path, now: Path) -> Compared:
+    """A case that failed and works now has no earlier numbers, so that there is nothing to compare."""
+    if (before / FAILED).is_file() and not (now / FAILED).is_file():
+        return Compared(case, failure="it failed before, and works now")
     difference = next(differences(before, now), "")
-    failed = now / FAILED
-    failure = failed.read_text(encoding="utf-8").strip().splitlines()[-1] if failed.is_file() else ""
-    return Compared(case, difference, "" if difference else failure)
+    return Compared(case, difference, "" if difference else reason(now))
 
 
 def _last_line(out: Path) -> str:

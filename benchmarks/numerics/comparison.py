@@ -21,20 +21,21 @@ def differences(before: Path, now: Path) -> Iterator[str]:
     for name in names:
         earlier, today = before / name, now / name
         if not (earlier.is_file() and today.is_file()):
-            yield f"{name}: {'only now' if today.is_file() else 'no more'}{_reason(now)}"
+            why = reason(now)
+            yield f"{name}: {'only now' if today.is_file() else 'no more'}" + (f" ({why})" if why else "")
         elif sentence := _difference(earlier, today):
             yield f"{name}: {sentence}"
 
 
-def _reason(folder: Path) -> str:
-    """What went wrong where a case failed."""
+def reason(folder: Path) -> str:
+    """What went wrong where a case failed; empty where it did not."""
     file = folder / FAILED
-    return f" ({file.read_text(encoding='utf-8').strip().splitlines()[-1]})" if file.is_file() else ""
+    return file.read_text(encoding="utf-8").strip().splitlines()[-1] if file.is_file() else ""
 
 
 def _difference(before: Path, now: Path) -> str:
     if before.name == FAILED:
-        return "" if before.read_bytes() == now.read_bytes() else f"fails otherwise{_reason(now.parent)}"
+        return "" if before.read_bytes() == now.read_bytes() else f"fails otherwise ({reason(now.parent)})"
     if before.name.endswith(INPUTS):
         return "" if read_table(before)[0].equals(read_table(now)[0]) else "other rows"
     kept = {kind: (before.with_suffix(end), now.with_suffix(end)) for kind, end in ARTIFACTS.items()}

@@ -8,7 +8,7 @@ from toys import write_cell
 
 from benchmarks.numerics.__main__ import edited, verdicts
 from benchmarks.numerics.cases import Case
-from benchmarks.numerics.comparing import Compared
+from benchmarks.numerics.comparing import Compared, _compared
 from benchmarks.numerics.comparison import differences
 from benchmarks.numerics.listing import evidence, listed, say_in_changelog, write
 from fedgrid.files import write_table
@@ -125,3 +125,11 @@ def test_a_case_that_fails_now_differs_and_one_that_fails_in_both_does_not(compu
     (before / "cell.parquet").unlink()
     (before / "failed.txt").write_text("Traceback\nValueError: no")
     assert list(differences(before, now)) == []
+
+
+def test_a_case_that_works_for_the_first_time_says_nothing_of_numbers(computed):
+    before, now = computed
+    (before / "failed.txt").write_text("ValueError: no")
+    (before / "cell.parquet").unlink()
+    one = _compared(case("one", ENGINE), before, now)
+    assert not one.difference and one.failure == "it failed before, and works now"
