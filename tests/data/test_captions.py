@@ -1,12 +1,10 @@
 """Pictures and captions as samples of two modalities: words and tokens, the files, drawn and downloaded data sets."""
 
-import io
-
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from PIL import Image
 
+from benchmarks.numerics.originals import caption_file, put, small_noise, write_cub
 from fedgrid.data.attributes import ATTRIBUTES, COMBINATIONS, PHRASES, WORDS, Attributes
 from fedgrid.data.base import convert
 from fedgrid.data.common import store
@@ -153,34 +151,12 @@ def test_neither_modality_is_trivial_and_more_images_help():
         assert 0.2 < score(50) + 0.05 < score(600) < 0.95
 
 
-def cub(root, captions=10):
-    """Three pictures of the original, with so many captions."""
-    rows = {"1": ("001.Black_footed_Albatross/a.jpg", 1, 1), "2": ("002.Laysan_Albatross/b.jpg", 2, 0)}
-    rows["3"] = ("200.Common_Yellowthroat/c.jpg", 200, 1)
-    here = root / "CUB_200_2011"
-    here.mkdir(parents=True)
-    for place, name in enumerate(("images.txt", "image_class_labels.txt", "train_test_split.txt")):
-        (here / name).write_text("".join(f"{i} {row[place]}\n" for i, row in rows.items()))
-    for number, (path, *_) in enumerate(rows.values()):
-        put(here / "images" / path, picture(number))
-        lines = [f"This bird number{number} is red.", "a bird,  a bird"] + ["wings"] * 8
-        put((root / "text_c10" / path).with_suffix(".txt"), "\n".join(lines[:captions]).encode())
-    return rows
-
-
-def put(file, content):
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(content)
-
-
-def picture(number):
-    buffer = io.BytesIO()
-    Image.new("RGB", (9, 9), (60 * number, 0, 0)).save(buffer, "jpeg")
-    return buffer.getvalue()
+def sentences(number):
+    return [f"This bird number{number} is red.", "a bird,  a bird"] + ["wings"] * 8
 
 
 def test_captions_of_cub_are_textual_samples(tmp_path):
-    cub(tmp_path)
+    write_cub(tmp_path, small_noise, sentences)
     data = Cub200(side=8, captions=True, caption_words=4)
     assert data.is_available(tmp_path)
     actual = data.original(tmp_path, download=False)
@@ -197,14 +173,14 @@ def test_captions_of_cub_are_textual_samples(tmp_path):
 
 
 def test_a_picture_without_a_sentence_is_named(tmp_path):
-    rows = cub(tmp_path)
-    put((tmp_path / "text_c10" / rows["3"][0]).with_suffix(".txt"), b"\n \n")
+    paths = write_cub(tmp_path, small_noise, sentences)
+    put(caption_file(tmp_path, paths[2]), b"\n \n")
     with pytest.raises(UserError, match=r"c\.txt: contains no sentence"):
         Cub200(captions=True).original(tmp_path, download=False)
 
 
 def test_missing_captions_are_requested(tmp_path):
-    cub(tmp_path)
+    write_cub(tmp_path, small_noise, sentences)
     (tmp_path / "text_c10").rename(tmp_path / "elsewhere")
     put(tmp_path / "cub200" / "train.parquet", b"")
     put(tmp_path / "cub200" / "test.parquet", b"")

@@ -1,13 +1,13 @@
 """Data sets: converted without loss, checked, refused in one sentence when they are damaged."""
 
 import gzip
-import struct
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks.numerics.originals import write_idx
 from fedgrid.components import describe
 from fedgrid.data.base import convert
 from fedgrid.data.common import store
@@ -78,39 +78,24 @@ def test_every_data_set_states_its_facts(name):
     assert all(parameter["doc"] for parameter in facts["parameters"])
 
 
-def idx(array):
-    """An array in the format of the original MNIST files."""
-    return struct.pack(">HBB" + "I" * array.ndim, 0, 8, array.ndim, *array.shape) + array.tobytes()
-
-
-def original_files(raw, parts, images=6):
-    raw.mkdir(parents=True)
-    pixels = np.arange(images * 784, dtype=np.uint32).astype(np.uint8).reshape(images, 28, 28)
-    labels = np.arange(images, dtype=np.uint8) % 10
-    for part in parts:
-        (raw / f"{part}-images-idx3-ubyte").write_bytes(idx(pixels))
-        (raw / f"{part}-labels-idx1-ubyte").write_bytes(idx(labels))
-    return pixels, labels
-
-
 def test_mnist_from_the_original_files(tmp_path):
-    pixels, labels = original_files(tmp_path / "MNIST" / "raw", ("train", "t10k"))
+    written = write_idx(tmp_path / "MNIST" / "raw", ("train", "t10k"))
     assert Mnist().is_available(tmp_path)
     actual = Mnist().original(tmp_path, download=False)
     assert actual.classes == Mnist.classes and actual.note == ""
-    for images in actual.parts.values():
+    for images, (pixels, labels) in zip(actual.parts.values(), written, strict=True):
         assert (images.pixels[..., 0] == pixels).all()
         assert (images.labels == labels).all()
 
 
 def test_emnist_is_upright(tmp_path):
-    pixels, _ = original_files(tmp_path / "EMNIST" / "raw", ("emnist-balanced-train", "emnist-balanced-test"))
+    _, (pixels, _) = write_idx(tmp_path / "EMNIST" / "raw", ("emnist-balanced-train", "emnist-balanced-test"))
     actual = Emnist().original(tmp_path, download=False)
     assert (actual.parts["test"].pixels[..., 0] == pixels.transpose(0, 2, 1)).all()
 
 
 def test_packed_original_files_are_not_taken_for_the_data(tmp_path):
-    original_files(tmp_path / "MNIST" / "raw", ("train", "t10k"))
+    write_idx(tmp_path / "MNIST" / "raw", ("train", "t10k"))
     for file in list((tmp_path / "MNIST" / "raw").iterdir()):
         file.with_name(file.name + ".gz").write_bytes(gzip.compress(file.read_bytes()))
         file.unlink()
@@ -119,7 +104,7 @@ def test_packed_original_files_are_not_taken_for_the_data(tmp_path):
 
 
 def test_damaged_original_files_are_named(tmp_path):
-    original_files(tmp_path / "MNIST" / "raw", ("train", "t10k"))
+    write_idx(tmp_path / "MNIST" / "raw", ("train", "t10k"))
     (tmp_path / "MNIST" / "raw" / "t10k-images-idx3-ubyte").write_bytes(b"\0\0\x08\x03nothing")
     with pytest.raises(UserError, match=r"'mnist' cannot be read .*t10k-images"):
         Mnist().load(tmp_path, None)

@@ -1,17 +1,24 @@
 """Where images come from: local copies, the authors' own layouts, and data sets composed of others."""
 
-import bz2
-import io
 import json
 import shutil
-import zipfile
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from PIL import Image
 
+from benchmarks.numerics.originals import (
+    caption_file,
+    encoded,
+    put,
+    write_cub,
+    write_domainnet,
+    write_mat,
+    write_mnistm,
+    write_office,
+    write_usps,
+)
 from fedgrid.data.base import convert
 from fedgrid.data.common import store
 from fedgrid.data.common.images import PARTS
@@ -39,17 +46,6 @@ def files(folder):
 def colour(number, height=20, width=30):
     """A picture of one colour, which survives JPEG and resizing."""
     return np.full((height, width, 3), (number * 20 % 256, 100, 255 - number * 20 % 256), np.uint8)
-
-
-def encoded(pixels, kind="png"):
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, kind)
-    return buffer.getvalue()
-
-
-def put(file, content):
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(content)
 
 
 def is_colour(image, number):
@@ -223,12 +219,7 @@ def test_digit_five_refuses_unknown_and_repeated_domains(used, words):
 
 
 def test_mnistm_from_its_text_lists(tmp_path):
-    for part, numbers in (("train", (4, 2)), ("test", (7,))):
-        lines = []
-        for n in numbers:
-            put(tmp_path / "mnist_m" / f"mnist_m_{part}" / f"{n:08}.png", encoded(colour(n, 32, 32)))
-            lines.append(f"{n:08}.png {n}\n")
-        put(tmp_path / "mnist_m" / f"mnist_m_{part}_labels.txt", "".join(lines).encode())
+    write_mnistm(tmp_path, {"train": (4, 2), "test": (7,)}, lambda n: colour(n, 32, 32))
     assert MnistM().is_available(tmp_path)
     actual = MnistM().original(tmp_path, download=False)
     assert actual.parts["train"].labels.tolist() == [4, 2]
@@ -241,17 +232,10 @@ def test_mnistm_from_its_text_lists(tmp_path):
         MnistM().load(tmp_path, None)
 
 
-def mat(file, pixels, labels):
-    from scipy.io import savemat
-
-    file.parent.mkdir(exist_ok=True)
-    savemat(file, {"X": pixels.transpose(1, 2, 3, 0), "y": labels[:, np.newaxis]})
-
-
 def test_synthetic_digits_from_the_mat_files(tmp_path):
     pixels = np.random.default_rng(0).integers(0, 256, (5, 32, 32, 3), np.uint8)
     for part in PARTS:
-        mat(tmp_path / "synth" / f"synth_{part}_32x32.mat", pixels, np.array([10, 1, 9, 0, 5], np.uint8))
+        write_mat(tmp_path / "synth" / f"synth_{part}_32x32.mat", pixels, np.array([10, 1, 9, 0, 5], np.uint8))
     actual = SyntheticDigits().original(tmp_path, download=False)
     assert (actual.parts["test"].pixels == pixels).all()
     assert actual.parts["test"].labels.tolist() == [0, 1, 9, 0, 5]
@@ -264,7 +248,7 @@ def test_svhn_has_its_channels_last(tmp_path, monkeypatch):
     datasets = vision._datasets()
     pixels = np.random.default_rng(0).integers(0, 256, (4, 32, 32, 3), np.uint8)
     for part in PARTS:
-        mat(tmp_path / f"{part}_32x32.mat", pixels, np.array([10, 1, 2, 3], np.uint8))
+        write_mat(tmp_path / f"{part}_32x32.mat", pixels, np.array([10, 1, 2, 3], np.uint8))
         monkeypatch.setitem(datasets.SVHN.split_list, part, ["", f"{part}_32x32.mat", None])
     actual = Svhn().original(tmp_path, download=False)
     assert (actual.parts["train"].pixels == pixels).all()
@@ -272,9 +256,10 @@ def test_svhn_has_its_channels_last(tmp_path, monkeypatch):
 
 
 def test_usps_from_the_libsvm_files(tmp_path):
-    line = " ".join(f"{i}:{1 if i == 2 else -1}" for i in range(1, 257))
+    values = np.full((2, 256), -1.0)
+    values[:, 1] = 1
     for name in Usps.files:
-        put(tmp_path / name, bz2.compress(f"1 {line}\n10 {line}\n".encode()))
+        write_usps(tmp_path / name, values, [0, 9])
     images = Usps().original(tmp_path, download=False).parts["train"]
     assert images.labels.tolist() == [0, 9] and images.pixels.shape == (2, 16, 16, 1)
     assert images.pixels[0, 0, 1, 0] == 255 and images.pixels.astype(int).sum() == 2 * 255
@@ -297,16 +282,8 @@ def test_a_download_by_torchvision_is_tried_again(tmp_path, monkeypatch):
     assert tries == [True] * vision.ATTEMPTS
 
 
-def office(root, count):
-    spelt = {"laptop": "Laptop_Computer", "backpack": "back_pack"}
-    for domain in ("Amazon", "caltech", "DSLR", "webcam"):
-        for label, name in enumerate(OfficeTen.classes):
-            for n in range(count):
-                put(root / domain / spelt.get(name, name) / f"frame_{n:04}.JPG", encoded(colour(label), "jpeg"))
-
-
 def test_office_folders_are_split_class_by_class(tmp_path):
-    office(tmp_path / "Office_Caltech_DA_Dataset-main", 8)
+    write_office(tmp_path / "Office_Caltech_DA_Dataset-main", [8], lambda n: colour(n % 10))
     data = OfficeTen(side=16)
     assert data.is_available(tmp_path)
     actual = data.original(tmp_path, download=False)
@@ -322,29 +299,15 @@ def test_office_folders_are_split_class_by_class(tmp_path):
 
 
 def test_a_class_without_a_folder_is_named(tmp_path):
-    office(tmp_path / "office10", 1)
+    write_office(tmp_path / "office10", [1], colour)
     folder = tmp_path / "office10" / "webcam" / "mug"
     folder.rename(folder.with_name("cup"))
     with pytest.raises(UserError, match=r"webcam: there are no folders of the classes mug"):
         OfficeTen().load(tmp_path, None)
 
 
-def domainnet(root, classes=("zebra", "yoga", "bird")):
-    for domain in DomainNet.domains:
-        with zipfile.ZipFile(root / f"{domain}.zip", "w") as archive:
-            for part in PARTS:
-                lines = []
-                for name in classes:
-                    picture = f"{domain}/{name}/{domain}_{part}.png"
-                    number = names.DOMAINNET.index(name)
-                    archive.writestr(picture, encoded(colour(number)))
-                    lines.append(f"{picture} {number}\n")
-                put(root / "txt" / f"{domain}_{part}.txt", "".join(lines).encode())
-
-
 def test_domainnet_takes_its_subset_out_of_the_archives(tmp_path):
-    (tmp_path / "domainnet").mkdir()
-    domainnet(tmp_path / "domainnet")
+    write_domainnet(tmp_path / "domainnet", ("zebra", "yoga", "bird"), lambda n: colour(n % 345))
     data = DomainNet(side=8)
     assert data.is_available(tmp_path)
     actual, info = data.original(tmp_path, download=False), data.info(tmp_path)
@@ -357,8 +320,7 @@ def test_domainnet_takes_its_subset_out_of_the_archives(tmp_path):
 
 
 def test_domainnet_says_what_is_wrong_with_its_files(tmp_path):
-    (tmp_path / "domainnet").mkdir()
-    domainnet(tmp_path / "domainnet")
+    write_domainnet(tmp_path / "domainnet", ("zebra", "yoga", "bird"), lambda n: colour(n % 345))
     put(tmp_path / "domainnet" / "txt" / "real_test.txt", b"real/zebra/missing.png 343\n")
     with pytest.raises(UserError, match=r"real.zip: incomplete or damaged archive"):
         DomainNet().original(tmp_path, download=False)
@@ -377,28 +339,17 @@ def test_domainnet_can_be_planned_before_its_lists_are_there(tmp_path):
     assert len(LISTS) == 12
 
 
-def cub(root):
-    images = {"1": ("001.Black_footed_Albatross/a.jpg", 1, 1), "2": ("002.Laysan_Albatross/b.jpg", 2, 0)}
-    images["3"] = ("200.Common_Yellowthroat/c.jpg", 200, 1)
-    texts = {"images.txt": 0, "image_class_labels.txt": 1, "train_test_split.txt": 2}
-    for name, place in texts.items():
-        put(root / name, "".join(f"{i} {row[place]}\n" for i, row in images.items()).encode())
-    for path, label, _ in images.values():
-        put(root / "images" / path, encoded(colour(label % 10), "jpeg"))
-    return [path for path, _, _ in images.values()]
-
-
 def test_cub_with_and_without_captions(tmp_path):
-    paths = cub(tmp_path / "CUB_200_2011")
+    paths = write_cub(tmp_path, lambda n: colour(n % 10))
     actual = Cub200(side=16).original(tmp_path, download=False)
     assert actual.parts["train"].labels.tolist() == [0, 199] and actual.parts["test"].labels.tolist() == [1]
     assert actual.classes[199] == "Common_Yellowthroat" and actual.parts["train"].captions is None
     assert is_colour(actual.parts["test"].pixels[0, 8, 8], 2)
     for path in paths[:2]:
-        put((tmp_path / "text_c10" / path).with_suffix(".txt"), b"a bird\n the second sentence\n")
+        put(caption_file(tmp_path, path), b"a bird\n the second sentence\n")
     with pytest.raises(UserError, match=r"c.txt: cannot be read"):
         Cub200().original(tmp_path, download=False)
-    put((tmp_path / "text_c10" / paths[2]).with_suffix(".txt"), b"a throat\n")
+    put(caption_file(tmp_path, paths[2]), b"a throat\n")
     actual = Cub200().original(tmp_path, download=False)
     assert actual.parts["train"].captions == ["a bird\nthe second sentence", "a throat"]
 
