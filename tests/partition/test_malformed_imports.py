@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from foreign import pixels_and_labels, pool_in, write_pfllib
+from foreign import pixels_and_labels, pool_in
 
+from benchmarks.numerics.partitions import write_pfllib
 from fedgrid.data.common.images import DatasetInfo
 from fedgrid.errors import UserError
 from fedgrid.partition.imported import Imported

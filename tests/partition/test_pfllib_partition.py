@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from foreign import write_pfllib
 
 import fedgrid
+from benchmarks.numerics.partitions import write_pfllib
 
 CLIENTS, OF_EACH, TRAIN = 5, 60, 60_000
 
