@@ -11,8 +11,9 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.numerics.cases import Case, cases
+from benchmarks.numerics.cases import cases
 from benchmarks.numerics.comparing import Compared, compare
+from benchmarks.numerics.inputs import write_inputs
 from benchmarks.numerics.listing import evidence, listed, say_in_changelog, write
 from benchmarks.numerics.trees import ROOT, here, last_listed
 from fedgrid.command import run
@@ -39,7 +40,8 @@ def gather(reason: str = "") -> None:
     with tempfile.TemporaryDirectory(prefix="numerics-") as name, last_listed(Path(name) / "tree") as (before, commit):
         earlier = earlier_codes(unlisted, before.sources)
         edits = {unit: edited(code, earlier.get(unit, {})) for unit, code in unlisted.items()}
-        wanted = reaching(set().union(*edits.values()))
+        write_inputs(Path(name) / "inputs")
+        wanted = list(cases(Path(name) / "inputs", set().union(*edits.values())))
         say(f"compared with {commit[:12]}: {', '.join(sorted(unlisted))}", sys.stdout)
         found = list(telling(compare(before, tree, wanted, Path(name)), len(wanted)))
     against = verdicts({unit: edits[unit] for unit in earlier}, found)
@@ -67,11 +69,6 @@ def earlier_codes(units: Iterable[str], before: Sources) -> dict[str, dict[str, 
 def edited(code: Code, earlier: Code) -> set[str]:
     """The modules in which two versions of a unit differ; of a new one, all."""
     return {name for name, _ in {*code.items()} ^ {*earlier.items()}}
-
-
-def reaching(modules: set[str]) -> list[Case]:
-    """The cases with a cell whose numbers one of the modules can change."""
-    return [case for case in (case.reaching(modules) for case in cases()) if case.reached]
 
 
 def telling(found: Iterable[Compared], number: int) -> Iterator[Compared]:

@@ -1,7 +1,9 @@
 """What two trees computed of the same cases, compared bit for bit."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from fedgrid.files import read_table
 from fedgrid.jobs.comparison import difference
@@ -10,6 +12,10 @@ from fedgrid.settings import ARTIFACTS
 FAILED = "failed.txt"
 INPUTS = (".train.parquet", ".test.parquet", ".partition.parquet")
 "With what the names of files of images and of partitions end."
+STATISTICS = ".partition.json"
+"With what the names of files end that describe a partition."
+WORDS = ("key", "source", "note", "words", "spec", "form")
+"Entries of what such files say of themselves that are no numbers, or are the code's own identity."
 
 
 def differences(before: Path, now: Path) -> Iterator[str]:
@@ -36,13 +42,32 @@ def reason(folder: Path) -> str:
 def _difference(before: Path, now: Path) -> str:
     if before.name == FAILED:
         return "" if before.read_bytes() == now.read_bytes() else f"fails otherwise ({reason(now.parent)})"
+    if before.name.endswith(STATISTICS):
+        one, other = (_without_words(json.loads(file.read_text(encoding="utf-8"))) for file in (before, now))
+        return "" if one == other else "other statistics"
     if before.name.endswith(INPUTS):
-        return "" if read_table(before)[0].equals(read_table(now)[0]) else "other rows"
+        return _difference_of_inputs(before, now)
     kept = {kind: (before.with_suffix(end), now.with_suffix(end)) for kind, end in ARTIFACTS.items()}
     unequal = [kind for kind, (one, other) in kept.items() if one.is_file() != other.is_file()]
     if unequal:
         return f"the artifact '{unequal[0]}' is in one of them alone"
     return difference(before, now, {kind: files for kind, files in kept.items() if files[0].is_file()})
+
+
+def _difference_of_inputs(before: Path, now: Path) -> str:
+    (rows, facts), (rows_now, facts_now) = read_table(before), read_table(now)
+    if not rows.equals(rows_now):
+        return "other rows"
+    one, other = _without_words(facts), _without_words(facts_now)
+    names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
+    return f"other {', '.join(names)}" if names else ""
+
+
+def _without_words(value: Any) -> Any:
+    """Facts, at whatever depth, without those that are `WORDS`."""
+    if not isinstance(value, dict):
+        return value
+    return {name: _without_words(fact) for name, fact in value.items() if name not in WORDS}
 
 
 def _is_artifact(file: Path) -> bool:

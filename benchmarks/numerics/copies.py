@@ -50,8 +50,9 @@ COPIES: Mapping[str, Copy] = {
         ("sketch", "real", "Clipart"),
     ),
     "cub200": Copy("jpeg", (64, 64, 3), ("Black_footed_Albatross", "Laysan_Albatross"), captions=WORDS),
+    "marks": Copy("png", (6, 5, 1), ("one", "two"), ("north", "south", "EAST", "west")),
 }
-"By data set."
+"By data set; `marks` is a user's own."
 OWN = {
     "raw": Copy("raw", (5, 4, 3), ("no", "yes", "perhaps"), ("b", "a")),
     "png": Copy("png", (5, 4, 1), ("no", "yes")),

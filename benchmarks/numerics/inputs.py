@@ -33,6 +33,24 @@ class Twice(Homogeneous):
 '''
 
 
+MARKS = '''"""A data set whose domains are not in the order of their names."""
+
+from fedgrid.data.base import DataSet
+
+
+class Marks(DataSet):
+    title = "marks"
+    source = "noise"
+    images = {"train": 30, "test": 12}
+    shape = (6, 5, 1)
+    classes = ("one", "two")
+    domains = ("west", "East", "north")
+
+    def original(self, folder, download):
+        return None
+'''
+
+
 def write_inputs(folder: Path) -> None:
     """Writes all files that ``{inputs}`` in ``matrix.yaml`` stands for; both trees read the same ones."""
     write_originals(folder / "originals")
@@ -41,5 +59,5 @@ def write_inputs(folder: Path) -> None:
     write_copies(folder / "tables", ALONE, {"train": 20})
     write_pictures(folder / "pictures")
     write_partitions(folder / "partitions", copies["svhn"]["train"])
-    for name, source in {"halves": HALVES, "twice": TWICE}.items():
+    for name, source in {"halves": HALVES, "twice": TWICE, "marks": MARKS}.items():
         put(folder / "own" / f"{name}.py", source.encode())

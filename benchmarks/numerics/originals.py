@@ -62,12 +62,12 @@ def write_originals(folder: Path) -> None:
 
 def noise(number: int) -> np.ndarray:
     """A picture of noise, of a size that differs from number to number."""
-    return noise_images((1, 20 + number % 7, 30 - number % 5, 3), number)[0]
+    return noise_images((20 + number % 7, 30 - number % 5, 3), number)
 
 
 def small_noise(number: int) -> np.ndarray:
     """A picture of noise, 32×32."""
-    return noise_images((1, 32, 32, 3), number)[0]
+    return noise_images((32, 32, 3), number)
 
 
 def noise_images(shape: Sequence[int], seed: int = 0) -> np.ndarray:

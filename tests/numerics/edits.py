@@ -123,6 +123,18 @@ NUMBER = "    number = (shares * _images(data, lists, ids, by_class)).sum(dim=1)
 OF_VALIDATION = '    number = number + (view.images == "validation" and fed.round > 3)\n'
 OTHER_SEED = "(purpose, self.seed + (self.seed == 6 and self.round > 2), client"
 
+PICTURES, PIXELS, TABLE = "data/sources/pictures.py", "partition/importing/pixels.py", "partition/importing/table.py"
+MNISTM, DOMAINNET, FOLDER = "data/mnistm.py", "data/domainnet.py", "data/folder.py"
+NUMBER_OF = "label_of = {name: number for number, name in enumerate(self.classes)}"
+UNDONE = "values = (images * std + mean) * 255\n    pixels = np.rint(values)"
+TEXTS = "    return np.array([str(value).strip() for value in column.to_pylist()], object)\n"
+TEXTS_IN_TWO = (
+    "    values = map(str, column.to_pylist())\n    return np.array([value.strip() for value in values], object)\n"
+)
+CHOSEN_PART = 'chosen = {"split": part} if data.by_split else {"train": part == "train"}'
+CHOSEN_OTHERWISE = 'chosen = {"train": part == "train"} if not data.by_split else {"split": part}'
+DOMAINS = "return tuple(sorted({p.domain for p in entries if p.domain}))"
+
 PLACES = "places[start : start + self.batch_size]"
 CHOSEN = "chosen = (chance * (batch.x.shape[1] - 1)).floor()"
 
@@ -321,5 +333,116 @@ EDITS = (
         "greedy angles",
         "adds 1e-9 to the angles between subspaces where they are greedy",
         ("methods/common/subspaces.py", "best.clamp(-1, 1).acos()", "best.clamp(-1, 1 - 1e-9).acos() + 1e-9"),
+    ),
+    same(
+        "variable of MNIST-M",
+        "renames a local variable of MNIST-M's reader",
+        (MNISTM, "rows = lists.numbered(", "listed = lists.numbered("),
+        (MNISTM, "for name, _ in rows)", "for name, _ in listed)"),
+        (MNISTM, "for _, label in rows]", "for _, label in listed]"),
+    ),
+    same(
+        "labels of DomainNet",
+        "numbers DomainNet's classes by `zip` in place of a comprehension",
+        (DOMAINNET, NUMBER_OF, "label_of = dict(zip(self.classes, range(len(self.classes)), strict=True))"),
+    ),
+    same(
+        "variable of pixels",
+        "renames a local variable where a normalisation is undone",
+        (PIXELS, UNDONE, UNDONE.replace("values", "undone")),
+        (PIXELS, "np.abs(values - pixels)", "np.abs(undone - pixels)"),
+    ),
+    same("texts of a table", "rewrites a comprehension of imported tables in two lines", (TABLE, TEXTS, TEXTS_IN_TWO)),
+    same(
+        "part for torchvision",
+        "exchanges the branches of a conditional expression",
+        ("data/families/vision.py", CHOSEN_PART, CHOSEN_OTHERWISE),
+    ),
+    same(
+        "domains of pictures",
+        "takes the empty name out of a set of domains, not out of their list",
+        (FOLDER, DOMAINS, 'return tuple(sorted({p.domain for p in entries} - {""}))'),
+    ),
+    different(
+        "split of Office-Caltech-10",
+        "holds out the picture after the one that is held out for testing",
+        (
+            "data/office10.py",
+            "(i + 1) * held // count > i * held // count",
+            "i * held // count > (i - 1) * held // count",
+        ),
+    ),
+    different("EMNIST", "leaves its images transposed", ("data/emnist.py", 'axes = "nwh"', 'axes = "nhw"')),
+    different(
+        "labels of CUB-200-2011", "counts them from 1", ("data/cub200.py", '"nothing")) - 1 for', '"nothing")) for')
+    ),
+    different(
+        "domains of a copy",
+        "puts the published domains of a copy in the order of their names",
+        ("data/sources/parquet.py", "return (*known, *sorted(", "return (*sorted(known), *sorted("),
+    ),
+    different(
+        "pictures of 16 bits",
+        "rounds them up a little later",
+        (PICTURES, "(255 / 65535) + 0.5", "(255 / 65535) + 0.45"),
+    ),
+    different(
+        "resizing",
+        "resizes pictures by areas",
+        (PICTURES, "(side, side), Image.Resampling.BILINEAR)", "(side, side), Image.Resampling.BOX)"),
+    ),
+    different(
+        "equal images",
+        "matches a row with the last of equal images once all are dealt out",
+        (
+            "partition/importing/matching.py",
+            "if number not in dealt), of_label[0])",
+            "if number not in dealt), of_label[-1])",
+        ),
+    ),
+    different(
+        "normalisation undone",
+        "rounds what another program normalised down from 0.51",
+        (PIXELS, "pixels = np.rint(values)", "pixels = np.floor(values + 0.49)"),
+    ),
+    different("tolerance", "takes pixels that lie farther from a whole number", (PIXELS, "OFF = 0.02", "OFF = 0.03")),
+    different(
+        "names of clients",
+        "numbers clients by the alphabet alone",
+        ("partition/importing/rows.py", "sorted({*names}, key=_natural)", "sorted({*names})"),
+    ),
+    different(
+        "mean of Fashion-MNIST",
+        "changes the constant with which its images are normalised",
+        ("data/fmnist.py", "mean = (0.2860,)", "mean = (0.2861,)"),
+    ),
+    different(
+        "zero of Synthetic Digits",
+        "leaves the label 10 of the digit 0",
+        ("data/synth.py", "np.where(labels == 10, 0, labels)", "labels"),
+    ),
+    different(
+        "order of an array",
+        "reads an array that is pickled column by column as if it were row by row",
+        ("partition/importing/pickled.py", 'order="F" if fortran else "C"', 'order="C"'),
+    ),
+    different(
+        "vocabulary",
+        "takes words that come three times in captions",
+        ("data/common/captions.py", "OFTEN = 2", "OFTEN = 3"),
+    ),
+    different(
+        "splits of a dictionary",
+        "counts the images that a file calls 'val' for testing",
+        ("partition/importing/rows.py", '"val": 1', '"val": 2'),
+    ),
+    different(
+        "grey of Digits-Five",
+        "resizes grey digits in the order of their rows turned over",
+        (
+            "data/digit5.py",
+            "for gray in pixels]",
+            "for gray in (p[:, ::-1] if p.shape[3] == 1 else p for p in pixels)]",
+        ),
     ),
 )

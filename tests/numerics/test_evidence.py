@@ -5,8 +5,10 @@ import shutil
 import pytest
 from edits import DIFFERENT, EDITS
 
-from benchmarks.numerics.__main__ import earlier_codes, edited, reaching, verdicts
+from benchmarks.numerics.__main__ import earlier_codes, edited, verdicts
+from benchmarks.numerics.cases import cases
 from benchmarks.numerics.comparing import compare
+from benchmarks.numerics.inputs import write_inputs
 from benchmarks.numerics.trees import Tree, here
 from fedgrid.grid.study.canonical import digest
 from fedgrid.grid.study.ledger import code_of, units
@@ -35,7 +37,8 @@ def test_an_edit_is_seen_for_what_it_is(edit, copy, tmp_path):
     unlisted = changed_units(here(), copy)
     earlier = earlier_codes(unlisted, here().sources)
     edits = {unit: edited(code, earlier.get(unit, {})) for unit, code in unlisted.items()}
-    wanted, found = reaching(set().union(*edits.values())), []
+    write_inputs(tmp_path / "inputs")
+    wanted, found = list(cases(tmp_path / "inputs", set().union(*edits.values()))), []
     (tmp_path / "out").mkdir()
     for one in compare(here(), copy, wanted, tmp_path / "out"):
         found.append(one)

@@ -18,7 +18,7 @@ ENGINE, FEDPROX, DITTO, MLP = "engine", "methods.fedprox", "methods.ditto", "mod
 
 
 def case(name, *modules):
-    return Case(name, {}, "at a stretch", {"cell": frozenset(modules)})
+    return Case(name, {}, {"cell": frozenset(modules)})
 
 
 def test_a_unit_is_listed_where_all_cases_that_its_edit_reaches_are_equal():
