@@ -1,14 +1,14 @@
 """A user's own pictures and Parquet files: read in the form that was announced, or refused in one sentence."""
 
 import json
-from io import BytesIO
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from PIL import Image, ImageFile
 
+from benchmarks.numerics.copies import write_rows
+from benchmarks.numerics.originals import encoded
 from fedgrid.data.base import convert
 from fedgrid.data.common import store
 from fedgrid.data.common.images import PARTS
@@ -240,16 +240,8 @@ def table(file, labels=(0, 1), encoding="raw", **columns):
     rows = [np.full((2, 3), label, np.uint8) for label in labels]
     images = [row.tobytes() if encoding == "raw" else encoded(row, encoding) for row in rows]
     facts = {"encoding": encoding, "height": "2", "width": "3", "channels": "1", "classes": json.dumps(["no", "yes"])}
-    columns = {"image": pa.array(images, pa.binary()), "label": pa.array(labels, pa.int16()), **columns}
-    file.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.table(columns).replace_schema_metadata(facts | {"note": "mine"}), file)
+    write_rows(file, images, labels, facts | {"note": "mine"}, columns)
     return file
-
-
-def encoded(row, encoding):
-    stream = BytesIO()
-    Image.fromarray(row).save(stream, encoding)
-    return stream.getvalue()
 
 
 @pytest.mark.parametrize("encoding", ["raw", "png", "jpeg"])

@@ -4,10 +4,10 @@ import json
 import shutil
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks.numerics.copies import write_rows
 from benchmarks.numerics.originals import (
     caption_file,
     encoded,
@@ -54,10 +54,8 @@ def is_colour(image, number):
 
 def copy(folder, rows, labels, facts=(), **columns):
     facts = {"encoding": "jpeg", "height": "32", "width": "32", "channels": "3", "classes": DIGITS} | dict(facts)
-    table = pa.table({"image": rows, "label": pa.array(labels, pa.int16()), **columns}).replace_schema_metadata(facts)
-    folder.mkdir(parents=True, exist_ok=True)
     for part in PARTS:
-        pq.write_table(table, folder / f"{part}.parquet")
+        write_rows(folder / f"{part}.parquet", rows, labels, facts, columns)
 
 
 def test_a_jpeg_copy_is_decoded_in_order_and_says_so(tmp_path):
