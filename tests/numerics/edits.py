@@ -402,8 +402,8 @@ EDITS = (
     ),
     different(
         "normalisation undone",
-        "rounds what another program normalised down from 0.51",
-        (PIXELS, "pixels = np.rint(values)", "pixels = np.floor(values + 0.49)"),
+        "rounds down what another program normalised",
+        (PIXELS, "pixels = np.rint(values)", "pixels = np.floor(values)"),
     ),
     different("tolerance", "takes pixels that lie farther from a whole number", (PIXELS, "OFF = 0.02", "OFF = 0.03")),
     different(
