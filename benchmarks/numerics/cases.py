@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Set
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,8 @@ EXECUTORS = ("loop", "stacked")
 EACH, SOME = "each", "some"
 INPUTS = "{inputs}"
 "Stands in the matrix for the folder of the files that cases read."
+REFUSED = "refused"
+"In place of the names of cells of a study that planning refuses."
 OF_FILES = "fedgrid.partition.common.dealt_rows"
 "The module that checks what a user's own kind of partition deals out."
 PREPARED = ("data", "heterogeneity", "seeds")
@@ -122,16 +124,22 @@ def _words(values: Mapping[str, Any]) -> str:
 
 
 def _of_methods(name: str, study: Mapping[str, Any], trained: str, modules: Set[str] | None) -> Iterator[Case]:
-    """A case for every method of a study that planning lets pass; what is not trained, it has to let pass."""
+    """A case for every method of a study that planning lets pass.
+
+    Planning has to let pass what is not trained: where an edit makes it refuse that, the worker says so.
+    """
     for method in study["methods"]:
         label = method if isinstance(method, str) else method["method"]
         if modules is not None and trained != NOT_AT_ALL and not _may_reach(study, label, modules):
             continue
         alone = dict(study) | {"methods": [method]}
-        with nullcontext() if trained == NOT_AT_ALL else suppress(UserError):
+        reached: dict[str, frozenset[str]] = {}
+        with suppress(UserError):
             planned = planned_study(Section(alone))
             reached = {name_of(cell): _reached(cell, trained) for cell in planned.cells}
-            yield Case(f"{name}, {label}".replace("/", "-"), {"study": alone, "trained": trained}, reached)
+        if trained == NOT_AT_ALL and not reached:
+            reached = {REFUSED: frozenset(Sources.of().below("fedgrid"))}
+        yield Case(f"{name}, {label}".replace("/", "-"), {"study": alone, "trained": trained}, reached)
 
 
 def _may_reach(study: Mapping[str, Any], method: str, modules: Set[str]) -> bool:
