@@ -2,9 +2,7 @@
 
 import json
 import shutil
-import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,26 +22,58 @@ class Compared:
     "Why the case says nothing about numbers: what both trees fail with, in the same way, or the earlier one alone."
 
 
+class Computing:
+    """A tree at work on cases; what it has written of one lies in a folder by the name of the case, within `out`."""
+
+    def __init__(self, tree: Tree, wanted: Sequence[Case], out: Path):
+        out.mkdir()
+        self.out, self.log, jobs = out, out.with_suffix(".log"), out.with_suffix(".json")
+        jobs.write_text(json.dumps([case.job for case in wanted]), encoding="utf-8")
+        self.process = tree.start(jobs, out, self.log)
+
+    def waits(self) -> bool:
+        """Waits for the next case; False where the process has ended before it was done."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline() != ""
+
+    def end(self) -> None:
+        """Ends the process, whatever it does."""
+        self.process.kill()
+        self.process.communicate()
+
+    @property
+    def last_words(self) -> str:
+        """The last line that the process has said beside the names of cases."""
+        lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return lines[-1] if lines else "nothing was said"
+
+
 def compare(before: Tree, now: Tree, wanted: Sequence[Case], folder: Path) -> Iterator[Compared]:
     """Computes cases with both trees at once, a core each, and compares them in order; `folder` takes the files."""
-    jobs = folder / "cases.json"
-    jobs.write_text(json.dumps([case.job for case in wanted]), encoding="utf-8")
-    outs = [folder / "before", folder / "now"]
-    for out in outs:
-        out.mkdir()
-    processes = [tree.start(jobs, out, out.with_suffix(".log")) for tree, out in zip((before, now), outs, strict=True)]
+    earlier = Computing(before, wanted, folder / "before")
+    try:
+        for one in compare_with(earlier.out, now, wanted, folder, earlier):
+            yield one
+            shutil.rmtree(earlier.out / one.case.name, ignore_errors=True)
+    finally:
+        earlier.end()
+
+
+def compare_with(
+    before: Path, now: Tree, wanted: Sequence[Case], folder: Path, earlier: Computing | None = None
+) -> Iterator[Compared]:
+    """As `compare`, with what another tree has written `before`, or is writing: `earlier`."""
+    today = Computing(now, wanted, folder / "now")
     try:
         for case in wanted:
-            ended = [process.stdout.readline() == "" for process in processes if process.stdout]
-            one, other = (out / case.name for out in outs)
-            if any(ended):
-                yield Compared(case, f"a process was ended by it: {_last_line(outs[ended.index(True)])}")
+            ended = next((one for one in (earlier, today) if one and not one.waits()), None)
+            if ended:
+                yield Compared(case, f"a process was ended by it: {ended.last_words}")
                 return
-            yield _compared(case, one, other)
-            for done in (one, other):
-                shutil.rmtree(done)
+            yield _compared(case, before / case.name, today.out / case.name)
+            shutil.rmtree(today.out / case.name)
     finally:
-        _end(processes)
+        today.end()
 
 
 def _compared(case: Case, before: Path, now: Path) -> Compared:
@@ -52,15 +82,3 @@ def _compared(case: Case, before: Path, now: Path) -> Compared:
         return Compared(case, failure="it failed before, and works now")
     difference = next(differences(before, now), "")
     return Compared(case, difference, "" if difference else reason(now))
-
-
-def _last_line(out: Path) -> str:
-    lines = out.with_suffix(".log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return lines[-1] if lines else "nothing was said"
-
-
-def _end(processes: Sequence[subprocess.Popen[str]]) -> None:
-    for process in processes:
-        process.kill()
-        with suppress(OSError):
-            process.communicate()

@@ -7,7 +7,7 @@ from edits import DIFFERENT, EDITS
 
 from benchmarks.numerics.__main__ import earlier_codes, edited, verdicts
 from benchmarks.numerics.cases import cases
-from benchmarks.numerics.comparing import compare
+from benchmarks.numerics.comparing import Computing, compare_with
 from benchmarks.numerics.inputs import write_inputs
 from benchmarks.numerics.trees import Tree, here
 from fedgrid.grid.study.canonical import digest
@@ -21,6 +21,18 @@ def changed_units(before: Tree, now: Tree) -> dict[str, dict[str, str]]:
     return {unit: code for unit, code in codes.items() if known.get(unit) != digest(code)}
 
 
+@pytest.fixture(scope="module")
+def every_case(tmp_path_factory):
+    """All cases, and the folder of what the code as it is has computed of them: minutes, for all edits at once."""
+    folder = tmp_path_factory.mktemp("numerics")
+    write_inputs(folder / "inputs")
+    planned = list(cases(folder / "inputs"))
+    computing = Computing(here(), planned, folder / "before")
+    assert all(computing.waits() for _ in planned), computing.last_words
+    computing.end()
+    return planned, computing.out
+
+
 @pytest.fixture
 def copy(tmp_path) -> Tree:
     """A copy of the tree, to be edited."""
@@ -32,17 +44,17 @@ def copy(tmp_path) -> Tree:
 
 @pytest.mark.full
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.name)
-def test_an_edit_is_seen_for_what_it_is(edit, copy, tmp_path):
+def test_an_edit_is_seen_for_what_it_is(edit, every_case, copy, tmp_path):
+    planned, before = every_case
     edit.apply(copy.folder / "src" / "fedgrid")
-    unlisted = changed_units(here(), copy)
-    earlier = earlier_codes(unlisted, here().sources)
-    edits = {unit: edited(code, earlier.get(unit, {})) for unit, code in unlisted.items()}
-    write_inputs(tmp_path / "inputs")
-    wanted, found = list(cases(tmp_path / "inputs", set().union(*edits.values()))), []
+    changed = changed_units(here(), copy)
+    earlier = earlier_codes(changed, here().sources)
+    edits = {unit: edited(code, earlier.get(unit, {})) for unit, code in changed.items()}
+    wanted, found = [case for case in planned if case.reaching(set().union(*edits.values())).reached], []
     (tmp_path / "out").mkdir()
-    for one in compare(here(), copy, wanted, tmp_path / "out"):
+    for one in compare_with(before, copy, wanted, tmp_path / "out"):
         found.append(one)
         if one.difference:
             break
     against = verdicts({unit: edits[unit] for unit in earlier}, found)
-    assert unlisted and bool(against) == (edit.changes == DIFFERENT), against
+    assert changed and bool(against) == (edit.changes == DIFFERENT), against
