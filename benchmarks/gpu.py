@@ -33,7 +33,8 @@ COLUMNS = (
     *("cells", "rounds", "rate", "layer", "lowering", "precision", *PASSES, "error"),
 )
 "Of the CSV; seconds, bytes, rounds a second."
-KINDS = ("loop", "stacked")
+KINDS = {"cpu": ("loop", "stacked"), "cuda": ("loop", "stacked", "captured")}
+"The executors that a device has."
 WITHOUT_PLAIN = ("fedsac",)
 "Methods that benchmarks/plain.py does not have."
 PER_CLIENT = 40
@@ -57,7 +58,8 @@ class Plan:
     convolved: tuple[int, ...]
     "Numbers of clients whose convolution is timed alone."
     methods: tuple[str, ...] = ("fedavg", "fedcosr", "fedsac")
-    kinds: tuple[str, ...] = ("plain", *KINDS)
+    kinds: tuple[str, ...] = ()
+    "What takes turns; empty: the plain baseline and all executors of the device."
     repeats: int = 5
     cells: tuple[int, ...] = (1, 2, 4)
     window: float = 8.0
@@ -76,7 +78,7 @@ Measure = Callable[[Plan, float], Iterator[Row]]
 
 def correct(plan: Plan, deadline: float) -> Iterator[Row]:
     """Every method and executor against the processor, see `benchmarks.agreement`."""
-    questions = [{"method": method, "kind": kind} for method in plan.compared for kind in KINDS]
+    questions = [{"method": method, "kind": kind} for method in plan.compared for kind in KINDS[plan.device]]
     yield from answers("benchmarks.agreement", {"device": plan.device}, questions, deadline, PATIENCE)
 
 
@@ -84,7 +86,11 @@ def timed(plan: Plan, deadline: float, clients: int = 20, many: bool = False) ->
     """Seconds and memory of rounds; a method's variants take turns, and methods share the time."""
     images = plan.many if many else None
     for number, method in enumerate(plan.methods):
-        kinds = [kind for kind in plan.kinds if kind != "plain" or method not in WITHOUT_PLAIN]
+        kinds = [
+            kind
+            for kind in plan.kinds or ("plain", *KINDS[plan.device])
+            if kind != "plain" or method not in WITHOUT_PLAIN
+        ]
         jobs = [plan.job(method, kind, clients, images) for kind in kinds]
         now = time.monotonic()
         yield from in_turn(jobs, plan.repeats, now + (deadline - now) / (len(plan.methods) - number))
@@ -126,7 +132,7 @@ def convolutions(plan: Plan, deadline: float) -> Iterator[Row]:
 def launches(plan: Plan, deadline: float) -> Iterator[Row]:
     """What a round asks of a GPU, see `benchmarks.launches`; a processor is asked for nothing."""
     if plan.device == "cuda":
-        jobs = [plan.job(method, kind, images=plan.images // 4) for method in plan.methods for kind in KINDS]
+        jobs = [plan.job(method, kind, images=plan.images // 4) for method in plan.methods for kind in KINDS["cuda"]]
         yield from answers("benchmarks.launches", {}, jobs, deadline, PATIENCE)
 
 

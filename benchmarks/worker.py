@@ -25,6 +25,7 @@ from benchmarks import plain
 from benchmarks.processes import first_line
 from fedgrid.data.common.store import Labels
 from fedgrid.engine.federation.simulation import Simulation, dtype_of
+from fedgrid.engine.local.captured import Captured
 from fedgrid.engine.local.client_data import ClientData
 from fedgrid.engine.local.grouping import batches_per_call
 from fedgrid.engine.local.loop import Loop
@@ -65,7 +66,7 @@ With `learning` only so many clients of equal ones have training images. With `d
 CIFAR-10 is at hand. With `eval_sample` so many clients' models are scored in a round, else all. A job goes on from its
 `checkpoint`, a path, and writes it.
 """
-EXECUTORS = {"loop": Loop, "stacked": Stacked}
+EXECUTORS = {"loop": Loop, "stacked": Stacked, "captured": Captured}
 CLASSES = 10
 SIZES = {"cpu": (512, 1024, 2048), "cuda": (4096, 8192)}
 "Sides of the matrices whose product is timed."

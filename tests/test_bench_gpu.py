@@ -214,8 +214,8 @@ def test_as_many_cells_at_a_time_as_asked_for(fakes):
 def test_what_a_gpu_is_asked_for_is_a_job_that_can_be_counted(monkeypatch):
     monkeypatch.setattr(gpu, "answers", lambda module, job, questions, *_: iter(questions))
     jobs = list(gpu.launches(replace(PLAN, device="cuda"), 0.0))
-    assert len(jobs) == 2 * len(PLAN.methods)
-    small = {"device": "cpu", "clients": 2, "images": 40}
+    assert len(jobs) == len(gpu.KINDS["cuda"]) * len(PLAN.methods)
+    small = {"device": "cpu", "kind": "stacked", "clients": 2, "images": 40}
     actual = launches.of_a_round(jobs[-1] | small)
     assert actual["seconds"] > 0 and actual["kernels"] == actual["launches"] == 0  # of a processor
 
@@ -249,7 +249,7 @@ def test_convolutions_are_asked_for_until_the_time_is_over(monkeypatch):
 # On the pretended device
 
 
-@pytest.mark.parametrize("kind", gpu.KINDS)
+@pytest.mark.parametrize("kind", gpu.KINDS["cpu"])
 @pytest.mark.parametrize("method", ["fedavg", "fedcosr"])
 def test_the_comparison_on_a_device(method, kind):
     with machine() as used:
@@ -283,7 +283,7 @@ def test_the_comparison_continues_after_a_method_that_forgets_the_device(tmp_pat
 
 
 def test_a_difference_is_seen():
-    ours, theirs = (agreement.progress("fedavg", kind, "cpu") for kind in gpu.KINDS)
+    ours, theirs = (agreement.progress("fedavg", kind, "cpu") for kind in gpu.KINDS["cpu"])
     assert agreement.difference(ours, theirs) <= gpu_page.TOLERANCE
     ours.state.server["theta"]["head.bias"][0] += 1
     assert agreement.difference(ours, theirs) > 0.1
@@ -291,7 +291,7 @@ def test_a_difference_is_seen():
     assert agreement.difference(ours, theirs) == float("inf")
 
 
-@pytest.mark.parametrize("kind", ["plain", *gpu.KINDS])
+@pytest.mark.parametrize("kind", ["plain", *gpu.KINDS["cpu"]])
 def test_a_round_on_a_device(kind, monkeypatch, capsys):
     job = {"kind": kind, "method": "fedcosr", "images": 40, "clients": 2, "device": str(DEVICE), "drawn": True}
     monkeypatch.setattr("sys.argv", ["worker", json.dumps(job)])

@@ -106,8 +106,8 @@ class Compute(Component):
     "Where cells are computed; auto: on a CUDA GPU where there is one."
     threads: int = hp(1, low=1)
     "Threads of one operation."
-    executor: str = hp("auto", choices=("auto", "loop", "stacked"))
-    "Clients one after the other (loop) or together (stacked)."
+    executor: str = hp("auto", choices=("auto", "loop", "stacked", "captured"))
+    "Clients one after the other (loop), together (stacked), or together in captured CUDA graphs (on a GPU alone)."
     client_chunk: int | str = hp("auto", pattern="auto|[1-9][0-9]{0,8}", form="auto or a number of clients")
     "Clients that are stacked at a time; auto: as many as fit into memory."
     checkpoint_every: float = hp(60.0, above=0)

@@ -13,6 +13,7 @@ import torch
 from fedgrid.engine.compute import CLIENTS_WORTH_A_CALL, FLOPS_OF_OVERHEAD, executor_for
 from fedgrid.engine.federation.participation import everyone
 from fedgrid.engine.local import stacked
+from fedgrid.engine.local.captured import Captured
 from fedgrid.engine.local.grouping import batches_per_call, of_one_epoch
 from fedgrid.engine.local.loop import Loop
 from fedgrid.engine.local.losses import cross_entropy
@@ -466,3 +467,10 @@ def test_the_executor_that_was_asked_for(device):
         assert isinstance(executor_for(Compute(executor="loop"), *case), Loop)
         assert executor_for(Compute(executor="stacked"), *case).chunk is None
         assert executor_for(Compute(executor="stacked", client_chunk="3"), *case).chunk == 3
+
+
+def test_captured_steps_need_a_gpu():
+    executor = executor_for(Compute(executor="captured", client_chunk="3"), torch.device("cuda"), 1, 1)
+    assert isinstance(executor, Captured) and executor.chunk == 3
+    with pytest.raises(UserError, match="'captured' needs a CUDA GPU"):
+        executor_for(Compute(executor="captured"), torch.device("cpu"), 1, 1)

@@ -14,6 +14,7 @@ from fedgrid.engine.federation.participation import new_clients
 from fedgrid.engine.federation.simulation import Simulation, dtype_of
 from fedgrid.engine.kept_models import KeptModels, kept_models
 from fedgrid.engine.local import client_data
+from fedgrid.engine.local.captured import Captured
 from fedgrid.engine.local.devices import chosen
 from fedgrid.engine.local.executor import Executor
 from fedgrid.engine.local.grouping import batches_per_call
@@ -21,6 +22,7 @@ from fedgrid.engine.local.loop import Loop
 from fedgrid.engine.local.stacked import Stacked
 from fedgrid.engine.rounds import Outcome, Saving, federate
 from fedgrid.engine.state.checkpoint import Progress
+from fedgrid.errors import UserError
 from fedgrid.loading import load
 from fedgrid.models.base import Model
 from fedgrid.settings import Compute, Training
@@ -114,4 +116,9 @@ def executor_for(settings: Compute, device: torch.device, flops: int, together: 
         kind = "stacked" if device.type == "cuda" or shared else "loop"
     if kind == "loop":
         return Loop()
-    return Stacked(None if settings.client_chunk == "auto" else int(settings.client_chunk))
+    chunk = None if settings.client_chunk == "auto" else int(settings.client_chunk)
+    if kind == "stacked":
+        return Stacked(chunk)
+    if device.type != "cuda":
+        raise UserError("compute.executor: 'captured' needs a CUDA GPU; choose auto, loop or stacked")
+    return Captured(chunk)

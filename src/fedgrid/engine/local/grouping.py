@@ -42,12 +42,10 @@ class Group:
 
 def groups(task: LocalTask, positions: Sequence[int]) -> tuple[Tensor, list[Group]]:
     """The rows of a stack, as positions [n] among a task's clients, and all that these clients do."""
-    order = sorted(positions, key=lambda p: -(len(task.images[task.ids[p]]) // task.batch_size))
-    ids = [task.ids[position] for position in order]
-    plan = list(_single(task, ids) if task.together == 1 else _several(task, ids))
+    order, plan = planned(task, positions)
     index = [places for group in plan for places in group.index]
     others = [array for group in plan for array in (group.rows, group.keys, group.opened)]
-    where, places, *sent_arrays = sent([np.array(order), flat(index), *others], task.data.labels.device)
+    where, places, *sent_arrays = sent([order, flat(index), *others], task.data.labels.device)
     images, parts = task.images_at(places, index), iter(sent_arrays)
 
     def moved(group: Planned) -> Group:
@@ -56,6 +54,13 @@ def groups(task: LocalTask, positions: Sequence[int]) -> tuple[Tensor, list[Grou
         return Group(_first(group.rows, rows), [next(images) for _ in group.index], keys, begins)
 
     return where, [moved(group) for group in plan]
+
+
+def planned(task: LocalTask, positions: Sequence[int]) -> tuple[np.ndarray, list[Planned]]:
+    """The same on the processor."""
+    order = sorted(positions, key=lambda p: -(len(task.images[task.ids[p]]) // task.batch_size))
+    ids = [task.ids[position] for position in order]
+    return np.array(order), list(_single(task, ids) if task.together == 1 else _several(task, ids))
 
 
 def _first(rows: np.ndarray, on_device: Tensor) -> slice | Tensor:

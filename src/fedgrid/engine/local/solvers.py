@@ -83,9 +83,14 @@ def _entry(objective: Objective) -> dict[str, Any]:
     """A batch's loss, and its named sums and numbers of samples, as tensors."""
     value, named = objective if isinstance(objective, tuple) else (objective, {})
     # copies: a quantity may be a parameter itself, which the step is about to change in place
-    sums = {name: torch.as_tensor(total, device=value.device).clone() for name, (total, _) in named.items()}
-    samples = {name: torch.as_tensor(counted, device=value.device) for name, (_, counted) in named.items()}
+    sums = {name: _on(value.device, total).clone() for name, (total, _) in named.items()}
+    samples = {name: _on(value.device, counted) for name, (_, counted) in named.items()}
     return {"loss": value, "sums": sums, "samples": samples}
+
+
+def _on(device: torch.device, value: Any) -> Tensor:
+    """A number as a tensor that is made on the device; to send it would make a GPU wait."""
+    return value.to(device) if isinstance(value, Tensor) else torch.full((), value, device=device)
 
 
 def _form(tree: Any) -> Any:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fedgrid.engine.local.context import Batch, LossContext
 from fedgrid.engine.local.executor import Executor, Trained, TrainingStats, joined_values
-from fedgrid.engine.local.grouping import groups
+from fedgrid.engine.local.grouping import Group, groups
 from fedgrid.engine.local.passes import exact, filled
 from fedgrid.engine.local.solvers import Solver
 from fedgrid.engine.local.task import Apply, LocalTask, Measurement
@@ -84,6 +84,11 @@ def _half(size: int, error: Exception) -> int:
     return size // 2
 
 
+def fits(task: LocalTask, chunk: int | None) -> bool:
+    """Whether all clients of a task are trained at once."""
+    return (chunk or _fitting(task)) >= len(task.ids)
+
+
 def _fitting(task: LocalTask) -> int:
     """How many clients probably fit into the memory for them; at least one. A function of task and machine alone."""
     device = task.data.labels.device
@@ -103,21 +108,28 @@ def _train(task: LocalTask, positions: list[int], solver: Solver, result: Any, s
     )
     memory = solver.memory(theta)
     for group in plan:
-        at = group.rows
         if group.opened is not None:
             stats_of_part.open(group.opened)
-        before, momenta = rows(theta, at), rows(memory, at)
-        apply = _to_each(task, group.index, rows(clients, at), group.keys)
-        moved, entry = solver.advance(apply, before, momenta, stats_of_part.count(at))
-        stats_of_part.add(at, entry, sum(index.shape[1] for index in group.index))
-        if moved is not before:  # a step may return its input under another name
-            _put(theta, at, tree_map(torch.clone, moved))
-        elif isinstance(at, Tensor):
-            _put(theta, at, before)
-        if isinstance(at, Tensor):
-            _put(memory, at, momenta)
+        advance(task, solver, group, theta, clients, memory, stats_of_part)
     _put(result, where, theta)
     stats.put(where, stats_of_part)
+
+
+def advance(
+    task: LocalTask, solver: Solver, group: Group, theta: Tree, clients: Tree, memory: Tree, stats: TrainingStats
+) -> None:
+    """A step of the clients of a group, whose rows of `theta`, `memory` and `stats` change in place."""
+    at = group.rows
+    before, momenta = rows(theta, at), rows(memory, at)
+    apply = _to_each(task, group.index, rows(clients, at), group.keys)
+    moved, entry = solver.advance(apply, before, momenta, stats.count(at))
+    stats.add(at, entry, sum(index.shape[1] for index in group.index))
+    if moved is not before:  # a step may return its input under another name
+        _put(theta, at, tree_map(torch.clone, moved))
+    elif isinstance(at, Tensor):
+        _put(theta, at, before)
+    if isinstance(at, Tensor):
+        _put(memory, at, momenta)
 
 
 def _shares_calls(task: LocalTask) -> bool:

@@ -1,0 +1,198 @@
+"""Steps that are captured once and replayed: the numbers of `Stacked`, without a GPU, by the double of a graph."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from recorded import Recorded
+from tiers import every_third
+from torch import Tensor
+
+from fedgrid.engine.local import captured
+from fedgrid.engine.local.captured import Captured
+from fedgrid.engine.local.frozen import NotFrozen, form_of, key_of
+from fedgrid.engine.local.stacked import Stacked
+from fedgrid.engine.rounds import federate
+from fedgrid.errors import UserError
+from fedgrid.loading import names
+from fedgrid.methods.fedavg import FedAvg
+from fedgrid.settings import Adversarial
+from fedgrid.suite import simulations
+from fedgrid.tree import Tree, squared_distance
+
+ROUNDS = 5
+CHANGING = ("fedproc", "fedssc")
+"Methods that give a number to the loss that is another one in each round, so that nothing is replayed."
+SETTINGS = {
+    "momentum": {"momentum": 0.9},
+    "clip, decay and momentum": {"clip": 0.5, "weight_decay": 0.01, "momentum": 0.5},
+    "Adam": {"optimizer": "adam", "lr": 0.003},
+    "epochs": {"local_epochs": 2},
+    "steps": {"local_steps": 3},
+    "participation": {"participation": 0.6},
+    "stragglers": {"stragglers": 0.5, "straggler_work": 0.5},
+    "dropout": {"dropout": 0.4},
+    "dropout at the start": {"dropout": 0.4, "dropout_at": "start"},
+    "new clients": {"new_clients": 0.4},
+    "augmentation": {"augmentation": "crop-flip"},
+    "adversarial": {"adversarial": Adversarial(steps=2)},
+    "dropout in the model": {"model_dropout": 0.5},
+    "batch norm": {"norm": "batch"},
+    "group norm": {"norm": "group"},
+}
+
+
+def progress(method, executor, **training):
+    where = simulations.ragged(executor=executor, **({"dtype": "float64", "rounds": ROUNDS} | training))
+    return federate(method, where).progress
+
+
+def compare(method, **training):
+    """The first difference between captured and stacked; empty where all bits are equal. And the counts."""
+    executor = Captured(capture=Recorded)
+    now, before = progress(method, executor, **training), progress(method, Stacked(), **training)
+    assert [row[:3] for row in now.record.rows] == [row[:3] for row in before.record.rows]
+    return difference_of(now, before), executor.counts
+
+
+def difference_of(now, before):
+    """The first entry of two states that has not the same bits in both, in words."""
+
+    def differ(a, b):
+        return not torch.equal(a.nan_to_num(-1.5), b.nan_to_num(-1.5)) or not torch.equal(a.isnan(), b.isnan())
+
+    return simulations.difference(simulations.of_state(now.state), simulations.of_state(before.state), differ)
+
+
+@pytest.mark.representatives
+@pytest.mark.parametrize("name", names("methods"))
+def test_captured_has_the_bits_of_stacked(name):
+    difference, counts = compare(simulations.method(name))
+    assert not difference
+    assert counts["replayed"] > 0 or name in CHANGING
+    assert not counts["not captured"]
+
+
+@pytest.mark.parametrize("name", ["fedavg", "fedcosr", "perfedavg"])
+@pytest.mark.parametrize("setting", every_third(list(SETTINGS)))
+def test_with_other_settings(name, setting):
+    difference, counts = compare(simulations.method(name), **SETTINGS[setting])
+    assert not difference
+    assert counts["replayed"] > 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16-mixed"])
+def test_with_other_types(dtype):
+    difference, counts = compare(FedAvg(), dtype=dtype)
+    assert not difference and counts["replayed"] > 0
+
+
+@pytest.mark.parametrize("name", simulations.EDGES)
+def test_edge_cases(name):
+    where = replace(simulations.edge(name), executor=Captured(capture=Recorded))
+    before = federate(FedAvg(), replace(where, executor=Stacked())).progress
+    assert not difference_of(federate(FedAvg(), where).progress, before)
+
+
+def test_few_graphs_serve_many_numbers_of_clients():
+    executor = Captured(capture=Recorded)
+    progress(FedAvg(), executor, clients=20, participation=0.5, rounds=9, local_epochs=1)
+    (place,) = executor.places.values()
+    assert len({lanes for lanes, *_ in place.graphs}) <= captured.NUMBERS_OF_CLIENTS
+
+
+def test_forms_beyond_the_most_are_not_captured(monkeypatch):
+    monkeypatch.setattr(captured, "MOST", 0)
+    difference, counts = compare(FedAvg())
+    assert not difference and dict(counts) == {"not captured": ROUNDS}
+
+
+class Waiting(FedAvg):
+    """Its loss reads a generator, which a capture refuses."""
+
+    def loss(self, theta, batch, at):
+        return super().loss(theta, batch, at) + 0 * torch.rand(()).double()
+
+
+def test_what_cannot_be_captured_is_trained_as_before():
+    executor = Captured(capture=Recorded)
+    torch.manual_seed(0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch, "vmap", lambda f, **given: torch.func.vmap(f, **given, randomness="same"))
+        progress(Waiting(), executor)
+    assert executor.counts == {"first": 1, "not captured": ROUNDS - 1}
+
+
+FACTOR = [1.0]
+
+
+class Drifting(FedAvg):
+    """Its loss reads what changes from round to round behind a function that nothing shows."""
+
+    def loss(self, theta, batch, at):
+        return super().loss(theta, batch, at) + hidden() * squared_distance(theta, at.server.theta + 1.0)
+
+
+class Hidden:
+    """Calls of an object are not looked into."""
+
+    value = 0.0
+
+    def __call__(self):
+        Hidden.value += 0.25
+        return Hidden.value
+
+
+hidden = Hidden()
+
+
+def test_a_loss_that_changes_in_secret_is_refused():
+    with pytest.raises(UserError, match="cannot be captured; choose the executor 'stacked'"):
+        progress(Drifting(), Captured(capture=Recorded))
+
+
+def test_the_key_covers_closure_defaults_fields_and_globals():
+    def loss(scale, default=1.0):
+        return lambda theta: scale * default * FACTOR[0] * sum(theta)
+
+    before = key_of(loss(2.0))
+    assert key_of(loss(2.0)) == before and key_of(loss(3.0)) != before
+    FACTOR[0] = 2.0
+    try:
+        assert key_of(loss(2.0)) != before
+    finally:
+        FACTOR[0] = 1.0
+    prox = simulations.method("fedprox")
+    assert key_of(prox.loss) == key_of(simulations.method("fedprox").loss) != key_of(replace(prox, mu=0.5).loss)
+
+
+def test_a_tensor_in_a_closure_has_no_key():
+    bank = torch.zeros(3)
+    with pytest.raises(NotFrozen, match=r"a tensor \(3,\)"):
+        key_of(lambda theta: theta + bank)
+
+
+def test_the_form_of_a_tree_has_shapes_types_and_values():
+    tree = Tree(a=torch.zeros(2, 3), b=Tree(c=1.5))
+    assert form_of(tree) == (("a", ((2, 3), torch.float32)), ("b", (("c", ("value", "1.5")),)))
+    assert form_of(tree) != form_of(tree | {"b": Tree(c=2.0)}) != form_of(tree | {"a": torch.zeros(2, 3).double()})
+
+
+@pytest.mark.parametrize("work", [lambda t: t.sum().item(), lambda t: t.nonzero(), lambda t: torch.rand(2)])
+def test_the_double_refuses_what_a_capture_refuses(work):
+    t = torch.zeros(3)
+    with pytest.raises(RuntimeError, match="not permitted when stream is capturing"):
+        Recorded(lambda: work(t), [t])
+
+
+def test_the_double_leaves_memory_as_it_was_and_replays_on_it():
+    memory: Tensor = torch.zeros(2)
+
+    def work():
+        memory.add_(memory * 2 + 1)
+
+    graph = Recorded(work, [memory])
+    assert memory.tolist() == [0, 0]
+    graph.replay()
+    graph.replay()
+    assert memory.tolist() == [4, 4]
