@@ -11,11 +11,11 @@ from studies import plan_of, prepared, study_of
 from tiers import method_of
 
 import fedgrid
-from fedgrid.grid.plan.keys import modules_of_cell
 from fedgrid.grid.study import catalog
 from fedgrid.grid.study.canonical import canonical, digest
 from fedgrid.grid.study.fingerprint import fingerprint, modules
-from fedgrid.grid.study.sources import NOT_COUNTED
+from fedgrid.grid.study.ledger import ENGINE
+from fedgrid.grid.study.sources import NOT_COUNTED, Sources
 from fedgrid.loading import names
 
 CODE = '''
@@ -155,7 +155,7 @@ def loaded(tmp_path_factory, request):
 def test_a_cell_loads_no_module_that_its_fingerprint_misses(method_name, loaded):
     if method_name.endswith(".py"):
         pytest.skip("a method outside the package")
-    covered = modules_of_cell(f"fedgrid.methods.{method_name}", None, "fedgrid.models.mlp").keys()
+    covered = Sources.of().closure([ENGINE, f"fedgrid.methods.{method_name}", "fedgrid.models.mlp"]).keys()
     assert f"fedgrid.methods.{method_name}" in loaded[method_name]
     others = ("fedgrid.cli", "fedgrid.grid", "fedgrid.jobs", "fedgrid.run", "fedgrid.command")
     others += tuple(NOT_COUNTED.keys() - {"fedgrid"})
