@@ -30,8 +30,9 @@ from fedgrid.engine.local.client_data import ClientData
 from fedgrid.engine.local.grouping import batches_per_call
 from fedgrid.engine.local.loop import Loop
 from fedgrid.engine.local.stacked import Stacked
-from fedgrid.engine.rounds import Saving, federate
+from fedgrid.engine.rounds import federate
 from fedgrid.engine.state.checkpoint import Progress
+from fedgrid.engine.state.saving import Saving
 from fedgrid.jobs.reporting import MAXRSS_UNIT
 from fedgrid.loading import load
 from fedgrid.partition.dirichlet import Dirichlet

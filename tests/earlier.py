@@ -10,7 +10,7 @@ from studies import FOUR_CELLS, prepared
 from toys import adoption
 
 from fedgrid.api.study_file import read_study
-from fedgrid.engine.rounds import Saving
+from fedgrid.engine.state.saving import Saving
 from fedgrid.files import read_table, write_table
 from fedgrid.grid.earlier.circumstances import Circumstances
 from fedgrid.grid.plan.model import Cell

@@ -25,8 +25,8 @@ from fedgrid.data.base import DataSet
 from fedgrid.data.common.images import Images, RawDataset
 from fedgrid.data.sources import torchvision_shim
 from fedgrid.engine.compute import Tell
-from fedgrid.engine.rounds import Saving, Terminated
 from fedgrid.engine.state.checkpoint import Progress
+from fedgrid.engine.state.saving import Saving, Terminated
 from fedgrid.errors import UserError
 from fedgrid.files import write_table
 from fedgrid.grid.plan.model import Cell

@@ -11,7 +11,7 @@ import fedgrid
 from fedgrid.analysis.scores.choice import choose
 from fedgrid.api.study_file import read_study
 from fedgrid.cli.main import main
-from fedgrid.engine.rounds import Saving
+from fedgrid.engine.state.saving import Saving
 from fedgrid.errors import UserError
 from fedgrid.files import write_json
 from fedgrid.grid.plan.codec import encode

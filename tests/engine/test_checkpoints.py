@@ -8,8 +8,9 @@ import pytest
 import torch
 from changed_states import rewritten
 
-from fedgrid.engine.rounds import Saving, Terminated, federate
+from fedgrid.engine.rounds import federate
 from fedgrid.engine.state.checkpoint import FORMAT, load_checkpoint, save_checkpoint
+from fedgrid.engine.state.saving import Saving, Terminated
 from fedgrid.methods.fedavg import FedAvg
 from fedgrid.suite import simulations
 from fedgrid.suite.simulations import assert_equal_states

@@ -7,10 +7,11 @@ import torch
 from changed_states import copy_state, rewritten
 
 from fedgrid.engine import rounds
-from fedgrid.engine.rounds import Origin, Saving, Terminated, federate
+from fedgrid.engine.rounds import federate
 from fedgrid.engine.state import population
 from fedgrid.engine.state.checkpoint import rows_of
 from fedgrid.engine.state.kept_state import same_states
+from fedgrid.engine.state.saving import Origin, Saving, Terminated
 from fedgrid.loading import names
 from fedgrid.settings import Adversarial
 from fedgrid.suite import simulations

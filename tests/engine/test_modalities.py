@@ -19,8 +19,9 @@ from fedgrid.engine.local import client_data
 from fedgrid.engine.local.augmentation import captioned
 from fedgrid.engine.local.context import Batch, LossContext
 from fedgrid.engine.local.stacked import Stacked
-from fedgrid.engine.rounds import Saving, federate
+from fedgrid.engine.rounds import federate
 from fedgrid.engine.state.checkpoint import load_checkpoint
+from fedgrid.engine.state.saving import Saving
 from fedgrid.files import write_table
 from fedgrid.loading import load
 from fedgrid.suite import simulations

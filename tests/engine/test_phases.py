@@ -10,8 +10,9 @@ import torch
 from fedgrid.engine.federation import federation
 from fedgrid.engine.federation.federation import Federation
 from fedgrid.engine.federation.participation import everyone
-from fedgrid.engine.rounds import Saving, Terminated, federate
+from fedgrid.engine.rounds import federate
 from fedgrid.engine.state.checkpoint import load_checkpoint
+from fedgrid.engine.state.saving import Saving, Terminated
 from fedgrid.methods.pfedgraph import PFedGraph
 from fedgrid.suite import simulations
 from fedgrid.suite.simulations import assert_equal_states

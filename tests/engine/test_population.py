@@ -10,10 +10,11 @@ import pytest
 import torch
 
 from fedgrid.engine.federation import participation
-from fedgrid.engine.rounds import Saving, federate
+from fedgrid.engine.rounds import federate
 from fedgrid.engine.state import population, slots
 from fedgrid.engine.state.checkpoint import load_checkpoint, remove_checkpoint, rows_of
 from fedgrid.engine.state.population import Population
+from fedgrid.engine.state.saving import Saving
 from fedgrid.engine.state.slots import InFile, InMemory
 from fedgrid.engine.state.state import State
 from fedgrid.errors import UserError

@@ -25,7 +25,8 @@ from fedgrid.engine.local.devices import sent
 from fedgrid.engine.local.loop import Loop
 from fedgrid.engine.local.stacked import Stacked
 from fedgrid.engine.local.task import LocalTask
-from fedgrid.engine.rounds import Saving, federate
+from fedgrid.engine.rounds import federate
+from fedgrid.engine.state.saving import Saving
 from fedgrid.engine.state.state import State
 from fedgrid.loading import names
 from fedgrid.methods.fedavg import FedAvg

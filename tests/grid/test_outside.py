@@ -11,7 +11,7 @@ from studies import prepared
 from tiers import every_third
 
 from fedgrid.api.study_file import read_study
-from fedgrid.engine.rounds import Saving
+from fedgrid.engine.state.saving import Saving
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata
 from fedgrid.grid.study.catalog import description

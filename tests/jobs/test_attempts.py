@@ -4,7 +4,7 @@ import pytest
 from studies import prepared, study_of, trained
 
 from fedgrid.api.explanation import explain_cells
-from fedgrid.engine.rounds import Saving, Terminated
+from fedgrid.engine.state.saving import Saving, Terminated
 from fedgrid.files import read_metadata
 from fedgrid.grid.earlier.circumstances import Circumstances
 from fedgrid.jobs import machine

@@ -3,7 +3,7 @@
 import pytest
 from studies import prepared, study_of
 
-from fedgrid.engine.rounds import Saving
+from fedgrid.engine.state.saving import Saving
 from fedgrid.files import read_metadata
 from fedgrid.jobs.cell import train
 

@@ -14,8 +14,8 @@ import pytest
 import torch
 from studies import cell_command, prepared, study_of
 
-from fedgrid.engine.rounds import Saving
 from fedgrid.engine.state.checkpoint import load_checkpoint
+from fedgrid.engine.state.saving import Saving
 from fedgrid.files import read_metadata, write_table
 from fedgrid.jobs import warm
 from fedgrid.jobs.cell import train

@@ -9,7 +9,7 @@ from studies import FOUR_CELLS, plan_of, prepared, study_of
 from fedgrid.cli import single_cell
 from fedgrid.cli.main import main, parser
 from fedgrid.data.office10 import OfficeTen
-from fedgrid.engine.rounds import Saving
+from fedgrid.engine.state.saving import Saving
 from fedgrid.files import read_json, read_metadata
 from fedgrid.grid.plan.product import planned_study
 from fedgrid.grid.study.sections import Section

@@ -7,7 +7,8 @@ from torch import nn
 
 from fedgrid.engine.federation.failures import lost_uploads, round_with_failures
 from fedgrid.engine.federation.participation import everyone
-from fedgrid.engine.rounds import Saving, federate
+from fedgrid.engine.rounds import federate
+from fedgrid.engine.state.saving import Saving
 from fedgrid.engine.state.state import State
 from fedgrid.methods.pfedhn import PFedHN
 from fedgrid.suite import simulations

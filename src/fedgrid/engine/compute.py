@@ -20,8 +20,9 @@ from fedgrid.engine.local.executor import Executor
 from fedgrid.engine.local.grouping import batches_per_call
 from fedgrid.engine.local.loop import Loop
 from fedgrid.engine.local.stacked import Stacked
-from fedgrid.engine.rounds import Outcome, Saving, federate
+from fedgrid.engine.rounds import Outcome, federate
 from fedgrid.engine.state.checkpoint import Progress
+from fedgrid.engine.state.saving import Saving
 from fedgrid.errors import UserError
 from fedgrid.loading import load
 from fedgrid.models.base import Model

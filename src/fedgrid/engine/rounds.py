@@ -39,6 +39,7 @@ from fedgrid.engine.state.checkpoint import (
 )
 from fedgrid.engine.state.kept_state import load_state, save_state
 from fedgrid.engine.state.population import Population
+from fedgrid.engine.state.saving import KeptState, Saving, Terminated
 from fedgrid.engine.state.state import State
 from fedgrid.errors import UserError
 from fedgrid.tree import Tree, all_finite
@@ -47,41 +48,6 @@ PARTS = ("train", "server", "evaluate")
 "What the seconds of a cell are split into: work of clients in a round, the rest of the round, evaluation."
 MOST_NUMBERS = 2**25
 "In the matrices between clients that a cell may keep: 256 MiB, which stay in memory and are in every checkpoint."
-
-
-class Terminated(BaseException):
-    """The process received SIGTERM, for example from a scheduler whose time limit is near."""
-
-
-@dataclass(frozen=True)
-class Origin:
-    """A kept state to start from, and the key of the cell that it is of."""
-
-    file: Path
-    key: str
-
-
-@dataclass(frozen=True)
-class Saving:
-    """Where and how often a cell is saved; `every` is in seconds."""
-
-    file: Path
-    key: str
-    every: float
-    origin: Origin | None = None
-    "What to start from where there is no checkpoint; see `fedgrid.engine.state.kept_state.load_state`."
-    state: Path | None = None
-    "Where the state before the last round is kept, from which a longer run, or another look at the end, can start."
-
-
-@dataclass(frozen=True)
-class KeptState:
-    """What the metadata of results say of the state that is kept beside them."""
-
-    rounds: int
-    "After which it was kept."
-    reads: tuple[str, ...]
-    "Why no longer run can continue from it; empty: one can."
 
 
 @dataclass(frozen=True)

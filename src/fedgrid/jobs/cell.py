@@ -18,9 +18,10 @@ from fedgrid.data.sources.digests import reading_again
 from fedgrid.engine.compute import Computed, Sources, Tell, compute
 from fedgrid.engine.federation.method import Method
 from fedgrid.engine.local import devices
-from fedgrid.engine.rounds import PARTS, Outcome, Saving
+from fedgrid.engine.rounds import PARTS, Outcome
 from fedgrid.engine.state.checkpoint import Progress, remove_checkpoint
 from fedgrid.engine.state.kept_state import same_states
+from fedgrid.engine.state.saving import Saving
 from fedgrid.errors import Damaged, UserError, complain, say
 from fedgrid.files import read_metadata, read_table, write_parts, write_table
 from fedgrid.grid.earlier.other_rounds import longer_run

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from fedgrid.engine.rounds import Origin
+from fedgrid.engine.state.saving import Origin
 from fedgrid.files import read_table, write_table
 from fedgrid.grid.earlier.other_rounds import OtherRun, continuation, state_of
 from fedgrid.grid.plan.model import Cell

@@ -3,7 +3,7 @@
 import signal
 from collections.abc import Callable
 
-from fedgrid.engine.rounds import Terminated
+from fedgrid.engine.state.saving import Terminated
 from fedgrid.jobs.job_process import TERMINATED
 from fedgrid.jobs.warm.client import SIGNALS
 

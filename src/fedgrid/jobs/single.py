@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fedgrid.engine.rounds import Saving
+from fedgrid.engine.state.saving import Saving
 from fedgrid.errors import UserError
 from fedgrid.grid.plan import plan_file
 from fedgrid.grid.plan.model import Cell

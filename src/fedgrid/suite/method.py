@@ -13,8 +13,9 @@ import torch
 from fedgrid.engine.federation.method import Identity, Method
 from fedgrid.engine.federation.participation import everyone
 from fedgrid.engine.federation.simulation import Simulation
-from fedgrid.engine.rounds import Saving, federate
+from fedgrid.engine.rounds import federate
 from fedgrid.engine.state.checkpoint import Progress, load_checkpoint
+from fedgrid.engine.state.saving import Saving
 from fedgrid.engine.state.state import State
 from fedgrid.suite import simulations
 from fedgrid.suite.expectations import Unmet, check, expect, final_progress, rows_difference

@@ -18,7 +18,7 @@ from torch import Tensor
 from fedgrid.engine.local.devices import flat, sent
 from fedgrid.engine.local.executor import Trained, TrainingStats
 from fedgrid.engine.local.frozen import Key, NotFrozen, form_of, key_of
-from fedgrid.engine.local.grouping import Group, Planned, planned
+from fedgrid.engine.local.grouping import Group, PlannedGroup, planned
 from fedgrid.engine.local.solvers import Descent, Solver
 from fedgrid.engine.local.stacked import Stacked, advance, fits
 from fedgrid.engine.local.task import LocalTask
@@ -235,7 +235,7 @@ class Place:
         return stats.close(tree_map(ordered, self.theta))
 
 
-def _padded(group: Planned, lanes: int, spare: int) -> tuple[np.ndarray, np.ndarray]:
+def _padded(group: PlannedGroup, lanes: int, spare: int) -> tuple[np.ndarray, np.ndarray]:
     """(rows and keys [2 · lanes], images) of a step with lanes that compute in vain, on the row `spare`."""
     missing = lanes - len(group.rows)
     rows = np.concatenate([group.rows, np.full(missing, spare)])

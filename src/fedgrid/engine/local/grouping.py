@@ -18,7 +18,7 @@ NOBODY = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedGroup:
     """A `Group` on the processor: all clients by their rows, and places in `LocalTask.pool` for images."""
 
     rows: np.ndarray
@@ -48,7 +48,7 @@ def groups(task: LocalTask, positions: Sequence[int]) -> tuple[Tensor, list[Grou
     where, places, *sent_arrays = sent([order, flat(index), *others], task.data.labels.device)
     images, parts = task.images_at(places, index), iter(sent_arrays)
 
-    def moved(group: Planned) -> Group:
+    def moved(group: PlannedGroup) -> Group:
         rows, keys, opened = next(parts), next(parts), next(parts)
         begins = _first(group.opened, opened) if len(group.opened) else None
         return Group(_first(group.rows, rows), [next(images) for _ in group.index], keys, begins)
@@ -56,7 +56,7 @@ def groups(task: LocalTask, positions: Sequence[int]) -> tuple[Tensor, list[Grou
     return where, [moved(group) for group in plan]
 
 
-def planned(task: LocalTask, positions: Sequence[int]) -> tuple[np.ndarray, list[Planned]]:
+def planned(task: LocalTask, positions: Sequence[int]) -> tuple[np.ndarray, list[PlannedGroup]]:
     """The same on the processor."""
     order = sorted(positions, key=lambda p: -(len(task.images[task.ids[p]]) // task.batch_size))
     ids = [task.ids[position] for position in order]
@@ -68,7 +68,7 @@ def _first(rows: np.ndarray, on_device: Tensor) -> slice | Tensor:
     return slice(len(rows)) if rows[-1] < len(rows) else on_device
 
 
-def _single(task: LocalTask, clients: Sequence[int]) -> Iterator[Planned]:
+def _single(task: LocalTask, clients: Sequence[int]) -> Iterator[PlannedGroup]:
     """Steps of one batch each, all epochs."""
     for epoch in range(max(map(task.epochs_of, clients))):
         orders = [task.places(client, epoch) for client in clients]
@@ -78,21 +78,21 @@ def _single(task: LocalTask, clients: Sequence[int]) -> Iterator[Planned]:
             opened = NOBODY
 
 
-def of_one_epoch(orders: Sequence[np.ndarray], size: int, keys: np.ndarray) -> Iterator[Planned]:
+def of_one_epoch(orders: Sequence[np.ndarray], size: int, keys: np.ndarray) -> Iterator[PlannedGroup]:
     """The batches of one epoch, in which every client has an order of images and a key for its first batch."""
     full = np.array([len(order) // size for order in orders])
     for step in range(full.max()):
         still = np.flatnonzero(full > step)
         index = np.stack([orders[row][step * size : (step + 1) * size] for row in still.tolist()])
-        yield Planned(still, [index], keys[still] + step, NOBODY)
+        yield PlannedGroup(still, [index], keys[still] + step, NOBODY)
     remaining = np.array([len(order) % size for order in orders])
     for size_of_last in np.unique(remaining[remaining > 0]):
         members = np.flatnonzero(remaining == size_of_last)
         index = np.stack([orders[row][-size_of_last:] for row in members.tolist()])
-        yield Planned(members, [index], keys[members] + full[members], NOBODY)
+        yield PlannedGroup(members, [index], keys[members] + full[members], NOBODY)
 
 
-def _several(task: LocalTask, clients: Sequence[int]) -> Iterator[Planned]:
+def _several(task: LocalTask, clients: Sequence[int]) -> Iterator[PlannedGroup]:
     """Steps of several consecutive batches each, which may lie in two epochs; left-over batches are not used."""
     together = task.together
     batches_of_clients = [
@@ -108,7 +108,7 @@ def _several(task: LocalTask, clients: Sequence[int]) -> Iterator[Planned]:
             index = [
                 np.stack([batches_of_clients[row][start + number][1] for row in members]) for number in range(together)
             ]
-            yield Planned(
+            yield PlannedGroup(
                 np.array(members), index, np.array([batches_of_clients[row][start][0] for row in members]), NOBODY
             )
 
