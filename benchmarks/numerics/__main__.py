@@ -15,7 +15,7 @@ from benchmarks.numerics.cases import cases
 from benchmarks.numerics.comparing import Compared, compare
 from benchmarks.numerics.inputs import write_inputs
 from benchmarks.numerics.listing import evidence, listed, say_in_changelog, write
-from benchmarks.numerics.trees import ROOT, here, last_listed
+from benchmarks.numerics.trees import ROOT, last_listed, this_tree
 from fedgrid.command import run
 from fedgrid.errors import UserError, say
 from fedgrid.grid.study import ledger
@@ -32,7 +32,7 @@ Codes = Mapping[str, Code]
 
 def gather(reason: str = "") -> None:
     """Compares what is not listed with the last commit whose code is, and lists it; UserError where that cannot be."""
-    start, tree = time.monotonic(), here()
+    start, tree = time.monotonic(), this_tree()
     unlisted = ledger.unlisted(tree.sources)
     if not unlisted:
         say("the code of every unit is listed", sys.stdout)
@@ -43,9 +43,9 @@ def gather(reason: str = "") -> None:
         write_inputs(Path(name) / "inputs")
         wanted = list(cases(Path(name) / "inputs", set().union(*edits.values())))
         say(f"compared with {commit[:12]}: {', '.join(sorted(unlisted))}", sys.stdout)
-        found = list(telling(compare(before, tree, wanted, Path(name)), len(wanted)))
-    against = verdicts({unit: edits[unit] for unit in earlier}, found)
-    compared = f"{len(found)} cases, {sum(len(one.case.reached) for one in found)} cells"
+        comparisons = list(telling(compare(before, tree, wanted, Path(name)), len(wanted)))
+    against = verdicts({unit: edits[unit] for unit in earlier}, comparisons)
+    compared = f"{len(comparisons)} cases, {sum(len(one.case.reached) for one in comparisons)} cells"
     say(f"{compared}, {time.monotonic() - start:.0f} s", sys.stdout)
     if against and not reason:
         for unit, why in sorted(against.items()):
@@ -71,10 +71,10 @@ def edited(code: Code, earlier: Code) -> set[str]:
     return {name for name, _ in {*code.items()} ^ {*earlier.items()}}
 
 
-def telling(found: Iterable[Compared], number: int) -> Iterator[Compared]:
+def telling(comparisons: Iterable[Compared], number: int) -> Iterator[Compared]:
     """Prints differences as they are found, and now and then how far it is."""
     told = time.monotonic()
-    for count, one in enumerate(found, start=1):
+    for count, one in enumerate(comparisons, start=1):
         if one.difference:
             say(f"different  {one.case.name}: {one.difference}", sys.stdout)
         elif time.monotonic() - told > STEP:
@@ -83,11 +83,11 @@ def telling(found: Iterable[Compared], number: int) -> Iterator[Compared]:
         yield one
 
 
-def verdicts(edits: Mapping[str, set[str]], found: Sequence[Compared]) -> dict[str, str]:
+def verdicts(edits: Mapping[str, set[str]], comparisons: Sequence[Compared]) -> dict[str, str]:
     """By unit, what speaks against it: a difference in a case that it has a part in, or that no case covers it."""
     against = {}
     for unit, modules in edits.items():
-        part = [one for one in found if one.case.reaching([unit]).reaching(modules).reached]
+        part = [one for one in comparisons if one.case.reaching([unit]).reaching(modules).reached]
         differing = next((one for one in part if one.difference), None)
         if differing:
             against[unit] = f"{differing.case.name}: {differing.difference}"

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.numerics.cases import Case
-from benchmarks.numerics.comparison import FAILED, differences, reason
+from benchmarks.numerics.comparison import differences, reason
 from benchmarks.numerics.trees import Tree
+from benchmarks.numerics.worker import FAILED
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks.numerics.worker import FAILED
 from fedgrid.files import read_table
 from fedgrid.jobs.comparison import difference
 from fedgrid.settings import ARTIFACTS
 
-FAILED = "failed.txt"
 INPUTS = (".train.parquet", ".test.parquet", ".partition.parquet")
 "With what the names of files of images and of partitions end."
 STATISTICS = ".partition.json"
@@ -47,11 +47,11 @@ def _difference(before: Path, now: Path) -> str:
         return "" if one == other else "other statistics"
     if before.name.endswith(INPUTS):
         return _difference_of_inputs(before, now)
-    kept = {kind: (before.with_suffix(end), now.with_suffix(end)) for kind, end in ARTIFACTS.items()}
-    unequal = [kind for kind, (one, other) in kept.items() if one.is_file() != other.is_file()]
+    artifacts = {kind: (before.with_suffix(end), now.with_suffix(end)) for kind, end in ARTIFACTS.items()}
+    unequal = [kind for kind, (one, other) in artifacts.items() if one.is_file() != other.is_file()]
     if unequal:
         return f"the artifact '{unequal[0]}' is in one of them alone"
-    return difference(before, now, {kind: files for kind, files in kept.items() if files[0].is_file()})
+    return difference(before, now, {kind: files for kind, files in artifacts.items() if files[0].is_file()})
 
 
 def _difference_of_inputs(before: Path, now: Path) -> str:

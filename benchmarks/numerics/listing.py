@@ -26,9 +26,9 @@ def evidence(commit: str, compared: str, reason: str = "") -> dict[str, Any]:
 
 
 def listed(
-    ledger: Mapping[str, Any], same: Mapping[str, tuple[str, Code]], new: Mapping[str, Code], found: Mapping[str, Any]
+    ledger: Mapping[str, Any], same: Mapping[str, tuple[str, Code]], new: Mapping[str, Code], proof: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The ledger with the code of units on the evidence that was `found`.
+    """The ledger with the code of units on the `proof` of a comparison.
 
     `same` are units whose numbers are as before: the digest of that earlier code, and the code; `new` are units that
     have no identity yet, or new numbers, whose code becomes their identity.
@@ -40,12 +40,12 @@ def listed(
         identity["code"][digest(code)] = number
     for unit, code in new.items():
         units.setdefault(unit, []).append({"identity": dict(code), "code": {digest(code): number}})
-    return {"evidence": [*ledger["evidence"], found], "units": units}
+    return {"evidence": [*ledger["evidence"], proof], "units": units}
 
 
 def write(file: Path, ledger: Mapping[str, Any]) -> None:
     """Writes the ledger, a line for each piece of evidence and for each unit."""
-    known = ",\n".join(json.dumps(found, ensure_ascii=False) for found in ledger["evidence"])
+    known = ",\n".join(json.dumps(proof, ensure_ascii=False) for proof in ledger["evidence"])
     units = ",\n".join(f"{json.dumps(unit)}: {json.dumps(ledger['units'][unit])}" for unit in sorted(ledger["units"]))
     with replacing(file) as temporary:
         temporary.write_text(f'{{"evidence": [\n{known}\n],\n"units": {{\n{units}\n}}}}\n', encoding="utf-8")
@@ -57,7 +57,7 @@ def say_in_changelog(file: Path, units: Iterable[str], reason: str) -> None:
     start, end = [number for number, line in enumerate([*lines, SECTION]) if line.startswith(SECTION)][:2]
     if KEYS not in lines[start:end]:
         lines[start + 1 : start + 1] = ["", KEYS, ""]
-    place = lines.index(KEYS, start) + 2
-    lines.insert(place, f"- New keys for cells with {', '.join(sorted(units))}: {reason}")
+    first_item = lines.index(KEYS, start) + 2
+    lines.insert(first_item, f"- New keys for cells with {', '.join(sorted(units))}: {reason}")
     with replacing(file) as temporary:
         temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")

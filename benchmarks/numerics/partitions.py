@@ -134,9 +134,9 @@ def _write_published(folder: Path, parts: Mapping[str, Images]) -> None:
     domains = np.concatenate([parts[part].domains for part in PARTS if parts[part].domains is not None])
     copy = TOYS["grey"]
     names = ("east", "west")  # a table's domains are in the order of their names
-    places = np.array([names.index(copy.domains[place]) for place in domains])
-    known = {part: Images(parts[part].pixels, parts[part].labels, rows) for part, rows in _parted(places).items()}
-    pool = Labels(images.labels, TRAIN, len(copy.classes), places, names, checksum_of(known))
+    positions = np.array([names.index(copy.domains[number]) for number in domains])
+    known = {part: Images(parts[part].pixels, parts[part].labels, rows) for part, rows in _parted(positions).items()}
+    pool = Labels(images.labels, TRAIN, len(copy.classes), positions, names, checksum_of(known))
     for seed in (0, 1):
         _publish(folder / "own" / f"{seed}.parquet", pool, _own_rows(seed), "own")
     for test in ("official", "weighted"):

@@ -39,7 +39,7 @@ class Tree:
             return subprocess.Popen(command, cwd=out.parent, env=environment, **pipes)
 
 
-def here() -> Tree:
+def this_tree() -> Tree:
     """The tree that this module lies in."""
     return Tree(ROOT)
 

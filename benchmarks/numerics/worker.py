@@ -4,7 +4,7 @@ Both trees that are compared run their own copy of this module, so what stands i
 its form: of a case the name, a study, the cells (by `name_of`) and how they are trained: not at all, at a stretch,
 interrupted, or kept in the store so that later cases continue from them; or the name, a data set, its settings and the
 folder of its authors' own files. In a folder by the case's name the results, artifacts, partitions and images are
-written, or in ``failed.txt`` what went wrong.
+written, or in `FAILED` what went wrong.
 """
 
 import json
@@ -40,6 +40,8 @@ from fedgrid.loading import load
 
 NOT_AT_ALL, AT_A_STRETCH, INTERRUPTED, KEPT = "not at all", "at a stretch", "interrupted", "kept"
 "How the cells of a case are trained."
+FAILED = "failed.txt"
+"The file of a case that went wrong: what it said."
 NEVER = 1e9
 "Seconds between checkpoints."
 STOPPED_AFTER = 2
@@ -61,9 +63,9 @@ def compute(case: Mapping[str, Any], folder: Path) -> None:
         else:
             _compute_cells(case, folder / "results", out)
     except UserError as error:
-        (out / "failed.txt").write_text(str(error), encoding="utf-8")
+        (out / FAILED).write_text(str(error), encoding="utf-8")
     except Exception:  # an edit may break anything; what it broke is the answer
-        (out / "failed.txt").write_text(traceback.format_exc(), encoding="utf-8")
+        (out / FAILED).write_text(traceback.format_exc(), encoding="utf-8")
 
 
 def _compute_cells(case: Mapping[str, Any], results: Path, out: Path) -> None:

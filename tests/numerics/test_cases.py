@@ -4,9 +4,8 @@ import pytest
 import yaml
 
 from benchmarks.numerics.cases import MATRIX, REFUSED, cases
-from benchmarks.numerics.comparison import FAILED
 from benchmarks.numerics.inputs import write_inputs
-from benchmarks.numerics.worker import NOT_AT_ALL, compute
+from benchmarks.numerics.worker import FAILED, NOT_AT_ALL, compute
 from fedgrid.grid.study import ledger
 from fedgrid.grid.study.sources import Sources
 from fedgrid.loading import load, names

@@ -9,7 +9,7 @@ from benchmarks.numerics.__main__ import earlier_codes, edited, verdicts
 from benchmarks.numerics.cases import cases
 from benchmarks.numerics.comparing import Computing, compare_with
 from benchmarks.numerics.inputs import write_inputs
-from benchmarks.numerics.trees import Tree, here
+from benchmarks.numerics.trees import Tree, this_tree
 from fedgrid.grid.study.canonical import digest
 from fedgrid.grid.study.ledger import code_of, units
 
@@ -27,7 +27,7 @@ def every_case(tmp_path_factory):
     folder = tmp_path_factory.mktemp("numerics")
     write_inputs(folder / "inputs")
     planned = list(cases(folder / "inputs"))
-    computing = Computing(here(), planned, folder / "before")
+    computing = Computing(this_tree(), planned, folder / "before")
     assert all(computing.waits() for _ in planned), computing.last_words
     computing.end()
     return planned, computing.out
@@ -38,7 +38,7 @@ def copy(tmp_path) -> Tree:
     """A copy of the tree, to be edited."""
     folder = tmp_path / "tree"
     for name in ("src", "benchmarks"):
-        shutil.copytree(here().folder / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(this_tree().folder / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     return Tree(folder)
 
 
@@ -47,14 +47,14 @@ def copy(tmp_path) -> Tree:
 def test_an_edit_is_seen_for_what_it_is(edit, every_case, copy, tmp_path):
     planned, before = every_case
     edit.apply(copy.folder / "src" / "fedgrid")
-    changed = changed_units(here(), copy)
-    earlier = earlier_codes(changed, here().sources)
+    changed = changed_units(this_tree(), copy)
+    earlier = earlier_codes(changed, this_tree().sources)
     edits = {unit: edited(code, earlier.get(unit, {})) for unit, code in changed.items()}
-    wanted, found = [case for case in planned if case.reaching(set().union(*edits.values())).reached], []
+    wanted, comparisons = [case for case in planned if case.reaching(set().union(*edits.values())).reached], []
     (tmp_path / "out").mkdir()
     for one in compare_with(before, copy, wanted, tmp_path / "out"):
-        found.append(one)
+        comparisons.append(one)
         if one.difference:
             break
-    against = verdicts({unit: edits[unit] for unit in earlier}, found)
+    against = verdicts({unit: edits[unit] for unit in earlier}, comparisons)
     assert changed and bool(against) == (edit.changes == DIFFERENT), against
