@@ -1,7 +1,7 @@
 # make run: the default study from scratch.  make bench: speed, scale, memory.
 # make check: after every edit, the tests that it can reach.  make test: what CI runs.  make test-all: before a release.
 # make numerics [REASON="why numbers change"]: lists edited code that computes the same numbers.
-# make bench-gpu [SECONDS=540]: what one GPU does, or the processor. With the python3 at hand where there is no .venv.
+# make bench-gpu [SECONDS=240]: what one GPU does, or the processor. With the python3 at hand where there is no .venv.
 # make test-snakemake VERSION=9.0: the workflow's tests with another version of Snakemake, in an environment of its own.
 # make docs: the site.  make papers [SCALE=small] [WITH=download=false]: every table of the five papers.
 VENV ?= .venv
@@ -10,7 +10,7 @@ CORES ?= all
 CONFIG ?= config/study.yaml
 PAPERS ?= fedcosr fedcrl fedccl fedssc fedsac
 SCALE ?= full
-SECONDS ?= 540
+SECONDS ?= 240
 SECONDS_OF_CHECK ?= 40
 WORKERS ?= $$(($$(nproc) + 2))
 CONSTRAINTS ?= constraints.txt

@@ -1,7 +1,7 @@
-"""Does a device compute the processor's numbers? Two rounds of a small federation in float64, for any method.
+"""Does a device compute the processor's numbers? Three rounds of a small federation in float64, for any method.
 
 ``python -m benchmarks.agreement '{"device": "cuda"}'`` serves: a line {method, kind} is answered with one number, see
-`compared`. What both executors are compared with is the processor's loop.
+`compared`. What all executors are compared with is the processor's loop.
 """
 
 import json
@@ -32,8 +32,9 @@ WORLD = DEFAULTS | {
     "dtype": "float64",
     "drawn": True,
 }
-ROUNDS, STEPS = 2, 5
-"Rounds, and local steps of methods that count those of their clients themselves."
+ROUNDS, STEPS = 3, 5
+"""Rounds, of which the executors of a GPU compute the first as any other; local steps of methods that count those of
+their clients themselves."""
 
 
 def compared(method: str, kind: str, device: str) -> dict[str, float]:
@@ -41,7 +42,7 @@ def compared(method: str, kind: str, device: str) -> dict[str, float]:
     return {"difference": difference(progress(method, kind, device), reference(method))}
 
 
-@lru_cache(maxsize=1)  # both executors of a method are asked for one after the other
+@lru_cache(maxsize=1)  # executors of a method are asked for one after the other
 def reference(method: str) -> Progress:
     return progress(method, "loop", "cpu")
 

@@ -9,6 +9,7 @@ making. The page beside it, of `benchmarks.gpu_page`, is written anew after ever
 import argparse
 import csv
 import signal
+import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -23,25 +24,33 @@ from benchmarks import gpu_page
 from benchmarks.convolutions import LAYERS, LOWERINGS, PASSES, PRECISIONS
 from benchmarks.machine import facts, hardware
 from benchmarks.processes import OVER, ROOT, Failed, answers, first_line, together
+from benchmarks.rounds import PARTS as ROUND_PARTS
+from benchmarks.rounds import WARM
 from fedgrid.loading import names
 
 Row = dict[str, Any]
 COLUMNS = (
-    *("section", "name", "value", "method", "kind", "clients", "images", "repeat"),
-    *("train", "server", "evaluate", "memory", "device_memory"),
-    *("difference", "launches", "kernels", "to_device", "to_host", "on_device", "synchronisations", "busy", "seconds"),
-    *("cells", "rounds", "rate", "layer", "lowering", "precision", *PASSES, "error"),
+    *("section", "name", "value", "method", "kind", "tf32", "clients", "images", *ROUND_PARTS),
+    *("seconds", "least", "most", "repeats", "steps", "busy", "launches", "kernels"),
+    *("to_device", "to_host", "on_device", "synchronisations"),
+    *("device_memory", "difference", "cells", "rounds", "rate", "layer", "lowering", "precision", *PASSES, "error"),
 )
 "Of the CSV; seconds, bytes, rounds a second."
-KINDS = {"cpu": ("loop", "stacked"), "cuda": ("loop", "stacked", "captured")}
+KINDS = {"cpu": ("loop", "stacked"), "cuda": ("loop", "stacked", "captured", "lowered")}
 "The executors that a device has."
-WITHOUT_PLAIN = ("fedsac",)
+FASTEST = {"cpu": "stacked", "cuda": "lowered"}
+"That of which many cells run at a time."
+WITHOUT_PLAIN = ("fedsac", "fedrep")
 "Methods that benchmarks/plain.py does not have."
 PER_CLIENT = 40
 "Images of a client at least, on average: with fewer, Dirichlet 0.1 hardly gives everybody some."
-SIZES = {"cuda": (8000, 50_000, (20, 1, 4, 8, 50, 200)), "cpu": (800, 5000, (4, 1, 8))}
-"Of a `Plan`: images, and the most; numbers of clients in a convolution, in the order in which they are measured."
-PATIENCE = 90.0
+SIZES = {"cuda": (8000, (20, 1, 4, 8, 50, 200)), "cpu": (800, (4, 1, 8))}
+"Of a `Plan`: images; numbers of clients in a convolution, in the order in which they are measured."
+REPRESENTATIVES = ("fedavg", "fedcosr", "fedsac", "fedrep", "perfedavg", "ditto", "scaffold", "apfl", "fedproc")
+"Methods that are compared first."
+SLOW = ("plain", "loop")
+"Whose rounds are timed twice, not five times."
+PATIENCE = 60.0
 "Seconds in which a process has to answer to a question, its start included."
 
 
@@ -52,17 +61,14 @@ class Plan:
     device: str
     images: int
     "Of all clients, however many these are, three quarters of them for training."
-    many: int
-    "The same, of the case with the most."
     compared: tuple[str, ...]
     convolved: tuple[int, ...]
     "Numbers of clients whose convolution is timed alone."
-    methods: tuple[str, ...] = ("fedavg", "fedcosr", "fedsac")
+    methods: tuple[str, ...] = ("fedavg", "fedcosr", "fedrep", "fedsac")
     kinds: tuple[str, ...] = ()
-    "What takes turns; empty: the plain baseline and all executors of the device."
-    repeats: int = 5
-    cells: tuple[int, ...] = (1, 2, 4)
-    window: float = 8.0
+    "What is timed; empty: the plain baseline and all executors of the device."
+    cells: tuple[int, ...] = (1, 8, 4, 2)
+    window: float = 4.0
     "Seconds for which cells run side by side, about."
 
     def job(self, method: str, kind: str, clients: int = 20, images: int | None = None) -> Row:
@@ -71,46 +77,47 @@ class Plan:
         what = {"method": method, "kind": kind, "clients": clients, "images": images}
         return what | {"device": self.device, "batch_size": 16, "drawn": True}
 
+    def variants(self, method: str) -> list[Row]:
+        """What a method is timed with, as entries of its jobs; the last again with TF32, which only a GPU knows."""
+        kinds = self.kinds or ("plain", *KINDS[self.device][::-1])
+        variants = [{"kind": kind} for kind in kinds if kind != "plain" or method not in WITHOUT_PLAIN]
+        return variants + [{"kind": FASTEST["cuda"], "tf32": True}] * (self.device == "cuda")
+
 
 Measure = Callable[[Plan, float], Iterator[Row]]
 "Measures a plan until a moment of `time.monotonic`."
 
 
 def correct(plan: Plan, deadline: float) -> Iterator[Row]:
-    """Every method and executor against the processor, see `benchmarks.agreement`."""
-    questions = [{"method": method, "kind": kind} for method in plan.compared for kind in KINDS[plan.device]]
+    """Methods and executors against the processor, see `benchmarks.agreement`: first those that matter most."""
+    first = [method for method in REPRESENTATIVES if method in plan.compared]
+    others = [method for method in plan.compared if method not in first]
+    kinds = KINDS[plan.device][::-1]
+    pairs = [(method, kind) for method in first for kind in kinds[:2]]
+    pairs += [(method, kinds[0]) for method in others]
+    pairs += [(method, kind) for method in plan.compared for kind in kinds if (method, kind) not in pairs]
+    questions = [{"method": method, "kind": kind} for method, kind in pairs]
     yield from answers("benchmarks.agreement", {"device": plan.device}, questions, deadline, PATIENCE)
 
 
-def timed(plan: Plan, deadline: float, clients: int = 20, many: bool = False) -> Iterator[Row]:
-    """Seconds and memory of rounds; a method's variants take turns, and methods share the time."""
-    images = plan.many if many else None
-    for number, method in enumerate(plan.methods):
-        kinds = [
-            kind
-            for kind in plan.kinds or ("plain", *KINDS[plan.device])
-            if kind != "plain" or method not in WITHOUT_PLAIN
-        ]
-        jobs = [plan.job(method, kind, clients, images) for kind in kinds]
-        now = time.monotonic()
-        yield from in_turn(jobs, plan.repeats, now + (deadline - now) / (len(plan.methods) - number))
+def timed(plan: Plan, deadline: float, clients: int = 20, images: int | None = None) -> Iterator[Row]:
+    """Rounds of every method in all ways, see `benchmarks.rounds`."""
+    questions = [
+        {"method": method, "clients": clients, "images": plan.job(method, "", clients, images)["images"]} | variant
+        for method in plan.methods
+        for variant in plan.variants(method)
+    ]
+    for question in questions:
+        question["repeats"] = 2 if question["kind"] in SLOW else 5
+    for row in answers("benchmarks.rounds", plan.job("", ""), questions, deadline, PATIENCE):
+        yield row if "error" in row else summary(row)
 
 
-def in_turn(jobs: list[Row], repeats: int, deadline: float) -> Iterator[Row]:
-    """Rounds of every job, which take turns; a job that has no time for its first round, or fails, has an error."""
-    if time.monotonic() >= deadline:
-        yield from (job | {"error": OVER} for job in jobs)
-        return
-    with together(jobs) as workers:
-        running = list(workers)
-        for repeat in range(repeats):
-            for worker in list(running):
-                try:
-                    yield worker.job | {"repeat": repeat} | worker.round(deadline=deadline)
-                except (Failed, TimeoutError) as error:
-                    running.remove(worker)
-                    if not repeat or isinstance(error, Failed):
-                        yield worker.job | {"error": str(error)}
+def summary(row: Row) -> Row:
+    """Medians of the parts of rounds, and the shortest and longest round."""
+    whole = [sum(parts) for parts in zip(*(row[name] for name in ROUND_PARTS), strict=True)]
+    middle = {name: statistics.median(row[name]) for name in ROUND_PARTS}
+    return row | middle | {"seconds": statistics.median(whole), "least": min(whole), "most": max(whole)}
 
 
 def convolutions(plan: Plan, deadline: float) -> Iterator[Row]:
@@ -129,47 +136,41 @@ def convolutions(plan: Plan, deadline: float) -> Iterator[Row]:
             return
 
 
-def launches(plan: Plan, deadline: float) -> Iterator[Row]:
-    """What a round asks of a GPU, see `benchmarks.launches`; a processor is asked for nothing."""
-    if plan.device == "cuda":
-        jobs = [plan.job(method, kind, images=plan.images // 4) for method in plan.methods for kind in KINDS["cuda"]]
-        yield from answers("benchmarks.launches", {}, jobs, deadline, PATIENCE)
-
-
 def cells(plan: Plan, deadline: float) -> Iterator[Row]:
-    """Rounds a second of several processes with the same cell, with the executor that `auto` takes."""
-    job = plan.job("fedavg", "loop" if plan.device == "cpu" else "stacked", images=plan.images // 4)
-    with together([job] * max(plan.cells)) as workers:
-        alone = [seconds(worker.round(deadline=deadline)) for worker in workers][-1]
-        for count in plan.cells:
-            rounds = max(1, int(plan.window / alone / count))
-            start = time.monotonic()
-            for worker in workers[:count]:
-                for _ in range(rounds):
-                    worker.ask()
-            for worker in workers[:count]:
-                for _ in range(rounds):
-                    worker.answer(deadline)
-            rate = count * rounds / (time.monotonic() - start)
-            yield job | {"cells": count, "rounds": count * rounds, "rate": rate}
+    """Rounds a second of several processes with the same cell, and of as many with the plain loop."""
+    for kind in (FASTEST[plan.device], "plain"):
+        job = plan.job("fedavg", kind, images=plan.images // 4)
+        with together([job] * max(plan.cells)) as workers:
+            for _ in range(WARM.get(kind, 3)):
+                alone = [seconds(worker.round(deadline=deadline)) for worker in workers][-1]
+            for count in plan.cells:
+                rounds = max(1, int(plan.window / alone / count))
+                start = time.monotonic()
+                for worker in workers[:count]:
+                    for _ in range(rounds):
+                        worker.ask()
+                for worker in workers[:count]:
+                    for _ in range(rounds):
+                        worker.answer(deadline)
+                rate = count * rounds / (time.monotonic() - start)
+                yield job | {"cells": count, "rounds": count * rounds, "rate": rate}
 
 
 def seconds(answer: Row) -> float:
     """Of a whole round."""
-    return answer["train"] + answer.get("server", 0.0) + answer["evaluate"]
+    return sum(answer.get(name, 0.0) for name in ROUND_PARTS)
 
 
 PARTS: dict[str, tuple[float, Measure]] = {
-    "correct": (0.3, correct),
-    "seconds, 20 clients": (0.35, timed),
-    "convolutions": (0.35, convolutions),
-    "launches": (0.25, launches),
-    "seconds, most images": (0.4, partial(timed, many=True)),
-    "cells": (0.35, cells),
-    "seconds, 100 clients": (0.5, partial(timed, clients=100)),
-    "seconds, 200 clients": (1.0, partial(timed, clients=200)),
+    "correct": (0.2, correct),
+    "rounds, 100 clients": (0.3, partial(timed, clients=100)),
+    "rounds, 20 clients": (0.4, timed),
+    "cells": (0.5, cells),
+    "rounds, 200 clients": (0.7, partial(timed, clients=200)),
+    "convolutions": (0.5, convolutions),
+    "rounds, 50,000 images": (1.0, partial(timed, images=50_000)),
 }
-"By the name of its rows: the share of the time left that a part may take, and the part."
+"By the name of its rows: the share of the time left that a part may take, and the part. The first ones matter most."
 
 
 class Table:
@@ -214,20 +215,20 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__.partition("\n")[0])
     default = "cuda" if torch.cuda.is_available() else "cpu"
     parser.add_argument("--device", choices=("cpu", "cuda"), default=default, help="(default: a GPU, if there is one)")
-    parser.add_argument("--seconds", type=float, default=540, help="for everything (default: 540)")
+    parser.add_argument("--seconds", type=float, default=240, help="for everything (default: 240)")
     parser.add_argument("--quick", action="store_true", help="little of each part, to see that it works")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results", help="folder of page and table")
     asked = parser.parse_args(argv)
     if asked.device == "cuda" and default == "cpu":
         parser.error("torch sees no GPU here")
     examples = sorted(file.relative_to(ROOT) for file in ROOT.glob("tests/methods/examples/*.py"))
-    images, many, convolved = SIZES[asked.device]
-    plan = Plan(asked.device, images, many, compared=(*names("methods"), *map(str, examples)), convolved=convolved)
+    images, convolved = SIZES[asked.device]
+    plan = Plan(asked.device, images, compared=(*names("methods"), *map(str, examples)), convolved=convolved)
     parts = PARTS
     if asked.quick:
-        few: dict[str, Any] = {"methods": ("fedavg",), "kinds": ("loop",), "repeats": 1, "cells": (1,), "window": 0.1}
-        plan = Plan(asked.device, images=160, many=1000, compared=("fedavg",), convolved=(1,), **few)
-        parts = {name: part for name, part in PARTS.items() if not name.endswith("00 clients")}
+        few: dict[str, Any] = {"methods": ("fedavg",), "kinds": ("loop",), "cells": (1,), "window": 0.1}
+        plan = Plan(asked.device, images=160, compared=("fedavg",), convolved=(1,), **few)
+        parts = {name: part for name, part in PARTS.items() if not name.startswith("rounds") or "20 clients" in name}
     print(run(plan, asked.seconds, asked.out / f"{hardware(asked.device)}-bench-gpu.csv", parts))
     return 0
 

@@ -4,15 +4,14 @@ import csv
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from statistics import median
 
 from benchmarks.convolutions import BATCH, LAYERS, LOWERINGS, PASSES, SIDE
-from benchmarks.markdown import spread, table
+from benchmarks.markdown import table
+from benchmarks.processes import OVER
+from benchmarks.rounds import PARTS
 
 Row = dict[str, str]
 COUNTED = ("launches", "kernels", "to_device", "to_host", "on_device", "synchronisations")
-PARTS = ("train", "server", "evaluate")
-"Of a round."
 NOT_IN_TRAINING = ("first", "input_gradient")
 "A layer, and its pass that nothing asks for."
 TOLERANCE = 1e-9
@@ -37,10 +36,11 @@ def paragraphs(rows: list[Row]) -> Iterator[str]:
     yield f"Written by `make bench-gpu`{without}."
     yield table(("what", "version or name"), machine.items())
     yield from correct(of(rows, "correct"))
-    yield from timed([row for row in rows if row["section"].startswith("seconds")])
-    yield from convolutions(of(rows, "convolutions"))
-    yield from launches(of(rows, "launches"), gpu)
+    in_rounds = [row for row in rows if row["section"].startswith("rounds")]
+    yield from timed(in_rounds)
     yield from cells(of(rows, "cells"))
+    yield from launches(in_rounds, gpu)
+    yield from convolutions(of(rows, "convolutions"))
 
 
 def correct(rows: list[Row]) -> Iterator[str]:
@@ -49,7 +49,7 @@ def correct(rows: list[Row]) -> Iterator[str]:
     wrong = [row for row in compared if not float(row["difference"]) <= TOLERANCE]
     yield (
         f"{len(compared) - len(wrong)} of {len(rows)} agree to {TOLERANCE:g} of a tensor's largest number: a method "
-        "with an executor, for two rounds of four clients in float64, in all that it keeps and all that is recorded. "
+        "with an executor, for three rounds of four clients in float64, in all that it keeps and all that is recorded. "
         "What they are compared with is the processor's loop."
     )
     if compared:
@@ -64,23 +64,37 @@ def timed(rows: list[Row]) -> Iterator[str]:
     yield "## Seconds a round"
     yield (
         "Two-block CNN on 32×32×3, batch 16, drawn images by Dirichlet 0.1, three quarters of them for training. The "
-        "median of repeats, in brackets the smallest and the largest, after a round that warms up, and the medians of "
-        "its parts: clients, server, and the evaluation of two models. *Plain* is `benchmarks/plain.py`, which sends "
-        "every batch; it knows no FedSaC, and its server is part of the clients' time. "
-        "*Memory* is the most that a process has held: of a GPU's own, or of the machine's where there is none."
+        "median of rounds, in brackets the shortest and the longest, after rounds that warm up, and the medians of "
+        "their parts: clients, server, and the evaluation of two models. *Plain* is `benchmarks/plain.py`, which sends "
+        "every batch; it knows no FedSaC and no FedRep, and its server is part of the clients' time. *Busy* is the "
+        "time of kernels in a further round, by torch's profiler, as a share of the median; *kernels a step* are those "
+        "of that round, its evaluation included, for every step of its clients: of one client in *plain* and *loop*, "
+        "of all together otherwise. *Memory* is the most that a GPU has held."
     )
-    groups = grouped([row for row in rows if row["train"]])
+    measured = [row for row in rows if row["train"]]
+    plain = {case(row): float(row["seconds"]) for row in measured if row["kind"] == "plain"}
     lines = []
-    for (clients, images, method, kind), own in groups.items():
-        plain = groups.get((clients, images, method, "plain"))
-        faster = f"{median(map(seconds, plain)) / median(map(seconds, own)):.2f}" if plain else "–"
-        memory = max(int(row["device_memory"] or row["memory"]) for row in own) / 2**20
-        times = spread([*map(seconds, own)], 3)
-        parts = [f"{median(part(row, name) for row in own):.3f}" for name in PARTS]
-        lines.append((clients, images, method, kind, times, *parts, len(own), faster, f"{memory:.0f}"))
-    header = ("clients", "images", "method", "variant", "seconds a round", *PARTS, "repeats", "× plain", "memory, MiB")
-    yield table(header, lines)
+    for row in measured:
+        whole, base = float(row["seconds"]), plain.get(case(row))
+        times = f"{whole:.3f} ({float(row['least']):.3f}–{float(row['most']):.3f})"
+        parts = [f"{float(row[name]):.3f}" for name in PARTS]
+        busy = f"{float(row['busy']) / whole:.2f}" if int(row["kernels"]) else "–"
+        kernels = f"{int(row['kernels']) / int(row['steps']):.0f}" if int(row["kernels"]) else "–"
+        faster, memory = f"{base / whole:.2f}" if base else "–", f"{int(row['device_memory']) / 2**20:.0f}"
+        lines.append((*case(row), variant(row), times, *parts, row["repeats"], faster, busy, kernels, memory))
+    header = ("clients", "images", "method", "variant", "seconds a round", *PARTS, "rounds", "× plain", "busy")
+    yield table((*header, "kernels a step", "memory, MiB"), lines)
     yield from failures(rows)
+
+
+def case(row: Row) -> tuple[str, str, str]:
+    """What is computed, in one way or another."""
+    return row["clients"], row["images"], Path(row["method"]).stem
+
+
+def variant(row: Row) -> str:
+    """The way in which it is computed."""
+    return f"{row['kind']}, TF32" if row["tf32"] else row["kind"]
 
 
 def convolutions(rows: list[Row]) -> Iterator[str]:
@@ -117,64 +131,53 @@ def launches(rows: list[Row], gpu: bool) -> Iterator[str]:
         yield "No GPU: nothing is launched, and nothing is transferred."
         return
     yield (
-        "Counted by torch's profiler in one round, evaluation included. *Busy* are seconds of kernels, "
-        "*seconds* those of the round before, which was not profiled; of the synchronisations, one or two are the "
-        "profiler's own."
+        "Of the same profiled rounds. A graph is launched as a whole, and counts as one launch; of the "
+        "synchronisations, one or two are the profiler's own."
     )
-    header = ("method", "variant", *(name.replace("_", " ") for name in COUNTED), "busy", "seconds", "share busy")
-    lines = []
-    for row in rows:
-        if row["kernels"]:
-            busy, whole = float(row["busy"]), float(row["seconds"])
-            times = (f"{busy:.3f}", f"{whole:.3f}", f"{busy / whole:.2f}")
-            lines.append((*what(row), *(row[name] for name in COUNTED), *times))
+    header = ("clients", "images", "method", "variant", *(name.replace("_", " ") for name in COUNTED), "busy seconds")
+    lines = [
+        (*case(row), variant(row), *(row[name] for name in COUNTED), f"{float(row['busy']):.4f}")
+        for row in rows
+        if row["train"]
+    ]
     yield table(header, lines)
-    yield from failures(rows)
 
 
 def cells(rows: list[Row]) -> Iterator[str]:
     yield "## Cells at a time"
-    yield "FedAvg with 20 clients, in as many processes as there are cells: rounds a second of all of them."
+    yield (
+        "FedAvg with 20 clients, in as many processes as there are cells: rounds a second of all of them, and how many "
+        "times as many these are as one cell's, and as those of as many plain processes."
+    )
     measured = [row for row in rows if row["rate"]]
+    rates = {(row["kind"], row["cells"]): float(row["rate"]) for row in measured}
     lines = []
     for row in measured:
-        rate, first = float(row["rate"]), float(measured[0]["rate"])
-        lines.append((row["cells"], row["kind"], row["images"], row["rounds"], f"{rate:.2f}", f"{rate / first:.2f}"))
-    yield table(("cells", "variant", "images", "rounds", "rounds a second", "× the first"), lines)
+        bases = (rates.get((row["kind"], "1")), rates.get(("plain", row["cells"])))
+        times = [f"{float(row['rate']) / base:.2f}" if base else "–" for base in bases]
+        lines.append((row["cells"], row["kind"], row["images"], row["rounds"], f"{float(row['rate']):.2f}", *times))
+    yield table(("cells", "variant", "images", "rounds", "rounds a second", "× one cell", "× plain"), lines)
     yield from failures(rows)
 
 
 def failures(rows: list[Row], more: Iterable[tuple[str, ...]] = ()) -> Iterator[str]:
     """What was not measured, and why; nothing where all was."""
-    message = [*more, *((*what(row), row["error"]) for row in rows if row["error"])]
+    message = [*more, *((*what(row), row["error"]) for row in rows if row["error"] not in ("", OVER))]
     if message:
         yield table(("method", "variant", "what went wrong"), message)
+    left = [" with ".join(what(row)) for row in rows if row["error"] == OVER]
+    if left:
+        yield f"There was no time for {len(left)}: {'; '.join(left)}."
 
 
 def what(row: Row) -> tuple[str, str]:
     """Method and variant; the part where a row is of none."""
-    variant = f"{row['kind']}, {row['clients']} clients, {row['images']} images" if row["clients"] else row["kind"]
     if row["lowering"]:
         return f"{row['layer']} convolution, {row['precision']}", f"{row['lowering']}, {row['clients']} clients"
-    return (Path(row["method"]).stem, variant) if row["method"] else ("all", row["section"])
-
-
-def grouped(rows: list[Row]) -> dict[tuple[int, int, str, str], list[Row]]:
-    """Repeats of the same."""
-    groups: dict[tuple[int, int, str, str], list[Row]] = {}
-    for row in rows:
-        groups.setdefault((int(row["clients"]), int(row["images"]), row["method"], row["kind"]), []).append(row)
-    return groups
-
-
-def seconds(row: Row) -> float:
-    """Of a whole round."""
-    return sum(part(row, name) for name in PARTS)
-
-
-def part(row: Row, name: str) -> float:
-    """Seconds of one of `PARTS`; 0 where they are in another one's."""
-    return float(row[name] or 0)
+    if not row["method"]:
+        return "all", row["section"]
+    sizes = f", {row['clients']} clients, {row['images']} images" if row["clients"] else ""
+    return Path(row["method"]).stem, variant(row) + sizes
 
 
 def of(rows: list[Row], section: str) -> list[Row]:

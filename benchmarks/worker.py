@@ -29,6 +29,7 @@ from fedgrid.engine.local.captured import Captured
 from fedgrid.engine.local.client_data import ClientData
 from fedgrid.engine.local.grouping import batches_per_call
 from fedgrid.engine.local.loop import Loop
+from fedgrid.engine.local.lowered import Lowered
 from fedgrid.engine.local.stacked import Stacked
 from fedgrid.engine.rounds import federate
 from fedgrid.engine.state.checkpoint import Progress
@@ -67,7 +68,7 @@ With `learning` only so many clients of equal ones have training images. With `d
 CIFAR-10 is at hand. With `eval_sample` so many clients' models are scored in a round, else all. A job goes on from its
 `checkpoint`, a path, and writes it.
 """
-EXECUTORS = {"loop": Loop, "stacked": Stacked, "captured": Captured}
+EXECUTORS = {"loop": Loop, "stacked": Stacked, "captured": Captured, "lowered": Lowered}
 CLASSES = 10
 SIZES = {"cpu": (512, 1024, 2048), "cuda": (4096, 8192)}
 "Sides of the matrices whose product is timed."

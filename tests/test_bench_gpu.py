@@ -11,16 +11,20 @@ import sys
 import time
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 import lacking
 import pytest
 import torch
 from pretended import DEVICE, machine
+from recorded import Recorded
 
-from benchmarks import agreement, convolutions, gpu, gpu_page, launches, worker
+from benchmarks import agreement, convolutions, gpu, gpu_page, rounds, worker
 from benchmarks.processes import OVER, ROOT, Failed, answers
+from fedgrid.engine.local.captured import Captured
+from fedgrid.engine.local.lowered import Lowered
 
-PLAN = gpu.Plan("cpu", images=100, many=200, compared=("fedavg",), convolved=(1, 2))
+PLAN = gpu.Plan("cpu", images=100, compared=("fedavg",), convolved=(1, 2))
 
 
 def rows_of(file):
@@ -38,16 +42,14 @@ def test_a_quick_run_needs_nothing_of_the_workflow(tmp_path):
     assert not [row["error"] for row in rows if row["error"]]
     by_section = {name: [row for row in rows if row["section"] == name] for name in gpu.PARTS}
     assert [(row["method"], row["kind"]) for row in by_section["correct"]] == [
-        ("fedavg", "loop"),
         ("fedavg", "stacked"),
+        ("fedavg", "loop"),
     ]
-    (timed,), (cell,) = by_section["seconds, 20 clients"], by_section["cells"]
-    (many,) = by_section["seconds, most images"]
-    assert float(timed["train"]) > 0 and int(timed["memory"]) > 2**20
-    assert int(many["images"]) > int(timed["images"]) and float(many["evaluate"]) > 0
+    (timed,), running = by_section["rounds, 20 clients"], by_section["cells"]
+    assert float(timed["seconds"]) >= float(timed["train"]) > 0 and int(timed["steps"]) > 20
     alone = {(row["layer"], row["lowering"]) for row in by_section["convolutions"] if float(row["forward"]) > 0}
     assert alone == set(itertools.product(convolutions.LAYERS, convolutions.LOWERINGS))
-    assert float(cell["rate"]) > 0
+    assert [row["kind"] for row in running if float(row["rate"]) > 0] == ["stacked", "plain"]
     assert "no GPU" in text and "2 of 2 agree" in text and "| 20 | 800 | fedavg | loop |" in text
     assert "No GPU: nothing is launched" in text
 
@@ -63,13 +65,13 @@ def test_a_part_that_fails_is_a_row(tmp_path):
     def silent(plan, deadline):
         raise Failed("CUDA error: gone")
 
-    parts = {"correct": (0.5, failing), "launches": (0.5, silent), "cells": (0.5, lambda *_: iter([{"rate": 2.0}]))}
+    parts = {"correct": (0.5, failing), "rounds": (0.5, silent), "cells": (0.5, lambda *_: iter([{"rate": 2.0}]))}
     page = gpu.run(PLAN, 60, tmp_path / "here.csv", parts)
     _, *rows = [row for row in rows_of(tmp_path / "here.csv") if row["section"] != "machine" or row["name"] == "card"]
     assert [(row["section"], row["error"]) for row in rows] == [
         ("correct", ""),
         ("correct", "ValueError: the first line"),
-        ("launches", "CUDA error: gone"),
+        ("rounds", "CUDA error: gone"),
         ("cells", ""),
     ]
     assert "| all | correct | ValueError: the first line |" in page.read_text(encoding="utf-8")
@@ -80,7 +82,9 @@ def test_without_time_everything_is_left_out(tmp_path, capsys):
     page = tmp_path / capsys.readouterr().out.strip()
     actual = {row["section"]: row["error"] for row in rows_of(page.with_suffix(".csv")) if row["section"] != "machine"}
     assert actual == dict.fromkeys(gpu.PARTS, OVER)
-    assert page.read_text(encoding="utf-8").count(OVER) == len(gpu.PARTS) - 1  # nothing is launched on a processor
+    text = page.read_text(encoding="utf-8")
+    assert "There was no time for 1: all with correct." in text
+    assert "There was no time for 4: all with rounds, 100 clients;" in text
 
 
 @pytest.fixture(autouse=True)
@@ -159,18 +163,16 @@ def test_a_process_that_hangs_is_replaced_while_there_is_time():
 
 
 class Fake:
-    """A worker whose rounds take a second; the `failing` one fails."""
+    """A worker whose rounds take a second."""
 
-    def __init__(self, job, failing=None):
-        self.job, self.failing, self.rounds = job, failing, 0
+    def __init__(self, job):
+        self.job, self.rounds = job, 0
 
     def ask(self):
         pass
 
     def answer(self, deadline):
         self.rounds += 1
-        if self.failing == self.rounds:
-            raise Failed("no more")
         return {"train": 0.5, "server": 0.25, "evaluate": 0.25, "memory": 2**20}
 
     def round(self, deadline):
@@ -179,12 +181,12 @@ class Fake:
 
 @pytest.fixture
 def fakes(monkeypatch):
-    """Fakes in place of workers: of the plain ones, the second round fails."""
+    """Fakes in place of workers."""
     made = []
 
     @contextmanager
     def together(jobs):
-        new = [Fake(job, 2 if job["kind"] == "plain" else None) for job in jobs]
+        new = [Fake(job) for job in jobs]
         made.extend(new)
         yield new
 
@@ -192,32 +194,51 @@ def fakes(monkeypatch):
     return made
 
 
-@pytest.mark.usefixtures("fakes")
-def test_variants_take_turns_and_one_that_fails_leaves_the_others():
-    plan = replace(PLAN, methods=("fedavg", "fedsac"), repeats=3)
-    rows = list(gpu.timed(plan, time.monotonic() + 60, clients=20))
-    of_fedavg = [(row["kind"], row.get("repeat"), row.get("error")) for row in rows if row["method"] == "fedavg"]
-    assert of_fedavg == [
-        *((kind, 0, None) for kind in ("plain", "loop", "stacked")),
-        ("plain", None, "no more"),
-        *((kind, repeat, None) for repeat in (1, 2) for kind in ("loop", "stacked")),
-    ]
-    assert {row["kind"] for row in rows if row["method"] == "fedsac"} == {"loop", "stacked"}
-
-
 def test_as_many_cells_at_a_time_as_asked_for(fakes):
-    rows = list(gpu.cells(replace(PLAN, window=6.0), time.monotonic() + 60))
-    assert [(row["cells"], row["rounds"]) for row in rows] == [(1, 6), (2, 6), (4, 4)]
-    assert [fake.rounds for fake in fakes] == [1 + 6 + 3 + 1, 1 + 3 + 1, 1 + 1, 1 + 1]
+    rows = list(gpu.cells(replace(PLAN, window=6.0, cells=(1, 2, 4)), time.monotonic() + 60))
+    assert [(row["kind"], row["cells"], row["rounds"]) for row in rows[:3]] == [
+        ("stacked", 1, 6),
+        ("stacked", 2, 6),
+        ("stacked", 4, 4),
+    ]
+    assert [fake.rounds for fake in fakes[:4]] == [3 + 6 + 3 + 1, 3 + 3 + 1, 3 + 1, 3 + 1]
 
 
-def test_what_a_gpu_is_asked_for_is_a_job_that_can_be_counted(monkeypatch):
+def test_the_first_part_asks_for_what_matters_most(monkeypatch):
     monkeypatch.setattr(gpu, "answers", lambda module, job, questions, *_: iter(questions))
-    jobs = list(gpu.launches(replace(PLAN, device="cuda"), 0.0))
-    assert len(jobs) == len(gpu.KINDS["cuda"]) * len(PLAN.methods)
-    small = {"device": "cpu", "kind": "stacked", "clients": 2, "images": 40}
-    actual = launches.of_a_round(jobs[-1] | small)
-    assert actual["seconds"] > 0 and actual["kernels"] == actual["launches"] == 0  # of a processor
+    plan = replace(PLAN, device="cuda", compared=("apple", "fedavg", "fedcosr"))
+    asked = [(row["method"], row["kind"]) for row in gpu.correct(plan, 0.0)]
+    methods = ("fedavg", "fedcosr")
+    assert asked[:5] == [(m, kind) for m in methods for kind in ("lowered", "captured")] + [("apple", "lowered")]
+    assert len(asked) == len(set(asked)) == 3 * len(gpu.KINDS["cuda"])
+
+
+def test_every_way_on_a_card_is_a_job_that_can_be_measured(monkeypatch):
+    asked = []
+
+    def answers(module, job, questions, *_):
+        asked.extend(job | question for question in questions)
+        return iter([{"error": OVER}])
+
+    monkeypatch.setattr(gpu, "answers", answers)
+    list(gpu.timed(replace(PLAN, device="cuda"), 0.0, clients=100))
+    of_fedavg = [(job["kind"], job.get("tf32", False)) for job in asked if job["method"] == "fedavg"]
+    kinds = ("plain", "lowered", "captured", "stacked", "loop")
+    assert of_fedavg == [*((kind, False) for kind in kinds), ("lowered", True)]
+    assert {job["kind"] for job in asked if job["method"] == "fedsac"} == {*kinds} - {"plain"}
+
+
+@pytest.mark.parametrize("kind", ["plain", "loop", "stacked"])
+def test_rounds_are_measured(kind):
+    job = {"method": "fedcosr", "kind": kind, "clients": 2, "images": 40, "drawn": True, "repeats": 2}
+    job |= {"equal": True, "batch_size": 4}
+    actual = rounds.measured(job)
+    assert all(len(actual[part]) == 2 for part in rounds.PARTS) and min(actual["train"]) > 0
+    assert actual["kernels"] == actual["launches"] == 0  # of a processor
+    steps = {"plain": 8, "loop": 8, "stacked": 4}
+    assert actual["steps"] == steps[kind]
+    summary = gpu.summary(job | actual)
+    assert summary["least"] <= summary["seconds"] <= summary["most"]
 
 
 @pytest.mark.parametrize("layer", convolutions.LAYERS)
@@ -249,9 +270,11 @@ def test_convolutions_are_asked_for_until_the_time_is_over(monkeypatch):
 # On the pretended device
 
 
-@pytest.mark.parametrize("kind", gpu.KINDS["cpu"])
+@pytest.mark.parametrize("kind", gpu.KINDS["cuda"])
 @pytest.mark.parametrize("method", ["fedavg", "fedcosr"])
-def test_the_comparison_on_a_device(method, kind):
+def test_the_comparison_on_a_device(method, kind, monkeypatch):
+    for name, executor in (("captured", Captured), ("lowered", Lowered)):
+        monkeypatch.setitem(worker.EXECUTORS, name, partial(executor, capture=Recorded))
     with machine() as used:
         actual = agreement.compared(method, kind, str(DEVICE))
     assert actual["difference"] <= gpu_page.TOLERANCE
@@ -309,6 +332,7 @@ TRACE = [
     {"cat": "cuda_runtime", "name": "cudaLaunchKernel", "dur": 5},
     {"cat": "cuda_runtime", "name": "cudaLaunchKernelExC", "dur": 5},
     {"cat": "cuda_driver", "name": "cuLaunchKernelEx", "dur": 5},
+    {"cat": "cuda_runtime", "name": "cudaGraphLaunch", "dur": 5},
     {"cat": "cuda_runtime", "name": "cudaMemcpyAsync", "dur": 5},
     {"cat": "cuda_runtime", "name": "cudaStreamSynchronize", "dur": 5},
     *[{"cat": "kernel", "name": "gemm", "dur": 100_000}] * 3,
@@ -320,16 +344,21 @@ TRACE = [
 ]
 
 
+def spread(seconds):
+    return {"seconds": seconds, "least": seconds - 0.1, "most": seconds + 0.1}
+
+
 def test_the_page_of_a_card(tmp_path, monkeypatch):
-    counts = launches.counted(TRACE)
-    expected = {"launches": 3, "kernels": 3, "synchronisations": 1, "to_device": 1, "to_host": 2, "on_device": 1}
+    counts = rounds.counted(TRACE)
+    expected = {"launches": 4, "kernels": 3, "synchronisations": 1, "to_device": 1, "to_host": 2, "on_device": 1}
     assert counts == expected | {"busy": pytest.approx(0.3)}
     monkeypatch.setattr(gpu, "facts", lambda device: {"card": "NVIDIA X, 80 GiB", "driver": "580"})
     world = {"method": "fedavg", "clients": 20, "images": 8000}
     cosr = {"method": "fedcosr", "kind": "loop"}
+    measured = counts | {"steps": 2, "repeats": 2, "server": 0.0, "device_memory": 2**30}
     timed = [
-        world | {"kind": kind, "train": seconds, "evaluate": 0.5, "memory": 1, "device_memory": 2**30}
-        for kind, seconds in (("plain", 2.5), ("stacked", 0.5), ("stacked", 1.5))
+        world | measured | {"kind": kind, "tf32": tf32, "train": s - 0.5, "evaluate": 0.5} | spread(s)
+        for kind, tf32, s in (("plain", "", 3.0), ("lowered", "", 1.0), ("lowered", True, 0.6))
     ]
     alone = {"section": "convolutions", "layer": "second", "clients": 20, "precision": "TF32"}
     slow, fast = ({name: 0.001 * (n + factor) for n, name in enumerate(convolutions.PASSES)} for factor in (2, 1))
@@ -337,9 +366,12 @@ def test_the_page_of_a_card(tmp_path, monkeypatch):
     rows = {
         "convolutions": [alone | way for way in ways] + [alone | {"lowering": "channels last", "error": "no memory"}],
         "correct": [cosr | {"difference": 1e-12}, cosr | {"difference": 1e-3}, cosr | {"error": "a | b"}],
-        "seconds, 20 clients": timed,
-        "launches": [world | {"kind": "loop", "seconds": 0.6} | counts],
-        "cells": [{"cells": n, "kind": "stacked", "images": 2000, "rounds": 8, "rate": 4.0 + n} for n in (1, 2)],
+        "rounds, 20 clients": timed,
+        "cells": [
+            {"cells": n, "kind": kind, "images": 2000, "rounds": 8, "rate": rate * n}
+            for kind, rate in (("lowered", 5.0), ("plain", 0.5))
+            for n in (1, 2)
+        ],
     }
     parts = {name: (0.5, lambda *_, actual=actual: iter(actual)) for name, actual in rows.items()}
     text = gpu.run(replace(PLAN, device="cuda"), 60, tmp_path / "card.csv", parts).read_text(encoding="utf-8")
@@ -348,12 +380,13 @@ def test_the_page_of_a_card(tmp_path, monkeypatch):
         "1 of 3 agree to 1e-09",
         "| fedcosr | loop | differs by 1.0e-03 |",
         "| fedcosr | loop | a / b |",
-        "| 20 | 8000 | fedavg | stacked | 1.500 (1.000–2.000) | 1.000 | 0.000 | 0.500 | 2 | 2.00 | 1024 |",
+        "| 20 | 8000 | fedavg | lowered | 1.000 (0.900–1.100) | 0.500 | 0.000 | 0.500 | 2 | 3.00 | 0.30 | 2 | 1024 |",
+        "| 20 | 8000 | fedavg | lowered, TF32 | 0.600 (0.500–0.700) | 0.100 | 0.000 | 0.500 | 2 | 5.00 | 0.50 | 2 |",
         "| second | 20 | TF32 | input gradient | 3.000 | – | 2.000 | matrix product |",
         "| second | 20 | TF32 | sum | 9.000 | – | 6.000 | matrix product |",
         "| second convolution, TF32 | channels last, 20 clients | no memory |",
-        "| fedavg | loop, 20 clients, 8000 images | 3 | 3 | 1 | 2 | 1 | 1 | 0.300 | 0.600 | 0.50 |",
-        "| 2 | stacked | 2000 | 8 | 6.00 | 1.20 |",
+        "| 20 | 8000 | fedavg | lowered | 4 | 3 | 1 | 2 | 1 | 1 | 0.3000 |",
+        "| 2 | lowered | 2000 | 8 | 10.00 | 2.00 | 10.00 |",
     ):
         assert line in text
     assert "no GPU" not in text.replace("where there is none", "")

@@ -70,7 +70,7 @@ def cases(inputs: Path, modules: Set[str] | None = None) -> Iterator[Case]:
 def _cases(inputs: Path, modules: Set[str] | None) -> Iterator[Case]:
     matrix = yaml.safe_load(MATRIX.read_text(encoding="utf-8").replace(INPUTS, str(inputs)))
     prepared: list[tuple[object, ...]] = []
-    for name, changes in (matrix["cases"] | dict(_variants(matrix["variants"]))).items():
+    for name, changes in (matrix["cases"] | dict(variants(matrix["variants"]))).items():
         study, trained = _study(matrix, changes, EXECUTORS[0]), changes.get("trained", AT_A_STRETCH)
         if (made := tuple(study[section] for section in PREPARED)) not in prepared:
             prepared.append(made)
@@ -95,12 +95,15 @@ def _study(matrix: Mapping[str, Any], changes: Mapping[str, Any], executor: str)
     }
 
 
-def _variants(settings: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """A case for each flag and choice of each method and model, and for the other settings that the matrix names."""
+def variants(settings: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """A case for each flag and choice of each method and model, and for the other settings that the matrix names.
+
+    Code of a method is the same for both executors, so the settings of methods have one case each.
+    """
     for name in names("methods"):
         given = settings["methods"].get(name, [])
         for values in [*(given if isinstance(given, list) else [given]), *_choices("methods", name)]:
-            yield f"{name} {_words(values)}", {"methods": [{"method": name, **values}]}
+            yield f"{name} {_words(values)}", {"methods": [{name: values}], "executors": EXECUTORS[:1]}
     for name, small in settings["models"].items():
         for values in [{}, *_choices("models", name)]:
             yield f"{name} {_words(values)}", _of_model({"name": name, **small, **values})
@@ -129,7 +132,7 @@ def _of_methods(name: str, study: Mapping[str, Any], trained: str, modules: Set[
     Planning has to let pass what is not trained: where an edit makes it refuse that, the worker says so.
     """
     for method in study["methods"]:
-        label = method if isinstance(method, str) else method["method"]
+        label = method if isinstance(method, str) else next(iter(method))
         if modules is not None and trained != NOT_AT_ALL and not _may_reach(study, label, modules):
             continue
         alone = dict(study) | {"methods": [method]}

@@ -106,14 +106,14 @@ class Compute(Component):
     "Where cells are computed; auto: on a CUDA GPU where there is one."
     threads: int = hp(1, low=1)
     "Threads of one operation."
-    executor: str = hp("auto", choices=("auto", "loop", "stacked", "captured"))
-    "Clients one after the other (loop), together (stacked), or together in captured CUDA graphs (on a GPU alone)."
+    executor: str = hp("auto", choices=("auto", "loop", "stacked", "captured", "lowered"))
+    "Clients one after the other or together; on a GPU also in CUDA graphs, lowered: with convolutions as products."
     client_chunk: int | str = hp("auto", pattern="auto|[1-9][0-9]{0,8}", form="auto or a number of clients")
     "Clients that are stacked at a time; auto: as many as fit into memory."
     checkpoint_every: float = hp(60.0, above=0)
     "Seconds between checkpoints."
-    gpu_share: int = hp(1, low=1)
-    "Cells that compute on one GPU at a time."
+    gpu_share: int | str = hp("auto", pattern="auto|[1-9][0-9]{0,2}", form="auto or a number of cells")
+    "Cells that compute on one GPU at a time; auto: as many as its memory and the machine's cores carry, at most 8."
     pack: int = hp(1, low=1)
     "Cells that share one job of a cluster."
     mem_mb: int = hp(2000, low=1, was="memory")

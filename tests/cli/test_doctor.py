@@ -121,3 +121,20 @@ def test_gpus_that_torch_cannot_use(healthy, capsys, monkeypatch):
     monkeypatch.setattr(doctor, "cards", lambda: ["GPU-1"])
     monkeypatch.setattr(doctor, "seen_by_torch", lambda: 0)
     assert "install its CUDA build" in advice(capsys, "GPUs")
+
+
+@pytest.mark.parametrize(
+    ("cells", "mps", "text"),
+    [
+        (1, True, "2, a cell on each"),
+        (4, True, "2, 4 cells on each, whose kernels run side by side, by MPS"),
+        (4, False, "2, 4 cells on each, whose kernels run in turns; side by side once nvidia-cuda-mps-control -d runs"),
+    ],
+)
+def test_cells_that_share_gpus(healthy, capsys, monkeypatch, cells, mps, text):
+    monkeypatch.setattr(doctor, "cards", lambda: ["GPU-1", "GPU-2"])
+    monkeypatch.setattr(doctor, "seen_by_torch", lambda: 2)
+    monkeypatch.setattr(doctor, "cells_on_a_gpu", lambda compute: cells)
+    monkeypatch.setattr(doctor, "side_by_side", lambda: mps)
+    code, lines = examine(capsys)
+    assert code == 0 and lines["GPUs"] == ("✓", text)

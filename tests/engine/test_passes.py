@@ -50,11 +50,12 @@ def test_filled_calls_give_the_sums_and_values_of_each_client(monkeypatch, image
         assert torch.equal(one.y, other.y)
 
 
-def test_few_calls_waste_little():
+@pytest.mark.parametrize(("levels", "calls", "waste"), [(passes.COARSE, 5, 3), (passes.FINE, 10, 1.5)])
+def test_few_calls_waste_little(levels, calls, waste):
     sizes = np.array([int(x) for x in np.random.default_rng(3).pareto(0.6, 200) * 20 + 1]).clip(max=5000)
-    plan = list(passes._similar(sizes, 10**9, 10**9))
-    assert len(plan) <= 5
-    assert sum(len(members) * len(columns) for members, columns in plan) < 3 * sizes.sum() + passes.FEW * len(sizes)
+    plan = list(passes._similar(sizes, 10**9, 10**9, levels))
+    assert len(plan) <= calls
+    assert sum(len(members) * len(columns) for members, columns in plan) < waste * sizes.sum() + levels.few * len(sizes)
     seen = np.zeros(len(sizes), dtype=int)
     for members, columns in plan:
         seen[members] += (columns < sizes[members][:, None]).sum(axis=1)

@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from benchmarks.numerics.cases import MATRIX, REFUSED, cases
+from benchmarks.numerics.cases import MATRIX, REFUSED, cases, variants
 from benchmarks.numerics.inputs import write_inputs
 from benchmarks.numerics.worker import FAILED, NOT_AT_ALL, compute
 from fedgrid.grid.study import ledger
@@ -29,7 +29,8 @@ def test_every_unit_of_the_ledger_is_reached_and_every_entry_of_the_matrix_plann
     planned = list(cases(inputs))
     reached = {module for case in planned for modules in case.reached.values() for module in modules}
     assert {*ledger.units(Sources.of())} - reached == set(), "add a case to benchmarks/numerics/matrix.yaml"
-    for name, changes in yaml.safe_load(MATRIX.read_text(encoding="utf-8"))["cases"].items():
+    matrix = yaml.safe_load(MATRIX.read_text(encoding="utf-8"))
+    for name, changes in (matrix["cases"] | dict(variants(matrix["variants"]))).items():
         begin = f"inputs of {name}, " if changes.get("trained") == NOT_AT_ALL else f"{name}, loop, "
         of_entry = [case for case in planned if case.name.startswith(begin)]
         assert of_entry and not any(REFUSED in case.reached for case in of_entry), f"planning refuses '{name}'"

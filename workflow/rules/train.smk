@@ -37,7 +37,7 @@ rule pack:
         f"{STORE}/logs/packs/{{key}}.log",
     conda:
         "../envs/fedgrid.yaml"
-    threads: COMPUTE.threads * COMPUTE.gpu_share
+    threads: COMPUTE.threads * RUN.gpu_share
     resources:
         mem_mb=lambda w, attempt: RUN.request(RUN.pack(w.key), attempt).mem_mb,
         runtime=lambda w, attempt: RUN.request(RUN.pack(w.key), attempt).runtime,

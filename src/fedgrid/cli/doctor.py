@@ -13,8 +13,10 @@ from pathlib import Path
 from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.errors import UserError, reason
 from fedgrid.files import cache, check_writable
+from fedgrid.jobs.gpu_share import cells_on_a_gpu, side_by_side
 from fedgrid.jobs.gpus import cards, seen_by_torch
 from fedgrid.run import slurm
+from fedgrid.settings import Compute
 
 PLUGIN = "snakemake-executor-plugin-slurm"
 TESTED = {"snakemake": "9", PLUGIN: "2"}
@@ -166,7 +168,16 @@ def _gpus() -> Finding:
     if not names:
         return Finding("GPUs", "none, so cells are computed on the CPU")
     advice = "" if seen_by_torch() else f"torch {_installed('torch')} cannot use them; install its CUDA build"
-    return Finding("GPUs", f"{len(names)}", advice)
+    return Finding("GPUs", f"{len(names)}, {_sharing()}", advice)
+
+
+def _sharing() -> str:
+    """What `gpu_share: auto` does here."""
+    share = cells_on_a_gpu(Compute())
+    if share == 1:
+        return "a cell on each"
+    beside = "side by side, by MPS" if side_by_side() else "in turns; side by side once nvidia-cuda-mps-control -d runs"
+    return f"{share} cells on each, whose kernels run {beside}"
 
 
 def _threads() -> Finding:

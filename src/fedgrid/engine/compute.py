@@ -19,6 +19,7 @@ from fedgrid.engine.local.devices import chosen
 from fedgrid.engine.local.executor import Executor
 from fedgrid.engine.local.grouping import batches_per_call
 from fedgrid.engine.local.loop import Loop
+from fedgrid.engine.local.lowered import Lowered
 from fedgrid.engine.local.stacked import Stacked
 from fedgrid.engine.rounds import Outcome, federate
 from fedgrid.engine.state.checkpoint import Progress
@@ -74,6 +75,8 @@ def compute(
     """All rounds of a cell, from its checkpoint where there is one; `wanted` names the artifacts to keep."""
     method, simulation = _prepare(sources, settings)
     outcome = federate(method, simulation, saving, tell, matrices="cooperation" in wanted)
+    if tell and isinstance(simulation.executor, Captured):
+        tell(outcome.progress, simulation.executor.remark())
     return Computed(method, simulation, outcome, wanted)
 
 
@@ -118,8 +121,9 @@ def executor_for(settings: Compute, device: torch.device, flops: int, together: 
     if kind == "loop":
         return Loop()
     chunk = None if settings.client_chunk == "auto" else int(settings.client_chunk)
+    share = 1 if settings.gpu_share == "auto" else int(settings.gpu_share)
     if kind == "stacked":
-        return Stacked(chunk)
+        return Stacked(chunk, share)
     if device.type != "cuda":
-        raise UserError("compute.executor: 'captured' needs a CUDA GPU; choose auto, loop or stacked")
-    return Captured(chunk)
+        raise UserError(f"compute.executor: '{kind}' needs a CUDA GPU; choose auto, loop or stacked")
+    return Captured(chunk, share) if kind == "captured" else Lowered(chunk, share)

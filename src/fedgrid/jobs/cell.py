@@ -31,10 +31,10 @@ from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.study.audit import Watch
 from fedgrid.grid.study.canonical import digest
 from fedgrid.grid.study.fingerprint import check_files
-from fedgrid.jobs import models_file
+from fedgrid.jobs import gpus, models_file
 from fedgrid.jobs.apart import job
 from fedgrid.jobs.attempts import Attempts, notes_of
-from fedgrid.jobs.gpus import acquire_gpu
+from fedgrid.jobs.gpu_share import cells_on_a_gpu
 from fedgrid.jobs.job_process import TERMINATED
 from fedgrid.jobs.machine import versions_and_hardware
 from fedgrid.jobs.noted import noted, telling
@@ -60,7 +60,9 @@ def train(
 
     On a machine with GPUs it first takes a place on one of them, and waits for it; see `fedgrid.jobs.gpus`.
     """
-    with acquire_gpu(settings.device, settings.gpu_share):
+    share = cells_on_a_gpu(settings) if settings.device in gpus.SHARED else 1
+    with gpus.acquire_gpu(settings.device, share):
+        settings = replace(settings, gpu_share=share)
         counted, watch = _checked_code(cell), _watch(cell)
         for made in (cell.partition.data, cell.partition):
             made.check()

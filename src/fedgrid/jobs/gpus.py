@@ -23,6 +23,8 @@ from fedgrid.errors import UserError
 
 VARIABLE, POLL, PATIENCE = "CUDA_VISIBLE_DEVICES", 0.1, 10.0
 "Seconds between looks for a free slot, and at most for nvidia-smi, which may have to wake the cards one by one."
+SHARED = ("auto", "cuda")
+"Settings of a device that leave the choice of a card to fedgrid."
 GPU, MIG = re.compile(r"GPU \d+: (.*) \(UUID: (GPU-[^)]+)\)"), re.compile(r"\s+MIG .*\(UUID: (MIG-[^)]+)\)")
 NAME, UNSAFE = re.compile(r"[0-9]+|(GPU|MIG)-.+"), re.compile(r"[^\w.-]")
 
@@ -75,12 +77,12 @@ def acquire_gpu(device: str, share: int = 1) -> Iterator[str | None]:
     """Waits for a slot on the least used card, makes it the only one that CUDA sees, and yields its name.
 
     To be entered before torch starts CUDA. Does nothing, and yields None, without a card and for any `device` but
-    ``auto`` and ``cuda``: ``cuda:1`` is the user's own choice. A card is given to at most `share` cells, as long as all
+    `SHARED`: ``cuda:1`` is the user's own choice. A card is given to at most `share` cells, as long as all
     ask with the same `share`. UserError where the locks cannot be kept.
     """
     if share < 1:
         raise UserError(f"a GPU can be shared by 1 cell or more, not by {share}")
-    known = _by_lock(os.environ) if device in ("auto", "cuda") else {}
+    known = _by_lock(os.environ) if device in SHARED else {}
     if not known:
         yield None
         return

@@ -22,6 +22,7 @@ from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Experiment, Study
 from fedgrid.grid.plan.searches import Search
 from fedgrid.jobs import gpus, originals, warm
+from fedgrid.jobs.gpu_share import cells_on_a_gpu
 from fedgrid.loading import CODE
 from fedgrid.run import cell_states, notices, packs, slurm
 from fedgrid.run.lock import StoreLock
@@ -190,12 +191,17 @@ class Invocation:
 
     def request(self, cells: Sequence[Cell], attempt: int) -> measured.Request:
         """What a job of these cells asks of a scheduler."""
-        return measured.request(cells, self.compute, self.compute.gpu_share).for_attempt(attempt)
+        return measured.request(cells, self.compute, self.gpu_share).for_attempt(attempt)
+
+    @cached_property
+    def gpu_share(self) -> int:
+        """Cells that a GPU, or a pack, computes at a time; `auto` is 1 where jobs run on machines not known here."""
+        return 1 if self.submits and self.compute.gpu_share == "auto" else cells_on_a_gpu(self.compute)
 
     @cached_property
     def gpu_slots(self) -> int:
         """Cells that may compute on this machine's GPUs at a time."""
-        return gpus.gpu_slots(self.compute.gpu_share) if self.compute.device in ("auto", "cuda") else 0
+        return gpus.gpu_slots(self.gpu_share) if self.compute.device in ("auto", "cuda") else 0
 
     @property
     def gpus_per_job(self) -> int:

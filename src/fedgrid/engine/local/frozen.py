@@ -16,25 +16,55 @@ Key = tuple[Any, ...]
 PLAIN = (str, int, float, complex, bool, bytes, type(None), type)
 Seen = dict[int, Any]
 "What was looked into, by identity; kept, or something else could get its place in memory."
+OURS = "fedgrid."
 
 
 class NotFrozen(Exception):
     """A function depends on something that may be another one next time, such as a tensor of its closure."""
 
 
-def key_of(function: Any, constants: Iterable[Tensor] = ()) -> Key:
+@dataclass(frozen=True, eq=False)
+class Same:
+    """An object that is equal to itself alone, and kept."""
+
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+@dataclass(frozen=True)
+class Code:
+    """The code of a function, and where it is from."""
+
+    module: str
+    name: str
+    code: types.CodeType
+
+
+def key_of(function: Any, constants: Iterable[Any] = ()) -> Key:
     """What a function depends on: code, closure, defaults, fields and globals.
 
-    Raises NotFrozen for a tensor there, unless it is one of the `constants`, which stay as they are.
+    Raises NotFrozen for a tensor there, unless it is one of the `constants`, or in one, which stay as they are.
     """
-    return tuple(_held(function, {}, {id(t) for t in constants}))
+    return tuple(_held(function, {}, {id(value) for value in constants}))
 
 
 def form_of(tree: Any) -> Key:
-    """Names, shapes and types of a tree; of what is no tensor, the value."""
+    """Names, shapes and types of a tree; of what is no tensor, the value, unless it is one of its `numbers`."""
     if isinstance(tree, Mapping):
         return tuple((name, form_of(part)) for name, part in tree.items())
-    return (tuple(tree.shape), tree.dtype) if isinstance(tree, Tensor) else ("value", repr(tree))
+    if isinstance(tree, Tensor):
+        return tuple(tree.shape), tree.dtype
+    return ("number",) if isinstance(tree, float) else ("value", repr(tree))
+
+
+def is_ours(key: Key) -> bool:
+    """Whether all code in a key is fedgrid's, whose tests have captured it."""
+    return all(part.module.startswith(OURS) for part in key if isinstance(part, Code))
 
 
 def _held(value: Any, seen: Seen, constants: Set[int]) -> Iterator[Any]:
@@ -44,12 +74,11 @@ def _held(value: Any, seen: Seen, constants: Set[int]) -> Iterator[Any]:
     if id(value) in seen:
         return
     seen[id(value)] = value
-    if isinstance(value, Tensor):
-        if id(value) not in constants:
-            raise NotFrozen(f"a tensor {tuple(value.shape)}")
-        yield _Same(value)
-        return
-    if isinstance(value, functools.partial):
+    if id(value) in constants:
+        yield Same(value)
+    elif isinstance(value, Tensor):
+        raise NotFrozen(f"a tensor {tuple(value.shape)}")
+    elif isinstance(value, functools.partial):
         yield from _held((value.func, value.args, value.keywords), seen, constants)
     elif isinstance(value, types.MethodType):
         yield from _held((value.__func__, value.__self__), seen, constants)
@@ -65,31 +94,18 @@ def _held(value: Any, seen: Seen, constants: Set[int]) -> Iterator[Any]:
         yield from _held(tuple((field.name, getattr(value, field.name)) for field in fields(value)), seen, constants)
         yield from _held(tuple(_methods(type(value))), seen, constants)
     else:
-        yield _Same(value)
-
-
-@dataclass(frozen=True, eq=False)
-class _Same:
-    """An object that is equal to itself alone, and kept."""
-
-    value: Any
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.value is other.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
+        yield Same(value)
 
 
 def _of_function(function: types.FunctionType, seen: Seen, constants: Set[int]) -> Iterator[Any]:
-    yield function.__module__, function.__qualname__, function.__code__
+    yield Code(function.__module__, function.__qualname__, function.__code__)
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     yield from _held((*cells, function.__defaults__, function.__kwdefaults__), seen, constants)
     for name in sorted(_names(function.__code__) & {*function.__globals__}):
-        found = function.__globals__[name]
-        if not isinstance(found, types.ModuleType | types.BuiltinFunctionType | type) and not _is_torch(found):
+        value = function.__globals__[name]
+        if not isinstance(value, types.ModuleType | types.BuiltinFunctionType | type) and not _is_torch(value):
             yield name
-            yield from _held(found, seen, constants)
+            yield from _held(value, seen, constants)
 
 
 def _names(code: types.CodeType) -> set[str]:
@@ -101,7 +117,7 @@ def _names(code: types.CodeType) -> set[str]:
 def _methods(kind: type) -> Iterator[types.FunctionType]:
     """The functions of a class of the user's own, whose globals may change; fedgrid's are its code."""
     for base in kind.__mro__:
-        if base.__module__.partition(".")[0] not in ("fedgrid", "builtins"):
+        if not base.__module__.startswith(OURS) and base is not object:
             yield from (value for value in vars(base).values() if isinstance(value, types.FunctionType))
 
 

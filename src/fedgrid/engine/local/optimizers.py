@@ -30,6 +30,8 @@ class Optimizer:
     weight_decay: float = 0.0
     clip: float | None = None
     "Largest norm of one client's gradient over all trained parameters."
+    rate: Tensor | None = None
+    "Where a captured step reads the rate of each round, in place of `lr`: a tensor without axes."
 
     def but(self, **changes: Any) -> "Optimizer":
         """The same with other settings, such as ``fed.optimizer.but(lr=0.1)``."""
@@ -61,7 +63,11 @@ class Optimizer:
         if used_moments:
             torch._foreach_mul_(used_moments["first"], self.momentum)
             torch._foreach_add_(used_moments["first"], used)
-        torch._foreach_add_(parameters, used_moments.get("first", used), alpha=-self.lr)
+        directions = used_moments.get("first", used)
+        if self.rate is None:
+            torch._foreach_add_(parameters, directions, alpha=-self.lr)
+        else:  # as `alpha` it would have to be fetched
+            torch._foreach_sub_(parameters, torch._foreach_mul(directions, self.rate))
 
     def _adam(
         self, parameters: list[Tensor], slopes: list[Tensor], first: list[Tensor], second: list[Tensor], taken: Tensor
@@ -70,7 +76,7 @@ class Optimizer:
         torch._foreach_mul_(second, BETA2)
         torch._foreach_addcmul_(second, slopes, slopes, value=1 - BETA2)
         count = taken.to(parameters[0].dtype)
-        size, root = self.lr / (1 - BETA1**count), (1 - BETA2**count).sqrt()
+        size, root = (self.lr if self.rate is None else self.rate) / (1 - BETA1**count), (1 - BETA2**count).sqrt()
         for parameter, mean, deviation in zip(parameters, first, torch._foreach_sqrt(second), strict=True):
             shape = _per_client(taken.dim(), parameter)
             scale = (deviation / root.reshape(shape)).add_(EPSILON)

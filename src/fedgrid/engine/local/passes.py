@@ -8,6 +8,7 @@ and the images of the smaller ones are filled up, with images that do not count.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,8 +17,16 @@ from torch import Tensor
 from fedgrid.engine.local.devices import selection, sent
 from fedgrid.engine.local.task import LocalTask
 
-FEW, FACTOR = 64, 4
-"Clients with up to so many images share calls, and those with up to `FACTOR` times as many, and so on."
+
+class Levels(NamedTuple):
+    """Clients with up to `few` images share calls, and those with up to `factor` times as many, and so on."""
+
+    few: int
+    factor: int
+
+
+COARSE, FINE = Levels(64, 4), Levels(16, 2)
+"With few calls, and with few images that only fill up, where a call costs nothing: as part of a graph."
 
 
 @dataclass(frozen=True)
@@ -57,11 +66,11 @@ def _halved(lists: Sequence[Tensor], largest: int) -> Iterator[tuple[list[int], 
             size //= 2
 
 
-def filled(task: LocalTask, positions: Sequence[int], largest: int) -> list[Piece]:
+def filled(task: LocalTask, positions: Sequence[int], largest: int, levels: Levels = COARSE) -> list[Piece]:
     """Images of clients with similar numbers of them, together; all calls together have room for `largest` of each."""
     sizes = np.array([len(task.images[client]) for client in task.ids])
     starts, device = np.cumsum(sizes) - sizes, task.data.labels.device
-    plan = list(_similar(sizes[positions], largest * len(positions), task.batch_size))
+    plan = list(_similar(sizes[positions], largest * len(positions), task.batch_size, levels))
     members = [np.array(positions)[some] for some, _ in plan]
     valid = [columns < sizes[some][:, None] for some, (_, columns) in zip(members, plan, strict=True)]
     places = [
@@ -78,11 +87,14 @@ def filled(task: LocalTask, positions: Sequence[int], largest: int) -> list[Piec
     return pieces
 
 
-def _similar(sizes: np.ndarray, room: int, longest: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _similar(
+    sizes: np.ndarray, room: int, longest: int, levels: Levels = COARSE
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """(rows [k], columns [B]): rows with similar sizes, and which of their images a call takes."""
-    levels = np.array([math.ceil(math.log(max(size, FEW) / FEW, FACTOR) - 1e-9) for size in sizes])
-    for level in np.unique(levels):
-        members = np.flatnonzero((levels == level) & (sizes > 0))
+    few, factor = levels
+    level_of = np.array([math.ceil(math.log(max(size, few) / few, factor) - 1e-9) for size in sizes])
+    for level in np.unique(level_of):
+        members = np.flatnonzero((level_of == level) & (sizes > 0))
         start = 0
         while len(members):
             end = min(start + min(longest, max(1, room // len(members))), int(sizes[members].max()))

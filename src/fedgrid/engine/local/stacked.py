@@ -4,7 +4,7 @@
 """
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor
 from fedgrid.engine.local.context import Batch, LossContext
 from fedgrid.engine.local.executor import Executor, Trained, TrainingStats, joined_values
 from fedgrid.engine.local.grouping import Group, groups
-from fedgrid.engine.local.passes import exact, filled
+from fedgrid.engine.local.passes import COARSE, Levels, Piece, exact, filled
 from fedgrid.engine.local.solvers import Solver
 from fedgrid.engine.local.task import Apply, LocalTask, Measurement
 from fedgrid.errors import UserError
@@ -22,16 +22,19 @@ from fedgrid.tree import Tree, leaves, rebuilt, rows, tree_map
 MEASURED_TOGETHER = {"cpu": 1024, "gpu": 16384}
 "Images of all clients in one call of a pass without gradient, on a processor and on any other device."
 BUDGET = 2**30
-"Bytes for the clients that are trained together on a processor, where more bring no gain; on a GPU, half its memory."
+"Bytes for the clients that are trained together on a processor, where more bring no gain."
 COPIES, ACTIVATIONS = 6, 64
 "Memory of a client in training: copies of its parameters, and numbers kept for every number of a batch of images."
 
 
 class Stacked(Executor):
-    """All clients at once, or `chunk` at a time: best on a GPU, and where a step is mostly overhead."""
+    """All clients at once, or `chunk` at a time: best on a GPU, and where a step is mostly overhead.
 
-    def __init__(self, chunk: int | None = None):
-        self.chunk = chunk
+    As many cells `share` a GPU.
+    """
+
+    def __init__(self, chunk: int | None = None, share: int = 1):
+        self.chunk, self.share = chunk, share
         # what has room; falls where a GPU turns out to have less
         self.clients = sys.maxsize
         self.images: int | None = None
@@ -40,7 +43,7 @@ class Stacked(Executor):
         clients = len(task.ids)
         theta = tree_map(lambda t: t.new_empty(clients, *t.shape[1:]), task.theta)
         stats = TrainingStats(clients, task.data.labels.device)
-        wanted, start = self.chunk or _fitting(task), 0
+        wanted, start = self.chunk or self._fitting(task), 0
         while start < clients:
             positions = list(range(start, min(clients, start + min(wanted, self.clients))))
             try:
@@ -51,10 +54,40 @@ class Stacked(Executor):
                 start += len(positions)
         return stats.close(theta)
 
+    def _fitting(self, task: LocalTask) -> int:
+        """How many clients probably fit into the room for them; at least one."""
+        parameters = sum(t[0].numel() * t.element_size() for t in leaves(task.theta))
+        images = task.batch_size * task.data.sample_size * task.data.centre.element_size()
+        return max(1, self._room(task) // (COPIES * parameters + ACTIVATIONS * images))
+
+    def _room(self, task: LocalTask) -> int:
+        """Bytes for the clients that are trained together: of a GPU, half of this cell's share of its memory."""
+        device = task.data.labels.device
+        if device.type != "cuda":
+            return BUDGET
+        memory: int = torch.cuda.get_device_properties(device).total_memory
+        return memory // (2 * self.share)
+
     def _measure(self, task: LocalTask, measurement: Measurement) -> dict[str, Tensor]:
         sums: dict[str, Tensor] = {}
-        self._passed(task, lambda positions, largest: _measure(task, positions, measurement, largest, sums))
+
+        def passed(positions: list[int], largest: int) -> None:
+            for name, total in self._summed(task, positions, measurement, largest).items():
+                if len(positions) == len(task.ids):
+                    sums[name] = total
+                    continue
+                if name not in sums:
+                    sums[name] = total.new_zeros(len(task.ids), *total.shape[1:])
+                sums[name][positions[0] : positions[-1] + 1] = total
+
+        self._passed(task, passed)
         return sums
+
+    def _summed(
+        self, task: LocalTask, positions: list[int], measurement: Measurement, largest: int
+    ) -> dict[str, Tensor]:
+        """Sums [k, …] over all images of consecutive clients; `largest` of each in a call."""
+        return summed(task, pieces(task, positions, measurement, largest), measurement, len(positions))
 
     def _collect(self, task: LocalTask, function: Measurement) -> list[Tree]:
         if not _shares_calls(task):
@@ -82,20 +115,6 @@ def _half(size: int, error: Exception) -> int:
     if size == 1:
         raise UserError("not even one client fits into the device's memory: use a smaller batch_size") from error
     return size // 2
-
-
-def fits(task: LocalTask, chunk: int | None) -> bool:
-    """Whether all clients of a task are trained at once."""
-    return (chunk or _fitting(task)) >= len(task.ids)
-
-
-def _fitting(task: LocalTask) -> int:
-    """How many clients probably fit into the memory for them; at least one. A function of task and machine alone."""
-    device = task.data.labels.device
-    memory = torch.cuda.get_device_properties(device).total_memory // 2 if device.type == "cuda" else BUDGET
-    parameters = sum(t[0].numel() * t.element_size() for t in leaves(task.theta))
-    images = task.batch_size * task.data.sample_size * task.data.centre.element_size()
-    return max(1, memory // (COPIES * parameters + ACTIVATIONS * images))
 
 
 def _train(task: LocalTask, positions: list[int], solver: Solver, result: Any, stats: TrainingStats) -> None:
@@ -137,24 +156,23 @@ def _shares_calls(task: LocalTask) -> bool:
     return task.data.labels.device.type != "cpu"
 
 
-def _measure(
-    task: LocalTask, positions: list[int], measurement: Measurement, largest: int, sums: dict[str, Tensor]
-) -> None:
-    """Sums over all images of consecutive clients, whose rows of `sums` are written; `largest` of each in a call."""
-    totals: dict[str, Tensor] = {}
+def pieces(
+    task: LocalTask, positions: list[int], measurement: Measurement, largest: int, levels: Levels = COARSE
+) -> list[Piece]:
+    """What a pass over the images of consecutive clients consists of."""
     fills = _shares_calls(task) and getattr(measurement, "counts_filled", False)
-    for piece in (filled if fills else exact)(task, positions, largest):
+    return filled(task, positions, largest, levels) if fills else exact(task, positions, largest)
+
+
+def summed(task: LocalTask, parts: Sequence[Piece], measurement: Measurement, clients: int) -> dict[str, Tensor]:
+    """Sums [clients, …] over all images in the parts of a pass."""
+    totals: dict[str, Tensor] = {}
+    for piece in parts:
         apply = _to_each(task, [piece.index], rows(task.clients, piece.rows), None, piece.counted)
         for name, value in apply(lambda *a: dict(measurement(*a)), rows(task.theta, piece.rows)).items():
             value = value + 0  # a truth value becomes a number
-            totals[name] = _added(totals.get(name), piece.members, value, len(positions))
-    if len(positions) == len(task.ids):
-        sums.update(totals)
-        return
-    for name, total in totals.items():
-        if name not in sums:
-            sums[name] = total.new_zeros(len(task.ids), *total.shape[1:])
-        sums[name][positions[0] : positions[-1] + 1] = total
+            totals[name] = _added(totals.get(name), piece.members, value, clients)
+    return totals
 
 
 def _added(total: Tensor | None, members: Tensor, values: Tensor, clients: int) -> Tensor:
