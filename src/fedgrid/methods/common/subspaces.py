@@ -39,7 +39,7 @@ def directions(sums: Tensor, squares: Tensor, counts: Tensor, number: int, centr
     They are the eigenvectors of Σ zzᵀ or, if `centred`, of the scatter about the mean (principal components), and come
     from moments of `counts` [n] images, `sums` [n, k] and `squares` [n, k, k] as in `feature_moments`; no features need
     to be kept. A client of lower rank has rows of zeros. The entry of largest magnitude of a row is positive, which
-    fixes the sign.
+    fixes the sign. On a GPU torch before 2.12 solves for one client after the other.
     """
     scatter = squares.double()
     if centred:
