@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from pretended import DEVICE, machine
 from recorded import Recorded
 from tiers import every_third
 from torch import Tensor
@@ -14,12 +15,13 @@ from fedgrid.engine.local.frozen import NotFrozen, form_of, is_ours, key_of
 from fedgrid.engine.local.stacked import Stacked
 from fedgrid.engine.local.workspaces import NUMBERS_OF_CLIENTS, TrainingWorkspace, bytes_of
 from fedgrid.engine.rounds import federate
+from fedgrid.engine.state.state import State
 from fedgrid.errors import UserError
 from fedgrid.loading import names
 from fedgrid.methods.fedavg import FedAvg
 from fedgrid.settings import Adversarial
 from fedgrid.suite import simulations
-from fedgrid.tree import Tree, leaves, squared_distance
+from fedgrid.tree import Tree, leaves, squared_distance, tree_map
 
 ROUNDS = 5
 SETTINGS = {
@@ -71,6 +73,18 @@ def test_captured_has_the_bits_of_stacked(name):
     difference, counts = compare(simulations.method(name))
     assert not difference
     assert counts["replayed"] > 0 and not counts["not captured"]
+
+
+@pytest.mark.representatives
+@pytest.mark.parametrize("name", names("methods"))
+def test_on_a_device_the_numbers_are_those_of_the_processor(name):
+    executor, method = Captured(capture=Recorded), simulations.method(name, **simulations.brief(name))
+    where = simulations.ragged(3, dtype="float64", rounds=4, executor=executor)
+    with machine():
+        ours = federate(method, simulations.moved(where, DEVICE)).progress.state
+        ours = State(*(tree_map(lambda t: t.cpu(), tree) for tree in (ours.server, ours.clients)))
+    simulations.assert_close_states(ours, federate(method, replace(where, executor=Stacked())).progress.state)
+    assert executor.counts["replayed"]
 
 
 @pytest.mark.parametrize("name", ["fedavg", "fedcosr", "perfedavg"])
