@@ -1,0 +1,59 @@
+"""Every method's state after rounds with idle clients is what its paper's equations give, computed client by client.
+
+A file of this folder is named after its method and has `SETTINGS`, some hyperparameters, and ``state(clients, …)``: the
+entries of the server's state, and those of each client's, after all rounds. Entries that it leaves out are not compared.
+"""
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import torch
+from references.clients import Clients
+
+from fedgrid.engine.rounds import federate
+from fedgrid.loading import names
+from fedgrid.suite import simulations
+
+TOLERANCE = 1e-12
+FILES = sorted(file.stem for file in Path(__file__).parent.glob("*.py") if file.stem in names("methods"))
+CASES = [(name, settings) for name in FILES for settings in import_module(f"references.{name}").SETTINGS]
+
+
+def stacked(trees):
+    """A list of trees as a tree of stacks."""
+    if isinstance(trees[0], dict):
+        return {name: stacked([tree[name] for tree in trees]) for name in trees[0]}
+    return torch.stack([torch.as_tensor(t) for t in trees])
+
+
+def compare(ours, theirs, name=""):
+    """Asserts that all entries of the reference, `theirs`, are ours."""
+    if isinstance(theirs, dict):
+        for key, value in theirs.items():
+            compare(ours[key], value, f"{name}.{key}")
+        return
+    theirs = torch.as_tensor(theirs).to(ours.dtype)
+    assert ours.shape == theirs.shape, name
+    largest = theirs.abs().max().clamp(min=1e-3).item() if theirs.numel() else 1.0
+    assert torch.allclose(ours, theirs, rtol=0, atol=TOLERANCE * largest, equal_nan=True), (
+        f"{name} differs by {float((ours - theirs).abs().max()):.2g}"
+    )
+
+
+@pytest.mark.parametrize(("name", "settings"), CASES, ids=str)
+def test_the_state_is_that_of_the_papers_equations(name, settings):
+    reference = import_module(f"references.{name}")
+    clients = Clients(**getattr(reference, "TRAINING", {}))
+    server, own = reference.state(clients, **settings)
+    actual = federate(simulations.method(name, **settings), clients.simulation).progress.state
+    compare(actual.server, server, "server")
+    if own:
+        compare(actual.clients, stacked(own), "clients")
+
+
+def test_somebody_never_takes_part_and_somebody_now_and_then():
+    clients = Clients()
+    rounds = [clients.drawn(t) for t in range(clients.simulation.training.rounds)]
+    times = [sum(i in drawn for drawn in rounds) for i in clients.ids]
+    assert min(times) == 0 and any(0 < number < len(rounds) for number in times)
