@@ -1,4 +1,4 @@
-"""Ditto (Li et al., ICML 2021, Algorithm 1): the global model is FedAvg's; the personal one descends CE + λ/2·‖v − w‖²."""
+"""Ditto (Li et al., ICML 2021, Algorithm 1): the global model is FedAvg's, and v descends CE + λ/2·‖v − w‖²."""
 
 from references.clients import Clients, mixed, plain, sgd
 
@@ -16,4 +16,4 @@ def state(c: Clients, lam=1.0, personal_epochs=None):
         for i in drawn:
             v[i] = sgd(v[i], c.batches(i, t, personal_epochs), proximal)
         w = mixed(c.weights(drawn), [sgd(received, c.batches(i, t)) for i in drawn])
-    return {"theta": w}, [{"theta": personal} for personal in v]
+    return {"theta": w}, [{"personal": personal} for personal in v]

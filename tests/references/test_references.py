@@ -1,7 +1,8 @@
 """Every method's state after rounds with idle clients is what its paper's equations give, computed client by client.
 
-A file of this folder is named after its method and has `SETTINGS`, some hyperparameters, and ``state(clients, …)``: the
-entries of the server's state, and those of each client's, after all rounds. Entries that it leaves out are not compared.
+A file of this folder is named after its method and has `SETTINGS`, hyperparameters of several runs, and
+``state(clients, …)``: entries of the server's state, and of each client's, after all rounds. What it leaves out is not
+compared.
 """
 
 from importlib import import_module
