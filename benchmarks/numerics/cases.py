@@ -90,9 +90,16 @@ def _study(matrix: Mapping[str, Any], changes: Mapping[str, Any], executor: str)
     methods = settings.get("methods", ["local"])
     study = base | settings | nested
     return study | {
-        "methods": groups[methods] if isinstance(methods, str) else methods,
+        "methods": [_spelled(matrix, method) for method in (groups[methods] if isinstance(methods, str) else methods)],
         "compute": {"executor": executor, "device": "cpu"},
     }
+
+
+def _spelled(matrix: Mapping[str, Any], method: str | dict[str, Any]) -> str | dict[str, Any]:
+    """A row with settings whose defaults have changed since its numbers were listed, so that trees agree on them."""
+    name, values = (method, {}) if isinstance(method, str) else next(iter(method.items()))
+    values = matrix["spelled"].get(name, {}) | values
+    return {name: values} if values else name
 
 
 def variants(settings: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -165,12 +165,15 @@ def test_a_participant_alone_collaborates_with_nobody():
     all_near(row(state.clients.mixture, client), row(state.trained, 0), 0)
 
 
-def test_statistics_of_batch_norm_are_averaged_with_all():
+def test_statistics_of_batch_norm_stay_with_the_client():
     simulation = simulations.ragged(3, norm="batch", batch_size=8)
     state, models = final("fedcac", simulation), used("fedcac", simulation)
     assert simulation.model.statistics and not set(simulation.model.statistics) & set(state.clients.important)
     for name in simulation.model.statistics:
-        assert torch.equal(models[name], state.server.theta[name].expand_as(models[name]))
+        own = state.clients.statistics[name]
+        assert torch.equal(models[name], own) and not torch.equal(own[0], own[1])
+        sizes = torch.tensor([len(index) for index in simulation.data.train])
+        torch.testing.assert_close(state.server.theta[name], (sizes / sizes.sum()) @ own)
     assert not torch.equal(models["head.bias"][0], models["head.bias"][1])
 
 

@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 from fedgrid.engine.federation.participation import everyone, participants
 from fedgrid.engine.local.context import Batch, LossContext
 from fedgrid.engine.rounds import federate
-from fedgrid.methods.fedcp import mmd, personal_share
+from fedgrid.methods.fedcp import FedCP, mmd, personal_share
 from fedgrid.models.base import Network
 from fedgrid.suite import simulations
 from fedgrid.suite.simulations import final, one_round
@@ -139,7 +139,7 @@ def test_extreme_noise_is_finite(number, dtype, monkeypatch):
     to = lambda tree: tree.map(lambda t: t.to(dtype))  # noqa: E731
     at = Drawn(Turned(), Tree(theta=to(RECEIVED)), Tree(head=to(HEAD_BEFORE)), 1)
     batch = points([2, 1], labels=[1])
-    slope = torch.func.grad(simulations.method("fedcp").loss)(
+    slope = torch.func.grad(simulations.method("fedcp", lam=5.0).loss)(
         to(model(1.0) | gate()), Batch(batch.x.to(dtype), batch.y), at
     )
     assert all(t.isfinite().all() for t in slope.values())
@@ -365,3 +365,16 @@ def test_the_network_and_the_gate_travel():
     rows = federate(simulations.method("fedcp"), simulation).progress.record.rows
     sent = [value for _, what, _, values in rows if what.startswith("bytes") for value in values]
     assert len(sent) == 12 and set(sent) == {4 * numbers}
+
+
+def test_the_default_weight_is_the_authors_at_their_rate():
+    weights = []
+
+    class Noting(FedCP):
+        def loss(self, theta, batch, at):
+            weights.append(at.server.lam)
+            return super().loss(theta, batch, at)
+
+    for lr in (0.005, 0.05):
+        federate(Noting(), simulations.ragged(2, rounds=1, lr=lr))
+    assert {round(weight, 12) for weight in weights} == {5.0, 0.5}

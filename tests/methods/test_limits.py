@@ -43,6 +43,13 @@ def test_scaffold_counts_the_clients_that_have_images():
     near(state.server.variate, {key: t[:2].mean(dim=0) for key, t in state.clients.variate.items()})
 
 
+@pytest.mark.parametrize(("name", "mean", "own"), [("scaffold", "variate", "variate"), ("feddyn", "drift", "drift")])
+def test_what_a_server_keeps_is_the_mean_of_what_clients_keep_where_uploads_are_lost(name, mean, own):
+    state = final(name, simulations.ragged(5, rounds=6, dropout=0.5, dtype="float64"))
+    near(state.server[mean], state.clients[own].map(lambda t: t.mean(dim=0)), 1e-12)
+    assert all(t.any() for t in state.clients[own].values())
+
+
 def test_scaffold_with_one_step_a_round_is_fedavg_for_ever():
     """Equal clients: the corrections cancel in the mean."""
     clients = [simulations.draw(range(i, i + 5), start=40 * i) for i in range(3)]

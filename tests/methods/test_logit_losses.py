@@ -68,7 +68,7 @@ def test_fedlc_offsets_and_losses():
     counts = doubles(16, 81, 0).unsqueeze(0)
     theta, losses = answering(1, 1, 5), {}
     for tau in (0.0, 1.0, 2.0):
-        method = simulations.method("fedlc", tau=tau)
+        method = simulations.method("fedlc", tau=tau, absent=0.0)
         offset = method.offset(SimpleNamespace(counts=counts))[0]
         near(offset, doubles(-tau / 2, -tau / 3, -1e9 if tau else 0))
         losses[tau] = [method.loss(theta, images(y), at(3, offset=offset)) for y in (0, 1)]
@@ -77,7 +77,7 @@ def test_fedlc_offsets_and_losses():
 
 
 @pytest.mark.parametrize(("images_of_absent", "expected"), [(1, -1.0), (16, -0.5)])
-def test_fedlc_may_count_absent_classes(images_of_absent, expected):
+def test_fedlc_counts_absent_classes(images_of_absent, expected):
     method = simulations.method("fedlc", absent=images_of_absent)
     offset = method.offset(SimpleNamespace(counts=doubles(16, 81, 0).unsqueeze(0)))[0]
     near(offset, doubles(-1 / 2, -1 / 3, expected))
@@ -97,18 +97,24 @@ def test_fedlc_offsets_have_the_type_of_parameters(dtype):
 
 
 def test_fedlc_leaves_the_rows_of_an_absent_class():
-    """One client with three classes: FedAvg moves all rows of its head, FedLC those of its classes."""
+    """One client with three classes: FedAvg and FedLC move all rows of its head, the limit those of its classes."""
     simulation = simulations.simulation([simulations.draw([2, 2, 5, 5, 5, 7])])
     start = simulation.model.initial(0)["head.weight"]
-    rows = {name: final(name, simulation).server.theta["head.weight"] != start for name in ("fedlc", "fedavg")}
-    assert rows["fedlc"].any(dim=1).nonzero().flatten().tolist() == [2, 5, 7]
+    runs = {"limit": ("fedlc", {"absent": 0.0}), "fedlc": ("fedlc", {}), "fedavg": ("fedavg", {})}
+    rows = {
+        run: final(name, simulation, **given).server.theta["head.weight"] != start
+        for run, (name, given) in runs.items()
+    }
+    assert rows["fedlc"].any(dim=1).all()
+    assert rows["limit"].any(dim=1).nonzero().flatten().tolist() == [2, 5, 7]
     assert rows["fedavg"].any(dim=1).all()
 
 
 def test_fedlc_returns_what_a_client_with_one_class_received():
     labels = ([4] * 5, [6] * 9, [1, 2, 3, 1])
     simulation = simulations.simulation([simulations.draw(wanted) for wanted in labels], rounds=1, momentum=0.9)
-    start, trained = simulation.model.initial(0), after_each_round(simulations.method("fedlc"), simulation)[1].trained
+    limit, start = simulations.method("fedlc", absent=0.0), simulation.model.initial(0)
+    trained = after_each_round(limit, simulation)[1].trained
     for name, t in trained.items():
         assert torch.equal(t[0], start[name]) and torch.equal(t[1], start[name])
     assert not torch.equal(trained["head.weight"][2], start["head.weight"])
@@ -184,34 +190,33 @@ def test_fml_keeps_the_private_models_of_idle_clients():
 
 # FD
 
-LOGITS = torch.tensor([[[2.0, 0.0], [0.0, 0.0]], [[1.0, 1.0], [0.0, 0.0]], [[0.0, 4.0], [1.0, 3.0]]])
+OUTPUTS = torch.tensor([[[0.9, 0.1], [0.0, 0.0]], [[0.5, 0.5], [0.0, 0.0]], [[0.1, 0.9], [0.2, 0.8]]])
 HAS = torch.tensor([[True, False], [True, False], [True, True]])
 
 
-def consensus(logits=LOGITS, ids=(0, 1, 2), **settings):
+def consensus(outputs=OUTPUTS, ids=(0, 1, 2), **settings):
     """G and what is known of it, for some of three clients of whom only the last one has the second class."""
     fed = SimpleNamespace(ids=torch.tensor(ids), size=len(ids), total=3)
-    return simulations.method("fd", **settings).consensus(fed, State(server={"logits": logits, "has": HAS}))
+    return simulations.method("fd", **settings).consensus(fed, State(server={"outputs": outputs, "has": HAS}))
 
 
-def test_fd_means_the_logits_of_the_others():
-    logits, known = consensus()
-    near(logits[:, 0], [[0.5, 2.5], [1.0, 2.0], [1.5, 0.5]])
-    near(logits[0, 0].softmax(dim=0), [0.119203, 0.880797])
-    near(logits[:2, 1], [[1.0, 3.0], [1.0, 3.0]])
+def test_fd_means_the_outputs_of_the_others():
+    outputs, known = consensus()
+    near(outputs[:, 0], [[0.3, 0.7], [0.5, 0.5], [0.7, 0.3]])
+    near(outputs[:2, 1], [[0.2, 0.8], [0.2, 0.8]])
     assert known.tolist() == [[True, True], [True, True], [True, False]]
     with_its_own, known = consensus(exclude_own=False)
-    near(with_its_own[:, 0], [[1.0, 1.666667]] * 3)
-    assert known.all() and logits.dtype == with_its_own.dtype == LOGITS.dtype
+    near(with_its_own[:, 0], [[0.5, 0.5]] * 3)
+    assert known.all() and outputs.dtype == with_its_own.dtype == OUTPUTS.dtype
     some, known = consensus(ids=(0, 2))
-    near(some, logits[[0, 2]], 0)
+    near(some, outputs[[0, 2]], 0)
     assert known.tolist() == [[True, True], [True, False]]
 
 
 def test_fd_a_client_does_not_hear_itself():
-    other_logits = LOGITS.clone()
-    other_logits[0, 0] = torch.tensor([1e6, -1e6])
-    changed = [not torch.equal(*pair) for pair in zip(consensus()[0], consensus(other_logits)[0], strict=True)]
+    other_outputs = OUTPUTS.clone()
+    other_outputs[0, 0] = torch.tensor([0.0, 1.0])
+    changed = [not torch.equal(*pair) for pair in zip(consensus()[0], consensus(other_outputs)[0], strict=True)]
     assert changed == [False, True, True]
 
 
@@ -237,7 +242,7 @@ def labelled(**training):
 
 
 def test_fd_bytes():
-    """Ten logits for each class: up for those of the client, down for those that others have."""
+    """Ten probabilities for each class: up for those of the client, down for those that others have."""
     sent = traffic(simulations.method("fd"), labelled(rounds=3))
     for number in (1, 2, 3):
         assert sent["bytes_up", number] == [4 * 10 * len(set(labels)) for labels in LABELS]
@@ -251,7 +256,7 @@ def test_fd_a_class_of_one_client_is_unknown_to_that_client():
     assert [set(row.nonzero().flatten().tolist()) for row in known] == HEARD
 
 
-def test_fd_shares_mean_logits_of_the_trained_models_and_remembers_those_of_idle_clients():
+def test_fd_shares_mean_outputs_of_the_trained_models_and_remembers_those_of_idle_clients():
     simulation = simulations.ragged(4, participation=0.5, rounds=4, dtype="float64")
     states = after_each_round(simulations.method("fd"), simulation)
     idle_rounds = 0
@@ -259,15 +264,15 @@ def test_fd_shares_mean_logits_of_the_trained_models_and_remembers_those_of_idle
         active = participants(simulation, number).tolist()
         for i, index in enumerate(simulation.data.train):
             if i not in active:
-                assert torch.equal(state.server.logits[i], before.server.logits[i])
+                assert torch.equal(state.server.outputs[i], before.server.outputs[i])
                 assert torch.equal(state.server.has[i], before.server.has[i])
                 idle_rounds += int(before.server.has[i].any())
                 continue
             batch = simulation.data.batch(index)
-            logits = simulation.model({name: t[i] for name, t in state.clients.theta.items()}, batch.x)
+            outputs = simulation.model({name: t[i] for name, t in state.clients.theta.items()}, batch.x).softmax(dim=1)
             assert state.server.has[i].nonzero().flatten().tolist() == batch.y.unique().tolist()
             for c in batch.y.unique().tolist():
-                near(state.server.logits[i, c], logits[batch.y == c].mean(dim=0), 1e-12)
+                near(state.server.outputs[i, c], outputs[batch.y == c].mean(dim=0), 1e-12)
     assert idle_rounds  # of clients that had sent before
 
 
@@ -281,9 +286,10 @@ def test_fd_trains_on_probabilities_where_something_is_known(monkeypatch):
 
     monkeypatch.setattr(Federation, "train", noting)
     states = after_each_round(method, simulation)
-    logits, known = method.consensus(everyone(simulation, 1, states[1]), states[1])
+    outputs, known = method.consensus(everyone(simulation, 1, states[1]), states[1])
     assert not targets[0].any() and not targets[1][~known].any()
-    near(targets[1][known], logits[known].softmax(dim=1), 1e-12)
+    near(targets[1][known], outputs[known], 1e-12)
+    near(outputs[known].sum(dim=1), torch.ones(int(known.sum())), 1e-12)
     assert targets[1].dtype == torch.float64
 
 

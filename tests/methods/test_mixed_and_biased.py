@@ -287,3 +287,10 @@ def test_dbe_without_an_epoch_knows_the_means_of_the_start():
     assert not state.clients.memory.any()
     means = torch.stack([z.mean(dim=0) for z, _ in fed.representations(fed.replicate(simulation.initial))])
     near(state.server.mean_feature, fed.weights @ means)
+
+
+def test_dbes_default_weight_is_the_authors_at_their_rate():
+    for lr, kappa in ((0.005, 50.0), (0.05, 5.0)):
+        simulation = simulations.ragged(3, lr=lr)
+        ours, theirs = (final("feddbe", simulation, **given).server.theta for given in ({}, {"kappa": kappa}))
+        all_near(ours, theirs, 1e-6)

@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy, linear, relu
 
 from fedgrid.engine.federation.participation import participants
 from fedgrid.engine.local.task import LocalTask
-from fedgrid.randomness import generator
+from fedgrid.randomness import generator, uniform
 from fedgrid.suite import simulations
 
 LABELS = [[0, 0, 1, 1, 2, 0, 1], [1, 2, 2, 3, 3], [6], [3, 0, 4, 4, 5, 5], [2, 0, 7]]
@@ -67,7 +67,7 @@ class Clients:
 
     def random(self, t: int, purpose: str) -> np.random.Generator:
         """What a method draws from in round t, see `Federation.random`."""
-        return generator(purpose, SEED, t)
+        return generator(f"method {purpose}", SEED, t)
 
 
 def features(theta: Theta, x: Tensor) -> Tensor:
@@ -113,3 +113,98 @@ def mixed(weights: Iterable[float | Tensor], thetas: Sequence[Theta]) -> Theta:
     """Σ w_i θ_i."""
     weights = list(weights)
     return {name: sum(w * theta[name] for w, theta in zip(weights, thetas, strict=True)) for name in thetas[0]}
+
+
+# What methods need that exchange class means
+
+Means = dict[int, Tensor]
+"Vectors [k] by class."
+
+
+def unit(vectors: Tensor) -> Tensor:
+    """v/‖v‖, of every row."""
+    return vectors / vectors.norm(dim=-1, keepdim=True)
+
+
+def class_means(z: Tensor, y: Tensor) -> Means:
+    """μ_c of the classes among some representations."""
+    return {label: z[y == label].mean(dim=0) for label in y.unique().tolist()}
+
+
+def pooled(means: Sequence[Means], counts: Sequence[Tensor] | None = None) -> Means:
+    """G_c: the mean of clients' μ_c over those that have c, weighted by their images [C] of the class, or equally."""
+    weights = [torch.ones(CLASSES)] * len(means) if counts is None else counts
+    centres = {}
+    for label in range(CLASSES):
+        having = [i for i, own in enumerate(means) if label in own]
+        if having:
+            total = sum(weights[i][label] for i in having)
+            centres[label] = sum(weights[i][label] * means[i][label] for i in having) / total
+    return centres
+
+
+def table(means: Means) -> Tensor:
+    """Means as rows [C, k], zeros for a class that has none."""
+    return torch.stack([means.get(label, torch.zeros(WIDTH, dtype=torch.float64)) for label in range(CLASSES)])
+
+
+def pulled(weight: float, targets: Means) -> Loss:
+    """Cross entropy + weight·MSE(z, targets[y]); samples without a target add 0 and stay in the mean's divisor B·k."""
+
+    def loss(theta: Theta, x: Tensor, y: Tensor) -> Tensor:
+        z = features(theta, x)
+        target = torch.stack([targets.get(label, z[b].detach()) for b, label in enumerate(y.tolist())])
+        return cross_entropy(head(theta, z), y) + weight * (z - target).square().mean()
+
+    return loss
+
+
+def contrasts(z: Tensor, y: Tensor, bank: Means, temperature: float, others: bool = False) -> list[Tensor]:
+    """−log(e^{z·v_y/τ} / Σ_c e^{z·v_c/τ}) of every sample whose class has a v; with `others` the sum is over c ≠ y."""
+    values = []
+    for vector, label in zip(z, y.tolist(), strict=True):
+        if label in bank:
+            logit = {c: vector @ v / temperature for c, v in bank.items()}
+            denominator = [value for c, value in logit.items() if c != label or not others]
+            values.append(torch.stack(denominator).logsumexp(dim=0) - logit[label])
+    return values
+
+
+def mean(values: Sequence[Tensor]) -> float | Tensor:
+    """Their mean, 0 if there are none."""
+    return sum(values) / len(values) if values else 0.0
+
+
+def flat(theta: Theta, names: Iterable[str] = NAMES) -> Tensor:
+    """The parameters of some names as one vector."""
+    return torch.cat([theta[name].flatten() for name in names])
+
+
+def cosine(a: Tensor, b: Tensor) -> Tensor:
+    """cos(a, b) over the last axis, 0 beside a vector of zeros."""
+    return (a * b).sum(-1) / (a.norm(dim=-1) * b.norm(dim=-1)).clamp(min=1e-12)
+
+
+def on_simplex(v: Tensor) -> Tensor:
+    """The nearest point of {w ≥ 0, Σ w = 1}: max(v − σ, 0), where σ is the largest (Σ of the r largest v − 1)/r."""
+    sigma = max((v.topk(r).values.sum() - 1) / r for r in range(1, len(v) + 1))
+    return (v - sigma).clamp(min=0)
+
+
+def uniforms(c: Clients, i: int, t: int, purpose: str, width: int) -> list[Tensor]:
+    """What a loss draws in each of a client's batches in round t: numbers in [0, 1) [B, width]."""
+    s = c.simulation
+    task = LocalTask(s.data, s.data.train, s.model, s.training.batch_size, SEED, t, [i], {}, {}, {})
+    sizes = [len(y) for _, y in c.batches(i, t)]
+    numbers = range(len(sizes) // s.training.local_epochs)
+    keys = [task.key(i, epoch) + number for epoch in range(s.training.local_epochs) for number in numbers]
+    like = [torch.empty(size, width, dtype=torch.float64) for size in sizes]
+    return [uniform(key, purpose, matrix) for key, matrix in zip(keys, like, strict=True)]
+
+
+def contrasted(z: Tensor, y: Tensor, vectors: Tensor, classes: Tensor, temperature: float) -> Tensor:
+    """−log of the own class's share of Σ_m e^{cos(z, v_m)/τ}, of each sample whose class has a vector [m, k]."""
+    powers = torch.exp(torch.cosine_similarity(z[:, None], vectors[None], dim=2) / temperature)
+    own = (y[:, None] == classes[None]).double()
+    shares = (powers * own).sum(dim=1) / powers.sum(dim=1)
+    return -torch.log(shares[own.any(dim=1)])

@@ -2,7 +2,7 @@
 
 A file of this folder is named after its method and has `SETTINGS`, hyperparameters of several runs, and
 ``state(clients, …)``: entries of the server's state, and of each client's, after all rounds. What it leaves out is not
-compared.
+compared. It may have `TRAINING`, settings of the study.
 """
 
 from importlib import import_module
@@ -34,9 +34,9 @@ def compare(ours, theirs, name=""):
         for key, value in theirs.items():
             compare(ours[key], value, f"{name}.{key}")
         return
-    theirs = torch.as_tensor(theirs).to(ours.dtype)
+    ours, theirs = ours.double(), torch.as_tensor(theirs).double()  # truth values, too
     assert ours.shape == theirs.shape, name
-    largest = theirs.abs().max().clamp(min=1e-3).item() if theirs.numel() else 1.0
+    largest = theirs.nan_to_num().abs().max().clamp(min=1e-3).item() if theirs.numel() else 1.0
     assert torch.allclose(ours, theirs, rtol=0, atol=TOLERANCE * largest, equal_nan=True), (
         f"{name} differs by {float((ours - theirs).abs().max()):.2g}"
     )

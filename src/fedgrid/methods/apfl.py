@@ -14,7 +14,7 @@ Readings
 
 * Parameters are mixed, as in Algorithm 1; the paper's theory and the authors' code (FedTorch) mix outputs. Batch-norm
   statistics of v̄_i are the mixture of both models' statistics.
-* Clients are weighted by their number of images, as in FedAvg.
+* Clients are weighted by their number of images, as in FedAvg; in Algorithm 1 uniformly.
 * The steps are plain SGD at one rate η for all three, the study's unless `lr` is given; the study's optimiser is not
   used.
 * α_i takes a step on each batch; in FedTorch one step a round, on its first batch, if at all. FedTorch, PFLlib and

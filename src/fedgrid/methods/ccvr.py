@@ -43,6 +43,9 @@ from fedgrid.methods.common.heads import learned
 from fedgrid.methods.common.orders import orders
 from fedgrid.methods.fedavg import FedAvg
 
+ROUNDING = 1e-12
+"Eigenvalues of a singular Σ_c that are smaller, as shares of the largest, are rounding."
+
 
 class CCVR(FedAvg):
     title = "CCVR"
@@ -95,7 +98,8 @@ class CCVR(FedAvg):
     def drawn(self, fed: Federation, mu: Tensor, sigma: Tensor) -> Tensor:
         """Features drawn from N(μ_c, Σ_c) for each class [C, M_c, k]."""
         values, vectors = torch.linalg.eigh(sigma)
-        root = (vectors * values.clamp(min=0).sqrt().unsqueeze(1)) @ vectors.mT
+        values = torch.where(values > ROUNDING * values[:, -1:], values, 0).clamp(min=0)
+        root = (vectors * values.sqrt().unsqueeze(1)) @ vectors.mT
         normal = fed.random("features").standard_normal((len(mu), self.samples, mu.shape[1]))
         noise: Tensor = mu.new_tensor(normal) @ root
         return mu.unsqueeze(1) + noise

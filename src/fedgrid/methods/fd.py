@@ -1,17 +1,19 @@
-"""FD: clients share their mean logits of each class, and each is drawn to what the others say of its images' classes.
+"""FD: clients share their mean output for each class, and each is drawn to what the others say of its images' classes.
 
 Jeong, Oh, Kim, Park, Bennis & Kim, Communication-Efficient On-Device Machine Learning: Federated Distillation and
-Augmentation under Non-IID Private Data, arXiv 1811.11479, 2018: CE + λ·CE(softmax(G_{i,y}), logits), where G_{i,c} is
-the mean of F_{j,c} over the other clients j that have class c, and F_{j,c} the mean logits of their images of c.
+Augmentation under Non-IID Private Data, arXiv 1811.11479, 2018: CE + λ·CE(G_{i,y}, logits), where G_{i,c} is the mean
+of F_{j,c} over the other clients j that have class c, and F_{j,c} the mean of softmax(logits) over their images of c.
 
-    θ_i                s.clients.theta, never overwritten
-    F_j                s.server.logits (where s.server.has), of the last round in which client j took part
-    softmax(G_{i,c})   at.client.targets; zeros where G_{i,c} is unknown, which makes the second term 0
+    θ_i       s.clients.theta, never overwritten
+    F_j       s.server.outputs (where s.server.has), of the last round in which client j took part
+    G_{i,c}   at.client.targets; zeros where it is unknown, which makes the second term 0
 
 Readings
 
-* Written from memory of the paper; no code by the authors was found. Their augmentation by generated images is left
-  out.
+* The paper's logit vector is "a set of logit values normalized via a softmax function": probabilities are averaged.
+  PFLlib and the FedGen repository average raw logits; the former gives their mean to the cross entropy as it is, the
+  latter its softmax.
+* No code by the authors was found. Their augmentation by generated images is left out.
 * F is taken in a pass of its own after local training; PFLlib and the FedGen repository average the logits that come up
   in training.
 * Both terms are means over the batch. An image whose class nobody else has shared has no second term, nor has any image
@@ -42,11 +44,11 @@ from fedgrid.methods.common.prototypes import class_means, summed_by_class
 
 class FD(Method):
     source = "Jeong et al., 2018"
-    family = "own models: shared mean logits"
+    family = "own models: shared mean outputs"
     cite = "jeong2018fd"
     score = "received"
     work = "E"
-    shares = "mean logits of classes"
+    shares = "mean outputs for classes"
     down = "M·C"
     up = "|C_i|·C"
     identities = [Identity("local", {"lam": 0.0}), Identity("local", clients=1)]
@@ -54,12 +56,12 @@ class FD(Method):
     lam: float = hp(1.0, low=0)
     "Weight λ of what the others say (PFLlib and the FedGen repository; the paper's value was not checked)."
     exclude_own: bool = hp(True)
-    "Off: a client's own logits are in the mean too (PFLlib, FedGen repository)."
+    "Off: a client's own outputs are in the mean too (PFLlib, FedGen repository)."
 
     def setup(self, fed: Federation) -> State:
         theta, classes = fed.initial(), fed.model.classes
-        logits = theta["head.bias"].new_zeros(fed.total, classes, classes)
-        return State(server={"logits": logits, "has": logits.any(dim=2)}, clients={"theta": fed.replicate(theta)})
+        outputs = theta["head.bias"].new_zeros(fed.total, classes, classes)
+        return State(server={"outputs": outputs, "has": outputs.any(dim=2)}, clients={"theta": fed.replicate(theta)})
 
     def loss(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
         logits = at.model(theta, batch.x)
@@ -71,16 +73,16 @@ class FD(Method):
         itself = one_hot(fed.ids, fed.total).double()
         others = 1 - itself if self.exclude_own else torch.ones_like(itself)
         number = others @ s.server.has.double()
-        total = torch.einsum("ij,jck->ick", others, s.server.logits.double())  # 0 where j lacks c
-        return class_means(total, number).type_as(s.server.logits), number > 0
+        total = torch.einsum("ij,jck->ick", others, s.server.outputs.double())  # 0 where j lacks c
+        return class_means(total, number).type_as(s.server.outputs), number > 0
 
     def round(self, fed: Federation, s: State) -> State:
-        logits, known = self.consensus(fed, s)
-        targets = fed.send(logits, known).softmax(dim=2) * known.unsqueeze(2)
+        outputs, known = self.consensus(fed, s)
+        targets = fed.send(outputs, known)  # 0 where they are unknown
         theta = fed.train(s.clients.theta, self.loss, clients={"targets": targets}).theta
         present = fed.counts > 0
-        means = class_means(fed.measure(theta, logit_sums).sums, fed.counts)
-        server = s.server.placed(fed.ids, {"logits": fed.upload(means, present), "has": present})
+        means = class_means(fed.measure(theta, output_sums).sums, fed.counts)
+        server = s.server.placed(fed.ids, {"outputs": fed.upload(means, present), "has": present})
         return s.update(server=server, clients={"theta": theta}, trained=theta)
 
     def received(self, fed: Federation, s: State) -> Tree:
@@ -88,6 +90,6 @@ class FD(Method):
 
 
 @counts_filled
-def logit_sums(theta: Tree, batch: Batch, at: LossContext) -> dict[str, Tensor]:
-    """Sums [C, C] of the logits of each class; a measurement for `Federation.measure`."""
-    return {"sums": summed_by_class(at.model(theta, batch.x), batch, at.model.classes)}
+def output_sums(theta: Tree, batch: Batch, at: LossContext) -> dict[str, Tensor]:
+    """Sums [C, C] of the probabilities that images of each class are given; a measurement for `Federation.measure`."""
+    return {"sums": summed_by_class(at.model(theta, batch.x).softmax(dim=1), batch, at.model.classes)}

@@ -1,6 +1,6 @@
 """FedBABU: the head stays at its random start, and the extractor alone is trained and averaged; clients fine-tune both.
 
-Oh, Kim & Yun, FedBABU: Towards Enhanced Representation for Federated Image Classification, ICLR 2022, Algorithm 1:
+Oh, Kim & Yun, FedBABU: Toward Enhanced Representation for Federated Image Classification, ICLR 2022, Algorithm 1:
 φ_i descends F_i(φ, π⁰) from φ, and φ ← Σ p_i φ_i. Before a client uses (φ, π⁰), it fine-tunes it on its own images.
 
     φ     the extractor in s.server.theta

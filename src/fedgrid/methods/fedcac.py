@@ -22,7 +22,7 @@ Readings
   tensor in which none has. A client without marks overlaps with nobody.
 * t counts rounds of the study. After β of them nobody reaches the threshold, and important parameters are a client's
   own, unless all overlaps are equal, as with two clients of equally many marks.
-* Statistics of batch norm are never marked, so that they are averaged with all.
+* Statistics of batch norm stay with the client, as in the authors' code and PFLlib; w has their mean.
 """
 
 from math import floor
@@ -56,7 +56,14 @@ class FedCAC(FedAvg):
         s = super().setup(fed)
         mixture = fed.parameters(s.server.theta)
         important = mixture.map(lambda t: torch.zeros_like(t, dtype=torch.bool))
-        return s.update(clients={"mixture": fed.replicate(mixture), "important": fed.replicate(important)})
+        clients = {"mixture": fed.replicate(mixture), "important": fed.replicate(important)}
+        return s.update(clients=clients | self.statistics(fed, fed.replicate(s.server.theta)))
+
+    def statistics(self, fed: Federation, theta: Tree) -> dict[str, Tree]:
+        """The entry of a client's state with its statistics of batch norm, where there are any."""
+        parameters = fed.parameters(theta)
+        own = Tree((name, t) for name, t in theta.items() if name not in parameters)
+        return {"statistics": own} if own else {}
 
     def round(self, fed: Federation, s: State) -> State:
         start = fed.send(self.received(fed, s))
@@ -64,7 +71,7 @@ class FedCAC(FedAvg):
         important = self.important(fed, start, theta)
         together = self.collaborators(self.overlaps(important), fed.round).double()
         mixture = (together / together.sum(dim=1, keepdim=True)) @ fed.parameters(theta)
-        clients = {"mixture": mixture, "important": important}
+        clients = {"mixture": mixture, "important": important} | self.statistics(fed, theta)
         return s.update(server={"theta": fed.average(theta)}, clients=clients, trained=theta)
 
     def important(self, fed: Federation, start: Tree, theta: Tree) -> Tree:
@@ -99,5 +106,6 @@ class FedCAC(FedAvg):
         return (overlaps >= threshold - ROUNDING) | itself
 
     def received(self, fed: Federation, s: State) -> Tree:
-        w, mixture = fed.replicate(s.server.theta), s.clients.mixture
+        w: Tree = fed.replicate(s.server.theta) | s.clients.get("statistics", {})
+        mixture = s.clients.mixture
         return w | {name: torch.where(mask, mixture[name], w[name]) for name, mask in s.clients.important.items()}

@@ -15,7 +15,9 @@ Readings
   the models that they trained. The authors spend a local training of all clients and drop its models. PFLlib averages
   features while it trains, with momentum 0.1 from 0, so that z̄ is too short after few batches.
 * r is the batch's mean. In the authors' code it is a running mean that starts at 0 in every round, with momentum μ and
-  a gradient through the last batch alone. Their μ of 1 for CNNs, remembered and not checked, is the same.
+  a gradient through the last batch alone; for CNNs their ``run_me.sh`` has μ = 1, with which it is the same, and κ of
+  50. With that μ the z̄_i that their clients send is the mean of the last training batch; here it is of all images.
+* κ = 50 belongs to the authors' rate of 0.005: the default keeps κ·η.
 * m_i takes the steps of the study's optimiser, weight decay included. A client that was never drawn has m_i = 0.
 * `global` is scored with m = 0.
 * The equations are written from memory of the paper and from the authors' code.
@@ -26,6 +28,9 @@ import torch
 from fedgrid.methods import Batch, Federation, Identity, LossContext, State, Tensor, Tree, cross_entropy, hp
 from fedgrid.methods.common.prototypes import class_sums
 from fedgrid.methods.fedavg import FedAvg
+
+PULL = 0.25
+"κ·η."
 
 
 class FedDBE(FedAvg):
@@ -41,9 +46,9 @@ class FedDBE(FedAvg):
         Identity("fedavg", models="global", training={"rounds": 1}),
     ]
 
-    kappa: float = hp(50.0, low=0)
-    """Weight κ of the distance of mean features (authors: 50 for a CNN at a rate of 0.005; remembered: 1 for ResNet-18
-    and 0.1 for fastText); PFLlib's default of 0 switches it off."""
+    kappa: float | None = hp(None, low=0)
+    """Weight κ of the distance of mean features; none: 0.25/η with the study's rate η, which is 50 at 0.005, the
+    authors' for a CNN (remembered: 1 for ResNet-18, 0.1 for fastText; PFLlib's default of 0 switches it off)."""
     memory: bool = hp(True)
     "Off: clients have no vector m_i, and use the global model."
 
@@ -60,10 +65,12 @@ class FedDBE(FedAvg):
     def loss(self, theta: Tree, batch: Batch, at: LossContext) -> Tensor:
         z = at.model.features(theta, batch.x)
         entropy = cross_entropy(self.logits(theta, z, at), batch.y)
-        if not self.kappa:
+        if self.kappa == 0:
             return entropy
         common: Tensor = at.server.mean_feature
-        return entropy + self.kappa / 2 * (z.mean(dim=0) - common).square().mean()
+        distance = (z.mean(dim=0) - common).square().mean()
+        kappa: float = at.server.kappa if self.kappa is None else self.kappa
+        return entropy + kappa / 2 * distance
 
     def predict(self, theta: Tree, x: Tensor, at: LossContext) -> Tensor:
         return self.logits(theta, at.model.features(theta, x), at)
@@ -73,7 +80,8 @@ class FedDBE(FedAvg):
         start = fed.broadcast(s.server.theta)
         if known:
             fed.broadcast(s.server.mean_feature)
-        local = fed.train(start | s.clients, self.loss if known else super().loss).theta
+        loss, rule = self.loss if known else super().loss, {"kappa": PULL / fed.training.lr}
+        local = fed.train(start | s.clients, loss, server=rule).theta
         theta = Tree((name, local[name]) for name in start)
         server = Tree(theta=fed.average(fed.upload(theta)))
         if not known:

@@ -15,7 +15,8 @@ Readings
 * d_i is −g_i/α with the paper's gradient g_i, and d̄ is −h/α, so that nothing is divided by α (authors' code). The
   paper's text was not read.
 * Clients count equally in both means (authors' code); FL-bench weights the first by images. N counts the clients that
-  can take part; one that was never drawn has d_i = 0. One whose upload is lost keeps its new d_i, which d̄ then lacks.
+  can take part; one that was never drawn has d_i = 0. One whose upload is lost keeps the d_i that it had, so that d̄
+  stays their mean.
 * The authors plot the mean of the models that all clients trained last. Here it is w, or the mean of the round's
   models: `readout`. Clients receive w in both.
 * The server's extrapolation is part of the method: with one client it is not Local, with α = 0 not FedAvg. With few
@@ -35,6 +36,7 @@ from fedgrid.methods.common.server_steps import ServerStep
 class FedDyn(ServerStep):
     source = "Acar et al., ICLR 2021"
     cite = "acar2021feddyn"
+    server_rows = ("drift",)
     identities = [
         Identity("fedprox", {"alpha": 0.5}, {"mu": 0.5}, models="trained", training={"rounds": 1}),
         Identity("fedavg", {"alpha": 0.0}, models="trained", training={"rounds": 1}),

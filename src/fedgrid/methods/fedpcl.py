@@ -15,7 +15,8 @@ Readings
 * The paper's loss leaves the positive out of the denominator and may fall below zero: `exclude_positive`. The default
   is the ordinary cross entropy over the classes, as in PFLlib. The third one, of the authors' executed code, with
   prototypes as anchors, two augmented views and a sum over clients, is not here.
-* The first round only computes and sends means. They are means of unit vectors and not normalised again.
+* The first round only computes and sends means, and trains with `with_ce` alone. They are means of unit vectors and not
+  normalised again.
 * A model predicts the nearest of its client's own means, among the classes that it has, and by its head while there is
   none. These means are kept beside the parameters of the models that are scored: theta.means, theta.has.
 * FedCCL also averages the parameters: `average`.

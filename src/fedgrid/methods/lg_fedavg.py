@@ -1,7 +1,7 @@
 """LG-FedAvg: every client keeps its own extractor, and the head on top is shared and averaged.
 
-Liang, Liu, Ziyin, Salakhutdinov & Morency, Think Locally, Act Globally: Federated Learning with Local and Global
-Representations, NeurIPS workshop 2019, arXiv 2001.01523. The mirror image of FedPer.
+Liang, Liu, Ziyin, Allen, Auerbach, Brent, Salakhutdinov & Morency, Think Locally, Act Globally: Federated Learning with
+Local and Global Representations, NeurIPS workshop 2019, arXiv 2001.01523. The mirror image of FedPer.
 
     π     s.server.theta
     φ_i   in s.clients.theta, which holds all of θ_i

@@ -25,7 +25,8 @@ Readings
 * A client whose upload is lost trains the model of the Φ before the round, and nobody's model comes from its step.
 * pFedGraph's code, FedSaC's baseline, trains one client a round, as does `training: {participation: …}` of the method
   in a study.
-* Clients train with the study's optimiser (authors: rate 0.005), heads of `own_head` too, where the authors' clients
+* Clients train with the study's optimiser (authors: rate 0.005, momentum 0.9, weight decay 5·10⁻⁵, gradients clipped
+  at 50, for 50 batches), heads of `own_head` too, where the authors' clients
   keep one for these; and for a number of batches as in the paper, not for the study's epochs.
 * The bound `clip` is on the gradient of all of Φ, before decay; embeddings of other clients decay and coast on.
 * Layers start as torch's do, embeddings from N(0, 1), so that generated weights have another scale than θ⁰, as in the

@@ -15,6 +15,7 @@ Readings
   gradient. Weight decay is part of the gradient.
 * η is the learning rate of the round.
 * N counts the clients that have images; a client without images never takes part.
+* A client whose upload is lost keeps the c_i that it had, so that c stays the mean of all of them.
 """
 
 import torch
@@ -30,6 +31,7 @@ class Scaffold(FedAvg):
     shares = "θ and control variates"
     down = up = "2·|θ|"
     plain_rates = ("lr",)
+    server_rows = ("variate",)
     identities = [
         Identity("local", clients=1, exact=False),
         Identity("fedavg", {"weighted": True}, training={"rounds": 1}, exact=False),

@@ -78,6 +78,8 @@ class Method(Component, abc.ABC):
     rate that is meant for Adam or for momentum would be far too small, so there they have to be given."""
     carries: ClassVar[str] = ""
     "What its models hold of clients' data beside parameters, such as features of training images."
+    held_out: ClassVar[bool] = False
+    "Whether clients try models on images held out for validation, or without any on their training images."
     server_rows: ClassVar[tuple[str, ...]] = ()
     """Entries of `State.clients` that the server makes, from uploads of the same round, such as a mixture of models; a
     client whose upload is lost keeps the ones it had."""
@@ -95,7 +97,7 @@ class Method(Component, abc.ABC):
     def facts(cls) -> dict[str, Any]:
         if cls.score not in SCORES:
             raise UserError(f"{cls.__name__}: score is {cls.score!r}; {nearest(cls.score, SCORES)}")
-        names = ("family", "cite", "score", "shares", "down", "up", "work", "plain_rates", "carries")
+        names = ("family", "cite", "score", "shares", "down", "up", "work", "plain_rates", "carries", "held_out")
         return {name: getattr(cls, name) for name in names}
 
     @abc.abstractmethod

@@ -1,17 +1,19 @@
 """Parses a study: from the values of its YAML to one typed study, every component with all its settings."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fedgrid.components import describe
 from fedgrid.errors import nearest
 from fedgrid.files import path_of
+from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.columns import data_entries, heterogeneities
 from fedgrid.grid.study.configure import configured_component, named_entries, settings_of
 from fedgrid.grid.study.experiments import LaidExperiment, lay_experiments
 from fedgrid.grid.study.model import (
     About,
+    Heterogeneity,
     MethodRow,
     ModelEntry,
     ParsedExperiment,
@@ -114,20 +116,31 @@ def _about(section: Section) -> About:
 
 
 def _part(part: Section) -> Part:
-    methods = method_rows(part)
+    methods, dealt = method_rows(part), heterogeneities(part)
     return Part(
         origin=part.origin,
         rows=methods.rows,
         external=methods.external,
         data=data_entries(part),
-        heterogeneity=heterogeneities(part),
+        heterogeneity=dealt,
         model=_model(part),
         seeds=table_seeds(part),
         reading=Placed(Reading(**part["report"]), part.origins["report"]),
         artifacts=tuple(part["artifacts"]),
-        notices=methods.notices,
+        notices=[*methods.notices, *_untried(methods.rows, dealt)],
         searches=methods.searches,
     )
+
+
+def _untried(rows: Sequence[Placed[MethodRow]], dealt: Sequence[Placed[Heterogeneity]]) -> Iterator[str]:
+    """A sentence for each row that tries models on held-out images where partitions hold none out."""
+    without = [one.value.label for one in dealt if not one.value.component.settings.get("validation")]
+    trying = [row.value for row in rows if description("methods", row.value.component.reference)["facts"]["held_out"]]
+    for row in trying if without else ():
+        yield (
+            f"{row.title} tries models on images held out for validation, and {', '.join(without)} holds none out: it "
+            "tries them on training images, which favour a client's own; set validation: 0.2 beside the partition"
+        )
 
 
 def _data_root(study: Section) -> Path | None:

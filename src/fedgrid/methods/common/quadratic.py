@@ -6,7 +6,7 @@ from torch import Tensor
 
 SOLVERS = ("exact", "cvxpy")
 RIDGE = 1e-10
-"Of the largest diagonal entry, added to the diagonal where a programme may be singular."
+"Of the largest diagonal entry, added to the diagonal, since a programme may be singular; it moves w by as little."
 
 
 def minimum_on_simplex(programme: Tensor, solver: str = "exact") -> Tensor:

@@ -1,0 +1,18 @@
+"""FedPer (Arivazhagan et al., 2019): extractors are averaged, heads stay, and both are trained together."""
+
+from references.clients import EXTRACTOR, NAMES, Clients, mixed, sgd
+
+SETTINGS = ({}, {"local_part": "nothing"}, {"local_part": "all"})
+SHARED = {"head": EXTRACTOR, "nothing": NAMES, "all": []}
+
+
+def state(c: Clients, local_part="head"):
+    shared = SHARED[local_part]
+    phi, theta = {name: c.start[name] for name in shared}, [c.start] * len(c.ids)
+    for t in range(c.simulation.training.rounds):
+        drawn = c.drawn(t)
+        for i in drawn:
+            theta[i] = sgd(theta[i] | phi, c.batches(i, t))
+        average = mixed(c.weights(drawn), [theta[i] for i in drawn])
+        phi = {name: average[name] for name in shared}
+    return {"theta": phi}, [{"theta": own} for own in theta]
