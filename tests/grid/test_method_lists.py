@@ -26,8 +26,11 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+HELD_OUT = {"partition": "dirichlet", "clients": 4, "validation": 0.2}
+
+
 def study_of(methods, **changes):
-    text = parsed(FOUR_CELLS) | {"seeds": [0], "methods": methods} | changes
+    text = parsed(FOUR_CELLS) | {"seeds": [0], "heterogeneity": [HELD_OUT], "methods": methods} | changes
     Path("study.yaml").write_text(yaml.safe_dump(text, sort_keys=False))
     return planned_study(read(Path("study.yaml")))
 
@@ -89,6 +92,13 @@ def test_methods_that_the_study_cannot_train_are_left_out_of_families_alone():
     for methods in (["all", "scaffold"], "all global model, meta-learned"):
         with pytest.raises(UserError, match=r"^study\.yaml:\d+: .* set (lr|alpha)$"):
             study_of(methods, **adam)
+
+
+def test_a_method_that_tries_models_on_held_out_images_says_so_where_there_are_none():
+    without = {"heterogeneity": [{"partition": "homogeneous", "clients": 4, "label": "equal"}]}
+    (notice,) = study_of({"mine": {"method": "fedfomo"}, "fedavg": None}, **without).notices
+    assert notice.startswith("mine tries models on images held out for validation, and equal holds none out")
+    assert study_of("fedavg", **without).notices == () == study_of("fedfomo").notices
 
 
 def test_a_rate_that_a_method_refuses_leaves_it_out_of_families():

@@ -765,7 +765,7 @@ def test_bounds_of_cfl_are_norms_of_updates():
     mean = np.linalg.norm(sizes / sizes.sum() @ moved)
     longest = np.linalg.norm(moved, axis=1).max()
     for eps1, eps2, split in ((1.001, 0.999, True), (0.999, 0.999, False), (1.001, 1.001, False)):
-        state = final("cfl", simulation, eps1=eps1 * mean, eps2=eps2 * longest, t0=0)
+        state = final("cfl", simulation, bounds="notebook", eps1=eps1 * mean, eps2=eps2 * longest, t0=0)
         assert state.server.cluster.any() == split
     near(final("cfl", simulation, t0=20).server.largest[:2], [longest, -1.0])
 

@@ -8,6 +8,7 @@ from nearness import all_near, near
 from torch.nn.functional import cross_entropy
 
 from fedgrid.engine.federation.participation import everyone, participants
+from fedgrid.methods.common.groups import shares_of_groups
 from fedgrid.methods.fedfomo import FedFomo
 from fedgrid.suite import simulations
 from fedgrid.suite.simulations import final
@@ -150,6 +151,57 @@ def test_clients_with_the_same_labels_mix_their_models():
     weights = simulations.method("fedfomo").cooperation(final("fedfomo", simulation))["weights"]
     assert not weights[:2, 2:].any() and not weights[2:, :2].any()
     assert weights[0, 1] > 0.05 and weights[3, 2] > 0.05
+
+
+def test_the_mixture_that_is_scored_is_the_one_from_which_the_next_round_starts():
+    simulation = simulations.ragged(**DOUBLE)
+    for groups in (0, 2):
+        method, state = after(simulation, 2, groups=groups)
+        with torch.no_grad():
+            scored = method.used(everyone(simulation, 2, state), state)
+            _, later = simulations.one_round(method, simulation, 2, state)
+        all_near(scored, later.clients.start)
+
+
+def test_a_part_of_the_clients_has_the_mixtures_that_it_has_among_all():
+    simulation = simulations.ragged(**DOUBLE)
+    method, state = after(simulation, 2)
+    with torch.no_grad():
+        fed = everyone(simulation, 2, state)
+        some = fed.subset(torch.tensor([1, 3]))
+        all_near(method.adapted(some, some.state), method.adapted(fed, state).rows(torch.tensor([1, 3])))
+
+
+# Groups
+
+TWO_BLOCKS = torch.block_diag(torch.full((3, 3), 4.0), torch.full((2, 2), 4.0)).double()
+
+
+def test_groups_are_those_that_prefer_each_other_and_the_last_row_is_their_mean():
+    shares = shares_of_groups(TWO_BLOCKS, torch.ones(5, dtype=torch.bool), 2)
+    near(shares[-1], [1 / 6] * 3 + [1 / 4] * 2)
+    near(sorted(shares[:-1].tolist()), [[0, 0, 0, 0.5, 0.5], [1 / 3] * 3 + [0, 0]])
+
+
+def test_only_clients_that_have_uploaded_are_in_groups():
+    known = torch.tensor([True, False, False, True, False])
+    shares = shares_of_groups(TWO_BLOCKS, known, 4)
+    near(shares, [[1, 0, 0, 0, 0], [0, 0, 0, 1, 0], [0.5, 0, 0, 0.5, 0]])
+    assert shares_of_groups(TWO_BLOCKS, ~known & known, 4).shape == (0, 5)
+    assert shares_of_groups(TWO_BLOCKS, known, 0).shape == (0, 5)
+
+
+def test_means_of_groups_are_offered_to_everyone():
+    assert bytes_down(simulations.ragged(), downloads=0, groups=2) == [[0] * 5, [3] * 5, [3] * 5]
+    clients = [simulations.draw(labels, 100 * i) for i, labels in enumerate([[0, 1] * 6] * 2 + [[8, 9] * 6] * 2)]
+    simulation = simulations.simulation(clients, rounds=4, lr=0.1, **DOUBLE)
+    method, before = after(simulation, 3, downloads=3, groups=2)
+    with torch.no_grad():
+        _, state = simulations.one_round(method, simulation, 3, before)
+    w = state.server.weights
+    near(w.sum(dim=1), torch.ones(4))
+    assert (w[0, 1], w[2, 3]) > (0.05, 0.05)
+    all_near(state.clients.start, w @ before.server.models)  # the models uploaded last are also the clients' own
 
 
 # What is tried

@@ -36,8 +36,10 @@ number of clients, M a number that depends on the data or on settings, and M_i t
 numbers that a participant receives and sends in a round. Class means travel for the classes that have one: C·k down is
 reached once every class is known to the server. In float32 the bytes are four times the numbers; the test suite checks
 the formulas against the bytes that the engine counts. *Work* is how many forward-backward passes over its images a
-participant makes in a round, with E local epochs. *Client keeps* and *server keeps* are the numbers that last from
-round to round, measured.
+participant makes in a round, with E local epochs: so many times its batches are the steps of a round. pFedHN's 50
+batches do not depend on E, and APPLE's steps have momentum, so that a table at the defaults flatters both; [all methods
+with as many steps](../benchmarks/results/methods/README.md#at-equal-steps) stand beside it. *Client keeps* and *server
+keeps* are the numbers that last from round to round, measured.
 
 Every model that a method has is scored and recorded for every client: `global`, the server's one model; `received`,
 what a client holds on receiving the server's message, before any work of its own in the round; `adapted`, what a method

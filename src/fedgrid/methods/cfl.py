@@ -20,6 +20,7 @@ Readings
 * Both bounds scale with the rate, the epochs and the model; with those of the notebook and the study's rate nothing may
   ever be split. `bounds` names where they come from; the relative ones, the default, are the notebook's as shares of
   the median of max_j ‖Δ_j‖ over the first t₀ rounds, there about 1.6 to 2.
+* A cluster with one of a study's new clients is never split, since these take part in no round.
 * Splits depend on the order of batches: in five runs from one initial model on one partition of MNIST, the first split
   came in round 4, in round 12 and, three times, not in 12 rounds (benchmarks/results/cfl_splits).
 * The notebook scores the cluster's model (as here), pFedGraph's code the model after local training.
@@ -54,9 +55,9 @@ class CFL(Method):
     """ε₁ and ε₂ where they are not given: 0.4 and 1.6 (authors' notebook), 2.0 and 2.5 (pFedGraph's code, FedSaC's
     baseline), or 0.25 and 0.8 as shares of a typical longest update."""
     eps1: float | None = hp(None, low=0)
-    "ε₁: a cluster whose mean update is shorter has come to rest."
+    "ε₁: a cluster whose mean update is shorter has come to rest; a share where bounds are relative."
     eps2: float | None = hp(None, low=0)
-    "ε₂: a member whose update is longer pulls away."
+    "ε₂: a member whose update is longer pulls away; a share where bounds are relative."
     t0: int | None = hp(None, low=0)
     """t₀, rounds before the first split; none: 20 (authors' notebook), in a study of fewer than 50 rounds two fifths of
     them; for pFedGraph's bounds 0 (its code)."""
