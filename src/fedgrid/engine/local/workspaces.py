@@ -79,7 +79,7 @@ class TrainingWorkspace:
         self, task: LocalTask, solver: Solver, means: Sequence[str], varying: frozenset[int], capture: Capture
     ):
         device = task.data.labels.device
-        self.lanes, self.means, self.varying, self.capture = len(task.ids), means, varying, capture
+        self.lanes, self.varying, self.capture = len(task.ids), varying, capture
         self.theta, self.clients = (_room(tree, self.lanes + 1) for tree in (task.theta, task.clients))
         self.server = Server(task.server, varying, device)
         self.solver, self.rate = solver, None
@@ -93,7 +93,7 @@ class TrainingWorkspace:
         self.stats.totals = {name: zero.clone() for name in names}
         self.size = bytes_of(self._changing, leaves(self.clients), leaves(self.server.tree))
         self.graphs: dict[tuple[int, ...], CapturedStep] = {}
-        self.still = replace(task, server=self.server.tree)
+        self.still = replace(task, theta=self.theta, clients=self.clients, server=self.server.tree)
         self.ahead: tuple[Any, Planned] = (None, (np.zeros(0), []))
         "The plan of a round to come, and what it is the plan of."
 
