@@ -1,17 +1,16 @@
-"""Are the defaults of methods good ones? The table of ``benchmarks/results/methods/defaults-digits.yaml``.
+"""Are the defaults of methods good ones? A page of a study that has them beside six values of a hyperparameter.
 
-``python -m benchmarks.defaults RESULTS.parquet``, after the study was run, writes the table to standard output. The
-rule: at the study's defaults a method's default settings are within 2 points of the best of themselves, of the better
-of FedAvg and FedPer, and of six values of its first hyperparameter. `EXPECTED` names those that are not, and why.
+``python -m benchmarks.defaults TABLE.csv``, the table of accuracy of ``benchmarks/results/methods/defaults.yaml``,
+writes the page to standard output. The rule: at the study's defaults a method's default settings are within 2 points
+of the best of themselves, of the better of FedAvg and FedPer, and of six values of its first hyperparameter, where they
+were tried. Where they are not, the page beside the table says why.
 """
 
+import csv
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-import pandas as pd
-import pyarrow.parquet as pq
 
 from benchmarks.markdown import table
 
@@ -19,60 +18,66 @@ RULE = 2.0
 "Points of accuracy."
 BASES = ("fedavg", "fedper")
 "What a study without the method would have."
-EXPECTED: Mapping[str, str] = {}
-"By method, why its default is worse."
+SEARCHED = " six"
+"With which the label of a row ends that has six values; the value stands behind a comma."
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A method's accuracy at its defaults, beside what it could have been; in %."""
+    """A method's accuracy in % at its defaults, beside what it could have been."""
 
     method: str
     default: float
-    best: float
-    value: str
-    "The searched value with the best accuracy, in words; empty for a method without a search."
     base: float
+    best: float | None
+    "Of six values; None where none were tried."
+    value: str
 
     @property
     def behind(self) -> float:
         """Points by which the default is worse than the best of all."""
-        return max(self.default, self.best, self.base) - self.default
+        return max(self.default, self.base, self.best or 0.0) - self.default
 
 
-def judged(accuracy: Mapping[str, float]) -> list[Judged]:
-    """Methods in their order, from the mean accuracy of every row of the study by its label."""
-    base = max(accuracy[name] for name in BASES)
+def judged(rows: Mapping[str, tuple[float, str]]) -> list[Judged]:
+    """Methods in the order of their defaults' accuracy; `rows` has accuracy in % and the point scored, by label.
+
+    A method that scores one global model is compared with FedAvg, every other with the better of both bases.
+    """
     searched: dict[str, dict[str, float]] = {}
-    for label, value in accuracy.items():
-        method, _, setting = label.partition(", ")
-        if setting:
-            searched.setdefault(method, {})[setting] = value
-    names = sorted({label.partition(", ")[0] for label in accuracy})
-    rows = []
-    for name in names:
-        of_values = searched.get(name, {})
-        value = max(of_values, key=lambda setting: of_values[setting], default="")
-        default = accuracy[name] if name in accuracy else float("nan")
-        rows.append(Judged(name, default, of_values.get(value, default), value, base))
-    return rows
+    for label, (accuracy, _) in rows.items():
+        row, _, setting = label.partition(", ")
+        if row.endswith(SEARCHED):
+            searched.setdefault(row.removesuffix(SEARCHED), {})[setting] = accuracy
+    results = []
+    for label, (accuracy, score) in rows.items():
+        if SEARCHED in label:
+            continue
+        bases = BASES[:1] if score == "accuracy_global" else BASES
+        values = searched.get(label, {})
+        value = max(values, key=lambda setting: values[setting], default="")
+        results.append(Judged(label, accuracy, max(rows[name][0] for name in bases), values.get(value), value))
+    return sorted(results, key=lambda row: -row.default)
 
 
-def accuracy_of(file: Path) -> dict[str, float]:
-    """Mean accuracy in % of every row of a study, by its label."""
-    results: pd.DataFrame = pq.read_table(file).to_pandas()
-    return (100 * results.groupby("row", sort=False)["score"].mean()).to_dict()
+def read(file: Path) -> dict[str, tuple[float, str]]:
+    """Accuracy in % and the point that is scored, of every row of a study's table, by its label."""
+    with file.open(newline="", encoding="utf-8") as opened:
+        return {row["label"]: (100 * float(row["accuracy"]), row["score"]) for row in csv.DictReader(opened)}
 
 
 def page(rows: list[Judged]) -> str:
     """A line for each method."""
     lines = []
     for row in rows:
-        verdict = "" if row.behind <= RULE else EXPECTED.get(row.method, "**not explained**")
-        best = f"{row.best:.2f} ({row.value})" if row.value else "–"
-        lines.append((row.method, f"{row.default:.2f}", best, f"{row.base:.2f}", f"{row.behind:.2f}", verdict))
-    return table(("method", "default", "best of six", "FedAvg or FedPer", "behind", "why"), lines)
+        best = f"{row.best:.2f} ({row.value})" if row.best is not None else "–"
+        lines.append((row.method, f"{row.default:.2f}", best, f"{row.base:.2f}", f"{row.behind:.2f}", _verdict(row)))
+    return table(("method", "default", "best of six", "base", "behind", ""), lines)
+
+
+def _verdict(row: Judged) -> str:
+    return "" if row.behind <= RULE else "more than 2 points"
 
 
 if __name__ == "__main__":
-    print(page(judged(accuracy_of(Path(sys.argv[1])))))
+    print(page(judged(read(Path(sys.argv[1])))))

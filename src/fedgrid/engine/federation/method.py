@@ -81,8 +81,8 @@ class Method(Component, abc.ABC):
     held_out: ClassVar[bool] = False
     "Whether clients try models on images held out for validation, or without any on their training images."
     server_rows: ClassVar[tuple[str, ...]] = ()
-    """Entries of `State.clients` that the server makes, from uploads of the same round, such as a mixture of models; a
-    client whose upload is lost keeps the ones it had."""
+    """Entries of `State.clients` that the server makes, from uploads of the same round, such as a mixture of models, or
+    whose mean it keeps, such as control variates; a client whose upload is lost keeps the ones it had."""
     identities: ClassVar[Sequence[Identity]] = ()
     multimodal: ClassVar[bool] = False
     "Whether clients of several modalities share anything; else each modality is a federation of its own."
