@@ -25,7 +25,7 @@ from benchmarks.convolutions import LAYERS, LOWERINGS, PASSES, PRECISIONS
 from benchmarks.machine import facts, hardware
 from benchmarks.processes import OVER, ROOT, Failed, answers, first_line, together
 from benchmarks.rounds import PARTS as ROUND_PARTS
-from benchmarks.rounds import WARM
+from benchmarks.rounds import SLOW, warm
 from fedgrid.loading import names
 
 Row = dict[str, Any]
@@ -48,8 +48,6 @@ SIZES = {"cuda": (8000, (20, 1, 4, 8, 50, 200)), "cpu": (800, (4, 1, 8))}
 "Of a `Plan`: images; numbers of clients in a convolution, in the order in which they are measured."
 REPRESENTATIVES = ("fedavg", "fedcosr", "fedsac", "fedrep", "perfedavg", "ditto", "scaffold", "apfl", "fedproc")
 "Methods that are compared first."
-SLOW = ("plain", "loop")
-"Whose rounds are timed twice, not five times."
 PATIENCE = 60.0
 "Seconds in which a process has to answer to a question, its start included."
 
@@ -115,9 +113,9 @@ def timed(plan: Plan, deadline: float, clients: int = 20, images: int | None = N
 
 def summary(row: Row) -> Row:
     """Medians of the parts of rounds, and the shortest and longest round."""
-    whole = [sum(parts) for parts in zip(*(row[name] for name in ROUND_PARTS), strict=True)]
+    rounds = [sum(parts) for parts in zip(*(row[name] for name in ROUND_PARTS), strict=True)]
     middle = {name: statistics.median(row[name]) for name in ROUND_PARTS}
-    return row | middle | {"seconds": statistics.median(whole), "least": min(whole), "most": max(whole)}
+    return row | middle | {"seconds": statistics.median(rounds), "least": min(rounds), "most": max(rounds)}
 
 
 def convolutions(plan: Plan, deadline: float) -> Iterator[Row]:
@@ -141,7 +139,7 @@ def cells(plan: Plan, deadline: float) -> Iterator[Row]:
     for kind in (FASTEST[plan.device], "plain"):
         job = plan.job("fedavg", kind, images=plan.images // 4)
         with together([job] * max(plan.cells)) as workers:
-            for _ in range(WARM.get(kind, 3)):
+            for _ in range(warm(kind)):
                 alone = [seconds(worker.round(deadline=deadline)) for worker in workers][-1]
             for count in plan.cells:
                 rounds = max(1, int(plan.window / alone / count))

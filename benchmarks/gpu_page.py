@@ -75,12 +75,12 @@ def timed(rows: list[Row]) -> Iterator[str]:
     plain = {case(row): float(row["seconds"]) for row in measured if row["kind"] == "plain"}
     lines = []
     for row in measured:
-        whole, base = float(row["seconds"]), plain.get(case(row))
-        times = f"{whole:.3f} ({float(row['least']):.3f}–{float(row['most']):.3f})"
+        round_seconds, base = float(row["seconds"]), plain.get(case(row))
+        times = f"{round_seconds:.3f} ({float(row['least']):.3f}–{float(row['most']):.3f})"
         parts = [f"{float(row[name]):.3f}" for name in PARTS]
-        busy = f"{float(row['busy']) / whole:.2f}" if int(row["kernels"]) else "–"
+        busy = f"{float(row['busy']) / round_seconds:.2f}" if int(row["kernels"]) else "–"
         kernels = f"{int(row['kernels']) / int(row['steps']):.0f}" if int(row["kernels"]) else "–"
-        faster, memory = f"{base / whole:.2f}" if base else "–", f"{int(row['device_memory']) / 2**20:.0f}"
+        faster, memory = f"{base / round_seconds:.2f}" if base else "–", f"{int(row['device_memory']) / 2**20:.0f}"
         lines.append((*case(row), variant(row), times, *parts, row["repeats"], faster, busy, kernels, memory))
     header = ("clients", "images", "method", "variant", "seconds a round", *PARTS, "rounds", "× plain", "busy")
     yield table((*header, "kernels a step", "memory, MiB"), lines)
@@ -111,18 +111,18 @@ def convolutions(rows: list[Row]) -> Iterator[str]:
     for row in rows:
         if row[PASSES[0]]:
             lowerings.setdefault((row["layer"], int(row["clients"]), row["precision"]), {})[row["lowering"]] = row
-    lines = [line for (case, ways) in lowerings.items() for line in fastest(case, ways)]
+    lines = [line for (measured, ways) in lowerings.items() for line in fastest(measured, ways)]
     yield table(("layer", "clients", "precision", "pass", *LOWERINGS, "fastest"), lines)
     yield from failures(rows)
 
 
-def fastest(case: tuple[str, int, str], ways: dict[str, Row]) -> Iterator[tuple[str, ...]]:
+def fastest(measured: tuple[str, int, str], ways: dict[str, Row]) -> Iterator[tuple[str, ...]]:
     """Lines of the three passes, and of the sum of those in training, by which a lowering is chosen."""
-    needed = [name for name in PASSES if (case[0], name) != NOT_IN_TRAINING]
+    needed = [name for name in PASSES if (measured[0], name) != NOT_IN_TRAINING]
     for name, passes in [*((name, [name]) for name in PASSES), ("sum", needed)]:
         times = {way: sum(float(row[each]) for each in passes) for way, row in ways.items()}
         shown = (f"{1000 * times[way]:.3f}" if way in times else "–" for way in LOWERINGS)
-        yield (*map(str, case), name.replace("_", " "), *shown, min(times, key=lambda way: times[way]))
+        yield (*map(str, measured), name.replace("_", " "), *shown, min(times, key=lambda way: times[way]))
 
 
 def launches(rows: list[Row], gpu: bool) -> Iterator[str]:

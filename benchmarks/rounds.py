@@ -9,7 +9,7 @@ import json
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +19,28 @@ from torch.profiler import ProfilerActivity, profile
 from benchmarks.processes import serve
 from benchmarks.worker import DEFAULTS, dealt, images, plain_rounds, prepare, simulation
 from fedgrid.engine.local.devices import now
+from fedgrid.engine.local.grouping import batches_per_call
 from fedgrid.engine.rounds import federate
 from fedgrid.engine.state.checkpoint import Progress
 from fedgrid.loading import load
 
-WARM = {"plain": 1, "loop": 1}
-"Rounds that are not timed; of any other kind three: forms are seen, captured, and replayed."
+SLOW = ("plain", "loop")
+"Kinds of which few rounds are asked for, since they take long."
 COPIES = {"HtoD": "to_device", "DtoH": "to_host", "DtoD": "on_device"}
 PARTS = ("train", "server", "evaluate")
 "Of a round."
+
+
+def warm(kind: str) -> int:
+    """Rounds that are not timed; where forms are seen, captured, and replayed, three."""
+    return 1 if kind in SLOW else 3
 
 
 class Watch:
     """Looks at rounds as they end, and profiles the one after those that are timed."""
 
     def __init__(self, job: Mapping[str, Any]):
-        self.device, self.warm = torch.device(job["device"]), WARM.get(job["kind"], 3)
+        self.device, self.warm = torch.device(job["device"]), warm(job["kind"])
         self.timed, self.done = self.warm + job["repeats"], 0
         self.cuda = self.device.type == "cuda"
         self.seconds: list[Mapping[str, float]] = []
@@ -75,16 +81,21 @@ def measured(job: Mapping[str, Any]) -> dict[str, Any]:
     if job["kind"] == "plain":
         for _, seconds in zip(range(watch.rounds), plain_rounds(job, pixels, labels, lists), strict=False):
             watch.round(seconds)
-        steps = sum(-(-len(index) // job["batch_size"]) for index in lists[0])
     else:
-        steps = fedgrid_rounds(job, watch, pixels, labels, lists)
+        fedgrid_rounds(job, watch, pixels, labels, lists)
     memory = torch.cuda.max_memory_allocated() if job["device"] == "cuda" else 0
     parts = {name: [row.get(name, 0.0) for row in watch.seconds] for name in PARTS}
-    return parts | watch.counts() | {"steps": steps, "device_memory": memory}
+    return parts | watch.counts() | {"steps": steps(job, lists[0]), "device_memory": memory}
 
 
-def fedgrid_rounds(job: Mapping[str, Any], watch: Watch, pixels: Any, labels: Any, lists: Any) -> int:
-    """Rounds of fedgrid; the steps of one training of a round, in which all clients that still train share a step."""
+def steps(job: Mapping[str, Any], train: Sequence[Any]) -> int:
+    """Of one training of a round: of every client or, where clients train together, of all that still have a batch."""
+    of_clients = sum(-(-len(index) // job["batch_size"]) for index in train)
+    return of_clients if job["kind"] in SLOW else round(of_clients / batches_per_call(train, job["batch_size"]))
+
+
+def fedgrid_rounds(job: Mapping[str, Any], watch: Watch, pixels: Any, labels: Any, lists: Any) -> None:
+    """Rounds of fedgrid."""
     where = simulation(job, pixels, labels, lists, watch.rounds)
     before: dict[str, float] = {}
 
@@ -96,10 +107,6 @@ def fedgrid_rounds(job: Mapping[str, Any], watch: Watch, pixels: Any, labels: An
     outcome = federate(load("methods", job["method"])(), where, tell=tell)
     if outcome.status != "ok":
         raise RuntimeError(outcome.reason)
-    sizes = [len(index) for index in lists[0]]
-    batches = [-(-size // job["batch_size"]) for size in sizes]
-    full = max(size // job["batch_size"] for size in sizes)
-    return sum(batches) if job["kind"] == "loop" else full + len({size % job["batch_size"] for size in sizes} - {0})
 
 
 def trace(profiler: profile) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy, linear, relu
 
 from fedgrid.engine.federation.participation import participants
 from fedgrid.engine.local.task import LocalTask
-from fedgrid.randomness import generator, uniform
+from fedgrid.randomness import generator
 from fedgrid.suite import simulations
 
 LABELS = [[0, 0, 1, 1, 2, 0, 1], [1, 2, 2, 3, 3], [6], [3, 0, 4, 4, 5, 5], [2, 0, 7]]
@@ -183,28 +183,3 @@ def flat(theta: Theta, names: Iterable[str] = NAMES) -> Tensor:
 def cosine(a: Tensor, b: Tensor) -> Tensor:
     """cos(a, b) over the last axis, 0 beside a vector of zeros."""
     return (a * b).sum(-1) / (a.norm(dim=-1) * b.norm(dim=-1)).clamp(min=1e-12)
-
-
-def on_simplex(v: Tensor) -> Tensor:
-    """The nearest point of {w ≥ 0, Σ w = 1}: max(v − σ, 0), where σ is the largest (Σ of the r largest v − 1)/r."""
-    sigma = max((v.topk(r).values.sum() - 1) / r for r in range(1, len(v) + 1))
-    return (v - sigma).clamp(min=0)
-
-
-def uniforms(c: Clients, i: int, t: int, purpose: str, width: int) -> list[Tensor]:
-    """What a loss draws in each of a client's batches in round t: numbers in [0, 1) [B, width]."""
-    s = c.simulation
-    task = LocalTask(s.data, s.data.train, s.model, s.training.batch_size, SEED, t, [i], {}, {}, {})
-    sizes = [len(y) for _, y in c.batches(i, t)]
-    numbers = range(len(sizes) // s.training.local_epochs)
-    keys = [task.key(i, epoch) + number for epoch in range(s.training.local_epochs) for number in numbers]
-    like = [torch.empty(size, width, dtype=torch.float64) for size in sizes]
-    return [uniform(key, purpose, matrix) for key, matrix in zip(keys, like, strict=True)]
-
-
-def contrasted(z: Tensor, y: Tensor, vectors: Tensor, classes: Tensor, temperature: float) -> Tensor:
-    """−log of the own class's share of Σ_m e^{cos(z, v_m)/τ}, of each sample whose class has a vector [m, k]."""
-    powers = torch.exp(torch.cosine_similarity(z[:, None], vectors[None], dim=2) / temperature)
-    own = (y[:, None] == classes[None]).double()
-    shares = (powers * own).sum(dim=1) / powers.sum(dim=1)
-    return -torch.log(shares[own.any(dim=1)])

@@ -1,8 +1,10 @@
 """FedCoSR (Huang et al., Algorithm 1, Eqs. 3–15): blending by τ = exp(−γ·L_Reg), then CE + α·InfoNCE against G."""
 
-from math import exp
+from math import exp, nan
 
+import torch
 from references.clients import (
+    CLASSES,
     EXTRACTOR,
     NAMES,
     Clients,
@@ -84,4 +86,7 @@ def state(
         phi = {name: average[name] for name in shared}
         means = [class_means(features(theta[i], c.x[i]), c.y[i]) for i in arrived]
         centres = centres | pooled(means, [c.counts[i] for i in arrived])  # Eq. 6
-    return {"theta": phi, "prototypes": table(centres)}, [{"theta": own} for own in theta]
+    known = torch.tensor([label in centres for label in range(CLASSES)])
+    regularity = [torch.tensor(nan if value is None else value, dtype=torch.float64) for value in last]
+    own = [{"theta": model, "regularity": value} for model, value in zip(theta, regularity, strict=True)]
+    return {"theta": phi, "prototypes": table(centres), "known": known}, own

@@ -5,11 +5,25 @@ averaged.
 """
 
 import torch
-from references.clients import HEAD, NAMES, WIDTH, Clients, features, head, mixed, sgd, uniforms
+from references.clients import HEAD, NAMES, SEED, WIDTH, Clients, features, head, mixed, sgd
 from torch.nn.functional import cross_entropy, layer_norm, linear, relu
+
+from fedgrid.engine.local.task import LocalTask
+from fedgrid.randomness import uniform
 
 SETTINGS = ({}, {"lam": 5.0}, {"lam": 0.5})
 GATE = ["gate.weight", "gate.bias", "gate.scale", "gate.shift"]
+
+
+def uniforms(c: Clients, i: int, t: int, purpose: str, width: int) -> list[torch.Tensor]:
+    """What a loss draws in each of a client's batches in round t: numbers in [0, 1) [B, width]."""
+    s = c.simulation
+    task = LocalTask(s.data, s.data.train, s.model, s.training.batch_size, SEED, t, [i], {}, {}, {})
+    sizes = [len(y) for _, y in c.batches(i, t)]
+    numbers = range(len(sizes) // s.training.local_epochs)
+    keys = [task.key(i, epoch) + number for epoch in range(s.training.local_epochs) for number in numbers]
+    like = [torch.empty(size, width, dtype=torch.float64) for size in sizes]
+    return [uniform(key, purpose, matrix) for key, matrix in zip(keys, like, strict=True)]
 
 
 def share(theta, z, v, noise):

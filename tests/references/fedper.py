@@ -7,7 +7,11 @@ SHARED = {"head": EXTRACTOR, "nothing": NAMES, "all": []}
 
 
 def state(c: Clients, local_part="head"):
-    shared = SHARED[local_part]
+    return averaged(c, SHARED[local_part])
+
+
+def averaged(c: Clients, shared):
+    """All rounds in which the parameters of these names are averaged and all others stay."""
     phi, theta = {name: c.start[name] for name in shared}, [c.start] * len(c.ids)
     for t in range(c.simulation.training.rounds):
         drawn = c.drawn(t)

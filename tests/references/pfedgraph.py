@@ -3,13 +3,19 @@ client i trains its mixture Σ_j W_ij θ_j on cross entropy − λ·cos(θ, Σ_j
 """
 
 import torch
-from references.clients import HEAD, NAMES, Clients, cosine, flat, mixed, on_simplex, plain, sgd
+from references.clients import HEAD, NAMES, Clients, cosine, flat, mixed, plain, sgd
 
 SETTINGS = (
     {},
     {"lam": 0.5, "similarity": "parameters", "layers": "head", "threshold": 1.0, "alpha": 2.0},
     {"lam": -0.5, "similarity": "since_start", "pull": "directions", "threshold": 0.5},
 )
+
+
+def on_simplex(v: torch.Tensor) -> torch.Tensor:
+    """The nearest point of {w ≥ 0, Σ w = 1}: max(v − σ, 0), where σ is the largest (Σ of the r largest v − 1)/r."""
+    sigma = max((v.topk(r).values.sum() - 1) / r for r in range(1, len(v) + 1))
+    return (v - sigma).clamp(min=0)
 
 
 def collaborate(c: Clients, v, lam=0.01, similarity="last_round", layers="all", threshold=0.9, pull="mixture"):

@@ -1,10 +1,9 @@
 """How many cells compute on a GPU at a time, and whether their kernels run side by side."""
 
 import os
-import subprocess
 from pathlib import Path
 
-from fedgrid.jobs.gpus import PATIENCE, cards
+from fedgrid.jobs.gpus import cards, nvidia_smi
 from fedgrid.jobs.machine import cores
 from fedgrid.settings import Compute
 
@@ -26,12 +25,8 @@ def cells_on_a_gpu(compute: Compute) -> int:
 
 def memory() -> int:
     """MiB of the smallest GPU; 0 where nvidia-smi does not tell, as without a GPU."""
-    command = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
-    try:
-        run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE)
-        return min((int(line) for line in run.stdout.split()), default=0)
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return 0
+    lines = nvidia_smi("--query-gpu=memory.total", "--format=csv,noheader,nounits").split()
+    return min(map(int, lines), default=0) if all(map(str.isdigit, lines)) else 0
 
 
 def side_by_side() -> bool:

@@ -129,15 +129,20 @@ def _by_lock(environment: Mapping[str, str]) -> dict[str, str]:
     return cards_by_name
 
 
-def _listed(environment: Mapping[str, str]) -> list[Gpu]:
-    """The GPUs of this machine; none where nvidia-smi does not answer."""
-    command = ["nvidia-smi", "-L"]
+def nvidia_smi(*arguments: str, environment: Mapping[str, str] = os.environ) -> str:
+    """What nvidia-smi prints; nothing where it is absent or does not answer."""
+    command = ["nvidia-smi", *arguments]
     try:
         run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=PATIENCE)
     except (OSError, subprocess.SubprocessError):
-        return []
+        return ""
+    return run.stdout
+
+
+def _listed(environment: Mapping[str, str]) -> list[Gpu]:
+    """The GPUs of this machine; none where nvidia-smi does not answer."""
     gpus: list[Gpu] = []
-    for line in run.stdout.splitlines():
+    for line in nvidia_smi("-L", environment=environment).splitlines():
         if gpu := GPU.match(line):
             gpus.append(Gpu(gpu[1], gpu[2], []))
         elif gpus and (instance := MIG.match(line)):

@@ -93,11 +93,12 @@ class FedFomo(Method):
         means = shares @ s.server.models
         offered = (torch.full_like(fed.ids, number) for number in range(len(shares)))
         gains += [self.gain(fed, s, fed.send(means.rows(rows)), before) for rows in offered]
-        w, nobody = self.mixing(torch.stack(gains, dim=1)), torch.zeros_like(s.server.weights[fed.ids])
+        r = torch.stack(gains, dim=1)
+        w, nobody = self.mixing(r), torch.zeros_like(s.server.weights[fed.ids])
         singles = 1 + chosen.shape[1]
         of_others = nobody.scatter(1, chosen, w[:, 1:singles]) + w[:, singles:] @ shares
         start = w[:, 0] * s.clients.theta + of_others @ s.server.models
-        gained = nobody.scatter(1, chosen, torch.stack(gains[1:singles], dim=1)) if singles > 1 else nobody
+        gained = nobody.scatter(1, chosen, r[:, 1:singles])
         return start, of_others.scatter_add(1, fed.ids.unsqueeze(1), w[:, :1]), gained
 
     def chosen(self, fed: Federation, s: State) -> tuple[Tensor, Tensor]:

@@ -201,7 +201,7 @@ class Invocation:
     @cached_property
     def gpu_slots(self) -> int:
         """Cells that may compute on this machine's GPUs at a time."""
-        return gpus.gpu_slots(self.gpu_share) if self.compute.device in ("auto", "cuda") else 0
+        return gpus.gpu_slots(self.gpu_share) if self.compute.device in gpus.SHARED else 0
 
     @property
     def gpus_per_job(self) -> int:

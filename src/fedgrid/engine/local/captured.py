@@ -80,8 +80,8 @@ class Captured(Stacked):
                 form.workspace = workspace
             return workspace.trained(task, numbers)
 
-        whole = (self.chunk or self._fitting(task)) >= len(task.ids)
-        key = self._key_of_training(task, solver) if whole else None
+        fits = (self.chunk or self._fitting(task)) >= len(task.ids)
+        key = self._key_of_training(task, solver) if fits else None
         return self._computed(task, key, numbers, partial(super()._walk, task, solver), replayed)
 
     def _summed(
@@ -108,23 +108,24 @@ class Captured(Stacked):
         replayed: Callable[[Form, frozenset[int]], Result],
     ) -> Result:
         """A training or a pass: eager for the first time, then replayed where that is possible."""
-        if key is None or COPIES * bytes_of(leaves(task.theta), leaves(task.clients)) > FRACTION * self._room(task):
+        largest = FRACTION * self._room(task)
+        if key is None or COPIES * bytes_of(leaves(task.theta), leaves(task.clients)) > largest:
             self.counts["not captured"] += 1
             return eager()
-        form = self.forms.pop(key, None)
+        form = self.forms.get(key)
         if form is None:  # it may never come again; if it does, its operators are warm
             self.counts["first"] += 1
             result = eager()
             self.forms[key] = Form(numbers, result.mean if isinstance(result, Trained) else result)
-            self._forget(FRACTION * self._room(task))
+            self._forget(largest)
             return result
-        self.forms[key] = form
+        self.forms.move_to_end(key)
         if form.works:
             try:
                 result = replayed(form, form.varying(numbers))
             except NotFrozen:
                 form.works, form.workspace = False, None
-            self._forget(FRACTION * self._room(task))
+            self._forget(largest)
         if not form.works:
             self.counts["not captured"] += 1
             return eager()

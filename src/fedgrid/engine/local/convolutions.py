@@ -89,11 +89,7 @@ class Convolved(_ByClient):
     @staticmethod
     def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
         x, filters = ctx.saved_tensors
-        return _needed(
-            ctx,
-            lambda: ImageGradient.of(slope, filters, ctx.form),
-            lambda: FilterGradient.of(x, slope, ctx.form),
-        )
+        return _needed(ctx, (ImageGradient, slope, filters), (FilterGradient, x, slope))
 
 
 class ImageGradient(_ByClient):
@@ -110,11 +106,7 @@ class ImageGradient(_ByClient):
     @staticmethod
     def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
         of_result, filters = ctx.saved_tensors
-        return _needed(
-            ctx,
-            lambda: Convolved.of(slope, filters, ctx.form),
-            lambda: FilterGradient.of(slope, of_result, ctx.form),
-        )
+        return _needed(ctx, (Convolved, slope, filters), (FilterGradient, slope, of_result))
 
 
 class FilterGradient(_ByClient):
@@ -128,16 +120,17 @@ class FilterGradient(_ByClient):
     @staticmethod
     def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
         x, of_result = ctx.saved_tensors
-        return _needed(
-            ctx,
-            lambda: ImageGradient.of(of_result, slope, ctx.form),
-            lambda: Convolved.of(x, slope, ctx.form),
-        )
+        return _needed(ctx, (ImageGradient, of_result, slope), (Convolved, x, slope))
 
 
-def _needed(ctx: Any, first: Callable[[], Tensor], second: Callable[[], Tensor]) -> tuple[Tensor | None, ...]:
-    wanted = ctx.needs_input_grad
-    return first() if wanted[0] else None, second() if wanted[1] else None, None
+Applied = tuple[type[_ByClient], Tensor, Tensor]
+"A function and what it is given."
+
+
+def _needed(ctx: Any, first: Applied, second: Applied) -> tuple[Tensor | None, ...]:
+    """The derivatives in both arguments, as far as they are asked for; none in the form."""
+    wanted = zip((first, second), ctx.needs_input_grad, strict=False)
+    return *(function.of(a, b, ctx.form) if needed else None for (function, a, b), needed in wanted), None
 
 
 class Products(TorchFunctionMode):

@@ -113,7 +113,7 @@ class Executor(ABC):
     @torch.no_grad()
     def measure(self, task: LocalTask, measurement: Measurement) -> Tree:
         """Adds up a measurement over every client's images, as stacks [n, …]. See `Federation.measure`."""
-        with self._timed(task):
+        with self._working(task):
             if not task.data.modality:
                 return Tree(self._measure(task, measurement))
             parts = [(where, Tree(self._measure(part, measurement))) for where, part in task.of_one_modality()]
@@ -123,14 +123,14 @@ class Executor(ABC):
     def collect(self, task: LocalTask, function: Measurement) -> list[Tree]:
         """A value for every image; results differ in length. See `Federation.collect`."""
         results: dict[int, Tree] = {}
-        with self._timed(task):
+        with self._working(task):
             for where, part in task.of_one_modality() or [(torch.arange(len(task.ids)), task)]:
                 results |= zip(where.tolist(), self._collect(part, function), strict=True)
         return [results[position] for position in range(len(task.ids))]
 
     @torch.no_grad()
     def _checked(self, task: LocalTask, solver: Solver) -> Trained:
-        with self._timed(task):
+        with self._working(task):
             trained = self._walked(task, solver)
             _require_finite(task, trained)
         return trained
@@ -153,7 +153,8 @@ class Executor(ABC):
         return [function(theta, task.batch(index), at) for index in batches]
 
     @contextmanager
-    def _timed(self, task: LocalTask) -> Iterator[None]:
+    def _working(self, task: LocalTask) -> Iterator[None]:
+        """Surrounds all work on a task, whose seconds count."""
         device = task.data.labels.device
         start = now(device)
         yield

@@ -12,6 +12,6 @@ class Lowered(Captured):
     """As `Captured`, to rounding, where clients have filters of their own."""
 
     @contextmanager
-    def _timed(self, task: LocalTask) -> Iterator[None]:
-        with super()._timed(task), Products():
+    def _working(self, task: LocalTask) -> Iterator[None]:
+        with super()._working(task), Products():
             yield

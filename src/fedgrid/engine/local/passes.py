@@ -87,9 +87,7 @@ def filled(task: LocalTask, positions: Sequence[int], largest: int, levels: Leve
     return pieces
 
 
-def _similar(
-    sizes: np.ndarray, room: int, longest: int, levels: Levels = COARSE
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _similar(sizes: np.ndarray, room: int, longest: int, levels: Levels) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """(rows [k], columns [B]): rows with similar sizes, and which of their images a call takes."""
     few, factor = levels
     level_of = np.array([math.ceil(math.log(max(size, few) / few, factor) - 1e-9) for size in sizes])

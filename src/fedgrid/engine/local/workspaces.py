@@ -140,13 +140,18 @@ class TrainingWorkspace:
         self.server.fill(task.server)
         if self.rate is not None:
             self.rate.fill_(numbers[RATE])
-        for t in self._changing[len(leaves(self.theta)) :]:
+        for t in self._summed:
             t.zero_()
 
     @property
+    def _summed(self) -> list[Tensor]:
+        """What is zero at the start, and adds up from step to step."""
+        return [*leaves(self.memory), self.stats.steps, *self.stats.totals.values()]
+
+    @property
     def _changing(self) -> list[Tensor]:
-        """All memory that graphs change: parameters, and what is zero at the start."""
-        return [*leaves(self.theta), *leaves(self.memory), self.stats.steps, *self.stats.totals.values()]
+        """All memory that graphs change."""
+        return [*leaves(self.theta), *self._summed]
 
     def _step(self, lanes: int, sizes: tuple[int, ...], rows: Tensor, images: Tensor) -> None:
         if (lanes, *sizes) not in self.graphs:

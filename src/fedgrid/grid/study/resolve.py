@@ -7,7 +7,6 @@ from pathlib import Path
 from fedgrid.components import describe
 from fedgrid.errors import nearest
 from fedgrid.files import path_of
-from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.columns import data_entries, heterogeneities
 from fedgrid.grid.study.configure import configured_component, named_entries, settings_of
 from fedgrid.grid.study.experiments import LaidExperiment, lay_experiments
@@ -127,18 +126,17 @@ def _part(part: Section) -> Part:
         seeds=table_seeds(part),
         reading=Placed(Reading(**part["report"]), part.origins["report"]),
         artifacts=tuple(part["artifacts"]),
-        notices=[*methods.notices, *_untried(methods.rows, dealt)],
+        notices=[*methods.notices, *_untried(methods.trying, dealt)],
         searches=methods.searches,
     )
 
 
-def _untried(rows: Sequence[Placed[MethodRow]], dealt: Sequence[Placed[Heterogeneity]]) -> Iterator[str]:
+def _untried(trying: Sequence[str], dealt: Sequence[Placed[Heterogeneity]]) -> Iterator[str]:
     """A sentence for each row that tries models on held-out images where partitions hold none out."""
-    without = [one.value.label for one in dealt if not one.value.component.settings.get("validation")]
-    trying = [row.value for row in rows if description("methods", row.value.component.reference)["facts"]["held_out"]]
-    for row in trying if without else ():
+    without = [kind.value.label for kind in dealt if not kind.value.component.settings.get("validation")]
+    for title in trying if without else ():
         yield (
-            f"{row.title} tries models on images held out for validation, and {', '.join(without)} holds none out: it "
+            f"{title} tries models on images held out for validation, and {', '.join(without)} holds none out: it "
             "tries them on training images, which favour a client's own; set validation: 0.2 beside the partition"
         )
 

@@ -37,6 +37,8 @@ class Rows:
     left_out: dict[str, UnusableRate] = field(default_factory=dict)
     searches: dict[str, SearchedRow] = field(default_factory=dict)
     "By label, the search that chooses the settings of a row; `rows` has that row at the first point of its grid."
+    trying: list[str] = field(default_factory=list)
+    "Titles of rows whose clients try models on images held out for validation."
     unused: list[str] = field(default_factory=list)
     "A sentence for each setting that is searched and that no row has."
 
@@ -77,6 +79,7 @@ def method_rows(study: Section) -> Rows:
                 for taken, point in (search.points(entry) if search else [({}, entry)])
             ]
             parsed.rows.append(Placed(points[0][1], entry.origin))
+            parsed.trying.extend([points[0][1].title] * method["facts"]["held_out"])
             if search:
                 check_rungs(search, label, points[0][1].training["rounds"])
                 parsed.searches[label] = SearchedRow(points, search.seeds, search.rungs, search.origin)
