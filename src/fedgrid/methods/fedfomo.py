@@ -94,8 +94,7 @@ class FedFomo(Method):
         offered = (torch.full_like(fed.ids, number) for number in range(len(shares)))
         gains += [self.gain(fed, s, fed.send(means.rows(rows)), before) for rows in offered]
         r = torch.stack(gains, dim=1)
-        w, nobody = self.mixing(r), torch.zeros_like(s.server.weights[fed.ids])
-        singles = 1 + chosen.shape[1]
+        w, nobody, singles = self.mixing(r), torch.zeros_like(s.server.weights[fed.ids]), 1 + chosen.shape[1]
         of_others = nobody.scatter(1, chosen, w[:, 1:singles]) + w[:, singles:] @ shares
         start = w[:, 0] * s.clients.theta + of_others @ s.server.models
         gained = nobody.scatter(1, chosen, r[:, 1:singles])
