@@ -29,7 +29,7 @@ from fedgrid.analysis.scores.comparisons import Comparison, Scores
 from fedgrid.analysis.scores.leads import is_significant
 from fedgrid.analysis.scores.results import load
 from fedgrid.analysis.scores.summary import cell_scores
-from fedgrid.grid.plan.manifest_model import OTHERS
+from fedgrid.grid.study.claim import OTHERS
 from fedgrid.grid.study.printed import read_printed
 
 OUT = Path("benchmarks/results/verdicts")

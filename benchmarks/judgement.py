@@ -25,7 +25,7 @@ from fedgrid.errors import UserError
 from fedgrid.files import write_json
 from fedgrid.grid.earlier.other_code import StoredResults
 from fedgrid.grid.plan import manifest
-from fedgrid.grid.plan.codec import encode
+from fedgrid.grid.study.codec import encode
 from fedgrid.grid.plan.manifest_model import Absence, ListedCell, Manifest
 from fedgrid.grid.plan.planned_study import Experiment, Study
 from fedgrid.jobs.preparation import prepare

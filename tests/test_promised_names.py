@@ -14,8 +14,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 import fedgrid
 from fedgrid import methods
 from fedgrid.analysis.scores.collect import COLUMNS
@@ -30,8 +28,8 @@ from fedgrid.data.base import DataSet
 from fedgrid.data.common.images import Images, RawDataset
 from fedgrid.data.common.store import Labels
 from fedgrid.data.families.drawn import DrawnDataSet
-from fedgrid.grid.study import validation
 from fedgrid.grid.study.catalog import description
+from fedgrid.grid.study.json_schema import study_schema
 from fedgrid.loading import KINDS, names
 from fedgrid.models.base import Model
 from fedgrid.models.common.norm import BatchNorm
@@ -40,7 +38,6 @@ from fedgrid.randomness import generator
 from fedgrid.settings import Adversarial, Backbone, Compute, Training
 
 FILE = Path(__file__).with_name("promised_names.txt")
-SCHEMA = Path(validation.__file__).with_name("study.schema.yaml")
 RETURNED = (StudyFile, StudyResults, Table, TrainedCell, ReadPartition)
 BASES = (Model, SampledPartition, DrawnDataSet, DataSet, RawDataset, Images, Labels, BatchNorm)
 "What files of models, partitions and data sets import; of their members, those that `GUIDE` or a template names."
@@ -113,7 +110,7 @@ def settings() -> Iterator[str]:
 
 def keys() -> Iterator[str]:
     """Every key of a study with the one above it, and the words that it may have as a value."""
-    schema = yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))
+    schema = study_schema()
 
     def walk(part: Any, key: str) -> Iterator[str]:
         if isinstance(part, list):
@@ -126,7 +123,7 @@ def keys() -> Iterator[str]:
             for name, below in part.get("properties", {}).items():
                 yield f"{key}.{name}".lstrip(".")
                 yield from walk(below, name)
-            for word in ("items", "additionalProperties", "oneOf", "prefixItems"):
+            for word in ("items", "additionalProperties", "anyOf", "prefixItems"):
                 yield from walk(part.get(word), key)
 
     return walk(schema, "")

@@ -10,8 +10,8 @@ import pyarrow as pa
 from fedgrid.analysis.scores.collect import collect
 from fedgrid.analysis.scores.results import Results, load
 from fedgrid.files import write_json, write_table
-from fedgrid.grid.plan.codec import decode
 from fedgrid.grid.plan.manifest_model import Manifest
+from fedgrid.grid.study.codec import decode
 from fedgrid.partition.common.publish import digest_of
 
 SAMPLES = [10, 30]

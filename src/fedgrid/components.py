@@ -235,24 +235,37 @@ def _checked(parameter: Mapping[str, Any], value: Any, path: tuple[str, ...]) ->
         value = _from_text(["float"], value)  # YAML 1.1 reads 1e-3 as a text
     if type(value).__name__ not in kinds and not (value is None and "None" in kinds):
         raise SettingError(path, f"expected {' or '.join(kinds)}, got {value!r}")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise SettingError(path, f"must be a finite number, got {value!r}")
-    if "choices" in parameter and value not in parameter["choices"]:
-        raise SettingError(path, f"'{value}' is not a choice; {nearest(value, parameter['choices'])}")
-    if "pattern" in parameter and not re.fullmatch(parameter["pattern"], str(value)):
-        raise SettingError(path, f"'{value}' must be {parameter['form']}")
-    if value is not None:
-        _check_limits(parameter, value, path)
+    if problem := limit_problem(parameter, value):
+        raise SettingError(path, problem)
     return value
 
 
-def _check_limits(parameter: Mapping[str, Any], value: Any, path: tuple[str, ...]) -> None:
-    if "low" in parameter and value < parameter["low"]:
-        raise SettingError(path, f"must be at least {parameter['low']}, got {value}")
-    if "above" in parameter and value <= parameter["above"]:
-        raise SettingError(path, f"must be greater than {parameter['above']}, got {value}")
-    if "high" in parameter and value > parameter["high"]:
-        raise SettingError(path, f"must be at most {parameter['high']}, got {value}")
+def limit_problem(limits: Mapping[str, Any], value: Any) -> str:
+    """What is wrong with a value by its `limits`; empty where nothing is.
+
+    Limits are those of `hp` and, of texts, lists and mappings, `longest` (letters), `filled` (not empty) and `unique`.
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"must be a finite number, got {value!r}"
+    if "choices" in limits and value not in limits["choices"]:
+        return f"'{value}' is not a choice; {nearest(value, limits['choices'], limits.get('was_choice'))}"
+    if limits.get("filled") and not value:
+        return "must not be empty"
+    if "longest" in limits and len(value) > limits["longest"]:
+        return f"is too long: {len(value):,} characters, at most {limits['longest']:,}"
+    if "pattern" in limits and not re.fullmatch(limits["pattern"], str(value)):
+        return f"{str(value)[:40]!r} must be {limits['form']}"
+    if limits.get("unique") and len({*map(repr, value)}) < len(value):
+        return f"duplicate entry in {value!r}"
+    if value is None or isinstance(value, str):
+        return ""
+    if "low" in limits and value < limits["low"]:
+        return f"must be at least {limits['low']}, got {value}"
+    if "above" in limits and value <= limits["above"]:
+        return f"must be greater than {limits['above']}, got {value}"
+    if "high" in limits and value > limits["high"]:
+        return f"must be at most {limits['high']}, got {value}"
+    return ""
 
 
 def _plain(default: Any) -> Any:

@@ -14,7 +14,7 @@ from fedgrid.cli.main import main
 from fedgrid.engine.state.saving import Saving
 from fedgrid.errors import UserError
 from fedgrid.files import write_json
-from fedgrid.grid.plan.codec import encode
+from fedgrid.grid.study.codec import encode
 from fedgrid.jobs.cell import train
 
 FILE = Path("config/study.yaml")

@@ -148,8 +148,8 @@ def test_tables_equal_those_of_a_local_run(cluster, tmp_path, expected, compute)
     counting = 'with open("resolved.txt", "a") as file:\n        print(os.environ.get("SLURM_JOB_ID"), file=file)\n    '
     there.edit(
         "src/fedgrid/grid/study/resolve.py",
-        "    study = check_study(study)\n",
-        f"    {counting}study = check_study(study)\n",
+        "    file = study_file(study)\n",
+        f"    {counting}file = study_file(study)\n",
     )
     assert NO_ACCOUNTING in there.snakemake_there("results/tiny/report.html")
     assert tables(there) == expected

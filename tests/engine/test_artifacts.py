@@ -1,12 +1,9 @@
 """Tables beside a cell's results."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 import two_modalities
-import yaml
 
 from fedgrid.engine import artifacts, rounds
 from fedgrid.engine.federation import participation
@@ -14,7 +11,6 @@ from fedgrid.engine.federation.participation import everyone
 from fedgrid.engine.rounds import federate
 from fedgrid.engine.state.population import Population
 from fedgrid.errors import UserError
-from fedgrid.grid.study import validation
 from fedgrid.loading import names
 from fedgrid.settings import ARTIFACTS
 from fedgrid.suite import simulations
@@ -201,8 +197,3 @@ def test_too_many_for_a_single_matrix_are_refused_before_the_setup(monkeypatch):
         federate(method, simulation, matrices=True)
     plain = simulations.method("fedavg")
     assert federate(plain, simulation, matrices=True).progress.matrices == []
-
-
-def test_a_study_may_ask_for_all_of_them():
-    schema = yaml.safe_load(Path(validation.__file__).with_name("study.schema.yaml").read_text(encoding="utf-8"))
-    assert tuple(schema["properties"]["artifacts"]["items"]["enum"]) == tuple(ARTIFACTS)

@@ -1,8 +1,6 @@
 """Dataclasses as JSON and back: what fits comes back as it was, what does not is named by its path."""
 
-import ast
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedgrid.grid.plan import codec
-from fedgrid.grid.plan.codec import decode, encode
+from fedgrid.grid.study.codec import decode, encode
 
 
 @dataclass(frozen=True)
@@ -103,23 +100,23 @@ def test_integers_may_replace_floats():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"height": 1}, "tree.height: unknown key"),
-        ({"leaves": [{"name": "one"}, {}]}, r"tree.leaves\[1\].name: missing"),
-        ({"leaves": {}}, "tree.leaves: {} is not a list"),
-        ({"leaves": [{"name": 1}]}, r"tree.leaves\[0\].name: 1 is not a text"),
-        ({"leaves": [{"name": "n", "place": ["here"]}]}, r"place: \['here'\] is not a list of 2"),
-        ({"leaves": [{"name": "n", "place": ["here", "0"]}]}, r"place\[1\]: '0' is not a whole number"),
-        ({"leaves": [{"name": "n", "kind": True}]}, "kind: True is not one of 'a', 'b', 3"),
-        ({"by_name": {"x": []}}, r"tree.by_name.x: \[\] is not a mapping"),
-        ({"settings": [1]}, r"tree.settings: \[1\] is not a mapping"),
-        ({"sizes": ["1"]}, r"tree.sizes\[0\]: '1' is not a number"),
-        ({"steps": [1.5]}, r"tree.steps\[0\]: 1.5 is not a whole number"),
-        ({"below": {"root": 1, "leaves": []}}, "tree.below.root: 1 is not a path"),
-        ({"rounds": None}, "tree.rounds: None is not a whole number or tree.rounds: None is not a text"),
-        ({"rounds": True}, "tree.rounds: True is not a whole number"),
-        ({"mean": "1"}, "tree.mean: '1' is not a number"),
-        ({"small": 1}, "tree.small: 1 is not true or false"),
-        ({"computed": 7}, "tree.computed: unknown key"),
+        ({"height": 1}, "tree: unknown key 'height'; known: below"),
+        ({"leaves": [{"name": "one"}, {}]}, r"tree.leaves\[1\]: the key 'name' is missing"),
+        ({"leaves": {}}, "tree.leaves: expected a list, got {}"),
+        ({"leaves": [{"name": 1}]}, r"tree.leaves\[0\].name: expected a text, got 1; put a text in quotes"),
+        ({"leaves": [{"name": "n", "place": ["here"]}]}, r"place: expected a list of 2, got \['here'\]"),
+        ({"leaves": [{"name": "n", "place": ["here", "0"]}]}, r"place\[1\]: expected a whole number, got '0'"),
+        ({"leaves": [{"name": "n", "kind": True}]}, "kind: expected a text or a whole number, got True"),
+        ({"by_name": {"x": []}}, r"tree.by_name.x: expected a mapping, got \[\]"),
+        ({"settings": [1]}, r"tree.settings: expected a mapping, got \[1\]"),
+        ({"sizes": ["1"]}, r"tree.sizes\[0\]: expected a number, got '1'"),
+        ({"steps": [1.5]}, r"tree.steps\[0\]: expected a whole number, got 1.5"),
+        ({"below": {"root": 1, "leaves": []}}, "tree.below.root: expected a path, got 1"),
+        ({"rounds": None}, "tree.rounds: expected a whole number or a text, got None"),
+        ({"rounds": True}, "tree.rounds: expected a whole number or a text, got True"),
+        ({"mean": "1"}, "tree.mean: expected a number or nothing, got '1'"),
+        ({"small": 1}, "tree.small: expected true or false, got 1"),
+        ({"computed": 7}, "tree: unknown key 'computed'"),
     ],
 )
 def test_what_does_not_fit_is_named_by_its_path(change, message):
@@ -128,7 +125,7 @@ def test_what_does_not_fit_is_named_by_its_path(change, message):
 
 
 def test_no_dataclass_at_all():
-    with pytest.raises(ValueError, match=r"value: \[\] is not a mapping"):
+    with pytest.raises(ValueError, match=r"value: expected a mapping, got \[\]"):
         decode(Tree, [])
 
 
@@ -146,12 +143,5 @@ def test_a_hint_without_a_json_form_is_a_mistake_of_ours():
     class Bag:
         values: set[int]
 
-    with pytest.raises(TypeError, match="values: no JSON form of set"):
+    with pytest.raises(TypeError, match="no plain form of set"):
         decode(Bag, {"values": [1]})
-
-
-def test_it_needs_the_standard_library_alone():
-    tree = ast.parse(Path(codec.__file__).read_text(encoding="utf-8"))
-    imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    imported |= {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
-    assert {name.partition(".")[0] for name in imported} <= sys.stdlib_module_names

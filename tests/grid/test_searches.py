@@ -6,9 +6,9 @@ from studies import study_of
 from fedgrid.files import write_json
 from fedgrid.grid.plan import manifest
 from fedgrid.grid.plan.choices import apply_choices
-from fedgrid.grid.plan.codec import encode
 from fedgrid.grid.plan.plan_file import Plan, read
 from fedgrid.grid.plan.searches import Choice, Score, schedule
+from fedgrid.grid.study.codec import encode
 from fedgrid.run import packs
 
 VALIDATED = [{"partition": "dirichlet", "beta": 0.5, "clients": 4, "validation": 0.2}]

@@ -208,7 +208,7 @@ def test_a_run_keeps_the_code_that_it_began_with(folder, environment):
     ours = ["fedgrid", "outside"]
     assert sorted(path.name for path in code.iterdir()) == sorted(ours)
     assert sorted(path.name for path in (code / "outside").rglob("*.py")) == ["helper.py", "mine.py"]
-    assert (code / "fedgrid/grid/study/study.schema.yaml").is_file()
+    assert (code / "fedgrid/grid/study/ledger.json").is_file()
     assert (code / "fedgrid/workflow/scripts/job.sh").is_file()
     assert pin.keep() == environment and pin.changed() == []
     Path("helper.py").write_text("NUMBER = 2\n")

@@ -10,7 +10,7 @@ from fedgrid.analysis.pages.figure_plan import drawings
 from fedgrid.analysis.pages.figure_set import KINDS, SUBJECTS
 from fedgrid.errors import UserError
 from fedgrid.grid.study.sections import Section
-from fedgrid.grid.study.validation import check_study
+from fedgrid.grid.study.validation import study_file
 
 VALUES = {
     "window": 5,
@@ -29,7 +29,7 @@ STUDY = {"name": "s", "data": "digits", "heterogeneity": [{"partition": "homogen
 def refused(entry):
     """What is wrong with an entry of `show`; empty where nothing is."""
     try:
-        check_study(Section({**STUDY, "show": [entry]}))
+        study_file(Section({**STUDY, "show": [entry]}))
     except UserError as error:
         return str(error)
     return ""

@@ -20,7 +20,7 @@ from fedgrid.analysis.papers.claims import (
 )
 from fedgrid.analysis.papers.rules import Judged, Part
 from fedgrid.analysis.scores.comparisons import Exact
-from fedgrid.grid.plan.manifest_model import Claim
+from fedgrid.grid.study.claim import Claim
 
 NOISE = {"A": (0.0, 0.01, -0.01), "B": (0.01, -0.01, 0.0), "C": (-0.01, 0.0, 0.012), "D": (0.005, -0.005, 0.001)}
 """What a row's seeds add to its accuracy."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from fedgrid.analysis.papers.claim_scores import Measured
 from fedgrid.analysis.prose.phrases import counted
-from fedgrid.grid.plan.manifest_model import ALL, OTHERS, Claim
+from fedgrid.grid.study.claim import ALL, OTHERS, Claim
 
 
 def missing_named(measured: Measured, claim: Claim) -> list[str]:

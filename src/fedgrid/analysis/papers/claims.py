@@ -14,7 +14,7 @@ from fedgrid.analysis.scores.comparisons import FEWEST_SEEDS, LEVEL, Comparison,
 from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.tables.grid import Entry, Grid
 from fedgrid.analysis.tables.pivot import column_name
-from fedgrid.grid.plan.manifest_model import ALL, OTHERS, Claim
+from fedgrid.grid.study.claim import ALL, OTHERS, Claim
 
 CONFIRMED, REFUTED, INCONCLUSIVE, UNCHECKED = "confirmed", "refuted", "inconclusive", "unchecked"
 PROSE = "no rule can check this sentence"

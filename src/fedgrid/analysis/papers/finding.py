@@ -14,7 +14,7 @@ from fedgrid.analysis.scores.comparisons import FEWEST_SEEDS
 from fedgrid.analysis.scores.domains import AVERAGE, EVERY, Column
 from fedgrid.analysis.scores.results import COLUMN, Results
 from fedgrid.analysis.scores.summary import summary
-from fedgrid.grid.plan.manifest_model import Claim
+from fedgrid.grid.study.claim import Claim
 
 ACCURACY = "accuracy"
 MOST_LEADS = 6

@@ -8,7 +8,7 @@ from math import ceil, inf, isnan
 from fedgrid.analysis.papers.claim_scores import LOW_IS_GOOD, ClaimScores
 from fedgrid.analysis.scores.comparisons import LEVEL, UNKNOWN, Comparison, Scores, holds_for
 from fedgrid.analysis.scores.domains import Column
-from fedgrid.grid.plan.manifest_model import ALL, OTHERS, Claim, Rows
+from fedgrid.grid.study.claim import ALL, OTHERS, Claim, Rows
 
 MetricColumn = tuple[str, Column]
 """A metric in a column."""

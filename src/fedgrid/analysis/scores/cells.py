@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from fedgrid.grid.plan.codec import decode
 from fedgrid.grid.plan.manifest_model import UNAVAILABLE, CellNames
+from fedgrid.grid.study.codec import decode
 
 WAITING = ("running", "queued", "missing")
 """Statuses of cells that may still get results, in this run or the next."""

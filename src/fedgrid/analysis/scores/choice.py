@@ -17,10 +17,10 @@ from fedgrid.errors import UserError
 from fedgrid.files import read_metadata, read_table, write_json
 from fedgrid.grid.costs.forecast import trained_in_a_round
 from fedgrid.grid.plan import manifest, plan_file
-from fedgrid.grid.plan.codec import encode
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Experiment, Study
 from fedgrid.grid.plan.searches import Choice, Score, Search
+from fedgrid.grid.study.codec import encode
 from fedgrid.partition.base import Expected
 
 

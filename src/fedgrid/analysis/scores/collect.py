@@ -15,8 +15,8 @@ from fedgrid.analysis.scores.results import CELL, ROW, Results, in_sentences
 from fedgrid.command import run
 from fedgrid.errors import Damaged, UserError
 from fedgrid.files import parquet_writer, read_metadata, read_table, seal
-from fedgrid.grid.plan.codec import encode
 from fedgrid.grid.plan.manifest_model import Absence, CellNames, ListedCell, Manifest, read_manifest
+from fedgrid.grid.study.codec import encode
 
 WORDS = pa.dictionary(pa.int32(), pa.string())
 COLUMNS = {

@@ -8,8 +8,8 @@ import pandas as pd
 from fedgrid.analysis.scores.cells import Cell, FinishedCell, from_header
 from fedgrid.errors import UserError, nearest
 from fedgrid.files import read_table
-from fedgrid.grid.plan.codec import decode
 from fedgrid.grid.plan.manifest_model import Column, StudyDescription
+from fedgrid.grid.study.codec import decode
 from fedgrid.grid.study.model import printed_names
 
 DASH = "–"

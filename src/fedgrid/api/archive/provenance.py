@@ -11,10 +11,10 @@ from typing import Any
 import fedgrid
 from fedgrid.errors import UserError
 from fedgrid.files import as_json
-from fedgrid.grid.plan.codec import decode, encode
 from fedgrid.grid.plan.keys import code_of
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
+from fedgrid.grid.study.codec import decode, encode
 from fedgrid.grid.study.fingerprint import fingerprint, modules
 from fedgrid.grid.study.ledger import ENGINE
 from fedgrid.loading import OUTSIDE

@@ -13,12 +13,10 @@ from typing import Any
 import fedgrid
 from fedgrid.data.sources.digests import digest as digest_of_file
 from fedgrid.files import read_metadata, write_json
-from fedgrid.grid.plan.codec import decode, encode
 from fedgrid.grid.plan.manifest_model import (
     REPORTED,
     UNAVAILABLE,
     Absence,
-    Claim,
     Column,
     ColumnProtocol,
     ColumnSettings,
@@ -32,6 +30,7 @@ from fedgrid.grid.plan.model import Cell, PlannedPartition
 from fedgrid.grid.plan.planned_study import Experiment, Study, first_by_name
 from fedgrid.grid.plan.searches import Search
 from fedgrid.grid.study.canonical import digest
+from fedgrid.grid.study.codec import encode
 from fedgrid.grid.study.fingerprint import fingerprint
 from fedgrid.grid.study.model import MethodRow, Settings
 
@@ -114,12 +113,12 @@ def _description(study: Study, experiment: Experiment) -> StudyDescription:
         title=about.title or experiment.id or study.name,
         source=about.source,
         lacks=about.lacks,
-        claims=[decode(Claim, claim, "claims") for claim in about.claims],
+        claims=list(about.claims),
         assumed=dict(about.assumed),
         show=_shown(experiment),
         paper=(study.title or study.name) if experiment.id else "",
-        score=about.reading.score,
-        at=about.reading.at,
+        score=about.report.score,
+        at=about.report.at,
         seeds=list(about.seeds),
         partition_seed=about.partition_seed,
         train_seed=about.train_seed,
@@ -158,7 +157,7 @@ def _shown(experiment: Experiment) -> list[dict[str, Any]] | None:
     """Its tables and figures, None for the usual ones; none of an experiment without cells that does not list any."""
     if experiment.about.show is None:
         return None if experiment.cells else []
-    return [dict(entry) for entry in experiment.about.show]
+    return [dict(entry.section) for entry in experiment.about.show]
 
 
 def _described(partitions: Iterable[PlannedPartition]) -> dict[str, str]:

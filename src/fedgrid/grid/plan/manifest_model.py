@@ -11,8 +11,9 @@ from typing import Any, Literal
 
 from fedgrid.errors import UserError
 from fedgrid.files import read_json
-from fedgrid.grid.plan.codec import decode
 from fedgrid.grid.plan.searches import Choice
+from fedgrid.grid.study.claim import Claim
+from fedgrid.grid.study.codec import decode
 from fedgrid.grid.study.external import ExternalRow
 from fedgrid.grid.study.model import FULL
 
@@ -69,68 +70,6 @@ class RowDescription:
     "Digest of all code that can change its numbers."
     external: str = ""
     "Where its numbers come from if they were computed elsewhere: a file and its digest."
-
-
-ALL = "all"
-"""In a claim: every row that takes part."""
-OTHERS = "others"
-"""In a claim about a lead: the best other row of each column, which need not be the same one."""
-Rows = str | list[str]
-"""Printed names of rows, or one of these words."""
-RULES = ("leads", "last", "within", "above", "difference", "rises", "falls", "grows", "shrinks")
-"""Keys of a claim that say what is checked; a claim has at most one."""
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A sentence of a paper, and one of `RULES` that checks it, or none."""
-
-    says: str
-    leads: str | None = None
-    "The row that is better than every other one."
-    last: str | None = None
-    "The row that every other one is better than."
-    within: tuple[str, int] | None = None
-    "A row, and the number of the best rows that it is among."
-    above: tuple[Rows, Rows] | None = None
-    "Rows, and those that each of them is better than."
-    difference: tuple[Rows, Rows] | None = None
-    "Rows whose differences lie within `by`, without a direction."
-    rises: Rows | None = None
-    "Rows whose numbers become higher from column to column."
-    falls: Rows | None = None
-    "Rows whose numbers become lower from column to column."
-    grows: tuple[str, Rows] | None = None
-    "A row whose lead over other ones becomes larger from column to column; `others` is the best of them."
-    shrinks: tuple[str, Rows] | None = None
-    "A row whose lead over other ones becomes smaller from column to column."
-    metric: str | list[str] = "accuracy"
-    "What is compared; with several, all must agree."
-    metrics: tuple[str, str] | None = None
-    "Of `rises` and `falls`: from which metric to which, within a column."
-    columns: list[str] = field(default_factory=list)
-    "The columns that the sentence is about, in its order; empty: all."
-    rows: list[str] = field(default_factory=list)
-    "The rows that take part; empty: all."
-    by: tuple[float | None, float | None] | None = None
-    "Limits of the difference, in `unit`; null: none."
-    unit: Literal["points", "percent"] = "points"
-    "Percent are of the row that one compares with, or of the number that rises or falls."
-    most: bool | float = False
-    "Whether more than half of the comparisons of a column will do, or the share of them that must be as claimed."
-
-    @property
-    def rule(self) -> str | None:
-        """The key of its rule; None where no rule checks it."""
-        return next((key for key in RULES if getattr(self, key) is not None), None)
-
-    @property
-    def named_rows(self) -> list[str]:
-        """The rows that its rule names."""
-        arguments = getattr(self, self.rule) if self.rule else ()
-        groups = arguments if isinstance(arguments, tuple) else (arguments,)
-        names = [name for group in groups for name in (group if isinstance(group, list) else [group])]
-        return [name for name in dict.fromkeys(names) if isinstance(name, str) and name not in (ALL, OTHERS)]
 
 
 @dataclass(frozen=True)

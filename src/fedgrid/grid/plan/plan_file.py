@@ -11,10 +11,10 @@ from typing import Any, Generic, TypeVar
 from fedgrid.errors import Damaged
 from fedgrid.files import read_json, write_json
 from fedgrid.grid.plan.choices import apply_choices
-from fedgrid.grid.plan.codec import decode, encode
 from fedgrid.grid.plan.model import Cell, PlannedPartition
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.canonical import digest
+from fedgrid.grid.study.codec import decode, encode
 from fedgrid.grid.study.model import Configured, MethodRow
 
 Shared = TypeVar("Shared")

@@ -14,8 +14,8 @@ from typing import Any
 
 from fedgrid.errors import Damaged
 from fedgrid.files import read_json
-from fedgrid.grid.plan.codec import decode
 from fedgrid.grid.study.canonical import digest
+from fedgrid.grid.study.codec import decode
 from fedgrid.grid.study.fingerprint import fingerprint
 
 RULE = "fedgrid.analysis.scores.validation"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from fedgrid.errors import nearest
+from fedgrid.grid.study.forms import StudyFile
 from fedgrid.grid.study.model import FULL
 from fedgrid.grid.study.overlay import added_rows, lay_study, overridden, with_rows
 from fedgrid.grid.study.sections import Entries, Origin, Section, StudyError
@@ -34,18 +35,18 @@ class LaidExperiment:
     "Settings of the experiment that the scale replaces: name, and where they are set."
 
 
-def lay_experiments(study: Section) -> tuple[list[LaidExperiment], tuple[str, ...]]:
+def lay_experiments(file: StudyFile) -> tuple[list[LaidExperiment], tuple[str, ...]]:
     """All experiments of a checked study, at the scale that it asks for, and sentences about what may surprise.
 
     Raises StudyError for a scale or an experiment that does not exist, and for rows that the study lacks.
     """
-    scale, study = _scale(study), with_rows(study)
-    if "experiments" not in study:
+    scale, study = _scale(file), with_rows(file.section)
+    if file.experiments is None:
         return [LaidExperiment("", study, [study], [], [])], ()
     experiments = study["experiments"]
     chosen = _experiments_of(scale, experiments)
     laid = [_laid(name, study, experiments[name] or Section((), experiments.origins[name]), scale) for name in chosen]
-    return laid, _notices(laid, study["scale"])
+    return laid, _notices(laid, file.scale)
 
 
 def _experiments_of(scale: Section, experiments: Section) -> list[str]:
@@ -57,15 +58,14 @@ def _experiments_of(scale: Section, experiments: Section) -> list[str]:
     return [name for name in experiments if name in only or not only]
 
 
-def _scale(study: Section) -> Section:
+def _scale(file: StudyFile) -> Section:
     """The partial study behind the name of the scale."""
-    scales, name = study.get("scales") or Section(), study["scale"]
-    if name == FULL:
+    if file.scale == FULL:
         return Section()
-    if name not in scales:
-        known = nearest(name, [FULL, *scales])
-        raise StudyError(study.origins["scale"], f"no scale '{name}'; {known}")
-    return scales[name] or Section()
+    if file.scale not in file.scales:
+        problem = f"no scale '{file.scale}'; {nearest(file.scale, [FULL, *file.scales])}"
+        raise StudyError(file.section.origins["scale"], problem)
+    return file.section["scales"][file.scale] or Section()
 
 
 def _laid(name: str, study: Section, text: Section, scale: Section) -> LaidExperiment:

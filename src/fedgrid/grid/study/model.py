@@ -3,10 +3,13 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
+from fedgrid.grid.study.claim import Claim
+from fedgrid.grid.study.codec import Limits
 from fedgrid.grid.study.external import ExternalRow
 from fedgrid.grid.study.sections import Origin
+from fedgrid.grid.study.shown import Shown
 from fedgrid.settings import Compute
 
 Settings = Mapping[str, Any]
@@ -85,8 +88,6 @@ def printed_names(rows: Iterable[tuple[str, str, str, str | None]]) -> dict[str,
 Value = TypeVar("Value")
 Seeds = tuple[int, int, int]
 "Seed, seed of the partition, seed of training."
-Options = Mapping[str, Any]
-"An entry of `show` or `claims`, of the form that study.schema.yaml gives."
 
 
 @dataclass(frozen=True)
@@ -122,8 +123,13 @@ class ModelEntry:
 class Reading:
     """How cells are read: the point of a round, and the rounds."""
 
-    score: str = "paper"
-    at: str = "last"
+    score: Annotated[
+        str,
+        Limits(
+            choices=("paper", "global", "received", "adapted", "trained", "validated"), was_choice={"main": "paper"}
+        ),
+    ] = "paper"
+    at: Annotated[str, Limits(choices=("last", "last5", "validation"))] = "last"
 
 
 @dataclass(frozen=True)
@@ -166,21 +172,28 @@ class Part:
         return list(dict.fromkeys(seed for _, seed, _ in seeds))
 
 
-@dataclass(frozen=True)
-class About:
-    """The description of an experiment without its cells; a study without experiments is one."""
+@dataclass(frozen=True, kw_only=True)
+class Presentation:
+    """What a study's file says of an experiment, or of the whole study, beside cells."""
 
     title: str = ""
     source: str = ""
     "Its place in the paper."
-    lacks: str = ""
+    lacks: Annotated[str, Limits(filled=True)] = ""
     "What a study cannot express of it yet."
-    claims: tuple[Options, ...] = ()
-    show: tuple[Options, ...] | None = None
+    claims: tuple[Claim, ...] = ()
+    show: tuple[Shown, ...] | None = None
     "Tables and figures; None: the usual ones."
     assumed: Mapping[str, str] = field(default_factory=dict)
     "Setting → why this value, where the paper does not say."
-    reading: Reading = field(default_factory=Reading)
+
+
+@dataclass(frozen=True, kw_only=True)
+class About(Presentation):
+    """The description of an experiment without its cells; a study without experiments is one."""
+
+    others: ClassVar[Any] = Mapping[str, Any]
+    report: Reading = field(default_factory=Reading)
     seeds: tuple[int, ...] = (0,)
     partition_seed: int | None = None
     "One partition for all seeds; None: each seed has its own."

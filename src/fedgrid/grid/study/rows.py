@@ -9,6 +9,7 @@ from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.configure import SOURCE, Description, configured, reference_of, settings_of
 from fedgrid.grid.study.expansion import expand, fill_label, shown
 from fedgrid.grid.study.external import RESULTS, ExternalRow, external_row, is_external
+from fedgrid.grid.study.forms import Protocol
 from fedgrid.grid.study.model import Configured, MethodRow, Placed, Reading, SearchedRow, Settings
 from fedgrid.grid.study.overlay import named_row
 from fedgrid.grid.study.search import KEY, Searches, check_rungs
@@ -55,17 +56,16 @@ class Rows:
         ] + self.unused
 
 
-def method_rows(study: Section) -> Rows:
+def method_rows(study: Protocol) -> Rows:
     """The rows of a study, with the training settings that each is run with.
 
     A member of a family that cannot be trained so is left out; StudyError where the study names it, or has no others.
     """
     parsed = Rows()
-    training = settings_of(describe(Training), study["training"])
-    reading = Reading(**study.get("report", {}))
+    training = settings_of(describe(Training), study.training)
     described = functools.cache(functools.partial(description, "methods"))  # rows may be of the same method
     searches = Searches(study)
-    for label, entry in _expanded(study["methods"]) if "methods" in study else []:
+    for label, entry in _expanded(study.section["methods"]) if study.methods else []:
         if is_external(entry):
             row = external_row(label, entry, len(parsed.rows) + len(parsed.external))
             parsed.external.append(Placed(row, entry.origin))
@@ -75,7 +75,7 @@ def method_rows(study: Section) -> Rows:
         try:
             search = searches.of_row(label, entry, method)
             points = [
-                (taken, _row(label, point, training, method, reading))
+                (taken, _row(label, point, training, method, study.report))
                 for taken, point in (search.points(entry) if search else [({}, entry)])
             ]
             parsed.rows.append(Placed(points[0][1], entry.origin))

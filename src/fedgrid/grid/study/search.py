@@ -14,6 +14,7 @@ from fedgrid.errors import nearest
 from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.configure import Description
 from fedgrid.grid.study.expansion import TRAINING, expand, leaves
+from fedgrid.grid.study.forms import Protocol
 from fedgrid.grid.study.model import Seeds, Settings
 from fedgrid.grid.study.overlay import lay
 from fedgrid.grid.study.sections import Entries, Origin, Section, StudyError
@@ -47,8 +48,8 @@ class RowSearch:
 class Searches:
     """What a study searches; `unused` says at the end which of its settings no row has."""
 
-    def __init__(self, study: Section):
-        self.study, self.of_study = study, _checked(study, study.origin)
+    def __init__(self, study: Protocol):
+        self.study, self.of_study = study, _checked(study.section)
         self.applied: set[str] = set()
 
     def of_row(self, label: str, entry: Section, method: Description) -> RowSearch | None:
@@ -57,7 +58,7 @@ class Searches:
         Raises StudyError for an unknown setting, one that is no list of values, or one that the row itself sets.
         """
         of_method = [parameter["name"] for parameter in method["parameters"]]
-        of_row = _checked(entry, entry.origin)
+        of_row = _checked(entry)
         if KEY in entry and of_row is None:
             return None
         for name, _, origin in _settings(of_row):
@@ -95,7 +96,7 @@ class Searches:
         of_table = {(partition, train) for _, partition, train in table_seeds(self.study)}
         seeds = with_fixed(self.study, section.get(SEEDS, DEFAULT_SEEDS))
         for seed, partition, train in seeds:
-            if seed in self.study["seeds"]:
+            if seed in self.study.seeds:
                 problem = f"seed {seed} is one of the table's, for which nothing may be chosen; set other seeds here"
                 raise StudyError(origin, problem)
             if (partition, train) in of_table or len(seeds) > len({pair[1:] for pair in seeds}):
@@ -117,7 +118,7 @@ def check_rungs(search: RowSearch, label: str, rounds: int) -> None:
         raise StudyError(search.origin.child(RUNGS), problem)
 
 
-def _checked(section: Section, origin: Origin) -> Section | None:
+def _checked(section: Section) -> Section | None:
     """The search below a study or a row; None where there is none, or it is switched off."""
     search = section.get(KEY)
     if search is True:

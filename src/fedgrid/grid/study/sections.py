@@ -81,6 +81,10 @@ class Section(dict[Any, Any]):
             written = origins.get(key) or origin.child(key)
             self[key], self.origins[key] = _with_origins(value, written)
 
+    def origin_of(self, key: Any) -> Origin:
+        """Where a value is written, or would be."""
+        return self.origins.get(key) or self.origin.child(key)
+
     def __or__(self, changes: Mapping[Any, Any]) -> "Section":
         origins = changes.origins if isinstance(changes, Section) else {}
         return Section({**self, **changes}, self.origin, {**self.origins, **origins})
