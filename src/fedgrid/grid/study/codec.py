@@ -27,8 +27,9 @@ SCALARS: dict[Any, tuple[str, tuple[type, ...]]] = {
 }
 "Hint → its words in errors, and the types of plain values that fit."
 LISTS, MAPPINGS = (list, tuple, Sequence), (dict, Mapping)
-RAW, KEY = "raw", "key"
-"Metadata of a field: it is the very mapping that the dataclass is made from; its key, where that is not its name."
+RAW, KEY, SHARED = "raw", "key", "shared"
+"""Metadata of a field: it is the very mapping that the dataclass is made from; its key, where that is not its name.
+The key of the number of a `Shared` value."""
 
 
 class Limits(dict[str, Any]):
@@ -56,18 +57,45 @@ class Misfit(ValueError):
         return f"{steps.removeprefix('.') or 'value'}: {self.problem}"
 
 
-def encode(value: Any) -> Any:
+class Shared:
+    """Dataclasses of some `kinds` that a file holds once, however many others hold them: by number, their plain values.
+
+    What `encode` has put there, `decode` takes from there: the same value for the same number.
+    """
+
+    def __init__(self, *kinds: type, values: Iterable[Any] = ()):
+        self.kinds, self.values = kinds, list(values)
+        self.numbers: dict[int, tuple[int, Any]] = {}
+        "By identity: number and the value itself, whose identity no other then has."
+        self.decoded: dict[int, Any] = {}
+
+    def encode(self, value: Any) -> dict[str, int]:
+        """What stands for a value."""
+        if id(value) not in self.numbers:
+            plain = _encode_fields(value, self)
+            self.numbers[id(value)] = len(self.values), value
+            self.values.append(plain)
+        return {SHARED: self.numbers[id(value)][0]}
+
+    def decode(self, kind: Any, number: Any) -> Any:
+        """The value of a number."""
+        if number not in self.decoded:
+            if not isinstance(number, int) or not 0 <= number < len(self.values):
+                raise Misfit(f"no shared value has the number {number!r}")
+            self.decoded[number] = _Decoder(self).decode_dataclass(kind, self.values[number])
+        return self.decoded[number]
+
+
+def encode(value: Any, shared: Shared | None = None) -> Any:
     """The JSON value of a dataclass or of what one may hold; `Misfit` for anything else."""
     if is_dataclass(value) and not isinstance(value, type):
-        if raw := _raw(type(value)):
-            return encode(getattr(value, raw))
-        return {
-            key: _inside(encode, key, getattr(value, field.name)) for key, field in keyed_fields(type(value)).items()
-        }
+        if shared and isinstance(value, shared.kinds):
+            return shared.encode(value)
+        return _encode_fields(value, shared)
     if isinstance(value, Mapping):
-        return {_text(key): _inside(encode, key, part) for key, part in value.items()}
+        return {_text(key): _inside(encode, key, part, shared) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_inside(encode, i, part) for i, part in enumerate(value)]
+        return [_inside(encode, i, part, shared) for i, part in enumerate(value)]
     if isinstance(value, Path):
         return str(value)
     if value is None or isinstance(value, str | int | float):
@@ -75,13 +103,21 @@ def encode(value: Any) -> Any:
     raise Misfit(f"JSON has no {type(value).__name__}")
 
 
-def decode(hint: type[Value], value: Any, path: str = "") -> Value:
+def _encode_fields(value: Any, shared: Shared | None) -> Any:
+    kind: Any = type(value)
+    if raw := _raw(kind):
+        return encode(getattr(value, raw))
+    known = keyed_fields(kind)
+    return {key: _inside(encode, key, getattr(value, field.name), shared) for key, field in known.items()}
+
+
+def decode(hint: type[Value], value: Any, path: str = "", shared: Shared | None = None) -> Value:
     """The value of a type for a plain one, such as `encode` makes; `path` is where that is, for errors.
 
     Raises `Misfit` for an unknown or missing key, for a value of another type, and for one outside its limits.
     """
     try:
-        decoded: Value = _decode(hint, value)
+        decoded: Value = _Decoder(shared).decode(hint, value)
     except Misfit as error:
         raise error.below(path) if path else error from None
     return decoded
@@ -95,31 +131,96 @@ def _inside(function: Any, step: str | int, *arguments: Any) -> Any:
         raise error.below(step) from None
 
 
-def _decode(hint: Any, value: Any) -> Any:
-    origin, arguments = get_origin(hint) or hint, get_args(hint)
-    if origin is Any:
-        return value
-    if origin is Annotated:
-        decoded = _decode(arguments[0], value)
-        _check_limits(value if isinstance(value, Mapping) else decoded, arguments[1])
-        return decoded
-    if origin in (Union, UnionType):
-        return _decode_union(arguments, value)
-    if not _fits(hint, value):
-        raise _of_another_type([hint], value)
-    if is_dataclass(origin):
-        return _decode_dataclass(origin, value)
-    if origin in SCALARS:
-        return value if value is None else origin(value)
-    if origin is Literal:
-        _check_limits(value, {"choices": arguments})
-        return value
-    if origin is tuple and arguments and arguments[-1] is not ...:
-        return _decode_tuple(arguments, value)
-    if origin in LISTS:
-        entries = _decode_entries(arguments[0] if arguments else Any, value)
-        return tuple(entries) if origin is tuple else entries
-    return _decode_mapping(arguments, value)
+class _Decoder:
+    """Decodes values of one file."""
+
+    def __init__(self, shared: Shared | None):
+        self.shared = shared
+
+    def decode(self, hint: Any, value: Any) -> Any:
+        """The value of a hint."""
+        if type(value) is hint:  # most values are texts and numbers
+            return value
+        origin, arguments = get_origin(hint) or hint, get_args(hint)
+        if origin is Any:
+            return value
+        if origin is Annotated:
+            decoded = self.decode(arguments[0], value)
+            _check_limits(value if isinstance(value, Mapping) else decoded, arguments[1])
+            return decoded
+        if origin in (Union, UnionType):
+            return self.decode_union(arguments, value)
+        if not _fits(hint, value):
+            raise _of_another_type([hint], value)
+        if self.shared and origin in self.shared.kinds:
+            return self.shared.decode(origin, value.get(SHARED))
+        if is_dataclass(origin):
+            return self.decode_dataclass(origin, value)
+        if origin in SCALARS:
+            return value if value is None else origin(value)
+        if origin is Literal:
+            _check_limits(value, {"choices": arguments})
+            return value
+        if origin is tuple and arguments and arguments[-1] is not ...:
+            return self.decode_tuple(arguments, value)
+        if origin in LISTS:
+            entries = self.decode_entries(arguments[0] if arguments else Any, value)
+            return tuple(entries) if origin is tuple else entries
+        return self.decode_mapping(arguments, value)
+
+    def decode_union(self, hints: Sequence[Any], value: Any) -> Any:
+        """The value by the first hint that it fits; errors are those of the first one of its type."""
+        errors = []
+        for hint in hints:
+            if _fits(hint, value):
+                try:
+                    return self.decode(hint, value)
+                except Misfit as error:
+                    errors.append(error)
+        raise errors[0] if errors else _of_another_type(hints, value)
+
+    def decode_dataclass(self, kind: Any, value: Mapping[Any, Any]) -> Any:
+        """The dataclass; one with `others`, a hint of its further keys, is open. `was` has keys of earlier versions."""
+        known, hints, others = keyed_fields(kind), field_hints(kind), getattr(kind, "others", None)
+        further = {key: part for key, part in value.items() if key not in known}
+        if further and others is None:
+            key = next(iter(further))
+            raise Misfit(f"unknown key '{key}'; {nearest(key, known, getattr(kind, 'was', None))}", key=key)
+        for key, field in known.items():
+            if key not in value and field.default is MISSING and field.default_factory is MISSING:
+                raise Misfit(f"the key '{key}' is missing")
+        decoded = {
+            field.name: _inside(self.decode_field, key, field, hints[field.name], value[key])
+            for key, field in known.items()
+            if key in value
+        }
+        self.decode_mapping(get_args(others), further)
+        raw = {name: value} if (name := _raw(kind)) else {}
+        return kind(**decoded, **raw)
+
+    def decode_field(self, field: Field[Any], hint: Any, value: Any) -> Any:
+        """The value of a field; its default may be outside its limits, such as an empty text where none is written."""
+        default = field.default if field.default_factory is MISSING else field.default_factory()
+        return default if type(value) is type(default) and value == default else self.decode(hint, value)
+
+    def decode_entries(self, hint: Any, value: Sequence[Any]) -> list[Any]:
+        return [_inside(self.decode, i, hint, part) for i, part in enumerate(value)]
+
+    def decode_tuple(self, hints: Sequence[Any], value: Sequence[Any]) -> tuple[Any, ...]:
+        if len(value) != len(hints):
+            raise Misfit(f"expected a list of {len(hints)}, got {list(value)!r}")
+        pairs = enumerate(zip(hints, value, strict=True))
+        return tuple(_inside(self.decode, i, hint, part) for i, (hint, part) in pairs)
+
+    def decode_mapping(self, hints: Sequence[Any], value: Mapping[Any, Any]) -> Mapping[str, Any]:
+        """The mapping; as it is where its values may be anything."""
+        key_hint, hint = hints or (str, Any)
+        for key in value:
+            try:
+                self.decode(key_hint, _text(key))
+            except Misfit as error:
+                raise Misfit(error.problem, key=key) from None
+        return value if hint is Any else {key: _inside(self.decode, key, hint, part) for key, part in value.items()}
 
 
 def _fits(hint: Any, value: Any) -> bool:
@@ -159,68 +260,9 @@ def _words(hint: Any) -> list[str]:
     return [SCALARS[origin][0] if origin in SCALARS else "a list" if origin in LISTS else "a mapping"]
 
 
-def _decode_union(hints: Sequence[Any], value: Any) -> Any:
-    """The value by the first hint that it fits; errors are those of the first one of its type."""
-    errors = []
-    for hint in hints:
-        if _fits(hint, value):
-            try:
-                return _decode(hint, value)
-            except Misfit as error:
-                errors.append(error)
-    raise errors[0] if errors else _of_another_type(hints, value)
-
-
 def _check_limits(value: Any, limits: Mapping[str, Any]) -> None:
     if problem := limit_problem(limits, value):
         raise Misfit(problem)
-
-
-def _decode_dataclass(kind: Any, value: Mapping[Any, Any]) -> Any:
-    """The dataclass; a class that has a hint `others` of its further keys is an open form, and `was` renames keys."""
-    known, hints, others = keyed_fields(kind), field_hints(kind), getattr(kind, "others", None)
-    further = {key: part for key, part in value.items() if key not in known}
-    if further and others is None:
-        key = next(iter(further))
-        raise Misfit(f"unknown key '{key}'; {nearest(key, known, getattr(kind, 'was', None))}", key=key)
-    for key, field in known.items():
-        if key not in value and field.default is MISSING and field.default_factory is MISSING:
-            raise Misfit(f"the key '{key}' is missing")
-    decoded = {
-        field.name: _inside(_decode_field, key, field, hints[field.name], value[key])
-        for key, field in known.items()
-        if key in value
-    }
-    _decode_mapping(get_args(others), further)
-    raw = {name: value} if (name := _raw(kind)) else {}
-    return kind(**decoded, **raw)
-
-
-def _decode_field(field: Field[Any], hint: Any, value: Any) -> Any:
-    """The value of a field; its default may be outside its limits, such as an empty text where none is written."""
-    default = field.default if field.default_factory is MISSING else field.default_factory()
-    return default if type(value) is type(default) and value == default else _decode(hint, value)
-
-
-def _decode_entries(hint: Any, value: Sequence[Any]) -> list[Any]:
-    return [_inside(_decode, i, hint, part) for i, part in enumerate(value)]
-
-
-def _decode_tuple(hints: Sequence[Any], value: Sequence[Any]) -> tuple[Any, ...]:
-    if len(value) != len(hints):
-        raise Misfit(f"expected a list of {len(hints)}, got {list(value)!r}")
-    return tuple(_inside(_decode, i, hint, part) for i, (hint, part) in enumerate(zip(hints, value, strict=True)))
-
-
-def _decode_mapping(hints: Sequence[Any], value: Mapping[Any, Any]) -> Mapping[str, Any]:
-    """The mapping; as it is where its values may be anything."""
-    key_hint, hint = hints or (str, Any)
-    for key in value:
-        try:
-            _decode(key_hint, _text(key))
-        except Misfit as error:
-            raise Misfit(error.problem, key=key) from None
-    return value if hint is Any else {key: _inside(_decode, key, hint, part) for key, part in value.items()}
 
 
 def _text(key: Any) -> str:
