@@ -146,7 +146,7 @@ class _Decoder:
             return value
         if origin is Annotated:
             decoded = self.decode(arguments[0], value)
-            _check_limits(value if isinstance(value, Mapping) else decoded, arguments[1])
+            _check_limits(value if isinstance(value, Mapping | list) else decoded, arguments[1])
             return decoded
         if origin in (Union, UnionType):
             return self.decode_union(arguments, value)
