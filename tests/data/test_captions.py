@@ -169,7 +169,7 @@ def test_captions_of_cub_are_textual_samples(tmp_path):
     assert train.tokens[0, 0].tolist() == [number[w] for w in ("this", "bird", "number0", "is")]
     assert test.tokens[0, 1].tolist() == [number[w] for w in ("a", "bird", "a", "bird")]
     assert data.info(None).images == {"train": 2 * 5_994, "test": 2 * 5_794}
-    assert Cub200().info(None).images == Cub200.images and Cub200().info(None).modalities == ()
+    assert Cub200().info(None).images == Cub200.image_counts and Cub200().info(None).modalities == ()
 
 
 def test_a_picture_without_a_sentence_is_named(tmp_path):

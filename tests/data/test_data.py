@@ -36,7 +36,7 @@ def test_digits_come_back_as_they_are(tmp_path):
     labels, facts = store.read_labels(files(tmp_path))
     assert (labels.labels == bunch.target).all()
     assert facts["shape"] == [8, 8, 1] and len(facts["classes"]) == 10 and facts["source"]
-    assert facts["images"] == Digits.images and labels.train == Digits.images["train"]
+    assert facts["images"] == Digits.image_counts and labels.train == Digits.image_counts["train"]
     assert facts["checksum"] == Digits.checksum
 
 
@@ -151,7 +151,7 @@ def test_damaged_data_are_refused_and_nothing_is_written(tmp_path, changes, word
 
 
 def test_a_copy_that_claims_to_be_the_original_is_checked(tmp_path, monkeypatch):
-    monkeypatch.setattr(Mnist, "images", {"train": 3, "test": 3})
+    monkeypatch.setattr(Mnist, "image_counts", {"train": 3, "test": 3})
     toy(tmp_path, "train")
     toy(tmp_path, "test")
     with pytest.raises(UserError, match="differ from the original data set"):

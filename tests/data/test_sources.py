@@ -120,7 +120,7 @@ def test_a_copy_is_identified_by_its_bytes_unless_it_is_the_original(tmp_path, m
         {"encoding": "raw", "height": "16", "width": "16", "channels": "1"},
     )
     assert Usps().info(tmp_path).copy != first.copy
-    monkeypatch.setattr(Usps, "images", {"train": 1, "test": 1})
+    monkeypatch.setattr(Usps, "image_counts", {"train": 1, "test": 1})
     assert Usps().info(tmp_path).copy  # complete, but nothing says that it equals the original
     monkeypatch.setattr(Usps, "checksum", "known")
     assert Usps().info(tmp_path).copy == ""
@@ -331,9 +331,9 @@ def test_domainnet_says_what_is_wrong_with_its_files(tmp_path):
 
 
 def test_domainnet_can_be_planned_before_its_lists_are_there(tmp_path):
-    assert DomainNet(subset="all").info(None).images == DomainNet.images
+    assert DomainNet(subset="all").info(None).images == DomainNet.image_counts
     info = DomainNet().info(tmp_path)
-    assert info.images == DomainNet.images and len(info.classes) == 10  # no more than all pictures
+    assert info.images == DomainNet.image_counts and len(info.classes) == 10  # no more than all pictures
     assert len(LISTS) == 12
 
 

@@ -53,7 +53,7 @@ def test_properties(kind, chosen, pictures, classes, seed):
     everything = pool(pictures, classes, pictures * 2 // 3, seed)
     partition = load("partition", kind)(**chosen, **KINDS[kind])
     try:
-        partition.plan(info(everything), [seed])
+        partition.check_feasible(info(everything), [seed])
     except UserError:  # impossible requests are tested by themselves
         assume(False)
     table = partition.split(everything, seed)
@@ -130,7 +130,7 @@ def test_the_same_pictures_are_tested_in_both_modalities():
 def test_impossible_requests_fail_before_anything_is_built_and_then_too(kind, given_, words):
     everything, partition = pool(200, 8, 200, 0), load("partition", kind)(**given_)
     with pytest.raises(UserError, match=words):
-        partition.plan(info(everything), [0])
+        partition.check_feasible(info(everything), [0])
     with pytest.raises(UserError, match=words):
         partition.split(everything, 0)
 

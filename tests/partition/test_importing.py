@@ -56,7 +56,7 @@ def test_pfllib_gives_the_same_images_byte_for_byte(tmp_path, images, pool):
     kind, table, about = imported(tmp_path / "PFLlib", pool)
     assert held(table) == {client: sorted(rows) for client, rows in _by_client(files).items()}
     assert about["clients"] == 12 and about["test"] == "own" and not list(lines_of(about["origin"]["report"]))
-    assert kind.sentence_of(0).startswith("imported from PFLlib (PFLlib's npz files, SHA-256 ")
+    assert kind.sentence_with_origin(0).startswith("imported from PFLlib (PFLlib's npz files, SHA-256 ")
     with np.load(tmp_path / "PFLlib/train/11.npz", allow_pickle=True) as written:  # the test wrote it
         floats = written["data"].item()["x"]
     back = np.rint((floats * 0.5 + 0.5) * 255).astype(np.uint8).transpose(0, 2, 3, 1)
@@ -191,7 +191,7 @@ def test_images_that_the_data_lack_are_left_out_if_asked_for(tmp_path, images, p
         imported(file, pool)
     kind, table, about = imported(file, pool, unmatched="drop")
     assert held(table)[0, "train"] == [3] and "1 row is left out" in next(lines_of(about["origin"]["report"]))
-    assert "without images that the data set lacks" in kind.sentence_of(0)
+    assert "without images that the data set lacks" in kind.sentence_with_origin(0)
 
 
 def test_the_key_is_that_of_the_content(tmp_path, pool):

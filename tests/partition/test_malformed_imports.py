@@ -91,7 +91,7 @@ def refusal(path, tmp_path, images):
     pool = pool_in(tmp_path / "store", *images)
     kind = Imported(path=str(path))
     with pytest.raises(UserError) as error:
-        kind.plan(DatasetInfo({"train": 30, "test": 10}, (4, 4, 1), ("a", "b", "c")), [0])
+        kind.check_feasible(DatasetInfo({"train": 30, "test": 10}, (4, 4, 1), ("a", "b", "c")), [0])
         kind.split(pool, 0)
     sentence = str(error.value)
     assert "\n" not in sentence and str(path.name) in sentence and "Traceback" not in sentence
@@ -136,7 +136,7 @@ def test_a_malformed_client_of_pfllib_is_one_sentence(entries, expected, tmp_pat
     npz(tmp_path / "p/train/0.npz", **entries)
     with pytest.raises(UserError, match=expected) as error:
         kind = Imported(path=str(tmp_path / "p"))
-        kind.plan(DatasetInfo({"train": 30, "test": 10}, (4, 4, 1), ("a", "b", "c")), [0])
+        kind.check_feasible(DatasetInfo({"train": 30, "test": 10}, (4, 4, 1), ("a", "b", "c")), [0])
         kind.split(pool_in(tmp_path / "store", *images), 0)
     assert "0.npz" in str(error.value) and "\n" not in str(error.value)
 
@@ -148,12 +148,16 @@ def test_damaged_zip_files(tmp_path, images):
     for place in range(0, len(whole), 97):
         file.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
         try:
-            Imported(path=str(tmp_path / "p")).plan(DatasetInfo({"train": 30, "test": 10}, (4, 4, 1), ("a",)), [0])
+            Imported(path=str(tmp_path / "p")).check_feasible(
+                DatasetInfo({"train": 30, "test": 10}, (4, 4, 1), ("a",)), [0]
+            )
         except UserError as error:
             assert "\n" not in str(error) and "0.npz" in str(error)
     file.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(UserError, match="cannot be read as npz"):
-        Imported(path=str(tmp_path / "p")).plan(DatasetInfo({"train": 30, "test": 10}, (4, 4, 1), ("a",)), [0])
+        Imported(path=str(tmp_path / "p")).check_feasible(
+            DatasetInfo({"train": 30, "test": 10}, (4, 4, 1), ("a",)), [0]
+        )
 
 
 @pytest.mark.parametrize(
@@ -177,7 +181,9 @@ def test_a_zip_bomb_is_refused_by_the_size_that_it_states(tmp_path, images):
     with zipfile.ZipFile(tmp_path / "p/train/0.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("data.npy", bytes(10**8))
     with pytest.raises(UserError, match="would unpack to 100 MB, more than 40 images of the data set take"):
-        Imported(path=str(tmp_path / "p")).plan(DatasetInfo({"train": 30, "test": 10}, (4, 4, 1), ("a",)), [0])
+        Imported(path=str(tmp_path / "p")).check_feasible(
+            DatasetInfo({"train": 30, "test": 10}, (4, 4, 1), ("a",)), [0]
+        )
 
 
 def test_a_foreign_file_in_place_of_a_published_one_is_answered_with_the_command(tmp_path):

@@ -102,7 +102,7 @@ class Attributes(DrawnDataSet):
     "Seed of everything that is random in the data set."
 
     @property
-    def images(self) -> Mapping[str, int]:
+    def image_counts(self) -> Mapping[str, int]:
         return {"train": self.train_images, "test": self.test_images}
 
     @property
@@ -115,7 +115,7 @@ class Attributes(DrawnDataSet):
         return MODALITIES
 
     def original(self, folder: Path, download: bool) -> RawDataset:
-        parts = {part: self._part(part, count) for part, count in self.images.items()}
+        parts = {part: self._part(part, count) for part, count in self.image_counts.items()}
         return in_two_modalities(RawDataset(parts, self.classes), SENTENCES, self.caption_words)
 
     @property

@@ -54,8 +54,8 @@ class DigitFive(DataSet):
         return names
 
     @property
-    def images(self) -> Mapping[str, int]:
-        return {part: sum(SETS[name]().images[part] for name in self.domains) for part in PARTS}
+    def image_counts(self) -> Mapping[str, int]:
+        return {part: sum(SETS[name]().image_counts[part] for name in self.domains) for part in PARTS}
 
     def is_available(self, root: Path | None) -> bool:
         return all(SETS[name]().is_available(root) for name in self.domains)

@@ -105,6 +105,9 @@ class Folder(DataSet):
         _check(entries)
         return entries
 
+    def named_pictures(self) -> list[tuple[str, Path]]:
+        return [(p.file.relative_to(self._top).as_posix(), p.file) for p in self.pictures()]
+
     def _decoded(self, entries: list[Picture], lost: Counter[str] | None = None) -> np.ndarray:
         return pictures.decoded([p.file for p in entries], self.side, self.channels, lost=lost)
 
