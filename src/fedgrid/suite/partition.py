@@ -38,7 +38,8 @@ def labels_of(images: int) -> Labels:
 def info_of(pool: Labels) -> DatasetInfo:
     """The form of the data set that these are the labels of."""
     images = {"train": pool.train, "test": len(pool.labels) - pool.train}
-    return DatasetInfo(images, (8, 8, 1), tuple(map(str, range(pool.classes))), pool.domain_names)
+    classes = tuple(map(str, range(pool.classes)))
+    return DatasetInfo(images, (8, 8, 1), classes, pool.domain_names, modalities=pool.modalities)
 
 
 POOL = labels_of(3_000)
