@@ -1,7 +1,7 @@
 """What the source of every method shows: it holds nothing that belongs to the engine, and says what it is."""
 
 import ast
-import importlib.util
+import inspect
 import io
 import re
 import tokenize
@@ -11,7 +11,6 @@ from pathlib import Path
 from fedgrid.engine.federation.method import SCORES
 from fedgrid.grid.study.overrides import unfit_overrides
 from fedgrid.grid.study.purity import impure
-from fedgrid.loading import locate
 from fedgrid.suite import simulations
 from fedgrid.suite.expectations import Unmet, check, expect
 from fedgrid.suite.sections import CALLS, CLIENTS, START
@@ -46,12 +45,7 @@ MISSING: Mapping[str, str] = {
 
 def file_of(method_name: str) -> Path:
     """The file of a method."""
-    _, module, file = locate("methods", method_name)
-    if file is not None:
-        return file
-    spec = importlib.util.find_spec(module)
-    assert spec is not None and spec.origin is not None
-    return Path(spec.origin)
+    return Path(inspect.getfile(simulations.method_class(method_name)))
 
 
 @check("its class states what it is", START)

@@ -3,7 +3,6 @@
 import functools
 import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -24,11 +23,6 @@ SUFFIXES: dict[str, Kind] = {".csv": "CSV", ".parquet": "Parquet", ".json": "JSO
 PICKLED = (".pkl", ".pickle", ".pt", ".pth")
 LARGEST_BYTES = 2**31
 "Of a file of rows: 100 million rows take less."
-READERS: dict[Kind, Callable[[Path], ImportedRows]] = {
-    "CSV": read_table,
-    "Parquet": read_table,
-    "JSON": read_dictionary,
-}
 
 
 @dataclass(frozen=True)
@@ -130,4 +124,4 @@ def _conversion(path: Path) -> str:
 
 @functools.lru_cache(maxsize=8)  # planning asks for the rows of a file several times
 def _read(path: Path, kind: Kind, digest: str) -> ImportedRows:
-    return READERS[kind](path)
+    return read_dictionary(path) if kind == "JSON" else read_table(path)
