@@ -132,13 +132,11 @@ class Attributes(DrawnDataSet):
             some = slice(start, start + AT_ONCE)
             noise = self.noise * pictures.standard_normal(pixels[some].shape, np.float32)
             pixels[some] = np.rint(255 * (_pictures(values[some], self.shape[0], pictures) + noise)).clip(0, 255)
-        return Images(pixels, labels, captions=[self._caption(row, captions) for row in values])
-
-    def _caption(self, values: np.ndarray, random: np.random.Generator) -> str:
-        """Ten sentences, one a line, on a picture with `values` [attributes]."""
-        return "\n".join(self._sentence(values, random) for _ in range(SENTENCES))
+        texts = ["\n".join(self._sentence(row, captions) for _ in range(SENTENCES)) for row in values]
+        return Images(pixels, labels, captions=texts)
 
     def _sentence(self, values: np.ndarray, random: np.random.Generator) -> str:
+        """One sentence on a picture with `values` [attributes]."""
         parts = [_any(OPENINGS, random)]
         for column in random.permutation(len(WORDS))[: self.named]:
             attribute, synonyms = ATTRIBUTES[column], list(WORDS[ATTRIBUTES[column]].values())
