@@ -14,7 +14,7 @@ from fedgrid.api.study_file import read_study
 from fedgrid.engine.state.saving import Saving
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata
-from fedgrid.grid.plan.instances import info_of
+from fedgrid.grid.plan.instances import expected_of, info_of
 from fedgrid.grid.study.catalog import description
 from fedgrid.jobs import cell, dataset, partition
 from fedgrid.run.pin import Pin
@@ -287,6 +287,14 @@ def test_files_with_earlier_names_work_as_they_did(plug):
     (plug / "kind.py").write_text(plugins.KIND.replace("    def owners", f"{check}    def owners"))
     with pytest.raises(UserError, match=r"partition 'plug/kind.py': AssertionError"):
         planned()
+
+
+def test_a_kind_of_partition_states_facts_for_estimates_which_count_in_no_key(plug):
+    (before,) = planned().partitions.values()
+    (plug / "kind.py").write_text(plugins.KIND.replace("    files", "    similar_sizes = True\n    files"))
+    (after,) = planned().partitions.values()
+    expected = expected_of(after.component, info_of(after.data.component, None), 0)
+    assert before.key == after.key and expected.similar_sizes
 
 
 def test_a_model_may_not_read_values_of_tensors(plug):
