@@ -61,12 +61,12 @@ class Noise(DrawnDataSet):
     """Noise of two classes."""
 
     title = "Noise"
-    images = {"train": 160, "test": 40}
+    image_counts = {"train": 160, "test": 40}
     shape = (8, 8, 1)
     classes = ("a", "b")
 
     def original(self, folder, download):
-        return RawDataset({part: self._part(part, n) for part, n in self.images.items()}, self.classes)
+        return RawDataset({part: self._part(part, n) for part, n in self.image_counts.items()}, self.classes)
 
     def _part(self, part, n):
         pixels = generator("noise", part).integers(0, 256, (n, *self.shape), np.uint8)

@@ -181,7 +181,7 @@ def _write_named(folder: Path) -> None:
 
 def _write_pfllib_folders(folder: Path, grey: Images, colour: Images) -> None:
     """PFLlib's folders with each usual normalisation, and with images laid out and rounded otherwise."""
-    for number, constants in enumerate(USUAL.values()):
+    for number, constants in enumerate(USUAL):
         images = grey if len(constants[0]) == 1 else colour
         dealt = _dealt(len(images.labels), 3 + number % 2)
         write_pfllib(folder / f"normalised {number}", images.pixels, images.labels, dealt, constants=constants)

@@ -86,9 +86,14 @@ class Component:
     product_limits: ClassVar[Sequence[tuple[str, str, float]]] = ()
     """Of a method: pairs of settings and the number below which their product has to be. The first one is a rate; where
     it is none, the study's rate counts."""
+    renamed: ClassVar[Mapping[str, str]] = {}
+    "Earlier names of what subclasses define → today's. A subclass may define either, and both can be read."
 
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
+        for earlier, today in cls.renamed.items():
+            for name in {earlier, today} & vars(cls).keys():
+                setattr(cls, today if name == earlier else earlier, vars(cls)[name])
         dataclasses.dataclass(frozen=True)(cls)
 
     def __post_init__(self) -> None:

@@ -58,14 +58,14 @@ class Noise(DrawnDataSet):
     """Noise of two classes."""
 
     title = "noise"
-    images = {"train": 20, "test": 10}
+    image_counts = {"train": 20, "test": 10}
     shape = (8, 8, 1)
     classes = ("a", "b")
     mean = (0.5,)
     std = (0.3,)
 
     def original(self, folder, download):
-        return RawDataset({part: self._part(part, n) for part, n in self.images.items()}, self.classes)
+        return RawDataset({part: self._part(part, n) for part, n in self.image_counts.items()}, self.classes)
 
     def _part(self, part, n):
         pixels = generator("noise", part).integers(0, 256, (n, *self.shape), np.uint8)

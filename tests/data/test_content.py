@@ -108,12 +108,15 @@ def test_a_damaged_cache_changes_nothing(top, later):
     assert copy_of(top) == before
 
 
+def planned(more=""):
+    """A study of the pictures: its data, images before features, and the plan of a run."""
+    entry = f"data: {{name: mine, channels: 1{more}}}"
+    study = study_of(FOUR_CELLS.replace("data: digits", entry).replace("clients: 4", "clients: 1"))
+    return study.cells[0].partition.data.stages, plan_of(study)
+
+
 def test_what_is_edited_after_the_plan_is_not_built(top, capsys):
-    study = study_of(
-        FOUR_CELLS.replace("data: digits", "data: {name: mine, channels: 1}").replace("clients: 4", "clients: 1")
-    )
-    (data,) = study.datasets.values()
-    plan = plan_of(study)
+    (data,), plan = planned()
     Image.new("L", (8, 8), 99).save(top / "cat" / "0.bmp")
     assert dataset.main([str(plan), data.key]) == 2
     assert "edited since planning" in capsys.readouterr().err
@@ -123,11 +126,7 @@ def test_what_is_edited_after_the_plan_is_not_built(top, capsys):
 def test_what_is_built_is_read_again_whatever_the_cache_believes(top, later, monkeypatch, capsys, in_job):
     """Where even ctime does not tell, as on file systems that do not keep it, one key never means two data sets."""
     later()
-    study = study_of(
-        FOUR_CELLS.replace("data: digits", "data: {name: mine, channels: 1}").replace("clients: 4", "clients: 1")
-    )
-    (data,) = study.datasets.values()
-    plan = plan_of(study)
+    (data,), plan = planned()
     states = {file: file.stat() for file in top.rglob("*.bmp")}
     for file in states:
         Image.new("L", (8, 8), 200).save(file)
@@ -141,11 +140,7 @@ def test_what_is_built_is_read_again_whatever_the_cache_believes(top, later, mon
 def test_weights_that_are_edited_after_the_plan_make_no_features(top, capsys):
     weights = top.parent / "vit.pth"
     weights.write_bytes(b"1")
-    features = f"{{backbone: vit_tiny_patch16_224, weights: {weights}}}"
-    entry = f"data: {{name: mine, channels: 1, features: {features}}}"
-    study = study_of(FOUR_CELLS.replace("data: digits", entry).replace("clients: 4", "clients: 1"))
-    images, data = study.cells[0].partition.data.stages
-    plan = plan_of(study)
+    (images, data), plan = planned(f", features: {{backbone: vit_tiny_patch16_224, weights: {weights}}}")
     weights.write_bytes(b"2")
     assert dataset.main([str(plan), images.key]) == 0
     assert dataset.main([str(plan), data.key]) == 2
@@ -174,13 +169,9 @@ def test_a_pipe_is_no_picture(top):
     assert copy_of(top) == before
 
 
-def grey(file, values):
-    file.parent.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(np.array(values, np.uint16)).save(file)
-
-
 def test_sixteen_bits_are_scaled(tmp_path):
-    grey(tmp_path / "cat" / "a.png", [[0, 257, 128 * 257, 65535]])
+    (tmp_path / "cat").mkdir()
+    Image.fromarray(np.array([[0, 257, 128 * 257, 65535]], np.uint16)).save(tmp_path / "cat" / "a.png")
     actual = Folder(path=str(tmp_path), channels=1).load(None, None)
     assert actual.parts["train"].pixels.flatten().tolist() == [0, 1, 128, 255]
     assert actual.note == "1 of 1 pictures: 16 bits a channel become 8"

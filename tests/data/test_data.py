@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from data_files import built, files
 
 from benchmarks.numerics.originals import write_idx
 from fedgrid.components import describe
 from fedgrid.data.base import convert
-from fedgrid.data.common import store
 from fedgrid.data.common.images import PARTS
 from fedgrid.data.digits import Digits
 from fedgrid.data.emnist import Emnist
@@ -22,21 +22,16 @@ from fedgrid.loading import load, names
 CLASSES = '["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]'
 
 
-def files(folder):
-    return {part: folder / f"{part}.parquet" for part in PARTS}
-
-
 def test_digits_come_back_as_they_are(tmp_path):
     from sklearn.datasets import load_digits
 
-    convert(Digits(), None, None, files(tmp_path))
-    pool, bunch = store.read(files(tmp_path)), load_digits()
+    (pool, labels), bunch = built(Digits(), tmp_path), load_digits()
     assert (pool.images.pixels[..., 0] == bunch.images).all()
     assert (pool.images.labels == bunch.target).all()
-    labels, facts = store.read_labels(files(tmp_path))
     assert (labels.labels == bunch.target).all()
+    facts = pool.facts
     assert facts["shape"] == [8, 8, 1] and len(facts["classes"]) == 10 and facts["source"]
-    assert facts["images"] == Digits.images and labels.train == Digits.images["train"]
+    assert facts["images"] == Digits.image_counts and labels.train == Digits.image_counts["train"]
     assert facts["checksum"] == Digits.checksum
 
 
@@ -47,8 +42,7 @@ def test_normalisation_constants_are_those_of_the_images():
 
 
 def test_mnist_from_parquet_is_the_original(tmp_path, shared_data):
-    convert(Mnist(), shared_data, None, files(tmp_path))
-    pool = store.read(files(tmp_path))
+    pool, _ = built(Mnist(), tmp_path, shared_data)
     assert pool.images.pixels.shape == (70_000, 28, 28, 1)
     assert np.bincount(pool.images.labels[:60_000]).tolist() == [
         5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949
@@ -64,8 +58,8 @@ def test_mnist_from_parquet_is_the_original(tmp_path, shared_data):
 
 def test_images_are_resized_and_coloured_as_the_form_says(tmp_path):
     data = Digits(side=12, colour=True)
-    convert(data, None, None, files(tmp_path))
-    pixels = store.read(files(tmp_path)).images.pixels
+    pool, _ = built(data, tmp_path)
+    pixels = pool.images.pixels
     assert pixels.shape[1:] == (12, 12, 3) == data.info(None).shape
     assert (pixels[..., 0] == pixels[..., 2]).all()
 
@@ -151,7 +145,7 @@ def test_damaged_data_are_refused_and_nothing_is_written(tmp_path, changes, word
 
 
 def test_a_copy_that_claims_to_be_the_original_is_checked(tmp_path, monkeypatch):
-    monkeypatch.setattr(Mnist, "images", {"train": 3, "test": 3})
+    monkeypatch.setattr(Mnist, "image_counts", {"train": 3, "test": 3})
     toy(tmp_path, "train")
     toy(tmp_path, "test")
     with pytest.raises(UserError, match="differ from the original data set"):
@@ -159,26 +153,19 @@ def test_a_copy_that_claims_to_be_the_original_is_checked(tmp_path, monkeypatch)
     assert not (tmp_path / "out").exists()
 
 
-def test_a_truncated_file_is_refused(tmp_path):
-    toy(tmp_path, "train")
-    toy(tmp_path, "test")
-    file = tmp_path / "mnist" / "test.parquet"
-    file.write_bytes(file.read_bytes()[:-20])
-    with pytest.raises(UserError, match=r"test\.parquet: incomplete or damaged data set file"):
-        convert(Mnist(), tmp_path, None, files(tmp_path / "out"))
-    with pytest.raises(UserError, match=r"test\.parquet: incomplete or damaged data set file"):
-        Mnist().info(tmp_path)
-
-
-def test_damaged_bytes_inside_a_file_are_refused(tmp_path):
+def test_truncated_and_damaged_files_are_refused(tmp_path):
     rows = [np.random.default_rng(n).bytes(784) for n in range(50)]
     for part in PARTS:
         toy(tmp_path, part, rows=rows, labels=[0] * 50)
     file = tmp_path / "mnist" / "train.parquet"
-    content = file.read_bytes()
+    content, damaged = file.read_bytes(), r"train\.parquet: incomplete or damaged data set file"
     file.write_bytes(content[:20] + bytes(200) + content[220:])
-    with pytest.raises(UserError, match=r"train\.parquet: incomplete or damaged data set file"):
+    with pytest.raises(UserError, match=damaged):
         convert(Mnist(), tmp_path, None, files(tmp_path / "out"))
+    file.write_bytes(content[:-20])
+    for ask in (Mnist.info, lambda data, root: convert(data, root, None, files(tmp_path / "out"))):
+        with pytest.raises(UserError, match=damaged):
+            ask(Mnist(), tmp_path)
 
 
 def test_a_truncated_file_of_ours_is_refused(tmp_path):

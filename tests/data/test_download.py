@@ -82,7 +82,7 @@ def answer(state, request):
 
 def test_a_download_is_resumed_where_it_ended(site, tmp_path):
     site.files["/a"], site.cut["/a"] = CONTENT, [100_000, 250_000]
-    file = download.fetch([f"{site.url}/a"], tmp_path / "new" / "a.bin", sha256=SHA256)
+    file = download.fetch(f"{site.url}/a", tmp_path / "new" / "a.bin", sha256=SHA256)
     assert file.read_bytes() == CONTENT
     assert site.asked == [("/a", None), ("/a", "bytes=100000-"), ("/a", "bytes=250000-")]
     assert site.sent == len(CONTENT)
@@ -92,94 +92,83 @@ def test_a_download_is_resumed_where_it_ended(site, tmp_path):
 def test_what_an_earlier_run_left_is_continued(site, tmp_path):
     site.files["/a"] = CONTENT
     (tmp_path / "a.bin.part").write_bytes(CONTENT[:120_000])
-    download.fetch([f"{site.url}/a"], tmp_path / "a.bin", md5=MD5)
+    download.fetch(f"{site.url}/a", tmp_path / "a.bin", md5=MD5)
     assert (tmp_path / "a.bin").read_bytes() == CONTENT and site.sent == 180_000
 
 
 def test_a_complete_part_is_only_verified(site, tmp_path):
     site.files["/a"] = CONTENT
     (tmp_path / "a.bin.part").write_bytes(CONTENT)
-    download.fetch([f"{site.url}/a"], tmp_path / "a.bin", sha256=SHA256)
+    download.fetch(f"{site.url}/a", tmp_path / "a.bin", sha256=SHA256)
     assert (tmp_path / "a.bin").read_bytes() == CONTENT and site.sent == 0
 
 
 def test_a_part_longer_than_the_file_starts_over(site, tmp_path):
     site.files["/a"] = CONTENT
     (tmp_path / "a.bin.part").write_bytes(CONTENT + b"more")
-    download.fetch([f"{site.url}/a"], tmp_path / "a.bin", sha256=SHA256)
+    download.fetch(f"{site.url}/a", tmp_path / "a.bin", sha256=SHA256)
     assert (tmp_path / "a.bin").read_bytes() == CONTENT
 
 
 def test_a_server_without_ranges_starts_over(site, tmp_path):
     site.files["/a"], site.cut["/a"], site.no_ranges = CONTENT, [100_000], {"/a"}
-    download.fetch([f"{site.url}/a"], tmp_path / "a.bin", sha256=SHA256)
+    download.fetch(f"{site.url}/a", tmp_path / "a.bin", sha256=SHA256)
     assert (tmp_path / "a.bin").read_bytes() == CONTENT
     assert site.sent == 100_000 + len(CONTENT)
 
 
 def test_a_busy_server_is_asked_again_and_a_missing_file_is_not(site, tmp_path):
     site.files["/good"], site.broken["/good"] = CONTENT, [503, 429]
-    download.fetch([f"{site.url}/absent", f"{site.url}/good"], tmp_path / "a.bin", sha256=SHA256)
+    with pytest.raises(UserError, match=r"/absent: .*404"):
+        download.fetch(f"{site.url}/absent", tmp_path / "a.bin", sha256=SHA256)
+    download.fetch(f"{site.url}/good", tmp_path / "a.bin", sha256=SHA256)
     assert [path for path, _ in site.asked] == ["/absent", "/good", "/good", "/good"]
     assert (tmp_path / "a.bin").read_bytes() == CONTENT
 
 
-def test_a_wrong_mirror_does_not_spoil_the_next(site, tmp_path):
+def test_a_wrong_file_leaves_nothing_and_says_all(site, tmp_path):
     site.files |= {"/wrong": b"x" * 400_000, "/good": CONTENT}
-    download.fetch([f"{site.url}/wrong", f"{site.url}/good"], tmp_path / "a.bin", sha256=SHA256)
-    assert (tmp_path / "a.bin").read_bytes() == CONTENT
-    assert site.asked[1] == ("/good", None)
-
-
-def test_wrong_everywhere_leaves_nothing_and_says_all(site, tmp_path):
-    site.files |= {"/a": b"one", "/b": b"two"}
     with pytest.raises(UserError) as error:
-        download.fetch([f"{site.url}/a", f"{site.url}/b"], tmp_path / "a.bin", sha256=SHA256)
+        download.fetch(f"{site.url}/wrong", tmp_path / "a.bin", sha256=SHA256)
     message = str(error.value)
-    assert f"{site.url}/a" in message and f"{site.url}/b" in message and SHA256 in message
+    assert f"{site.url}/wrong: its sha256 is " in message and SHA256 in message
     assert message.endswith(f"put it there yourself as {tmp_path / 'a.bin'}") and "\n" not in message
     assert [p.name for p in tmp_path.iterdir() if not p.name.startswith(".")] == []
+    download.fetch(f"{site.url}/good", tmp_path / "a.bin", sha256=SHA256)
+    assert (tmp_path / "a.bin").read_bytes() == CONTENT and site.asked[1] == ("/good", None)
 
 
 def test_a_server_that_always_breaks_off_is_given_up(site, tmp_path):
     site.files["/a"], site.cut["/a"] = CONTENT, [1_000] * 100
     with pytest.raises(UserError, match=r"the connection ended after 1,000 of 300,000 bytes"):
-        download.fetch([f"{site.url}/a"], tmp_path / "a.bin", sha256=SHA256)
+        download.fetch(f"{site.url}/a", tmp_path / "a.bin", sha256=SHA256)
     assert not (tmp_path / "a.bin").exists()
     assert len(site.asked) <= 2 + len(download.WAITS)
 
 
 def test_no_server_at_all(site, tmp_path):
     with pytest.raises(UserError, match=r"a.bin could not be downloaded \(http://127.0.0.1:9/a: .*refused"):
-        download.fetch(["http://127.0.0.1:9/a"], tmp_path / "a.bin", sha256=SHA256)
+        download.fetch("http://127.0.0.1:9/a", tmp_path / "a.bin", sha256=SHA256)
 
 
-def test_a_right_file_needs_no_network(tmp_path):
-    (tmp_path / "a.bin").write_bytes(CONTENT)
-    assert download.fetch(["http://127.0.0.1:9/a"], tmp_path / "a.bin", sha256=SHA256).read_bytes() == CONTENT
-
-
-def test_a_wrong_file_is_replaced(site, tmp_path):
-    site.files["/a"] = CONTENT
-    (tmp_path / "a.bin").write_bytes(b"half")
-    assert download.fetch([f"{site.url}/a"], tmp_path / "a.bin", sha256=SHA256).read_bytes() == CONTENT
-
-
-def zipped():
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr("a.txt", CONTENT[:1000])
-    return buffer.getvalue()
+def test_a_right_file_needs_no_network_and_a_wrong_one_is_replaced(site, tmp_path):
+    site.files["/a"], file = CONTENT, tmp_path / "a.bin"
+    file.write_bytes(b"half")
+    assert download.fetch(f"{site.url}/a", file, sha256=SHA256).read_bytes() == CONTENT
+    assert download.fetch("http://127.0.0.1:9/a", file, sha256=SHA256) == file
 
 
 def test_a_zip_without_a_checksum_must_pass_its_own(site, tmp_path):
-    whole = zipped()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("a.txt", CONTENT[:1000])
+    whole = buffer.getvalue()
     site.files |= {"/bad": whole[:200] + bytes(50) + whole[250:], "/good": whole, "/none": b"no zip"}
-    file = download.fetch([f"{site.url}/{name}" for name in ("bad", "none", "good")], tmp_path / "a.zip")
-    assert file.read_bytes() == whole
-    with pytest.raises(UserError, match=r"/bad: its member a.txt is damaged"):
-        download.fetch([f"{site.url}/bad"], tmp_path / "b.zip")
-    assert not (tmp_path / "b.zip").exists()
+    for name, flaw in (("bad", "its member a.txt is damaged"), ("none", "it is not a whole zip archive")):
+        with pytest.raises(UserError, match=f"/{name}: {flaw}"):
+            download.fetch(f"{site.url}/{name}", tmp_path / "a.zip")
+        assert not (tmp_path / "a.zip").exists()
+    assert download.fetch(f"{site.url}/good", tmp_path / "a.zip").read_bytes() == whole
 
 
 def packed(file, name):

@@ -5,21 +5,15 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
+from data_files import built
 from PIL import Image, ImageFile
 
 from benchmarks.numerics.copies import write_rows
 from benchmarks.numerics.originals import encoded
-from fedgrid.data.base import convert
-from fedgrid.data.common import store
-from fedgrid.data.common.images import PARTS
 from fedgrid.data.folder import Folder
 from fedgrid.data.sources import sizes
 from fedgrid.data.table import Table
 from fedgrid.errors import UserError
-
-
-def files(folder):
-    return {part: folder / f"{part}.parquet" for part in PARTS}
 
 
 def picture(file, value=0, size=(6, 4)):
@@ -54,11 +48,9 @@ def test_folders_of_classes_are_all_for_training(tmp_path):
 
 
 def test_published_parts(tmp_path):
-    data = settings(pictures(tmp_path, "train/cat/1.png", "train/dog/1.png", "test/dog/1.png"))
-    actual = data.load(None, None)
-    assert actual.parts["train"].labels.tolist() == [0, 1]
-    assert actual.parts["test"].labels.tolist() == [1]
-    assert reds(actual.parts["test"]) == [2]
+    parts = settings(pictures(tmp_path, "train/cat/1.png", "train/dog/1.png", "test/dog/1.png")).load(None, None).parts
+    assert parts["train"].labels.tolist() == [0, 1]
+    assert parts["test"].labels.tolist() == [1] and reds(parts["test"]) == [2]
 
 
 def test_domains_show_in_the_depth(tmp_path):
@@ -70,10 +62,9 @@ def test_domains_show_in_the_depth(tmp_path):
 
 
 def test_domains_within_parts(tmp_path):
-    data = settings(pictures(tmp_path, "train/a/cat/1.png", "train/b/cat/1.png", "test/b/cat/1.png"))
-    actual = data.load(None, None)
-    assert actual.parts["train"].domains.tolist() == [0, 1]
-    assert actual.parts["test"].domains.tolist() == [1]
+    top = pictures(tmp_path, "train/a/cat/1.png", "train/b/cat/1.png", "test/b/cat/1.png")
+    parts = settings(top).load(None, None).parts
+    assert parts["train"].domains.tolist() == [0, 1] and parts["test"].domains.tolist() == [1]
 
 
 def test_a_class_may_be_called_train(tmp_path):
@@ -100,11 +91,10 @@ def test_what_is_hidden_or_no_picture_is_left_out(tmp_path):
 def test_the_form_is_that_of_the_converted_images(tmp_path, names, others):
     data = settings(pictures(tmp_path / "own", *names), **others)
     info = data.info(None)
-    convert(data, None, None, files(tmp_path))
-    pool, (labels, facts) = store.read(files(tmp_path)), store.read_labels(files(tmp_path))
+    pool, labels = built(data, tmp_path)
     assert pool.images.pixels.shape == (sum(info.images.values()), *info.shape)
-    assert facts["images"] == info.images
-    assert tuple(facts["classes"]) == info.classes and labels.domain_names == info.domains
+    assert pool.facts["images"] == info.images
+    assert tuple(pool.facts["classes"]) == info.classes and labels.domain_names == info.domains
 
 
 def test_pictures_of_many_kinds_get_one_form(tmp_path):
@@ -251,8 +241,7 @@ def test_a_folder_of_parquet_files(tmp_path, encoding):
     data = Table(path=str(tmp_path / "own"))
     info = data.info(None)
     assert (info.images, info.shape, info.classes) == ({"train": 3, "test": 1}, (2, 3, 1), ("no", "yes"))
-    convert(data, None, None, files(tmp_path))
-    pool = store.read(files(tmp_path))
+    pool, _ = built(data, tmp_path)
     assert pool.images.labels.tolist() == reds(pool.images) == [1, 0, 1, 0]
     assert pool.facts["note"] == "mine", "the files are the original, whatever their encoding"
 
@@ -262,11 +251,10 @@ def test_one_parquet_file_is_all_for_training(tmp_path):
     data = Table(path=str(table(tmp_path / "mine.parquet", domain=domains)), side=4, colour=True)
     info = data.info(None)
     assert (info.images, info.shape, info.domains) == ({"train": 2, "test": 0}, (4, 4, 3), ("a", "b"))
-    convert(data, None, None, files(tmp_path))
-    labels, facts = store.read_labels(files(tmp_path))
+    pool, labels = built(data, tmp_path)
     assert labels.train == 2 and labels.domains.tolist() == [1, 0]
-    assert store.read(files(tmp_path)).images.pixels.shape == (2, 4, 4, 3)
-    assert facts["images"] == info.images
+    assert pool.images.pixels.shape == (2, 4, 4, 3)
+    assert pool.facts["images"] == info.images
 
 
 def test_the_copy_of_a_table_is_its_content(tmp_path):

@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from data_files import built, files
 
 from benchmarks.numerics.copies import write_rows
 from benchmarks.numerics.originals import (
@@ -19,8 +20,6 @@ from benchmarks.numerics.originals import (
     write_office,
     write_usps,
 )
-from fedgrid.data.base import convert
-from fedgrid.data.common import store
 from fedgrid.data.common.images import PARTS
 from fedgrid.data.cub200 import Cub200
 from fedgrid.data.digit5 import DigitFive
@@ -37,10 +36,6 @@ from fedgrid.files import read_metadata
 from fedgrid.loading import load
 
 DIGITS = json.dumps(list("0123456789"))
-
-
-def files(folder):
-    return {part: folder / f"{part}.parquet" for part in PARTS}
 
 
 def colour(number, height=20, width=30):
@@ -103,24 +98,19 @@ def test_domains_in_one_part_only_are_refused(tmp_path):
 def test_captions_of_a_copy_reach_the_files(tmp_path):
     facts = {"encoding": "png", "height": "64", "width": "64", "classes": '["a", "b"]'}
     copy(tmp_path / "cub200", [encoded(colour(1, 64, 64))] * 2, [0, 1], facts, caption=["a bird", "ein Spatz ß"])
-    outputs = files(tmp_path / "out")
-    convert(Cub200(), tmp_path, None, outputs)
-    assert pq.read_table(outputs["test"])["caption"].to_pylist() == ["a bird", "ein Spatz ß"]
-    assert "2 of 200 classes" in store.read(outputs).facts["note"]
+    pool, _ = built(Cub200(), tmp_path / "out", tmp_path)
+    assert pq.read_table(files(tmp_path / "out")["test"])["caption"].to_pylist() == ["a bird", "ein Spatz ß"]
+    assert "2 of 200 classes" in pool.facts["note"]
 
 
 def test_a_copy_is_identified_by_its_bytes_unless_it_is_the_original(tmp_path, monkeypatch):
-    copy(tmp_path / "usps", [bytes(256)], [0], {"encoding": "raw", "height": "16", "width": "16", "channels": "1"})
+    facts = {"encoding": "raw", "height": "16", "width": "16", "channels": "1"}
+    copy(tmp_path / "usps", [bytes(256)], [0], facts)
     first = Usps().info(tmp_path)
     assert first.images == {"train": 1, "test": 1} and first.shape == (16, 16, 1) and len(first.copy) == 16
-    copy(
-        tmp_path / "usps",
-        [bytes(255) + b"\1"],
-        [0],
-        {"encoding": "raw", "height": "16", "width": "16", "channels": "1"},
-    )
+    copy(tmp_path / "usps", [bytes(255) + b"\1"], [0], facts)
     assert Usps().info(tmp_path).copy != first.copy
-    monkeypatch.setattr(Usps, "images", {"train": 1, "test": 1})
+    monkeypatch.setattr(Usps, "image_counts", {"train": 1, "test": 1})
     assert Usps().info(tmp_path).copy  # complete, but nothing says that it equals the original
     monkeypatch.setattr(Usps, "checksum", "known")
     assert Usps().info(tmp_path).copy == ""
@@ -131,12 +121,7 @@ def test_a_copy_is_identified_by_its_bytes_unless_it_is_the_original(tmp_path, m
     [
         ("fmnist", (60_000, 10_000), 10, ""),
         ("usps", (7_291, 2_007), 10, ""),
-        (
-            "emnist",
-            (37_600, 4_700),
-            47,
-            "partial copy: 37,600 of 112,800 training images, 4,700 of 18,800 test images. ",
-        ),
+        ("emnist", (37_600, 4_700), 47, "partial copy: 37,600 of 112,800 training images, 4,700 of 18,800 test im"),
         ("mnistm", (10_000, 2_000), 10, "lossy copy (jpeg). partial copy: 10,000 of 59,001"),
         ("office10", (1_897, 636), 10, "lossy copy (jpeg). All 2,533"),
         ("cub200", (1_200, 1_200), 40, "lossy copy (jpeg). partial copy: 1,200 of 5,994"),
@@ -150,9 +135,7 @@ def test_real_copies_are_converted(tmp_path, shared_data, name, images, classes,
 
 
 def assert_converted(data, root, folder, images, classes, note):
-    info, outputs = data.info(root), files(folder)
-    convert(data, root, None, outputs)
-    pool = store.read(outputs)
+    info, (pool, _) = data.info(root), built(data, folder, root)
     assert pool.facts["images"] == info.images == dict(zip(PARTS, images, strict=True))
     assert len(np.unique(pool.images.labels)) == classes == len(info.classes)
     assert pool.images.pixels.shape == (sum(images), *info.shape)
@@ -164,10 +147,8 @@ def assert_converted(data, root, folder, images, classes, note):
 def beginning(shared_data, root, name, train=3_000, test=500):
     """The first images of a real copy as a copy of its own: 60,000 pictures take long to decode."""
     (root / name).mkdir()
-    for part, rows in zip(PARTS, (train, test), strict=True):
-        pq.write_table(
-            pq.read_table(shared_data / name / f"{part}.parquet").slice(0, rows), root / name / f"{part}.parquet"
-        )
+    for (part, file), rows in zip(files(shared_data / name).items(), (train, test), strict=True):
+        pq.write_table(pq.read_table(file).slice(0, rows), root / name / f"{part}.parquet")
 
 
 @pytest.mark.parametrize("name, classes, output", [("cifar10", 10, "Official"), ("cifar100", 100, "Fine labels")])
@@ -177,9 +158,8 @@ def test_the_beginning_of_a_large_real_copy_is_converted(tmp_path, shared_data, 
     assert whole.images == {"train": 50_000, "test": 10_000} and len(whole.classes) == classes and whole.copy
     beginning(shared_data, tmp_path, name)
     few = "3,000 of 50,000 training images, 500 of 10,000 test images"
-    assert_converted(
-        data, tmp_path, tmp_path, (3_000, 500), classes, f"lossy copy (jpeg). partial copy: {few}. {output}"
-    )
+    note = f"lossy copy (jpeg). partial copy: {few}. {output}"
+    assert_converted(data, tmp_path, tmp_path, (3_000, 500), classes, note)
 
 
 def test_digit_five_is_composed_of_the_available_domains(tmp_path, shared_data):
@@ -190,15 +170,14 @@ def test_digit_five_is_composed_of_the_available_domains(tmp_path, shared_data):
     shutil.copytree(shared_data / "usps", tmp_path / "usps")
     for name in ("mnist", "mnistm"):
         beginning(shared_data, tmp_path, name)
-    convert(data, tmp_path, None, files(tmp_path))
-    labels, facts = store.read_labels(files(tmp_path))
+    pool, labels = built(data, tmp_path, tmp_path)
+    facts = pool.facts
     assert facts["shape"] == [32, 32, 3]
     assert facts["images"] == data.info(tmp_path).images == {"train": 13_291, "test": 3_007}
     assert np.bincount(labels.domains).tolist() == [9_298, 3_500, 3_500]
     assert "mnistm: lossy copy" in facts["note"] and "usps:" not in facts["note"]
-    first = store.read(files(tmp_path)).images.pixels[0]
     usps = Usps().load(shared_data, None).parts["train"].pixels[:1]
-    assert (first == pictures.resized(usps, 32)[0]).all()
+    assert (pool.images.pixels[0] == pictures.resized(usps, 32)[0]).all()
 
 
 def test_digit_five_names_what_is_missing(shared_data):
@@ -273,9 +252,8 @@ def test_a_download_by_torchvision_is_tried_again(tmp_path, monkeypatch):
 
     monkeypatch.setattr(vision, "WAIT", 0)
     monkeypatch.setattr(vision._datasets(), "USPS", Failing)
-    with pytest.raises(
-        UserError, match=r"^data 'usps' could not be downloaded \(Error downloading usps.bz2\); put usps"
-    ):
+    sentence = r"^data 'usps' could not be downloaded \(Error downloading usps.bz2\); put usps"
+    with pytest.raises(UserError, match=sentence):
         Usps().load(None, tmp_path)
     assert tries == [True] * vision.ATTEMPTS
 
@@ -331,9 +309,9 @@ def test_domainnet_says_what_is_wrong_with_its_files(tmp_path):
 
 
 def test_domainnet_can_be_planned_before_its_lists_are_there(tmp_path):
-    assert DomainNet(subset="all").info(None).images == DomainNet.images
+    assert DomainNet(subset="all").info(None).images == DomainNet.image_counts
     info = DomainNet().info(tmp_path)
-    assert info.images == DomainNet.images and len(info.classes) == 10  # no more than all pictures
+    assert info.images == DomainNet.image_counts and len(info.classes) == 10  # no more than all pictures
     assert len(LISTS) == 12
 
 

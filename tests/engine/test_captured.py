@@ -64,7 +64,7 @@ def difference_of(now, before):
     def differ(a, b):
         return not torch.equal(a.nan_to_num(-1.5), b.nan_to_num(-1.5)) or not torch.equal(a.isnan(), b.isnan())
 
-    return simulations.difference(simulations.of_state(now.state), simulations.of_state(before.state), differ)
+    return simulations.difference(simulations.state_tree(now.state), simulations.state_tree(before.state), differ)
 
 
 @pytest.mark.representatives

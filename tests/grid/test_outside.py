@@ -14,6 +14,7 @@ from fedgrid.api.study_file import read_study
 from fedgrid.engine.state.saving import Saving
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata
+from fedgrid.grid.plan.instances import expected_of, info_of
 from fedgrid.grid.study.catalog import description
 from fedgrid.jobs import cell, dataset, partition
 from fedgrid.run.pin import Pin
@@ -276,6 +277,24 @@ def test_a_data_set_may_read_files_in_its_job_but_run_no_other_code(plug):
     (plug / "noise.py").write_text(plugins.NOISE.replace("        return RawDataset(", runs))
     with pytest.raises(UserError, match=r"data set 'plug/noise.py': .*runs code from a text"):
         prepared(planned())
+
+
+def test_files_with_earlier_names_work_as_they_did(plug):
+    (plug / "noise.py").write_text(plugins.NOISE.replace("image_counts", "images"))
+    (data,) = planned().datasets.values()
+    assert info_of(data.component, None).images == {"train": 160, "test": 40}
+    check = "    def plan(self, info, seeds):\n        super().plan(info, seeds)\n        assert not seeds\n\n"
+    (plug / "kind.py").write_text(plugins.KIND.replace("    def owners", f"{check}    def owners"))
+    with pytest.raises(UserError, match=r"partition 'plug/kind.py': AssertionError"):
+        planned()
+
+
+def test_a_kind_of_partition_states_facts_for_estimates_which_count_in_no_key(plug):
+    (before,) = planned().partitions.values()
+    (plug / "kind.py").write_text(plugins.KIND.replace("    files", "    similar_sizes = True\n    files"))
+    (after,) = planned().partitions.values()
+    expected = expected_of(after.component, info_of(after.data.component, None), 0)
+    assert before.key == after.key and expected.similar_sizes
 
 
 def test_a_model_may_not_read_values_of_tensors(plug):

@@ -337,7 +337,7 @@ EDITS = (
     same(
         "variable of MNIST-M",
         "renames a local variable of MNIST-M's reader",
-        (MNISTM, "rows = lists.numbered(", "listed = lists.numbered("),
+        (MNISTM, "rows = lists.pairs(", "listed = lists.pairs("),
         (MNISTM, "for name, _ in rows)", "for name, _ in listed)"),
         (MNISTM, "for _, label in rows]", "for _, label in listed]"),
     ),
@@ -396,8 +396,8 @@ EDITS = (
         "matches a row with the last of equal images once all are dealt out",
         (
             "partition/importing/matching.py",
-            "if number not in dealt), of_label[0])",
-            "if number not in dealt), of_label[-1])",
+            "if number not in dealt), fitting[0])",
+            "if number not in dealt), fitting[-1])",
         ),
     ),
     different(

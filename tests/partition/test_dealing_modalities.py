@@ -2,17 +2,19 @@
 
 import numpy as np
 import pytest
+from dealing import COMMON, counts_of
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from studies import prepared, study_of
 
-from fedgrid.data.common.images import MODALITIES, DatasetInfo
+from fedgrid.data.common.images import MODALITIES
 from fedgrid.data.common.store import Labels
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata, read_table
 from fedgrid.loading import load
 from fedgrid.partition.common.rows import EVERYONE, digest_of
 from fedgrid.partition.common.statistics import domains_of_clients, statistics
+from fedgrid.suite.partition import info_of
 
 KINDS = {
     "homogeneous": {},
@@ -31,29 +33,19 @@ def pool(pictures, classes, train, order):
     return Labels(labels[mixed], 2 * train, classes, modality=modality[mixed], modalities=MODALITIES)
 
 
-def info(everything):
-    images = {"train": everything.train, "test": len(everything.labels) - everything.train}
-    return DatasetInfo(images, (8, 8, 3), tuple(map(str, range(everything.classes))), modalities=MODALITIES)
-
-
-common = {
-    "clients": st.sampled_from([2, 4, 8]),
-    "fraction": st.sampled_from([1.0, 0.5]),
-    "test": st.sampled_from(["own", "official", "weighted"]),
-    "validation": st.sampled_from([0.0, 0.2]),
-    "keep_fraction": st.sampled_from([1.0, 0.3]),
-    "scarce": st.sampled_from([None, 1]),
-}
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=60, deadline=None)
-@given(st.fixed_dictionaries(common), st.integers(120, 300), st.integers(2, 6), st.integers(0, 5))
+@given(
+    st.fixed_dictionaries(COMMON | {"clients": st.sampled_from([2, 4, 8])}),
+    st.integers(120, 300),
+    st.integers(2, 6),
+    st.integers(0, 5),
+)
 def test_properties(kind, chosen, pictures, classes, seed):
     everything = pool(pictures, classes, pictures * 2 // 3, seed)
     partition = load("partition", kind)(**chosen, **KINDS[kind])
     try:
-        partition.plan(info(everything), [seed])
+        partition.check_feasible(info_of(everything), [seed])
     except UserError:  # impossible requests are tested by themselves
         assume(False)
     table = partition.split(everything, seed)
@@ -76,7 +68,7 @@ def test_properties(kind, chosen, pictures, classes, seed):
 
 
 def check_expected(partition, everything, frame, seed):
-    actual, clients = partition.expected(info(everything), seed), partition.clients
+    actual, clients = partition.expected(info_of(everything), seed), partition.clients
     own = frame[frame["client"] != EVERYONE]
     assert actual.clients == clients
     if partition.keep_fraction == 1 or not partition.scarce:
@@ -85,14 +77,9 @@ def check_expected(partition, everything, frame, seed):
         assert actual.test == clients * (frame["client"] == EVERYONE).sum() / 2
 
 
-def counts(table, clients, classes):
-    frame = table.to_pandas()
-    return np.histogram2d(frame["client"], frame["label"], [range(clients + 1), range(classes + 1)])[0]
-
-
 def test_modalities_are_dealt_out_independently():
     everything = pool(400, 8, 400, 0)
-    actual = counts(load("partition", "dirichlet")(clients=8, beta=0.1).split(everything, 0), 8, 8)
+    actual = counts_of(load("partition", "dirichlet")(clients=8, beta=0.1).split(everything, 0), 8, 8)
     assert actual[:4].sum() == actual[4:].sum() == 400
     assert not (actual[:4] == actual[4:]).all()
 
@@ -100,7 +87,7 @@ def test_modalities_are_dealt_out_independently():
 def test_each_modality_has_all_consecutive_classes():
     everything = pool(400, 8, 400, 0)
     partition = load("partition", "pathological")(clients=8, classes=2, deal="consecutive")
-    held = [np.flatnonzero(row).tolist() for row in counts(partition.split(everything, 0), 8, 8)]
+    held = [np.flatnonzero(row).tolist() for row in counts_of(partition.split(everything, 0), 8, 8)]
     assert held == [[0, 1], [2, 3], [4, 5], [6, 7]] * 2
 
 
@@ -116,11 +103,7 @@ def test_the_same_pictures_are_tested_in_both_modalities():
 @pytest.mark.parametrize(
     "kind, given_, words",
     [
-        (
-            "homogeneous",
-            {"clients": 7},
-            "^partition.clients: 7 is not a multiple of the data set's 2 modalities, visual and",
-        ),
+        ("homogeneous", {"clients": 7}, "^partition.clients: 7 is not a multiple of the data set's 2 modalities, vis"),
         ("dirichlet", {"clients": 8, "min_samples": 51}, "4 clients with at least 51 images each need 204 images"),
         ("pathological", {"clients": 8, "classes": 1}, "4 clients with 1 classes each cover 4 of 8"),
         ("homogeneous", {"clients": 8, "keep_fraction": 0.5, "scarce": 9}, "only 8 clients, not 9"),
@@ -130,7 +113,7 @@ def test_the_same_pictures_are_tested_in_both_modalities():
 def test_impossible_requests_fail_before_anything_is_built_and_then_too(kind, given_, words):
     everything, partition = pool(200, 8, 200, 0), load("partition", kind)(**given_)
     with pytest.raises(UserError, match=words):
-        partition.plan(info(everything), [0])
+        partition.check_feasible(info_of(everything), [0])
     with pytest.raises(UserError, match=words):
         partition.split(everything, 0)
 
@@ -141,7 +124,7 @@ def test_scarce_clients_are_the_last_ones_of_all():
         load("partition", "homogeneous")(clients=8, test="official", **given_).split(everything, 0)
         for given_ in ({}, {"keep_fraction": 0.1, "scarce": 5})
     )
-    sizes = [counts(table, 8, 8).sum(axis=1) for table in (whole, scarce)]
+    sizes = [counts_of(table, 8, 8).sum(axis=1) for table in (whole, scarce)]
     assert sizes[1].tolist() == [100] * 3 + [10] * 5 and sizes[0].tolist() == [100] * 8
 
 

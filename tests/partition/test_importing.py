@@ -32,11 +32,7 @@ def pool(tmp_path, images):
 
 def held(table):
     """By client and split, the images."""
-    rows = table.select(["client", "split", "index"]).to_pylist()
-    clients = {}
-    for row in rows:
-        clients.setdefault((row["client"], row["split"]), []).append(row["index"])
-    return clients
+    return table.to_pandas().groupby(["client", "split"], observed=True)["index"].agg(list).to_dict()
 
 
 def imported(path, pool, **settings):
@@ -56,7 +52,7 @@ def test_pfllib_gives_the_same_images_byte_for_byte(tmp_path, images, pool):
     kind, table, about = imported(tmp_path / "PFLlib", pool)
     assert held(table) == {client: sorted(rows) for client, rows in _by_client(files).items()}
     assert about["clients"] == 12 and about["test"] == "own" and not list(lines_of(about["origin"]["report"]))
-    assert kind.sentence_of(0).startswith("imported from PFLlib (PFLlib's npz files, SHA-256 ")
+    assert kind.sentence_with_origin(0).startswith("imported from PFLlib (PFLlib's npz files, SHA-256 ")
     with np.load(tmp_path / "PFLlib/train/11.npz", allow_pickle=True) as written:  # the test wrote it
         floats = written["data"].item()["x"]
     back = np.rint((floats * 0.5 + 0.5) * 255).astype(np.uint8).transpose(0, 2, 3, 1)
@@ -68,16 +64,13 @@ def _by_client(files):
 
 
 def test_pfllib_of_real_mnist(tmp_path, shared_data):
-    parts = [
-        pq.read_table(shared_data / "mnist" / f"{part}.parquet").slice(0, n)
-        for part, n in (("train", 300), ("test", 100))
-    ]
+    counts = {"train": 300, "test": 100}
+    parts = [pq.read_table(shared_data / "mnist" / f"{part}.parquet").slice(0, n) for part, n in counts.items()]
     rows = pa.concat_tables(parts)
     pixels = np.stack([np.frombuffer(image, np.uint8).reshape(28, 28, 1) for image in rows["image"].to_pylist()])
     labels = rows["label"].to_numpy().astype(np.int64)
-    files = write_pfllib(
-        tmp_path / "MNIST", pixels, labels, np.array_split(np.random.default_rng(0).permutation(400), 5)
-    )
+    clients = np.array_split(np.random.default_rng(0).permutation(400), 5)
+    files = write_pfllib(tmp_path / "MNIST", pixels, labels, clients)
     _, table, _ = imported(tmp_path / "MNIST", pool_in(tmp_path / "store", pixels, labels, 300))
     assert held(table) == {client: sorted(rows) for client, rows in _by_client(files).items()}
     assert table["label"].to_pylist() == labels[table["index"].to_numpy()].tolist()
@@ -119,23 +112,13 @@ def test_tables(tmp_path, images, naming, suffix):
         "digest": lambda i: hashlib.sha256(pixels[i].tobytes()).hexdigest(),
     }
     rows = [("b10", "train", 3), ("b9", "val", 7), ("b9", "test", 31), ("b10", "test", 4), ("b9", "train", 0)]
-    columns = {
-        "client": [r[0] for r in rows],
-        "split": [r[1] for r in rows],
-        naming: [named[naming](r[2]) for r in rows],
-    }
-    table = pa.table(columns)
-    pq.write_table(table, tmp_path / "t.parquet")
-    lines = [",".join(map(str, row.values())) for row in table.to_pylist()]
-    csv(tmp_path / "t.csv", ",".join(columns), *lines)
+    header = ["client", "split", naming]
+    rows = [(client, split, named[naming](image)) for client, split, image in rows]
+    pq.write_table(pa.table([*zip(*rows, strict=True)], header), tmp_path / "t.parquet")
+    csv(tmp_path / "t.csv", ",".join(header), *(",".join(map(str, row)) for row in rows))
     kind, actual, about = imported(tmp_path / f"t.{suffix}", pool)
-    assert held(actual) == {
-        (0, "train"): [0],
-        (0, "validation"): [7],
-        (0, "test"): [31],
-        (1, "train"): [3],
-        (1, "test"): [4],
-    }
+    first = {(0, "train"): [0], (0, "validation"): [7], (0, "test"): [31]}
+    assert held(actual) == first | {(1, "train"): [3], (1, "test"): [4]}
     assert about["origin"]["report"]["names"] == ["b9", "b10"] and kind.validated(0)
     assert about["origin"]["report"]["unused"] == 35
 
@@ -191,7 +174,7 @@ def test_images_that_the_data_lack_are_left_out_if_asked_for(tmp_path, images, p
         imported(file, pool)
     kind, table, about = imported(file, pool, unmatched="drop")
     assert held(table)[0, "train"] == [3] and "1 row is left out" in next(lines_of(about["origin"]["report"]))
-    assert "without images that the data set lacks" in kind.sentence_of(0)
+    assert "without images that the data set lacks" in kind.sentence_with_origin(0)
 
 
 def test_the_key_is_that_of_the_content(tmp_path, pool):
@@ -201,6 +184,13 @@ def test_the_key_is_that_of_the_content(tmp_path, pool):
     csv(other, "client,split,index", "0,train,2")
     assert Imported(path=str(other)).identity(0) != identity
     assert Imported(path=str(one), test="weighted").identity(0) != identity
+
+
+def pickled(protocol, **arrays):
+    """As numpy writes the entry of an npz file that is a dictionary."""
+    array = np.empty((), object)
+    array[()] = arrays
+    return pickle.dumps(array, protocol=protocol)
 
 
 class Evil:
@@ -230,31 +220,21 @@ HOSTILE = {
 @pytest.mark.parametrize("protocol", [3, 4, 5])
 def test_hostile_pickles_are_refused_and_never_run(content, protocol, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    array = np.empty((), object)
-    array[()] = {"x": content, "y": np.arange(2)}
     with pytest.raises(Unsafe):
-        arrays_of(pickle.dumps(array, protocol=protocol))
+        arrays_of(pickled(protocol, x=content, y=np.arange(2)))
     assert not (tmp_path / "harmed").exists()
-
-
-def honest(**arrays):
-    array = np.empty((), object)
-    array[()] = arrays
-    return pickle.dumps(array, protocol=4)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", ">f4", "u1", "i8", "?"])
 def test_arrays_are_read_as_numpy_wrote_them(dtype):
     x = np.arange(24).reshape(2, 3, 4).astype(dtype)
     for protocol in (3, 4):
-        array = np.empty((), object)
-        array[()] = {"x": x, "fortran": np.asfortranarray(x)}
-        actual = arrays_of(pickle.dumps(array, protocol=protocol))
+        actual = arrays_of(pickled(protocol, x=x, fortran=np.asfortranarray(x)))
         assert np.array_equal(actual["x"], x) and np.array_equal(actual["fortran"], x) and actual["x"].dtype == x.dtype
 
 
 def test_every_flipped_byte_is_refused_or_read_as_numbers():
-    content = honest(x=np.arange(6, dtype="f4"), y=np.arange(6))
+    content = pickled(4, x=np.arange(6, dtype="f4"), y=np.arange(6))
     refused = 0
     for place in range(len(content)):
         for change in (1, 0x80):

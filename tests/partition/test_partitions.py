@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from dealing import COMMON, counts_of
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
@@ -19,9 +20,9 @@ from fedgrid.errors import UserError
 from fedgrid.loading import load, names
 from fedgrid.partition.common.rows import EVERYONE, digest_of
 from fedgrid.partition.common.sizes import apportioned, levelled
+from fedgrid.suite.partition import DOMAINS, info_of
 
-KINDS = sorted(set(names("partition")) - {"file", "imported"})
-DOMAINS = ("red", "green", "blue")
+KINDS = [name for name in names("partition") if not load("partition", name).from_file]
 
 
 def pool(labels, classes, train=None, domains=None):
@@ -69,18 +70,8 @@ def own_settings(kind, classes):
     }[kind]
 
 
-common = {
-    "clients": st.integers(1, 30),
-    "fraction": st.sampled_from([1.0, 0.5]),
-    "test": st.sampled_from(["own", "official", "weighted"]),
-    "validation": st.sampled_from([0.0, 0.2]),
-    "keep_fraction": st.sampled_from([1.0, 0.3]),
-    "scarce": st.sampled_from([None, 1]),
-}
-
-
 def drawn(data, kind, classes):
-    return load("partition", kind)(**data.draw(st.fixed_dictionaries(common | own_settings(kind, classes))))
+    return load("partition", kind)(**data.draw(st.fixed_dictionaries(COMMON | own_settings(kind, classes))))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -139,9 +130,7 @@ def check_numbers(partition, own, dealt, everything):
 def test_numbers_of_images_are_expected_as_they_are_dealt_out(kind, data, everything, seed):
     """But for rounding: of every client's number, which need not be an even share."""
     partition = drawn(data, kind, everything.classes)
-    images = {"train": everything.train, "test": len(everything.labels) - everything.train}
-    classes = tuple(map(str, range(everything.classes)))
-    expected = partition.expected(DatasetInfo(images, (8, 8, 1), classes, everything.domain_names), seed)
+    expected = partition.expected(info_of(everything), seed)
     try:
         frame = partition.split(everything, seed).to_pandas()
     except UserError:
@@ -173,20 +162,22 @@ def test_what_is_expected_of_a_few_scarce_clients_is_so_on_average(kind, test):
     settings_ = settings_of(kind) | {"test": test, "validation": 0.2, "keep_fraction": 0.1}
     settings_["scarce"] = 1 if kind == "disparity" else 3
     partition, everything = load("partition", kind)(**settings_), balanced()
-    info = DatasetInfo({"train": 1500, "test": 1500}, (8, 8, 1), tuple("0123456789"), DOMAINS)
     splits = [partition.split(everything, seed)["split"].to_pylist() for seed in range(30)]
-    expected = partition.expected(info, 0)
+    expected = partition.expected(info_of(everything), 0)
     for name in ("train", "validation"):
         mean = sum(split.count(name) for split in splits) / len(splits)
         assert getattr(expected, name) == pytest.approx(mean, rel=0.1)
 
 
-def test_balanced_domains_of_equal_size_are_expected_exactly():
-    info = DatasetInfo({"train": 1500, "test": 1500}, (8, 8, 1), tuple("0123456789"), DOMAINS)
-    for per_class in (None, 20):
-        partition = load("partition", "domains")(per_class=per_class)
-        split = partition.split(balanced(), 0)["split"].to_pylist()
-        assert partition.expected(info, 0)[1:] == tuple(map(split.count, ("train", "validation", "test")))
+EXACT = {f"at most {n} of a class": ("domains", {"per_class": n}) for n in (None, 20)}
+EXACT |= {p: ("disparity", {"parts": p, "test": "own", "validation": 0.2}) for p in ("equal", "different", "mixed")}
+
+
+@pytest.mark.parametrize(("kind", "given_"), EXACT.values(), ids=EXACT)
+def test_of_balanced_data_as_many_images_are_dealt_out_as_expected(kind, given_):
+    partition = load("partition", kind)(**given_)
+    split = partition.split(balanced(), 0)["split"].to_pylist()
+    assert partition.expected(info_of(balanced()), 0)[1:4] == tuple(map(split.count, ("train", "validation", "test")))
 
 
 @settings(max_examples=200, deadline=None)
@@ -275,11 +266,6 @@ def test_small_beta_leaves_one_dominant_class_a_client():
     assert (counts.max(axis=1) / counts.sum(axis=1)).mean() > 0.99
 
 
-def counts_of(table, clients, classes):
-    frame = table.to_pandas()
-    return np.histogram2d(frame["client"], frame["label"], [range(clients + 1), range(classes + 1)])[0]
-
-
 @settings(max_examples=100, deadline=None)
 @given(st.data(), st.integers(1, 12), st.booleans(), st.integers(0, 5))
 def test_consecutive_classes_are_dealt_out_in_their_order(data, classes, balance, seed):
@@ -322,14 +308,6 @@ def test_disparity_changes_what_is_shared_and_not_how_much_is_held(parts, first,
         assert counts.sum(axis=1).tolist() == [first, second]
         held = counts > 0
         assert held.sum(axis=1).tolist() == [4, 4] and (held[0] & held[1]).sum() == 4 - alone
-
-
-@pytest.mark.parametrize("parts", ["equal", "different", "mixed"])
-def test_two_clients_are_expected_to_hold_what_they_do(parts):
-    partition = load("partition", "disparity")(parts=parts, test="own", validation=0.2)
-    info = DatasetInfo({"train": 1500, "test": 1500}, (8, 8, 1), tuple("0123456789"), DOMAINS)
-    split = partition.split(balanced(), 0)["split"].to_pylist()
-    assert partition.expected(info, 0)[1:] == tuple(map(split.count, ("train", "validation", "test")))
 
 
 def test_mixed_sizes_take_turns():
@@ -410,7 +388,7 @@ def test_impossible_requests_fail_at_once(kind, given_, words):
 def test_impossible_plans_fail_before_anything_is_built(kind, given_, words):
     info = DatasetInfo({"train": 1797, "test": 0}, (8, 8, 1), tuple("0123456789"))
     with pytest.raises(UserError, match=words):
-        load("partition", kind)(**given_).plan(info, [0])
+        load("partition", kind)(**given_).check_feasible(info, [0])
 
 
 @settings(max_examples=100, deadline=None)

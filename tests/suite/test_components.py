@@ -164,7 +164,7 @@ class Alone(Homogeneous):
 class Careless(Homogeneous):
     """It fails where there are too few images."""
 
-    def plan(self, info, seeds):
+    def check_feasible(self, info, seeds):
         pass
 
     def check(self, images, classes, domains):

@@ -29,7 +29,7 @@ def mine(tmp_path):
             text = text.replace(before, after)
         file = tmp_path / "mine.py"
         file.write_text(text)
-        for cached in (method.undisturbed, method_executors.one_by_one):
+        for cached in (method.undisturbed, method_executors.reference_run):
             cached.cache_clear()
         return file
 
@@ -200,10 +200,10 @@ def test_a_name_of_the_engines_own_is_named_with_its_line(mine):
 def test_differences_are_named():
     tree = simulations.method("fedavg").setup(simulations.everyone(simulations.ragged(2), 0))
     other = tree.update(server={"theta": tree.server.theta | {"head.bias": tree.server.theta["head.bias"] + 0.5}})
-    states = simulations.of_state(tree), simulations.of_state(other)
-    where = simulations.difference(*states, simulations.by_more_than(0, 0))
+    states = simulations.state_tree(tree), simulations.state_tree(other)
+    where = simulations.difference(*states)
     assert where == "s.server.theta.head.bias differs by up to 0.5"
-    assert not simulations.difference(states[0], states[0], simulations.by_more_than(0, 0))
+    assert not simulations.difference(states[0], states[0])
 
 
 RETURN = "        return super().loss(theta, batch, at)"

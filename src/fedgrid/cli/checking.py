@@ -12,7 +12,7 @@ from fedgrid.errors import UserError
 from fedgrid.loading import KINDS
 
 if TYPE_CHECKING:
-    from fedgrid.suite.running import Outcome
+    from fedgrid.suite.reporting import Reporter
 
 EXAMPLES = """
   fedgrid check mine.py
@@ -70,7 +70,7 @@ def _check_available(data: Any) -> None:
         data.load(root(), None)
 
 
-def _conclusion(reference: str, kind: str, outcome: "Outcome") -> str:
+def _conclusion(reference: str, kind: str, outcome: "Reporter") -> str:
     """How many checks passed, in how many seconds, and what to do next."""
     failed = f", {outcome.failed} failed" if outcome.failed else ""
     counts = f"{outcome.passed} passed{failed} in {outcome.seconds:.1f} s"

@@ -85,7 +85,7 @@ class {title}(DrawnDataSet):
     # None where they are not there, and say in `has_original` whether they are
     title = "{title}"  # its name in tables
     source = "Authors, Venue Year"
-    images = {{"train": 800, "test": 200}}
+    image_counts = {{"train": 800, "test": 200}}
     shape = (8, 8, 1)  # height, width, channels
     classes = ("dark", "bright")
     mean = (0.5,)  # inputs are (pixel / 255 - mean) / std
@@ -93,7 +93,7 @@ class {title}(DrawnDataSet):
 
     def original(self, folder: Path, download: bool) -> RawDataset | None:
         """Pixels (uint8 [n, height, width, channels]) and labels (int64 [n]) of every part."""
-        return RawDataset({{part: self._drawn(part, count) for part, count in self.images.items()}}, self.classes)
+        return RawDataset({{part: self._drawn(part, count) for part, count in self.image_counts.items()}}, self.classes)
 
     def _drawn(self, part: str, count: int) -> Images:
         """Grey noise around the brightness of the class; the same images every time."""

@@ -102,7 +102,7 @@ class Attributes(DrawnDataSet):
     "Seed of everything that is random in the data set."
 
     @property
-    def images(self) -> Mapping[str, int]:
+    def image_counts(self) -> Mapping[str, int]:
         return {"train": self.train_images, "test": self.test_images}
 
     @property
@@ -115,7 +115,7 @@ class Attributes(DrawnDataSet):
         return MODALITIES
 
     def original(self, folder: Path, download: bool) -> RawDataset:
-        parts = {part: self._part(part, count) for part, count in self.images.items()}
+        parts = {part: self._part(part, count) for part, count in self.image_counts.items()}
         return in_two_modalities(RawDataset(parts, self.classes), SENTENCES, self.caption_words)
 
     @property
@@ -132,13 +132,11 @@ class Attributes(DrawnDataSet):
             some = slice(start, start + AT_ONCE)
             noise = self.noise * pictures.standard_normal(pixels[some].shape, np.float32)
             pixels[some] = np.rint(255 * (_pictures(values[some], self.shape[0], pictures) + noise)).clip(0, 255)
-        return Images(pixels, labels, captions=[self._caption(row, captions) for row in values])
-
-    def _caption(self, values: np.ndarray, random: np.random.Generator) -> str:
-        """Ten sentences, one a line, on a picture with `values` [attributes]."""
-        return "\n".join(self._sentence(values, random) for _ in range(SENTENCES))
+        texts = ["\n".join(self._sentence(row, captions) for _ in range(SENTENCES)) for row in values]
+        return Images(pixels, labels, captions=texts)
 
     def _sentence(self, values: np.ndarray, random: np.random.Generator) -> str:
+        """One sentence on a picture with `values` [attributes]."""
         parts = [_any(OPENINGS, random)]
         for column in random.permutation(len(WORDS))[: self.named]:
             attribute, synonyms = ATTRIBUTES[column], list(WORDS[ATTRIBUTES[column]].values())

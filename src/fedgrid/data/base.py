@@ -35,13 +35,14 @@ class DataSet(Component, abc.ABC):
     mean: ClassVar[tuple[float, ...]] = (0.0,)
     std: ClassVar[tuple[float, ...]] = (1.0,)
     "Normalisation constants, one a channel or one for all, after division by `scale`."
+    renamed: ClassVar = {"images": "image_counts"}
     wanted: ClassVar[str] = ""
     "Which original files to put where: '<files> into <data_root>/<folder>'."
 
     # a subclass states these facts as it does the others, or works them out from its settings
 
     @property
-    def images(self) -> Mapping[str, int]:
+    def image_counts(self) -> Mapping[str, int]:
         """Number of images of every part of the original."""
         raise NotImplementedError
 
@@ -73,12 +74,17 @@ class DataSet(Component, abc.ABC):
     @classmethod
     def facts(cls) -> dict[str, Any]:
         """Of the original, where there is one: what `fedgrid datasets` shows."""
-        images, shape, classes, domains = (getattr(cls, name) for name in ("images", "shape", "classes", "domains"))
-        if any(isinstance(fact, property) for fact in (images, shape, classes)):
+        names = ("image_counts", "shape", "classes", "domains")
+        counts, shape, classes, domains = (getattr(cls, name) for name in names)
+        if any(isinstance(fact, property) for fact in (counts, shape, classes)):
             return {}  # they depend on settings
-        parts = " + ".join(f"{images[part]:,}" for part in PARTS)
+        parts = " + ".join(f"{counts[part]:,}" for part in PARTS)
         domains = [] if isinstance(domains, property) else list(domains)
         return {"images": parts, "shape": list(shape), "classes": len(classes), "domains": domains}
+
+    def named_pictures(self) -> list[tuple[str, Path]]:
+        """The name below its folder and the path of each picture, in the order of the images; none of other data."""
+        return []
 
     @property
     def name(self) -> str:
@@ -88,7 +94,7 @@ class DataSet(Component, abc.ABC):
     @property
     def published(self) -> Published:
         """The facts of the original with which copies are compared."""
-        return Published(self.images, self.classes, self.domains, self.checksum)
+        return Published(self.image_counts, self.classes, self.domains, self.checksum)
 
     @abc.abstractmethod
     def original(self, folder: Path, download: bool) -> RawDataset | None:
@@ -108,7 +114,7 @@ class DataSet(Component, abc.ABC):
 
     def info(self, root: Path | None) -> DatasetInfo:
         """What `load` would give; a local Parquet copy may hold less than the original."""
-        samples = {part: self._samples(part) for part in self.images}
+        samples = {part: self._samples(part) for part in self.image_counts}
         info = DatasetInfo(samples, self.shape, self.classes, self.domains, modalities=self.modalities)
         if root and self._copied(root):
             info = parquet.info(root / self.name, self.published)
@@ -138,7 +144,7 @@ class DataSet(Component, abc.ABC):
 
     def _samples(self, part: str) -> int:
         """How many samples a part of the original has."""
-        return self.images[part] * (len(self.modalities) or 1)
+        return self.image_counts[part] * (len(self.modalities) or 1)
 
     def _check_whole(self, raw: RawDataset, folder: Path | None) -> None:
         """Raises UserError where the authors' files hold another number of images than the authors published."""
@@ -213,13 +219,8 @@ def _check(data: DataSet, raw: RawDataset) -> None:
         samples = len(images.pixels) + (0 if images.tokens is None else len(images.tokens))
         if samples != len(images.labels):
             raise UserError(f"{where} has {samples} images and {len(images.labels)} labels")
-        _check_range(f"{where} has a label", images.labels, len(raw.classes))
+        parquet.check_range(f"{where} has a label", images.labels, len(raw.classes))
         if images.domains is not None:
-            _check_range(f"{where} has a domain", images.domains, len(raw.domains))
+            parquet.check_range(f"{where} has a domain", images.domains, len(raw.domains))
     if data.checksum and not raw.note and checksum_of(raw.parts) != data.checksum:
         raise UserError(f"data '{data.name}': the images differ from the original data set")
-
-
-def _check_range(what: str, numbers: np.ndarray, count: int) -> None:
-    if len(numbers) and not 0 <= numbers.min() <= numbers.max() < count:
-        raise UserError(f"{what} outside 0..{count - 1}")

@@ -6,7 +6,7 @@ from fedgrid.data.families.vision import VisionDataSet
 class Cifar10(VisionDataSet):
     title = "CIFAR-10"
     source = "Krizhevsky, Learning multiple layers of features from tiny images, 2009"
-    images = {"train": 50_000, "test": 10_000}
+    image_counts = {"train": 50_000, "test": 10_000}
     shape = (32, 32, 3)
     classes = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
     mean = (0.4914, 0.4822, 0.4465)

@@ -7,7 +7,7 @@ from fedgrid.data.sources import names
 class Cifar100(VisionDataSet):
     title = "CIFAR-100"
     source = "Krizhevsky, Learning multiple layers of features from tiny images, 2009"
-    images = {"train": 50_000, "test": 10_000}
+    image_counts = {"train": 50_000, "test": 10_000}
     shape = (32, 32, 3)
     classes = names.CIFAR100
     mean = (0.5071, 0.4865, 0.4409)

@@ -18,7 +18,7 @@ from fedgrid.data.sources import download as downloads
 from fedgrid.data.sources import lists, names, pictures
 from fedgrid.errors import UserError
 
-URLS = ("https://data.caltech.edu/records/65de6-vp158/files/CUB_200_2011.tgz",)
+URL = "https://data.caltech.edu/records/65de6-vp158/files/CUB_200_2011.tgz"
 SHA256 = "0c685df5597a8b24909f6a7c9db6d11e008733779a671760afef78feb49bf081"
 FOLDER = "CUB_200_2011"
 LISTS = ("images.txt", "image_class_labels.txt", "train_test_split.txt")
@@ -30,7 +30,7 @@ SENTENCES = 10
 class Cub200(DataSet):
     title = "CUB-200-2011"
     source = "Wah, Branson, Welinder, Perona & Belongie, The Caltech-UCSD Birds-200-2011 dataset, 2011"
-    images = {"train": 5_994, "test": 5_794}
+    image_counts = {"train": 5_994, "test": 5_794}
     shape = (64, 64, 3)
     classes = names.CUB200
     mean = (0.485, 0.456, 0.406)
@@ -56,7 +56,7 @@ class Cub200(DataSet):
         if not self.has_original(folder):
             if not download or self.by_hand:
                 return None
-            downloads.unpacked(downloads.fetch(URLS, folder / f"{FOLDER}.tgz", SHA256), FOLDER)
+            downloads.unpacked(downloads.fetch(URL, folder / f"{FOLDER}.tgz", SHA256), FOLDER)
         top = folder / FOLDER
         files, labels, training = (dict(lists.pairs(top / name)) for name in LISTS)
         chosen = {part: [i for i in files if training.get(i) == flag] for part, flag in (("train", "1"), ("test", "0"))}

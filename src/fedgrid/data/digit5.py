@@ -54,8 +54,8 @@ class DigitFive(DataSet):
         return names
 
     @property
-    def images(self) -> Mapping[str, int]:
-        return {part: sum(SETS[name]().images[part] for name in self.domains) for part in PARTS}
+    def image_counts(self) -> Mapping[str, int]:
+        return {part: sum(SETS[name]().image_counts[part] for name in self.domains) for part in PARTS}
 
     def is_available(self, root: Path | None) -> bool:
         return all(SETS[name]().is_available(root) for name in self.domains)
@@ -83,15 +83,12 @@ class DigitFive(DataSet):
                 f"data 'digit5' lacks the domains {', '.join(missing)} ({reason}); domains_used can leave them out, "
                 f"the others are {at_hand}"
             )
-        return self._composed(sets)
-
-    def original(self, folder: Path, download: bool) -> RawDataset:
-        return self.load(folder, folder if download else None)
-
-    def _composed(self, sets: dict[str, RawDataset]) -> RawDataset:
         notes = [f"{name}: {raw.note}" for name, raw in sets.items() if raw.note]
         parts = {part: _joined([raw.parts[part] for raw in sets.values()]) for part in PARTS}
         return RawDataset(parts, self.classes, self.domains, " ".join(notes))
+
+    def original(self, folder: Path, download: bool) -> RawDataset:
+        return self.load(folder, folder if download else None)
 
 
 def _joined(sets: list[Images]) -> Images:

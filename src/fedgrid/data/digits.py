@@ -15,7 +15,7 @@ from fedgrid.data.common.images import Images, RawDataset
 class Digits(DataSet):
     title = "digits"
     source = "Alpaydin & Kaynak, UCI Optical Recognition of Handwritten Digits, 1998; scikit-learn's copy"
-    images = {"train": 1_797, "test": 0}
+    image_counts = {"train": 1_797, "test": 0}
     checksum = "65e5b4619795efb40c1082f4c350c049e4ad552200d369b6ae99e21eef5e72c5"
     shape = (8, 8, 1)
     classes = tuple("0123456789")

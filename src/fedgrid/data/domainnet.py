@@ -51,7 +51,7 @@ TEN = (
 class DomainNet(DataSet):
     title = "DomainNet"
     source = "Peng, Bai, Xia, Huang, Saenko & Wang, Moment matching for multi-source domain adaptation, 2019"
-    images = {"train": 409_832, "test": 176_743}
+    image_counts = {"train": 409_832, "test": 176_743}
     shape = (64, 64, 3)
     domains = tuple(ARCHIVES)
     mean = (0.485, 0.456, 0.406)
@@ -124,9 +124,9 @@ def _has_lists(root: Path) -> bool:
 
 def _download(folder: Path) -> None:
     for name, sha256 in LISTS.items():
-        downloads.fetch([f"{SITE}/domainnet/txt/{name}.txt"], folder / "txt" / f"{name}.txt", sha256)
+        downloads.fetch(f"{SITE}/domainnet/txt/{name}.txt", folder / "txt" / f"{name}.txt", sha256)
     for domain, (subfolder, sha256) in ARCHIVES.items():
-        downloads.fetch([f"{SITE}/{subfolder}{domain}.zip"], folder / f"{domain}.zip", sha256)
+        downloads.fetch(f"{SITE}/{subfolder}{domain}.zip", folder / f"{domain}.zip", sha256)
 
 
 def _members(folder: Path, files: list[str]) -> Iterator[bytes]:

@@ -9,7 +9,7 @@ from fedgrid.data.families.vision import VisionDataSet
 class Emnist(VisionDataSet):
     title = "EMNIST"
     source = "Cohen, Afshar, Tapson & van Schaik, EMNIST: extending MNIST to handwritten letters, 2017 (Balanced)"
-    images = {"train": 112_800, "test": 18_800}
+    image_counts = {"train": 112_800, "test": 18_800}
     shape = (28, 28, 1)
     classes = tuple("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabdefghnqrt")
     mean = (0.1751,)

@@ -6,7 +6,7 @@ from fedgrid.data.families.vision import VisionDataSet
 class FashionMnist(VisionDataSet):
     title = "Fashion-MNIST"
     source = "Xiao, Rasul & Vollgraf, Fashion-MNIST: a novel image dataset for benchmarking machine learning, 2017"
-    images = {"train": 60_000, "test": 10_000}
+    image_counts = {"train": 60_000, "test": 10_000}
     checksum = "ece172613115fb18b120bec8f6c02271af90b8b8f0a5af5c51cbd5ceed68e619"
     shape = (28, 28, 1)
     classes = (

@@ -60,9 +60,12 @@ class Folder(DataSet):
         height, width = (self.side, self.side) if self.side else self._decoded(entries[:1]).shape[1:3]
         images = {part: sum(p.part == part for p in entries) for part in PARTS}
         shape = self.prepared_shape((height, width, self.channels))
-        copy = _digest(entries, self._top)
+        contents = digests((p.file for p in entries), self._top)
+        copy = hashlib.sha256(json.dumps(contents).encode()).hexdigest()[:16]
         if not self.side:
-            sizes.check(((str(p.file), p.file) for p in entries), (height, width), copy, self._with_a_side)
+            entry = f"data: {{name: {self.path}, side: 32}}"
+            mend = f"resize all pictures, with {entry} in the study or --data-set side=32 with fedgrid run"
+            sizes.check(((str(p.file), p.file) for p in entries), (height, width), copy, mend)
         return DatasetInfo(images, shape, _classes(entries), _domains(entries), copy)
 
     def load(self, root: Path | None, download: Path | None) -> RawDataset:
@@ -88,12 +91,6 @@ class Folder(DataSet):
         return RawDataset(parts, classes, domains, note)
 
     @property
-    def _with_a_side(self) -> str:
-        """How pictures of mixed sizes are asked for."""
-        entry = f"data: {{name: {self.path}, side: 32}}"
-        return f"resize all pictures, with {entry} in the study or --data-set side=32 with fedgrid run"
-
-    @property
     def _top(self) -> Path:
         return path_of(self.path, "path")
 
@@ -104,6 +101,9 @@ class Folder(DataSet):
         entries = [p for part, folder in _parts(self._top).items() for p in _part(part, folder)]
         _check(entries)
         return entries
+
+    def named_pictures(self) -> list[tuple[str, Path]]:
+        return [(p.file.relative_to(self._top).as_posix(), p.file) for p in self.pictures()]
 
     def _decoded(self, entries: list[Picture], lost: Counter[str] | None = None) -> np.ndarray:
         return pictures.decoded([p.file for p in entries], self.side, self.channels, lost=lost)
@@ -170,11 +170,6 @@ def _classes(entries: list[Picture]) -> tuple[str, ...]:
 
 def _domains(entries: list[Picture]) -> tuple[str, ...]:
     return tuple(sorted({p.domain for p in entries if p.domain}))
-
-
-def _digest(entries: list[Picture], top: Path) -> str:
-    contents = digests((p.file for p in entries), top)
-    return hashlib.sha256(json.dumps(contents).encode()).hexdigest()[:16]
 
 
 def _unreadable(error: OSError) -> NoReturn:

@@ -6,7 +6,7 @@ from fedgrid.data.families.vision import VisionDataSet
 class Mnist(VisionDataSet):
     title = "MNIST"
     source = "LeCun, Bottou, Bengio & Haffner, Gradient-based learning applied to document recognition, 1998"
-    images = {"train": 60_000, "test": 10_000}
+    image_counts = {"train": 60_000, "test": 10_000}
     checksum = "1e35582d42a90940c55b956deb61875c020b567ed20e3c5b174f52bf7809ed9b"
     shape = (28, 28, 1)
     classes = tuple("0123456789")

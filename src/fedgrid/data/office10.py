@@ -24,7 +24,7 @@ VARIANTS = {"laptopcomputer": "laptop", "headphone": "headphones"}
 class OfficeTen(DataSet):
     title = "Office-Caltech-10"
     source = "Gong, Shi, Sha & Grauman, Geodesic flow kernel for unsupervised domain adaptation, 2012"
-    images = {"train": 1_897, "test": 636}
+    image_counts = {"train": 1_897, "test": 636}
     shape = (96, 96, 3)
     classes = (
         "backpack", "bike", "calculator", "headphones", "keyboard", "laptop", "monitor", "mouse", "mug", "projector",

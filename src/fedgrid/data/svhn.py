@@ -6,7 +6,7 @@ from fedgrid.data.families.vision import VisionDataSet
 class Svhn(VisionDataSet):
     title = "SVHN"
     source = "Netzer, Wang, Coates, Bissacco, Wu & Ng, Reading digits in natural images, 2011"
-    images = {"train": 73_257, "test": 26_032}
+    image_counts = {"train": 73_257, "test": 26_032}
     shape = (32, 32, 3)
     classes = tuple("0123456789")
     mean = (0.4377, 0.4438, 0.4728)

@@ -12,7 +12,7 @@ from fedgrid.errors import UserError
 class SyntheticDigits(DataSet):
     title = "Synthetic Digits"
     source = "Ganin & Lempitsky, Unsupervised domain adaptation by backpropagation, 2015"
-    images = {"train": 479_400, "test": 9_553}
+    image_counts = {"train": 479_400, "test": 9_553}
     shape = (32, 32, 3)
     classes = tuple("0123456789")
     mean = (0.5,)

@@ -45,7 +45,7 @@ class Synthetic(DrawnDataSet):
     "Seed of everything that is random in the data set."
 
     @property
-    def images(self) -> Mapping[str, int]:
+    def image_counts(self) -> Mapping[str, int]:
         return {"train": self.train_images, "test": self.test_images}
 
     @property
@@ -61,7 +61,7 @@ class Synthetic(DrawnDataSet):
         return tuple(f"domain {number}" for number in range(self.domain_count)) if self.domain_count > 1 else ()
 
     def original(self, folder: Path, download: bool) -> RawDataset:
-        parts = {part: self._part(part, count) for part, count in self.images.items()}
+        parts = {part: self._part(part, count) for part, count in self.image_counts.items()}
         return RawDataset(parts, self.classes, self.domains)
 
     def _part(self, part: str, count: int) -> Images:

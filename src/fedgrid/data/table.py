@@ -21,7 +21,7 @@ MEND = "write all pictures in the size that the metadata say; `side` resizes no 
 class Table(DataSet):
     title = "Parquet"
     source = "the user's own Parquet files"
-    images: ClassVar = {}
+    image_counts: ClassVar = {}
     classes = ()
     mean = (0.5,)
     std = (0.5,)

@@ -6,7 +6,7 @@ from fedgrid.data.families.vision import VisionDataSet
 class Usps(VisionDataSet):
     title = "USPS"
     source = "Hull, A database for handwritten text recognition research, 1994; LIBSVM's copy"
-    images = {"train": 7_291, "test": 2_007}
+    image_counts = {"train": 7_291, "test": 2_007}
     shape = (16, 16, 1)
     classes = tuple("0123456789")
     mean = (0.2545,)

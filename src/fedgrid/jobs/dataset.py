@@ -13,7 +13,7 @@ from fedgrid.data.base import convert
 from fedgrid.data.sources.digests import reading_again
 from fedgrid.errors import UserError
 from fedgrid.grid.plan import plan_file
-from fedgrid.grid.plan.instances import dataset, watched
+from fedgrid.grid.plan.instances import creating_dataset, watched
 from fedgrid.grid.plan.keys import key_of_data, key_of_features
 from fedgrid.grid.plan.model import PlannedDataset
 from fedgrid.grid.plan.planned_study import Study
@@ -30,7 +30,7 @@ def build(data: PlannedDataset, study: Study) -> None:
         _build_features(data, data.images, study)
         return
     of_data, folders = data.component, [study.data_root, study.downloads]
-    with recorded_files(folders) as files, dataset(of_data) as kind, watched("data", of_data) as watch:
+    with recorded_files(folders) as files, creating_dataset(of_data) as kind, watched("data", of_data) as watch:
 
         def check(checksum: str) -> None:
             with reading_again():

@@ -16,7 +16,7 @@ from fedgrid.errors import UserError, say
 from fedgrid.files import as_json, read_metadata, write_table, write_text
 from fedgrid.grid.plan import instances, plan_file
 from fedgrid.grid.plan.keys import code_of, key_of_partition
-from fedgrid.grid.plan.left_out import images_left_out, is_of_domains, sentence
+from fedgrid.grid.plan.left_out import images_left_out, sentence
 from fedgrid.grid.plan.manifest_model import LEFT_OUT
 from fedgrid.grid.plan.model import PlannedPartition
 from fedgrid.jobs.apart import end_with_signals, job
@@ -24,7 +24,6 @@ from fedgrid.jobs.picture_names import image_pool
 from fedgrid.partition.common.dealt_rows import flaw_of
 from fedgrid.partition.common.rows import digest_of
 from fedgrid.partition.common.statistics import statistics
-from fedgrid.partition.imported import Imported
 from fedgrid.partition.importing.report import lines_of
 
 
@@ -36,12 +35,14 @@ def build(partition: PlannedPartition) -> None:
     partition.data.check()
     pool, facts = read_labels(partition.data.files)
     component, data, seed = partition.component, partition.data, partition.seed
-    if component.module == Imported.__module__:
-        pool = image_pool(pool, data.images or data)
-    with instances.partition(component) as kind, instances.watched("partition", component):
-        table, about = kind.split(pool, seed), kind.about(pool, seed)
-        with reading_again():
-            unchanged = key_of_partition(kind, component, code_of("partition", component), data, seed) == partition.key
+    with instances.creating_partition(component) as kind:
+        if kind.needs_images:
+            pool = image_pool(pool, data.images or data)
+        with instances.watched("partition", component):
+            table, about = kind.split(pool, seed), kind.about(pool, seed)
+            with reading_again():
+                code = code_of("partition", component)
+                unchanged = key_of_partition(kind, component, code, data, seed) == partition.key
     if not unchanged:
         raise UserError(f"heterogeneity '{partition.label}': edited since planning; run the same command again")
     if component.file and (flaw := flaw_of(table, about, pool)):
@@ -56,7 +57,7 @@ def build(partition: PlannedPartition) -> None:
         "digest": digest_of(table),
         "spec": partition.spec,
     }
-    if is_of_domains(component.module):
+    if kind.balances_domains:
         numbers = images_left_out(table, about["test"], pool)
         about[LEFT_OUT] = numbers | {"words": sentence(numbers)}
     summary = statistics(table, about["clients"], pool.classes)

@@ -5,10 +5,8 @@ from dataclasses import fields
 from pathlib import Path
 
 from fedgrid.data.common.store import Labels
-from fedgrid.data.folder import Folder
 from fedgrid.data.sources.digests import digests
 from fedgrid.errors import UserError
-from fedgrid.files import path_of
 from fedgrid.grid.plan import instances
 from fedgrid.grid.plan.model import PlannedDataset
 from fedgrid.partition.importing.matching import ImagePool
@@ -31,19 +29,20 @@ def _pictures(images: PlannedDataset, number: int) -> list[tuple[str, Path]]:
 
     Raises UserError where the folder is not the one that the store's images were made of.
     """
-    with instances.dataset(images.component) as data:
-        if not isinstance(data, Folder):
-            return []
-        files = [picture.file for picture in data.pictures()]
-        top = path_of(data.path, "path")
-        if len(files) != number or data.info(None).copy != images.copy:
+    with instances.creating_dataset(images.component) as data:
+        pictures = data.named_pictures()
+        if pictures and (len(pictures) != number or data.info(None).copy != images.copy):
+            top = _top(pictures)
             raise UserError(f"data '{images.label}': {top} has changed since its images were stored; run again")
-    return [(file.relative_to(top).as_posix(), file) for file in files]
+    return pictures
 
 
 def _digests(pictures: Sequence[tuple[str, Path]]) -> list[str]:
-    if not pictures:
-        return []
-    top = pictures[0][1].parents[pictures[0][0].count("/")]
-    known = digests([file for _, file in pictures], top)
+    known = digests([file for _, file in pictures], _top(pictures)) if pictures else {}
     return [known[name] for name, _ in pictures]
+
+
+def _top(pictures: Sequence[tuple[str, Path]]) -> Path:
+    """The folder of all pictures."""
+    name, file = pictures[0]
+    return file.parents[name.count("/")]

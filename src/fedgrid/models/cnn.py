@@ -8,7 +8,7 @@ from torch import nn
 
 from fedgrid.components import hp
 from fedgrid.models.base import Model
-from fedgrid.models.common.blocks import pooled_convolution
+from fedgrid.models.common.blocks import flat_convolutions
 from fedgrid.models.common.norm import KINDS
 
 
@@ -22,10 +22,5 @@ class CNN(Model):
     "Normalisation behind each convolution."
 
     def extractor(self, shape: tuple[int, int, int]) -> nn.Module:
-        height, width, colours = shape
-        sides_left = [((side - 4) // 2 - 4) // 2 for side in (height, width)]
-        wide = 2 * self.channels
-        first = pooled_convolution(colours, self.channels, 5, self.norm)
-        second = pooled_convolution(self.channels, wide, 5, self.norm)
-        last = [nn.Linear(wide * sides_left[0] * sides_left[1], self.features), nn.ReLU()]
-        return nn.Sequential(*first, *second, nn.Flatten(), *last)
+        layers, inputs = flat_convolutions(shape, (self.channels, 2 * self.channels), 5, self.norm)
+        return nn.Sequential(*layers, nn.Linear(inputs, self.features), nn.ReLU())

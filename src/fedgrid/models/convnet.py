@@ -10,7 +10,7 @@ from torch import nn
 from fedgrid.components import hp
 from fedgrid.errors import UserError
 from fedgrid.models.base import Model
-from fedgrid.models.common.blocks import pooled_convolution
+from fedgrid.models.common.blocks import flat_convolutions
 from fedgrid.models.common.norm import KINDS
 
 
@@ -26,15 +26,8 @@ class ConvNet(Model):
     "Normalisation behind each convolution."
 
     def extractor(self, shape: tuple[int, int, int]) -> nn.Module:
-        *sides, inputs = shape
-        sides_left = [side // 2**self.blocks for side in sides]
-        if not all(sides_left):
+        if min(shape[:2]) < 2**self.blocks:
             raise UserError(f"model: {self.blocks} blocks of ConvNet need images of at least {2**self.blocks} pixels")
-        layers = []
-        for block in range(self.blocks):
-            wide = self.channels * 2**block
-            layers += pooled_convolution(inputs, wide, 3, self.norm, padding=1)
-            inputs = wide
-        return nn.Sequential(
-            *layers, nn.Flatten(), nn.Linear(inputs * sides_left[0] * sides_left[1], self.features), nn.ReLU()
-        )
+        channels = [self.channels * 2**block for block in range(self.blocks)]
+        layers, inputs = flat_convolutions(shape, channels, 3, self.norm, padding=1)
+        return nn.Sequential(*layers, nn.Linear(inputs, self.features), nn.ReLU())

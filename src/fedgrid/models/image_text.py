@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from fedgrid.components import hp
 from fedgrid.models.base import Model
-from fedgrid.models.common.blocks import pooled_convolution
+from fedgrid.models.common.blocks import flat_convolutions
 
 BLOCKS = 4
 WIDTHS = (1, 2, 3, 4, 5)
@@ -34,15 +34,8 @@ class ImageText(Model):
     "Filters of each convolution of texts."
 
     def extractor(self, shape: tuple[int, int, int]) -> nn.Module:
-        *sides, inputs = shape
-        sides_left, layers = [side // 2**BLOCKS for side in sides], []
-        for block in range(BLOCKS):
-            outputs = self.channels * 2**block
-            layers += pooled_convolution(inputs, outputs, 3, padding=1)
-            inputs = outputs
-        return nn.Sequential(
-            *layers, nn.Flatten(), nn.Linear(inputs * sides_left[0] * sides_left[1], self.features), nn.ReLU()
-        )
+        layers, inputs = flat_convolutions(shape, [self.channels * 2**block for block in range(BLOCKS)], 3, padding=1)
+        return nn.Sequential(*layers, nn.Linear(inputs, self.features), nn.ReLU())
 
     def extractors(self, shape: tuple[int, int, int], vocabulary: int) -> dict[str, nn.Module]:
         textual = TextCNN(vocabulary, self.embedding, self.filters, self.features)

@@ -9,7 +9,7 @@ from torch import nn
 
 from fedgrid.components import hp
 from fedgrid.models.base import Model
-from fedgrid.models.common.blocks import pooled_convolution
+from fedgrid.models.common.blocks import flat_convolutions
 
 PLANES = 6, 16
 WIDTH = 120
@@ -24,11 +24,6 @@ class LeNet5(Model):
     "Width k of the representation z that the extractor gives to the head."
 
     def extractor(self, shape: tuple[int, int, int]) -> nn.Module:
-        height, width, colours = shape
-        sides_left = [((side - 4) // 2 - 4) // 2 for side in (height, width)]
-        convolutions, inputs = [], colours
-        for outputs in PLANES:
-            convolutions += pooled_convolution(inputs, outputs, 5)
-            inputs = outputs
-        first = [nn.Linear(inputs * sides_left[0] * sides_left[1], WIDTH), nn.ReLU()]
-        return nn.Sequential(*convolutions, nn.Flatten(), *first, nn.Linear(WIDTH, self.features), nn.ReLU())
+        layers, inputs = flat_convolutions(shape, PLANES, 5)
+        widths = nn.Linear(inputs, WIDTH), nn.ReLU(), nn.Linear(WIDTH, self.features), nn.ReLU()
+        return nn.Sequential(*layers, *widths)

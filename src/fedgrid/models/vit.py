@@ -83,8 +83,8 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         batch, tokens, width = x.shape
-        of_heads = self.inputs(x).reshape(batch, tokens, 3, self.heads, width // self.heads)
-        query, key, value = of_heads.permute(2, 0, 3, 1, 4)
+        split_in_heads = self.inputs(x).reshape(batch, tokens, 3, self.heads, width // self.heads)
+        query, key, value = split_in_heads.permute(2, 0, 3, 1, 4)
         weights = softmax(query @ key.transpose(2, 3) / (width // self.heads) ** 0.5, dim=3)
         y: Tensor = self.output((weights @ value).transpose(1, 2).reshape(batch, tokens, width))
         return y

@@ -38,24 +38,39 @@ class Expected(NamedTuple):
     validation: int
     test: int
     "A test image that all clients share counts for each of them."
+    similar_sizes: bool = False
+    "Whether clients hold about equally many images, so that their batches stay in step."
 
 
 class Partition(Component, abc.ABC):
     """Who holds what; most kinds are `SampledPartition`."""
 
+    renamed: ClassVar = {"plan": "check_feasible"}
     named: ClassVar[tuple[str, ...]] = ()
     "Settings that the folder's name always has, besides those that differ from their defaults."
+    cost_settings: ClassVar[tuple[str, ...]] = ("clients", "test", "fraction", "keep_fraction", "scarce")
+    "Settings that are the same where cells cost the same, of this kind or another."
+    balances_domains: ClassVar[bool] = False
+    "Whether each client holds one domain: `fedgrid plan` and the partition's job then say what that leaves out."
+    from_file: ClassVar[bool] = False
+    "Whether a file, the setting `path`, says which client holds which images."
+    needs_images: ClassVar[bool] = False
+    "Whether `split` and `about` are given an `ImagePool`: labels with the images themselves."
 
     @classmethod
     def facts(cls) -> dict[str, Any]:
-        return {"named": list(cls.named)}
+        return {"named": list(cls.named), "cost_settings": list(cls.cost_settings), "from_file": cls.from_file}
 
     @abc.abstractmethod
     def sentence(self) -> str:
         """The full setting in words, for captions."""
 
+    def sentence_with_origin(self, seed: int) -> str:
+        """The full setting in words; of what was imported, with the origin of a seed's file."""
+        return self.sentence()
+
     @abc.abstractmethod
-    def plan(self, info: DatasetInfo, seeds: list[int]) -> None:
+    def check_feasible(self, info: DatasetInfo, seeds: list[int]) -> None:
         """Raises UserError, before anything is built, where a data set of this form cannot be dealt out so."""
 
     @abc.abstractmethod
@@ -90,6 +105,9 @@ class Partition(Component, abc.ABC):
 
 class SampledPartition(Partition):
     """A kind of heterogeneity: every image gets an owner at random. A subclass defines `owners` and `description`."""
+
+    similar_sizes: ClassVar[bool] = False
+    "Whether clients hold about equally many images: see `Expected`."
 
     clients: int = hp(20, low=1)
     "Number of clients, N; with several modalities a multiple of their number, as each has equally many clients."
@@ -147,14 +165,13 @@ class SampledPartition(Partition):
         return [images // clients + (client < images % clients) for client in range(clients)]
 
     def expected(self, info: DatasetInfo, seed: int) -> Expected:
-        info_of_one = info.of_one_modality()
-        each = self.of_one_modality(info.modalities)
-        sizes = each.sizes(each.dealt(info_of_one), info_of_one) * (len(info.modalities) or 1)
-        sizes = [kept_of(n, self._keeps(client, len(sizes))) for client, n in enumerate(sizes)]
+        one, each = info.of_one_modality(), self.for_each_modality(info.modalities)
+        sizes = each.sizes(each.dealt(one), one) * (len(info.modalities) or 1)
+        sizes = [number_kept(n, self._keeps(client, len(sizes))) for client, n in enumerate(sizes)]
         train, validation, test = (sum(part) for part in zip(*map(self._parts, sizes), strict=True))
         if self.test != "own":
-            test = len(sizes) * self.used(info_of_one.images["test"])
-        return Expected(len(sizes), train, validation, test)
+            test = len(sizes) * self.used(one.images["test"])
+        return Expected(len(sizes), train, validation, test, self.similar_sizes)
 
     def sentence(self) -> str:
         parts = [self.description()]
@@ -179,16 +196,16 @@ class SampledPartition(Partition):
     def validated(self, seed: int) -> bool:
         return self.validation > 0
 
-    def plan(self, info: DatasetInfo, seeds: list[int]) -> None:
+    def check_feasible(self, info: DatasetInfo, seeds: list[int]) -> None:
         if self.test != "own" and not info.images["test"]:
             raise UserError(
                 f"partition.test: '{self.test}' needs a published test part, which this data set does not have; use own"
             )
         self.check_scarce(len(info.domains))
-        info_of_one = info.of_one_modality()
-        self.of_one_modality(info.modalities).check(self.dealt(info_of_one), len(info.classes), len(info.domains))
+        images = self.dealt(info.of_one_modality())
+        self.for_each_modality(info.modalities).check(images, len(info.classes), len(info.domains))
 
-    def of_one_modality(self, modalities: Sequence[str]) -> Self:
+    def for_each_modality(self, modalities: Sequence[str]) -> Self:
         """The same for the clients of one of the modalities, among whom it deals out that modality's images by itself.
 
         Without modalities it is the partition itself. Raises UserError where the clients cannot be shared evenly.
@@ -206,7 +223,7 @@ class SampledPartition(Partition):
         clients = self.count(len(pool.domain_names))
         self.check_scarce(len(pool.domain_names))
         rows = []
-        for client, index in enumerate(_of_each(*self._dealt(pool, random), clients)):
+        for client, index in enumerate(_images_by_client(*self._dealt(pool, random), clients)):
             if (share := self._keeps(client, clients)) < 1:
                 index = stratified_share(index, pool.labels[index], share, random)
             rows.append(self._client(client, index, random))
@@ -217,12 +234,12 @@ class SampledPartition(Partition):
 
     def _dealt(self, pool: Labels, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Owners [n] of the images that are used, and which these are [n]: of one modality after the other."""
-        each, columns = self.of_one_modality(pool.modalities), []
+        each, columns = self.for_each_modality(pool.modalities), []
         dealt = np.arange(len(pool.labels) if self.test == "own" else pool.train)
         for number, members in enumerate(_by_modality(pool, dealt)):
             used = np.sort(random.permutation(members)[: self.used(len(members))])
             each.check(len(used), pool.classes, len(pool.domain_names))
-            owner = each.owners(taken(pool, used), random)
+            owner = each.owners(part_of_pool(pool, used), random)
             first = number * each.count(len(pool.domain_names))
             columns.append((np.where(owner == UNUSED, UNUSED, owner + first), used))
         owners, images = (np.concatenate(column) for column in zip(*columns, strict=True))
@@ -258,7 +275,7 @@ class SampledPartition(Partition):
         return self.keep_fraction if client >= clients - (self.scarce or clients) else 1.0
 
 
-def taken(pool: Labels, index: np.ndarray) -> Labels:
+def part_of_pool(pool: Labels, index: np.ndarray) -> Labels:
     """Some images of a pool."""
     domains, modality = (None if of is None else of[index] for of in (pool.domains, pool.modality))
     return replace(pool, labels=pool.labels[index], domains=domains, modality=modality)
@@ -271,13 +288,13 @@ def _by_modality(pool: Labels, index: np.ndarray) -> list[np.ndarray]:
     return [index[pool.modality[index] == number] for number in range(len(pool.modalities))]
 
 
-def _of_each(owner: np.ndarray, index: np.ndarray, clients: int) -> list[np.ndarray]:
+def _images_by_client(owner: np.ndarray, index: np.ndarray, clients: int) -> list[np.ndarray]:
     """The images `index` [n] of each client, in order; UNUSED ones belong to no client."""
     order = np.argsort(owner, kind="stable")
     return np.split(index[order], np.searchsorted(owner[order], np.arange(clients)))[1:]
 
 
-def kept_of(images: int, share: float) -> int:
+def number_kept(images: int, share: float) -> int:
     """How many of its images a client keeps that keeps a `share`: at least one."""
     return max(min(images, 1), round(share * images))
 
@@ -286,7 +303,7 @@ def stratified_share(index: np.ndarray, labels: np.ndarray, share: float, random
     """A random `share` of images `index` [n] with `labels` [n], at least one, whose classes keep their shares."""
     if not len(index):
         return index
-    size = kept_of(len(index), share)
+    size = number_kept(len(index), share)
     mixed = random.permutation(len(index))
     by_class = mixed[np.argsort(labels[mixed], kind="stable")]
     # every n/size-th image of the list sorted by class: no class is off by more than one image

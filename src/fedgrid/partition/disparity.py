@@ -29,6 +29,7 @@ class Disparity(SampledPartition):
     title = "disparity"
     source = "Yan et al., Balancing Similarity and Complementarity for Federated Learning, ICML 2024, Fig. 1"
     named = ("disparity", "parts")
+    similar_sizes = True
 
     clients: int = hp(2, low=2, high=2)
     "Number of clients."

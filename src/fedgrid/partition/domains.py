@@ -19,6 +19,7 @@ class Domains(SampledPartition):
     title = "domains"
     source = "Qiao et al., FedCCL, Sec. 5.1, Tables 1–3; the sizes are not stated there"
     named = ("beta", "clients")
+    balances_domains = True
 
     clients: int | None = hp(None, low=1)  # type: ignore[assignment]  # others need a number
     "Number of clients, N: a multiple of the number of domains; one a domain where no number is given."

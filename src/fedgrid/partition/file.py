@@ -20,6 +20,7 @@ from fedgrid.files import path_of
 from fedgrid.partition.base import Expected, Partition
 from fedgrid.partition.common.publish import checked, facts
 from fedgrid.partition.common.rows import EVERYONE, SPLITS, split_numbers
+from fedgrid.partition.importing.forms import refuse_foreign
 
 
 def name_of(path: str) -> str:
@@ -31,12 +32,17 @@ def name_of(path: str) -> str:
 class File(Partition):
     title = "published partition"
     source = "whoever published it"
+    from_file = True
 
     path: str = hp("")
     "The Parquet file; {seed} stands for the partition's seed."
 
     def sentence(self) -> str:
         return f"published partition {name_of(self.path)}"
+
+    def sentence_with_origin(self, seed: int) -> str:
+        published = facts(self.file_of(seed))
+        return self.sentence() + (f", {published['words']}" if "origin" in published else "")
 
     def file_of(self, seed: int) -> Path:
         """The file of a seed."""
@@ -54,15 +60,14 @@ class File(Partition):
         table, _ = checked(self.file_of(seed))
         return "validation" in pc.unique(table["split"]).to_pylist()
 
-    def plan(self, info: DatasetInfo, seeds: list[int]) -> None:
+    def check_feasible(self, info: DatasetInfo, seeds: list[int]) -> None:
         if not self.path:
             raise UserError("partition: 'file' needs a path, as in file:published/partition.parquet")
-        for seed in seeds:
-            classes = facts(self.file_of(seed))["classes"]
+        for file in map(self.file_of, seeds):
+            refuse_foreign(file)
+            classes = facts(file)["classes"]
             if len(classes) != len(info.classes):
-                raise UserError(
-                    f"{self.file_of(seed)}: made for {len(classes)} classes, the data set has {len(info.classes)}"
-                )
+                raise UserError(f"{file}: made for {len(classes)} classes, the data set has {len(info.classes)}")
 
     def expected(self, info: DatasetInfo, seed: int) -> Expected:
         table, metadata = checked(self.file_of(seed))

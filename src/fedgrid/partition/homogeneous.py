@@ -9,8 +9,8 @@ from fedgrid.partition.base import SampledPartition
 class Homogeneous(SampledPartition):
     title = "homogeneous"
     source = "Yan et al., FedSaC, Table 1; as pFedGraph's (Ye et al., ICML 2023)"
-
     named = ("clients",)
+    similar_sizes = True
 
     def description(self) -> str:
         return f"homogeneous, {self.clients} clients"

@@ -18,14 +18,16 @@ from fedgrid.files import path_of
 from fedgrid.partition.base import Expected, Partition
 from fedgrid.partition.common.rows import SPLITS
 from fedgrid.partition.importing.forms import Form, form_of
-from fedgrid.partition.importing.matching import ImagePool, Matched, check_without_tests, matched
+from fedgrid.partition.importing.matching import ImagePool, check_without_tests, matched
 from fedgrid.partition.importing.pfllib import ExpectedImages, client_files, counts
-from fedgrid.partition.importing.rows import TEST
+from fedgrid.partition.importing.rows import TEST, ImportedRows
 
 
 class Imported(Partition):
     title = "imported partition"
     source = "whoever made it"
+    from_file = True
+    needs_images = True
 
     path: str = hp("")
     "The file, or PFLlib's folder; {seed} stands for the partition's seed."
@@ -37,8 +39,8 @@ class Imported(Partition):
     def sentence(self) -> str:
         return f"imported from {Path(self.path).name}"
 
-    def sentence_of(self, seed: int) -> str:
-        """The setting in words, with the origin: name, form and digest of a seed's file."""
+    def sentence_with_origin(self, seed: int) -> str:
+        """The setting in words, with name, form and digest of a seed's file."""
         form = self.form(seed)
         parts = [f"imported from {form.path.name} ({form.title}, SHA-256 {form.digest[:16]})"]
         if self.unmatched == "drop":
@@ -66,7 +68,7 @@ class Imported(Partition):
         form = self.form(seed)
         return form.kind != "PFLlib" and bool((form.rows.split == SPLITS.index("validation")).any())
 
-    def plan(self, info: DatasetInfo, seeds: list[int]) -> None:
+    def check_feasible(self, info: DatasetInfo, seeds: list[int]) -> None:
         if info.modalities:
             raise UserError("partition: an imported one is of images alone, not of two modalities")
         for seed in seeds:
@@ -99,17 +101,17 @@ class Imported(Partition):
         return Expected(clients, train, validation, test or clients * (int(rows.shared.sum()) or shared))
 
     def about(self, pool: Labels, seed: int) -> dict[str, Any]:
-        form, outcome = self.form(seed), self.matched(pool, seed)
-        origin = {"file": form.path.name, "form": form.title, "digest": form.digest, "report": outcome.report}
-        words = f"{self.sentence_of(seed)}, {outcome.clients} clients"
-        test = "own" if outcome.own_tests else self.test
-        return {"clients": outcome.clients, "words": words, "test": test, "origin": origin}
+        form, (_, rows, report) = self.form(seed), self._matched(pool, seed)
+        origin = {"file": form.path.name, "form": form.title, "digest": form.digest, "report": report}
+        words = f"{self.sentence_with_origin(seed)}, {len(rows.clients)} clients"
+        test = "own" if rows.has_own_tests else self.test
+        return {"clients": len(rows.clients), "words": words, "test": test, "origin": origin}
 
     def split(self, pool: Labels, seed: int) -> pa.Table:
-        return self.matched(pool, seed).table
+        table, _, _ = self._matched(pool, seed)
+        return table
 
-    def matched(self, pool: Labels, seed: int) -> Matched:
-        """The rows of a seed's file as images of the pool, an `ImagePool`."""
+    def _matched(self, pool: Labels, seed: int) -> tuple[pa.Table, ImportedRows, dict[str, Any]]:
         assert isinstance(pool, ImagePool)  # whoever builds it knows the images too
         form = self.form(seed)
         return matched(form, form.digest, pool, self.unmatched == "drop")

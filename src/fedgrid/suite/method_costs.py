@@ -15,14 +15,14 @@ from fedgrid.grid.costs.formulas import worth
 from fedgrid.suite import simulations
 from fedgrid.suite.expectations import check, expect, final_progress
 from fedgrid.suite.method import four_rounds, undisturbed
-from fedgrid.suite.sections import SEE, STATED
+from fedgrid.suite.sections import STATED
 
 TRAFFIC = ("0", "|θ|", "2·|θ|", "3·|θ|", "|φ|", "|π|", "2·|φ|", "2·|π|", "C·k", "|C_i|·k", "|θ| + C·k", "|θ| + |C_i|·k")
 WORK = ("E", "2E", "3E", "4E", "E + 1", "2E + 1", "0", "1", "2")
 "Formulas that many methods have, one of which a sentence may propose."
 
 
-@check("up and down are the bytes that travel", SEE[STATED])
+@check("up and down are the bytes that travel", STATED)
 def test_traffic_is_what_the_method_says(method_name: str) -> None:
     """Bytes of the last round, in which all classes are known, are 4 × the numbers of its formulas."""
     cls, simulation = simulations.method_class(method_name), four_rounds()
@@ -63,7 +63,7 @@ def proposed(value: float, formulas: Iterable[str], numbers: Mapping[str, float]
     return f", which would be '{fitting[0]}'" if fitting else ""
 
 
-@check("work is the number of passes with gradients", SEE[STATED])
+@check("work is the number of passes with gradients", STATED)
 def test_work_is_what_the_method_says(method_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Images that gradients are taken at in the last round, over a client's images, are the number of its formula."""
     cls, passes = simulations.method_class(method_name), Passes(monkeypatch)

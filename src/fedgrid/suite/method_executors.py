@@ -20,7 +20,7 @@ from fedgrid.errors import UserError
 from fedgrid.suite import simulations
 from fedgrid.suite.expectations import check, expect, final_progress
 from fedgrid.suite.method import check_equal
-from fedgrid.suite.sections import CLIENTS, SEE
+from fedgrid.suite.sections import CLIENTS
 from fedgrid.tree import Tree, row
 
 PURE = "a loss or step is a pure function of θ, batch and at: no branch on values, nothing changed in place"
@@ -44,8 +44,8 @@ def computed(
 
 
 @cache
-def one_by_one(method_name: str, participation: float = 1.0) -> tuple[Simulation, Progress]:
-    """In float64 and on one thread, with which everything else is compared."""
+def reference_run(method_name: str, participation: float = 1.0) -> tuple[Simulation, Progress]:
+    """Clients one by one, in float64 and on one thread: with this everything else is compared."""
     return computed(method_name, Loop(), participation=participation)
 
 
@@ -65,7 +65,7 @@ def predictions(method_name: str, simulation: Simulation, state: State) -> list[
 
 def check_close(first: State, second: State, rule: str) -> None:
     """Two states agree to rounding; `rule` begins the sentence."""
-    ours, theirs = simulations.of_state(first), simulations.of_state(second)
+    ours, theirs = simulations.state_tree(first), simulations.state_tree(second)
     difference = simulations.difference(ours, theirs, simulations.beyond_rounding())
     expect(not difference, f"{rule}, but {difference}; {PURE}")
 
@@ -75,10 +75,10 @@ def check_close(first: State, second: State, rule: str) -> None:
     [pytest.param(1.0, Stacked(3), marks=pytest.mark.representatives), (0.5, Stacked())],
     ids=["all, in chunks of three and two", "some, in one chunk"],
 )
-@check("clients one by one or together", SEE[CLIENTS], always=True)
+@check("clients one by one or together", CLIENTS, always=True)
 def test_clients_one_by_one_or_together(method_name: str, participation: float, executor: Executor) -> None:
     """Both executors, in float64: any difference is the method's or the engine's fault."""
-    alone, loop = one_by_one(method_name, participation)
+    alone, loop = reference_run(method_name, participation)
     simulation, together = computed(method_name, executor, participation=participation)
     check_close(together.state, loop.state, TOGETHER)
     same = predictions(method_name, simulation, together.state) == predictions(method_name, alone, loop.state)
@@ -86,7 +86,7 @@ def test_clients_one_by_one_or_together(method_name: str, participation: float, 
 
 
 @pytest.mark.representatives
-@check("clients one by one or together, on attacked images", SEE[CLIENTS])
+@check("clients one by one or together, on attacked images", CLIENTS)
 def test_clients_under_attack(method_name: str) -> None:
     """Where a slope is all but zero, its sign hangs on rounding: scores may differ by a little."""
     attacked: dict[str, Any] = {"adversarial": {"steps": 2}, "evaluate": ["clean", "fgsm", "pgd20"]}
@@ -105,14 +105,14 @@ def test_clients_under_attack(method_name: str) -> None:
 
 
 @pytest.mark.representatives
-@check("clients one by one or together, with batch norm", SEE[CLIENTS])
+@check("clients one by one or together, with batch norm", CLIENTS)
 def test_clients_with_batch_norm(method_name: str) -> None:
     """In tiny batches it amplifies rounding without bound, so a client is one batch."""
     loop, together = (
         computed(method_name, executor, clients=3, norm="batch", batch_size=99)[1].state
         for executor in (Loop(), Stacked())
     )
-    ours, theirs = simulations.of_state(together), simulations.of_state(loop)
+    ours, theirs = simulations.state_tree(together), simulations.state_tree(loop)
     difference = simulations.difference(ours, theirs, simulations.by_more_than(1e-9, 1e-9))
     statistics = "code that compares models uses fed.parameters(theta), which leaves batch norm's statistics out"
     expect(not difference, f"{TOGETHER}, with batch norm too, but {difference}; {statistics}")
@@ -120,9 +120,9 @@ def test_clients_with_batch_norm(method_name: str) -> None:
 
 @pytest.mark.representatives
 @pytest.mark.parametrize("participation", [1.0, 0.5], ids=["all take part", "some take part"])
-@check("float32 classifies like float64, but for one image", SEE[CLIENTS])
+@check("float32 classifies like float64, but for one image", CLIENTS)
 def test_float32_decides_the_same_but_for_an_image(method_name: str, participation: float) -> None:
-    _, exact = one_by_one(method_name, participation)
+    _, exact = reference_run(method_name, participation)
     simulation, together = computed(method_name, Stacked(), "float32", participation=participation)
     ours, theirs = (images_right(actual, simulation) for actual in (together, exact))
     assert set(ours) == set(theirs)
@@ -145,10 +145,10 @@ def images_right(progress: Progress, simulation: Simulation) -> dict[tuple[int, 
 
 
 @pytest.mark.representatives
-@check("any number of threads", SEE[CLIENTS])
+@check("any number of threads", CLIENTS)
 def test_threads(method_name: str) -> None:
     """The same bits with as many of them, the same numbers to rounding with more."""
-    _, expected = one_by_one(method_name)
+    _, expected = reference_run(method_name)
     with threads(2):
         first, again = (computed(method_name, Loop())[1] for _ in range(2))
     check_equal(again, first, "two runs with two threads have to agree bit for bit")

@@ -6,10 +6,10 @@ from fedgrid.grid.study.fingerprint import check_files, uncovered
 from fedgrid.loading import locate
 from fedgrid.suite import simulations
 from fedgrid.suite.expectations import check, expect
-from fedgrid.suite.sections import KEY, SEE
+from fedgrid.suite.sections import KEY
 
 
-@check("its key covers what it reads and runs", SEE[KEY])
+@check("its key covers what it reads and runs", KEY)
 def test_its_key_covers_what_it_does(method_name: str) -> None:
     """Of a method outside the package: what it opens and runs in rounds is beside it, or installed."""
     _, module, file = locate("methods", method_name)

@@ -1,7 +1,7 @@
 """What the source of every method shows: it holds nothing that belongs to the engine, and says what it is."""
 
 import ast
-import importlib.util
+import inspect
 import io
 import re
 import tokenize
@@ -11,10 +11,9 @@ from pathlib import Path
 from fedgrid.engine.federation.method import SCORES
 from fedgrid.grid.study.overrides import unfit_overrides
 from fedgrid.grid.study.purity import impure
-from fedgrid.loading import locate
 from fedgrid.suite import simulations
 from fedgrid.suite.expectations import Unmet, check, expect
-from fedgrid.suite.sections import CALLS, CLIENTS, SEE, START
+from fedgrid.suite.sections import CALLS, CLIENTS, START
 
 DEVICE = "all tensors are where they have to be; for another type, use x.double(), x.float() or x.type_as(y)"
 RANDOM = "use fed.random(purpose), a NumPy generator, in a round, and at.uniform(purpose, like=x) in a loss"
@@ -46,15 +45,10 @@ MISSING: Mapping[str, str] = {
 
 def file_of(method_name: str) -> Path:
     """The file of a method."""
-    _, module, file = locate("methods", method_name)
-    if file is not None:
-        return file
-    spec = importlib.util.find_spec(module)
-    assert spec is not None and spec.origin is not None
-    return Path(spec.origin)
+    return Path(inspect.getfile(simulations.method_class(method_name)))
 
 
-@check("its class states what it is", SEE[START])
+@check("its class states what it is", START)
 def test_it_says_what_it_is(method_name: str) -> None:
     cls, file = simulations.method_class(method_name), file_of(method_name)
     missing = [text for name, text in MISSING.items() if not getattr(cls, name)]
@@ -65,7 +59,7 @@ def test_it_says_what_it_is(method_name: str) -> None:
     )
 
 
-@check("nothing in it belongs to the engine", SEE[START])
+@check("nothing in it belongs to the engine", START)
 def test_it_leaves_to_the_engine_what_is_the_engines(method_name: str) -> None:
     """No loop over batches, no optimiser step, no device, no random generator, no file."""
     file = file_of(method_name)
@@ -86,13 +80,13 @@ def code_by_line(text: str) -> dict[int, str]:
     return lines
 
 
-@check("its own names hide no function that the engine calls", SEE[CALLS])
+@check("its own names hide no function that the engine calls", CALLS)
 def test_its_names_hide_nothing(method_name: str) -> None:
     flaws = unfit_overrides(simulations.method_class(method_name))
     expect(not flaws, "; ".join(flaws))
 
 
-@check("its losses read no value of a tensor", SEE[CLIENTS])
+@check("its losses read no value of a tensor", CLIENTS)
 def test_its_losses_are_pure(method_name: str) -> None:
     flaws = impure(file_of(method_name))
     expect(not flaws, "; ".join(flaws))

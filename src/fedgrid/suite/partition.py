@@ -15,6 +15,7 @@ from fedgrid.data.common.images import DatasetInfo
 from fedgrid.data.common.store import Labels
 from fedgrid.errors import UserError
 from fedgrid.partition.base import Partition, SampledPartition
+from fedgrid.partition.common.dealt_rows import flaw_of
 from fedgrid.partition.common.rows import EVERYONE, SPLITS
 from fedgrid.suite.expectations import Unmet, check, check_documented, expect, expected, no_global_draws
 from fedgrid.suite.sections import PARTITION
@@ -37,7 +38,8 @@ def labels_of(images: int) -> Labels:
 def info_of(pool: Labels) -> DatasetInfo:
     """The form of the data set that these are the labels of."""
     images = {"train": pool.train, "test": len(pool.labels) - pool.train}
-    return DatasetInfo(images, (8, 8, 1), tuple(map(str, range(pool.classes))), pool.domain_names)
+    classes = tuple(map(str, range(pool.classes)))
+    return DatasetInfo(images, (8, 8, 1), classes, pool.domain_names, modalities=pool.modalities)
 
 
 POOL = labels_of(3_000)
@@ -46,9 +48,14 @@ POOL = labels_of(3_000)
 def dealt(partition: Partition, seed: int = 0, pool: Labels = POOL) -> pd.DataFrame:
     """The rows of a partition, checked against what holds for every one."""
     with in_time():
-        partition.plan(info_of(pool), [seed])
-        frame: pd.DataFrame = partition.split(pool, seed).to_pandas()
-    check_rows(frame, pool, partition.expected(info_of(pool), seed).clients)
+        partition.check_feasible(info_of(pool), [seed])
+        table = partition.split(pool, seed)
+    flaw = flaw_of(table, partition.about(pool, seed), pool)
+    expect(not flaw, flaw)
+    frame: pd.DataFrame = table.to_pandas()
+    assert pool.domains is not None
+    domains = np.array(DOMAINS)[pool.domains[frame["index"]]]
+    expect(bool((domains == frame["domain"]).all()), "a row has another domain than its image")
     return frame
 
 
@@ -66,23 +73,6 @@ def in_time() -> Iterator[None]:
     finally:
         setitimer(ITIMER_REAL, 0)
         signal(SIGALRM, before)
-
-
-def check_rows(frame: pd.DataFrame, pool: Labels, clients: int) -> None:
-    """Each image is there at most once, with its own label and domain, as one of a known client and split."""
-    columns = ["client", "split", "index", "label", "domain"]
-    expect(list(frame.columns) == columns, f"`split` returns the columns {columns}, not {list(frame.columns)}")
-    expect(bool(frame["index"].between(0, len(pool.labels) - 1).all()), "an index is none of the data set's images")
-    twice = frame.loc[frame["index"].duplicated(), "index"]
-    expect(twice.empty, f"image {twice.iloc[0] if len(twice) else ''} is dealt out twice; clients share no images")
-    expect(bool((pool.labels[frame["index"]] == frame["label"]).all()), "a row has another label than its image")
-    assert pool.domains is not None
-    domains = np.array(DOMAINS)[pool.domains[frame["index"]]]
-    expect(bool((domains == frame["domain"]).all()), "a row has another domain than its image")
-    known = {*range(clients), EVERYONE}
-    unknown = sorted(set(frame["client"]) - known)
-    expect(not unknown, f"there are {clients} clients, numbered from 0, but images of client {unknown[:1]}")
-    expect(set(frame["split"]) <= set(SPLITS), f"splits are {', '.join(SPLITS)}")
 
 
 @check("title, source and settings are documented", PARTITION)

@@ -23,10 +23,9 @@ class Reporter:
 
     def __init__(self, parameter: str, component: Any, file: Path, full: bool, stream: TextIO):
         self.parameter, self.component, self.file, self.full, self.stream = parameter, component, file, full, stream
-        self.counts = {"passed": 0, "failed": 0}
-        self.left = 0
-        "Checks that only --full runs."
-        self.interrupted = False
+        self.passed = self.failed = self.left = 0
+        "Numbers of checks; `left` are those that only --full runs."
+        self.seconds, self.interrupted = 0.0, False
         self.causes: dict[str | type[NotFinite], list[str]] = {}
         """The causes of failures so far, each with the titles of the checks that failed for it. Numbers that are not
         finite are one cause, whichever they are."""
@@ -68,10 +67,11 @@ class Reporter:
 
     def _tell(self, item: pytest.Item, error: BaseException | None) -> None:
         title = title_of(item)
-        self.counts["failed" if error else "passed"] += 1
         if error is None:
+            self.passed += 1
             say(f"passed  {title}", self.stream)
             return
+        self.failed += 1
         cause = cause_of(error, self.file)
         titles = self.causes.setdefault(NotFinite if isinstance(error, NotFinite | Diverged) else cause, [])
         titles.append(title)

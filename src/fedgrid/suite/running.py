@@ -4,11 +4,10 @@ import inspect
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -29,20 +28,8 @@ ENDS = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 CLEAN = {"PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """How a component's checks ended."""
-
-    passed: int
-    failed: int
-    left: int
-    "Checks that only ``--full`` runs."
-    seconds: float
-    interrupted: bool
-
-
-def run(kind: str, component: Any, full: bool) -> Outcome:
-    """Runs all checks of a kind, or the quick ones, and prints a line for each.
+def run(kind: str, component: Any, full: bool) -> Reporter:
+    """Runs all checks of a kind, or the quick ones, and prints a line for each; how they ended.
 
     `component` is what its tests take: the reference of a method, or a model, a partition or a data set with settings.
     Raises RuntimeError if the checks themselves cannot be run.
@@ -52,22 +39,10 @@ def run(kind: str, component: Any, full: bool) -> Outcome:
     reporter, start = Reporter(parameter, component, file, full, sys.stdout), time.monotonic()
     torch.set_num_threads(1)  # what is checked is small
     files = [str(FOLDER / f"{module}.py") for module in modules]
-    with environment(CLEAN):
+    with mock.patch.dict(os.environ, CLEAN):
         code = pytest.main([*OPTIONS, f"--rootdir={FOLDER}", *files], plugins=[reporter])
     if code not in ENDS and not reporter.interrupted:
         raise RuntimeError(f"the checks could not be run: pytest ended with {pytest.ExitCode(code).name}")
     reporter.tell_repeated()
-    counts, seconds = reporter.counts, time.monotonic() - start
-    return Outcome(counts["passed"], counts["failed"], reporter.left, seconds, reporter.interrupted)
-
-
-@contextmanager
-def environment(changes: Mapping[str, str]) -> Iterator[None]:
-    """Environment variables within; the former ones are put back."""
-    before = dict(os.environ)
-    os.environ.update(changes)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+    reporter.seconds = time.monotonic() - start
+    return reporter

@@ -73,10 +73,10 @@ def pixels() -> Tensor:
 def draw(labels_wanted: Iterable[int], start: int = 0) -> list[int]:
     """Indices of images with the given labels, from image `start` on, none twice."""
     labels = digits().labels
-    taken: list[int] = []
+    drawn: list[int] = []
     for wanted in labels_wanted:
-        taken.append(next(i for i in range(start, len(labels)) if labels[i] == wanted and i not in taken))
-    return taken
+        drawn.append(next(i for i in range(start, len(labels)) if labels[i] == wanted and i not in drawn))
+    return drawn
 
 
 def simulation(
@@ -207,11 +207,6 @@ def brief(name: str, settings: Mapping[str, Any] = BRIEF) -> dict[str, Any]:
     return {setting: value for setting, value in settings.items() if setting in own}
 
 
-def thorough(name: str) -> dict[str, Any]:
-    """Those of `THOROUGH` that a method has."""
-    return brief(name, THOROUGH)
-
-
 def run(name: str, where: Simulation, **settings: Any) -> Outcome:
     """All rounds of a method; the outcome."""
     return federate(method(name, **settings), where)
@@ -257,13 +252,23 @@ def entries(tree: Mapping[str, Any], name: str = "") -> Iterator[tuple[str, Tens
             yield full, value
 
 
-def of_state(state: State) -> dict[str, Any]:
+def state_tree(state: State) -> dict[str, Any]:
     """Both parts of a state as one tree, under the names that a method gives them."""
     return {"s.server": state.server, "s.clients": state.clients}
 
 
-def difference(ours: Mapping[str, Any], theirs: Mapping[str, Any], differ: Callable[[Tensor, Tensor], bool]) -> str:
-    """The first entry in which two trees differ, in words; empty where they do not."""
+def by_more_than(rtol: float, atol: float) -> Callable[[Tensor, Tensor], bool]:
+    """Whether any two numbers of tensors differ by more than these tolerances; NaN equals NaN."""
+    return lambda a, b: not torch.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
+
+
+AT_ALL = by_more_than(0, 0)
+
+
+def difference(
+    ours: Mapping[str, Any], theirs: Mapping[str, Any], differ: Callable[[Tensor, Tensor], bool] = AT_ALL
+) -> str:
+    """The first entry in which two trees differ (bit for bit, unless `differ` is given), in words; else empty."""
     first, second = dict(entries(ours)), dict(entries(theirs))
     if list(first) != list(second):
         return f"one has {', '.join(first) or 'nothing'}, the other {', '.join(second) or 'nothing'}"
@@ -288,11 +293,6 @@ def _by(a: Tensor, b: Tensor) -> str:
     return f" by up to {float((a.nan_to_num() - b.nan_to_num()).abs().max()):.2g}"
 
 
-def by_more_than(rtol: float, atol: float) -> Callable[[Tensor, Tensor], bool]:
-    """Whether any two numbers of tensors differ by more than these tolerances; NaN equals NaN."""
-    return lambda a, b: not torch.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
-
-
 def beyond_rounding(tolerance: float = ROUNDING) -> Callable[[Tensor, Tensor], bool]:
     """Whether tensors differ by more than this, relative to their largest number, or hold NaN in other places."""
 
@@ -311,7 +311,7 @@ def beyond_rounding(tolerance: float = ROUNDING) -> Callable[[Tensor, Tensor], b
 
 def assert_equal_states(first: State, second: State, rtol: float = 0.0, atol: float = 0.0) -> None:
     """Every tensor of two states agrees, bit for bit unless tolerances are given."""
-    where = difference(of_state(first), of_state(second), by_more_than(rtol, atol))
+    where = difference(state_tree(first), state_tree(second), by_more_than(rtol, atol))
     assert not where, where
 
 
@@ -323,4 +323,4 @@ def assert_close(ours: Any, theirs: Any, tolerance: float = ROUNDING) -> None:
 
 def assert_close_states(first: State, second: State, tolerance: float = ROUNDING) -> None:
     """Every tensor of two states agrees to rounding."""
-    assert_close(of_state(first), of_state(second), tolerance)
+    assert_close(state_tree(first), state_tree(second), tolerance)

@@ -1,20 +1,13 @@
 """What is checked: a component of the package by its name, or the one that a file defines, and of which kind it is."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from fedgrid.components import Component
-from fedgrid.data.base import DataSet
-from fedgrid.engine.federation.method import Method
 from fedgrid.errors import UserError, nearest
-from fedgrid.grid.study.overrides import hidden_engine_names
+from fedgrid.grid.study.overrides import hidden_engine_names, misfit
 from fedgrid.grid.study.patches import refusing_patches
 from fedgrid.loading import KINDS, OUTSIDE, load, load_file, names
-from fedgrid.models.base import Model
-from fedgrid.partition.base import Partition
 
-BASES: Mapping[str, type[Any]] = {"methods": Method, "models": Model, "partition": Partition, "data": DataSet}
 DERIVE = (
     "derive it from fedgrid.methods.Method, fedgrid.models.base.Model, fedgrid.partition.base.SampledPartition or "
     "fedgrid.data.base.DataSet"
@@ -27,8 +20,8 @@ def subject(reference: str) -> tuple[str, type[Component]]:
         kind = _kind_of_name(reference)
         return kind, load(kind, reference)
     cls = _class_in(reference)
-    for kind, base in BASES.items():
-        if issubclass(cls, base):
+    for kind in KINDS:
+        if not misfit(cls, kind):
             return kind, cls
     raise UserError(f"'{reference}': {cls.__name__} is neither a {', nor a '.join(KINDS.values())}; {DERIVE}")
 

@@ -43,8 +43,8 @@ def tokens(captions: Sequence[str], known: Sequence[str], sentences: int, length
     tokens_of_captions = np.full((len(captions), sentences, length), FILLED, np.uint16)
     for rows, caption in zip(tokens_of_captions, captions, strict=True):
         for row, sentence in zip(rows, itertools.cycle(caption.splitlines()), strict=False):
-            of_sentence = [number.get(word, UNKNOWN) for word in words(sentence)[:length]]
-            row[: len(of_sentence)] = of_sentence
+            numbers = [number.get(word, UNKNOWN) for word in words(sentence)[:length]]
+            row[: len(numbers)] = numbers
     return tokens_of_captions
 
 

@@ -1,4 +1,4 @@
-"""Files from the network: resumed after an interruption, taken from the next mirror, verified, never half there."""
+"""Files from the network: resumed after an interruption, verified, never half there."""
 
 import contextlib
 import fcntl
@@ -11,7 +11,7 @@ import tarfile
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.error import HTTPError
@@ -31,35 +31,29 @@ TRANSIENT = (408, 425, 429)
 SAFELY: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # Python 3.11.4 and later
 
 
-class _Failed(Exception):
-    """Why a mirror did not give the file."""
-
-
-def fetch(urls: Sequence[str], file: Path, sha256: str | None = None, md5: str | None = None) -> Path:
-    """`file`, downloaded from the first of `urls` that gives it unless it is there and right; needs no network then.
+def fetch(url: str, file: Path, sha256: str | None = None, md5: str | None = None) -> Path:
+    """`file`, downloaded unless it is there and right; needs no network then.
 
     What has arrived is kept as ``<file>.part`` and continued by a later attempt or run (HTTP Range). The file gets its
     name when it is complete (Content-Length) and its checksum is right; without a known checksum a zip archive must
-    pass its own CRC sums, and any other file is only known to be complete. Raises UserError with the URLs, the reasons
+    pass its own CRC sums, and any other file is only known to be complete. Raises UserError with the URL, the reason
     and where to put the file by hand.
     """
-    if _flaw(file, sha256, md5) is None:
+    if not _flaw(file, sha256, md5):
         return file
-    part, reasons = file.with_name(file.name + ".part"), []
+    part = file.with_name(file.name + ".part")
     with alone(file.parent):
-        if _flaw(file, sha256, md5) is None:
+        if not _flaw(file, sha256, md5):
             return file  # another process has just downloaded it
-        for url in urls:
-            try:
-                _complete(url, part)
-                _verify(part, file.suffix, sha256, md5)
-                os.replace(part, file)
-                return file
-            except _Failed as error:
-                reasons.append(f"{url}: {error}")
-            except OSError as error:
-                raise UserError(f"{file}: cannot be written ({reason(error)})") from error
-    raise UserError(f"{file.name} could not be downloaded ({'; '.join(reasons)}); put it there yourself as {file}")
+        try:
+            if not (why := _complete(url, part)):
+                if not (why := _flaw(part, sha256, md5, file.suffix)):
+                    os.replace(part, file)
+                    return file
+                part.unlink(missing_ok=True)
+        except OSError as error:
+            raise UserError(f"{file}: cannot be written ({reason(error)})") from error
+    raise UserError(f"{file.name} could not be downloaded ({url}: {why}); put it there yourself as {file}")
 
 
 def unpacked(archive: Path, name: str) -> Path:
@@ -109,20 +103,21 @@ def _inside(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
         yield member
 
 
-def _complete(url: str, part: Path) -> None:
-    """Downloads to `part` in as many attempts as are worth it."""
+def _complete(url: str, part: Path) -> str:
+    """Downloads to `part` in as many attempts as are worth it; why that failed, empty where it did not."""
     failures = 0
     while True:
         before = _size(part)
         try:
-            return _continue(url, part)
+            _continue(url, part)
+            return ""
         except (OSError, http.client.HTTPException) as error:
             if getattr(error, "errno", None) in OF_THE_MACHINE:  # no other attempt makes room on a disk
                 raise
             refused = isinstance(error, HTTPError) and 400 <= error.code < 500 and error.code not in TRANSIENT
             failures = 1 if _size(part) > before else failures + 1
             if refused or failures > len(WAITS):
-                raise _Failed(" ".join(str(error).split()) or type(error).__name__) from error
+                return " ".join(str(error).split()) or type(error).__name__
         time.sleep(WAITS[failures - 1])
 
 
@@ -166,32 +161,23 @@ def _save(response: http.client.HTTPResponse, part: Path, have: int, total: int 
             bar.update(len(block))
 
 
-def _verify(part: Path, suffix: str, sha256: str | None, md5: str | None) -> None:
-    flaw = _flaw(part, sha256, md5, suffix)
-    if flaw is not None:
-        part.unlink(missing_ok=True)
-        raise _Failed(flaw)
-
-
-def _flaw(file: Path, sha256: str | None, md5: str | None, suffix: str | None = None) -> str | None:
-    """What is wrong with a file of the kind `suffix` (its own where none is given); None where nothing is."""
+def _flaw(file: Path, sha256: str | None, md5: str | None, suffix: str = "") -> str:
+    """What is wrong with a file of the kind `suffix` (its own where none is given); empty where nothing is."""
     if not file.is_file():
         return "there is no file"
     for name, expected in (("sha256", sha256), ("md5", md5)):
         if expected:
             with open(file, "rb") as content:
                 digest = hashlib.file_digest(content, name).hexdigest()
-            return None if digest == expected else f"its {name} is {digest}, not {expected}"
-    return _zip_flaw(file) if (suffix or file.suffix) == ".zip" else None
-
-
-def _zip_flaw(file: Path) -> str | None:
+            return "" if digest == expected else f"its {name} is {digest}, not {expected}"
+    if (suffix or file.suffix) != ".zip":
+        return ""
     try:
         with zipfile.ZipFile(file) as archive:
             bad = archive.testzip()
     except (OSError, zipfile.BadZipFile) as error:
         return f"it is not a whole zip archive ({error})"
-    return f"its member {bad} is damaged" if bad else None
+    return f"its member {bad} is damaged" if bad else ""
 
 
 def _size(file: Path) -> int:

@@ -10,11 +10,6 @@ def pairs(file: Path) -> list[tuple[str, str]]:
     return [_pair(file, number, line) for number, line in enumerate(text(file).splitlines(), 1) if line.strip()]
 
 
-def numbered(file: Path) -> list[tuple[str, int]]:
-    """As `pairs`, for lines whose second word is an integer."""
-    return [(word, integer(file, number)) for word, number in pairs(file)]
-
-
 def integer(file: Path, word: str) -> int:
     """The number that a word of `file` is; UserError where it is none."""
     try:

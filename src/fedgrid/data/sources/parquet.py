@@ -122,12 +122,17 @@ def _canonical(name: str, known: tuple[str, ...]) -> str:
 def _images(file: Path, facts: _Facts, domains: tuple[str, ...]) -> Images:
     with _naming(file):
         labels = pq.read_table(file, columns=["label"])["label"].to_numpy().astype(np.int64)
-        if len(labels) and not 0 <= labels.min() <= labels.max() < len(facts.classes):
-            raise UserError(f"{file}: contains a label outside 0..{len(facts.classes) - 1}")
+        check_range(f"{file}: contains a label", labels, len(facts.classes))
         names = [name.lower() for name in _texts(file, "domain")] if domains else []
         places = positions(names, [name.lower() for name in domains]) if domains else None
         captions = _texts(file, "caption") if "caption" in facts.extras else None
         return Images(_pixels(file, facts), labels, places, captions)
+
+
+def check_range(what: str, numbers: np.ndarray, count: int) -> None:
+    """Raises UserError, which begins with `what`, where not all numbers are from 0 to `count` - 1."""
+    if len(numbers) and not 0 <= numbers.min() <= numbers.max() < count:
+        raise UserError(f"{what} outside 0..{count - 1}")
 
 
 def _pixels(file: Path, facts: _Facts) -> np.ndarray:

@@ -35,10 +35,10 @@ OF_SOLVER = ("optimizer", "momentum", "weight_decay", "clip", "augmentation", "d
 "Settings of training that decide what a step costs."
 WORTH_A_CALL = 6
 "Clients that `engine.compute` trains together on a processor; it needs torch."
-EVEN, CALLS_OF_EVEN, CALLS_OF_UNEVEN = ("homogeneous", "disparity"), (1.0, 1.5, 0.0), (2.5, 0.0, 0.8)
-"""Kinds that give clients about equally many images; for them and all others, calls of an epoch: so many times the mean
-number of a client's full batches, so many more, and so many times the different sizes of last batches. Measured on
-digits and synthetic, 8 to 100 clients, batches of 10 to 64."""
+CALLS_OF_SIMILAR, CALLS_OF_OTHERS = (1.0, 1.5, 0.0), (2.5, 0.0, 0.8)
+"""Where clients hold about equally many images, and elsewhere, calls of an epoch: so many times the mean number of a
+client's full batches, so many more, and so many times the different sizes of last batches. Measured on digits and
+synthetic, 8 to 100 clients, batches of 10 to 64."""
 FEATURES = 192
 "Width of features that are not made yet: that of vit_tiny_patch16_224, and of the random backbone."
 Id = tuple[Path, str]
@@ -198,7 +198,7 @@ def trained_in_a_round(cell: Cell, images: Expected) -> float:
 def clients_in_step(cell: Cell, images: Expected) -> float:
     """How many clients' batches one call serves, nearly: clients with different numbers of images fall out of step."""
     size, full = batch_of(cell, images), images.train / images.clients / batch_of(cell, images)
-    factor, more, of_sizes = CALLS_OF_EVEN if cell.partition.component.name in EVEN else CALLS_OF_UNEVEN
+    factor, more, of_sizes = CALLS_OF_SIMILAR if images.similar_sizes else CALLS_OF_OTHERS
     calls = factor * full + more + of_sizes * min(images.clients, size)
     participation: float = cell.row.training["participation"]
     return participation * images.clients * (full + 0.5) / calls

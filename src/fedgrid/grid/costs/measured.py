@@ -12,6 +12,8 @@ from typing import Any
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata
 from fedgrid.grid.plan.model import Cell
+from fedgrid.grid.study.catalog import description
+from fedgrid.partition.base import Partition
 from fedgrid.settings import ARTIFACTS, ROWS, Compute
 
 LOOKED_AT = 12
@@ -24,8 +26,7 @@ COST_RELEVANT_TRAINING = (
     *("local_epochs", "local_steps", "batch_size", "participation", "optimizer", "augmentation", "eval_every"),
     *("eval_sample", "dtype", "tf32", "adversarial", "evaluate"),
 )
-COST_RELEVANT_PARTITION = ("clients", "test", "fraction", "keep_fraction", "scarce")
-"Settings that are the same in cells that cost the same, beside method, model, data and, up to scale, rounds."
+"Settings that are the same in cells that cost the same, beside method, model, data, partition and, scaled, rounds."
 
 Precedent = tuple[Path, dict[str, Any]]
 "The results of a finished cell, and their metadata."
@@ -61,7 +62,7 @@ def cost(cell: Cell) -> Cost | None:
 
     If possible they are of the same heterogeneity, else of another one with as many clients and images.
     """
-    return cost_of(precedents(cell.file, cell.spec), cell.row.training["rounds"])
+    return cost_of(precedents_of(cell), cell.row.training["rounds"])
 
 
 def cost_of(precedents: Sequence[Precedent], rounds: int) -> Cost | None:
@@ -78,34 +79,42 @@ def cost_of(precedents: Sequence[Precedent], rounds: int) -> Cost | None:
 
 def size_of_artifact(cell: Cell, kind: str) -> float | None:
     """Bytes of the artifact that such finished cells kept, with its file of rows; the median, None where none did."""
-    kept = [file.with_suffix(ARTIFACTS[kind]) for file, _ in precedents(cell.file, cell.spec)]
+    kept = [file.with_suffix(ARTIFACTS[kind]) for file, _ in precedents_of(cell)]
     parts = [(file, file.with_name(file.name + ROWS)) for file in kept if file.is_file()]
     sizes = [sum(part.stat().st_size for part in files if part.is_file()) for files in parts]
     return median(sizes) if sizes else None
 
 
+def precedents_of(cell: Cell) -> list[Precedent]:
+    """As `precedents`, for a planned cell, whose kind of partition says which of its settings decide costs."""
+    partition = description("partition", cell.partition.component.reference)
+    return precedents(cell.file, cell.spec, cost_settings=partition["facts"]["cost_settings"])
+
+
 def precedents(
-    results: Path, spec: Mapping[str, Any], among: Callable[[Mapping[str, Any]], bool] = lambda head: True
+    results: Path,
+    spec: Mapping[str, Any],
+    among: Callable[[Mapping[str, Any]], bool] = lambda head: True,
+    cost_settings: Sequence[str] = Partition.cost_settings,
 ) -> list[Precedent]:
     """Results and metadata of finished cells like the one of `spec` with its `results`, `among` those that qualify.
 
     They are of the same heterogeneity if there are any.
     """
-    wanted = _costly(spec)
+    wanted = _costly(spec, cost_settings)
     for finished in (_newest(results.parent), _newest(results.parents[1], "*/")):
         known = ((file, head) for file in finished if (head := facts(file)) and head["rounds"] and among(head))
-        alike = list(itertools.islice((entry for entry in known if _costly(entry[1]["spec"]) == wanted), LOOKED_AT))
-        if alike:
-            return alike
+        alike = (entry for entry in known if _costly(entry[1]["spec"], cost_settings) == wanted)
+        if newest := list(itertools.islice(alike, LOOKED_AT)):
+            return newest
     return []
 
 
-def _costly(spec: Mapping[str, Any]) -> list[Any]:
+def _costly(spec: Mapping[str, Any], cost_settings: Sequence[str]) -> list[Any]:
     """What of a cell's specification its cost depends on, beside method and rounds."""
     training, partition = spec["training"], spec["partition"]
-    settings = [training.get(name) for name in COST_RELEVANT_TRAINING] + [
-        partition["settings"].get(name) for name in COST_RELEVANT_PARTITION
-    ]
+    settings = [training.get(name) for name in COST_RELEVANT_TRAINING]
+    settings += [partition["settings"].get(name) for name in cost_settings]
     return [spec["model"], partition["data"], *settings]
 
 

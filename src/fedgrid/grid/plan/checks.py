@@ -8,8 +8,6 @@ from fedgrid.grid.plan import instances
 from fedgrid.grid.plan.model import PlannedDataset
 from fedgrid.grid.study.model import Part, Placed, Reading
 from fedgrid.grid.study.sections import StudyError, located
-from fedgrid.partition.file import File
-from fedgrid.partition.imported import Imported
 
 CLEAN = "clean"
 "What models are scored on without an attack."
@@ -64,11 +62,9 @@ def check_validation(part: Part) -> None:
         if value in ON_VALIDATION
     ]
     for kind in part.heterogeneity if asking else ():
-        with instances.partition(kind.value.component) as partition:
+        with instances.creating_partition(kind.value.component) as partition:
             validated = all(partition.validated(seed) for seed in part.partition_seeds)
         if not validated:
-            component = kind.value.component
-            published = component.module in (File.__module__, Imported.__module__)
-            mend = "name a file that does" if published else "set its validation, to 0.2 for example"
-            problem = f"{kind.origin.label} ('{component.name}') holds none"
+            mend = "name a file that does" if partition.from_file else "set its validation, to 0.2 for example"
+            problem = f"{kind.origin.label} ('{kind.value.component.name}') holds none"
             raise UserError(f"{asking[0]} needs validation images, and {problem}; {mend}")

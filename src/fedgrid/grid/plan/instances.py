@@ -17,23 +17,19 @@ from fedgrid.grid.study.fingerprint import check_files
 from fedgrid.grid.study.model import Configured
 from fedgrid.loading import KINDS, line_of, load, locate
 from fedgrid.partition.base import Expected, Partition
-from fedgrid.partition.common.publish import facts
-from fedgrid.partition.file import File
-from fedgrid.partition.imported import Imported
-from fedgrid.partition.importing.forms import refuse_foreign
 
 TESTED = ("own", "official", "weighted")
 
 
 @contextmanager
-def dataset(component: Configured) -> Iterator[DataSet]:
+def creating_dataset(component: Configured) -> Iterator[DataSet]:
     """The data set itself; see `_guarded`."""
     with _guarded("data", component) as data:
         yield data
 
 
 @contextmanager
-def partition(component: Configured) -> Iterator[Partition]:
+def creating_partition(component: Configured) -> Iterator[Partition]:
     """The kind of partition itself; see `_guarded`."""
     with _guarded("partition", component) as kind:
         yield kind
@@ -76,7 +72,7 @@ def _guarded(kind: str, component: Configured) -> Iterator[Any]:
 
 def info_of(component: Configured, root: Path | None) -> DatasetInfo:
     """What a data set whose local files lie under `root` holds; UserError where it states nothing of the kind."""
-    with dataset(component) as data:
+    with creating_dataset(component) as data:
         info = data.info(root)
         if component.file and (flaw := _flaw_of(info)):
             raise UserError(f"{_named('data', component)}: {flaw}")
@@ -87,7 +83,7 @@ def _flaw_of(info: DatasetInfo) -> str:
     """What is wrong with what a data set states of itself; empty where nothing is."""
     images, shape, classes = info.images, info.shape, info.classes
     if not isinstance(images, Mapping) or {*images} != {*PARTS} or not _are_counts(images.values(), 0):
-        return f"images = {images!r} has to be the number of images of each part, {{'train': 100, 'test': 20}}"
+        return f"image_counts = {images!r} has to be the number of images of each part, {{'train': 100, 'test': 20}}"
     if not isinstance(shape, tuple) or len(shape) != 3 or not _are_counts(shape, 1):
         return f"shape = {shape!r} has to be (height, width, channels)"
     if not isinstance(classes, tuple) or not classes or not all(isinstance(name, str) for name in classes):
@@ -101,8 +97,8 @@ def _are_counts(values: Any, least: int) -> bool:
 
 def description_of(component: Configured, seed: int) -> tuple[str, str]:
     """The setting of a partition in words, and what clients are tested on; UserError for anything else."""
-    with partition(component) as kind:
-        sentence, tested = _sentence(kind, seed), kind.tested(seed)
+    with creating_partition(component) as kind:
+        sentence, tested = kind.sentence_with_origin(seed), kind.tested(seed)
     if not isinstance(sentence, str) or not sentence:
         raise UserError(f"{_named('partition', component)}: its sentence is {sentence!r}, and has to be a text")
     if tested not in TESTED:
@@ -112,29 +108,17 @@ def description_of(component: Configured, seed: int) -> tuple[str, str]:
     return sentence, tested
 
 
-def _sentence(kind: Partition, seed: int) -> str:
-    """The setting in words; of a partition that was imported, here or before it was published, with its origin."""
-    if isinstance(kind, Imported):
-        return kind.sentence_of(seed)
-    if isinstance(kind, File) and "origin" in (published := facts(kind.file_of(seed))):
-        return f"{kind.sentence()}, {published['words']}"
-    return kind.sentence()
-
-
 def check_partition(component: Configured, info: DatasetInfo, seeds: list[int]) -> None:
     """Raises UserError where a data set of this form cannot be dealt out so."""
-    with partition(component) as kind:
-        if isinstance(kind, File) and kind.path:
-            for seed in seeds:
-                refuse_foreign(kind.file_of(seed))
-        kind.plan(info, seeds)
+    with creating_partition(component) as kind:
+        kind.check_feasible(info, seeds)
 
 
 def expected_of(component: Configured, info: DatasetInfo, seed: int) -> Expected:
     """How many images a partition deals out; UserError where it says anything else."""
-    with partition(component) as kind:
+    with creating_partition(component) as kind:
         expected = kind.expected(info, seed)
-    if not isinstance(expected, Expected) or not _are_counts(expected, 0) or not expected.clients:
+    if not isinstance(expected, Expected) or not _are_counts(expected[:4], 0) or not expected.clients:
         raise UserError(f"{_named('partition', component)}: `expected` gives {expected!r}, and has to give an Expected")
     return expected
 

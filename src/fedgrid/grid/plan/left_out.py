@@ -13,12 +13,6 @@ from fedgrid.grid.plan.manifest_model import LEFT_OUT
 from fedgrid.grid.plan.model import PlannedPartition
 from fedgrid.grid.plan.planned_study import Study, first_by_name
 from fedgrid.partition.common.rows import EVERYONE
-from fedgrid.partition.domains import Domains
-
-
-def is_of_domains(kind: str) -> bool:
-    """Whether a kind of partition, by its module, gives clients one domain each."""
-    return kind == Domains.__module__
 
 
 def images_left_out(table: pa.Table, test: str, pool: Labels) -> dict[str, int]:
@@ -40,10 +34,14 @@ def sentence(numbers: Mapping[str, int]) -> str:
 
 
 def left_out_sentences(study: Study) -> Iterator[str]:
-    """A line for each data set and setting of `domains`: what is left out in its first seed, or when that is known."""
-    planned = (cell.partition for cell in study.cells if is_of_domains(cell.partition.component.module))
+    """A line for each data set and setting that balances domains: what it leaves out in its first seed, if known."""
+    planned = (cell.partition for cell in study.cells)
     first = first_by_name(((partition.data.label, partition.label), partition) for partition in planned)
     for (data, label), partition in first.items():
+        with instances.creating_partition(partition.component) as kind:
+            balances_domains = kind.balances_domains
+        if not balances_domains:
+            continue
         numbers = _numbers(partition)
         if numbers is None:
             yield (
@@ -62,7 +60,7 @@ def _numbers(partition: PlannedPartition) -> Mapping[str, int] | None:
     if not partition.data.built:
         return None
     pool, _ = read_labels(partition.data.files)
-    with instances.partition(partition.component) as kind:
+    with instances.creating_partition(partition.component) as kind:
         try:
             table = kind.split(pool, partition.seed)
         except UserError:  # the partition's job says it

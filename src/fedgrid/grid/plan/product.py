@@ -178,7 +178,7 @@ def plan_features(images: PlannedDataset, info: DatasetInfo, backbone: Settings)
 
 def plan_partition(kind: Heterogeneity, code: str, data: PlannedDataset, seed: int) -> PlannedPartition:
     """Where a partition is kept; `code` is the fingerprint of its code."""
-    with instances.partition(kind.component) as partition:
+    with instances.creating_partition(kind.component) as partition:
         key, head = key_of_partition(partition, kind.component, code, data, seed), partition.sentence()
     sentence, tested = instances.description_of(kind.component, seed)
     description = kind.label if kind.named else head
@@ -231,7 +231,7 @@ def problem_of_data(data: PlannedDataset, root: Path | None, download: bool) -> 
     """What a data set lacks that is neither built, nor at hand, nor to be downloaded, in a sentence; empty: nothing."""
     if any(stage.built for stage in data.stages):
         return ""
-    with instances.dataset((data.images or data).component) as kind:
+    with instances.creating_dataset((data.images or data).component) as kind:
         by_hand, available = kind.by_hand, kind.is_available(root)
     if by_hand and not available:
         return f"'{data.label}' is not at hand: put {by_hand}"

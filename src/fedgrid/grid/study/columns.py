@@ -13,8 +13,7 @@ from fedgrid.grid.study.model import DataEntry, Heterogeneity, Placed, Settings
 from fedgrid.grid.study.paths import input_path, with_input_path
 from fedgrid.grid.study.sections import Section, located
 from fedgrid.loading import names
-from fedgrid.partition.file import File, name_of
-from fedgrid.partition.imported import Imported
+from fedgrid.partition.file import name_of
 from fedgrid.settings import Backbone
 
 DATA_RESERVED = ("label", "features")
@@ -86,8 +85,7 @@ def _heterogeneity(entry: Section) -> Heterogeneity:
     folder = "-".join([kind.name, *(_in_slug(name, settings[name]) for name in in_name)])
     if "label" in entry:
         return Heterogeneity(kind, fill_label(entry["label"], entry, entry.origins["label"]), folder, named=True)
-    of_file = kind.module in (File.__module__, Imported.__module__)
-    file = f"-{name_of(settings['path'])}" if of_file else ""
+    file = f"-{name_of(settings['path'])}" if about["facts"]["from_file"] else ""
     return Heterogeneity(kind, folder + file, folder, named=False)
 
 

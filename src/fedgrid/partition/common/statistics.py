@@ -117,23 +117,23 @@ def _distances(counts: np.ndarray) -> dict[str, dict[str, float | None]]:
 
     pooled = np.abs(shares - counts.sum(axis=0) / max(counts.sum(), 1)).sum(axis=1)
     return {
-        "jensen_shannon": _summary(_of_pairs(len(shares), jensen_shannon), "mean", "min", "max"),
+        "jensen_shannon": _summary(_pairwise(len(shares), jensen_shannon), "mean", "min", "max"),
         "earth_mover": _summary(pooled, "mean", "max")
-        | {"pairwise_mean": _summary(_of_pairs(len(shares), earth_mover), "mean")["mean"]},
+        | {"pairwise_mean": _summary(_pairwise(len(shares), earth_mover), "mean")["mean"]},
     }
 
 
-def _of_pairs(clients: int, distances: Callable[[int, slice], np.ndarray]) -> np.ndarray:
+def _pairwise(clients: int, distances: Callable[[int, slice], np.ndarray]) -> np.ndarray:
     """The distances of all pairs of clients, [clients·(clients − 1)/2], from those between client i and the later ones.
 
     They are filled in client by client: the arithmetic of all pairs at once would need many times their memory.
     """
-    of_pairs, start = np.empty(clients * (clients - 1) // 2), 0
+    by_pair, start = np.empty(clients * (clients - 1) // 2), 0
     for i in range(clients - 1):
         end = start + clients - 1 - i
-        of_pairs[start:end] = distances(i, slice(i + 1, None))
+        by_pair[start:end] = distances(i, slice(i + 1, None))
         start = end
-    return of_pairs
+    return by_pair
 
 
 def _summary(values: np.ndarray, *names: str) -> dict[str, float | None]:

@@ -12,33 +12,33 @@ from typing import Any
 import numpy as np
 
 from fedgrid.errors import UserError
-from fedgrid.partition.importing.rows import ImportedRows, numbered, split_number
+from fedgrid.partition.importing.rows import LARGEST_NUMBER, ImportedRows, numbered, split_number
 
-OF_FL_BENCH = "data_indices"
+FL_BENCH_KEY = "data_indices"
 "The key below which FL-bench's file has the clients, beside ``separation``, which says nothing more on images."
 FORM = "client → row numbers, or client → train, validation, test → row numbers"
-LARGEST = 2**31 - 1
 
 
 def read_dictionary(file: Path) -> ImportedRows:
     """The rows of a JSON file; UserError in one sentence for any other content."""
-    content = _content(file)
-    if isinstance(content, dict) and OF_FL_BENCH in content:
-        content = content[OF_FL_BENCH]
+    content, form = _content(file), "JSON of clients' row numbers"
+    if isinstance(content, dict) and FL_BENCH_KEY in content:
+        content, form = content[FL_BENCH_KEY], "JSON of FL-bench"
     if not isinstance(content, dict | list) or not content:
         raise UserError(f"{file}: has to be a mapping or a list of clients, {FORM}")
     entries = content.items() if isinstance(content, dict) else enumerate(content)
-    of_client = {str(name): value for name, value in entries}
-    names, positions = numbered([*of_client])
+    held = {str(name): value for name, value in entries}
+    names, positions = numbered([*held])
     client, split, image = [], [], []
-    for name, value in of_client.items():
+    for name, value in held.items():
         for number, numbers in _splits(value, f"{file}: client {name[:40]!r}"):
             client.append(np.full(len(numbers), positions[name], np.int64))
             split.append(np.full(len(numbers), number, np.int64))
             image.append(numbers)
     if not sum(map(len, image)):
         raise UserError(f"{file}: no client has an image")
-    return ImportedRows(names, np.concatenate(client), np.concatenate(split), "index", np.concatenate(image))
+    clients, splits, images = (np.concatenate(parts) for parts in (client, split, image))
+    return ImportedRows(names, clients, splits, "index", images, form=form)
 
 
 def _content(file: Path) -> Any:
@@ -76,6 +76,6 @@ def _row_numbers(values: Any, where: str) -> np.ndarray:
     for value in values:
         if type(value) is not int:
             raise UserError(f"{where}: {str(value)[:40]!r} is not a row number")
-        if not 0 <= value <= LARGEST:
+        if not 0 <= value <= LARGEST_NUMBER:
             raise UserError(f"{where}: {value} is not a row number; they count from 0")
     return np.array(values, np.int64)

@@ -3,7 +3,6 @@
 import functools
 import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -14,21 +13,16 @@ import pyarrow.parquet as pq
 from fedgrid.data.sources.digests import digest, digests
 from fedgrid.errors import UserError, reason
 from fedgrid.files import METADATA, check_regular
-from fedgrid.partition.importing.dictionary import OF_FL_BENCH, read_dictionary
+from fedgrid.partition.importing.dictionary import read_dictionary
 from fedgrid.partition.importing.pfllib import PARTS, client_files
-from fedgrid.partition.importing.rows import NAMINGS, ImportedRows
+from fedgrid.partition.importing.rows import ImportedRows
 from fedgrid.partition.importing.table import read_table
 
 Kind = Literal["CSV", "Parquet", "JSON", "PFLlib"]
 SUFFIXES: dict[str, Kind] = {".csv": "CSV", ".parquet": "Parquet", ".json": "JSON"}
 PICKLED = (".pkl", ".pickle", ".pt", ".pth")
-LARGEST = 2**31
-"Bytes of a file of rows: 100 million rows take less."
-READERS: dict[Kind, Callable[[Path], ImportedRows]] = {
-    "CSV": read_table,
-    "Parquet": read_table,
-    "JSON": read_dictionary,
-}
+LARGEST_BYTES = 2**31
+"Of a file of rows: 100 million rows take less."
 
 
 @dataclass(frozen=True)
@@ -43,7 +37,7 @@ class Form:
         """SHA-256 of the file; of a folder, of the digests of its files by their names."""
         if self.kind != "PFLlib":
             return digest(self.path)
-        files = [file for of_part in client_files(self.path).values() for file in of_part.values()]
+        files = [file for by_client in client_files(self.path).values() for file in by_client.values()]
         return hashlib.sha256(json.dumps(digests(files, self.path)).encode()).hexdigest()
 
     @property
@@ -54,11 +48,7 @@ class Form:
     @property
     def title(self) -> str:
         """What captions call the form."""
-        if self.kind == "PFLlib":
-            return "PFLlib's npz files"
-        if self.kind == "JSON":
-            return "JSON of FL-bench" if _is_of_fl_bench(self.path, self.digest) else "JSON of clients' row numbers"
-        return f"{self.kind} of {NAMINGS[self.rows.naming]}"
+        return "PFLlib's npz files" if self.kind == "PFLlib" else self.rows.form
 
 
 def form_of(path: Path) -> Form:
@@ -67,7 +57,7 @@ def form_of(path: Path) -> Form:
         raise UserError(f"there is no file {path}")
     if path.is_dir():
         return _form_of_folder(path)
-    check_regular(path, str(path), LARGEST)
+    check_regular(path, str(path), LARGEST_BYTES)
     begin = _first_bytes(path)
     if path.suffix.lower() in PICKLED or begin[:1] == b"\x80":
         raise UserError(
@@ -82,7 +72,7 @@ def form_of(path: Path) -> Form:
         raise UserError(f"{path}: no form of partition ends so; known: {known}")
     if not begin:
         raise UserError(f"{path}: is empty")
-    if is_of_fedgrid(path):
+    if _is_of_fedgrid(path):
         raise UserError(f'{path}: is a partition that fedgrid wrote; name it as it is: {{partition: "file:{path}"}}')
     return Form(path, kind)
 
@@ -90,7 +80,7 @@ def form_of(path: Path) -> Form:
 def refuse_foreign(path: Path) -> None:
     """Raises UserError where a file that stands for a published partition is of another program: how to import it."""
     foreign = path.is_dir() or (path.is_file() and path.suffix.lower() in (*SUFFIXES, *PICKLED, ".npz"))
-    if not foreign or is_of_fedgrid(path) or _is_damaged(path):
+    if not foreign or _is_of_fedgrid(path) is not False:
         return
     kind = form_of(path).kind  # or why it cannot be imported either
     raise UserError(
@@ -99,25 +89,14 @@ def refuse_foreign(path: Path) -> None:
     )
 
 
-def is_of_fedgrid(path: Path) -> bool:
-    """Whether a file is a Parquet file that fedgrid wrote."""
-    if path.suffix.lower() != ".parquet" or not path.is_file():
+def _is_of_fedgrid(path: Path) -> bool | None:
+    """Whether fedgrid wrote a file; None where it is called Parquet and is none, as whoever reads it says."""
+    if path.suffix.lower() != ".parquet":
         return False
     try:
         return METADATA in (pq.read_metadata(path).metadata or {})
     except (OSError, pa.ArrowException):
-        return False
-
-
-def _is_damaged(path: Path) -> bool:
-    """Whether a file is called Parquet and is none: whoever reads it says so."""
-    if path.suffix.lower() != ".parquet":
-        return False
-    try:
-        pq.read_metadata(path)
-    except (OSError, pa.ArrowException):
-        return True
-    return False
+        return None
 
 
 def _form_of_folder(folder: Path) -> Form:
@@ -145,9 +124,4 @@ def _conversion(path: Path) -> str:
 
 @functools.lru_cache(maxsize=8)  # planning asks for the rows of a file several times
 def _read(path: Path, kind: Kind, digest: str) -> ImportedRows:
-    return READERS[kind](path)
-
-
-@functools.lru_cache(maxsize=8)
-def _is_of_fl_bench(path: Path, digest: str) -> bool:
-    return OF_FL_BENCH in json.loads(path.read_text(encoding="utf-8-sig"))
+    return read_dictionary(path) if kind == "JSON" else read_table(path)

@@ -15,19 +15,14 @@ from fedgrid.partition.base import rows_as_table
 from fedgrid.partition.common.rows import EVERYONE
 from fedgrid.partition.importing.forms import Form
 from fedgrid.partition.importing.pfllib import ExpectedImages, read_clients
-from fedgrid.partition.importing.pixels import digests_of, scaled
+from fedgrid.partition.importing.pixels import digests_of
 from fedgrid.partition.importing.report import report_of
-from fedgrid.partition.importing.rows import TEST, ImportedRows
+from fedgrid.partition.importing.rows import TEST, ImportedRows, listed
 
 UNMATCHED = -1
 "In place of the position of an image that the data set does not have."
 SHOWN = 3
 "Images named in a sentence."
-
-
-def nothing() -> Sequence[str]:
-    """No names: of a data set that is not made of files."""
-    return ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,29 +33,19 @@ class ImagePool(Labels):
 
     files: dict[str, Path] = field(default_factory=dict)
     "By part, the images in the store."
-    names: Callable[[], Sequence[str]] = nothing
-    "Paths of the user's pictures relative to their folder, in the order of the images."
-    file_digests: Callable[[], Sequence[str]] = nothing
+    names: Callable[[], Sequence[str]] = tuple
+    "Paths of the user's pictures relative to their folder, in the order of the images; none of other data sets."
+    file_digests: Callable[[], Sequence[str]] = tuple
     "SHA-256 of these files."
 
 
-@dataclass(frozen=True, eq=False)
-class Matched:
-    """A foreign partition in the published form, and what there is to say of it."""
-
-    table: pa.Table
-    clients: int
-    own_tests: bool
-    "Whether clients have test images of their own; else all share the test part, or what the file has of it."
-    report: dict[str, Any]
-
-
 @functools.lru_cache(maxsize=1)  # what a partition holds and what it says of itself are asked for one after the other
-def matched(form: Form, digest: str, pool: ImagePool, drop: bool) -> Matched:
-    """The rows of a foreign partition as images of a pool; `digest` is that of the form's content.
+def matched(form: Form, digest: str, pool: ImagePool, drop: bool) -> tuple[pa.Table, ImportedRows, dict[str, Any]]:
+    """A foreign partition as images of a pool: the published table, the file's own rows, and a report (`report_of`).
 
-    Images that the pool lacks are left out where they are to `drop`, else they are an error. Raises UserError for a
-    row number beyond the pool, for other labels than the pool's, and where no image matches.
+    `digest` is that of the form's content. Images that the pool lacks are left out where they are to `drop`, else they
+    are an error. Raises UserError for a row number beyond the pool, for other labels than the pool's, and where no
+    image matches.
     """
     rows = _rows(form, pool)
     image = _images(rows, pool, str(form.path))
@@ -74,7 +59,7 @@ def matched(form: Form, digest: str, pool: ImagePool, drop: bool) -> Matched:
     everyone_last = np.where(client == EVERYONE, len(rows.clients), client)
     order = np.lexsort((image, split, everyone_last))
     table = rows_as_table(pool, client[order], image[order], split[order])
-    return Matched(table, len(rows.clients), rows.has_own_tests, report_of(table, rows.clients, len(missing), pool))
+    return table, rows, report_of(table, rows.clients, len(missing), pool)
 
 
 def _rows(form: Form, pool: ImagePool) -> ImportedRows:
@@ -83,8 +68,8 @@ def _rows(form: Form, pool: ImagePool) -> ImportedRows:
     images = read(pool.files)
     shape = tuple(images.facts["shape"])
     known = dict.fromkeys(digests_of(images.images.pixels))
-    of_data = scaled(images.facts["mean"], images.facts["std"])
-    return read_clients(form.path, ExpectedImages((shape[0], shape[1], shape[2]), len(pool.labels)), known, of_data)
+    own = tuple(images.facts["mean"]), tuple(images.facts["std"])
+    return read_clients(form.path, ExpectedImages((shape[0], shape[1], shape[2]), len(pool.labels)), known, own)
 
 
 def _images(rows: ImportedRows, pool: ImagePool, where: str) -> np.ndarray:
@@ -130,8 +115,8 @@ def _by_digest(rows: ImportedRows, pool: ImagePool) -> np.ndarray:
 
 def _chosen(candidates: list[int], dealt: set[int], label: int | None, labels: np.ndarray) -> int:
     """Of equal images, the first of the label that was not dealt out yet; else the last resort is the first one."""
-    of_label = [number for number in candidates if label is None or labels[number] == label] or candidates
-    chosen = next((number for number in of_label if number not in dealt), of_label[0])
+    fitting = [number for number in candidates if label is None or labels[number] == label] or candidates
+    chosen = next((number for number in fitting if number not in dealt), fitting[0])
     dealt.add(chosen)
     return chosen
 
@@ -139,15 +124,12 @@ def _chosen(candidates: list[int], dealt: set[int], label: int | None, labels: n
 def _check_missing(rows: ImportedRows, missing: np.ndarray, where: str, drop: bool) -> None:
     if not len(missing) or (drop and len(missing) < len(rows.image)):
         return
-    shown = ", ".join(_short(rows.image[row]) for row in missing[:SHOWN])
-    more = f" and {len(missing) - SHOWN:,} more" if len(missing) > SHOWN else ""
+    shown = listed([_short(rows.image[row]) for row in missing], SHOWN)
+    mend = "--unmatched drop, or unmatched: drop in the study, leaves them out"
+    if len(missing) == len(rows.image):
+        mend = "choose the data set that it was made for"
     raise UserError(
-        f"{where}: {len(missing):,} of its {len(rows.image):,} images are not in the data set ({shown}{more})"
-        + (
-            "; choose the data set that it was made for"
-            if len(missing) == len(rows.image)
-            else "; --unmatched drop, or unmatched: drop in the study, leaves them out"
-        )
+        f"{where}: {len(missing):,} of its {len(rows.image):,} images are not in the data set ({shown}); {mend}"
     )
 
 
@@ -176,12 +158,9 @@ def _with_shared(
     """The rows, and those of the test part, which all clients share."""
     shared = np.arange(pool.train, len(pool.labels))
     check_without_tests(int(image.max()), pool.train, len(shared), where)
-    number = len(shared)
-    return (
-        np.concatenate([client, np.full(number, EVERYONE)]),
-        np.concatenate([split, np.full(number, TEST)]),
-        np.concatenate([image, shared]),
-    )
+    more = np.full_like(shared, EVERYONE), np.full_like(shared, TEST), shared
+    client, split, image = (np.concatenate(pair) for pair in zip((client, split, image), more, strict=True))
+    return client, split, image
 
 
 def check_without_tests(highest: int, train: int, test: int, where: str) -> None:

@@ -20,25 +20,17 @@ from numpy.lib import format as npy
 
 from fedgrid.errors import UserError
 from fedgrid.partition.importing.pickled import Unsafe, arrays_of
-from fedgrid.partition.importing.pixels import (
-    Constants,
-    Shape,
-    batches,
-    digests_of,
-    laid_out,
-    normalisation_of,
-    pixels_of,
-)
+from fedgrid.partition.importing.pixels import Constants, Shape, digests_of, laid_out, normalisation_of, pixels_of
 from fedgrid.partition.importing.rows import ImportedRows, numbered, split_number
 
 PARTS = ("train", "test")
 MEMBER = "data.npy"
-FLOAT = 4
-"Bytes of a number in PFLlib's images."
-LARGEST = 8
-"Bytes of the largest number that images may be made of."
-SPARE = 2**20
-"Bytes that a file may have beside its images."
+NUMBER_BYTES = 8
+"Of the largest number that images may be made of."
+SPARE_BYTES = 2**20
+"That a file may have beside its images."
+AT_ONCE = 4096
+"Images whose floats stand in memory twice."
 
 
 def client_files(folder: Path) -> dict[str, dict[str, Path]]:
@@ -66,7 +58,7 @@ class ExpectedImages:
     @property
     def most_bytes(self) -> int:
         """Bytes that no file exceeds, unpacked."""
-        return self.number * (prod(self.shape) + 1) * LARGEST + SPARE
+        return self.number * (prod(self.shape) + 1) * NUMBER_BYTES + SPARE_BYTES
 
 
 def counts(folder: Path, expected: ExpectedImages) -> tuple[int, dict[str, int]]:
@@ -79,48 +71,41 @@ def counts(folder: Path, expected: ExpectedImages) -> tuple[int, dict[str, int]]
     images, _ = client_images(first, expected)
     laid_out(images, expected.shape, str(first))
     each = prod(expected.shape) * images.dtype.itemsize + 8
-    sizes = {part: sum(_size(file, expected) // each for file in of_part.values()) for part, of_part in files.items()}
+    sizes = {part: sum(_size(file, expected) // each for file in files[part].values()) for part in PARTS}
     return len({*files["train"], *files["test"]}), sizes
 
 
-def read_clients(
-    folder: Path, expected: ExpectedImages, known: Mapping[str, object], of_data: Constants
-) -> ImportedRows:
+def read_clients(folder: Path, expected: ExpectedImages, known: Mapping[str, object], own: Constants) -> ImportedRows:
     """The rows of all clients, whose images are named by the digests of their pixels.
 
-    `known` has the digests of the data set's images. Raises UserError for a file that holds anything else than images
-    of the data set's shape, and where no usual normalisation makes any of the first ones an image of the data set.
+    `known` has the digests of the data set's images, `own` are its constants. Raises UserError for a file that holds
+    anything else than images of the data set's shape, and where no usual normalisation makes any of the first ones an
+    image of the data set.
     """
     files = client_files(folder)
     names, positions = numbered([*files["train"], *files["test"]])
     constants: Constants | None = None
     client, split, image, label = [], [], [], []
-    for part, name, file in _each(files):
+    for part, name, file in ((p, n, file) for p in PARTS for n, file in files[p].items()):
         images, labels = client_images(file, expected)
         images = laid_out(images, expected.shape, str(file))
         if constants is None and len(images):
-            constants = normalisation_of(images, known.keys(), of_data)
+            constants = normalisation_of(images, known.keys(), own)
             if constants is None:
                 raise UserError(
                     f"{file}: none of its first images is one of the data set, whatever usual normalisation is undone; "
                     "the data set has to be of the same images, in their original size and not a lossy copy"
                 )
-        for batch in batches(images):
-            pixels = pixels_of(batch, constants) if constants else None
+        for start in range(0, len(images), AT_ONCE):
+            pixels = pixels_of(images[start : start + AT_ONCE], constants) if constants else None
             if pixels is None:
                 raise UserError(f"{file}: its images are normalised otherwise than those of the first client")
             image += digests_of(pixels)
         client.append(np.full(len(labels), positions[name], np.int64))
         split.append(np.full(len(labels), split_number(part, str(file)), np.int64))
         label.append(labels)
-    return ImportedRows(
-        names,
-        np.concatenate(client),
-        np.concatenate(split),
-        "digest",
-        np.array(image, object),
-        np.concatenate(label),
-    )
+    clients, splits, labels = (np.concatenate(parts) for parts in (client, split, label))
+    return ImportedRows(names, clients, splits, "digest", np.array(image, object), labels)
 
 
 def client_images(file: Path, expected: ExpectedImages) -> tuple[np.ndarray, np.ndarray]:
@@ -139,10 +124,6 @@ def client_images(file: Path, expected: ExpectedImages) -> tuple[np.ndarray, np.
     if images.dtype.kind == "f" and not np.isfinite(images).all():
         raise UserError(f"{file}: an image has a value that is no finite number")
     return images, labels.astype(np.int64)
-
-
-def _each(files: Mapping[str, Mapping[str, Path]]) -> Iterator[tuple[str, str, Path]]:
-    yield from ((part, name, file) for part, of_part in files.items() for name, file in of_part.items())
 
 
 def _size(file: Path, expected: ExpectedImages) -> int:

@@ -121,13 +121,14 @@ def _dtype(value: Any) -> np.dtype[Any]:
 
 def _parsed(content: bytes) -> Any:
     """What the instructions leave on the stack: plain values, `_Global` and `_Call`. Raises Unsafe for others."""
-    machine = _Machine()
+    stack: list[Any] = []
+    memory: dict[int, Any] = {}
     try:
         for instruction, argument, _ in pickletools.genops(io.BytesIO(content)):
             if instruction.name == "STOP":
-                (value,) = machine.stack
+                (value,) = stack
                 return value
-            machine.run(instruction.name, argument)
+            _follow(instruction.name, argument, stack, memory)
     except Unsafe:
         raise
     except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, UnicodeError) as error:
@@ -135,95 +136,55 @@ def _parsed(content: bytes) -> Any:
     raise Unsafe("its pickle ends early")
 
 
-class _Machine:
-    """A stack and a memory on which instructions move inert values."""
+def _follow(name: str, argument: Any, stack: list[Any], memory: dict[int, Any]) -> None:
+    """Moves inert values as one instruction says; Unsafe for one that plain values and arrays do not need."""
+    match name:
+        case "PROTO" | "FRAME":
+            pass
+        case _ if name in VALUES:
+            stack.append(argument)
+        case _ if name in CONSTANTS:
+            stack.append(CONSTANTS[name]())
+        case _ if name in SIZES:
+            stack[-SIZES[name] :] = [tuple(stack[-SIZES[name] :])]
+        case "MARK":
+            stack.append(MARK)
+        case "TUPLE":
+            stack.append(tuple(_since_mark(stack)))
+        case "MEMOIZE":
+            memory[len(memory)] = stack[-1]
+        case "BINPUT" | "LONG_BINPUT":
+            memory[argument] = stack[-1]
+        case "BINGET" | "LONG_BINGET":
+            stack.append(memory[argument])
+        case "GLOBAL":
+            stack.append(_Global(*argument.split(" ")))
+        case "STACK_GLOBAL":
+            stack[-2:] = [_Global(*map(str, stack[-2:]))]
+        case "REDUCE":
+            stack[-2:] = [_Call(*stack[-2:])]
+        case "BUILD":
+            state = stack.pop()
+            if not isinstance(stack[-1], _Call):
+                raise Unsafe("its pickle would change a value")
+            stack[-1].state = state
+        case "APPEND" | "APPENDS":
+            values = _since_mark(stack) if name == "APPENDS" else [stack.pop()]
+            if type(stack[-1]) is not list:
+                raise Unsafe("its pickle would append to something that is not a list")
+            stack[-1].extend(values)
+        case "SETITEM" | "SETITEMS":
+            values = _since_mark(stack) if name == "SETITEMS" else [stack.pop(-2), stack.pop()]
+            if type(stack[-1]) is not dict:
+                raise Unsafe("its pickle would set entries of something that is not a dictionary")
+            stack[-1].update(zip(values[::2], values[1::2], strict=True))
+        case _:
+            raise Unsafe(f"its pickle has the instruction {name}")
 
-    def __init__(self) -> None:
-        self.stack: list[Any] = []
-        self.memory: dict[int, Any] = {}
 
-    def run(self, name: str, argument: Any) -> None:
-        """Follows one instruction; Unsafe for one that plain values and arrays do not need."""
-        if name in VALUES:
-            self.stack.append(argument)
-        elif name in CONSTANTS:
-            self.stack.append(CONSTANTS[name]())
-        elif name in SIZES:
-            self.stack[-SIZES[name] :] = [tuple(self.stack[-SIZES[name] :])]
-        elif name not in ("PROTO", "FRAME"):
-            step = getattr(self, f"_{name.lower()}", None)
-            if step is None:
-                raise Unsafe(f"its pickle has the instruction {name}")
-            step(argument)
-
-    def _mark(self, _: Any) -> None:
-        self.stack.append(MARK)
-
-    def _since_mark(self) -> list[Any]:
-        place = len(self.stack) - 1 - self.stack[::-1].index(MARK)
-        values = self.stack[place + 1 :]
-        del self.stack[place:]
-        return values
-
-    def _tuple(self, _: Any) -> None:
-        self.stack.append(tuple(self._since_mark()))
-
-    def _memoize(self, _: Any) -> None:
-        self.memory[len(self.memory)] = self.stack[-1]
-
-    def _binput(self, place: int) -> None:
-        self.memory[place] = self.stack[-1]
-
-    _long_binput = _binput
-
-    def _binget(self, place: int) -> None:
-        self.stack.append(self.memory[place])
-
-    _long_binget = _binget
-
-    def _global(self, names: str) -> None:
-        module, name = names.split(" ")
-        self.stack.append(_Global(module, name))
-
-    def _stack_global(self, _: Any) -> None:
-        name, module = self.stack.pop(), self.stack.pop()
-        self.stack.append(_Global(str(module), str(name)))
-
-    def _reduce(self, _: Any) -> None:
-        arguments, function = self.stack.pop(), self.stack.pop()
-        self.stack.append(_Call(function, arguments))
-
-    def _build(self, _: Any) -> None:
-        state = self.stack.pop()
-        call = self.stack[-1]
-        if not isinstance(call, _Call):
-            raise Unsafe("its pickle would change a value")
-        call.state = state
-
-    def _append(self, _: Any) -> None:
-        value = self.stack.pop()
-        self._list().append(value)
-
-    def _appends(self, _: Any) -> None:
-        values = self._since_mark()
-        self._list().extend(values)
-
-    def _setitem(self, _: Any) -> None:
-        value, key = self.stack.pop(), self.stack.pop()
-        self._dict()[key] = value
-
-    def _setitems(self, _: Any) -> None:
-        values = self._since_mark()
-        self._dict().update(zip(values[::2], values[1::2], strict=True))
-
-    def _list(self) -> list[Any]:
-        if type(self.stack[-1]) is not list:
-            raise Unsafe("its pickle would append to something that is not a list")
-        values: list[Any] = self.stack[-1]
-        return values
-
-    def _dict(self) -> dict[Any, Any]:
-        if type(self.stack[-1]) is not dict:
-            raise Unsafe("its pickle would set entries of something that is not a dictionary")
-        values: dict[Any, Any] = self.stack[-1]
-        return values
+def _since_mark(stack: list[Any]) -> list[Any]:
+    """What lies on the stack above the last mark; both are removed."""
+    place = len(stack) - 1 - stack[::-1].index(MARK)
+    values = stack[place + 1 :]
+    del stack[place:]
+    return values

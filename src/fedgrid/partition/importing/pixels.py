@@ -1,7 +1,7 @@
 """Images that another program normalised, as the pixels that they were: by undoing the usual affine maps."""
 
 import hashlib
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Set
 
 import numpy as np
 
@@ -11,17 +11,17 @@ Shape = tuple[int, int, int]
 "Height, width, channels."
 Constants = tuple[tuple[float, ...], tuple[float, ...]]
 "Mean and standard deviation by channel, or one of all, after division by 255."
-USUAL: dict[str, Constants] = {
-    "(x / 255 − 0.5) / 0.5": ((0.5,), (0.5,)),
-    "x / 255": ((0.0,), (1.0,)),
-    "x": ((0.0,), (1 / 255,)),
-    "MNIST's": ((0.1307,), (0.3081,)),
-    "Fashion-MNIST's": ((0.2860,), (0.3530,)),
-    "CIFAR-10's": ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
-    "CIFAR-10's, exact": ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
-    "CIFAR-100's": ((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)),
-    "ImageNet's": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
-}
+USUAL: tuple[Constants, ...] = (
+    ((0.5,), (0.5,)),  # (x / 255 − 0.5) / 0.5
+    ((0.0,), (1.0,)),  # x / 255
+    ((0.0,), (1 / 255,)),  # x
+    ((0.1307,), (0.3081,)),  # MNIST's
+    ((0.2860,), (0.3530,)),  # Fashion-MNIST's
+    ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),  # CIFAR-10's
+    ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),  # CIFAR-10's, exact
+    ((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)),  # CIFAR-100's
+    ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),  # ImageNet's
+)
 "Normalisations of other programs."
 OFF = 0.02
 "A pixel that was normalised in 32 bits lies no farther from a whole number."
@@ -60,21 +60,10 @@ def pixels_of(images: np.ndarray, constants: Constants) -> np.ndarray | None:
     return pixels.astype(np.uint8)
 
 
-def normalisation_of(images: np.ndarray, known: Set[str], of_data: Constants) -> Constants | None:
+def normalisation_of(images: np.ndarray, known: Set[str], own: Constants) -> Constants | None:
     """The constants with which some of the images [n, height, width, channels] are images whose digests are `known`."""
-    for constants in (*USUAL.values(), of_data):
+    for constants in (*USUAL, own):
         pixels = pixels_of(images[:SAMPLE], constants)
         if pixels is not None and not known.isdisjoint(digests_of(pixels)):
             return constants
     return None
-
-
-def scaled(mean: Sequence[float], std: Sequence[float]) -> Constants:
-    """The constants of a data set's own facts."""
-    return tuple(mean), tuple(std)
-
-
-def batches(images: np.ndarray, size: int = 4096) -> Iterator[np.ndarray]:
-    """The images, so many at a time, so that their floats never stand in memory twice."""
-    for start in range(0, len(images), size):
-        yield images[start : start + size]

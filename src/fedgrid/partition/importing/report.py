@@ -9,7 +9,7 @@ import pyarrow as pa
 from fedgrid.data.common.columns import numbers
 from fedgrid.data.common.store import Labels
 from fedgrid.partition.common.rows import EVERYONE, split_numbers
-from fedgrid.partition.importing.rows import TEST
+from fedgrid.partition.importing.rows import TEST, listed
 
 SHOWN = 10
 "Clients that a line names."
@@ -71,10 +71,10 @@ def lines_of(report: Mapping[str, Any]) -> Iterator[str]:
             yield f"{number:,} {one if number == 1 else several}"
     for name, (one, several) in WITHOUT.items():
         if clients := report[name]:
-            yield f"{len(clients):,} {one if len(clients) == 1 else several}: {_listed(clients)}"
+            yield f"{len(clients):,} {one if len(clients) == 1 else several}: {listed(clients, SHOWN)}"
     if report["names"]:
-        numbers_of = _listed([f"{number} is '{name}'" for number, name in enumerate(report["names"])])
-        yield f"clients are numbered in the order of their names: {numbers_of}"
+        named = listed([f"{number} is '{name}'" for number, name in enumerate(report["names"])], SHOWN)
+        yield f"clients are numbered in the order of their names: {named}"
 
 
 def _pairs(client: np.ndarray, image: np.ndarray, chosen: np.ndarray) -> np.ndarray:
@@ -86,8 +86,3 @@ def _pairs(client: np.ndarray, image: np.ndarray, chosen: np.ndarray) -> np.ndar
 def _without(client: np.ndarray, clients: int) -> list[int]:
     counts: list[int] = np.flatnonzero(np.bincount(client, minlength=clients) == 0).tolist()
     return counts
-
-
-def _listed(values: Sequence[object]) -> str:
-    more = f" and {len(values) - SHOWN:,} more" if len(values) > SHOWN else ""
-    return ", ".join(map(str, values[:SHOWN])) + more

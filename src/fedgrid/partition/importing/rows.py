@@ -17,6 +17,8 @@ Naming = Literal["index", "file", "digest"]
 "How rows name their images: by row number, by the picture's file, by SHA-256."
 NAMINGS: dict[Naming, str] = {"index": "row numbers", "file": "file names", "digest": "image digests"}
 "How rows name images → what captions call it."
+LARGEST_NUMBER = 2**31 - 1
+"Of a row, or of a label."
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class ImportedRows:
     "Row numbers (int64 [n]: the training part first, then the test part), else texts [n]."
     label: np.ndarray | None = None
     "Where the file says it, int64 [n]."
+    form: str = ""
+    "What captions call the form of the file."
 
     @property
     def shared(self) -> np.ndarray:
@@ -44,6 +48,12 @@ class ImportedRows:
     def has_own_tests(self) -> bool:
         """Whether any client has test images that others do not share."""
         return bool(((self.split == TEST) & ~self.shared).any())
+
+
+def listed(values: Sequence[object], most: int) -> str:
+    """The first of some values, separated by commas, and how many more there are."""
+    more = f" and {len(values) - most:,} more" if len(values) > most else ""
+    return ", ".join(map(str, values[:most])) + more
 
 
 def numbered(names: Sequence[str]) -> tuple[tuple[str, ...], dict[str, int]]:

@@ -10,11 +10,18 @@ import pyarrow.parquet as pq
 
 from fedgrid.errors import UserError, nearest
 from fedgrid.partition.common.rows import EVERYONE
-from fedgrid.partition.importing.rows import NAMINGS, ImportedRows, Naming, check_shared, numbered, split_number
+from fedgrid.partition.importing.rows import (
+    LARGEST_NUMBER,
+    NAMINGS,
+    ImportedRows,
+    Naming,
+    check_shared,
+    numbered,
+    split_number,
+)
 
 ADVICE = "a table needs the columns client, split and one of index, file and digest"
 DIGEST = r"^[0-9a-f]{64}$"
-LARGEST = 2**31 - 1
 
 
 def read_table(file: Path) -> ImportedRows:
@@ -27,28 +34,30 @@ def read_table(file: Path) -> ImportedRows:
         if blank := _first(_is_blank(table[name])):
             raise UserError(f"{file}: row {blank} has no {name}")
     names, client = _clients(table["client"], file)
-    columns: dict[str, np.ndarray] = {"client": client, "split": _splits(table["split"], file)}
-    columns["image"] = _whole(table["index"], "index", file) if naming == "index" else _texts(table[naming])
+    split = _splits(table["split"], file)
     if naming == "digest":
-        columns["image"] = _digests(table["digest"], file)
+        image = _digests(table["digest"], file)
+    else:
+        image = _whole(table["index"], "index", file) if naming == "index" else _texts(table["file"])
     label = _whole(table["label"], "label", file) if "label" in table.column_names else None
-    rows = ImportedRows(names, **columns, naming=naming, label=label)
+    form = f"{'Parquet' if file.suffix.lower() == '.parquet' else 'CSV'} of {NAMINGS[naming]}"
+    rows = ImportedRows(names, client, split, naming, image, label, form)
     check_shared(rows, str(file))
     return rows
 
 
 def _opened(file: Path) -> pa.Table:
+    is_parquet = file.suffix.lower() == ".parquet"
     try:
-        if file.suffix.lower() == ".parquet":
+        if is_parquet:
             with pq.ParquetFile(file) as opened:
                 return opened.read().replace_schema_metadata()
         texts = dict.fromkeys(("split", "file", "digest"), pa.string())
         options = pyarrow.csv.ConvertOptions(column_types=texts, strings_can_be_null=True)
         table = pyarrow.csv.read_csv(file, convert_options=options)
     except (OSError, ValueError, KeyError, pa.ArrowException) as error:
-        kind = "Parquet" if file.suffix.lower() == ".parquet" else "CSV"
         problem = " ".join(str(error).split()).rstrip(".")[:160] or type(error).__name__
-        raise UserError(f"{file}: cannot be read as {kind} ({problem})") from error
+        raise UserError(f"{file}: cannot be read as {'Parquet' if is_parquet else 'CSV'} ({problem})") from error
     if unread := [field.name for field in table.schema if pa.types.is_binary(field.type)]:
         raise UserError(f"{file}: cannot be read as CSV (the column '{unread[0][:40]}' is not text in UTF-8)")
     return table.rename_columns([name.strip() for name in table.column_names])
@@ -113,8 +122,8 @@ def _whole(column: pa.ChunkedArray, name: str, file: Path) -> np.ndarray:
     except (pa.ArrowException, ValueError, TypeError) as error:
         raise UserError(f"{flaw} ({' '.join(str(error).split())[:120]})") from error
     low = EVERYONE if name == "client" else 0
-    if len(numbers) and not low <= numbers.min() <= numbers.max() <= LARGEST:
-        row = int(np.argmax((numbers < low) | (numbers > LARGEST)))
+    if len(numbers) and not low <= numbers.min() <= numbers.max() <= LARGEST_NUMBER:
+        row = int(np.argmax((numbers < low) | (numbers > LARGEST_NUMBER)))
         raise UserError(f"{flaw} from 0; row {row + 1} has {numbers[row]}")
     return numbers
 
@@ -127,11 +136,7 @@ def _texts(column: pa.ChunkedArray) -> np.ndarray:
 
 
 def _is_blank(column: pa.ChunkedArray) -> pa.Array:
-    blank = [
-        value is None or value != value or (isinstance(value, str) and not value.strip())
-        for value in column.to_pylist()
-    ]
-    return pa.array(blank)
+    return pa.array([value is None or value != value or not str(value).strip() for value in column.to_pylist()])
 
 
 def _first(mask: pa.Array) -> int:
