@@ -25,9 +25,9 @@ from fedgrid.errors import UserError
 from fedgrid.files import write_json
 from fedgrid.grid.earlier.other_code import StoredResults
 from fedgrid.grid.plan import manifest
-from fedgrid.grid.study.codec import encode
 from fedgrid.grid.plan.manifest_model import Absence, ListedCell, Manifest
 from fedgrid.grid.plan.planned_study import Experiment, Study
+from fedgrid.grid.study.codec import encode
 from fedgrid.jobs.preparation import prepare
 
 ABSENT = Absence("missing")
