@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from fedgrid.components import Component, describe, hp, identity
@@ -126,8 +127,9 @@ description = functools.cache(describe)
 "What `describe` says of the classes of this module, which do not change."
 
 
-def identity_of_training(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of `Training` as they enter keys; see `fedgrid.components.identity`."""
+def identity_of_training(training: Training | Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of training as they enter keys; see `fedgrid.components.identity`."""
+    settings = training if isinstance(training, Mapping) else asdict(training)
     return identity(description(Training), settings)
 
 

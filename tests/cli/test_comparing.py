@@ -67,7 +67,7 @@ def test_the_options_are_those_of_the_study(mine, study):
     kinds = ["dirichlet:beta=0.5,clients=4", "pathological:classes=3,clients=5", "homogeneous:clients=4"]
     planned = study("fedprox", "--against", "mine.py", "--heterogeneity", *kinds, "--seeds", 3, "--rounds", 7)
     assert list(planned.rows) == ["fedprox", *comparing.ALWAYS, "mine"]
-    assert {cell.row.training["rounds"] for cell in planned.cells} == {7}
+    assert {cell.row.training.rounds for cell in planned.cells} == {7}
     assert [*dict.fromkeys(cell.heterogeneity for cell in planned.cells)] == [
         "dirichlet-beta0.5-clients4",
         "pathological-classes3-clients5",

@@ -76,7 +76,7 @@ def test_cells_are_shared_and_folders_are_not():
 
 def test_a_scale_overlays_everything_and_labels_stay():
     study, small = paper(), paper(scale="small")
-    assert {cell.row.training["rounds"] for cell in small.cells} == {2} and {cell.seed for cell in small.cells} == {0}
+    assert {cell.row.training.rounds for cell in small.cells} == {2} and {cell.seed for cell in small.cells} == {0}
     assert set(places(small, "table1")) == {place for place in places(study, "table1") if place[-1] == 0}
     assert {column for _, _, column, _ in places(small, "sweep")} == {"Dirichlet 0.5, 0.5 kept"}
     assert not small.by_key.keys() & study.by_key.keys()
@@ -177,7 +177,7 @@ def test_parts_of_a_scale_replace_those_of_the_experiment():
     study = paper(at_scale(seeds=[7], training={"rounds": 2}, experiments={"table1": {"cells": parts}}), scale="small")
     assert places(study, "table1") == [(row, "digits", "Dirichlet 0.1", 7) for row in ("fedavg", "fedcosr")]
     (table,) = (one for one in study.experiments if one.id == "table1")
-    assert {cell.row.training["rounds"] for cell in table.cells} == {3}
+    assert {cell.row.training.rounds for cell in table.cells} == {3}
 
 
 def sub(**experiment):

@@ -129,7 +129,7 @@ def test_a_file_counts_from_the_one_that_includes_it(folder):
     study = study_of(["local", include, {"fedprox": {"training": {"rounds": 1}}}])
     assert list(study.rows) == ["local", "fedprox", *(n for n in GLOBAL if n != "fedprox"), "ditto"]
     row = study.rows["fedprox"]
-    assert (row.component.settings["mu"], row.training["lr"], row.training["rounds"]) == (3, 0.5, 1)
+    assert (row.component.settings["mu"], row.training.lr, row.training.rounds) == (3, 0.5, 1)
     assert study.rows["ditto"].component.settings["lam"] == 2
     assert rows(include) == list(study.rows)[1:]
 
@@ -177,4 +177,4 @@ def test_the_example_of_the_documentation():
     personalised = [name for name in PERSONALISED if name not in ("local", *PLAIN)]
     assert list(planned.rows) == ["local", *personalised, "fedprox", "strong pull", "fedavg"]
     prox = planned.rows["fedprox"]
-    assert (prox.component.settings["mu"], prox.training["lr"]) == (0.1, 0.002)
+    assert (prox.component.settings["mu"], prox.training.lr) == (0.1, 0.002)

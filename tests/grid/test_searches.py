@@ -54,7 +54,7 @@ def test_cells_of_a_table_wait_till_they_are_chosen():
     assert not any(cell.done for cell in waiting)
     choose(search_of(study), 0, 2)
     chosen = [cell for cell in apply_choices(study).cells if cell.row.label == "fedprox"]
-    assert [(c.seed, c.pending, c.row.training["lr"], c.row.component.settings["mu"]) for c in chosen] == [
+    assert [(c.seed, c.pending, c.row.training.lr, c.row.component.settings["mu"]) for c in chosen] == [
         (0, False, 0.1, 0.1),
         (1, False, 0.1, 0.1),
     ]
@@ -122,12 +122,12 @@ def test_later_rungs_compare_what_the_earlier_one_kept():
     study = searched(search={"lr": [0.01, 0.1], "mu": [0.1, 1], "rungs": [1, 2]})
     search, known = search_of(study), study.known
     assert [(rung.rounds, rung.keep) for rung in search.rungs] == [(1, 2), (2, 1)]
-    assert {known[key].row.training["rounds"] for key in search.trials()} == {1}
+    assert {known[key].row.training.rounds for key in search.trials()} == {1}
     assert {known[key].artifacts for key in search.trials()} == {("state",)}
     choose(search, 0, 3, 1)
     assert search.alive(1) == [1, 3] and search.chosen is None
-    later = [known[key] for key in search.trials() if known[key].row.training["rounds"] == 2]
-    assert {(c.row.training["lr"], c.row.component.settings["mu"]) for c in later} == {(0.01, 1), (0.1, 1)}
+    later = [known[key] for key in search.trials() if known[key].row.training.rounds == 2]
+    assert {(c.row.training.lr, c.row.component.settings["mu"]) for c in later} == {(0.01, 1), (0.1, 1)}
     assert {cell.artifacts for cell in later} == {()}
     choose(search, 1, 3)
     assert search.chosen == 3

@@ -257,7 +257,7 @@ def run(cell: Cell, planned: plan_file.Plan) -> int:
 
     Raises the interruption of a signal once that is noted.
     """
-    status = Status(cell.status, cell.row.training["rounds"])
+    status = Status(cell.status, cell.row.training.rounds)
     try:
         with noted(status):
             remark = _results(cell, planned, status)
@@ -277,11 +277,11 @@ def _results(cell: Cell, planned: plan_file.Plan, status: Status) -> str:
         ignore_signals()
         take(cell, cell.file, longer)
         _remove_checkpoints(cell, cell.checkpoint)
-        return f"took the first {cell.row.training['rounds']} rounds of {longer.file}"
+        return f"took the first {cell.row.training.rounds} rounds of {longer.file}"
     status.running()
     settings, start = planned.study.compute, None if planned.from_nothing else origin(cell, cell.file)
     saving = Saving(cell.checkpoint, cell.key, settings.checkpoint_every, start)
-    report = Report("", cell.row.training["rounds"], "received", sys.stdout)
+    report = Report("", cell.row.training.rounds, "received", sys.stdout)
     outcome = train(cell, cell.file, settings, saving, telling(report, status), planned.commit)
     return f"{outcome.status} {outcome.reason}".strip()
 

@@ -40,7 +40,7 @@ def attempts_before(cell: Cell) -> list[Mapping[str, Any]]:
 
 def take(cell: Cell, out: Path, longer: OtherRun) -> None:
     """Writes the first rounds of a longer run as the results of a cell; `longer_run` says of which these are."""
-    rounds = cell.row.training["rounds"]
+    rounds = cell.row.training.rounds
     table, metadata = read_table(longer.file)
     clock = {part: seconds[:rounds] for part, seconds in metadata["clock"].items()}
     seconds = {part: spent[-1] for part, spent in clock.items()}

@@ -24,7 +24,7 @@ from fedgrid.jobs.signals import heeding_signals
 def run(cell: Cell, out: Path, planned: plan_file.Plan) -> None:
     """Trains a cell, or what a checkpoint beside the file `out` lacks; notes how it went."""
     checkpoint, settings = out.with_name(out.name + ".checkpoint"), planned.study.compute
-    rounds, status = cell.row.training["rounds"], Status(cell.status, cell.row.training["rounds"])
+    rounds, status = cell.row.training.rounds, Status(cell.status, cell.row.training.rounds)
     with noted(status):
         status.running()
         point = description("methods", cell.row.component.reference)["facts"]["score"]

@@ -9,6 +9,7 @@ import pandas as pd
 from fedgrid.analysis.scores.results import CELL, Results
 from fedgrid.analysis.scores.settings import resolved_settings
 from fedgrid.grid.costs.formulas import images_in_a_round
+from fedgrid.settings import Training
 
 COLUMNS = ["label", "points", "trials", "images_search", "cells", "images_table"]
 
@@ -47,5 +48,7 @@ def images_of_cells(results: Results) -> dict[tuple[str, str, str, int], float]:
         training, hyperparameters = resolved_settings(results, cell.label, cell.column)
         position = cell.table_position
         work, sizes_of_cell = results.study.methods[cell.label].work, (clients[position], int(images[position]))
-        counts[position] = training["rounds"] * images_in_a_round(training, hyperparameters, work, *sizes_of_cell)
+        counts[position] = training["rounds"] * images_in_a_round(
+            Training(**training), hyperparameters, work, *sizes_of_cell
+        )
     return counts

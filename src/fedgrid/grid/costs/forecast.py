@@ -19,6 +19,7 @@ from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.canonical import canonical
 from fedgrid.grid.study.model import Configured, Settings
 from fedgrid.partition.base import Expected
+from fedgrid.settings import Training
 
 POINTS = 2
 "Points of a round at which most methods are scored, each with a pass over all test images."
@@ -82,7 +83,7 @@ class Load:
     "Images."
     evaluated: float
     "Images."
-    rows: int
+    rows: float
     "Of its results."
 
 
@@ -170,19 +171,19 @@ class Loads:
         if identity not in self.images:
             self.images[identity] = expected_of(partition.component, info, partition.seed)
         images = self.images[identity]
-        of_all = 1 + math.ceil(training["rounds"] / training["eval_every"])  # the first and the last model always
-        share = min(1.0, (training["eval_sample"] or 0) / images.clients)
-        evaluations = of_all + share * (training["rounds"] + 1 - of_all)
+        of_all = 1 + math.ceil(training.rounds / training.eval_every)  # the first and the last model always
+        share = min(1.0, (training.eval_sample or 0) / images.clients)
+        evaluations = of_all + share * (training.rounds + 1 - of_all)
         return Load(
             Trial(
                 cell.model,
                 info.shape,
                 len(info.classes),
                 min(batch_of(cell, images), MOST),
-                {name: training[name] for name in OF_SOLVER},
+                {name: getattr(training, name) for name in OF_SOLVER},
                 clients_in_step(cell, images) >= WORTH_A_CALL,
             ),
-            training["rounds"] * trained_in_a_round(cell, images) * (1 + adversary_steps(training))
+            training.rounds * trained_in_a_round(cell, images) * (1 + adversary_steps(training))
             + min(evaluations - 1, ATTACKED) * POINTS * images.test * attack_steps(training),
             evaluations * POINTS * (images.test + images.validation),
             evaluations * images.clients * METRICS,
@@ -200,18 +201,18 @@ def clients_in_step(cell: Cell, images: Expected) -> float:
     size, full = batch_of(cell, images), images.train / images.clients / batch_of(cell, images)
     factor, more, of_sizes = CALLS_OF_SIMILAR if images.similar_sizes else CALLS_OF_OTHERS
     calls = factor * full + more + of_sizes * min(images.clients, size)
-    participation: float = cell.row.training["participation"]
+    participation: float = cell.row.training.participation
     return participation * images.clients * (full + 0.5) / calls
 
 
-def adversary_steps(training: Settings) -> int:
+def adversary_steps(training: Training) -> int:
     """Gradients at images for every one at parameters."""
-    return training["adversarial"]["steps"] if training["adversarial"] else 0
+    return training.adversarial.steps if training.adversarial else 0
 
 
-def attack_steps(training: Settings) -> int:
+def attack_steps(training: Training) -> int:
     """Gradients at every test image in an evaluation under attack."""
-    return sum(STEPS.get(name, 0) for name in training["evaluate"])
+    return sum(STEPS.get(name, 0) for name in training.evaluate)
 
 
 def batch_of(cell: Cell, images: Expected) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fedgrid.errors import UserError, nearest
+from fedgrid.settings import Training
 
 TOKEN = re.compile(r"\s*(?:(?P<number>\d+(?:\.\d+)?)|(?P<symbol>\|[^|]+\||[^\W\d]\w*)|(?P<sign>[-+*/·()]))\s*")
 
@@ -42,25 +43,25 @@ def passes(work: str, settings: Mapping[str, object], epochs: float, batch: floa
 
 
 def images_in_a_round(
-    training: Mapping[str, Any], hyperparameters: Mapping[str, Any], work: str, clients: int, images: int
+    training: Training, hyperparameters: Mapping[str, Any], work: str, clients: int, images: int
 ) -> float:
     """Images that gradients are taken at in a round, of so many `images` of all clients.
 
     `work` is what a round costs a client; where it cannot be read, E epochs count.
     """
-    participants: int = max(1, math.floor(training["participation"] * clients + 1e-9))
+    participants: int = max(1, math.floor(training.participation * clients + 1e-9))
     once = images * participants / clients
     if not once:
         return 0.0
     batch = batch_in(training, clients, images) * participants / once  # as a share of all images
-    steps = training["local_steps"]
-    epochs = training["local_epochs"] if steps is None else steps * batch
+    steps = training.local_steps
+    epochs = training.local_epochs if steps is None else steps * batch
     return once * passes(work, hyperparameters, epochs, batch)
 
 
-def batch_in(training: Mapping[str, Any], clients: int, images: int) -> int:
+def batch_in(training: Training, clients: int, images: int) -> int:
     """Images of a batch: no more than a client has, with so many `images` of all clients."""
-    batch_size: int = training["batch_size"]
+    batch_size: int = training.batch_size
     return min(batch_size, max(1, images // clients))
 
 

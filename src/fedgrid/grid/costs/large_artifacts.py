@@ -66,4 +66,4 @@ def _keeping(kind: str, studies: Iterable[Study]) -> list[tuple[Cell, Study]]:
 def _bound(cell: Cell, study: Study, loads: Loads) -> _Bound:
     trial = loads.of(cell, study.data_root).trial
     clients = loads.images[cell.partition.key, cell.partition.seed].clients
-    return _Bound(trial, 1 + STACKS * clients, 8 if cell.row.training["dtype"] == "float64" else 4)
+    return _Bound(trial, 1 + STACKS * clients, 8 if cell.row.training.dtype == "float64" else 4)

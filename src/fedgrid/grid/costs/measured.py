@@ -62,7 +62,7 @@ def cost(cell: Cell) -> Cost | None:
 
     If possible they are of the same heterogeneity, else of another one with as many clients and images.
     """
-    return cost_of(precedents_of(cell), cell.row.training["rounds"])
+    return cost_of(precedents_of(cell), cell.row.training.rounds)
 
 
 def cost_of(precedents: Sequence[Precedent], rounds: int) -> Cost | None:

@@ -9,7 +9,7 @@ from typing import Any
 from fedgrid.grid.costs.measured import facts
 from fedgrid.grid.plan.keys import key_of_cell
 from fedgrid.grid.plan.model import Cell
-from fedgrid.settings import ARTIFACTS
+from fedgrid.settings import ARTIFACTS, Training
 
 NOT_KEPT = "their state was not kept (artifacts: [state])"
 WITHOUT_MATRICES = "their matrices of earlier rounds were not kept (artifacts: [cooperation])"
@@ -50,9 +50,9 @@ def other_runs(cell: Cell) -> Iterator[OtherRun]:
 def _differs_in_rounds_alone(cell: Cell, metadata: Mapping[str, Any]) -> bool:
     """Whether a key is that of the cell with another number of rounds; it covers code and partition too."""
     rounds = metadata["spec"]["training"]["rounds"]
-    row = replace(cell.row, training={**cell.row.training, "rounds": rounds})
+    row = replace(cell.row, training=replace(cell.row.training, rounds=rounds))
     key = key_of_cell(row, cell.partition, cell.model, cell.train_seed, cell.code)
-    return bool(rounds != cell.row.training["rounds"] and key == metadata["key"])
+    return bool(rounds != cell.row.training.rounds and key == metadata["key"])
 
 
 def continuation(cell: Cell) -> tuple[OtherRun | None, str]:
@@ -60,7 +60,7 @@ def continuation(cell: Cell) -> tuple[OtherRun | None, str]:
 
     The reason is empty where there is no shorter run.
     """
-    shorter = [run for run in other_runs(cell) if run.rounds < cell.row.training["rounds"]]
+    shorter = [run for run in other_runs(cell) if run.rounds < cell.row.training.rounds]
     reasons = {run.file: _obstacle(cell, run) for run in shorter}
     able = [run for run in shorter if not reasons[run.file]]
     if able:
@@ -85,15 +85,15 @@ def longer_run(cell: Cell) -> OtherRun | None:
     asked for that only the end of a run has; see `_has_an_end`.
     """
     training = cell.row.training
-    if cell.artifacts or _has_an_end(training) or training["rounds"] % training["eval_every"]:
+    if cell.artifacts or _has_an_end(training) or training.rounds % training.eval_every:
         return None
-    runs = [run for run in other_runs(cell) if run.rounds > training["rounds"]]
-    return next((run for run in runs if _has_first_rounds(run, training["rounds"])), None)
+    runs = [run for run in other_runs(cell) if run.rounds > training.rounds]
+    return next((run for run in runs if _has_first_rounds(run, training.rounds)), None)
 
 
-def _has_an_end(training: Mapping[str, Any]) -> bool:
+def _has_an_end(training: Training) -> bool:
     """Whether the last rounds have scores that earlier ones lack: of models under attack, and of new clients."""
-    return tuple(training["evaluate"]) != ("clean",) or training["new_clients"] > 0
+    return tuple(training.evaluate) != ("clean",) or training.new_clients > 0
 
 
 def _has_first_rounds(run: OtherRun, rounds: int) -> bool:

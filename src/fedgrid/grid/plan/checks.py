@@ -45,8 +45,8 @@ def check_attacks(part: Part, data: Sequence[PlannedData]) -> None:
     others |= {partition.label: kind_of_data(info.modalities) for partition, info in data if info.modalities}
     for row in part.rows:
         settings = row.value.training
-        attacked = [name for name in settings["evaluate"] if name != CLEAN]
-        setting = "adversarial" if settings["adversarial"] else f"evaluate: {attacked[0]}" if attacked else ""
+        attacked = [name for name in settings.evaluate if name != CLEAN]
+        setting = "adversarial" if settings.adversarial else f"evaluate: {attacked[0]}" if attacked else ""
         for name, what in others.items() if setting else ():
             raise StudyError(row.origin, f"training.{setting} needs images alone, and '{name}' is {what}")
 

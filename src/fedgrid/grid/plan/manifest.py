@@ -6,7 +6,7 @@ now, and a study that was edited and reverted is recognised.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +107,7 @@ def _description(study: Study, experiment: Experiment) -> StudyDescription:
     about, cells = experiment.about, experiment.cells
     partitions = [cell.partition for cell in cells]
     protocols = first_by_name((_column(cell), _protocol(cell)) for cell in cells)
-    common = next(iter(protocols.values()), experiment.listed[0].common if experiment.listed else {})
+    common = next(iter(protocols.values()), asdict(experiment.listed[0].common) if experiment.listed else {})
     return StudyDescription(
         name=study.name_of(experiment),
         title=about.title or experiment.id or study.name,
@@ -122,7 +122,7 @@ def _description(study: Study, experiment: Experiment) -> StudyDescription:
         seeds=list(about.seeds),
         partition_seed=about.partition_seed,
         train_seed=about.train_seed,
-        rounds=max((cell.row.training["rounds"] for cell in cells), default=0),
+        rounds=max((cell.row.training.rounds for cell in cells), default=0),
         protocol=_without_model(common),
         model=common.get("model", ""),
         elsewhere=[
@@ -186,7 +186,7 @@ def _column(cell: Cell) -> Column:
 def _protocol(cell: Cell) -> dict[str, Any]:
     """How the cells of a column are trained, but for what is a row's own."""
     settings = ", ".join(f"{name}={value}" for name, value in cell.model.settings.items())
-    return {**cell.row.common, "model": ", ".join(filter(None, [cell.model.name, settings]))}
+    return {**asdict(cell.row.common), "model": ", ".join(filter(None, [cell.model.name, settings]))}
 
 
 def _without_model(protocol: Settings) -> dict[str, Any]:
@@ -227,7 +227,8 @@ def _row(row: MethodRow) -> RowDescription:
 
 def _settings(row: MethodRow) -> dict[str, Any]:
     """A row's hyperparameters, and the training settings that are its own."""
-    of_row = {f"training.{name}": value for name, value in row.training.items() if value != row.common[name]}
+    common = asdict(row.common)
+    of_row = {f"training.{name}": value for name, value in asdict(row.training).items() if value != common[name]}
     return {**row.component.settings, **of_row}
 
 

@@ -69,14 +69,14 @@ def planned_row(row: MethodRow, part: Part, cells: Sequence[Sequence[Cell]]) -> 
 
 def _schedule(search: SearchedRow) -> list[tuple[int, int]]:
     _, first = search.points[0]
-    return schedule(len(search.points), search.rungs or (first.training["rounds"],))
+    return schedule(len(search.points), search.rungs or (first.training.rounds,))
 
 
 def _trial(point: int, search: SearchedRow, rounds: int) -> MethodRow:
     """The row at a point, as its search trains it for so many rounds."""
     settings, row = search.points[point]
     text = f" ({point_text(settings)})"
-    training = {**row.training, "rounds": rounds}
+    training = replace(row.training, rounds=rounds)
     return replace(row, label=row.label + text, title=row.title + text, training=training)
 
 

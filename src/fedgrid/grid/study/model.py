@@ -10,7 +10,7 @@ from fedgrid.grid.study.codec import Limits
 from fedgrid.grid.study.external import ExternalRow
 from fedgrid.grid.study.sections import Origin
 from fedgrid.grid.study.shown import Shown
-from fedgrid.settings import Compute
+from fedgrid.settings import Compute, Training
 
 Settings = Mapping[str, Any]
 FULL = "full"
@@ -57,14 +57,14 @@ class MethodRow:
     label: str
     title: str
     component: Configured
-    training: Settings
+    training: Training
     work: str
     "What its method costs a client in a round, a formula for the cost table; no part of a cell's identity."
     score: str = "paper"
     "The point of a round at which its cells are read; not part of the key, as `at` is not."
     at: str = "last"
     "The rounds at which its cells are read."
-    common: Settings = field(default_factory=dict)
+    common: Training = field(default_factory=Training)
     "The training settings of its part of the study, of which it may have some of its own."
 
 

@@ -94,7 +94,7 @@ def _check_shown(show: Sequence[Shown], rows: Sequence[MethodRow], external: Seq
         if entry.delta and entry.delta not in (names := [*known.values(), *external]):
             problem = f"the experiment has no row '{entry.delta}'; {nearest(entry.delta, names)}"
             raise StudyError(entry.section.origins["delta"], problem)
-        if entry.table == NEW_CLIENTS and not any(row.training[NEW_CLIENTS] for row in rows):
+        if entry.table == NEW_CLIENTS and not any(row.training.new_clients for row in rows):
             problem = f"no client joins after training; set training.{NEW_CLIENTS}, to 0.2 for example"
             raise StudyError(entry.section.origins["table"], problem)
 

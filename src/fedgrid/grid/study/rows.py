@@ -81,7 +81,7 @@ def method_rows(study: Protocol) -> Rows:
             parsed.rows.append(Placed(points[0][1], entry.origin))
             parsed.trying.extend([points[0][1].title] * method["facts"]["held_out"])
             if search:
-                check_rungs(search, label, points[0][1].training["rounds"])
+                check_rungs(search, label, points[0][1].training.rounds)
                 parsed.searches[label] = SearchedRow(points, search.seeds, search.rungs, search.origin)
         except UnusableRate as error:
             if not entry.origin.word:
@@ -114,32 +114,33 @@ def _expanded(methods: Section) -> list[tuple[str, Section]]:
 def _row(label: str, entry: Section, common: Settings, about: Description, reading: Reading) -> MethodRow:
     for name in {parameter["name"] for parameter in about["parameters"]}.intersection(RESERVED):
         raise StudyError(entry.origin, f"setting '{name}' clashes with a built-in key; rename it")
-    training = settings_of(describe(Training), entry.get("training", Section((), entry.origin)), common)
+    changes = entry.get("training", Section((), entry.origin))
+    training = Training(**settings_of(describe(Training), changes, common))
     plain = label == about["name"] or label.endswith(SOURCE)
     title = entry.get("title") or (about["title"] if plain else label)
     component = configured(about, entry - RESERVED)
     _check_plain_rates(entry.origin, component, about["facts"]["plain_rates"], training)
     _check_products(entry.origin, component, about, training)
     score, at = entry.get("score", reading.score), entry.get("at", reading.at)
-    return MethodRow(label, title, component, training, about["facts"]["work"], score, at, common)
+    return MethodRow(label, title, component, training, about["facts"]["work"], score, at, Training(**common))
 
 
-def _check_plain_rates(origin: Origin, component: Configured, rates: Sequence[str], training: Settings) -> None:
+def _check_plain_rates(origin: Origin, component: Configured, rates: Sequence[str], training: Training) -> None:
     """Raises UnusableRate where steps of plain SGD would take a rate that is meant for Adam or for momentum."""
-    if training["optimizer"] == "sgd" and not training["momentum"]:
+    if training.optimizer == "sgd" and not training.momentum:
         return
-    configured = "Adam" if training["optimizer"] == "adam" else f"a momentum of {training['momentum']:g}"
+    configured = "Adam" if training.optimizer == "adam" else f"a momentum of {training.momentum:g}"
     for name in rates:
         if component.settings[name] is None:
-            rate = f"the study's rate of {training['lr']:g}, which is meant for {configured}"
+            rate = f"the study's rate of {training.lr:g}, which is meant for {configured}"
             raise UnusableRate(origin, f"plain SGD steps, for which {rate}, is not usable", name)
 
 
-def _check_products(origin: Origin, component: Configured, about: Description, training: Settings) -> None:
+def _check_products(origin: Origin, component: Configured, about: Description, training: Training) -> None:
     """Raises UnusableRate where a rate times another setting is not below the limit that the method states."""
     for name, other, limit in about["facts"]["product_limits"]:
         rate, factor = component.settings[name], component.settings[other]
-        rate = training["lr"] if rate is None else rate
+        rate = training.lr if rate is None else rate
         if rate * factor >= limit:
             taken = f"{name} = {rate:g} with {other} = {factor:g}"
             raise UnusableRate(origin, f"{taken}, whose product has to be below {limit:g}", name)
