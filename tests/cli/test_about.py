@@ -5,7 +5,6 @@ import subprocess
 import pytest
 
 import fedgrid
-from fedgrid.cli import about
 from fedgrid.cli.main import main
 
 
@@ -43,5 +42,5 @@ def test_gpus_are_those_of_nvidia_smi(folder, capsys, monkeypatch, answer, expec
         return subprocess.CompletedProcess(command, 0, stdout=answer)
 
     real = subprocess.run
-    monkeypatch.setattr(about.subprocess, "run", run)
+    monkeypatch.setattr(subprocess, "run", run)
     assert facts(capsys)["GPU"] == expected

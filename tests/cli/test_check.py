@@ -10,7 +10,7 @@ import pytest
 from tiers import every_third
 
 from fedgrid.cli.main import main
-from fedgrid.cli.template import TEMPLATE
+from fedgrid.cli.template import component_text
 
 MODEL = '''"""A model of one layer."""
 
@@ -115,13 +115,13 @@ def test_new_files_of_other_kinds_pass_everything_as_they_are(kind, tmp_path, ca
 
 @pytest.mark.full
 def test_a_new_method_passes_everything(file):
-    run = checked(file(TEMPLATE.format(name="mine", title="Mine")), "--full")
+    run = checked(file(component_text("methods", "mine")), "--full")
     assert run.returncode == 0, run.stdout
     assert "passed  any number of threads" in run.stdout and "this method passes the suite" in run.stdout
 
 
 def test_failures_are_sentences_and_the_same_one_is_said_once(file):
-    path = file(TEMPLATE.format(name="mine", title="Mine").replace("fed.average", "fed.avrage"))
+    path = file(component_text("methods", "mine").replace("fed.average", "fed.avrage"))
     run = checked(path)
     assert run.returncode == 1 and "Traceback" not in run.stdout + run.stderr
     assert run.stdout.count("no attribute 'avrage'") == 1
@@ -133,7 +133,7 @@ def test_failures_are_sentences_and_the_same_one_is_said_once(file):
 @pytest.mark.full
 def test_a_loss_that_is_not_a_number_is_one_finding(file):
     loss = "return super().loss(theta, batch, at)"
-    run = checked(file(TEMPLATE.format(name="mine", title="Mine").replace(loss, f'{loss} * float("nan")')), "--full")
+    run = checked(file(component_text("methods", "mine").replace(loss, f'{loss} * float("nan")')), "--full")
     assert run.returncode == 1 and run.stdout.count("FAILED") == 2, run.stdout
     assert "trained with `loss`, is not finite in round 1; guard" in " ".join(run.stdout.split())
     assert "further checks, for the same reason as “four rounds run" in run.stdout and "flaw" not in run.stdout

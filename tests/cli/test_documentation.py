@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fedgrid.cli.documentation import methods_page, own_methods
 from fedgrid.cli.main import main
-from fedgrid.cli.reference import GROUPS, idea, page
+from fedgrid.cli.reference import GROUPS, idea, methods_page, own_methods, page
 from fedgrid.components import describe
 from fedgrid.grid.study.method_lists import group
 from fedgrid.loading import load

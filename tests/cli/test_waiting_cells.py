@@ -3,7 +3,7 @@
 import pytest
 from earlier import make_adopted, make_earlier, trained_study
 
-from fedgrid.cli.other_code import module_names, other_code_lines
+from fedgrid.cli.phrases import module_names, other_code_lines
 from fedgrid.files import read_table, write_table
 
 

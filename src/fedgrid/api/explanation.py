@@ -1,12 +1,12 @@
 """What stands behind a number of a table: its cells, their settings, states, scores and files, and their code."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from fedgrid.analysis.scores.cells import checked_on
-from fedgrid.api.finding import experiments_of
+from fedgrid.api.finding import check_alike, experiments_of, file_of_key, matching_cells, no_cell
+from fedgrid.errors import UserError
 from fedgrid.files import read_metadata
 from fedgrid.grid.earlier.circumstances import Circumstances
 from fedgrid.grid.plan import manifest
@@ -19,7 +19,28 @@ from fedgrid.grid.study.sources import NOT_COUNTED
 from fedgrid.run import cell_states
 
 
-def explain_cells(
+def explain(studies: Iterable[tuple[str, Study]], selection: Sequence[str], with_code: bool) -> Iterator[str]:
+    """What stands behind the cells of the first of some named studies that match all words, in lines.
+
+    Without such a study, a key may be that of results that none of them plans. Raises UserError where the words fit
+    nothing, or cells that differ in more than their seeds.
+    """
+    searched: list[Study] = []
+    for name, study in studies:
+        if cells := matching_cells(study, selection):
+            check_alike(name, selection, "explain", cells)
+            yield from _explain_cells(study, selection, cells, name if searched else "", with_code)
+            return
+        searched.append(study)
+    if not searched:
+        raise UserError("explain: there is no study in config/; name one with --configfile")
+    unplanned = file_of_key(searched[0].store, selection, "cells/**/s*-{key}*.parquet")
+    if unplanned is None:
+        raise no_cell(searched, selection, "explain")
+    yield from _explain_results(unplanned, searched)
+
+
+def _explain_cells(
     study: Study, selection: Sequence[str], cells: list[Cell], study_name: str, with_code: bool
 ) -> Iterator[str]:
     """The cells of one number, which differ in their seeds; what a key is made of is that of the first one."""
@@ -155,15 +176,7 @@ def _settings(spec: Mapping[str, Any]) -> Iterator[str]:
     yield f"training   {', '.join(f'{name}={value}' for name, value in spec['training'].items())}"
 
 
-def find_unplanned_results(store: Path, selection: Sequence[str]) -> Path | None:
-    """The finished cell with that key, which no study plans."""
-    if len(selection) > 1 or not re.fullmatch("[0-9a-f]{4,16}", selection[0]):
-        return None
-    files = [file for file in store.glob(f"cells/**/s*-{selection[0]}*.parquet") if file.name.count(".") == 1]
-    return files[0] if len(files) == 1 else None
-
-
-def explain_unplanned_results(file: Path, studies: Iterable[Study]) -> Iterator[str]:
+def _explain_results(file: Path, studies: Iterable[Study]) -> Iterator[str]:
     """What a finished cell says of its key, and which of its modules are others now."""
     metadata = read_metadata(file)
     yield f"{file}: of another study, or of other code or data"

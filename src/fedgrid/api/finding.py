@@ -28,6 +28,17 @@ def the_cell(study: Study, selection: Sequence[str], command: str) -> Cell:
     return cells[0]
 
 
+def file_of_key(store: Path, selection: Sequence[str], pattern: str) -> Path | None:
+    """The one file of the store that fits a pattern with the key of a cell, where a selection is nothing but a key.
+
+    The cell may be of another study, or of other code.
+    """
+    if len(selection) > 1 or not re.fullmatch("[0-9a-f]{4,16}", selection[0]):
+        return None
+    files = [file for file in store.glob(pattern.format(key=selection[0])) if file.name.count(".") == 1]
+    return files[0] if len(files) == 1 else None
+
+
 def check_alike(study_name: str, selection: Sequence[str], command: str, cells: Sequence[Cell]) -> None:
     """Raises UserError where the cells of a study that match all words differ in more than their seeds."""
     first, *others = ({**cell.spec, "partition": cell.partition.key, "seed": None} for cell in cells)

@@ -5,42 +5,28 @@ import sys
 from pathlib import Path
 from shlex import quote
 
-from fedgrid.api.study_file import DEFAULT
-from fedgrid.cli.other_code import module_names
-from fedgrid.cli.parsing import Commands, path, utf8, with_examples
-from fedgrid.cli.phrases import counted
-from fedgrid.cli.studies import add_choice
+from fedgrid.api.study_file import DEFAULT, read_study
+from fedgrid.cli.parsing import CHOICE, RESULTS, command, flag, option, path, utf8
+from fedgrid.cli.phrases import counted, module_names
 from fedgrid.errors import say
 
-BUNDLE = """
-fedgrid bundle
-fedgrid bundle config/papers/fedcosr.yaml --scale small --out fedcosr.zip
-fedgrid bundle --without-models --license CC-BY-4.0
-"""
-OPEN = "fedgrid open digits.zip\nfedgrid open digits.zip --results results"
 
+@command(
+    option("study STUDY", f"default: {DEFAULT}", nargs="?", type=path, default=DEFAULT),
+    option("--out FILE", "default: the study's name with .zip", type=path),
+    flag("--without-models", "leave out models and states of clients"),
+    option("--license TEXT", "the license of the archive, for its description", type=utf8),
+    *CHOICE,
+)
+def bundle(arguments: argparse.Namespace) -> int:
+    """Put a study's page, tables, figures, results, study and code digests into one archive, an RO-Crate.
 
-def add_commands(commands: Commands) -> None:
-    """Adds `fedgrid bundle` and `fedgrid open` to the command line."""
-    text = "put a study's page, tables, figures, results, study and code digests into one archive, an RO-Crate"
-    bundle = with_examples(commands, "bundle", text, BUNDLE)
-    bundle.add_argument("study", nargs="?", type=path, default=DEFAULT, metavar="STUDY", help=f"default: {DEFAULT}")
-    bundle.add_argument("--out", type=path, metavar="FILE", help="default: the study's name with .zip")
-    bundle.add_argument("--without-models", action="store_true", help="leave out models and states of clients")
-    bundle.add_argument("--license", type=utf8, metavar="TEXT", help="the license of the archive, for its description")
-    add_choice(bundle)
-    bundle.set_defaults(call=_bundle)
-    text = "unpack an archive into a store, so that a run has nothing left to train; existing files are kept"
-    opening = with_examples(commands, "open", text, OPEN)
-    opening.add_argument("archive", type=path, metavar="ARCHIVE", help="a file of fedgrid bundle")
-    opening.add_argument("--results", type=path, default=Path("results"), metavar="FOLDER", help="default: results")
-    opening.set_defaults(call=_open)
-
-
-def _bundle(arguments: argparse.Namespace) -> int:
+    fedgrid bundle
+    fedgrid bundle config/papers/fedcosr.yaml --scale small --out fedcosr.zip
+    fedgrid bundle --without-models --license CC-BY-4.0
+    """
     from fedgrid.api.archive.contents import client_data_in_artifacts, finished_cells
     from fedgrid.api.archive.writing import NO_LICENSE, Bundle
-    from fedgrid.api.study_file import read_study
 
     study = read_study(arguments.study, arguments.scale, arguments.only)
     out: Path = arguments.out or Path(f"{study.folder.name}.zip")
@@ -53,7 +39,13 @@ def _bundle(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _open(arguments: argparse.Namespace) -> int:
+@command(option("archive ARCHIVE", "a file of fedgrid bundle", type=path), RESULTS)
+def open_(arguments: argparse.Namespace) -> int:
+    """Unpack an archive into a store, so that a run has nothing left to train; existing files are kept.
+
+    fedgrid open digits.zip
+    fedgrid open digits.zip --results results
+    """
     from fedgrid.api.archive.code_names import is_code
     from fedgrid.api.archive.opening import open_archive
 

@@ -5,7 +5,7 @@ import importlib.util
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from fedgrid.cli.parsing import Commands, with_examples
+from fedgrid.cli.parsing import command, flag, option
 from fedgrid.cli.template import NEW
 from fedgrid.components import describe, parse_setting, resolve
 from fedgrid.errors import UserError
@@ -14,25 +14,24 @@ from fedgrid.loading import KINDS
 if TYPE_CHECKING:
     from fedgrid.suite.reporting import Reporter
 
-EXAMPLES = """
-  fedgrid check mine.py
-  fedgrid check mine.py --full
-  fedgrid check dirichlet --set beta=0.5
-"""
 
+@command(
+    option("component COMPONENT", "path/to/mine.py, or a name in the package"),
+    flag("--full", "run the checks that take longer, too"),
+    option(
+        "--set NAME=VALUE",
+        "a setting of the model, partition or data set; methods are checked with their defaults",
+        action="append",
+        default=[],
+    ),
+)
+def check(arguments: argparse.Namespace) -> int:
+    """Test a method, model, partition or data set: a file of your own, or a name.
 
-def add_commands(commands: Commands) -> None:
-    """Adds `fedgrid check` to the command line."""
-    text = "test a method, model, partition or data set: a file of your own, or a name"
-    parser = with_examples(commands, "check", text, EXAMPLES)
-    parser.add_argument("component", metavar="COMPONENT", help="path/to/mine.py, or a name in the package")
-    parser.add_argument("--full", action="store_true", help="run the checks that take longer, too")
-    setting = "a setting of the model, partition or data set; methods are checked with their defaults"
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=setting)
-    parser.set_defaults(call=_check)
-
-
-def _check(arguments: argparse.Namespace) -> int:
+    fedgrid check mine.py
+    fedgrid check mine.py --full
+    fedgrid check dirichlet --set beta=0.5
+    """
     if importlib.util.find_spec("pytest") is None:
         raise UserError("fedgrid check needs pytest; install it with: pip install 'fedgrid[check]'")
     from fedgrid.suite.running import run  # torch takes seconds to import

@@ -2,44 +2,49 @@
 
 import argparse
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from fedgrid.cli.parsing import Commands, with_examples
+from fedgrid.cli.parsing import Command, option
 from fedgrid.components import describe
 from fedgrid.errors import UserError, nearest
 from fedgrid.loading import load, names
 
-COMMANDS = {"methods": "methods", "datasets": "data", "partitions": "partition", "models": "models"}
+LISTED = {"methods": "methods", "datasets": "data", "partitions": "partition", "models": "models"}
+"The kinds of components by the commands that list them."
 
 
-def add_commands(commands: Commands) -> None:
-    """Adds the commands that list components to the command line."""
-    for command, kind in COMMANDS.items():
-        examples = f"fedgrid {command}\nfedgrid {command} {names(kind)[0]}"
-        parser = with_examples(commands, command, f"list {command} with their settings and sources", examples)
-        parser.add_argument("name", nargs="?", help="only this one")
-        parser.set_defaults(call=_show, kind=kind)
-
-
-def _show(arguments: argparse.Namespace) -> int:
-    known = names(arguments.kind)
+def _list(kind: str, arguments: argparse.Namespace) -> int:
+    known = names(kind)
     if arguments.name and arguments.name not in known:
         raise UserError(f"unknown name '{arguments.name}'; {nearest(arguments.name, known)}")
-    blocks = [
-        _block(name, describe(load(arguments.kind, name))) for name in ([arguments.name] if arguments.name else known)
-    ]
-    print("\n\n".join(blocks))
+    listed = [arguments.name] if arguments.name else known
+    print("\n\n".join(_block(name, describe(load(kind, name))) for name in listed))
     return 0
 
 
-def _block(name: str, components: dict[str, Any]) -> str:
-    lines = [f"{name}: {components['title']}", f"  {components['summary']}"]
-    facts = {key: value for key, value in components["facts"].items() if value and key != "named"}
-    lines += [
-        f"  {key}: {as_text(value)}" for key, value in ({"source": components["source"]} | facts).items() if value
-    ]
-    lines += [f"    {p['name']} = {as_text(p['default'])}{_limits(p)}  {p['doc']}" for p in components["parameters"]]
-    return "\n".join(lines)
+COMMANDS = [
+    Command(
+        command,
+        f"list {command} with their settings and sources",
+        [f"fedgrid {command}", f"fedgrid {command} {names(kind)[0]}"],
+        [option("name", "only this one", nargs="?")],
+        partial(_list, kind),
+    )
+    for command, kind in LISTED.items()
+]
+
+
+def _block(name: str, component: dict[str, Any]) -> str:
+    facts = {"source": component["source"]} | component["facts"]
+    return "\n".join(
+        [
+            f"{name}: {component['title']}",
+            f"  {component['summary']}",
+            *(f"  {key}: {as_text(value)}" for key, value in facts.items() if value and key != "named"),
+            *(f"    {p['name']} = {as_text(p['default'])}{_limits(p)}  {p['doc']}" for p in component["parameters"]),
+        ]
+    )
 
 
 def as_text(value: Any) -> str:

@@ -8,39 +8,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedgrid.api.finding import the_cell
-from fedgrid.cli.parsing import Commands, any_path, path, with_examples
-from fedgrid.cli.studies import add_configfile, study_of
+from fedgrid.cli.parsing import STUDY, any_path, command, option, path, study_of
 from fedgrid.errors import say
 from fedgrid.files import replacing
 
 if TYPE_CHECKING:
     from fedgrid.api.scoring import Score
 
-EXAMPLES = """
-fedgrid predict 3fa1b2c4 photo.jpg --client 3
-fedgrid predict results/store/cells/…/s0-3fa1b2c4d5e6f708.parquet photos/ --client 3 --point received --out scores.csv
-"""
 ESCAPED = "backslashreplace"
 "How a CSV file holds the name of a picture that is not UTF-8."
 
 
-def add_commands(commands: Commands) -> None:
-    """Adds `fedgrid predict` to the command line."""
-    text = "score your own pictures with a final model of a cell that keeps its models"
-    predict = with_examples(commands, "predict", text, EXAMPLES)
-    predict.add_argument(
-        "cell", metavar="CELL", help="the file of its results, its key, or words that fit it alone: 'fedper, seed 0'"
-    )
-    predict.add_argument("images", nargs="+", type=any_path, metavar="IMAGE", help="pictures, or folders of pictures")
-    predict.add_argument("--client", type=int, metavar="N", help="whose model; needed where clients have their own")
-    text = "global, received, adapted or trained (default: the point that the method's paper scores)"
-    predict.add_argument("--point", help=text)
-    predict.add_argument("--out", type=path, metavar="FILE", help="write a CSV file instead of printing")
-    add_configfile(predict)
-    predict.set_defaults(call=_predict)
+@command(
+    option("cell CELL", "the file of its results, its key, or words that fit it alone: 'fedper, seed 0'"),
+    option("images IMAGE", "pictures, or folders of pictures", nargs="+", type=any_path),
+    option("--client N", "whose model; needed where clients have their own", type=int),
+    option("--point", "global, received, adapted or trained (default: the point that the method's paper scores)"),
+    option("--out FILE", "write a CSV file instead of printing", type=path),
+    *STUDY,
+)
+def predict(arguments: argparse.Namespace) -> int:
+    """Score your own pictures with a final model of a cell that keeps its models.
 
-
-def _predict(arguments: argparse.Namespace) -> int:
+    fedgrid predict 3fa1b2c4 photo.jpg --client 3
+    fedgrid predict results/…/s0-3fa1b2c4d5e6f708.parquet photos/ --client 3 --point received --out scores.csv
+    """
     from fedgrid.api.scoring import Scorer, pictures_in  # torch takes seconds to import
 
     scorer = Scorer(_cell(arguments), arguments.client, arguments.point)

@@ -5,59 +5,32 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fedgrid.cli.parsing import Commands, path, with_examples
+from fedgrid.cli.parsing import Option, command, flag, option, path
 from fedgrid.components import describe, parse_setting
 from fedgrid.errors import Damaged, UserError, complain
 from fedgrid.files import check_writable
 from fedgrid.grid.plan.model import Cell
-from fedgrid.grid.plan.product import planned_study
 from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.columns import PUBLISHED
-from fedgrid.grid.study.sections import Section
 from fedgrid.grid.study.yaml_file import read_value
-from fedgrid.jobs import originals
 from fedgrid.jobs.job_process import TERMINATED
 from fedgrid.loading import packaged
 from fedgrid.settings import ARTIFACTS, Compute, Training
 
-EXAMPLES = """
-  fedgrid run fedavg --data digits --partition dirichlet --beta 0.1 --clients 8 --rounds 20 --seed 0
-  fedgrid run fedprox --set mu=0.1 --partition pathological --classes 2 --out prox.parquet
-  fedgrid run path/to/mine.py --data mnist --fraction 0.1 --model cnn --model-set features=64
-"""
 OF_CLUSTERS = ("gpu_share", "pack", "mem_mb", "runtime")
+STORE = (
+    option("--results", "folder of the store (default: results)", default="results"),
+    option("--data-root", "where data sets lie (default: $FEDGRID_DATA)"),
+)
 COMPUTE = [parameter for parameter in describe(Compute)["parameters"] if parameter["name"] not in OF_CLUSTERS]
 
 
-def add_commands(commands: Commands) -> None:
-    """Adds `fedgrid run` to the command line."""
-    parser = with_examples(commands, "run", "train one cell without Snakemake", EXAMPLES)
-    parser.add_argument("method", metavar="METHOD", help="a name (see fedgrid methods) or path/to/mine.py")
-    text = "data set, or the path to your own: its files, or the .py that loads it (default: digits)"
-    parser.add_argument("--data", default="digits", help=text)
-    text = "kind of heterogeneity, or path/to/kind.py (default: dirichlet)"
-    parser.add_argument("--partition", default="dirichlet", help=text)
-    parser.add_argument("--model", default="mlp", help="model, or path/to/net.py (default: mlp)")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="a hyperparameter of the method"
-    )
-    parser.add_argument("--data-set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the data")
-    parser.add_argument("--features", metavar="BACKBONE", help="train on frozen features, such as vit_tiny_patch16_224")
-    parser.add_argument("--model-set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the model")
-    text = "a setting of the partition, for one that is no option below"
-    parser.add_argument("--partition-set", action="append", default=[], metavar="NAME=VALUE", help=text)
-    parser.add_argument("--out", type=path, help="result file (default: its place in the store)")
-    text = "what to keep beside the results"
-    parser.add_argument("--artifacts", action="append", choices=ARTIFACTS, default=[], help=text)
-    parser.add_argument("--results", default="results", help="folder of the store (default: results)")
-    parser.add_argument("--data-root", help="where data sets lie (default: $FEDGRID_DATA)")
-    parser.add_argument("--no-download", action="store_true", help="never touch the network")
+def _settings(parser: argparse.ArgumentParser) -> None:
+    """Adds an option for each setting of computing, training and the package's kinds of partitions."""
     _add_settings(parser.add_argument_group("computation"), {"": COMPUTE})
     _add_settings(parser.add_argument_group("training"), {"": describe(Training)["parameters"]})
     kinds = {name: description("partition", name)["parameters"] for name in packaged("partition")}
     _add_settings(parser.add_argument_group("partition"), kinds)
-    parser.set_defaults(call=_run)
 
 
 def _add_settings(group: argparse._ArgumentGroup, kinds: Mapping[str, list[Mapping[str, Any]]]) -> None:
@@ -75,21 +48,45 @@ def _add_settings(group: argparse._ArgumentGroup, kinds: Mapping[str, list[Mappi
         group.add_argument(f"--{name.replace('_', '-')}", dest=f"setting_{name}", metavar=form, help=text)
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def assignments(name: str, what: str) -> Option:
+    """An option that may be given several times, each with a setting and its value."""
+    return option(f"--{name} NAME=VALUE", what, action="append", default=[])
+
+
+@command(
+    option("method METHOD", "a name (see fedgrid methods) or path/to/mine.py"),
+    option(
+        "--data",
+        "data set, or the path to your own: its files, or the .py that loads it (default: digits)",
+        default="digits",
+    ),
+    option("--partition", "kind of heterogeneity, or path/to/kind.py (default: dirichlet)", default="dirichlet"),
+    option("--model", "model, or path/to/net.py (default: mlp)", default="mlp"),
+    option("--seed", type=int, default=0),
+    assignments("set", "a hyperparameter of the method"),
+    assignments("data-set", "a setting of the data"),
+    option("--features BACKBONE", "train on frozen features, such as vit_tiny_patch16_224"),
+    assignments("model-set", "a setting of the model"),
+    assignments("partition-set", "a setting of the partition, for one that is no option below"),
+    option("--out", "result file (default: its place in the store)", type=path),
+    option("--artifacts", "what to keep beside the results", action="append", choices=ARTIFACTS, default=[]),
+    *STORE,
+    flag("--no-download", "never touch the network"),
+    _settings,
+)
+def run(arguments: argparse.Namespace) -> int:
+    """Train one cell without Snakemake.
+
+    fedgrid run fedavg --data digits --partition dirichlet --beta 0.1 --clients 8 --rounds 20 --seed 0
+    fedgrid run fedprox --set mu=0.1 --partition pathological --classes 2 --out prox.parquet
+    fedgrid run path/to/mine.py --data mnist --fraction 0.1 --model cnn --model-set features=64
+    """
+    from fedgrid.api.training import compute_cell  # pandas takes time to import
+
     try:
-        return _computed(arguments)
+        cell, out, origin = compute_cell(_study(arguments), arguments.out, heeds_signals=True)
     except Damaged as error:
         return complain(error.removed())
-
-
-def _computed(arguments: argparse.Namespace) -> int:
-    from fedgrid.api.training import ensure_results  # pandas takes time to import
-
-    study = planned_study(Section(_study(arguments)))
-    cell = study.cells[0]
-    originals.say_notices(study)
-    out = arguments.out or cell.file
-    origin = ensure_results(study, cell, out, heeds_signals=True)
     if origin == "interrupted":
         return TERMINATED
     if origin == "cached":
@@ -102,7 +99,12 @@ def _computed(arguments: argparse.Namespace) -> int:
 
 def _study(arguments: argparse.Namespace) -> dict[str, Any]:
     """The study of one cell that the options describe."""
-    _check(arguments)
+    if arguments.seed < 0:
+        raise UserError(f"--seed: must be at least 0, got {arguments.seed}")
+    if arguments.out and arguments.out.is_dir():
+        raise UserError(f"--out: {arguments.out} is a folder, name a file")
+    if arguments.out:
+        check_writable(arguments.out.parent, "--out")
     method, model = description("methods", arguments.method), description("models", arguments.model)
     settings = {k[8:]: v for k, v in vars(arguments).items() if k.startswith("setting_") and v is not None}
     published = arguments.partition.startswith(PUBLISHED)
@@ -136,16 +138,6 @@ def data_setting(text: str) -> tuple[str, Any]:
     if not equals:
         raise UserError(f"--data-set: '{text}' is not of the form name=value")
     return name, read_value(value, "--data-set", name)
-
-
-def _check(arguments: argparse.Namespace) -> None:
-    """Raises UserError for options outside their range; settings are checked against their components."""
-    if arguments.seed < 0:
-        raise UserError(f"--seed: must be at least 0, got {arguments.seed}")
-    if arguments.out and arguments.out.is_dir():
-        raise UserError(f"--out: {arguments.out} is a folder, name a file")
-    if arguments.out:
-        check_writable(arguments.out.parent, "--out")
 
 
 def _typed(

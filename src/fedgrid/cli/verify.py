@@ -7,39 +7,29 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from fedgrid.api.study_file import DEFAULT, read_study
-from fedgrid.cli.parsing import Commands, path, with_examples
+from fedgrid.api.study_file import read_study
+from fedgrid.cli.parsing import STUDIES, command, option
 from fedgrid.cli.phrases import counted
-from fedgrid.cli.studies import add_choice
 from fedgrid.errors import UserError, say
 
-EXAMPLES = """
-fedgrid verify
-fedgrid verify --configfile config/papers/*.yaml --scale small --cells 10 --cores 2
-"""
 
+@command(
+    *STUDIES,
+    option("--cells N", "cells to train again (default: 10)", type=int, default=10),
+    option("--seed S", "seed of the draw; repeat one to draw the same cells (default: a new draw each time)", type=int),
+    option("--cores N", "cells to train at a time (default: 1)", type=int, default=1),
+)
+def verify(arguments: argparse.Namespace) -> int:
+    """Whether results fit the code: train some finished cells again, and compare every recorded bit.
 
-def add_commands(commands: Commands) -> None:
-    """Adds `fedgrid verify` to the command line."""
-    text = "whether results fit the code: train some finished cells again, and compare every recorded bit"
-    verify = with_examples(commands, "verify", text, EXAMPLES)
-    text = f"the studies (default: {DEFAULT})"
-    verify.add_argument("--configfile", type=path, nargs="+", default=[DEFAULT], metavar="FILE", help=text)
-    add_choice(verify)
-    verify.add_argument("--cells", type=int, default=10, metavar="N", help="cells to train again (default: 10)")
-    text = "seed of the draw; repeat one to draw the same cells (default: a new draw each time)"
-    verify.add_argument("--seed", type=int, metavar="S", help=text)
-    verify.add_argument("--cores", type=int, default=1, metavar="N", help="cells to train at a time (default: 1)")
-    verify.set_defaults(call=_verify)
-
-
-def _verify(arguments: argparse.Namespace) -> int:
-    """Exit code 1 where a cell differs."""
+    fedgrid verify
+    fedgrid verify --configfile config/papers/*.yaml --scale small --cells 10 --cores 2
+    """
     from fedgrid.jobs import verification  # torch takes seconds to import
 
-    for option, value in (("--cells", arguments.cells), ("--cores", arguments.cores)):
+    for name, value in (("--cells", arguments.cells), ("--cores", arguments.cores)):
         if value < 1:
-            raise UserError(f"{option}: must be at least 1, got {value}")
+            raise UserError(f"{name}: must be at least 1, got {value}")
     seed = time.time_ns() % 1_000_000 if arguments.seed is None else arguments.seed
     studies = [read_study(file, arguments.scale, arguments.only) for file in arguments.configfile]
     cells, elsewhere = verification.comparable(studies)
