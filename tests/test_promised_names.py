@@ -21,8 +21,8 @@ from fedgrid.api.partitions import ReadPartition
 from fedgrid.api.results import StudyResults, Table
 from fedgrid.api.studies import StudyFile
 from fedgrid.api.training import TrainedCell
+from fedgrid.cli.components import component_text
 from fedgrid.cli.main import parser
-from fedgrid.cli.template import component_text
 from fedgrid.components import Component
 from fedgrid.data.base import DataSet
 from fedgrid.data.common.images import Images, RawDataset

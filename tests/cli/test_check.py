@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tiers import every_third
 
+from fedgrid.cli.components import component_text
 from fedgrid.cli.main import main
-from fedgrid.cli.template import component_text
 
 MODEL = '''"""A model of one layer."""
 

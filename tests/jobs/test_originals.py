@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 from studies import FOUR_CELLS, plan_of, prepared, study_of
 
-from fedgrid.cli import single_cell
+from fedgrid.cli import cells
 from fedgrid.cli.main import main, parser
 from fedgrid.data.office10 import OfficeTen
 from fedgrid.engine.state.saving import Saving
@@ -48,7 +48,7 @@ def trained(study, cell):
 
 def computed(command):
     """The results of a command, computed by this process, in which the data set has fewer images."""
-    study = prepared(planned_study(Section(single_cell._study(parser().parse_args(command)))))
+    study = prepared(planned_study(Section(cells._study(parser().parse_args(command)))))
     trained(study, study.cells[0])
     return study.cells[0].file
 

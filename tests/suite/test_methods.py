@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fedgrid.cli.template import component_text
+from fedgrid.cli.components import component_text
 from fedgrid.errors import UserError
 from fedgrid.suite import method, method_costs, method_executors, method_key, method_source, simulations
 from fedgrid.suite.expectations import NotFinite, Unmet

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import torch
@@ -74,13 +74,10 @@ class Scorer:
 def _check(cell: Path, modality: str, images: Mapping[str, Any]) -> None:
     """Raises UserError for a model that does not take pictures."""
     if modality == TEXTUAL:
-        _refuse(cell, "this client holds texts, and only pictures can be scored; choose a client that holds pictures")
+        why = "this client holds texts, and only pictures can be scored; choose a client that holds pictures"
+        raise UserError(f"{cell}: {why}")
     if images["dtype"] != "uint8" or images["shape"][2] not in MODES:
-        _refuse(cell, "this cell was trained on features, and only models of pictures can score pictures")
-
-
-def _refuse(cell: Path, why: str) -> NoReturn:
-    raise UserError(f"{cell}: {why}")
+        raise UserError(f"{cell}: this cell was trained on features, and only models of pictures can score pictures")
 
 
 def pictures_in(paths: Sequence[Path]) -> list[Path]:

@@ -60,7 +60,7 @@ def doctor(arguments: argparse.Namespace) -> int:
 
 def _findings(results: Path) -> Iterator[Finding]:
     results = _existing(results)
-    yield _snakemake()
+    yield _version("Snakemake", "snakemake", "pip install snakemake; fedgrid run works without it")
     yield from _slurm()
     yield _data_root()
     yield _writable("results", results)
@@ -86,17 +86,14 @@ def _installed(package: str) -> str | None:
         return None
 
 
-def _snakemake() -> Finding:
-    installed = _installed("snakemake")
+def _version(name: str, package: str, advice: str) -> Finding:
+    """Whether a package is installed, and in a tested version; `advice` is for one that is missing."""
+    installed, tested = _installed(package), TESTED[package]
     if installed is None:
-        return Finding("Snakemake", "not installed", "pip install snakemake; fedgrid run works without it")
-    return Finding("Snakemake", installed, _untested("snakemake", installed))
-
-
-def _untested(package: str, installed: str) -> str:
-    """What to do about a version that is not tested; empty for one that is."""
-    tested = TESTED[package]
-    return "" if installed.partition(".")[0] == tested else f"fedgrid is tested with version {tested}; install that one"
+        return Finding(name, "not installed", advice)
+    untested = f"fedgrid is tested with version {tested}; install that one"
+    text = f"{package} {installed}" if package == PLUGIN else installed
+    return Finding(name, text, "" if installed.partition(".")[0] == tested else untested)
 
 
 def _slurm() -> Iterator[Finding]:
@@ -105,11 +102,7 @@ def _slurm() -> Iterator[Finding]:
         yield Finding("SLURM", "not here, so cells run on this machine")
         return
     yield Finding("SLURM", "here")
-    plugin = _installed(PLUGIN)
-    if plugin is None:
-        yield Finding("executor", "not installed", f"pip install {PLUGIN}")
-    else:
-        yield Finding("executor", f"{PLUGIN} {plugin}", _untested(PLUGIN, plugin))
+    yield _version("executor", PLUGIN, f"pip install {PLUGIN}")
     yield _accounting()
 
 

@@ -6,32 +6,26 @@ import sys
 
 import fedgrid
 from fedgrid.cli import (
-    archiving,
-    checking,
+    cells,
     comparing,
+    components,
     doctor,
-    explain,
-    export,
-    listing,
+    exchange,
     partitions,
     planning,
-    predict,
+    progress,
     project,
-    pruning,
     reference,
-    single_cell,
-    status,
-    template,
-    verify,
+    store,
 )
 from fedgrid.cli.parsing import Parser
 from fedgrid.command import exclude_working_folder
 from fedgrid.errors import UserError, complain, escape_unprintable
 
 COMMANDS = (
-    *(project.init, project.go, *listing.COMMANDS, planning.plan, pruning.prune, status.status, status.logs),
-    *(explain.explain, status.report, single_cell.run, predict.predict, *partitions.COMMANDS, export.export),
-    *(archiving.bundle, archiving.open_, verify.verify, *template.COMMANDS, checking.check, comparing.compare),
+    *(project.init, project.go, *components.LISTS, planning.plan, store.prune, progress.status, progress.logs),
+    *(progress.explain, progress.report, cells.run, cells.predict, *partitions.COMMANDS, exchange.export),
+    *(exchange.bundle, exchange.open_, store.verify, *components.NEW_FILES, components.check, comparing.compare),
     *(reference.docs, doctor.doctor, doctor.about),
 )
 "In the order of the help."

@@ -75,6 +75,11 @@ def flag(name: str, text: str) -> Option:
     return option(name, text, action="store_true")
 
 
+def assignments(name: str, text: str) -> Option:
+    """An option that may be given several times, each with a setting and its value."""
+    return option(f"--{name} NAME=VALUE", text, action="append", default=[])
+
+
 def path(text: str) -> Path:
     """The type of arguments that are paths; they are UTF-8, for plans and results name them."""
     return any_path(utf8(text))
@@ -102,6 +107,12 @@ STUDIES = (
     *CHOICE,
 )
 RESULTS = option("--results FOLDER", "default: results", type=path, default=Path("results"))
+"The folder of results, for commands on its store."
+STORE = (
+    option("--results", "folder of the store (default: results)", default="results"),
+    option("--data-root", "where data sets lie (default: $FEDGRID_DATA)"),
+)
+"Where the results and the data of a single cell or partition are."
 
 
 def study_of(arguments: argparse.Namespace) -> Study:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fedgrid.cli.parsing import command, flag, option, path
+from fedgrid.cli.cells import data_setting
+from fedgrid.cli.parsing import STORE, assignments, command, flag, option, path
 from fedgrid.cli.phrases import path_in_study
-from fedgrid.cli.single_cell import STORE, assignments, data_setting
 from fedgrid.components import describe
 from fedgrid.errors import UserError
 from fedgrid.files import slug

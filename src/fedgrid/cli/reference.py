@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fedgrid import shipped
-from fedgrid.cli.listing import as_text, bounds
+from fedgrid.cli.components import as_text, bounds
 from fedgrid.cli.parsing import command, flag, option, path
 from fedgrid.components import describe
 from fedgrid.errors import UserError

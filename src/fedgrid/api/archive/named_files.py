@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fedgrid.api.archive.code_names import SOURCE
+from fedgrid.api.archive.names import SOURCE
 from fedgrid.errors import UserError
 from fedgrid.files import check_regular
 from fedgrid.grid.study.columns import PUBLISHED

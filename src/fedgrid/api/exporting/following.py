@@ -19,7 +19,7 @@ from fedgrid.api.exporting.runs import Point, Run, Tracker, Writer
 from fedgrid.engine.state.checkpoint import Record, read_checkpoint
 from fedgrid.grid.plan import manifest
 from fedgrid.grid.plan.choices import apply_choices
-from fedgrid.grid.plan.manifest_model import Absence, ListedCell, Manifest
+from fedgrid.grid.plan.manifest_model import Absence, Manifest
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Experiment, Study
 from fedgrid.jobs.reporting import logged_accuracies
@@ -59,8 +59,8 @@ def _followed(study: Study, experiment: Experiment, tracker: Tracker) -> list["F
     absent = {cell.key: Absence("running") for cell in content.cells}
     listed_cells = [collect.cell_with_status(cell, absent) for cell in content.cells]
     results = Results(in_sentences(content.study), listed_cells, pd.DataFrame())
-    cells = zip(content.cells, experiment.cells, runs_of(results, listed_cells, experiment.id), strict=True)
-    return [FollowedCell(content, listed, cell, run, tracker) for listed, cell, run in cells]
+    runs = runs_of(results, listed_cells, experiment.id)
+    return [FollowedCell(content, cell, run, tracker) for cell, run in zip(experiment.cells, runs, strict=True)]
 
 
 @dataclass
@@ -68,7 +68,6 @@ class FollowedCell:
     """A cell, and what of it has been written."""
 
     manifest: Manifest
-    listed: ListedCell
     cell: Cell
     run: Run
     tracker: Tracker
@@ -108,7 +107,7 @@ class FollowedCell:
 
     def _finish(self) -> None:
         results = collect.in_memory(self.manifest, [self.cell.key])
-        position = self.listed.table_position
+        position = self.cell.table_position
         self._write(points_of(results)[position])
         if self.writer:
             self.writer.end(endings_of(results)[position])
@@ -127,8 +126,8 @@ class FollowedCell:
         if content is None or content["key"] != self.cell.key:
             return []
         rows = Record.from_tensors(content["record"]).table().to_pandas()
-        rows = rows.assign(**dict(zip(CELL, self.listed.table_position, strict=True)))
-        return points_of(Results(self.manifest.study, [], rows)).get(self.listed.table_position, [])
+        rows = rows.assign(**dict(zip(CELL, self.cell.table_position, strict=True)))
+        return points_of(Results(self.manifest.study, [], rows)).get(self.cell.table_position, [])
 
     def _changed(self, file: Path) -> bool:
         """Whether a file is there and was not read since its last change."""

@@ -1,14 +1,17 @@
-"""``fedgrid run METHOD``: one cell without Snakemake, with a progress bar and its final scores."""
+"""``fedgrid run | predict``: one cell without Snakemake, and what its final models say of pictures."""
 
 import argparse
-from collections.abc import Mapping
+import csv
+import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fedgrid.cli.parsing import Option, command, flag, option, path
+from fedgrid.api.finding import the_cell
+from fedgrid.cli.parsing import STORE, STUDY, any_path, assignments, command, flag, option, path, study_of
 from fedgrid.components import describe, parse_setting
-from fedgrid.errors import Damaged, UserError, complain
-from fedgrid.files import check_writable
+from fedgrid.errors import Damaged, UserError, complain, say
+from fedgrid.files import check_writable, replacing
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.columns import PUBLISHED
@@ -17,11 +20,10 @@ from fedgrid.jobs.job_process import TERMINATED
 from fedgrid.loading import packaged
 from fedgrid.settings import ARTIFACTS, Compute, Training
 
+if TYPE_CHECKING:
+    from fedgrid.api.scoring import Score
+
 OF_CLUSTERS = ("gpu_share", "pack", "mem_mb", "runtime")
-STORE = (
-    option("--results", "folder of the store (default: results)", default="results"),
-    option("--data-root", "where data sets lie (default: $FEDGRID_DATA)"),
-)
 COMPUTE = [parameter for parameter in describe(Compute)["parameters"] if parameter["name"] not in OF_CLUSTERS]
 
 
@@ -46,11 +48,6 @@ def _add_settings(group: argparse._ArgumentGroup, kinds: Mapping[str, list[Mappi
         form = "|".join(first.get("choices") or [form.upper() for form in first["types"]])
         text = f"{first['doc'].rstrip('.')} ({defaults})".replace("%", "%%")
         group.add_argument(f"--{name.replace('_', '-')}", dest=f"setting_{name}", metavar=form, help=text)
-
-
-def assignments(name: str, what: str) -> Option:
-    """An option that may be given several times, each with a setting and its value."""
-    return option(f"--{name} NAME=VALUE", what, action="append", default=[])
 
 
 @command(
@@ -169,3 +166,52 @@ def _print_scores(out: Path, cell: Cell) -> None:
             spread = f"mean over clients {last.mean():6.2f} %, std {last.std(ddof=0):5.2f}"
             print(f"  {point:8} model after round {rows['round'].max()}: {spread}{mark}")
     print(f"results: {out}")
+
+
+ESCAPED = "backslashreplace"
+"How a CSV file holds the name of a picture that is not UTF-8."
+
+
+@command(
+    option("cell CELL", "the file of its results, its key, or words that fit it alone: 'fedper, seed 0'"),
+    option("images IMAGE", "pictures, or folders of pictures", nargs="+", type=any_path),
+    option("--client N", "whose model; needed where clients have their own", type=int),
+    option("--point", "global, received, adapted or trained (default: the point that the method's paper scores)"),
+    option("--out FILE", "write a CSV file instead of printing", type=path),
+    *STUDY,
+)
+def predict(arguments: argparse.Namespace) -> int:
+    """Score your own pictures with a final model of a cell that keeps its models.
+
+    fedgrid predict 3fa1b2c4 photo.jpg --client 3
+    fedgrid predict results/…/s0-3fa1b2c4d5e6f708.parquet photos/ --client 3 --point received --out scores.csv
+    """
+    from fedgrid.api.scoring import Scorer, pictures_in  # torch takes seconds to import
+
+    scorer = Scorer(_cell(arguments), arguments.client, arguments.point)
+    files = pictures_in(arguments.images)
+    scores = scorer.scores(files)
+    if arguments.out:
+        _write(arguments.out, scores)
+    else:
+        width = max(len(str(file)) for file in files)
+        for score in scores:
+            print(f"{score.file!s:{width}}  {score.name}  {score.probability:.4f}")
+    for change, number in scorer.changes.items():
+        say(f"fedgrid: {number:,} of {len(files):,} pictures: {change}", sys.stderr)
+    return 0
+
+
+def _cell(arguments: argparse.Namespace) -> Path:
+    """The file of results, or of models, that is meant."""
+    file = path(arguments.cell)
+    is_path = file.is_file() or file.suffix in (".parquet", ".safetensors")
+    selection = [word.strip() for word in arguments.cell.split(",")]
+    return file if is_path else the_cell(study_of(arguments), selection, "predict").file
+
+
+def _write(file: Path, scores: Iterable["Score"]) -> None:
+    with replacing(file) as temporary, open(temporary, "w", newline="", encoding="utf-8", errors=ESCAPED) as target:
+        writer = csv.writer(target)
+        writer.writerow(["file", "class", "probability"])
+        writer.writerows([score.file, score.name, f"{score.probability:.6f}"] for score in scores)

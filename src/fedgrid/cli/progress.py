@@ -1,4 +1,4 @@
-"""``fedgrid status | logs | report``: how far a study is, what its cells say, and what its finished ones show."""
+"""``fedgrid status | logs | report | explain``: how far a study is, and what is behind a number."""
 
 import argparse
 import sys
@@ -7,8 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from fedgrid.api.explanation import explain as explained
 from fedgrid.api.finding import file_of_key, the_cell
-from fedgrid.cli.parsing import STUDY, command, flag, option, study_of
+from fedgrid.api.study_file import studies_here
+from fedgrid.cli.parsing import CHOICE, STUDY, command, flag, option, path, study_of
 from fedgrid.cli.phrases import duration, other_code_lines, search_lines
 from fedgrid.errors import UserError
 from fedgrid.grid.plan import manifest
@@ -150,4 +152,31 @@ def logs(arguments: argparse.Namespace) -> int:
         print("no log: the cell has not started, or its results come from elsewhere")
         return 0
     print(*lines[-arguments.lines :], sep="\n")
+    return 0
+
+
+SELECTION = (
+    "words that identify the number, or parts of them: experiment, row, data set, heterogeneity, seed; or a cell's key"
+)
+CONFIGFILE = (
+    "the study (default: the first of config/study.yaml, the latest runs, config/**/*.yaml that has such a cell)"
+)
+
+
+@command(
+    option("selection WORD", SELECTION, nargs="+"),
+    flag("--code", "list the modules that make the key, and those that do not"),
+    option("--configfile", CONFIGFILE, type=path),
+    *CHOICE,
+)
+def explain(arguments: argparse.Namespace) -> int:
+    """The cells behind a number of a table: settings, state, scores and files.
+
+    fedgrid explain FedCoSR pathological
+    fedgrid explain fedcosr "seed 0" --configfile config/mnist.yaml
+    fedgrid explain 3fa1b2c4 --code
+    fedgrid explain --configfile config/papers/fedcosr.yaml table2 FedCoSR CIFAR-10 "Dirichlet 0.1"
+    """
+    studies = studies_here(arguments.configfile, arguments.scale, arguments.only)
+    print("\n".join(explained(studies, arguments.selection, arguments.code)))
     return 0

@@ -1,4 +1,4 @@
-"""``fedgrid verify``: some finished cells are trained again, and have to come to the same bits."""
+"""``fedgrid prune | verify``: what no study needs any more, and whether results fit the code."""
 
 import argparse
 import sys
@@ -7,10 +7,32 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from fedgrid.api import pruning
 from fedgrid.api.study_file import read_study
-from fedgrid.cli.parsing import STUDIES, command, option
+from fedgrid.cli.parsing import RESULTS, STUDIES, command, flag, option, path
 from fedgrid.cli.phrases import counted
 from fedgrid.errors import UserError, say
+
+
+@command(
+    option("--configfile", "more studies whose files are kept", type=path, nargs="*", default=[]),
+    RESULTS,
+    flag("--delete", "delete them"),
+)
+def prune(arguments: argparse.Namespace) -> int:
+    """List, or delete, files of the store that neither studies here nor their latest runs need.
+
+    fedgrid prune
+    fedgrid prune --configfile config/*.yaml --delete
+    """
+    pruned = pruning.prune(arguments.results, arguments.configfile, arguments.delete)
+    for file in pruned.files:
+        print(f"{'deleted' if arguments.delete else 'not needed'}  {file}")
+    hint = "" if arguments.delete or not pruned.files else "; delete them with fedgrid prune --delete"
+    print(f"{len(pruned.files)} of {pruned.of} files, {pruned.size / 1e6:.1f} MB{hint}")
+    named = "".join(f", {file}" for file in pruned.studies)
+    print(f"all else is needed by tables and latest runs in {arguments.results}{named}")
+    return 0
 
 
 @command(
