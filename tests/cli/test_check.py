@@ -12,66 +12,6 @@ from tiers import every_third
 from fedgrid.cli.components import component_text
 from fedgrid.cli.main import main
 
-MODEL = '''"""A model of one layer."""
-
-import math
-
-from torch import nn
-
-from fedgrid.models.base import Model
-
-
-class Flat(Model):
-    """One layer."""
-
-    def extractor(self, shape):
-        return nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), self.features), nn.ReLU())
-'''
-PARTITION = '''"""Round robin."""
-
-import numpy as np
-
-from fedgrid.partition.base import SampledPartition
-
-
-class RoundRobin(SampledPartition):
-    """Image after image."""
-
-    source = "nobody"
-
-    def owners(self, pool, random):
-        return np.arange(len(pool.labels)) % self.clients
-
-    def description(self):
-        return f"round robin, {self.clients} clients"
-'''
-DATA = '''"""Noise."""
-
-import numpy as np
-
-from fedgrid.data.common.images import Images, RawDataset
-from fedgrid.data.families.drawn import DrawnDataSet
-from fedgrid.randomness import generator
-
-
-class Noise(DrawnDataSet):
-    """Noise of two classes."""
-
-    title = "noise"
-    image_counts = {"train": 20, "test": 10}
-    shape = (8, 8, 1)
-    classes = ("a", "b")
-    mean = (0.5,)
-    std = (0.3,)
-
-    def original(self, folder, download):
-        return RawDataset({part: self._part(part, n) for part, n in self.image_counts.items()}, self.classes)
-
-    def _part(self, part, n):
-        pixels = generator("noise", part).integers(0, 256, (n, *self.shape), np.uint8)
-        return Images(pixels, np.arange(n) % 2)
-'''
-
 
 def checked(*arguments):
     """The finished command, in a process of its own: it is pytest that runs in it."""
@@ -137,21 +77,6 @@ def test_a_loss_that_is_not_a_number_is_one_finding(file):
     assert run.returncode == 1 and run.stdout.count("FAILED") == 2, run.stdout
     assert "trained with `loss`, is not finite in round 1; guard" in " ".join(run.stdout.split())
     assert "further checks, for the same reason as “four rounds run" in run.stdout and "flaw" not in run.stdout
-
-
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        pytest.param(MODEL, "model", marks=pytest.mark.full),
-        pytest.param(PARTITION, "partition", marks=pytest.mark.full),
-        (DATA, "data set"),
-    ],
-    ids=["model", "partition", "data set"],
-)
-def test_a_component_of_another_kind(file, text, kind):
-    run = checked(file(text))
-    assert run.returncode == 0, run.stdout
-    assert f"this {kind} passes the suite" in run.stdout
 
 
 @pytest.mark.full
