@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from fedgrid.analysis.scores.cells import checked_on
-from fedgrid.api.finding import check_alike, experiments_of, file_of_key, matching_cells, no_cell
+from fedgrid.api.finding import check_alike, file_of_key, matching_cells, no_cell
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata
 from fedgrid.grid.earlier.circumstances import Circumstances
@@ -48,7 +48,8 @@ def _explain_cells(
     yield f"{cell.description}: {_state(states_by_key[cell.key])}" if not others else _summary(cells)
     if study_name:
         yield f"study      {study_name}"
-    experiments = experiments_of(study, cells)
+    keys = {cell.key for cell in cells}
+    experiments = [e.id for e in study.experiments if any(cell.key in keys for cell in e.cells)]
     if any(experiments):
         yield f"shown in   {', '.join(experiments)}"
     yield from _settings(cell.spec)
@@ -57,11 +58,14 @@ def _explain_cells(
     for similar in cells:
         state = f", {_state(states_by_key[similar.key])}, key {similar.key}" if others else ""
         yield f"seed       {similar.train_seed}{state}"
-        yield from _files(similar, with_key=not others)
+        if not others:
+            yield f"key        {similar.key}"
+        yield f"file       {similar.file}"
+        if similar.log.is_file():
+            yield f"log        {similar.log}"
         if similar.key in scores:
             yield f"score      {scores[similar.key]}"
-            yield from _other_rounds(similar)
-            yield from _adoptions(similar)
+            yield from _origins(read_metadata(similar.file))
     yield from _versions(cell for cell in cells if cell.key in scores)
     yield from _made_of(cell, bool(others), with_code)
 
@@ -84,14 +88,6 @@ def _chosen(study: Study, cell: Cell) -> Iterator[str]:
             mark = "  kept" * (score.point in choice.kept)
             yield f"{after}  {point_text(search.points[score.point])}: {by_seed}{mark}"
         yield f"           {rung.file}"
-
-
-def _files(cell: Cell, with_key: bool) -> Iterator[str]:
-    if with_key:
-        yield f"key        {cell.key}"
-    yield f"file       {cell.file}"
-    if cell.log.is_file():
-        yield f"log        {cell.log}"
 
 
 def _made_of(cell: Cell, of_several: bool, with_code: bool) -> Iterator[str]:
@@ -150,20 +146,15 @@ def _versions(cells: Iterable[Cell]) -> Iterator[str]:
         yield f"made with  {made_with}; {' to '.join(sorted({min(times), max(times)}))}"
 
 
-def _other_rounds(cell: Cell) -> Iterator[str]:
-    """Where the results of a cell come from that was not trained from scratch."""
-    head = read_metadata(cell.file)
+def _origins(head: Mapping[str, Any]) -> Iterator[str]:
+    """Where results come from that were not trained from scratch, or not with today's code: latest adoption first."""
     if "continued" in head:
         yield f"continued  after round {head['continued']['after']}, from the kept state of {head['continued']['key']}"
     if "taken" in head:
         yield f"taken      from the {head['taken']['rounds']} rounds of {head['taken']['key']}"
     for attempt in head.get("attempts", ()):
         yield f"attempt    after round {attempt['after']}: {Circumstances.of(attempt)}"
-
-
-def _adoptions(cell: Cell) -> Iterator[str]:
-    """Where the results of a cell come from that was not trained with today's code, the latest adoption first."""
-    for entry in reversed(read_metadata(cell.file).get("adopted", [])):
+    for entry in reversed(head.get("adopted", [])):
         earlier = f"{entry['earlier']['key']} of code {entry['earlier']['code']}"
         checked = f"{checked_on(len(entry['checked']), entry['of'])} on {entry['date'][:10]}"
         yield f"adopted    from {earlier}, {checked}; {Circumstances(**entry['circumstances'])}"

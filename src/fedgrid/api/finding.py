@@ -55,12 +55,6 @@ def matching_cells(study: Study, selection: Sequence[str]) -> list[Cell]:
     )
 
 
-def experiments_of(study: Study, cells: Iterable[Cell]) -> list[str]:
-    """The experiments that show any of these cells."""
-    keys = {cell.key for cell in cells}
-    return [experiment.id for experiment in study.experiments if any(cell.key in keys for cell in experiment.cells)]
-
-
 def no_cell(studies: Sequence[Study], selection: Sequence[str], command: str) -> UserError:
     """What to change where no cell of any study matches all words: the word that matches none, or that is too many."""
     study = min(studies, key=lambda study: len(_unknown(study, selection)))

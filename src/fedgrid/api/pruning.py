@@ -56,8 +56,8 @@ def prune(results: Path, configfiles: Iterable[Path], delete: bool) -> Pruned:
         lock.acquire()  # no run begins meanwhile
     latest = {file: _read_plan(file) for file in latest_plans(store)}
     studies = _studies(results, configfiles, latest.values())
-    of_files = [study for of_file in studies.values() for study in of_file]
-    needed = _needed(results, [*of_files, *(plan.study for plan in latest.values())])
+    planned = [study for at_scales in studies.values() for study in at_scales]
+    needed = _needed(results, [*planned, *(plan.study for plan in latest.values())])
     patterns = STORED if at_work or cell_states.are_trained_directly(store) else STORED + OF_A_RUN
     files = sorted({file for pattern in patterns for file in store.glob(pattern)})
     plans = sorted(store.glob("plans/*.json"))

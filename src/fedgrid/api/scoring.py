@@ -12,12 +12,11 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from fedgrid.api.models import StoredModels, models_file
+from fedgrid.api.models import StoredModels
 from fedgrid.data.folder import SUFFIXES
 from fedgrid.data.sources.pictures import MODES, decoded
 from fedgrid.engine.local.client_data import TEXTUAL
 from fedgrid.errors import UserError, say
-from fedgrid.jobs.models_file import read
 
 TOGETHER = 256
 "Pictures that go through a model together."
@@ -44,7 +43,7 @@ class Scorer:
 
     def scores(self, files: Sequence[Path]) -> Iterator[Score]:
         """The scores of pictures, in their order; UserError where they, or the model, are none of pictures."""
-        models = StoredModels(read(models_file(self.cell)))
+        models = StoredModels.of(self.cell)
         choice = models.choose(self.client, self.point)
         _check(self.cell, choice.modality, models.header["images"])
         if notice := models.edited_code_notice(choice):

@@ -81,7 +81,7 @@ class StudyFile:
     def results(self, experiment: str = "") -> StudyResults:
         """The results of the study or, where it has experiments, of one of them; raises as `fedgrid.results` does."""
         study = self.planned()
-        folders = {one.id: one.folder for one in study.experiments}
+        folders = {planned.id: planned.folder for planned in study.experiments}
         if experiment not in folders:
             raise UserError(f"{self.file}: no experiment '{experiment}'; {nearest(experiment, folders)}")
         return results(folders[experiment])

@@ -106,26 +106,27 @@ def _study(arguments: argparse.Namespace) -> dict[str, Any]:
     settings = {k[8:]: v for k, v in vars(arguments).items() if k.startswith("setting_") and v is not None}
     published = arguments.partition.startswith(PUBLISHED)
     partition = description("partition", "file" if published else arguments.partition)
-    training, compute = (_typed(of, settings, of) for of in (describe(Training), describe(Compute)))
-    others = {name: value for name, value in settings.items() if name not in training | compute}
+    training, compute = (
+        _typed(about, {p["name"]: settings.pop(p["name"]) for p in about["parameters"] if p["name"] in settings})
+        for about in (describe(Training), describe(Compute))
+    )
     entry = dict(parse_setting(method, text, "--set") for text in arguments.set)
     model_settings = dict(parse_setting(model, text, "--model-set") for text in arguments.model_set)
-    of_partition = dict(parse_setting(partition, text, "--partition-set") for text in arguments.partition_set)
+    partition_settings = dict(parse_setting(partition, text, "--partition-set") for text in arguments.partition_set)
     features = {"features": arguments.features} if arguments.features else {}
-    data_root = {"data_root": arguments.data_root} if arguments.data_root else {}
     return {
         "name": "run",
         "results": arguments.results,
         "download": not arguments.no_download,
         "data": {"name": arguments.data} | dict(map(data_setting, arguments.data_set)) | features,
-        "heterogeneity": [{"partition": arguments.partition} | _typed(partition, others) | of_partition],
+        "heterogeneity": [{"partition": arguments.partition} | _typed(partition, settings) | partition_settings],
         "methods": {method["name"]: {"method": arguments.method} | entry},
         "model": {"name": arguments.model} | model_settings,
         "training": training,
         "seeds": [arguments.seed],
         "artifacts": arguments.artifacts,
         "compute": compute,
-        **data_root,
+        **({"data_root": arguments.data_root} if arguments.data_root else {}),
     }
 
 
@@ -137,15 +138,9 @@ def data_setting(text: str) -> tuple[str, Any]:
     return name, read_value(value, "--data-set", name)
 
 
-def _typed(
-    description: Mapping[str, Any], texts: Mapping[str, str], only: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
-    """The given settings, typed as a component's; with `only`, those that this component has."""
-    known = {parameter["name"] for parameter in only["parameters"]} if only else set(texts)
-    assignments = [f"{name}={value}" for name, value in texts.items() if name in known]
-    return dict(
-        parse_setting(description, text, f"--{text.partition('=')[0].replace('_', '-')}") for text in assignments
-    )
+def _typed(about: Mapping[str, Any], texts: Mapping[str, str]) -> dict[str, Any]:
+    """Settings of options as typed on a command line, with the types of a component; UserError for one it has not."""
+    return dict(parse_setting(about, f"{name}={text}", f"--{name.replace('_', '-')}") for name, text in texts.items())
 
 
 def _print_scores(out: Path, cell: Cell) -> None:

@@ -161,16 +161,17 @@ def _rounded(number: float) -> str:
 def _as_json(planned: Outlook) -> dict[str, Any]:
     """All that the table says, unrounded."""
 
-    def experiment(one: Experiment) -> dict[str, Any]:
-        needs, data = planned.needs_of(one.every_cell), unavailable(planned.prospects_of(one.every_cell))
-        return {"id": one.id, "lacks": one.about.lacks, **asdict(needs), "data": dict(data)}
+    def values(experiment: Experiment) -> dict[str, Any]:
+        needs = asdict(planned.needs_of(experiment.every_cell))
+        data = unavailable(planned.prospects_of(experiment.every_cell))
+        return {"id": experiment.id, "lacks": experiment.about.lacks, **needs, "data": dict(data)}
 
     spread = spread_of(planned.prospects.values())
     studies = [
         {
             "name": study.name,
             "scale": study.scale,
-            "experiments": [experiment(one) for one in study.experiments],
+            "experiments": [values(experiment) for experiment in study.experiments],
             "all": asdict(planned.needs_of(study.by_key.values())),
         }
         for study in planned.studies

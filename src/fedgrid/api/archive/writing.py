@@ -8,23 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from fedgrid import shipped
-from fedgrid.api.archive import contents, crate
-from fedgrid.api.archive.layout import (
-    CHECKSUMS,
-    ENVIRONMENT,
-    METADATA,
-    PAGE,
-    PROJECT,
-    PROVENANCE,
-    README,
-    RESULTS,
-    Member,
-    copy,
-)
+from fedgrid.api.archive import contents, crate, layout
+from fedgrid.api.archive.layout import CHECKSUMS, PROJECT, RESULTS, Member, copy
 from fedgrid.api.archive.provenance import as_bytes, environment, provenance
 from fedgrid.api.libraries import import_optional
 from fedgrid.errors import UserError
-from fedgrid.files import replacing
+from fedgrid.files import read_table, replacing
 from fedgrid.grid.plan.planned_study import Study
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -43,7 +32,7 @@ def write_archive(study: Study, configfile: Path, out: Path, with_models: bool, 
     import_optional("rocrate", "archive", "fedgrid bundle")  # before every file is read
     cells = contents.finished_cells(study)
     contents.check_complete(study)
-    heads = contents.metadata_by_key(cells)
+    heads = {key: read_table(cell.file)[1] for key, cell in cells.items()}
     project = list(contents.project_members(configfile, study))
     listed = [
         *contents.result_members(study),
@@ -60,8 +49,8 @@ def write_archive(study: Study, configfile: Path, out: Path, with_models: bool, 
         "license": license,
     }
     versions = environment(heads.values())["archived_with"]
-    description = Member(METADATA, "Description", crate.description(about, members.values(), digests, versions))
-    digests[METADATA] = description.digest
+    description = Member(layout.METADATA, "Description", crate.description(about, members.values(), digests, versions))
+    digests[layout.METADATA] = description.digest
     lines = "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
     every = [*members.values(), description, Member(CHECKSUMS, "Checksums", lines.encode())]
     with replacing(out) as temporary, zipfile.ZipFile(temporary, "w") as archive:
@@ -85,10 +74,10 @@ def _made(
         study=name or configfile.name,
     )
     return [
-        Member(PAGE, "Page of the results", _page(study, title)),
-        Member(README, "What is in the archive", text.encode()),
-        Member(PROVENANCE, "Study, code and commit of each cell", as_bytes(provenance(study, name, heads))),
-        Member(ENVIRONMENT, "Versions and hardware", as_bytes(environment(heads.values()))),
+        Member(layout.PAGE, "Page of the results", _page(study, title)),
+        Member(layout.README, "What is in the archive", text.encode()),
+        Member(layout.PROVENANCE, "Study, code and commit of each cell", as_bytes(provenance(study, name, heads))),
+        Member(layout.ENVIRONMENT, "Versions and hardware", as_bytes(environment(heads.values()))),
     ]
 
 

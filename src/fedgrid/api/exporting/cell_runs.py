@@ -72,10 +72,10 @@ def _parameters(results: Results, cell: Cell) -> dict[str, Parameter]:
         "seed": cell.seed,
         "model": (elsewhere and elsewhere.model) or study.model,
     }
-    settings = {"method": hyperparameters, "training": training, "partition": partition}
-    of_settings = {f"{part}.{name}": value for part, values in settings.items() for name, value in flattened(values)}
-    named_values = names | {"method": study.methods[cell.label].method} | of_settings
-    return {name: _plain(value) for name, value in named_values.items() if value not in (None, "")}
+    values = names | {"method": study.methods[cell.label].method}
+    for part, settings in (("method", hyperparameters), ("training", training), ("partition", partition)):
+        values |= {f"{part}.{name}": value for name, value in flattened(settings)}
+    return {name: _plain(value) for name, value in values.items() if value not in (None, "")}
 
 
 def _plain(value: Any) -> Parameter:

@@ -41,8 +41,8 @@ def follow(study: Study, tracker: Tracker) -> Iterator[str]:
             for experiment in study.experiments:
                 keys = [(experiment.id, cell.key) for cell in experiment.cells if not cell.pending]
                 if not cells.keys() >= set(keys):
-                    followed = {(experiment.id, one.cell.key): one for one in _followed(study, experiment, tracker)}
-                    cells = followed | cells
+                    added = _followed(study, experiment, tracker)
+                    cells = {(experiment.id, followed.cell.key): followed for followed in added} | cells
                 for cell in (cells[key] for key in keys):
                     if not cell.complete and cell.look(states[cell.cell.key].name):
                         yield f"{cell.run.name}: {states[cell.cell.key].name}"
@@ -81,7 +81,7 @@ class FollowedCell:
     def look(self, state: str) -> bool:
         """Writes what is new of the cell; whether it is complete now."""
         if state == "running" and (self.writer or self._begin()):
-            self._write([*self._of_log(), *self._of_checkpoint()])
+            self._write([*self._logged_points(), *self._checkpoint_points()])
         elif state in FINISHED and (self.writer or self._begin()):
             self._finish()
             return True
@@ -113,13 +113,13 @@ class FollowedCell:
             self.writer.end(endings_of(results)[position])
         self.writer, self.complete = None, True
 
-    def _of_log(self) -> list[Point]:
+    def _logged_points(self) -> list[Point]:
         if not self._changed(self.cell.log):
             return []
         logged = logged_accuracies(self.cell.log)
         return [Point(f"live/accuracy_{point}", round_, accuracy) for point, round_, accuracy in logged]
 
-    def _of_checkpoint(self) -> list[Point]:
+    def _checkpoint_points(self) -> list[Point]:
         if not self._changed(self.cell.checkpoint):
             return []
         content = read_checkpoint(self.cell.checkpoint, torch.device("cpu"))
