@@ -10,7 +10,7 @@ import pytest
 from toys import Study
 
 import fedgrid
-from fedgrid.api.exporting.cell_runs import runs_of
+from fedgrid.api.exporting.runs import runs_of
 from fedgrid.cli.main import main
 
 FOLDER = "results/digits"

@@ -14,8 +14,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from fedgrid.api.layers import layers, normalisation
-from fedgrid.api.program import Scores, program
+from fedgrid.api.program import Scores, layers, normalisation, program
 from fedgrid.engine.federation.method import Method
 from fedgrid.engine.local.client_data import TEXTUAL
 from fedgrid.engine.local.context import LossContext

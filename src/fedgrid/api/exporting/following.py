@@ -14,8 +14,7 @@ import torch
 
 from fedgrid.analysis.scores import collect
 from fedgrid.analysis.scores.results import CELL, Results, in_sentences
-from fedgrid.api.exporting.cell_runs import endings_of, points_of, runs_of
-from fedgrid.api.exporting.runs import Point, Run, Tracker, Writer
+from fedgrid.api.exporting.runs import Point, Run, Tracker, Writer, endings_of, points_of, runs_of
 from fedgrid.engine.state.checkpoint import Record, read_checkpoint
 from fedgrid.grid.plan import manifest
 from fedgrid.grid.plan.choices import apply_choices

@@ -8,9 +8,8 @@ from fedgrid.analysis.pages.partial import absent_from
 from fedgrid.analysis.scores import collect
 from fedgrid.analysis.scores.results import Results, load
 from fedgrid.api.exporting import spreadsheets
-from fedgrid.api.exporting.cell_runs import endings_of, points_of, runs_of
 from fedgrid.api.exporting.mlflow import MLflow
-from fedgrid.api.exporting.runs import Tracker
+from fedgrid.api.exporting.runs import Tracker, endings_of, points_of, runs_of
 from fedgrid.api.exporting.tensorboard import TensorBoard
 from fedgrid.api.exporting.wandb import WandbOffline
 from fedgrid.api.results import FILE
