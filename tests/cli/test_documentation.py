@@ -69,13 +69,6 @@ def test_a_stale_page_is_refused_in_one_sentence(tmp_path, capsys, text, change)
     assert (file.read_bytes() if file.exists() else None) == before
 
 
-def test_help(capsys):
-    with pytest.raises(SystemExit) as end:
-        main(["docs", "--help"])
-    assert end.value.code == 0
-    assert "examples:\n  fedgrid docs\n" in capsys.readouterr().out
-
-
 def test_sections_are_in_the_order_of_the_names(text):
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == ["Which one do I need?", *METHODS]
 

@@ -40,8 +40,12 @@ def inspect(arguments: argparse.Namespace) -> int:
 
     refuse_foreign(arguments.partition)
     partition = read_partition(arguments.partition)
-    statistics = json.dumps(partition.statistics, indent=1, ensure_ascii=False)
-    print(statistics if arguments.json else _text(partition.metadata, partition.statistics))
+    metadata, statistics = partition.metadata, partition.statistics
+    if arguments.json:
+        print(json.dumps(statistics, indent=1, ensure_ascii=False))
+    else:
+        lines = [metadata["words"], *_summary(metadata, statistics), "", *_clients(metadata, statistics)]
+        print("\n".join(lines))
     return 0
 
 
@@ -103,10 +107,6 @@ def import_partition(arguments: argparse.Namespace) -> int:
 COMMANDS = (inspect, export_partition, import_partition)
 
 
-def _text(metadata: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
-    return "\n".join([metadata["words"], *_summary(metadata, summary), "", *_clients(metadata, summary)])
-
-
 def _summary(metadata: Mapping[str, Any], summary: Mapping[str, Any]) -> Iterator[str]:
     images, size = summary["images"], summary["size"]
     empty = sum(not any(row) for row in summary["counts"])
@@ -124,10 +124,6 @@ def _summary(metadata: Mapping[str, Any], summary: Mapping[str, Any]) -> Iterato
     if summary["domains"]:
         totals = (f"{name} {sum(summary['domains'].get(name, [])):,}" for name in metadata["domains"])
         yield f"domains    {', '.join(totals)}"
-    yield from _distances(summary)
-
-
-def _distances(summary: Mapping[str, Any]) -> Iterator[str]:
     between, pooled = summary["jensen_shannon"], summary["earth_mover"]
     if between["mean"] is not None:
         yield (

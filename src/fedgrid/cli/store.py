@@ -74,12 +74,10 @@ def verify(arguments: argparse.Namespace) -> int:
         ):
             print(f"differs  {cell.description}: {sentence}" if sentence else f"equal    {cell.description}")
             differing += bool(sentence)
-    print(f"{differing} of {counted(len(chosen), 'cell')} differ" if differing else _all_equal(len(chosen)))
+    trained = counted(len(chosen), "cell")
+    equal = f"{trained} trained again: every recorded bit is the same"
+    print(f"{differing} of {trained} differ" if differing else equal)
     return int(differing > 0)
-
-
-def _all_equal(number: int) -> str:
-    return f"{counted(number, 'cell')} trained again: every recorded bit is the same"
 
 
 def _nothing(elsewhere: Counter[str]) -> str:

@@ -7,7 +7,7 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -42,6 +42,7 @@ BROKEN = (
 class Archive:
     """An archive whose names, sizes and digests are right."""
 
+    path: Path
     file: zipfile.ZipFile
     members: Mapping[str, zipfile.ZipInfo]
     "By name."
@@ -52,12 +53,8 @@ class Archive:
     def copy(self, name: str, target: Path) -> None:
         """Writes a member to a file, and checks once more that it is what the checksums say."""
         target.parent.mkdir(parents=True, exist_ok=True)
-        with open(target, "wb") as file, self.refusing(), self.file.open(self.members[name]) as content:
+        with open(target, "wb") as file, refusing(self.path), self.file.open(self.members[name]) as content:
             _check_digest(name, copy(content, file), self.digests[name])
-
-    def refusing(self) -> AbstractContextManager[None]:
-        """Turns what is wrong with a member into one sentence."""
-        return _refusing(Path(self.file.filename or ""))
 
 
 @contextmanager
@@ -69,10 +66,10 @@ def checked(path: Path, room: int) -> Iterator[Archive]:
     if not path.exists():
         raise UserError(f"{path} does not exist")
     check_regular(path, str(path), MOST_BYTES)
-    with _refusing(path):
+    with refusing(path):
         file = zipfile.ZipFile(path)
     with file:
-        with _refusing(path):
+        with refusing(path):
             members = _check_members(file, path.stat().st_size, room)
             digests = _read_checksums(file, members)
             for name, expected in digests.items():
@@ -81,11 +78,11 @@ def checked(path: Path, room: int) -> Iterator[Archive]:
             provenance = from_values(json.loads(_text(file, members, PROVENANCE)))
             if provenance.study and f"{PROJECT}/{provenance.study}" not in members:
                 raise UserError("its study is not among its files")
-        yield Archive(file, members, digests, provenance)
+        yield Archive(path, file, members, digests, provenance)
 
 
 @contextmanager
-def _refusing(path: Path) -> Iterator[None]:
+def refusing(path: Path) -> Iterator[None]:
     """Turns what a bad archive raises into one sentence."""
     try:
         yield

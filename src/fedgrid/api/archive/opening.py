@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from fedgrid.api.archive.checking import Archive, checked, room_in
+from fedgrid.api.archive.checking import Archive, checked, refusing, room_in
 from fedgrid.api.archive.layout import OUTSIDE, PROJECT, RESULTS
 from fedgrid.api.archive.named_files import named_files
 from fedgrid.api.archive.provenance import Provenance
@@ -57,14 +57,14 @@ def open_archive(file: Path, results: Path) -> Opened:
 
 def _opened(archive: Archive, results: Path) -> Opened:
     now = time.time()
-    with archive.refusing():
+    with refusing(archive.path):
         targets = dict(_targets(archive, results))
     with TemporaryDirectory(dir=results, prefix=".open.", suffix=".tmp") as folder:
         unpacked = {name: Path(folder) / name for name in targets}
         for name, temporary in unpacked.items():
             archive.copy(name, temporary)
             os.utime(temporary, (now, now))  # one time for all, or some would look older than what they are made from
-        with archive.refusing():
+        with refusing(archive.path):
             for name, temporary in unpacked.items():
                 _check_seal(name, temporary)
             _check_named(targets, Path(folder) / PROJECT, archive.provenance.study)
