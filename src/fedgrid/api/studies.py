@@ -89,8 +89,8 @@ class StudyFile:
     def explain(self, *words: str, code: bool = False) -> str:
         """What stands behind a number, as ``fedgrid explain`` prints it; `words` are those of its table, or parts.
 
-        With `code`, also the modules that make the key. Raises UserError where the words fit no cell, or several that
-        differ in more than their seeds.
+        A key may also be that of results in the store that the study does not plan. With `code`, also the modules that
+        make the key. Raises UserError where the words fit no cell, or several that differ in more than their seeds.
         """
         study = self.planned()
         return "\n".join(explain([(study.name, study)], words, code))
