@@ -46,7 +46,7 @@ def make_choice(study):
 
 def test_before_its_choice_a_cell_waits(study, output):
     text = output("plan", "--cells")
-    assert "to run  fedprox (mu = 0.1), digits" in output and "seed 0  its settings wait for a search" in text
+    assert "to run  fedprox (mu = 0.1), digits" in text and "seed 0  its settings wait for a search" in text
     assert "search: 0 of 1 choice made, 0 of 2 cells to choose by done, 1 cell of the tables waits for them" in text
     yet = "search     has yet to choose among 2 points, on seeds 7; the first stands here"
     assert yet in output("explain", "fedprox")
