@@ -22,7 +22,7 @@ DATA = "data: {name: office10, side: 8}"
 @pytest.fixture
 def copies(tmp_path, monkeypatch):
     """Folders `first` and `other` for FEDGRID_DATA: in the other one, two classes of a domain are exchanged."""
-    monkeypatch.setattr(OfficeTen, "images", {"train": 160, "test": 80})
+    monkeypatch.setattr(OfficeTen, "image_counts", {"train": 160, "test": 80})
     monkeypatch.chdir(tmp_path)
     for number, domain in enumerate(OfficeTen.domains):
         for label, name in enumerate(OfficeTen.classes):
