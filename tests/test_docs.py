@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 from fedgrid.cli import main as command_line
-from fedgrid.cli.parsing import Parser
 from fedgrid.grid.plan.product import planned_study
 from fedgrid.grid.study.yaml_file import read
 
@@ -45,11 +44,7 @@ COMMANDS = [
 def test_commands_are_understood(page, line):
     if "[" in line:
         return  # it describes a form
-    parser = Parser(prog="fedgrid")
-    commands = parser.add_subparsers(parser_class=Parser)
-    for module in command_line.COMMANDS:
-        module.add_commands(commands)
-    parser.parse_args(shlex.split(line)[1:])
+    command_line.parser().parse_args(shlex.split(line)[1:])
 
 
 def test_there_are_commands():

@@ -21,8 +21,8 @@ from fedgrid.api.partitions import ReadPartition
 from fedgrid.api.results import StudyResults, Table
 from fedgrid.api.studies import StudyFile
 from fedgrid.api.training import TrainedCell
+from fedgrid.cli.components import component_text
 from fedgrid.cli.main import parser
-from fedgrid.cli.other_templates import DATA, MODEL, PARTITION
 from fedgrid.components import Component
 from fedgrid.data.base import DataSet
 from fedgrid.data.common.images import Images, RawDataset
@@ -73,7 +73,7 @@ def of_object(module: str, name: str, thing: Any) -> Iterator[str]:
 def of_base(base: type) -> Iterator[str]:
     """A class to derive from, or to fill, and those of its members that users read of."""
     yield f"from {base.__module__} import {base.__name__}"
-    texts = GUIDE.read_text(encoding="utf-8"), MODEL, PARTITION, DATA
+    texts = [GUIDE.read_text(encoding="utf-8"), *(component_text(kind, "mine") for kind in KINDS)]
     words = {*re.findall(r"\w+", " ".join(texts))}
     yield from (member for member in of_class(base) if re.findall(r"\w+", member)[1] in words)
 

@@ -5,6 +5,7 @@ have them inside the package.
 """
 
 from pathlib import Path
+from string import Template
 
 PACKAGE = Path(__file__).parent
 
@@ -18,3 +19,8 @@ def folder(name: str) -> Path:
 def study_rules() -> str:
     """The file of the rules, for the ``include`` of a Snakefile."""
     return str(folder("workflow") / "rules" / "study.smk")
+
+
+def template(path: str) -> Template:
+    """A text of the package, in which ``$name`` stands for what is to be filled in."""
+    return Template((PACKAGE / path).read_text(encoding="utf-8"))

@@ -21,6 +21,11 @@ def contents(project=PROJECT, **provenance):
     return made | {"provenance.json": json.dumps(PROVENANCE | provenance).encode(), **project}
 
 
+def is_untouched(folder):
+    """Whether nothing but the lock of a store was written below a folder."""
+    return not [file for file in folder.rglob("*") if file.is_file() and file.name != ".lock"]
+
+
 def packed(files, checksums=None, infos=(), **changes):
     """A zip of files, with checksums of all; `infos` are further members (ZipInfo, content)."""
     entries = [*files.items(), *((info.filename, content) for info, content in infos)]

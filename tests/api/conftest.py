@@ -51,3 +51,11 @@ def project(run_once, monkeypatch):
     """That project, as the working folder."""
     monkeypatch.chdir(run_once)
     return run_once
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty working folder in another one."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path / "here"

@@ -33,15 +33,6 @@ def archive(run_once, tmp_path_factory):
     return file
 
 
-@pytest.fixture
-def elsewhere(tmp_path, monkeypatch):
-    """Another working folder."""
-    folder = tmp_path / "elsewhere"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    return folder
-
-
 def opened(archive, capsys, *options, code=0):
     capsys.readouterr()
     assert main(["open", str(archive), *options]) == code
@@ -90,7 +81,7 @@ def test_rocrate_reads_the_description(archive, tmp_path):
     assert action["instrument"].get("version") == fedgrid.__version__
 
 
-def test_elsewhere_a_run_finds_nothing_to_train(archive, elsewhere, capsys):
+def test_elsewhere_a_run_finds_nothing_to_train(archive, here, capsys):
     text = opened(archive, capsys)
     assert text.endswith("written  config/study.yaml\nNext: fedgrid go config/study.yaml\n")
     assert set(fedgrid.study().cells.state) == {"done"}
@@ -102,7 +93,7 @@ def test_elsewhere_a_run_finds_nothing_to_train(archive, elsewhere, capsys):
     assert "written" not in again and "there already" in again
 
 
-def test_results_may_lie_on_another_file_system(archive, elsewhere, capsys, monkeypatch):
+def test_results_may_lie_on_another_file_system(archive, here, capsys, monkeypatch):
     replace = os.replace
 
     def refuse(source, target):
@@ -130,7 +121,7 @@ def test_a_file_of_the_study_that_nobody_may_unpack_stays_in_the_archive(folder,
     )
 
 
-def test_what_is_there_stays(archive, elsewhere, capsys):
+def test_what_is_there_stays(archive, here, capsys):
     Path("config").mkdir()
     Path("config/study.yaml").write_text("name: mine\n")
     Path("results/digits").mkdir(parents=True)
@@ -143,19 +134,19 @@ def test_what_is_there_stays(archive, elsewhere, capsys):
     assert Path("results/digits/results.parquet").is_file()
 
 
-def test_other_code_is_named_and_what_a_run_does(archive, elsewhere, capsys, monkeypatch):
+def test_other_code_is_named_and_what_a_run_does(archive, here, capsys, monkeypatch):
     monkeypatch.setattr(provenance, "modules", lambda *_: {"fedgrid.engine.rounds": "another"})
     text = opened(archive, capsys)
     assert "the code here differs from that of 16 of 16 cells (" in text and "): a run trains these again\n" in text
 
 
-def test_another_folder_of_results_is_named(archive, elsewhere, capsys):
+def test_another_folder_of_results_is_named(archive, here, capsys):
     text = opened(archive, capsys, "--results", "mine")
     assert "the study's results are in results: set 'results: mine' in it" in text
     assert Path("mine/digits/report.html").is_file() and not Path("results").exists()
 
 
-def test_a_store_in_use_is_left_alone(archive, elsewhere, capsys):
+def test_a_store_in_use_is_left_alone(archive, here, capsys):
     store = Path("results/store")
     store.mkdir(parents=True)
     lock = StoreLock(store)
@@ -165,7 +156,7 @@ def test_a_store_in_use_is_left_alone(archive, elsewhere, capsys):
     assert [file.name for file in Path("results").rglob("*") if file.is_file()] == [".lock"]
 
 
-def test_files_of_the_study_come_along(project, tmp_path, elsewhere, capsys, monkeypatch):
+def test_files_of_the_study_come_along(project, tmp_path, here, capsys, monkeypatch):
     """A method of the user's own, the rows of another file, and one that lies outside of the working folder."""
     monkeypatch.chdir(project)
     for folder in ("methods", "../outside"):
@@ -216,7 +207,7 @@ def test_models_that_hold_data_of_clients_are_named_before(tmp_path, monkeypatch
         assert not any(name.endswith((".models.safetensors", ".state.pt")) for name in file.namelist())
 
 
-def test_a_damaged_cell_is_not_archived(archive, elsewhere, capsys):
+def test_a_damaged_cell_is_not_archived(archive, here, capsys):
     opened(archive, capsys)
     file = fedgrid.study().cells.file[0]
     content = bytearray(file.read_bytes())
@@ -238,7 +229,7 @@ def rewritten(archive, target, change):
     return target
 
 
-def test_a_result_that_is_not_what_its_name_says_is_refused(archive, elsewhere, capsys):
+def test_a_result_that_is_not_what_its_name_says_is_refused(archive, here, capsys):
     """Whoever writes other checksums as well is found out by the seals within the files."""
 
     def swap(members):
@@ -252,19 +243,19 @@ def test_a_result_that_is_not_what_its_name_says_is_refused(archive, elsewhere, 
             if name != "checksums.sha256"
         ).encode()
 
-    error = opened(rewritten(archive, elsewhere / "b.zip", swap), capsys, code=2)
+    error = opened(rewritten(archive, here / "b.zip", swap), capsys, code=2)
     assert "refused, 'results/store/cells/" in error and "its content does not belong to its name" in error
     assert not list(Path("results").rglob("*.parquet"))
 
 
-def test_the_limits_are_real(archive, elsewhere, capsys, monkeypatch):
+def test_the_limits_are_real(archive, here, capsys, monkeypatch):
     monkeypatch.setattr(checking, "MOST_FILES", 10)
     assert "at most 10 are allowed" in opened(archive, capsys, code=2)
     monkeypatch.undo()
-    os.chdir(elsewhere)
+    os.chdir(here)
     monkeypatch.setattr("fedgrid.api.archive.opening.room_in", lambda folder: 1000)
     assert "and there is room for 0 MB" in opened(archive, capsys, code=2)
-    assert list(elsewhere.iterdir()) == []
+    assert list(here.iterdir()) == []
 
 
 def test_provenance_names_code_and_commit(archive):

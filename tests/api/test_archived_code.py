@@ -3,7 +3,7 @@
 from importlib.machinery import EXTENSION_SUFFIXES
 
 import pytest
-from archives import STUDY, contents, packed
+from archives import STUDY, contents, is_untouched, packed
 
 from fedgrid.cli.main import main
 
@@ -14,6 +14,8 @@ IMPORTED = "would be imported in place of the module"
 STEERING = "would steer other programs"
 COMPILED = "is compiled code"
 NO_RESULT = "is not a file that an archive of fedgrid bundle has"
+INSTALLED, METADATA = "would be taken for a part of an installed package", "evil-1.0.dist-info/entry_points.txt"
+STORED = "out/Store/code/0/numexpr.py"
 OWN_METHOD = STUDY.replace("[local]", "{mine: {method: methods/mine.py}}")
 PFLLIB = STUDY.replace("partition: homogeneous, clients: 4", "partition: {import: pfl}")
 
@@ -44,16 +46,8 @@ REFUSED = {
     "an extension module of any Python": ("project/yaml.abi3.so", STUDY, COMPILED),
     "paths to import from": ("project/evil.pth", naming("evil.pth"), COMPILED),
     "a packed package": ("project/evil.egg", STUDY, COMPILED),
-    "an installed package": (
-        "project/evil-1.0.dist-info/entry_points.txt",
-        naming("evil-1.0.dist-info/entry_points.txt"),
-        "would be taken for a part of an installed package",
-    ),
-    "an installed package of one file": (
-        "project/evil.egg-info",
-        STUDY,
-        "would be taken for a part of an installed package",
-    ),
+    "an installed package": (f"project/{METADATA}", naming(METADATA), INSTALLED),
+    "an installed package of one file": ("project/evil.egg-info", STUDY, INSTALLED),
     "a Makefile": ("project/Makefile", naming("Makefile"), STEERING),
     "a Makefile further down": ("project/config/makeFILE", STUDY, STEERING),
     "GNU's Makefile": ("project/GNUmakefile", STUDY, STEERING),
@@ -70,11 +64,7 @@ REFUSED = {
     "the folder of the study": ("project/notes.txt", naming("."), UNNAMED),
     "a text that nothing names": ("project/notes.txt", STUDY, UNNAMED),
     "a name that is right from the working folder alone": ("project/config/a.py", naming("../config/a.py"), UNNAMED),
-    "code in the store of another folder": (
-        "project/out/Store/code/0/numexpr.py",
-        naming("out/Store/code/0/numexpr.py"),
-        "is code in a store of results",
-    ),
+    "code in the store of another folder": (f"project/{STORED}", naming(STORED), "is code in a store of results"),
     "a module among results": ("results/snakemake.py", STUDY, NO_RESULT),
     "bytecode among results": ("results/digits/yaml.pyc", STUDY, NO_RESULT),
     "an extension among figures": ("results/digits/figures/yaml.abi3.so", STUDY, NO_RESULT),
@@ -85,13 +75,6 @@ REFUSED = {
 }
 """The file that is added to an archive, its study, and why it is refused."""
 METHOD = "from fedgrid.methods import Method\nimport {helper}\n\n\nclass Mine(Method):\n    files = ({files})\n"
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    return tmp_path / "here"
 
 
 @pytest.fixture
@@ -112,26 +95,24 @@ def opened(here, capsys):
     return call
 
 
-def is_untouched(folder):
-    return not [file for file in folder.rglob("*") if file.is_file() and file.name != ".lock"]
+def assert_refused(outcome, sentence, folder):
+    """A command that ended with one sentence, and wrote nothing."""
+    code, output = outcome
+    assert code == 2 and output.startswith("fedgrid: ../a.zip: refused, ") and output.count("\n") == 1, output
+    assert sentence in output and ".open." not in output, output
+    assert is_untouched(folder)
 
 
 @pytest.mark.parametrize("kind", REFUSED)
 def test_refused(kind, opened, here):
     name, study, sentence = REFUSED[kind]
     own = {"project/methods/mine.py": None} if study is OWN_METHOD else {}
-    code, output = opened({**own, name: None}, study)
-    assert code == 2 and output.startswith("fedgrid: ../a.zip: refused, '") and output.count("\n") == 1, output
-    assert f"{name.removeprefix('project/')}' {sentence}" in output, output
-    assert is_untouched(here)
+    assert_refused(opened({**own, name: None}, study), f"{name.removeprefix('project/')}' {sentence}", here)
 
 
 def test_results_in_the_working_folder_bring_no_module(opened, here):
-    assert opened({"results/yaml.py": None}, options=["--results", "."]) == (
-        2,
-        f"fedgrid: ../a.zip: refused, 'results/yaml.py' {NO_RESULT}\n",
-    )
-    assert is_untouched(here)
+    outcome = opened({"results/yaml.py": None}, options=["--results", "."])
+    assert outcome == (2, f"fedgrid: ../a.zip: refused, 'results/yaml.py' {NO_RESULT}\n") and is_untouched(here)
 
 
 WRONG = {
@@ -147,9 +128,7 @@ WRONG = {
 @pytest.mark.parametrize("kind", WRONG)
 def test_a_study_that_does_not_name_the_code(kind, opened, here):
     study, sentence = WRONG[kind]
-    code, output = opened({"project/mine/extra.py": None, f"project/{'1' * 200}": ""}, study)
-    assert code == 2 and sentence in output and output.count("\n") == 1 and ".open." not in output, output
-    assert is_untouched(here)
+    assert_refused(opened({"project/mine/extra.py": None, f"project/{'1' * 200}": ""}, study), sentence, here)
 
 
 @pytest.mark.parametrize(
@@ -167,9 +146,7 @@ def test_a_study_that_does_not_name_the_code(kind, opened, here):
 def test_a_method_that_cannot_be_unpacked(source, sentence, opened, here):
     helper = {"project/methods/yaml.py": None} if "import yaml" in source else {}
     notes = {"project/notes.txt": ""} if "notes" in source else {}
-    code, output = opened({"project/methods/mine.py": source, **helper, **notes}, OWN_METHOD)
-    assert code == 2 and sentence in output and output.count("\n") == 1 and ".open." not in output, output
-    assert is_untouched(here)
+    assert_refused(opened({"project/methods/mine.py": source, **helper, **notes}, OWN_METHOD), sentence, here)
 
 
 @pytest.mark.parametrize(
@@ -183,8 +160,7 @@ def test_a_method_that_cannot_be_unpacked(source, sentence, opened, here):
     ids=["no study", "another study", "a study elsewhere", "letters for the terminal"],
 )
 def test_provenance_that_does_not_fit(provenance, sentence, opened, here):
-    code, output = opened({}, **provenance)
-    assert code == 2 and sentence in output and is_untouched(here)
+    assert_refused(opened({}, **provenance), sentence, here)
 
 
 def test_code_that_the_study_names_is_shown_and_not_run(opened, here):

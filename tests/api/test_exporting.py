@@ -10,7 +10,7 @@ import pytest
 from toys import Study
 
 import fedgrid
-from fedgrid.api.exporting.cell_runs import runs_of
+from fedgrid.api.exporting.runs import runs_of
 from fedgrid.cli.main import main
 
 FOLDER = "results/digits"
@@ -161,7 +161,7 @@ def test_a_workbook_has_a_sheet_a_table_with_its_caption(results, tmp_path):
 
 def test_a_text_that_looks_like_a_formula_stays_a_text(tmp_path):
     openpyxl = pytest.importorskip("openpyxl")
-    from fedgrid.api.exporting.xlsx import Workbook
+    from fedgrid.api.exporting.spreadsheets import Workbook
 
     book = Workbook("=1+1")
     book.add("a", [["=1+1", "a\x01b", None, 2.5, True]])

@@ -6,7 +6,7 @@ import struct
 import zipfile
 
 import pytest
-from archives import contents, packed
+from archives import contents, is_untouched, packed
 
 from fedgrid.cli.main import main
 
@@ -148,45 +148,38 @@ HOSTILE = {
 }
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    return tmp_path / "here"
-
-
-def test_an_archive_in_which_nothing_is_wrong_is_opened(folder, capsys):
-    (folder.parent / "a.zip").write_bytes(packed(contents()))
+def test_an_archive_in_which_nothing_is_wrong_is_opened(here, capsys):
+    (here.parent / "a.zip").write_bytes(packed(contents()))
     assert main(["open", "../a.zip"]) == 0
-    assert (folder / "results/digits/report.html").read_bytes() == b"page"
+    assert (here / "results/digits/report.html").read_bytes() == b"page"
     assert "Next: fedgrid go study.yaml" in capsys.readouterr().out
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_refused(kind, folder, capsys):
+def test_refused(kind, here, capsys):
     made, sentence = HOSTILE[kind]
-    archive = folder.parent / "a.zip"
+    archive = here.parent / "a.zip"
     archive.write_bytes(made())
     assert main(["open", "../a.zip"]) == 2
     error = capsys.readouterr().err
     assert error.startswith("fedgrid: ../a.zip: refused, ") and error.count("\n") == 1, error
     assert sentence in error, error
-    assert not [file for file in folder.rglob("*") if file.is_file() and file.name != ".lock"]
-    assert {file.name for file in folder.parent.iterdir()} == {"here", "a.zip"}
+    assert is_untouched(here)
+    assert {file.name for file in here.parent.iterdir()} == {"here", "a.zip"}
 
 
-def test_nothing_of_a_project_lands_among_results(folder, capsys):
-    (folder.parent / "a.zip").write_bytes(with_file("project/mine/notes.txt")())
+def test_nothing_of_a_project_lands_among_results(here, capsys):
+    (here.parent / "a.zip").write_bytes(with_file("project/mine/notes.txt")())
     assert main(["open", "../a.zip", "--results", "mine"]) == 2
     sentence = "refused, 'project/mine/notes.txt' would lie among the results"
     assert capsys.readouterr().err == f"fedgrid: ../a.zip: {sentence}\n"
-    assert not list(folder.rglob("*.txt")) and not list(folder.rglob("*.html"))
+    assert not list(here.rglob("*.txt")) and not list(here.rglob("*.html"))
 
 
 @pytest.mark.parametrize(
     ("name", "sentence"), [("none.zip", "none.zip does not exist"), (".", ". is not a regular file")]
 )
-def test_what_is_no_file_is_refused(name, sentence, folder, capsys):
+def test_what_is_no_file_is_refused(name, sentence, here, capsys):
     assert main(["open", name]) == 2
     assert capsys.readouterr().err == f"fedgrid: {sentence}\n"

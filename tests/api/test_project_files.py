@@ -65,12 +65,10 @@ UNUSED = ("linked/other.py", "config/other.yaml", "parts/s2.parquet", "pfl/train
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(here):
     """A working folder, and another one beside it."""
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    return tmp_path / "here"
+    (here.parent / "elsewhere").mkdir()
+    return here
 
 
 def write(folder, files):

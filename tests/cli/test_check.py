@@ -9,68 +9,8 @@ from pathlib import Path
 import pytest
 from tiers import every_third
 
+from fedgrid.cli.components import component_text
 from fedgrid.cli.main import main
-from fedgrid.cli.template import TEMPLATE
-
-MODEL = '''"""A model of one layer."""
-
-import math
-
-from torch import nn
-
-from fedgrid.models.base import Model
-
-
-class Flat(Model):
-    """One layer."""
-
-    def extractor(self, shape):
-        return nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), self.features), nn.ReLU())
-'''
-PARTITION = '''"""Round robin."""
-
-import numpy as np
-
-from fedgrid.partition.base import SampledPartition
-
-
-class RoundRobin(SampledPartition):
-    """Image after image."""
-
-    source = "nobody"
-
-    def owners(self, pool, random):
-        return np.arange(len(pool.labels)) % self.clients
-
-    def description(self):
-        return f"round robin, {self.clients} clients"
-'''
-DATA = '''"""Noise."""
-
-import numpy as np
-
-from fedgrid.data.common.images import Images, RawDataset
-from fedgrid.data.families.drawn import DrawnDataSet
-from fedgrid.randomness import generator
-
-
-class Noise(DrawnDataSet):
-    """Noise of two classes."""
-
-    title = "noise"
-    image_counts = {"train": 20, "test": 10}
-    shape = (8, 8, 1)
-    classes = ("a", "b")
-    mean = (0.5,)
-    std = (0.3,)
-
-    def original(self, folder, download):
-        return RawDataset({part: self._part(part, n) for part, n in self.image_counts.items()}, self.classes)
-
-    def _part(self, part, n):
-        pixels = generator("noise", part).integers(0, 256, (n, *self.shape), np.uint8)
-        return Images(pixels, np.arange(n) % 2)
-'''
 
 
 def checked(*arguments):
@@ -115,13 +55,13 @@ def test_new_files_of_other_kinds_pass_everything_as_they_are(kind, tmp_path, ca
 
 @pytest.mark.full
 def test_a_new_method_passes_everything(file):
-    run = checked(file(TEMPLATE.format(name="mine", title="Mine")), "--full")
+    run = checked(file(component_text("methods", "mine")), "--full")
     assert run.returncode == 0, run.stdout
     assert "passed  any number of threads" in run.stdout and "this method passes the suite" in run.stdout
 
 
 def test_failures_are_sentences_and_the_same_one_is_said_once(file):
-    path = file(TEMPLATE.format(name="mine", title="Mine").replace("fed.average", "fed.avrage"))
+    path = file(component_text("methods", "mine").replace("fed.average", "fed.avrage"))
     run = checked(path)
     assert run.returncode == 1 and "Traceback" not in run.stdout + run.stderr
     assert run.stdout.count("no attribute 'avrage'") == 1
@@ -133,25 +73,10 @@ def test_failures_are_sentences_and_the_same_one_is_said_once(file):
 @pytest.mark.full
 def test_a_loss_that_is_not_a_number_is_one_finding(file):
     loss = "return super().loss(theta, batch, at)"
-    run = checked(file(TEMPLATE.format(name="mine", title="Mine").replace(loss, f'{loss} * float("nan")')), "--full")
+    run = checked(file(component_text("methods", "mine").replace(loss, f'{loss} * float("nan")')), "--full")
     assert run.returncode == 1 and run.stdout.count("FAILED") == 2, run.stdout
     assert "trained with `loss`, is not finite in round 1; guard" in " ".join(run.stdout.split())
     assert "further checks, for the same reason as “four rounds run" in run.stdout and "flaw" not in run.stdout
-
-
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        pytest.param(MODEL, "model", marks=pytest.mark.full),
-        pytest.param(PARTITION, "partition", marks=pytest.mark.full),
-        (DATA, "data set"),
-    ],
-    ids=["model", "partition", "data set"],
-)
-def test_a_component_of_another_kind(file, text, kind):
-    run = checked(file(text))
-    assert run.returncode == 0, run.stdout
-    assert f"this {kind} passes the suite" in run.stdout
 
 
 @pytest.mark.full

@@ -55,7 +55,7 @@ def test_a_hyperparameter_is_shown_with_default_limit_and_meaning(output):
     "command",
     [
         *("", "init", "go", "run", "plan", "compare", "status", "logs", "explain", "report", "prune", "new-method"),
-        *("check", "methods", "inspect"),
+        *("check", "methods", "inspect", "docs"),
     ],
 )
 def test_help(capsys, command):

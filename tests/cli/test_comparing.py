@@ -113,7 +113,7 @@ def test_a_title_may_be_any_text(mine, study):
 
 
 def test_what_a_family_leaves_out_is_said(mine, capsys, monkeypatch):
-    monkeypatch.setattr(comparing, "_training", lambda: {"rounds": 2, "optimizer": "adam", "lr": 0.001})
+    monkeypatch.setattr(comparing, "TRAINING", {"rounds": 2, "optimizer": "adam", "lr": 0.001})
     assert main(["compare", "mine.py"]) == 0
     left_out = "'all' leaves out apfl, apple, fml, perfedavg, pfedme, scaffold, which would take plain SGD"
     assert left_out in capsys.readouterr().err

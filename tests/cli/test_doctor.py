@@ -1,11 +1,13 @@
-"""``fedgrid doctor``: each thing that is wrong has a line with what to do; the exit code says whether anything is."""
+"""``fedgrid doctor``: each thing that is wrong has a line with what to do; and ``fedgrid about``."""
 
 import os
 import re
+import subprocess
 import types
 
 import pytest
 
+import fedgrid
 from fedgrid.cli import doctor
 from fedgrid.cli.main import main
 
@@ -138,3 +140,50 @@ def test_cells_that_share_gpus(healthy, capsys, monkeypatch, cells, mps, text):
     monkeypatch.setattr(doctor, "side_by_side", lambda: mps)
     code, lines = examine(capsys)
     assert code == 0 and lines["GPUs"] == ("✓", text)
+
+
+# -- about
+
+
+@pytest.fixture
+def facts(folder, output):
+    """What `fedgrid about` says, by name."""
+
+    def call(*arguments):
+        lines = [line.split("  ") for line in output("about", *arguments).splitlines()]
+        return {name: value.strip() for name, *_, value in lines}
+
+    return call
+
+
+def test_versions_and_machine(facts):
+    printed = facts()
+    assert printed["fedgrid"].startswith(f"{fedgrid.__version__}, ")
+    assert {"Python", "torch", "numpy", "snakemake", "processor", "memory", "GPU"} <= printed.keys()
+    assert " cores; " in printed["processor"] and printed["memory"].endswith(" GiB")
+    assert printed["store"] == "results/store does not exist"
+
+
+def test_the_store_is_counted_without_artifacts(folder, facts):
+    cells = folder / "store/cells/local/digits/x"
+    cells.mkdir(parents=True)
+    for name in ("s0-abc.parquet", "s1-def.parquet", "s1-def.clusters.parquet"):
+        (cells / name).write_bytes(b"x" * 500_000)
+    assert facts("--store", "store")["store"] == "store: 1.5 MB, 2 cells"
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [("NVIDIA H100, 81559 MiB, 550.1\n", "NVIDIA H100, 81559 MiB, 550.1"), (None, "none that nvidia-smi reports")],
+)
+def test_gpus_are_those_of_nvidia_smi(facts, monkeypatch, answer, expected):
+    def run(command, **options):
+        if command[0] != "nvidia-smi":
+            return real(command, **options)
+        if answer is None:
+            raise FileNotFoundError(command[0])
+        return subprocess.CompletedProcess(command, 0, stdout=answer)
+
+    real = subprocess.run
+    monkeypatch.setattr(subprocess, "run", run)
+    assert facts()["GPU"] == expected

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fedgrid.cli.documentation import methods_page, own_methods
 from fedgrid.cli.main import main
-from fedgrid.cli.reference import GROUPS, idea, page
+from fedgrid.cli.reference import GROUPS, idea, methods_page, own_methods, page
 from fedgrid.components import describe
 from fedgrid.grid.study.method_lists import group
 from fedgrid.loading import load
@@ -68,13 +67,6 @@ def test_a_stale_page_is_refused_in_one_sentence(tmp_path, capsys, text, change)
     output = capsys.readouterr().err
     assert output == f"fedgrid: {file} is out of date; update it with: fedgrid docs --out {file}\n"
     assert (file.read_bytes() if file.exists() else None) == before
-
-
-def test_help(capsys):
-    with pytest.raises(SystemExit) as end:
-        main(["docs", "--help"])
-    assert end.value.code == 0
-    assert "examples:\n  fedgrid docs\n" in capsys.readouterr().out
 
 
 def test_sections_are_in_the_order_of_the_names(text):

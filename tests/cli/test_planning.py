@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from studies import FOUR_CELLS, study_of
 
-from fedgrid.cli import planning
+from fedgrid.api import planning
 from fedgrid.cli.phrases import estimate
 from fedgrid.engine.compute import CLIENTS_WORTH_A_CALL
 from fedgrid.engine.local.loop import Loop

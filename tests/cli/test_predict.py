@@ -71,26 +71,19 @@ def test_other_sizes_and_colours_are_fitted_and_said(cell, pictures, capsys):
     ("arguments", "sentence"),
     [
         (["own"], "clients have different received models; name one of the clients 0 to 3"),
-        (
-            ["own", "--client", "1", "--point", "adapted"],
-            "no models at the point 'adapted'; there are received, trained",
-        ),
+        (["own", "--client=1", "--point=adapted"], "no models at the point 'adapted'; there are received, trained"),
         (["none.png", "--client", "1"], "none.png does not exist"),
         (["empty", "--client", "1"], "empty: no pictures ("),
         (["text.png", "--client", "1"], "text.png: incomplete or damaged picture"),
     ],
 )
-def test_mistakes_are_one_sentence(cell, pictures, folder, capsys, arguments, sentence):
+def test_mistakes_are_one_sentence(cell, pictures, folder, complaint, arguments, sentence):
     (folder / "empty").mkdir()
     (folder / "text.png").write_text("no picture")
-    assert main(["predict", str(cell.file), *arguments]) == 2
-    error = capsys.readouterr().err
-    assert sentence in error and error.count("\n") == 1
+    assert sentence in complaint("predict", cell.file, *arguments)
 
 
-def test_a_cell_without_models_says_what_to_do(cell, pictures, capsys):
+def test_a_cell_without_models_says_what_to_do(cell, pictures, complaint):
     cell.kept_beside(cell.file)["models"].unlink()
-    assert main(["predict", str(cell.file), "own"]) == 2
-    assert "put 'artifacts: [models]' into the study" in capsys.readouterr().err
-    assert main(["predict", "other.parquet", "own"]) == 2
-    assert "other.parquet does not exist" in capsys.readouterr().err
+    assert "put 'artifacts: [models]' into the study" in complaint("predict", cell.file, "own")
+    assert "other.parquet does not exist" in complaint("predict", "other.parquet", "own")

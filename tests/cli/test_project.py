@@ -13,26 +13,23 @@ from fedgrid.run.launch import Launch
 ROOT = Path(__file__).parents[2]
 
 
-def test_a_project_has_what_a_run_needs_and_keeps_what_its_user_changed(folder, capsys):
-    assert main(["init", "mine"]) == 0
+def test_a_project_has_what_a_run_needs_and_keeps_what_its_user_changed(folder, output):
+    output("init", "mine")
     files = {file.relative_to("mine").as_posix() for file in Path("mine").rglob("*") if file.is_file()}
     profiles = {"profiles/default/config.yaml", "profiles/slurm/config.yaml"}
     assert files == {"Snakefile", ".gitignore", "README.md", "config/study.yaml", *profiles}
     assert Path("mine/Snakefile").read_text() == (ROOT / "workflow/Snakefile").read_text()
     assert len(Path("mine/README.md").read_text().splitlines()) <= 10
     Path("mine/config/study.yaml").write_text("name: changed\n")
-    capsys.readouterr()
-    assert main(["init", "mine"]) == 0
-    assert "kept     mine/config/study.yaml, which differs" in capsys.readouterr().out
+    assert "kept     mine/config/study.yaml, which differs" in output("init", "mine")
     assert Path("mine/config/study.yaml").read_text() == "name: changed\n"
 
 
-def test_a_paper_comes_with_its_printed_numbers_and_can_be_planned(folder, capsys, monkeypatch):
-    assert main(["init", ".", "--paper", "fedssc"]) == 0
-    assert "fedgrid go config/papers/fedssc.yaml --scale small" in capsys.readouterr().out
-    assert main(["plan", "--configfile", "config/papers/fedssc.yaml", "--scale", "small"]) == 0
+def test_a_paper_comes_with_its_printed_numbers_and_can_be_planned(folder, output, monkeypatch):
+    assert "fedgrid go config/papers/fedssc.yaml --scale small" in output("init", ".", "--paper", "fedssc")
+    assert output("plan", "--configfile", "config/papers/fedssc.yaml", "--scale", "small")
     monkeypatch.chdir("config")  # its numbers lie beside it, wherever a command is run
-    assert main(["plan", "--configfile", "papers/fedssc.yaml"]) == 0
+    assert output("plan", "--configfile", "papers/fedssc.yaml")
 
 
 def test_all_papers_come_with_one_word(folder):
@@ -47,11 +44,9 @@ def test_an_unknown_paper_is_one_sentence(folder, complaint, name, hint):
     assert not Path("Snakefile").exists()
 
 
-def test_a_study_that_does_not_exist_is_one_sentence(folder, capsys):
-    assert main(["go", "config/none.yaml"]) == 2
-    assert (
-        capsys.readouterr().err == "fedgrid: config/none.yaml: no such study; fedgrid init makes a project with one\n"
-    )
+def test_a_study_that_does_not_exist_is_one_sentence(folder, complaint):
+    sentence = "fedgrid: config/none.yaml: no such study; fedgrid init makes a project with one\n"
+    assert complaint("go", "config/none.yaml") == sentence
 
 
 NOT_STUDIES = {

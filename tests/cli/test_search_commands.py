@@ -10,7 +10,6 @@ from studies import FOUR_CELLS, prepared
 import fedgrid
 from fedgrid.analysis.scores.choice import choose
 from fedgrid.api.study_file import read_study
-from fedgrid.cli.main import main
 from fedgrid.engine.state.saving import Saving
 from fedgrid.errors import UserError
 from fedgrid.files import write_json
@@ -45,13 +44,12 @@ def make_choice(study):
     return search
 
 
-def test_before_its_choice_a_cell_waits(study, capsys):
-    assert main(["plan", "--cells"]) == 0
-    output = capsys.readouterr().out
-    assert "to run  fedprox (mu = 0.1), digits" in output and "seed 0  its settings wait for a search" in output
-    assert "search: 0 of 1 choice made, 0 of 2 cells to choose by done, 1 cell of the tables waits for them" in output
-    assert main(["explain", "fedprox"]) == 0
-    assert "search     has yet to choose among 2 points, on seeds 7; the first stands here" in capsys.readouterr().out
+def test_before_its_choice_a_cell_waits(study, output):
+    text = output("plan", "--cells")
+    assert "to run  fedprox (mu = 0.1), digits" in text and "seed 0  its settings wait for a search" in text
+    assert "search: 0 of 1 choice made, 0 of 2 cells to choose by done, 1 cell of the tables waits for them" in text
+    yet = "search     has yet to choose among 2 points, on seeds 7; the first stands here"
+    assert yet in output("explain", "fedprox")
     of_study = fedgrid.study(FILE)
     assert sorted(of_study.cells["method"]) == ["fedprox", "fedprox (mu = 0.1)", "fedprox (mu = 1)"]
     assert len(of_study.plan()) == 3
@@ -59,15 +57,13 @@ def test_before_its_choice_a_cell_waits(study, capsys):
         of_study.train("fedprox")
 
 
-def test_trials_have_their_keys_alone(study, capsys):
+def test_trials_have_their_keys_alone(study, output):
     (search,) = study.experiments[0].searches
-    keys = [key for key in search.trials()]
-    assert main(["explain", keys[0]]) == 0
-    assert "fedprox (mu = 0.1), digits" in capsys.readouterr().out
-    assert main(["explain", "fedprox"]) == 0  # the cell of the table, and no trial
+    assert "fedprox (mu = 0.1), digits" in output("explain", next(iter(search.trials())))
+    output("explain", "fedprox")  # the cell of the table, and no trial
 
 
-def test_results_under_other_code_count_before_the_choice_too(study, capsys):
+def test_results_under_other_code_count_before_the_choice_too(study, output):
     train_all(study.experiments[0].trials, study)
     search = make_choice(study)
     chosen = read_study(FILE)
@@ -75,12 +71,10 @@ def test_results_under_other_code_count_before_the_choice_too(study, capsys):
     for cell in chosen.by_key.values():
         make_earlier(cell)
     search.rungs[0].file.unlink()
-    assert main(["plan"]) == 0
-    assert "3 cells have results under other code (tree edited)\n" in capsys.readouterr().out
+    assert "3 cells have results under other code (tree edited)\n" in output("plan")
 
 
-def test_a_choice_that_is_damaged_is_one_sentence(study, capsys):
+def test_a_choice_that_is_damaged_is_one_sentence(study, complaint):
     train_all(study.experiments[0].trials, study)
     make_choice(study).rungs[0].file.write_text("{}")
-    assert main(["plan"]) == 2
-    assert "damaged" in capsys.readouterr().err
+    assert "damaged" in complaint("plan")

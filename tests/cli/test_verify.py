@@ -27,10 +27,9 @@ def rewrite(cell, edit=lambda rows: None, **metadata):
     write_table(cell.file, type(table).from_pylist(rows, table.schema), about | metadata)
 
 
-def test_equal_cells_are_said_to_be_equal_and_stay_as_they_are(study, capsys):
+def test_equal_cells_are_said_to_be_equal_and_stay_as_they_are(study, output):
     before = {file: file.stat().st_mtime_ns for file in study.store.rglob("*") if file.is_file()}
-    assert main(["verify", "--seed", "3"]) == 0
-    lines = capsys.readouterr().out
+    lines = output("verify", "--seed", 3)
     assert lines.startswith("2 of the 2 finished cells that this machine can compare, drawn with --seed 3\n")
     assert lines.count("\nequal    local, digits, ") == 2 and lines.endswith(EQUAL)
     assert {file: file.stat().st_mtime_ns for file in study.store.rglob("*") if file.is_file()} == before
@@ -45,42 +44,37 @@ def test_one_bit_is_a_difference(study, capsys):
     assert lines.endswith("1 of 2 cells differ\n")
 
 
-def test_data_and_partitions_that_are_not_there_are_made(study, capsys):
+def test_data_and_partitions_that_are_not_there_are_made(study, output):
     """As in a store that has cells from an archive alone."""
     for file in [*study.store.glob("data/*/*"), *study.store.glob("partitions/*/*/*")]:
         file.unlink()
-    assert main(["verify"]) == 0
-    assert capsys.readouterr().out.endswith(EQUAL)
+    assert output("verify").endswith(EQUAL)
 
 
-def test_studies_with_folders_of_their_own_are_verified_together(study, tmp_path, capsys):
+def test_studies_with_folders_of_their_own_are_verified_together(study, tmp_path, output):
     first, second = tmp_path / "config/study.yaml", tmp_path / "second.yaml"
     second.write_text(first.read_text().replace("seeds:\n- 0\n- 1\n", "seeds: [2]\n") + "results: elsewhere\n")
     train_all(prepared(read_study(second)))
-    assert main(["verify", "--configfile", str(first), str(second)]) == 0
-    assert capsys.readouterr().out.endswith("3 cells trained again: every recorded bit is the same\n")
+    text = output("verify", "--configfile", first, second)
+    assert text.endswith("3 cells trained again: every recorded bit is the same\n")
 
 
-def test_cells_of_other_circumstances_are_counted_and_left_out(study, capsys):
+def test_cells_of_other_circumstances_are_counted_and_left_out(study, output, complaint):
     versions = read_table(study.cells[0].file)[1]["versions"]
     rewrite(study.cells[0], versions=versions | {"torch": "1.0"})
-    assert main(["verify"]) == 0
-    lines = capsys.readouterr().out
+    lines = output("verify")
     assert "1 of the 1 finished cells that" in lines
     assert "1 other cannot be compared here: computed with torch 1.0 (here " in lines
     rewrite(study.cells[1], versions=versions | {"torch": "1.0"})
-    assert main(["verify"]) == 2
     message = "no finished cell can be compared on this machine; 2 were computed with torch 1.0 (here "
-    assert message in capsys.readouterr().err
+    assert message in complaint("verify")
 
 
-def test_without_finished_cells_there_is_nothing_to_verify(study, capsys):
+def test_without_finished_cells_there_is_nothing_to_verify(study, complaint):
     for cell in study.cells:
         cell.file.unlink()
-    assert main(["verify"]) == 2
-    assert "no cell of these studies is finished" in capsys.readouterr().err
-    assert main(["verify", "--cells", "0"]) == 2
-    assert "--cells: must be at least 1, got 0" in capsys.readouterr().err
+    assert "no cell of these studies is finished" in complaint("verify")
+    assert "--cells: must be at least 1, got 0" in complaint("verify", "--cells", 0)
 
 
 def test_a_sample_is_drawn_at_random_and_again_by_its_seed(study):

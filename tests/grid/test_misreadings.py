@@ -6,7 +6,7 @@ import pytest
 import yaml
 from studies import FOUR_CELLS
 
-from fedgrid.cli.single_cell import data_setting
+from fedgrid.cli.cells import data_setting
 from fedgrid.errors import UserError
 from fedgrid.grid.plan.product import planned_study
 from fedgrid.grid.study.yaml_file import read

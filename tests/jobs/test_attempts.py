@@ -3,7 +3,7 @@
 import pytest
 from studies import prepared, study_of, trained
 
-from fedgrid.api.explanation import explain_cells
+from fedgrid.api.explanation import explain
 from fedgrid.engine.state.saving import Saving, Terminated
 from fedgrid.files import read_metadata
 from fedgrid.grid.earlier.circumstances import Circumstances
@@ -113,7 +113,7 @@ def test_results_name_both_machines(study):
     assert metadata["hardware"].pop("before").startswith("to round 2: another processor, cpu, 1 thread")
     assert metadata["hardware"] == last["hardware"]
     assert not notes_of(cell.checkpoint).exists()
-    text = "\n".join(explain_cells(study, [cell.key], [cell], "", with_code=False))
+    text = "\n".join(explain([("", study)], [cell.key], with_code=False))
     assert "attempt    after round 0: another processor, cpu" in text
 
 

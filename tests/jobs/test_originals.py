@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 from studies import FOUR_CELLS, plan_of, prepared, study_of
 
-from fedgrid.cli import single_cell
+from fedgrid.cli import cells
 from fedgrid.cli.main import main, parser
 from fedgrid.data.office10 import OfficeTen
 from fedgrid.engine.state.saving import Saving
@@ -22,7 +22,7 @@ DATA = "data: {name: office10, side: 8}"
 @pytest.fixture
 def copies(tmp_path, monkeypatch):
     """Folders `first` and `other` for FEDGRID_DATA: in the other one, two classes of a domain are exchanged."""
-    monkeypatch.setattr(OfficeTen, "images", {"train": 160, "test": 80})
+    monkeypatch.setattr(OfficeTen, "image_counts", {"train": 160, "test": 80})
     monkeypatch.chdir(tmp_path)
     for number, domain in enumerate(OfficeTen.domains):
         for label, name in enumerate(OfficeTen.classes):
@@ -48,7 +48,7 @@ def trained(study, cell):
 
 def computed(command):
     """The results of a command, computed by this process, in which the data set has fewer images."""
-    study = prepared(planned_study(Section(single_cell._study(parser().parse_args(command)))))
+    study = prepared(planned_study(Section(cells._study(parser().parse_args(command)))))
     trained(study, study.cells[0])
     return study.cells[0].file
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fedgrid.cli.documentation import own_methods
+from fedgrid.cli.reference import own_methods
 
 SIMPLE = ("fedopt", "feddyn", "fedntd", "fedlc", "fedexp", "fedbabu", "apfl", "fedbn")
 LIMITS = {"fedprox": 15, "ditto": 35, **dict.fromkeys(SIMPLE, 40)}

@@ -374,7 +374,7 @@ def test_watching_ends_when_nothing_runs(capsys, monkeypatch):
         looks.append(seconds)
         note(study.cells[0], state="failed", reason="enough")
 
-    monkeypatch.setattr("fedgrid.cli.status.time.sleep", slept)
+    monkeypatch.setattr("fedgrid.cli.progress.time.sleep", slept)
     text = output(capsys, "status", "--configfile", "study.yaml", "--watch")
     assert looks == [2.0] and text.count("local") >= 2 and "enough" in text
 

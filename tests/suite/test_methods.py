@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fedgrid.cli.template import TEMPLATE
+from fedgrid.cli.components import component_text
 from fedgrid.errors import UserError
 from fedgrid.suite import method, method_costs, method_executors, method_key, method_source, simulations
 from fedgrid.suite.expectations import NotFinite, Unmet
@@ -23,7 +23,7 @@ def mine(tmp_path):
     """Writes the method that `fedgrid new-method` writes with some of its text replaced; its file."""
 
     def written(*changes):
-        text = TEMPLATE.format(name="mine", title="Mine")
+        text = component_text("methods", "mine")
         for before, after in changes:
             assert before in text
             text = text.replace(before, after)

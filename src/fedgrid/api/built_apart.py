@@ -13,12 +13,11 @@ import torch
 from fedgrid.api.models import Choice, StoredModels
 from fedgrid.command import run
 from fedgrid.jobs.apart import end_with_signals, job
-from fedgrid.jobs.models_file import read
 
 
 def build(models: Path, choice: str, out: Path) -> None:
     """Writes a model of the file `models` as torch pickles it, for the process that asked for it."""
-    torch.save(StoredModels(read(models)).built(Choice(**json.loads(choice))), out)
+    torch.save(StoredModels.of(models).built(Choice(**json.loads(choice))), out)
 
 
 @job("fedgrid.api.built_apart")

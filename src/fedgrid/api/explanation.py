@@ -1,12 +1,12 @@
 """What stands behind a number of a table: its cells, their settings, states, scores and files, and their code."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from fedgrid.analysis.scores.cells import checked_on
-from fedgrid.api.finding import experiments_of
+from fedgrid.api.finding import check_alike, file_of_key, matching_cells, no_cell
+from fedgrid.errors import UserError
 from fedgrid.files import read_metadata
 from fedgrid.grid.earlier.circumstances import Circumstances
 from fedgrid.grid.plan import manifest
@@ -19,7 +19,28 @@ from fedgrid.grid.study.sources import NOT_COUNTED
 from fedgrid.run import cell_states
 
 
-def explain_cells(
+def explain(studies: Iterable[tuple[str, Study]], selection: Sequence[str], with_code: bool) -> Iterator[str]:
+    """What stands behind the cells of the first of some named studies that match all words, in lines.
+
+    Without such a study, a key may be that of results that none of them plans. Raises UserError where the words fit
+    nothing, or cells that differ in more than their seeds.
+    """
+    searched: list[Study] = []
+    for name, study in studies:
+        if cells := matching_cells(study, selection):
+            check_alike(name, selection, "explain", cells)
+            yield from _explain_cells(study, selection, cells, name if searched else "", with_code)
+            return
+        searched.append(study)
+    if not searched:
+        raise UserError("explain: there is no study in config/; name one with --configfile")
+    unplanned = file_of_key(searched[0].store, selection, "cells/**/s*-{key}*.parquet")
+    if unplanned is None:
+        raise no_cell(searched, selection, "explain")
+    yield from _explain_results(unplanned, searched)
+
+
+def _explain_cells(
     study: Study, selection: Sequence[str], cells: list[Cell], study_name: str, with_code: bool
 ) -> Iterator[str]:
     """The cells of one number, which differ in their seeds; what a key is made of is that of the first one."""
@@ -27,7 +48,8 @@ def explain_cells(
     yield f"{cell.description}: {_state(states_by_key[cell.key])}" if not others else _summary(cells)
     if study_name:
         yield f"study      {study_name}"
-    experiments = experiments_of(study, cells)
+    keys = {cell.key for cell in cells}
+    experiments = [e.id for e in study.experiments if any(cell.key in keys for cell in e.cells)]
     if any(experiments):
         yield f"shown in   {', '.join(experiments)}"
     yield from _settings(cell.spec)
@@ -36,11 +58,14 @@ def explain_cells(
     for similar in cells:
         state = f", {_state(states_by_key[similar.key])}, key {similar.key}" if others else ""
         yield f"seed       {similar.train_seed}{state}"
-        yield from _files(similar, with_key=not others)
+        if not others:
+            yield f"key        {similar.key}"
+        yield f"file       {similar.file}"
+        if similar.log.is_file():
+            yield f"log        {similar.log}"
         if similar.key in scores:
             yield f"score      {scores[similar.key]}"
-            yield from _other_rounds(similar)
-            yield from _adoptions(similar)
+            yield from _origins(read_metadata(similar.file))
     yield from _versions(cell for cell in cells if cell.key in scores)
     yield from _made_of(cell, bool(others), with_code)
 
@@ -63,14 +88,6 @@ def _chosen(study: Study, cell: Cell) -> Iterator[str]:
             mark = "  kept" * (score.point in choice.kept)
             yield f"{after}  {point_text(search.points[score.point])}: {by_seed}{mark}"
         yield f"           {rung.file}"
-
-
-def _files(cell: Cell, with_key: bool) -> Iterator[str]:
-    if with_key:
-        yield f"key        {cell.key}"
-    yield f"file       {cell.file}"
-    if cell.log.is_file():
-        yield f"log        {cell.log}"
 
 
 def _made_of(cell: Cell, of_several: bool, with_code: bool) -> Iterator[str]:
@@ -129,20 +146,15 @@ def _versions(cells: Iterable[Cell]) -> Iterator[str]:
         yield f"made with  {made_with}; {' to '.join(sorted({min(times), max(times)}))}"
 
 
-def _other_rounds(cell: Cell) -> Iterator[str]:
-    """Where the results of a cell come from that was not trained from scratch."""
-    head = read_metadata(cell.file)
+def _origins(head: Mapping[str, Any]) -> Iterator[str]:
+    """Where results come from that were not trained from scratch, or not with today's code: latest adoption first."""
     if "continued" in head:
         yield f"continued  after round {head['continued']['after']}, from the kept state of {head['continued']['key']}"
     if "taken" in head:
         yield f"taken      from the {head['taken']['rounds']} rounds of {head['taken']['key']}"
     for attempt in head.get("attempts", ()):
         yield f"attempt    after round {attempt['after']}: {Circumstances.of(attempt)}"
-
-
-def _adoptions(cell: Cell) -> Iterator[str]:
-    """Where the results of a cell come from that was not trained with today's code, the latest adoption first."""
-    for entry in reversed(read_metadata(cell.file).get("adopted", [])):
+    for entry in reversed(head.get("adopted", [])):
         earlier = f"{entry['earlier']['key']} of code {entry['earlier']['code']}"
         checked = f"{checked_on(len(entry['checked']), entry['of'])} on {entry['date'][:10]}"
         yield f"adopted    from {earlier}, {checked}; {Circumstances(**entry['circumstances'])}"
@@ -155,15 +167,7 @@ def _settings(spec: Mapping[str, Any]) -> Iterator[str]:
     yield f"training   {', '.join(f'{name}={value}' for name, value in spec['training'].items())}"
 
 
-def find_unplanned_results(store: Path, selection: Sequence[str]) -> Path | None:
-    """The finished cell with that key, which no study plans."""
-    if len(selection) > 1 or not re.fullmatch("[0-9a-f]{4,16}", selection[0]):
-        return None
-    files = [file for file in store.glob(f"cells/**/s*-{selection[0]}*.parquet") if file.name.count(".") == 1]
-    return files[0] if len(files) == 1 else None
-
-
-def explain_unplanned_results(file: Path, studies: Iterable[Study]) -> Iterator[str]:
+def _explain_results(file: Path, studies: Iterable[Study]) -> Iterator[str]:
     """What a finished cell says of its key, and which of its modules are others now."""
     metadata = read_metadata(file)
     yield f"{file}: of another study, or of other code or data"

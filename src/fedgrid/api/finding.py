@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from fedgrid.errors import UserError
@@ -28,6 +28,17 @@ def the_cell(study: Study, selection: Sequence[str], command: str) -> Cell:
     return cells[0]
 
 
+def file_of_key(store: Path, selection: Sequence[str], pattern: str) -> Path | None:
+    """The one file of the store that fits a pattern with the key of a cell, where a selection is nothing but a key.
+
+    The cell may be of another study, or of other code.
+    """
+    if len(selection) != 1 or not re.fullmatch("[0-9a-f]{4,16}", selection[0]):
+        return None
+    files = [file for file in store.glob(pattern.format(key=selection[0])) if file.name.count(".") == 1]
+    return files[0] if len(files) == 1 else None
+
+
 def check_alike(study_name: str, selection: Sequence[str], command: str, cells: Sequence[Cell]) -> None:
     """Raises UserError where the cells of a study that match all words differ in more than their seeds."""
     first, *others = ({**cell.spec, "partition": cell.partition.key, "seed": None} for cell in cells)
@@ -38,16 +49,9 @@ def check_alike(study_name: str, selection: Sequence[str], command: str, cells: 
 def matching_cells(study: Study, selection: Sequence[str]) -> list[Cell]:
     """The cells that match all words, each once."""
     named = _named_cells(study)
-    meant = [_meant(word, named) for word in _words(selection, named)]
-    return list(
-        first_by_name((cell.key, cell) for number, (cell, _) in enumerate(named) if _in_all(number, meant)).values()
-    )
-
-
-def experiments_of(study: Study, cells: Iterable[Cell]) -> list[str]:
-    """The experiments that show any of these cells."""
-    keys = {cell.key for cell in cells}
-    return [experiment.id for experiment in study.experiments if any(cell.key in keys for cell in experiment.cells)]
+    numbers = set(range(len(named))).intersection(*(_meant(word, named) for word in _words(selection, named)))
+    cells = (named[number][0] for number in sorted(numbers))
+    return list(first_by_name((cell.key, cell) for cell in cells).values())
 
 
 def no_cell(studies: Sequence[Study], selection: Sequence[str], command: str) -> UserError:
@@ -145,7 +149,3 @@ def _joined(selection: Sequence[str]) -> list[str]:
 def _plain(word: str) -> str:
     """A word of a table in lower case, without what marks a method of the user's own."""
     return word.removesuffix(OWN_FILE).casefold()
-
-
-def _in_all(number: int, sets: Iterable[set[int]]) -> bool:
-    return all(number in meant for meant in sets)

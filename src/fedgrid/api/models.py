@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
-from fedgrid.api.layers import layers, normalisation
-from fedgrid.api.program import Scores, program
+from fedgrid.api.program import Scores, layers, normalisation, program
 from fedgrid.engine.federation.method import Method
 from fedgrid.engine.local.client_data import TEXTUAL
 from fedgrid.engine.local.context import LossContext
@@ -50,7 +49,7 @@ def load_model(cell: str | os.PathLike[str], client: int | None = None, point: s
     prediction, and `Damaged` if the file has changed since it was written. Warns if the model holds features of a
     client's training images, or if code of its prediction has been edited since the cell was trained.
     """
-    models = StoredModels(read(models_file(Path(cell))))
+    models = StoredModels.of(Path(cell))
     choice = models.choose(client, point)
     for notice in (models.client_data_notice(choice), models.edited_code_notice(choice)):
         if notice:
@@ -77,23 +76,21 @@ class Choice:
     row: int
 
 
-@dataclass(frozen=True)
-class StoredModels:
+class StoredModels(ModelsFile):
     """The models of a file, which can be chosen and built."""
 
-    file: ModelsFile
-
-    @property
-    def header(self) -> Any:
-        """What the file says of them."""
-        return self.file.header
+    @classmethod
+    def of(cls, cell: Path) -> "StoredModels":
+        """The models of a cell, named by its results or by the file itself; UserError where none was kept."""
+        file = read(models_file(cell))
+        return cls(file.path, file.header)
 
     def choose(self, client: int | None, point: str | None) -> Choice:
         """The model of a client at a point; UserError, with the names there are, where there is none."""
         points = list(dict.fromkeys(group["point"] for group in self.header["models"]))
         point = point or (self.header["score"] if self.header["score"] in points else points[0])
         if point not in points:
-            raise UserError(f"{self.file.path}: no models at the point '{point}'; there are {', '.join(points)}")
+            raise UserError(f"{self.path}: no models at the point '{point}'; there are {', '.join(points)}")
         groups = [group for group in self.header["models"] if group["point"] == point]
         by_client = {
             number: Choice(group["modality"], group["by_network"], row)
@@ -108,14 +105,14 @@ class StoredModels:
 
     def _no_client(self, client: int | None, point: str, known: list[int]) -> str:
         if client is None:
-            return f"{self.file.path}: clients have different {point} models; name one of the clients {_ranges(known)}"
+            return f"{self.path}: clients have different {point} models; name one of the clients {_ranges(known)}"
         everyone = {number for group in self.header["models"] for number in group["clients"]}
         if client in everyone and point == "trained":
             return (
-                f"{self.file.path}: client {client} did not take part in the last round and has no trained model; "
+                f"{self.path}: client {client} did not take part in the last round and has no trained model; "
                 f"clients {_ranges(known)} have one"
             )
-        return f"{self.file.path}: no client {client} at the point '{point}'; there are {_ranges(known)}"
+        return f"{self.path}: no client {client} at the point '{point}'; there are {_ranges(known)}"
 
     def client_data_notice(self, choice: Choice) -> str:
         """What a user must know before passing the chosen model on; empty: nothing."""
@@ -145,7 +142,7 @@ class StoredModels:
     def _built_apart(self, choice: Choice) -> nn.Module:
         with TemporaryDirectory(prefix="fedgrid-model-") as folder:
             out = Path(folder, "module.pt")
-            require("fedgrid.api.built_apart", [str(self.file.path), json.dumps(asdict(choice)), str(out)])
+            require("fedgrid.api.built_apart", [str(self.path), json.dumps(asdict(choice)), str(out)])
             return cast(nn.Module, torch.load(out, weights_only=False))  # what this user's own process has just written
 
     def built(self, choice: Choice) -> nn.Module:
@@ -156,8 +153,8 @@ class StoredModels:
             words = self.header["texts"]["captions"][-1]
             return program(self._predict(choice), network, kept, (words,), torch.int64)
         height, width, channels = self.header["images"]["shape"]
-        scale = normalisation(*self.constants)
-        if choice.by_network and (parts := layers(network, kept.theta, self.example)):
+        scale, example = normalisation(*self.constants), torch.zeros(1, channels, height, width, dtype=self.dtype)
+        if choice.by_network and (parts := layers(network, kept.theta, example)):
             return nn.Sequential(OrderedDict(normalisation=scale, **parts))
         predict = program(self._predict(choice), network, kept, (channels, height, width), self.dtype)
         return nn.Sequential(OrderedDict(normalisation=scale, prediction=predict))
@@ -165,7 +162,7 @@ class StoredModels:
     def _kept(self, choice: Choice) -> Tree:
         """The tensors of the chosen model: parameters, and what its prediction reads of the state."""
         kept = Tree()
-        for path, t in self.file.row(self.header["rows"][choice.row]):
+        for path, t in self.row(self.header["rows"][choice.row]):
             node = kept
             for name in path[:-1]:
                 node = node.setdefault(name, Tree())
@@ -197,12 +194,6 @@ class StoredModels:
     def dtype(self) -> torch.dtype:
         """The type of parameters."""
         return torch.float64 if self.header["dtype"] == "float64" else torch.float32
-
-    @property
-    def example(self) -> Tensor:
-        """An image [1, channels, height, width] as networks take it."""
-        height, width, channels = self.header["images"]["shape"]
-        return torch.zeros(1, channels, height, width, dtype=self.dtype)
 
     @property
     def constants(self) -> tuple[Tensor, Tensor]:

@@ -1,15 +1,101 @@
-"""A method's own prediction as a program of `torch.export`, which runs without fedgrid."""
+"""A network as ordinary layers of torch, or a method's own prediction as a program: both run without fedgrid."""
 
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from functools import partial
 
 import torch
 from torch import Tensor, fx, nn
 from torch.export import Dim
+from torch.func import functional_call
 
+from fedgrid.engine.local.client_data import TEXTUAL
 from fedgrid.engine.local.context import LossContext
 from fedgrid.errors import UserError
 from fedgrid.models.base import Network
+from fedgrid.models.common.norm import named_layers
 from fedgrid.tree import Tree, leaves, rebuilt
+
+BATCH_NORMS: Mapping[int, type[nn.BatchNorm1d] | type[nn.BatchNorm2d]] = {2: nn.BatchNorm1d, 4: nn.BatchNorm2d}
+"Torch's batch norm for inputs of so many dimensions."
+
+
+class Normalisation(nn.Module):
+    """(pixel − centre) / spread, in the type of both."""
+
+    centre: Tensor
+    spread: Tensor
+
+    def __init__(self, centre: Tensor, spread: Tensor):
+        super().__init__()
+        self.register_buffer("centre", centre)
+        self.register_buffer("spread", spread)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        values: Tensor = (pixels.to(self.centre.dtype) - self.centre) / self.spread
+        return values
+
+
+def normalisation(centre: Tensor, spread: Tensor) -> nn.Module:
+    """The layer from pixels to what a network takes; both are [1, channels, 1, 1]."""
+    return fx.symbolic_trace(Normalisation(centre, spread))
+
+
+def layers(network: Network, theta: Mapping[str, Tensor], images: Tensor) -> OrderedDict[str, nn.Module] | None:
+    """The parts of a network as layers with their parameters; None where it has layers that torch has not.
+
+    `images` [1, channels, height, width] are an example of what it takes, in the type of its parameters.
+    """
+    if network.mixed or network.modality == TEXTUAL:
+        return None
+    parts, x = OrderedDict[str, nn.Module](), images
+    for name, module in network.modules.items():
+        parameters = {key.removeprefix(f"{name}."): t for key, t in theta.items() if key.startswith(f"{name}.")}
+        dimensions = Dimensions(module)
+        x = functional_call(module.eval(), parameters, x)
+        part = _with_batch_norms(deepcopy(module), dimensions.close())
+        if not all(type(layer).__module__.startswith("torch.nn.") for layer in part.modules()):
+            return None
+        parts[name.partition(".")[0]] = _filled(part.to_empty(device="cpu").to(images.dtype), parameters)
+    return parts
+
+
+class Dimensions(dict[str, int]):
+    """The dimensions of what each batch norm of a module sees, by its name, until it is closed."""
+
+    def __init__(self, module: nn.Module):
+        super().__init__()
+        layers = named_layers(module, "").items()
+        self.hooks = [layer.register_forward_pre_hook(partial(self._note, name[1:])) for name, layer in layers]
+
+    def _note(self, name: str, layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        self[name] = inputs[0].dim()
+
+    def close(self) -> "Dimensions":
+        """Notes nothing from now on."""
+        for hook in self.hooks:
+            hook.remove()
+        return self
+
+
+def _with_batch_norms(module: nn.Module, dimensions: Mapping[str, int]) -> nn.Module:
+    """The module with torch's batch norm in place of fedgrid's, which in evaluation is the same, bit for bit."""
+    for name, count in dimensions.items():
+        parent, _, last = name.rpartition(".")
+        if count in BATCH_NORMS and last:
+            width = len(module.get_parameter(f"{name}.weight"))
+            setattr(module.get_submodule(parent), last, BATCH_NORMS[count](width, device="meta"))
+    return module
+
+
+def _filled(part: nn.Module, parameters: Mapping[str, Tensor]) -> nn.Module:
+    """The part of a network with its parameters."""
+    batches = {name: torch.tensor(0) for name in part.state_dict() if name.endswith("num_batches_tracked")}
+    variances = {name: t.clamp(min=0) for name, t in parameters.items() if name.endswith("running_var")}
+    part.load_state_dict({**batches, **parameters, **variances})
+    return part
+
 
 Scores = Callable[[Tree, Tensor, LossContext], Tensor]
 "(θ, x [B, …], context) → class scores [B, C]."

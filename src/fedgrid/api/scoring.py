@@ -5,19 +5,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
 
-from fedgrid.api.models import StoredModels, models_file
+from fedgrid.api.models import StoredModels
 from fedgrid.data.folder import SUFFIXES
 from fedgrid.data.sources.pictures import MODES, decoded
 from fedgrid.engine.local.client_data import TEXTUAL
 from fedgrid.errors import UserError, say
-from fedgrid.jobs.models_file import read
 
 TOGETHER = 256
 "Pictures that go through a model together."
@@ -44,7 +43,7 @@ class Scorer:
 
     def scores(self, files: Sequence[Path]) -> Iterator[Score]:
         """The scores of pictures, in their order; UserError where they, or the model, are none of pictures."""
-        models = StoredModels(read(models_file(self.cell)))
+        models = StoredModels.of(self.cell)
         choice = models.choose(self.client, self.point)
         _check(self.cell, choice.modality, models.header["images"])
         if notice := models.edited_code_notice(choice):
@@ -74,13 +73,10 @@ class Scorer:
 def _check(cell: Path, modality: str, images: Mapping[str, Any]) -> None:
     """Raises UserError for a model that does not take pictures."""
     if modality == TEXTUAL:
-        _refuse(cell, "this client holds texts, and only pictures can be scored; choose a client that holds pictures")
+        why = "this client holds texts, and only pictures can be scored; choose a client that holds pictures"
+        raise UserError(f"{cell}: {why}")
     if images["dtype"] != "uint8" or images["shape"][2] not in MODES:
-        _refuse(cell, "this cell was trained on features, and only models of pictures can score pictures")
-
-
-def _refuse(cell: Path, why: str) -> NoReturn:
-    raise UserError(f"{cell}: {why}")
+        raise UserError(f"{cell}: this cell was trained on features, and only models of pictures can score pictures")
 
 
 def pictures_in(paths: Sequence[Path]) -> list[Path]:

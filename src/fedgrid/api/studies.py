@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from fedgrid.api.explanation import explain_cells
-from fedgrid.api.finding import check_alike, matching_cells, no_cell
+from fedgrid.api.explanation import explain
+from fedgrid.api.planning import measure_speeds
 from fedgrid.api.results import StudyResults, results
 from fedgrid.api.study_file import DEFAULT, read_study
 from fedgrid.api.training import TrainedCell, ensure_results, read_cell
@@ -17,7 +17,6 @@ from fedgrid.grid.costs.forecast import id_of, prospects
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.yaml_file import read
-from fedgrid.jobs import calibration
 from fedgrid.run import cell_states
 from fedgrid.run.launch import Launch
 
@@ -58,7 +57,7 @@ class StudyFile:
         calibration that takes two seconds.
         """
         study = self.planned()
-        expected = prospects([study], calibration.speeds)
+        expected = prospects([study], measure_speeds)
         rows = [
             {**_names(cell), "seconds": prospect.seconds, "memory": prospect.memory, "size": prospect.size}
             | {"measured": prospect.measured, "key": cell.key}
@@ -82,7 +81,7 @@ class StudyFile:
     def results(self, experiment: str = "") -> StudyResults:
         """The results of the study or, where it has experiments, of one of them; raises as `fedgrid.results` does."""
         study = self.planned()
-        folders = {one.id: one.folder for one in study.experiments}
+        folders = {planned.id: planned.folder for planned in study.experiments}
         if experiment not in folders:
             raise UserError(f"{self.file}: no experiment '{experiment}'; {nearest(experiment, folders)}")
         return results(folders[experiment])
@@ -90,15 +89,11 @@ class StudyFile:
     def explain(self, *words: str, code: bool = False) -> str:
         """What stands behind a number, as ``fedgrid explain`` prints it; `words` are those of its table, or parts.
 
-        With `code`, also the modules that make the key. Raises UserError where the words fit no cell, or several that
-        differ in more than their seeds.
+        A key may also be that of results in the store that the study does not plan. With `code`, also the modules that
+        make the key. Raises UserError where the words fit no cell, or several that differ in more than their seeds.
         """
         study = self.planned()
-        cells = matching_cells(study, words)
-        if not cells:
-            raise no_cell([study], words, "explain")
-        check_alike(study.name, words, "explain", cells)
-        return "\n".join(explain_cells(study, words, cells, "", code))
+        return "\n".join(explain([(study.name, study)], words, code))
 
     def train(self, method: str, data: str = "", heterogeneity: str = "", seed: int | None = None) -> TrainedCell:
         """Trains one cell in a process of its own, unless it is done; names are those of `cells`.

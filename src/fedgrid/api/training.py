@@ -1,8 +1,7 @@
 """One cell, trained in a process of its own."""
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -71,11 +70,22 @@ def train(
         "compute": compute,
         "results": results,
     }
+    _, file, _ = compute_cell(about)
+    return read_cell(file)
+
+
+def compute_cell(
+    about: Mapping[str, Any], out: Path | None = None, heeds_signals: bool = False
+) -> tuple[Cell, Path, Origin]:
+    """Has the results of the one cell of a study, by default in the store; the cell, their file, where they come from.
+
+    Raises as `ensure_results` does, and UserError for a wrong setting.
+    """
     study = plan(Section(about))
     cell = study.cells[0]
     originals.say_notices(study)
-    ensure_results(study, cell, cell.file)
-    return read_cell(cell.file)
+    out = out or cell.file
+    return cell, out, ensure_results(study, cell, out, heeds_signals)
 
 
 def read_cell(file: Path) -> TrainedCell:
@@ -91,10 +101,13 @@ def ensure_results(study: Study, cell: Cell, out: Path, heeds_signals: bool = Fa
     lacks, in a process of its own. Where it `heeds_signals`, SIGTERM and SIGUSR1 write a checkpoint and interrupt it.
     Raises UserError where the file holds another cell, and for a device that is not here.
     """
-    with _turn(out):
-        if is_finished(out, cell):
+    with _locks.setdefault(out.resolve(), threading.Lock()):  # other threads of this process wait for the same file
+        if _is_finished(out, cell):
             return "cached"
-        if _is_taken(out, cell):
+        if longer := longer_run(cell):
+            from fedgrid.jobs.other_rounds import take  # torch takes seconds to import
+
+            take(cell, out, longer)
             return "taken"
         check_device(study.compute.device)
         check_writable(out.parent if out != cell.file else study.store, "results")
@@ -103,14 +116,7 @@ def ensure_results(study: Study, cell: Cell, out: Path, heeds_signals: bool = Fa
         return "trained" if jobs.train(cell, out, heeds_signals) else "interrupted"
 
 
-@contextmanager
-def _turn(out: Path) -> Iterator[None]:
-    """Within it no other thread of this process works at the file `out`."""
-    with _locks.setdefault(out.resolve(), threading.Lock()):
-        yield
-
-
-def is_finished(out: Path, cell: Cell) -> bool:
+def _is_finished(out: Path, cell: Cell) -> bool:
     """Whether a file has a cell's results, and what is to be kept beside them; UserError where it has another's."""
     if not out.exists():
         return False
@@ -121,14 +127,3 @@ def is_finished(out: Path, cell: Cell) -> bool:
     if cell.is_of_other_images(metadata):
         raise UserError(f"{out} was trained on other images than those in the store; delete it and run again")
     return all(file.is_file() for file in cell.kept_beside(out).values())
-
-
-def _is_taken(out: Path, cell: Cell) -> bool:
-    """Whether a longer run had the results, which are then written."""
-    longer = longer_run(cell)
-    if longer is None:
-        return False
-    from fedgrid.jobs.other_rounds import take  # torch takes seconds to import
-
-    take(cell, out, longer)
-    return True

@@ -12,7 +12,8 @@ from typing import Any
 
 import yaml
 
-from fedgrid.cli.parsing import Commands, path, with_examples
+from fedgrid import shipped
+from fedgrid.cli.parsing import command, option, path
 from fedgrid.cli.phrases import counted
 from fedgrid.components import describe, parse_setting
 from fedgrid.data.common.images import DatasetInfo
@@ -28,11 +29,6 @@ from fedgrid.jobs import machine
 from fedgrid.loading import locate, names
 from fedgrid.settings import Training
 
-EXAMPLES = """
-  fedgrid compare mine.py
-  fedgrid compare mine.py --data cifar10 --against all personalised --seeds 3 --rounds 100
-  fedgrid compare mine.py --data mnist fmnist --heterogeneity dirichlet:beta=0.5 pathological:classes=2,clients=50
-"""
 ALWAYS = {
     "local": "every client alone: what federation has to beat",
     "fedavg": "one global model: what personalisation has to beat",
@@ -45,44 +41,36 @@ LEAST_SEEDS, SEEDS = 3, 5
 "Fewest seeds for which a lead is tested, and the default."
 SHOWN = ("rounds", "local_epochs", "batch_size", "optimizer", "lr")
 "Settings of training that the study names."
-TEMPLATE = """# {heading}: {size}. Written by fedgrid compare; every line is yours to change.
-# Its cost:  fedgrid plan --configfile {file}
-# Its run:   snakemake --cores {cores} --configfile {file}
-name: {name}
-title: {title}
-data: {data}
-heterogeneity:                # how clients differ; `fedgrid partitions` lists the kinds
-{heterogeneity}
-seeds: {seeds:<22} # of partition and training; with fewer than three, no lead is tested
-model: {model:<22} # `fedgrid models` lists all
-training: {training}  # of all rows
-methods:                      # settings of a row: `- {{fedprox: {{mu: 0.1, training: {{lr: 0.01}}}}}}`
-{methods}
-report: {{score: paper, at: last}}  # the model that each method's paper scores, in the last round
-"""
+TRAINING = {p["name"]: p["default"] for p in describe(Training)["parameters"] if p["name"] in SHOWN}
 
 
-def add_commands(commands: Commands) -> None:
-    """Adds `fedgrid compare` to the command line."""
-    text = "write a study that compares a method with others"
-    parser = with_examples(commands, "compare", text, EXAMPLES)
-    parser.add_argument("method", metavar="METHOD", help="path/to/mine.py, or a name (see fedgrid methods)")
-    text = "names of methods, and families such as: all, all personalised, all split model (default: all)"
-    parser.add_argument("--against", nargs="+", default=[ALL], metavar="NAME", help=text)
-    text = "data sets, or paths to your own (default: digits)"
-    parser.add_argument("--data", nargs="+", default=["digits"], metavar="NAME", help=text)
-    text = "kinds, with settings after a colon (default: dirichlet)"
-    parser.add_argument("--heterogeneity", nargs="+", default=["dirichlet"], metavar="KIND[:NAME=VALUE,…]", help=text)
-    parser.add_argument("--model", help=f"default: the first of {', '.join(MODELS)} that fits the data")
-    text = f"number of seeds, at least {LEAST_SEEDS} (default: {SEEDS})"
-    parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help=text)
-    default = _training()["rounds"]
-    parser.add_argument("--rounds", type=int, default=default, metavar="T", help=f"default: {default}")
-    parser.add_argument("--out", type=path, metavar="FILE", help="the study's file (default: compare-METHOD.yaml)")
-    parser.set_defaults(call=_compare)
+@command(
+    option("method METHOD", "path/to/mine.py, or a name (see fedgrid methods)"),
+    option(
+        "--against NAME",
+        "names of methods, and families such as: all, all personalised, all split model (default: all)",
+        nargs="+",
+        default=[ALL],
+    ),
+    option("--data NAME", "data sets, or paths to your own (default: digits)", nargs="+", default=["digits"]),
+    option(
+        "--heterogeneity KIND[:NAME=VALUE,…]",
+        "kinds, with settings after a colon (default: dirichlet)",
+        nargs="+",
+        default=["dirichlet"],
+    ),
+    option("--model", f"default: the first of {', '.join(MODELS)} that fits the data"),
+    option("--seeds N", f"number of seeds, at least {LEAST_SEEDS} (default: {SEEDS})", type=int, default=SEEDS),
+    option("--rounds T", f"default: {TRAINING['rounds']}", type=int, default=TRAINING["rounds"]),
+    option("--out FILE", "the study's file (default: compare-METHOD.yaml)", type=path),
+)
+def compare(arguments: argparse.Namespace) -> int:
+    """Write a study that compares a method with others.
 
-
-def _compare(arguments: argparse.Namespace) -> int:
+    fedgrid compare mine.py
+    fedgrid compare mine.py --data cifar10 --against all personalised --seeds 3 --rounds 100
+    fedgrid compare mine.py --data mnist fmnist --heterogeneity dirichlet:beta=0.5 pathological:classes=2,clients=50
+    """
     method, _, _ = locate("methods", arguments.method)
     out: Path = arguments.out or Path(f"compare-{method}.yaml")
     if out.exists():
@@ -97,7 +85,7 @@ def _compare(arguments: argparse.Namespace) -> int:
         "heterogeneity": [_heterogeneity(text, out) for text in arguments.heterogeneity],
         "seeds": list(range(arguments.seeds)),
         "model": _reference(arguments.model, out) if arguments.model else _model(data, out),
-        "training": _training() | {"rounds": arguments.rounds},
+        "training": TRAINING | {"rounds": arguments.rounds},
         "methods": [_row(row, out) for row in rows],
     }
     study = planned_study(Section(content, Origin(str(out))))  # a study that is written can be run
@@ -158,22 +146,19 @@ def _fits(model: str, info: DatasetInfo) -> bool:
     return min(info.shape[:2]) >= facts["smallest"] and tuple(facts.get("modalities", ())) == info.modalities
 
 
-def _training() -> dict[str, Any]:
-    """The settings of training that the study names, with their defaults."""
-    return {p["name"]: p["default"] for p in describe(Training)["parameters"] if p["name"] in SHOWN}
-
-
 def _text(content: Mapping[str, Any], title: str, size: str, out: Path) -> str:
     """The study as YAML with comments."""
     data = content["data"]
     lists = {key: "\n".join(f"  - {_flow(entry)}" for entry in content[key]) for key in ("heterogeneity", "methods")}
     for name, reason in ALWAYS.items():
         lists["methods"] = re.sub(f"(?m)^(  - {name})$", rf"\1{' ' * (26 - len(name))}# {reason}", lists["methods"])
-    values = {key: _flow(content[key]) for key in ("name", "seeds", "model", "training")}
-    values["data"] = _flow(data[0] if len(data) == 1 else data)
     heading = " ".join(f"{title} and other methods".split())
-    values["title"] = _flow(heading)
-    return TEMPLATE.format(**values, **lists, heading=heading, size=size, file=quote(str(out)), cores=machine.cores())
+    flows = {"title": heading, "data": data[0] if len(data) == 1 else data}
+    flows |= {key: content[key] for key in ("name", "training")}
+    aligned = {key: f"{_flow(content[key]):<22}" for key in ("seeds", "model")}
+    values = lists | aligned | {key: _flow(value) for key, value in flows.items()}
+    about = {"heading": heading, "size": size, "file": quote(str(out)), "cores": machine.cores()}
+    return shipped.template("cli/templates/compare.yaml.txt").substitute(values, **about)
 
 
 def _flow(value: Any) -> str:

@@ -1,23 +1,30 @@
-"""``fedgrid doctor``: whether this machine is ready for a run, a line for each thing that runs have failed for."""
+"""``fedgrid doctor | about``: what is to be done before a run on this machine, and what a bug report needs of it."""
 
 import argparse
 import os
+import platform
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from fedgrid.cli.parsing import Commands, path, with_examples
+import fedgrid
+from fedgrid.cli.parsing import command, option, path
 from fedgrid.errors import UserError, reason
 from fedgrid.files import cache, check_writable
+from fedgrid.grid.plan.commit import commit
 from fedgrid.jobs.gpu_share import cells_on_a_gpu, side_by_side
-from fedgrid.jobs.gpus import cards, seen_by_torch
+from fedgrid.jobs.gpus import cards, nvidia_smi, seen_by_torch
+from fedgrid.jobs.machine import instructions, processor
 from fedgrid.run import slurm
 from fedgrid.settings import Compute
 
+PACKAGES = ("torch", "numpy", "pandas", "pyarrow", "snakemake", "snakemake-executor-plugin-slurm")
+"Whose versions a bug report has."
+STORE = Path("results/store")
 PLUGIN = "snakemake-executor-plugin-slurm"
 TESTED = {"snakemake": "9", PLUGIN: "2"}
 "Major versions that are tested."
@@ -36,17 +43,13 @@ class Finding:
     advice: str = ""
 
 
-def add_commands(commands: Commands) -> None:
-    """Adds `fedgrid doctor` to the command line."""
-    text = "whether this machine is ready for a run: Snakemake, SLURM, data, disk, GPUs, threads, cache, clock"
-    doctor = with_examples(commands, "doctor", text, "fedgrid doctor\nfedgrid doctor --results /scratch/me/results")
-    text = "where results will lie (default: results)"
-    doctor.add_argument("--results", type=path, default=Path("results"), metavar="FOLDER", help=text)
-    doctor.set_defaults(call=_doctor)
+@command(option("--results FOLDER", "where results will lie (default: results)", type=path, default=Path("results")))
+def doctor(arguments: argparse.Namespace) -> int:
+    """Whether this machine is ready for a run: Snakemake, SLURM, data, disk, GPUs, threads, cache, clock.
 
-
-def _doctor(arguments: argparse.Namespace) -> int:
-    """Exit code 1 where anything is to be done before a run."""
+    fedgrid doctor
+    fedgrid doctor --results /scratch/me/results
+    """
     findings = list(_findings(arguments.results))
     width = max(len(finding.name) for finding in findings)
     for finding in findings:
@@ -57,12 +60,15 @@ def _doctor(arguments: argparse.Namespace) -> int:
 
 def _findings(results: Path) -> Iterator[Finding]:
     results = _existing(results)
-    yield _snakemake()
+    yield _version("Snakemake", "snakemake", "pip install snakemake; fedgrid run works without it")
     yield from _slurm()
     yield _data_root()
     yield _writable("results", results)
-    yield _disk(results)
-    yield _clock(results)
+    for name, check in (("disk", _disk), ("clock", _clock)):
+        try:
+            yield check(results)
+        except OSError as error:
+            yield Finding(name, f"cannot be checked in {results} ({reason(error)})", "choose another folder")
     yield _writable("cache", _existing(cache("doctor")))
     yield _gpus()
     yield _threads()
@@ -80,17 +86,14 @@ def _installed(package: str) -> str | None:
         return None
 
 
-def _snakemake() -> Finding:
-    installed = _installed("snakemake")
+def _version(name: str, package: str, advice: str) -> Finding:
+    """Whether a package is installed, and in a tested version; `advice` is for one that is missing."""
+    installed, tested = _installed(package), TESTED[package]
     if installed is None:
-        return Finding("Snakemake", "not installed", "pip install snakemake; fedgrid run works without it")
-    return Finding("Snakemake", installed, _untested("snakemake", installed))
-
-
-def _untested(package: str, installed: str) -> str:
-    """What to do about a version that is not tested; empty for one that is."""
-    tested = TESTED[package]
-    return "" if installed.partition(".")[0] == tested else f"fedgrid is tested with version {tested}; install that one"
+        return Finding(name, "not installed", advice)
+    untested = f"fedgrid is tested with version {tested}; install that one"
+    text = f"{package} {installed}" if package == PLUGIN else installed
+    return Finding(name, text, "" if installed.partition(".")[0] == tested else untested)
 
 
 def _slurm() -> Iterator[Finding]:
@@ -99,11 +102,7 @@ def _slurm() -> Iterator[Finding]:
         yield Finding("SLURM", "not here, so cells run on this machine")
         return
     yield Finding("SLURM", "here")
-    plugin = _installed(PLUGIN)
-    if plugin is None:
-        yield Finding("executor", "not installed", f"pip install {PLUGIN}")
-    else:
-        yield Finding("executor", f"{PLUGIN} {plugin}", _untested(PLUGIN, plugin))
+    yield _version("executor", PLUGIN, f"pip install {PLUGIN}")
     yield _accounting()
 
 
@@ -133,20 +132,12 @@ def _writable(name: str, folder: Path) -> Finding:
 
 
 def _disk(folder: Path) -> Finding:
-    return _where_possible("disk", folder, _free)
-
-
-def _free(folder: Path) -> Finding:
     free = shutil.disk_usage(folder).free
     advice = "fedgrid plan says what a study takes, fedgrid prune frees what no study needs"
     return Finding("disk", f"{free / 1e9:,.1f} GB free", "" if free >= LEAST_DISK else advice)
 
 
 def _clock(folder: Path) -> Finding:
-    return _where_possible("clock", folder, _lag)
-
-
-def _lag(folder: Path) -> Finding:
     """Snakemake compares times of files, which a file server's own clock may set."""
     with tempfile.NamedTemporaryFile(dir=folder) as file:
         lag = os.stat(file.name).st_mtime - time.time()
@@ -154,13 +145,6 @@ def _lag(folder: Path) -> Finding:
     if abs(lag) > LARGEST_LAG:
         return Finding("clock", text, "synchronise the clocks, or jobs may be run again for nothing")
     return Finding("clock", "files are dated as this machine's clock says")
-
-
-def _where_possible(name: str, folder: Path, check: Callable[[Path], Finding]) -> Finding:
-    try:
-        return check(folder)
-    except OSError as error:
-        return Finding(name, f"cannot be checked in {folder} ({reason(error)})", "choose another folder")
 
 
 def _gpus() -> Finding:
@@ -185,3 +169,46 @@ def _threads() -> Finding:
     text = f"{cores} cores" + (f", OMP_NUM_THREADS={threads}" if threads else "")
     crowded = threads.isdigit() and int(threads) > cores
     return Finding("threads", text, "more threads than cores slow every cell; unset it" if crowded else "")
+
+
+@command(option("--store FOLDER", f"default: {STORE}", type=path, default=STORE))
+def about(arguments: argparse.Namespace) -> int:
+    """Versions, processor, GPUs and the size of the store, for a bug report.
+
+    fedgrid about
+    fedgrid about --store results/store
+    """
+    facts = [*_versions(), *_machine(), ("store", _store(arguments.store))]
+    width = max(len(name) for name, _ in facts)
+    print("\n".join(f"{name:{width}}  {value}" for name, value in facts))
+    return 0
+
+
+def _versions() -> Iterator[tuple[str, str]]:
+    yield "fedgrid", f"{fedgrid.__version__}, {_commit()}"
+    yield "Python", f"{platform.python_version()} on {platform.platform()}"
+    for name in PACKAGES:
+        yield name, _installed(name) or "not installed"
+
+
+def _commit() -> str:
+    revision = commit()
+    if revision is None:
+        return "not in a clone"
+    return f"commit {revision['id'][:12]}{'' if revision['clean'] else ' with uncommitted changes'}"
+
+
+def _machine() -> Iterator[tuple[str, str]]:
+    yield "processor", f"{processor()}, {os.cpu_count()} cores; {instructions() or 'instruction sets unknown'}"
+    yield "memory", f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.1f} GiB"
+    gpus = nvidia_smi("--query-gpu=name,memory.total,driver_version", "--format=csv,noheader").splitlines()
+    for gpu in gpus or ["none that nvidia-smi reports"]:
+        yield "GPU", gpu
+
+
+def _store(folder: Path) -> str:
+    if not folder.is_dir():
+        return f"{folder} does not exist"
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    cells = sum(file.suffix == ".parquet" and file.name.count(".") == 1 for file in files if "cells" in file.parts)
+    return f"{folder}: {sum(file.stat().st_size for file in files) / 1e6:,.1f} MB, {cells:,} cells"

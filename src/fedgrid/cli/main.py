@@ -6,36 +6,29 @@ import sys
 
 import fedgrid
 from fedgrid.cli import (
-    about,
-    archiving,
-    checking,
+    cells,
     comparing,
+    components,
     doctor,
-    documentation,
-    explain,
-    export,
-    going,
-    listing,
-    partial_report,
+    exchange,
     partitions,
     planning,
-    predict,
+    progress,
     project,
-    single_cell,
-    status,
-    studies,
-    template,
-    verify,
+    reference,
+    store,
 )
 from fedgrid.cli.parsing import Parser
 from fedgrid.command import exclude_working_folder
 from fedgrid.errors import UserError, complain, escape_unprintable
 
 COMMANDS = (
-    *(project, going, listing, planning, studies, status, explain, partial_report, single_cell, predict, partitions),
-    *(export, archiving, verify, template, checking, comparing, documentation, doctor, about),
+    *(project.init, project.go, *components.LISTS, planning.plan, store.prune, progress.status, progress.logs),
+    *(progress.explain, progress.report, cells.run, cells.predict, *partitions.COMMANDS, exchange.export),
+    *(exchange.bundle, exchange.open_, store.verify, *components.NEW_FILES, components.check, comparing.compare),
+    *(reference.docs, doctor.doctor, doctor.about),
 )
-"The modules of the commands, in the order of the help."
+"In the order of the help."
 EXAMPLES = """examples:
   fedgrid init mine                                a project: a study, profiles, a Snakefile
   fedgrid go                                       the whole default study, which is snakemake --cores all
@@ -55,8 +48,8 @@ def parser() -> Parser:
     command_line = Parser(prog="fedgrid", description=fedgrid.__doc__, epilog=EXAMPLES, formatter_class=form)
     command_line.add_argument("--version", action="version", version=f"fedgrid {fedgrid.__version__}")
     commands = command_line.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
-    for module in COMMANDS:
-        module.add_commands(commands)
+    for command in COMMANDS:
+        command.add_to(commands)
     return command_line
 
 

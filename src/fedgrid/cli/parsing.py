@@ -1,11 +1,83 @@
-"""How commands are parsed: complaints in one sentence, help with examples."""
+"""How commands are declared and parsed: a function with its options, help with examples, complaints in one sentence."""
 
 import argparse
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import methodcaller
 from pathlib import Path
-from typing import NoReturn, TypeAlias
+from typing import Any, NoReturn
 
+from fedgrid.api.study_file import DEFAULT, read_study
 from fedgrid.errors import UserError
 from fedgrid.files import check_utf8, path_of
+from fedgrid.grid.plan.planned_study import Study
+
+Call = Callable[[argparse.Namespace], int]
+"What a command does with its arguments; it returns the exit code."
+Option = Callable[[argparse.ArgumentParser], Any]
+"Adds an option, or several, to the parser of a command."
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose complaints are one sentence, as all of fedgrid's are."""
+
+    def error(self, message: str) -> NoReturn:
+        """Prints a mistake on the command line as one sentence and exits with 2."""
+        raise UserError(f"{message} (see {self.prog} --help)")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of ``fedgrid``."""
+
+    name: str
+    text: str
+    "What it does, for the help."
+    examples: Sequence[str]
+    options: Sequence[Option]
+    call: Call
+
+    def add_to(self, commands: "argparse._SubParsersAction[Parser]") -> None:
+        """Adds the command to the command line."""
+        form = argparse.RawDescriptionHelpFormatter
+        epilog = "".join(["examples:\n", *(f"  {line}\n" for line in self.examples)])
+        parser = commands.add_parser(
+            self.name, help=self.text, description=self.text, epilog=epilog, formatter_class=form
+        )
+        for add in self.options:
+            add(parser)
+        parser.set_defaults(call=self.call)
+
+
+def command(*options: Option) -> Callable[[Call], Command]:
+    """Makes a command of a function, with its name; its docstring is the help and, below it, one example a line."""
+
+    def declared(call: Call) -> Command:
+        text, *examples = filter(None, (inspect.getdoc(call) or "").splitlines())
+        name = call.__name__.rstrip("_").replace("_", "-")
+        return Command(name, text[0].lower() + text[1:].rstrip("."), examples, options, call)
+
+    return declared
+
+
+def option(name: str, text: str | None = None, **settings: Any) -> Option:
+    """An option, or an argument without a name, with its help; behind the name and a blank, how the help calls values.
+
+    `settings` are those of `argparse.ArgumentParser.add_argument`.
+    """
+    name, _, metavar = name.partition(" ")
+    return methodcaller("add_argument", name, help=text, **({"metavar": metavar} if metavar else {}), **settings)
+
+
+def flag(name: str, text: str) -> Option:
+    """An option without a value."""
+    return option(name, text, action="store_true")
+
+
+def assignments(name: str, text: str) -> Option:
+    """An option that may be given several times, each with a setting and its value."""
+    return option(f"--{name} NAME=VALUE", text, action="append", default=[])
 
 
 def path(text: str) -> Path:
@@ -24,20 +96,25 @@ def utf8(text: str) -> str:
     return text
 
 
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaints are one sentence, as all of fedgrid's are."""
+CHOICE = (
+    option("--scale", "full, or one of the study's scales"),
+    option("--only EXPERIMENTS", "only these experiments, separated by commas"),
+)
+"Options that choose of a study with experiments, as Snakemake's ``--config`` does."
+STUDY = (option("--configfile", f"the study (default: {DEFAULT})", type=path, default=DEFAULT), *CHOICE)
+STUDIES = (
+    option("--configfile FILE", f"the studies (default: {DEFAULT})", type=path, nargs="+", default=[DEFAULT]),
+    *CHOICE,
+)
+RESULTS = option("--results FOLDER", "default: results", type=path, default=Path("results"))
+"The folder of results, for commands on its store."
+STORE = (
+    option("--results", "folder of the store (default: results)", default="results"),
+    option("--data-root", "where data sets lie (default: $FEDGRID_DATA)"),
+)
+"Where the results and the data of a single cell or partition are."
 
-    def error(self, message: str) -> NoReturn:
-        """Prints a mistake on the command line as one sentence and exits with 2."""
-        raise UserError(f"{message} (see {self.prog} --help)")
 
-
-Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
-"The set to which each module adds its commands; quoted because the class takes no type parameter at run time."
-
-
-def with_examples(commands: Commands, name: str, text: str, examples: str) -> Parser:
-    """A command whose help ends with examples, one a line."""
-    form = argparse.RawDescriptionHelpFormatter
-    lines = "".join(f"  {line.strip()}\n" for line in examples.strip().splitlines())
-    return commands.add_parser(name, help=text, description=text, epilog=f"examples:\n{lines}", formatter_class=form)
+def study_of(arguments: argparse.Namespace) -> Study:
+    """The study that a command's options name."""
+    return read_study(arguments.configfile, arguments.scale, arguments.only)

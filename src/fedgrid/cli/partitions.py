@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fedgrid.cli.parsing import Commands, path, with_examples
-from fedgrid.cli.single_cell import data_setting
-from fedgrid.cli.studies import as_in_study
+from fedgrid.cli.cells import data_setting
+from fedgrid.cli.parsing import STORE, assignments, command, flag, option, path
+from fedgrid.cli.phrases import path_in_study
 from fedgrid.components import describe
 from fedgrid.errors import UserError
 from fedgrid.files import slug
@@ -22,85 +22,39 @@ ENDS = 10
 "Clients listed at the beginning and at the end where they are many."
 FOLDER = Path("partitions")
 "Where imported partitions go."
-EXAMPLES = """
-fedgrid import-partition clients.csv --data digits
-fedgrid import-partition PFLlib/dataset/MNIST --data mnist --name pfllib-mnist
-"""
 LARGEST = 3
 "Classes of a client that are named, the largest first."
 
 
-def add_commands(commands: Commands) -> None:
-    """Adds the commands on partitions to the command line."""
-    text = "what a partition looks like: clients, sizes, classes, distances"
-    inspect = with_examples(
-        commands, "inspect", text, "fedgrid inspect partition.parquet\nfedgrid inspect partition.parquet --json"
-    )
-    inspect.add_argument("--json", action="store_true", help="print the statistics as JSON")
-    inspect.set_defaults(call=_inspect)
-    text = "copy a partition with its statistics and checksums into a folder, for others to reuse"
-    export = with_examples(commands, "export-partition", text, "fedgrid export-partition partition.parquet published")
-    export.set_defaults(call=_export)
-    for parser in (inspect, export):
-        parser.add_argument("partition", type=path, metavar="PARTITION", help="Parquet file of a partition")
-    export.add_argument("folder", type=path, metavar="FOLDER", help="made where it does not exist")
-
-    _add_import(commands)
+PARTITION = option("partition PARTITION", "Parquet file of a partition", type=path)
 
 
-def _add_import(commands: Commands) -> None:
-    text = "convert a partition from another program (a table, JSON, PFLlib's folder) into one that studies can use"
-    parser = with_examples(commands, "import-partition", text, EXAMPLES)
-    parser.add_argument("file", metavar="FILE", help="CSV, Parquet or JSON file, or PFLlib's folder (docs/exchange.md)")
-    parser.add_argument("--data", required=True, help="the data set that it is of, or the path to your own")
-    parser.add_argument("--data-set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the data")
-    parser.add_argument("--name", help="of the partition (default: that of the file)")
-    parser.add_argument("--to", type=path, default=FOLDER, metavar="FOLDER", help=f"where it goes (default: {FOLDER})")
-    kind = {parameter["name"]: parameter for parameter in describe(Imported)["parameters"]}
-    for name in ("test", "unmatched"):
-        choices, default = kind[name]["choices"], kind[name]["default"]
-        parser.add_argument(f"--{name}", choices=choices, default=default, help=kind[name]["doc"])
-    parser.add_argument("--results", default="results", help="folder of the store (default: results)")
-    parser.add_argument("--data-root", help="where data sets lie (default: $FEDGRID_DATA)")
-    parser.set_defaults(call=_import)
+@command(flag("--json", "print the statistics as JSON"), PARTITION)
+def inspect(arguments: argparse.Namespace) -> int:
+    """What a partition looks like: clients, sizes, classes, distances.
 
-
-def _import(arguments: argparse.Namespace) -> int:
-    from fedgrid.api.partitions import import_partition  # pandas takes time to import
-
-    name = arguments.name or slug(Path(arguments.file).stem)
-    if slug(name) != name:
-        raise UserError(f"--name: '{name}' must be letters, digits, '_', '.' and '-'")
-    data = {"name": arguments.data} | dict(map(data_setting, arguments.data_set))
-    settings = {"test": arguments.test, "unmatched": arguments.unmatched}
-    out = arguments.to / f"{name}.parquet"
-    made = import_partition(arguments.file, data, out, settings, arguments.results, arguments.data_root)
-    origin = made.metadata["origin"]
-    print(f"{arguments.file}: {origin['form']}, SHA-256 {origin['digest']}")
-    print("\n".join(_summary(made.metadata, made.statistics)))
-    remarks = list(lines_of(origin["report"]))
-    print(
-        "\n".join(
-            ["", *(f"note: {line}" for line in remarks)] if remarks else ["", "all images match, none comes twice"]
-        )
-    )
-    path_in_study, where = as_in_study(out)
-    print(f'\n{out}\n  heterogeneity: [{{partition: "file:{path_in_study}"}}]   # in {where}')
-    return 0
-
-
-def _inspect(arguments: argparse.Namespace) -> int:
-    from fedgrid.partition.common.publish import checked
-    from fedgrid.partition.common.statistics import statistics
+    fedgrid inspect partition.parquet
+    fedgrid inspect partition.parquet --json
+    """
+    from fedgrid.api.partitions import read_partition  # pandas takes time to import
 
     refuse_foreign(arguments.partition)
-    table, metadata = checked(arguments.partition)
-    summary = statistics(table, metadata["clients"], len(metadata["classes"]))
-    print(json.dumps(summary, indent=1, ensure_ascii=False) if arguments.json else _text(metadata, summary))
+    partition = read_partition(arguments.partition)
+    metadata, statistics = partition.metadata, partition.statistics
+    if arguments.json:
+        print(json.dumps(statistics, indent=1, ensure_ascii=False))
+    else:
+        lines = [metadata["words"], *_summary(metadata, statistics), "", *_clients(metadata, statistics)]
+        print("\n".join(lines))
     return 0
 
 
-def _export(arguments: argparse.Namespace) -> int:
+@command(PARTITION, option("folder FOLDER", "made where it does not exist", type=path))
+def export_partition(arguments: argparse.Namespace) -> int:
+    """Copy a partition with its statistics and checksums into a folder, for others to reuse.
+
+    fedgrid export-partition partition.parquet published
+    """
     from fedgrid.partition.common.publish import publish
 
     refuse_foreign(arguments.partition)
@@ -108,8 +62,49 @@ def _export(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _text(metadata: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
-    return "\n".join([metadata["words"], *_summary(metadata, summary), "", *_clients(metadata, summary)])
+def _matching(parser: argparse.ArgumentParser) -> None:
+    """Adds the settings of an imported partition that decide how it is matched with images."""
+    kind = {parameter["name"]: parameter for parameter in describe(Imported)["parameters"]}
+    for name in ("test", "unmatched"):
+        choices, default = kind[name]["choices"], kind[name]["default"]
+        parser.add_argument(f"--{name}", choices=choices, default=default, help=kind[name]["doc"])
+
+
+@command(
+    option("file FILE", "CSV, Parquet or JSON file, or PFLlib's folder (docs/exchange.md)"),
+    option("--data", "the data set that it is of, or the path to your own", required=True),
+    assignments("data-set", "a setting of the data"),
+    option("--name", "of the partition (default: that of the file)"),
+    option("--to FOLDER", f"where it goes (default: {FOLDER})", type=path, default=FOLDER),
+    _matching,
+    *STORE,
+)
+def import_partition(arguments: argparse.Namespace) -> int:
+    """Convert a partition from another program (a table, JSON, PFLlib's folder) into one that studies can use.
+
+    fedgrid import-partition clients.csv --data digits
+    fedgrid import-partition PFLlib/dataset/MNIST --data mnist --name pfllib-mnist
+    """
+    from fedgrid.api import partitions  # pandas takes time to import
+
+    name = arguments.name or slug(Path(arguments.file).stem)
+    if slug(name) != name:
+        raise UserError(f"--name: '{name}' must be letters, digits, '_', '.' and '-'")
+    data = {"name": arguments.data} | dict(map(data_setting, arguments.data_set))
+    settings = {"test": arguments.test, "unmatched": arguments.unmatched}
+    out = arguments.to / f"{name}.parquet"
+    made = partitions.import_partition(arguments.file, data, out, settings, arguments.results, arguments.data_root)
+    origin = made.metadata["origin"]
+    print(f"{arguments.file}: {origin['form']}, SHA-256 {origin['digest']}")
+    print("\n".join(_summary(made.metadata, made.statistics)))
+    notes = [f"note: {line}" for line in lines_of(origin["report"])]
+    print("", *(notes or ["all images match, none comes twice"]), sep="\n")
+    named, study = path_in_study(out)
+    print(f'\n{out}\n  heterogeneity: [{{partition: "file:{named}"}}]   # in {study}')
+    return 0
+
+
+COMMANDS = (inspect, export_partition, import_partition)
 
 
 def _summary(metadata: Mapping[str, Any], summary: Mapping[str, Any]) -> Iterator[str]:
@@ -129,10 +124,6 @@ def _summary(metadata: Mapping[str, Any], summary: Mapping[str, Any]) -> Iterato
     if summary["domains"]:
         totals = (f"{name} {sum(summary['domains'].get(name, [])):,}" for name in metadata["domains"])
         yield f"domains    {', '.join(totals)}"
-    yield from _distances(summary)
-
-
-def _distances(summary: Mapping[str, Any]) -> Iterator[str]:
     between, pooled = summary["jensen_shannon"], summary["earth_mover"]
     if between["mean"] is not None:
         yield (

@@ -1,47 +1,35 @@
-"""``fedgrid init``: a project that runs without a clone of fedgrid; its few files belong to the user."""
+"""``fedgrid init | go``: a project that runs without a clone of fedgrid, and the workflow without knowing Snakemake."""
 
 import argparse
+import os
 import shlex
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from fedgrid import shipped
-from fedgrid.cli.parsing import Commands, path, with_examples
+from fedgrid.api.study_file import DEFAULT
+from fedgrid.cli.parsing import CHOICE, command, flag, option, path
 from fedgrid.errors import UserError, nearest
 from fedgrid.files import check_utf8, write_text
+from fedgrid.grid.study.yaml_file import read
+from fedgrid.run.launch import Launch
 
-EXAMPLES = """
-fedgrid init digits
-fedgrid init digits --paper fedsac
-fedgrid init . --paper all
-"""
 IGNORED = "/results/\n/.snakemake/\n__pycache__/\n"
-README = """\
-# {name}
-
-A study for fedgrid: `config/study.yaml` names methods, data sets, kinds of heterogeneity and seeds.
-
-    fedgrid plan               # cells, time and memory
-    snakemake --cores 2        # or `fedgrid go`: trains what is missing, then makes results/*/report.html
-    fedgrid status             # what is done, running, queued, failed
-    fedgrid new-method mine    # a method of your own in one file; `fedgrid check mine.py` tests it
-
-On a cluster: `fedgrid go --slurm`, after naming its partition in `profiles/slurm`. More: `fedgrid --help`.
-"""
 ALL = "all"
 
 
-def add_commands(commands: Commands) -> None:
-    """Adds `fedgrid init` to the command line."""
-    text = "make a project: a short Snakefile, a study, profiles; files that exist are left as they are"
-    init = with_examples(commands, "init", text, EXAMPLES)
-    init.add_argument("folder", type=path, metavar="FOLDER", help="where; it is made if it does not exist")
-    text = "also add a paper's study and printed numbers (NAME, or all)"
-    init.add_argument("--paper", action="append", default=[], metavar="NAME", help=text)
-    init.set_defaults(call=_init)
+@command(
+    option("folder FOLDER", "where; it is made if it does not exist", type=path),
+    option("--paper NAME", "also add a paper's study and printed numbers (NAME, or all)", action="append", default=[]),
+)
+def init(arguments: argparse.Namespace) -> int:
+    """Make a project: a short Snakefile, a study, profiles; files that exist are left as they are.
 
-
-def _init(arguments: argparse.Namespace) -> int:
+    fedgrid init digits
+    fedgrid init digits --paper fedsac
+    fedgrid init . --paper all
+    """
     folder: Path = arguments.folder
     check_utf8(str(folder.resolve()), "FOLDER")  # or no run could write its plan there
     if folder.exists() and not folder.is_dir():
@@ -61,9 +49,8 @@ def _files(name: str, papers: list[str]) -> Mapping[str, str]:
     """The text of each file of a project, by its path in it."""
     config = ["study.yaml", *(f"papers/{paper}.{kind}" for paper in _chosen(papers) for kind in ("yaml", "csv"))]
     copies = [*(f"config/{file}" for file in config), "profiles/default/config.yaml", "profiles/slurm/config.yaml"]
-    texts = {copy: _text(copy) for copy in copies}
-    snakefile = _text("workflow/Snakefile")
-    return {"Snakefile": snakefile, ".gitignore": IGNORED, "README.md": README.format(name=name), **texts}
+    made = {".gitignore": IGNORED, "README.md": shipped.template("cli/templates/project.md").substitute(name=name)}
+    return {"Snakefile": _text("workflow/Snakefile"), **made, **{copy: _text(copy) for copy in copies}}
 
 
 def _text(copy: str) -> str:
@@ -83,3 +70,29 @@ def _steps(folder: Path, papers: list[str]) -> list[str]:
     entering = [] if folder.resolve() == Path.cwd().resolve() else [shlex.join(["cd", str(folder)])]
     first = [f"fedgrid go config/papers/{paper}.yaml --scale small" for paper in _chosen(papers)[:1]]
     return [*entering, *(first or ["fedgrid go"])]
+
+
+@command(
+    option("study", f"the study's file (default: {DEFAULT})", nargs="?", type=path, default=DEFAULT),
+    option("--cores N", "cores, a cell on each (default: all)", default="all"),
+    flag("--slurm", "submit the cells to SLURM, by profiles/slurm"),
+    flag("--dry-run", "print what would be done"),
+    option("--snakemake OPTIONS", "further options of Snakemake, in quotes", type=shlex.split, default=[]),
+    *CHOICE,
+)
+def go(arguments: argparse.Namespace) -> int:
+    """Run a study: start Snakemake on it.
+
+    fedgrid go
+    fedgrid go config/papers/fedsac.yaml --scale small --cores 8
+    fedgrid go config/mnist.yaml --slurm
+    fedgrid go --dry-run
+    fedgrid go --snakemake="--until data"
+    """
+    if not arguments.study.exists():
+        raise UserError(f"{arguments.study}: no such study; fedgrid init makes a project with one")
+    read(arguments.study)  # Snakemake reads it first, and neither names the file nor says what is wrong with it
+    options = ["--dry-run"] * arguments.dry_run + arguments.snakemake
+    launch = Launch(arguments.study, arguments.cores, arguments.scale, arguments.only, arguments.slurm, options)
+    print(shlex.join(["snakemake", *launch.arguments]), flush=True)
+    os.execv(sys.executable, launch.command)  # signals reach Snakemake itself, which ends its jobs in order

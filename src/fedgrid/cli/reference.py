@@ -1,52 +1,27 @@
-"""The page on methods, ``docs/methods.md``: Markdown made of what the methods say of themselves."""
+"""``fedgrid docs``: the page on methods, in Markdown, made of what the methods say of themselves, or checked."""
 
+import argparse
+import inspect
 import re
+import shlex
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
-from fedgrid.cli.listing import as_text, bounds
+from fedgrid import shipped
+from fedgrid.cli.components import as_text, bounds
+from fedgrid.cli.parsing import command, flag, option, path
+from fedgrid.components import describe
+from fedgrid.errors import UserError
+from fedgrid.files import write_text
 from fedgrid.grid.study.method_lists import group
+from fedgrid.loading import load, locate, names
+
+DEFAULT = Path("docs/methods.md")
 
 Described = Mapping[str, Any]
 """What `fedgrid.components.describe` says of a method, its module's docstring as ``text``, and what it keeps between
 rounds, a `KeptNumbers`, as ``kept``."""
-
-INTRODUCTION = """# Methods
-
-`fedgrid docs` writes this page from the methods' own files: edit those. Papers are named by their keys in
-[CITATIONS.bib](../CITATIONS.bib).
-
-## Which one do I need?
-
-Ask three questions.
-
-* **Is one model for all clients enough?** Then take a method that scores the `global` one. Else each client needs a
-  model that fits its own images: all other groups.
-* **Do the same clients come back?** Where thousands of clients are drawn once or twice, as on phones, take a method
-  whose clients keep nothing. Where a few hospitals or companies take part in every round, any will do.
-* **What may travel, and what does a round cost?** The tables say it in numbers, for the default settings.
-
-A table of results without Local, FedAvg and FedAvg-FT cannot be judged: they show whether federation helps at all, and
-what fine-tuning alone does for it. [Every method in one table](../benchmarks/results/methods/README.md) has both. A
-study takes a whole group by its first words, such as `all split model` ([studies.md](studies.md)).
-
-θ are the parameters of a client's whole model, φ those of its extractor, π those of its head: |θ| = |φ| + |π|. C is the
-number of classes, C_i the set of classes of which client i has training images, k the length of a representation, N the
-number of clients, M a number that depends on the data or on settings, and M_i that of client i. *Down* and *up* are the
-numbers that a participant receives and sends in a round. Class means travel for the classes that have one: C·k down is
-reached once every class is known to the server. In float32 the bytes are four times the numbers; the test suite checks
-the formulas against the bytes that the engine counts. *Work* is how many forward-backward passes over its images a
-participant makes in a round, with E local epochs: so many times its batches are the steps of a round. pFedHN's 50
-batches do not depend on E, and APPLE's steps have momentum, so that a table at the defaults flatters both; [all methods
-with as many steps](../benchmarks/results/methods/README.md#at-equal-steps) stand beside it. *Client keeps* and *server
-keeps* are the numbers that last from round to round, measured.
-
-Every model that a method has is scored and recorded for every client: `global`, the server's one model; `received`,
-what a client holds on receiving the server's message, before any work of its own in the round; `adapted`, what a method
-makes of that on the client's images before it is used; `trained`, the model after local training. *Scored* is the
-one that the method's paper reports.
-
-*Readings* list where a paper is ambiguous or its code differs from its text, and what was chosen here."""
 
 GROUPS = {
     "no federation": "The baseline of every table: what a client reaches alone.",
@@ -68,11 +43,52 @@ KEPT_OR_MARK = re.compile(
 )
 
 
+@command(
+    flag("--check", "write nothing; exit with 1 if the page would change"),
+    option("--out FILE", f"default: {DEFAULT}", type=path, default=DEFAULT),
+)
+def docs(arguments: argparse.Namespace) -> int:
+    """Write the page on methods from the methods themselves, or check that it is up to date.
+
+    fedgrid docs
+    fedgrid docs --check
+    """
+    file, text = arguments.out, methods_page()
+    if not arguments.check:
+        write_text(file, text)
+        print(f"{file} is written")
+    elif not file.is_file() or file.read_bytes() != text.encode():
+        mend = "fedgrid docs" if file == DEFAULT else shlex.join(["fedgrid", "docs", "--out", str(file)])
+        raise UserError(f"{file} is out of date; update it with: {mend}")
+    else:
+        print(f"{file} is up to date")
+    return 0
+
+
+def own_methods() -> list[str]:
+    """Names of the package's own methods: which ones other packages announce depends on the machine."""
+    return [name for name in names("methods") if locate("methods", name)[2] is None]
+
+
+def methods_page() -> str:
+    """The text of docs/methods.md, in Markdown."""
+    return page({name: _described(name) for name in own_methods()})
+
+
+def _described(name: str) -> dict[str, Any]:
+    from fedgrid.suite.state_sizes import kept_numbers  # needs torch, which no other command should wait for
+
+    method = load("methods", name)
+    text = inspect.getdoc(inspect.getmodule(method)) or ""
+    return describe(method) | {"text": text, "kept": kept_numbers(name)}
+
+
 def page(methods: Mapping[str, Described]) -> str:
     """The whole page on the methods: a table for each group, then a section for each method, by name."""
     tables = [_group(name, methods) for name in GROUPS if _members(name, methods)]
     sections = [_section(name, method) for name, method in methods.items()]
-    return "\n\n".join([INTRODUCTION, *tables, *sections]) + "\n"
+    introduction = shipped.template("cli/templates/methods.md").template
+    return "\n\n".join([introduction.rstrip(), *tables, *sections]) + "\n"
 
 
 def _members(name: str, methods: Mapping[str, Described]) -> dict[str, Described]:

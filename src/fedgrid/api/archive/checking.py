@@ -1,19 +1,18 @@
 """An archive is checked before anything of it is written: its names, its sizes, and the digest of every file."""
 
-import hashlib
 import json
+import re
 import shutil
 import stat
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import IO
 
-from fedgrid.api.archive.layout import CHECKSUMS, ENCODING, PROJECT, PROVENANCE, TOP
+from fedgrid.api.archive.layout import CHECKSUMS, ENCODING, PROJECT, PROVENANCE, TOP, copy, digest
 from fedgrid.api.archive.names import check_different, check_name
 from fedgrid.api.archive.provenance import Provenance, from_values
 from fedgrid.errors import UserError
@@ -37,13 +36,13 @@ BROKEN = (
     *(ValueError, OverflowError, MemoryError),
 )
 "What the library raises for a damaged archive."
-BLOCK = 2**20
 
 
 @dataclass(frozen=True)
 class Archive:
     """An archive whose names, sizes and digests are right."""
 
+    path: Path
     file: zipfile.ZipFile
     members: Mapping[str, zipfile.ZipInfo]
     "By name."
@@ -54,12 +53,8 @@ class Archive:
     def copy(self, name: str, target: Path) -> None:
         """Writes a member to a file, and checks once more that it is what the checksums say."""
         target.parent.mkdir(parents=True, exist_ok=True)
-        with open(target, "wb") as file, self.refusing():
-            _check_content(self.file, self.members[name], self.digests[name], file.write)
-
-    def refusing(self) -> AbstractContextManager[None]:
-        """Turns what is wrong with a member into one sentence."""
-        return _refusing(Path(self.file.filename or ""))
+        with open(target, "wb") as file, refusing(self.path), self.file.open(self.members[name]) as content:
+            _check_digest(name, copy(content, file), self.digests[name])
 
 
 @contextmanager
@@ -71,22 +66,23 @@ def checked(path: Path, room: int) -> Iterator[Archive]:
     if not path.exists():
         raise UserError(f"{path} does not exist")
     check_regular(path, str(path), MOST_BYTES)
-    with _refusing(path):
+    with refusing(path):
         file = zipfile.ZipFile(path)
     with file:
-        with _refusing(path):
+        with refusing(path):
             members = _check_members(file, path.stat().st_size, room)
             digests = _read_checksums(file, members)
-            for name, digest in digests.items():
-                _check_content(file, members[name], digest, lambda block: None)
+            for name, expected in digests.items():
+                with file.open(members[name]) as content:
+                    _check_digest(name, digest(content), expected)
             provenance = from_values(json.loads(_text(file, members, PROVENANCE)))
             if provenance.study and f"{PROJECT}/{provenance.study}" not in members:
                 raise UserError("its study is not among its files")
-        yield Archive(file, members, digests, provenance)
+        yield Archive(path, file, members, digests, provenance)
 
 
 @contextmanager
-def _refusing(path: Path) -> Iterator[None]:
+def refusing(path: Path) -> Iterator[None]:
     """Turns what a bad archive raises into one sentence."""
     try:
         yield
@@ -139,10 +135,10 @@ def _check_sizes(infos: Sequence[zipfile.ZipInfo], size: int, room: int) -> None
 def _read_checksums(file: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo]) -> dict[str, str]:
     digests: dict[str, str] = {}
     for line in _text(file, members, CHECKSUMS).splitlines():
-        digest, separator, name = line.partition("  ")
-        if not separator or len(digest) != 64 or set(digest) - set("0123456789abcdef") or name in digests:
+        content, separator, name = line.partition("  ")
+        if not separator or not re.fullmatch("[0-9a-f]{64}", content) or name in digests:
             raise UserError(f"{CHECKSUMS} has a line that is no checksum: {line[:80]!r}")
-        digests[name] = digest
+        digests[name] = content
     if unlisted := next((name for name in members if name not in digests and name != CHECKSUMS), ""):
         raise UserError(f"'{unlisted}' has no checksum")
     if absent := next((name for name in digests if name not in members), ""):
@@ -156,20 +152,9 @@ def _text(file: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], name: s
     return file.read(members[name]).decode(ENCODING)
 
 
-def _check_content(file: zipfile.ZipFile, info: zipfile.ZipInfo, digest: str, use: Callable[[bytes], object]) -> None:
-    """Gives the blocks of a member to `use`; UserError where they are not those that the checksum is of."""
-    total = hashlib.sha256()
-    with file.open(info) as content:
-        for block in _blocks(content):
-            total.update(block)
-            use(block)
-    if total.hexdigest() != digest:
-        raise UserError(f"'{info.orig_filename}' has changed since the archive was made")
-
-
-def _blocks(content: IO[bytes]) -> Iterator[bytes]:
-    while block := content.read(BLOCK):
-        yield block
+def _check_digest(name: str, actual: str, expected: str) -> None:
+    if actual != expected:
+        raise UserError(f"'{name}' has changed since the archive was made")
 
 
 def room_in(folder: Path) -> int:

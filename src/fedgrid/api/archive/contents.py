@@ -5,19 +5,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from fedgrid.api.archive.inputs import input_files
 from fedgrid.api.archive.layout import OUTSIDE, PROJECT, RESULTS, Member
 from fedgrid.api.archive.named_files import named_files
 from fedgrid.api.archive.names import allowed
 from fedgrid.errors import UserError
-from fedgrid.files import read_metadata, read_table, slug
+from fedgrid.files import read_metadata, slug
 from fedgrid.grid.plan import manifest
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Experiment, Study
 from fedgrid.grid.study.catalog import description
-from fedgrid.settings import ARTIFACTS, ROWS
+from fedgrid.settings import ROWS
 
 OF_CLIENTS = ("models", "state")
 "Artifacts that hold the models of clients, and what their methods keep beside them."
@@ -40,11 +39,6 @@ def finished_cells(study: Study) -> dict[str, Cell]:
     return {key: cell for key, cell in study.by_key.items() if cell.done}
 
 
-def metadata_by_key(cells: Mapping[str, Cell]) -> dict[str, dict[str, Any]]:
-    """The metadata of cells, by key; raises `Damaged` where a file has changed since it was written."""
-    return {key: read_table(cell.file)[1] for key, cell in cells.items()}
-
-
 def client_data_in_artifacts(cells: Mapping[str, Cell]) -> dict[str, int]:
     """What kept models and states hold of training data besides parameters, in words, and in how many files."""
     number: Counter[str] = Counter()
@@ -60,12 +54,12 @@ def client_data_in_artifacts(cells: Mapping[str, Cell]) -> dict[str, int]:
 def result_members(study: Study) -> Iterator[Member]:
     """Pages, tables, figures, numbers and manifests."""
     for experiment in study.experiments:
-        yield from _of_experiment(study, experiment)
+        yield from _experiment_members(study, experiment)
     if study.has_experiments:
         yield _below(study.results, study.folder / "report.html", f"Page of {study.title or study.name}")
 
 
-def _of_experiment(study: Study, experiment: Experiment) -> Iterator[Member]:
+def _experiment_members(study: Study, experiment: Experiment) -> Iterator[Member]:
     title = experiment.about.title or experiment.id or study.title or study.name
     yield _below(study.results, manifest.file(study, experiment), f"Manifest: what {title} is made from")
     yield _below(study.results, experiment.folder / "results.parquet", f"Every number of {title}")
@@ -84,7 +78,9 @@ def stored_members(study: Study, cells: Mapping[str, Cell], with_models: bool) -
         for kind, file in cell.kept_beside(cell.file).items():
             if with_models or kind not in OF_CLIENTS:
                 yield _below(study.results, file, f"{kind.capitalize()} of {cell.description}")
-                yield from _rows_of_clients(study, file)
+                rows = file.with_name(file.name + ROWS)
+                if kind == "state" and rows.is_file():
+                    yield _below(study.results, rows, "Rows of clients of a state")
     for _, search, number in study.choices.values():
         yield _below(study.results, search.rungs[number].file, f"What the search of {', '.join(search.group)} chose")
     for partition in {cell.partition.file: cell.partition for cell in cells.values()}.values():
@@ -94,12 +90,6 @@ def stored_members(study: Study, cells: Mapping[str, Cell], with_models: bool) -
     for data in study.datasets.values():
         if data.first_sight.is_file():
             yield _below(study.results, data.first_sight, f"Checksums of the images of {data.title}")
-
-
-def _rows_of_clients(study: Study, file: Path) -> Iterator[Member]:
-    """The file beside a state that holds its clients' rows, if there is one."""
-    if file.name.endswith(ARTIFACTS["state"]) and (rows := file.with_name(file.name + ROWS)).is_file():
-        yield _below(study.results, rows, "Rows of clients of a state")
 
 
 def project_members(configfile: Path, study: Study) -> Iterator[Member]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from fedgrid.api.archive.named_files import keyed_texts
 from fedgrid.files import path_of
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.fingerprint import files
@@ -11,7 +12,7 @@ from fedgrid.grid.study.method_lists import INCLUDE
 from fedgrid.grid.study.model import Configured
 from fedgrid.grid.study.paths import input_path
 from fedgrid.grid.study.printed import printed_file
-from fedgrid.grid.study.sections import Entries, Section
+from fedgrid.grid.study.sections import Origin
 from fedgrid.grid.study.yaml_file import read, read_rows
 from fedgrid.loading import OUTSIDE
 from fedgrid.partition.importing.pfllib import client_files
@@ -20,7 +21,9 @@ from fedgrid.partition.importing.pfllib import client_files
 def input_files(configfile: Path, study: Study) -> dict[Path, str]:
     """Every file that the study reads but data sets and weights, each once, and what it is."""
     section = read(configfile)
-    titles = {configfile: "Study"} | dict.fromkeys(_included(section), "Rows of methods that the study includes")
+    titles = {configfile: "Study"} | dict.fromkeys(
+        _included(configfile, section), "Rows of methods that the study includes"
+    )
     if printed := printed_file(section):
         titles[Path(printed)] = "Numbers that the paper prints"
     for component in _components(study):
@@ -45,17 +48,11 @@ def _components(study: Study) -> Iterator[Configured]:
         yield from (cell.row.component, cell.model, cell.partition.component, cell.partition.data.component)
 
 
-def _included(value: Any) -> Iterator[Path]:
-    """The files below a value of a study that its `include` entries name, and those that they include."""
-    if isinstance(value, Section):
-        for key, entry in value.items():
-            if key == INCLUDE and isinstance(entry, str):
-                file = path_of(input_path(entry, value.origins[key]), INCLUDE)
-                if file.is_file():
-                    yield file
-                    yield from _included(read_rows(file))
-            else:
-                yield from _included(entry)
-    elif isinstance(value, Entries):
-        for entry in value:
-            yield from _included(entry)
+def _included(file: Path, value: Any) -> Iterator[Path]:
+    """The files that `include` entries of a value of that file name, and those that they include."""
+    for key, text in keyed_texts(value):
+        if key == INCLUDE:
+            included = path_of(input_path(text, Origin(str(file))), INCLUDE)
+            if included.is_file():
+                yield included
+                yield from _included(included, read_rows(included))

@@ -1,7 +1,10 @@
 """The names in an archive; all else in it is refused."""
 
+import hashlib
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
+from typing import IO
 
 from fedgrid.settings import ARTIFACTS, ROWS
 
@@ -26,6 +29,7 @@ RESULT_KINDS = (
 )
 "How the names of results end; none of them is code."
 ENCODING = "utf-8"
+BLOCK = 2**20
 
 
 @dataclass(frozen=True)
@@ -41,3 +45,27 @@ class Member:
     def size(self) -> int:
         """In bytes."""
         return len(self.source) if isinstance(self.source, bytes) else self.source.stat().st_size
+
+    def open(self) -> IO[bytes]:
+        """Its content."""
+        return BytesIO(self.source) if isinstance(self.source, bytes) else open(self.source, "rb")
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of its content."""
+        with self.open() as content:
+            return digest(content)
+
+
+def digest(content: IO[bytes]) -> str:
+    """The SHA-256 of what is left of a file."""
+    return hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
+
+
+def copy(source: IO[bytes], target: IO[bytes]) -> str:
+    """Copies what is left of a file; returns its SHA-256."""
+    total = hashlib.sha256()
+    while block := source.read(BLOCK):
+        total.update(block)
+        target.write(block)
+    return total.hexdigest()

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fedgrid.api.archive.code_names import SOURCE
+from fedgrid.api.archive.names import SOURCE
 from fedgrid.errors import UserError
 from fedgrid.files import check_regular
 from fedgrid.grid.study.columns import PUBLISHED
@@ -56,7 +56,7 @@ def _named_by_studies(project: Path, study: str, by_name: Mapping[str, list[str]
     while todo:
         file = todo.pop()
         parsed.add(file)
-        for key, text in _texts(read(project / file) if file == study else read_rows(project / file)):
+        for key, text in keyed_texts(read(project / file) if file == study else read_rows(project / file)):
             names = _possible_names(text, os.path.dirname(file), by_name)
             matches = {path for name in names for path in by_name.get(name, ())}
             named |= matches
@@ -64,17 +64,17 @@ def _named_by_studies(project: Path, study: str, by_name: Mapping[str, list[str]
     return named | parsed
 
 
-def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+def keyed_texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
     """Keys and values of a study that are texts, each value with its key."""
     if isinstance(value, str):
         yield key, value
     elif isinstance(value, Mapping):
         for name, below in value.items():
             yield "", str(name)
-            yield from _texts(below, name)
+            yield from keyed_texts(below, name)
     elif isinstance(value, list):
         for entry in value:
-            yield from _texts(entry)
+            yield from keyed_texts(entry)
 
 
 def _possible_names(text: str, folder: str, known: Iterable[str]) -> Iterable[str]:

@@ -5,13 +5,12 @@ import os
 import re
 import shutil
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from fedgrid.api.archive.checking import Archive, checked, room_in
+from fedgrid.api.archive.checking import Archive, checked, refusing, room_in
 from fedgrid.api.archive.layout import OUTSIDE, PROJECT, RESULTS
 from fedgrid.api.archive.named_files import named_files
 from fedgrid.api.archive.provenance import Provenance
@@ -27,18 +26,16 @@ CELL = re.compile(r"/cells/.*/s\d+-([0-9a-f]{16})\.parquet$")
 "The results of a cell, whose name has its key."
 
 
-@dataclass
+@dataclass(frozen=True)
 class Opened:
     """What became of an archive."""
 
     provenance: Provenance
-    outcomes: Counter[str] = field(default_factory=Counter)
-    "How many files were written, there, or kept."
-    kept: list[Path] = field(default_factory=list)
-    "Files of the project that differ from those of the archive."
-    written: list[Path] = field(default_factory=list)
-    "Files of the project that were written."
-    outside: list[str] = field(default_factory=list)
+    outcomes: Mapping[str, str]
+    "Of each file by its name in the archive: written, there already, or kept."
+    project: Mapping[str, Path]
+    "Where the files of the project lie, by their names in the archive."
+    outside: list[str]
     "Files that lay outside of the working folder, and stay in the archive."
 
 
@@ -59,25 +56,22 @@ def open_archive(file: Path, results: Path) -> Opened:
 
 
 def _opened(archive: Archive, results: Path) -> Opened:
-    opened, now = Opened(archive.provenance), time.time()
-    with archive.refusing():
+    now = time.time()
+    with refusing(archive.path):
         targets = dict(_targets(archive, results))
     with TemporaryDirectory(dir=results, prefix=".open.", suffix=".tmp") as folder:
         unpacked = {name: Path(folder) / name for name in targets}
         for name, temporary in unpacked.items():
             archive.copy(name, temporary)
             os.utime(temporary, (now, now))  # one time for all, or some would look older than what they are made from
-        with archive.refusing():
+        with refusing(archive.path):
             for name, temporary in unpacked.items():
                 _check_seal(name, temporary)
             _check_named(targets, Path(folder) / PROJECT, archive.provenance.study)
-        for name, target in targets.items():
-            outcome = _place(unpacked[name], target, archive.digests[name])
-            opened.outcomes[outcome] += 1
-            if name.startswith(f"{PROJECT}/") and outcome != THERE:
-                (opened.written if outcome == WRITTEN else opened.kept).append(target)
-    opened.outside = [name for name in archive.members if name.startswith(f"{OUTSIDE}/")]
-    return opened
+        outcomes = {name: _place(unpacked[name], file, archive.digests[name]) for name, file in targets.items()}
+    project = {name: target for name, target in targets.items() if name.startswith(f"{PROJECT}/")}
+    outside = [name for name in archive.members if name.startswith(f"{OUTSIDE}/")]
+    return Opened(archive.provenance, outcomes, project, outside)
 
 
 def _targets(archive: Archive, results: Path) -> Iterator[tuple[str, Path]]:

@@ -12,7 +12,6 @@ import fedgrid
 from fedgrid.errors import UserError
 from fedgrid.files import as_json
 from fedgrid.grid.plan.keys import code_of
-from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.codec import decode, encode
 from fedgrid.grid.study.fingerprint import fingerprint, modules
@@ -66,7 +65,10 @@ class Provenance:
 
 def provenance(study: Study, file: str, metadata: Mapping[str, Mapping[str, Any]]) -> Provenance:
     """That of a study whose file has that name; `metadata` are those of its finished cells, by key."""
-    cells = {key: _code_of_cell(study.by_key[key], head) for key, head in metadata.items()}
+    cells = {
+        key: CellCode(study.by_key[key].file.relative_to(study.store).as_posix(), head["code"], head.get("commit"))
+        for key, head in metadata.items()
+    }
     components = [("partition", p.component) for p in study.partitions.values()]
     components += [("data", d.component) for d in study.datasets.values()]
     return Provenance(
@@ -79,10 +81,6 @@ def provenance(study: Study, file: str, metadata: Mapping[str, Mapping[str, Any]
         modules={head["code"]: head["modules"] for head in metadata.values()},
         partitions={c.module: code_of(kind, c) for kind, c in components if not c.module.startswith(OUTSIDE)},
     )
-
-
-def _code_of_cell(cell: Cell, head: Mapping[str, Any]) -> CellCode:
-    return CellCode(cell.file.relative_to(cell.store).as_posix(), head["code"], head.get("commit"))
 
 
 def as_bytes(values: Any) -> bytes:

@@ -14,12 +14,11 @@ import torch
 
 from fedgrid.analysis.scores import collect
 from fedgrid.analysis.scores.results import CELL, Results, in_sentences
-from fedgrid.api.exporting.cell_runs import endings_of, points_of, runs_of
-from fedgrid.api.exporting.runs import Point, Run, Tracker, Writer
+from fedgrid.api.exporting.runs import Point, Run, Tracker, Writer, endings_of, points_of, runs_of
 from fedgrid.engine.state.checkpoint import Record, read_checkpoint
 from fedgrid.grid.plan import manifest
 from fedgrid.grid.plan.choices import apply_choices
-from fedgrid.grid.plan.manifest_model import Absence, ListedCell, Manifest
+from fedgrid.grid.plan.manifest_model import Absence, Manifest
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Experiment, Study
 from fedgrid.jobs.reporting import logged_accuracies
@@ -41,8 +40,8 @@ def follow(study: Study, tracker: Tracker) -> Iterator[str]:
             for experiment in study.experiments:
                 keys = [(experiment.id, cell.key) for cell in experiment.cells if not cell.pending]
                 if not cells.keys() >= set(keys):
-                    followed = {(experiment.id, one.cell.key): one for one in _followed(study, experiment, tracker)}
-                    cells = followed | cells
+                    added = _followed(study, experiment, tracker)
+                    cells = {(experiment.id, followed.cell.key): followed for followed in added} | cells
                 for cell in (cells[key] for key in keys):
                     if not cell.complete and cell.look(states[cell.cell.key].name):
                         yield f"{cell.run.name}: {states[cell.cell.key].name}"
@@ -59,8 +58,8 @@ def _followed(study: Study, experiment: Experiment, tracker: Tracker) -> list["F
     absent = {cell.key: Absence("running") for cell in content.cells}
     listed_cells = [collect.cell_with_status(cell, absent) for cell in content.cells]
     results = Results(in_sentences(content.study), listed_cells, pd.DataFrame())
-    cells = zip(content.cells, experiment.cells, runs_of(results, listed_cells, experiment.id), strict=True)
-    return [FollowedCell(content, listed, cell, run, tracker) for listed, cell, run in cells]
+    runs = runs_of(results, listed_cells, experiment.id)
+    return [FollowedCell(content, cell, run, tracker) for cell, run in zip(experiment.cells, runs, strict=True)]
 
 
 @dataclass
@@ -68,7 +67,6 @@ class FollowedCell:
     """A cell, and what of it has been written."""
 
     manifest: Manifest
-    listed: ListedCell
     cell: Cell
     run: Run
     tracker: Tracker
@@ -82,7 +80,7 @@ class FollowedCell:
     def look(self, state: str) -> bool:
         """Writes what is new of the cell; whether it is complete now."""
         if state == "running" and (self.writer or self._begin()):
-            self._write([*self._of_log(), *self._of_checkpoint()])
+            self._write([*self._logged_points(), *self._checkpoint_points()])
         elif state in FINISHED and (self.writer or self._begin()):
             self._finish()
             return True
@@ -108,27 +106,27 @@ class FollowedCell:
 
     def _finish(self) -> None:
         results = collect.in_memory(self.manifest, [self.cell.key])
-        position = self.listed.table_position
+        position = self.cell.table_position
         self._write(points_of(results)[position])
         if self.writer:
             self.writer.end(endings_of(results)[position])
         self.writer, self.complete = None, True
 
-    def _of_log(self) -> list[Point]:
+    def _logged_points(self) -> list[Point]:
         if not self._changed(self.cell.log):
             return []
         logged = logged_accuracies(self.cell.log)
         return [Point(f"live/accuracy_{point}", round_, accuracy) for point, round_, accuracy in logged]
 
-    def _of_checkpoint(self) -> list[Point]:
+    def _checkpoint_points(self) -> list[Point]:
         if not self._changed(self.cell.checkpoint):
             return []
         content = read_checkpoint(self.cell.checkpoint, torch.device("cpu"))
         if content is None or content["key"] != self.cell.key:
             return []
         rows = Record.from_tensors(content["record"]).table().to_pandas()
-        rows = rows.assign(**dict(zip(CELL, self.listed.table_position, strict=True)))
-        return points_of(Results(self.manifest.study, [], rows)).get(self.listed.table_position, [])
+        rows = rows.assign(**dict(zip(CELL, self.cell.table_position, strict=True)))
+        return points_of(Results(self.manifest.study, [], rows)).get(self.cell.table_position, [])
 
     def _changed(self, file: Path) -> bool:
         """Whether a file is there and was not read since its last change."""

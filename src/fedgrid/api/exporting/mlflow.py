@@ -4,7 +4,6 @@ import logging
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +89,5 @@ class MLflowRun:
 
 
 def _batches(values: Sequence[Any], size: int) -> Iterator[list[Any]]:
-    iterator = iter(values)
-    while batch := list(islice(iterator, size)):
-        yield batch
+    for start in range(0, len(values), size):
+        yield list(values[start : start + size])

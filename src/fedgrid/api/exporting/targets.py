@@ -1,15 +1,21 @@
-"""Where results can be exported to, by the names that the command line has for it."""
+"""Where results can be exported to, by the names that the command line has for it, and which results are exported."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from fedgrid.analysis.scores.results import Results
-from fedgrid.api.exporting import csv, xlsx
-from fedgrid.api.exporting.cell_runs import endings_of, points_of, runs_of
+from fedgrid.analysis.pages.partial import absent_from
+from fedgrid.analysis.scores import collect
+from fedgrid.analysis.scores.results import Results, load
+from fedgrid.api.exporting import spreadsheets
 from fedgrid.api.exporting.mlflow import MLflow
-from fedgrid.api.exporting.runs import Tracker
+from fedgrid.api.exporting.runs import Tracker, endings_of, points_of, runs_of
 from fedgrid.api.exporting.tensorboard import TensorBoard
 from fedgrid.api.exporting.wandb import WandbOffline
+from fedgrid.api.results import FILE
+from fedgrid.errors import UserError
+from fedgrid.grid.plan import manifest
+from fedgrid.grid.plan.planned_study import Study
 
 TRACKERS: Mapping[str, Callable[[Path], Tracker]] = {
     "tensorboard": TensorBoard,
@@ -17,7 +23,10 @@ TRACKERS: Mapping[str, Callable[[Path], Tracker]] = {
     "wandb-offline": WandbOffline,
 }
 "Programs that show one run per cell."
-SPREADSHEETS: Mapping[str, Callable[[Results, Path], list[Path]]] = {"csv": csv.write, "xlsx": xlsx.write}
+SPREADSHEETS: Mapping[str, Callable[[Results, Path], list[Path]]] = {
+    "csv": spreadsheets.write_csv,
+    "xlsx": spreadsheets.write_xlsx,
+}
 "Files of tables."
 
 
@@ -32,3 +41,28 @@ def track(results: Results, tracker: Tracker, experiment: str = ".") -> tuple[in
             writer.end(endings[cell.table_position])
             written += 1
     return written, len(cells) - written
+
+
+def load_results_below(folder: Path) -> dict[str, Results]:
+    """The results in a folder, or in the folders of the experiments below it, by their names there.
+
+    Raises UserError where there are none.
+    """
+    files = [folder / FILE] if (folder / FILE).is_file() else sorted(folder.glob(f"*/{FILE}"))
+    if not files:
+        raise UserError(f"{folder}: no run has made results there; a study that is not finished goes by --configfile")
+    return {file.parent.relative_to(folder).as_posix(): load(file) for file in files}
+
+
+def collect_finished_results(study: Study) -> dict[str, Results]:
+    """What is finished of each experiment of a study, by its folder; UserError where nothing is."""
+    absent, finished = absent_from(study), {}
+    with TemporaryDirectory() as temporary:
+        for experiment in study.experiments:
+            if any(cell.key not in absent for cell in experiment.cells):
+                file = Path(temporary) / FILE
+                collect.write(manifest.content(study, experiment), file, absent)
+                finished[experiment.id or "."] = load(file)
+    if not finished:
+        raise UserError(f"no cell of {study.name} is finished yet, so there is nothing to export")
+    return finished

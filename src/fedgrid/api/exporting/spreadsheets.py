@@ -1,4 +1,7 @@
-"""Excel: one workbook, with a sheet for each table, its caption and footnotes on it, and the numbers in tidy sheets."""
+"""CSV and Excel: the tables, and every number in tidy files or sheets.
+
+A workbook has a sheet for each table, with its caption and footnotes, and one for its numbers.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -7,12 +10,12 @@ from typing import Any
 
 import pandas as pd
 
-from fedgrid.analysis.pages.table_set import tables
+from fedgrid.analysis.pages.table_set import csv, tables
 from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.tables.grid import Entry, Grid
-from fedgrid.api.exporting.frames import VALUES, tidy_frames
 from fedgrid.api.libraries import import_optional
-from fedgrid.files import replacing
+from fedgrid.api.results import StudyResults
+from fedgrid.files import replacing, write_text
 
 MOST_ROWS = 2**20
 "Of a sheet."
@@ -23,15 +26,28 @@ CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 LEFT_OUT = "left out: more rows than a sheet can have; see --to csv"
 
 
-def write(results: Results, folder: Path) -> list[Path]:
+def tidy_frames(results: Results) -> dict[str, pd.DataFrame]:
+    """Frames by name: cells, scores, curves and, last and largest, values."""
+    study = StudyResults(results)
+    return {"cells": study.cells, "scores": study.scores, "curves": study.curves, "values": study.values}
+
+
+def write_csv(results: Results, folder: Path) -> list[Path]:
+    """Writes a file for each table and each tidy frame; returns them."""
+    frames = {name: numbers for name, (numbers, _) in tables(results)} | tidy_frames(results)
+    for name, frame in frames.items():
+        write_text(folder / f"{name}.csv", csv(frame))
+    return [folder / f"{name}.csv" for name in frames]
+
+
+def write_xlsx(results: Results, folder: Path) -> list[Path]:
     """Writes ``results.xlsx``; returns it."""
     workbook = Workbook(results.study.title)
     for name, (numbers, grid) in tables(results):
         workbook.add(name, _printed(grid))
         workbook.add(f"{name} numbers", _rows(numbers))
-    for name, frame in tidy_frames(results):
-        fits = name != VALUES or len(frame) < MOST_ROWS
-        workbook.add(name, _rows(frame) if fits else [[LEFT_OUT]])
+    for name, frame in tidy_frames(results).items():
+        workbook.add(name, _rows(frame) if len(frame) < MOST_ROWS else [[LEFT_OUT]])
     file = folder / "results.xlsx"
     workbook.save(file)
     return [file]

@@ -1,55 +1,40 @@
-"""``fedgrid status | logs``: how far a study is, and what its cells say."""
+"""``fedgrid status | logs | report | explain``: how far a study is, and what is behind a number."""
 
 import argparse
-import re
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from fedgrid.api.finding import the_cell
-from fedgrid.cli.other_code import other_code_lines
-from fedgrid.cli.parsing import Commands, with_examples
-from fedgrid.cli.phrases import duration
-from fedgrid.cli.searches import search_lines
-from fedgrid.cli.studies import add_configfile, study_of
+from fedgrid.api.explanation import explain as explained
+from fedgrid.api.finding import file_of_key, the_cell
+from fedgrid.api.study_file import studies_here
+from fedgrid.cli.parsing import CHOICE, STUDY, command, flag, option, path, study_of
+from fedgrid.cli.phrases import duration, other_code_lines, search_lines
 from fedgrid.errors import UserError
 from fedgrid.grid.plan import manifest
 from fedgrid.grid.plan.choices import apply_choices
-from fedgrid.grid.plan.manifest import OUT_OF_DATE
 from fedgrid.grid.plan.manifest_model import UNAVAILABLE
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.run import cell_states
-from fedgrid.run.cell_states import MARKS
+from fedgrid.run.cell_states import MARKS, State
 from fedgrid.run.lock import StoreLock
 
 EVERY = 2.0
 "Seconds between two looks of `--watch`."
 HOME = "\x1b[H\x1b[J"
 "Tells a terminal to go to its first line and to clear what follows."
-STATUS = "fedgrid status\nfedgrid status --configfile config/mnist.yaml --watch"
-LOGS = "fedgrid logs 3fa1b2c4\nfedgrid logs fedcosr s0\nfedgrid logs fedavg digits dirichlet 2 --lines 40"
 
 
-def add_commands(commands: Commands) -> None:
-    """Adds `fedgrid status` and `fedgrid logs` to the command line."""
-    text = "done, running, queued and failed cells as a grid, one sign for each seed, and the time left"
-    status = with_examples(commands, "status", text, STATUS)
-    status.add_argument("--watch", action="store_true", help="refresh every 2 seconds until nothing runs")
-    status.set_defaults(call=_status)
-    logs = with_examples(commands, "logs", "print the tail of a cell's log", LOGS)
-    logs.add_argument(
-        "selection", nargs="+", metavar="WORD", help="the cell's key, or its method, data set, partition and seed (s0)"
-    )
-    logs.add_argument("--lines", type=int, default=20, help="default: 20")
-    logs.set_defaults(call=_logs)
-    for parser in (status, logs):
-        add_configfile(parser)
+@command(flag("--watch", "refresh every 2 seconds until nothing runs"), *STUDY)
+def status(arguments: argparse.Namespace) -> int:
+    """Done, running, queued and failed cells as a grid, one sign for each seed, and the time left.
 
-
-def _status(arguments: argparse.Namespace) -> int:
+    fedgrid status
+    fedgrid status --configfile config/mnist.yaml --watch
+    """
     study = study_of(arguments)
     manifests = manifest.files(study)
     while True:
@@ -63,7 +48,20 @@ def _status(arguments: argparse.Namespace) -> int:
         time.sleep(EVERY)
 
 
-def _lines(study: Study, states_by_key: dict[str, cell_states.State], remarks: dict[str, str]) -> list[str]:
+@command(*STUDY)
+def report(arguments: argparse.Namespace) -> int:
+    """Tables, figures and report of the cells that are finished, also while a run is going or after it failed.
+
+    fedgrid report
+    fedgrid report --configfile config/mnist.yaml
+    """
+    from fedgrid.analysis.pages import partial
+
+    print(*partial.report_of(study_of(arguments), str(arguments.configfile)), sep="\n")
+    return 0
+
+
+def _lines(study: Study, states_by_key: dict[str, State], remarks: dict[str, str]) -> list[str]:
     """The lines of one look; `remarks` are those on tables, by the name of an experiment among the results."""
     counts = _counts(states_by_key.values())
     if study.has_experiments:
@@ -76,7 +74,7 @@ def _lines(study: Study, states_by_key: dict[str, cell_states.State], remarks: d
     return lines + other_code_lines([study]) + cell_states.failures(study, states_by_key)
 
 
-def _counts(states: Iterable[cell_states.State]) -> str:
+def _counts(states: Iterable[State]) -> str:
     counts = Counter(state.name for state in states)
     return ", ".join(f"{MARKS[name]} {counts[name]} {name}" for name in MARKS if counts[name] or name != UNAVAILABLE)
 
@@ -84,12 +82,12 @@ def _counts(states: Iterable[cell_states.State]) -> str:
 def _remark_on_tables(file: Path) -> str:
     """The end of a line on tables that the manifest asks for: empty unless they are out of date or damaged."""
     try:
-        return f", tables {OUT_OF_DATE}" if manifest.tables_state(file) == OUT_OF_DATE else ""
+        return f", tables {manifest.OUT_OF_DATE}" if manifest.tables_state(file) == manifest.OUT_OF_DATE else ""
     except UserError as error:
         return f", {error}"
 
 
-def _experiments(study: Study, states_by_key: dict[str, cell_states.State], remarks: dict[str, str]) -> Iterator[str]:
+def _experiments(study: Study, states_by_key: dict[str, State], remarks: dict[str, str]) -> Iterator[str]:
     """A line for each experiment: how many of its cells are in which state, and whether its tables are out of date."""
     width = max(len(experiment.id) for experiment in study.experiments)
     for experiment in study.experiments:
@@ -97,7 +95,7 @@ def _experiments(study: Study, states_by_key: dict[str, cell_states.State], rema
         yield f"{experiment.id:{width}}  {_counts(cells) if cells else 'no cells'}{remarks[study.name_of(experiment)]}"
 
 
-def _grid(study: Study, states_by_key: dict[str, cell_states.State]) -> Iterator[str]:
+def _grid(study: Study, states_by_key: dict[str, State]) -> Iterator[str]:
     """Rows by columns, with one sign for each seed."""
     columns = list(dict.fromkeys(map(_column, study.cells)))
     heads = [" ".join(column) for column in columns]
@@ -116,7 +114,7 @@ def _column(cell: Cell) -> tuple[str, str]:
     return cell.partition.data.label, cell.heterogeneity
 
 
-def _times(study: Study, states_by_key: dict[str, cell_states.State]) -> list[str]:
+def _times(study: Study, states_by_key: dict[str, State]) -> list[str]:
     """How long the run at work has been going, and how much is left by what finished cells took."""
     run, seconds_left = StoreLock(study.store).holder(), cell_states.seconds_left(study, states_by_key)
     parts = [f"running for {duration(time.time() - run.began)}"] if run else []
@@ -127,12 +125,23 @@ def _times(study: Study, states_by_key: dict[str, cell_states.State]) -> list[st
     return ["; ".join(parts)] if parts else []
 
 
-def _logs(arguments: argparse.Namespace) -> int:
+@command(
+    option("selection WORD", "the cell's key, or its method, data set, partition and seed (s0)", nargs="+"),
+    option("--lines", "default: 20", type=int, default=20),
+    *STUDY,
+)
+def logs(arguments: argparse.Namespace) -> int:
+    """Print the tail of a cell's log.
+
+    fedgrid logs 3fa1b2c4
+    fedgrid logs fedcosr s0
+    fedgrid logs fedavg digits dirichlet 2 --lines 40
+    """
     if arguments.lines < 1:
         raise UserError(f"--lines: must be at least 1, got {arguments.lines}")
     study = study_of(arguments)
-    log = _of_another_study(study, arguments.selection)
-    if log is None:
+    log = file_of_key(study.store, arguments.selection, "logs/cells/**/s*-{key}*.log")
+    if log is None or any(cell.key.startswith(arguments.selection[0]) for cell in study.cells):
         cell = the_cell(study, arguments.selection, "logs")
         state, log = cell_states.read(study)[cell.key], cell.log
         print(f"{cell.description}: {state.name}{f', {state.remark}' if state.remark else ''}")
@@ -146,10 +155,28 @@ def _logs(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _of_another_study(study: Study, selection: list[str]) -> Path | None:
-    """The log of the cell with that key, if the study does not plan it: of another study, or of other code."""
-    if len(selection) > 1 or not re.fullmatch("[0-9a-f]{4,16}", selection[0]):
-        return None
-    logs = list(study.store.glob(f"logs/cells/**/s*-{selection[0]}*.log"))
-    is_planned = any(cell.key.startswith(selection[0]) for cell in study.cells)
-    return logs[0] if len(logs) == 1 and not is_planned else None
+SELECTION = (
+    "words that identify the number, or parts of them: experiment, row, data set, heterogeneity, seed; or a cell's key"
+)
+CONFIGFILE = (
+    "the study (default: the first of config/study.yaml, the latest runs, config/**/*.yaml that has such a cell)"
+)
+
+
+@command(
+    option("selection WORD", SELECTION, nargs="+"),
+    flag("--code", "list the modules that make the key, and those that do not"),
+    option("--configfile", CONFIGFILE, type=path),
+    *CHOICE,
+)
+def explain(arguments: argparse.Namespace) -> int:
+    """The cells behind a number of a table: settings, state, scores and files.
+
+    fedgrid explain FedCoSR pathological
+    fedgrid explain fedcosr "seed 0" --configfile config/mnist.yaml
+    fedgrid explain 3fa1b2c4 --code
+    fedgrid explain --configfile config/papers/fedcosr.yaml table2 FedCoSR CIFAR-10 "Dirichlet 0.1"
+    """
+    studies = studies_here(arguments.configfile, arguments.scale, arguments.only)
+    print("\n".join(explained(studies, arguments.selection, arguments.code)))
+    return 0

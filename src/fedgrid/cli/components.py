@@ -1,0 +1,210 @@
+"""``fedgrid methods | …``, ``new-method | …``, ``check``: the components that there are, new ones, and their tests."""
+
+import argparse
+import importlib.util
+import keyword
+import re
+import sys
+from collections.abc import Mapping
+from functools import partial
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fedgrid import shipped
+from fedgrid.cli.parsing import Command, assignments, command, flag, option, path
+from fedgrid.cli.phrases import path_in_study
+from fedgrid.components import describe, parse_setting, resolve
+from fedgrid.errors import UserError, nearest
+from fedgrid.files import write_text
+from fedgrid.loading import KINDS, load, names
+
+if TYPE_CHECKING:
+    from fedgrid.suite.reporting import Reporter
+
+LISTED = {"methods": "methods", "datasets": "data", "partitions": "partition", "models": "models"}
+"The kinds of components by the commands that list them."
+
+
+def _list(kind: str, arguments: argparse.Namespace) -> int:
+    known = names(kind)
+    if arguments.name and arguments.name not in known:
+        raise UserError(f"unknown name '{arguments.name}'; {nearest(arguments.name, known)}")
+    listed = [arguments.name] if arguments.name else known
+    print("\n\n".join(_block(name, describe(load(kind, name))) for name in listed))
+    return 0
+
+
+LISTS = [
+    Command(
+        command,
+        f"list {command} with their settings and sources",
+        [f"fedgrid {command}", f"fedgrid {command} {names(kind)[0]}"],
+        [option("name", "only this one", nargs="?")],
+        partial(_list, kind),
+    )
+    for command, kind in LISTED.items()
+]
+
+
+def _block(name: str, component: dict[str, Any]) -> str:
+    facts = {"source": component["source"]} | component["facts"]
+    return "\n".join(
+        [
+            f"{name}: {component['title']}",
+            f"  {component['summary']}",
+            *(f"  {key}: {as_text(value)}" for key, value in facts.items() if value and key != "named"),
+            *(f"    {p['name']} = {as_text(p['default'])}{_limits(p)}  {p['doc']}" for p in component["parameters"]),
+        ]
+    )
+
+
+def as_text(value: Any) -> str:
+    """A setting's value as one types it."""
+    if isinstance(value, list):
+        return ("×" if isinstance(value[0], int) else ", ").join(map(str, value))
+    if isinstance(value, bool) or value is None:
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def bounds(parameter: Mapping[str, Any]) -> str:
+    """The limits of a number in words, such as ≥ 0, ≤ 1."""
+    signs = {"low": "≥", "above": ">", "high": "≤"}
+    return ", ".join(f"{sign} {parameter[key]:g}" for key, sign in signs.items() if key in parameter)
+
+
+def _limits(parameter: Mapping[str, Any]) -> str:
+    if "choices" in parameter:
+        return f" ({' | '.join(map(str, parameter['choices']))})"
+    limits = bounds(parameter)
+    return f" ({limits})" if limits else ""
+
+
+class New(NamedTuple):
+    """How a new file of a kind of component is asked for, and what is said then."""
+
+    command: str
+    example: str
+    trial: str
+    "Of `fedgrid run`."
+    entry: str
+    "In a study."
+
+
+NEW = {
+    "methods": New("new-method", "fedmine", "{file}", "methods: {{{name}: {{method: {file}}}}}"),
+    "models": New("new-model", "mynet", "fedavg --model {file}", "model: {file}"),
+    "partition": New("new-partition", "mykind", "fedavg --partition {file}", "heterogeneity: [{{partition: {file}}}]"),
+    "data": New("new-data", "mydata", "fedavg --data {file}", "data: [{file}]"),
+}
+
+
+def component_text(kind: str, name: str) -> str:
+    """The text of a new file of that kind and name."""
+    return shipped.template(f"cli/templates/{kind}.py.txt").substitute(name=name, title=_title(name))
+
+
+def _title(name: str) -> str:
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
+def _write(kind: str, arguments: argparse.Namespace) -> int:
+    name, new = arguments.name, NEW[kind]
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,99}", name):
+        form = "at most 100 lower-case letters, digits and '_', starting with a letter"
+        raise UserError(f"NAME: '{name[:40]}' must be {form}")
+    file: Path = arguments.folder / f"{name}.py"
+    if keyword.iskeyword(name) or keyword.iskeyword(_title(name)):
+        raise UserError(f"NAME: '{name}' is a reserved word of Python")
+    if name in names(kind):
+        raise UserError(f"NAME: a {KINDS[kind]} '{name}' already exists")
+    if file.exists():
+        raise UserError(f"NAME: {file} already exists")
+    if name in {"fedgrid", *sys.stdlib_module_names, *packages_distributions()}:
+        raise UserError(f"NAME: a file {file.name} would hide the module '{name}' from scripts in its folder")
+    write_text(file, component_text(kind, name))
+    print(f"{file} is written. Try it, check it, use it:")
+    print(f"  fedgrid run {new.trial.format(file=quote(str(file)))} --rounds 5")
+    print(f"  fedgrid check {quote(str(file))}")
+    named, study = path_in_study(file)
+    print(f"  {new.entry.format(name=name, file=named)}   # in {study}")
+    return 0
+
+
+NEW_FILES = [
+    Command(
+        new.command,
+        f"write a commented one-file {KINDS[kind]} to start from",
+        [f"fedgrid {new.command} {new.example}{folder}" for folder in ("", f" --folder src/fedgrid/{kind}")],
+        [
+            option("name NAME", f"lower case, e.g. {new.example}: name of the file and in studies"),
+            option("--folder", "where (default: here; the file may lie anywhere)", type=path, default=Path()),
+        ],
+        partial(_write, kind),
+    )
+    for kind, new in NEW.items()
+]
+
+
+@command(
+    option("component COMPONENT", "path/to/mine.py, or a name in the package"),
+    flag("--full", "run the checks that take longer, too"),
+    assignments("set", "a setting of the model, partition or data set; methods are checked with their defaults"),
+)
+def check(arguments: argparse.Namespace) -> int:
+    """Test a method, model, partition or data set: a file of your own, or a name.
+
+    fedgrid check mine.py
+    fedgrid check mine.py --full
+    fedgrid check dirichlet --set beta=0.5
+    """
+    if importlib.util.find_spec("pytest") is None:
+        raise UserError("fedgrid check needs pytest; install it with: pip install 'fedgrid[check]'")
+    from fedgrid.suite.running import run  # torch takes seconds to import
+
+    reference = arguments.component
+    kind, component = _component(reference, arguments.set)
+    outcome = run(kind, component, arguments.full)
+    if outcome.interrupted:
+        return 130
+    print(_conclusion(reference, kind, outcome))
+    return 1 if outcome.failed else 0
+
+
+def _component(reference: str, settings: list[str]) -> tuple[str, Any]:
+    """Kind and instance of what is checked; a method's tests load it themselves, by its name or file."""
+    from fedgrid.suite.subjects import subject
+
+    kind, cls = subject(reference)
+    about = describe(cls)  # raises UserError where a function is missing, or a setting's type is none of a study's
+    if kind == "methods":
+        if settings:
+            raise UserError("--set: methods are checked with their defaults and with the settings of their identities")
+        return kind, reference
+    component: Any = cls(**resolve(about, dict(parse_setting(about, text, "--set") for text in settings), "--set"))
+    if kind == "data":
+        _check_available(component)
+    return kind, component
+
+
+def _check_available(data: Any) -> None:
+    """Raises UserError where the images of a data set are not on this machine."""
+    from fedgrid.suite.data import root
+
+    if not data.is_available(root()):
+        data.load(root(), None)
+
+
+def _conclusion(reference: str, kind: str, outcome: "Reporter") -> str:
+    """How many checks passed, in how many seconds, and what to do next."""
+    failed = f", {outcome.failed} failed" if outcome.failed else ""
+    counts = f"{outcome.passed} passed{failed} in {outcome.seconds:.1f} s"
+    again = f"fedgrid check {quote(reference)}"
+    if outcome.failed:
+        return f"{counts}; fix the first failure and run again: {again}"
+    if outcome.left:
+        return f"{counts}; before you publish, run the other {outcome.left} checks: {again} --full"
+    trial = NEW[kind].trial.format(file=quote(reference))
+    return f"{counts}; this {KINDS[kind]} passes the suite; train it: fedgrid run {trial}"

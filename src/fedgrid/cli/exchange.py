@@ -1,0 +1,148 @@
+"""``fedgrid export | bundle | open``: results for other programs, and a study as one archive."""
+
+import argparse
+import sys
+from collections import Counter
+from pathlib import Path
+from shlex import quote
+
+from fedgrid.api.study_file import DEFAULT, read_study
+from fedgrid.cli.parsing import CHOICE, RESULTS, STUDY, command, flag, option, path, study_of, utf8
+from fedgrid.cli.phrases import counted, module_names
+from fedgrid.errors import UserError, say
+from fedgrid.files import check_writable
+
+TARGETS = ("tensorboard", "mlflow", "wandb-offline", "csv", "xlsx")
+
+
+@command(
+    option(
+        "results RESULTS",
+        "a study's results, such as results/digits (default: what is finished of the study)",
+        nargs="?",
+        type=path,
+    ),
+    option("--to", "the format", required=True, choices=TARGETS),
+    option("--out FOLDER", "where to write it (default: export/FORMAT in the folder of the results)", type=path),
+    flag("--follow", "keep exporting every 2 seconds while a run is active, and stop when it ends"),
+    *STUDY,
+)
+def export(arguments: argparse.Namespace) -> int:
+    """Curves for TensorBoard, MLflow or Weights & Biases, tables for a spreadsheet.
+
+    fedgrid export results/digits --to tensorboard
+    fedgrid export results/digits --to xlsx --out tables
+    fedgrid export --configfile config/mnist.yaml --to mlflow
+    fedgrid export --to tensorboard --follow
+    """
+    from fedgrid.api.exporting import targets  # torch and pandas take seconds to import
+
+    if arguments.follow:
+        _check_following(arguments, list(targets.TRACKERS))
+        return _follow(arguments)
+    if arguments.results:
+        results, folder = targets.load_results_below(arguments.results), arguments.results
+    else:
+        study = study_of(arguments)
+        results, folder = targets.collect_finished_results(study), study.folder
+    folder = _out(arguments, folder)
+    if arguments.to in targets.SPREADSHEETS:
+        write = targets.SPREADSHEETS[arguments.to]
+        files = [file for name, part in results.items() for file in write(part, folder / name)]
+        print(f"{counted(len(files), 'file')} in {folder}")
+        return 0
+    tracker = targets.TRACKERS[arguments.to](folder)
+    numbers = [targets.track(part, tracker, name) for name, part in results.items()]
+    written, earlier = map(sum, zip(*numbers, strict=True))
+    there = f", {earlier:,} are there already" if earlier else ""
+    print(f"{counted(written, 'run')} written{there}: {tracker.hint}")
+    return 0
+
+
+def _out(arguments: argparse.Namespace, folder: Path) -> Path:
+    out: Path = arguments.out or folder / "export" / arguments.to
+    check_writable(out, "--out")
+    return out
+
+
+def _check_following(arguments: argparse.Namespace, trackers: list[str]) -> None:
+    if arguments.to not in trackers:
+        raise UserError(f"--follow: {arguments.to} is written once; {', '.join(trackers)} can follow a run")
+    if arguments.results:
+        raise UserError(
+            "--follow: a results folder is only complete after a run; name the study with --configfile instead"
+        )
+
+
+def _follow(arguments: argparse.Namespace) -> int:
+    from fedgrid.api.exporting.following import follow
+    from fedgrid.api.exporting.targets import TRACKERS
+
+    study = study_of(arguments)
+    tracker = TRACKERS[arguments.to](_out(arguments, study.folder))
+    say(tracker.hint, sys.stdout)
+    for line in follow(study, tracker):
+        say(line, sys.stdout)
+    return 0
+
+
+@command(
+    option("study STUDY", f"default: {DEFAULT}", nargs="?", type=path, default=DEFAULT),
+    option("--out FILE", "default: the study's name with .zip", type=path),
+    flag("--without-models", "leave out models and states of clients"),
+    option("--license TEXT", "the license of the archive, for its description", type=utf8),
+    *CHOICE,
+)
+def bundle(arguments: argparse.Namespace) -> int:
+    """Put a study's page, tables, figures, results, study and code digests into one archive, an RO-Crate.
+
+    fedgrid bundle
+    fedgrid bundle config/papers/fedcosr.yaml --scale small --out fedcosr.zip
+    fedgrid bundle --without-models --license CC-BY-4.0
+    """
+    from fedgrid.api.archive.contents import client_data_in_artifacts, finished_cells
+    from fedgrid.api.archive.writing import NO_LICENSE, write_archive
+
+    study = read_study(arguments.study, arguments.scale, arguments.only)
+    out: Path = arguments.out or Path(f"{study.folder.name}.zip")
+    if not arguments.without_models:
+        for contents, number in client_data_in_artifacts(finished_cells(study)).items():
+            files = counted(number, "file")
+            say(f"fedgrid: the archive has {files} of {contents}; --without-models leaves them out", sys.stderr)
+    license = arguments.license or NO_LICENSE
+    number = write_archive(study, arguments.study, out, not arguments.without_models, license)
+    print(f"{out}: {counted(number, 'file')}, {out.stat().st_size / 1e6:,.1f} MB")
+    return 0
+
+
+@command(option("archive ARCHIVE", "a file of fedgrid bundle", type=path), RESULTS)
+def open_(arguments: argparse.Namespace) -> int:
+    """Unpack an archive into a store, so that a run has nothing left to train; existing files are kept.
+
+    fedgrid open digits.zip
+    fedgrid open digits.zip --results results
+    """
+    from fedgrid.api.archive.names import is_code
+    from fedgrid.api.archive.opening import KEPT, WRITTEN, open_archive
+
+    opened = open_archive(arguments.archive, arguments.results)
+    provenance = opened.provenance
+    numbers = sorted(Counter(opened.outcomes.values()).items())
+    print(", ".join(f"{counted(number, 'file')} {outcome}" for outcome, number in numbers))
+    for outcome, what, note in (
+        (WRITTEN, "written  {}", ", which is code: read it before you run it"),
+        (KEPT, "kept     {}, which differs from the archive's", ", and is code: a run uses yours"),
+    ):
+        for file in (file for name, file in opened.project.items() if opened.outcomes[name] == outcome):
+            print(f"{what.format(file)}{note if is_code(file.name) else ''}")
+    for name in opened.outside:
+        print(f"left     {name}, which is in the archive alone: put it where the study names it")
+    if differing := provenance.differing():
+        concerned = f"{max(differing.values()):,} of {counted(len(provenance.cells), 'cell')}"
+        edited = module_names(sorted(differing))
+        print(f"the code here differs from that of {concerned} ({edited}): a run trains these again")
+    if arguments.results != Path(provenance.results):
+        print(f"the study's results are in {provenance.results}: set 'results: {arguments.results}' in it")
+    scale = "" if provenance.scale == "full" else f" --scale {quote(provenance.scale)}"
+    print(f"Next: fedgrid go {quote(provenance.study or 'STUDY')}{scale}")
+    return 0

@@ -1,0 +1,88 @@
+"""``fedgrid prune | verify``: what no study needs any more, and whether results fit the code."""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from fedgrid.api import pruning
+from fedgrid.api.study_file import read_study
+from fedgrid.cli.parsing import RESULTS, STUDIES, command, flag, option, path
+from fedgrid.cli.phrases import counted
+from fedgrid.errors import UserError, say
+
+
+@command(
+    option("--configfile", "more studies whose files are kept", type=path, nargs="*", default=[]),
+    RESULTS,
+    flag("--delete", "delete them"),
+)
+def prune(arguments: argparse.Namespace) -> int:
+    """List, or delete, files of the store that neither studies here nor their latest runs need.
+
+    fedgrid prune
+    fedgrid prune --configfile config/*.yaml --delete
+    """
+    pruned = pruning.prune(arguments.results, arguments.configfile, arguments.delete)
+    for file in pruned.files:
+        print(f"{'deleted' if arguments.delete else 'not needed'}  {file}")
+    hint = "" if arguments.delete or not pruned.files else "; delete them with fedgrid prune --delete"
+    print(f"{len(pruned.files)} of {pruned.of} files, {pruned.size / 1e6:.1f} MB{hint}")
+    named = "".join(f", {file}" for file in pruned.studies)
+    print(f"all else is needed by tables and latest runs in {arguments.results}{named}")
+    return 0
+
+
+@command(
+    *STUDIES,
+    option("--cells N", "cells to train again (default: 10)", type=int, default=10),
+    option("--seed S", "seed of the draw; repeat one to draw the same cells (default: a new draw each time)", type=int),
+    option("--cores N", "cells to train at a time (default: 1)", type=int, default=1),
+)
+def verify(arguments: argparse.Namespace) -> int:
+    """Whether results fit the code: train some finished cells again, and compare every recorded bit.
+
+    fedgrid verify
+    fedgrid verify --configfile config/papers/*.yaml --scale small --cells 10 --cores 2
+    """
+    from fedgrid.jobs import verification  # torch takes seconds to import
+
+    for name, value in (("--cells", arguments.cells), ("--cores", arguments.cores)):
+        if value < 1:
+            raise UserError(f"{name}: must be at least 1, got {value}")
+    seed = time.time_ns() % 1_000_000 if arguments.seed is None else arguments.seed
+    studies = [read_study(file, arguments.scale, arguments.only) for file in arguments.configfile]
+    cells, elsewhere = verification.comparable(studies)
+    if not cells:
+        raise UserError(_nothing(elsewhere))
+    chosen = verification.sample(cells, arguments.cells, seed)
+    finished = f"{len(cells):,} finished cells"
+    print(f"{len(chosen):,} of the {finished} that this machine can compare, drawn with --seed {seed}")
+    for lacking, number in elsewhere.most_common():
+        print(f"{counted(number, 'other')} cannot be compared here: computed with {lacking}")
+    differing = 0
+    stores = list(dict.fromkeys(study.store for study in studies))
+    with tempfile.TemporaryDirectory() as folder:
+        rerun_studies = [
+            read_study(file, arguments.scale, arguments.only, results=Path(folder) / str(stores.index(study.store)))
+            for file, study in zip(arguments.configfile, studies, strict=True)
+        ]
+        for cell, sentence in verification.verify(
+            chosen, rerun_studies, arguments.cores, lambda line: say(line, sys.stdout)
+        ):
+            print(f"differs  {cell.description}: {sentence}" if sentence else f"equal    {cell.description}")
+            differing += bool(sentence)
+    trained = counted(len(chosen), "cell")
+    equal = f"{trained} trained again: every recorded bit is the same"
+    print(f"{differing} of {trained} differ" if differing else equal)
+    return int(differing > 0)
+
+
+def _nothing(elsewhere: Counter[str]) -> str:
+    """Why there is nothing to compare."""
+    if not elsewhere:
+        return "no cell of these studies is finished"
+    lacking, number = elsewhere.most_common(1)[0]
+    return f"no finished cell can be compared on this machine; {number:,} were computed with {lacking}"
