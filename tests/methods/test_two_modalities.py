@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 import two_modalities
+from nearness import near_printed as near
 from sklearn.metrics.pairwise import cosine_similarity
 from torch.nn.functional import cross_entropy
 from two_modalities import TEXTUAL, VISUAL, alone
@@ -25,10 +26,6 @@ from fedgrid.tree import tree_map
 DOUBLES = {"dtype": torch.float64}
 FOUR = ((9, 14), (11, 6))
 PAPER = {"alpha": 0.7, "beta": 1.2}
-
-
-def near(ours, expected, tolerance=1e-6):
-    torch.testing.assert_close(ours.double(), torch.as_tensor(expected, **DOUBLES), rtol=0, atol=tolerance)
 
 
 def values(progress):

@@ -2,9 +2,12 @@
 
 A file of this folder is named after its method and has `SETTINGS`, hyperparameters of several runs, and
 ``state(clients, …)``: entries of the server's state, and of each client's, after all rounds. What it leaves out is not
-compared. It may have `TRAINING`, settings of the study.
+compared. It may have `TRAINING`, settings of the study, and ``used(clients, server, own, …)``, the model of each client
+on receiving the server's message then, or `MODEL`, the entry of a client that is this model. Otherwise it is a client's
+`theta` with the server's in its place, as far as there are such.
 """
 
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -12,6 +15,9 @@ import pytest
 import torch
 from references.clients import Clients
 
+from fedgrid.engine.federation.participation import everyone
+from fedgrid.engine.local.loop import Loop
+from fedgrid.engine.local.stacked import Stacked
 from fedgrid.engine.rounds import federate
 from fedgrid.loading import names
 from fedgrid.suite import simulations
@@ -42,15 +48,31 @@ def compare(ours, theirs, name=""):
     )
 
 
+def models_used(reference, clients, server, own, settings):
+    """The models that clients use after all rounds, one of each."""
+    if hasattr(reference, "used"):
+        return reference.used(clients, server, own, **settings)
+    if hasattr(reference, "MODEL"):
+        return [entries[reference.MODEL] for entries in own]
+    return [entries.get("theta", {}) | server.get("theta", {}) for entries in own or [{}] * len(clients.ids)]
+
+
 @pytest.mark.parametrize(("name", "settings"), CASES, ids=str)
 def test_the_state_is_that_of_the_papers_equations(name, settings):
     reference = import_module(f"references.{name}")
     clients = Clients(**getattr(reference, "TRAINING", {}))
     server, own = reference.state(clients, **settings)
-    actual = federate(simulations.method(name, **settings), clients.simulation).progress.state
-    compare(actual.server, server, "server")
-    if own:
-        compare(actual.clients, stacked(own), "clients")
+    models = models_used(reference, clients, server, own, settings)
+    method = simulations.method(name, **settings)
+    for executor in (Loop(), Stacked()):
+        simulation = replace(clients.simulation, executor=executor)
+        actual = federate(method, simulation).progress.state
+        compare(actual.server, server, "server")
+        if own:
+            compare(actual.clients, stacked(own), "clients")
+        assert models[0]
+        with torch.no_grad():
+            compare(method.used(everyone(simulation, simulation.training.rounds, actual), actual), stacked(models))
 
 
 def test_somebody_never_takes_part_and_somebody_now_and_then():
