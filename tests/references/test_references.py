@@ -24,7 +24,15 @@ from fedgrid.suite import simulations
 
 TOLERANCE = 1e-12
 FILES = sorted(file.stem for file in Path(__file__).parent.glob("*.py") if file.stem in names("methods"))
-CASES = [(name, settings) for name in FILES for settings in import_module(f"references.{name}").SETTINGS]
+EXECUTORS = {"one by one": Loop, "together": Stacked}
+CASES = [
+    pytest.param(name, settings, executor, marks=() if executor == usual else pytest.mark.full)
+    for name in FILES
+    for number, settings in enumerate(import_module(f"references.{name}").SETTINGS)
+    for usual in ["together" if number else "one by one"]
+    for executor in EXECUTORS
+]
+"""Every setting of a method by both executors; `make test` has the first one by the simple one."""
 
 
 def stacked(trees):
@@ -57,22 +65,21 @@ def models_used(reference, clients, server, own, settings):
     return [entries.get("theta", {}) | server.get("theta", {}) for entries in own or [{}] * len(clients.ids)]
 
 
-@pytest.mark.parametrize(("name", "settings"), CASES, ids=str)
-def test_the_state_is_that_of_the_papers_equations(name, settings):
+@pytest.mark.parametrize(("name", "settings", "executor"), CASES, ids=str)
+def test_the_state_is_that_of_the_papers_equations(name, settings, executor):
     reference = import_module(f"references.{name}")
     clients = Clients(**getattr(reference, "TRAINING", {}))
     server, own = reference.state(clients, **settings)
     models = models_used(reference, clients, server, own, settings)
     method = simulations.method(name, **settings)
-    for executor in (Loop(), Stacked()):
-        simulation = replace(clients.simulation, executor=executor)
-        actual = federate(method, simulation).progress.state
-        compare(actual.server, server, "server")
-        if own:
-            compare(actual.clients, stacked(own), "clients")
-        assert models[0]
-        with torch.no_grad():
-            compare(method.used(everyone(simulation, simulation.training.rounds, actual), actual), stacked(models))
+    simulation = replace(clients.simulation, executor=EXECUTORS[executor]())
+    actual = federate(method, simulation).progress.state
+    compare(actual.server, server, "server")
+    if own:
+        compare(actual.clients, stacked(own), "clients")
+    assert models[0]
+    with torch.no_grad():
+        compare(method.used(everyone(simulation, simulation.training.rounds, actual), actual), stacked(models))
 
 
 def test_somebody_never_takes_part_and_somebody_now_and_then():
