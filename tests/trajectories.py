@@ -1,4 +1,4 @@
-"""What a method's state is from round to round, and what travels."""
+"""What a method's state is from round to round, what is recorded, and what travels."""
 
 import torch
 
@@ -18,6 +18,29 @@ def after_each_round(method, simulation, rounds=None):
 def after_rounds(name, simulation, rounds, **settings):
     """A method's state after so many rounds."""
     return after_each_round(simulations.method(name, **settings), simulation, rounds)[-1]
+
+
+def brief(name):
+    """A method that takes few steps where it counts them itself."""
+    return simulations.method(name, **simulations.brief(name))
+
+
+def ending_after(rounds, error=simulations.Killed):
+    """A listener to progress that ends the work after so many rounds."""
+
+    def tell(progress, remark):
+        if progress.rounds == rounds:
+            raise error
+
+    return tell
+
+
+def recorded(progress):
+    """{(round, metric): {client: value}}; some clients may have a row of their own."""
+    values = {}
+    for done, metric, clients, numbers in progress.record.rows:
+        values.setdefault((done, metric), {}).update(zip(clients, numbers, strict=True))
+    return values
 
 
 def traffic(name, simulation, **settings):

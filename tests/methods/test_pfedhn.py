@@ -5,7 +5,7 @@ import pytest
 import torch
 from nearness import DOUBLE, all_near, doubles
 from nearness import near_printed as near
-from trajectories import after_rounds
+from trajectories import after_rounds, ending_after
 
 from fedgrid.engine.federation.failures import lost_uploads, round_with_failures
 from fedgrid.engine.federation.participation import everyone
@@ -169,12 +169,8 @@ def test_edges_of_clients_together(given, edge):
 
 @pytest.mark.parametrize("given", TOGETHER, ids=str)
 def test_clients_together_resume_from_a_checkpoint(given, tmp_path):
-    def kill(progress, remark):
-        if progress.rounds == 2:
-            raise simulations.Killed
-
     method, saving = PFedHN(local_steps=5, **given), Saving(tmp_path / "cell.checkpoint", "key", every=0.0)
     simulation = simulations.ragged(4, participation=0.8, batch_size=8)
     with pytest.raises(simulations.Killed):
-        federate(method, simulation, saving, kill)
+        federate(method, simulation, saving, ending_after(2))
     check_equal(federate(method, simulation, saving).progress, federate(method, simulation).progress, "they agree")

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 from references.clients import Clients
+from tiers import every_third
 
 from fedgrid.engine.federation.participation import everyone
 from fedgrid.engine.local.loop import Loop
@@ -80,6 +81,17 @@ def test_the_state_is_that_of_the_papers_equations(name, settings, executor):
     assert models[0]
     with torch.no_grad():
         compare(method.used(everyone(simulation, simulation.training.rounds, actual), actual), stacked(models))
+
+
+OPTIONS = [(name, settings) for name in FILES for settings in import_module(f"references.{name}").SETTINGS[1:]]
+
+
+@pytest.mark.parametrize(("name", "settings"), every_third(OPTIONS, several=True), ids=str)
+def test_options_of_a_method_with_batch_norm_and_a_client_without_images(name, settings):
+    """The edge cases of the suite have no options."""
+    train = [[], simulations.draw([0, 1, 2]), simulations.draw([3])]
+    simulation = simulations.simulation(train, [simulations.draw([0])] * 3, norm="batch")
+    assert simulations.run(name, simulation, **settings).status == "ok"
 
 
 def test_somebody_never_takes_part_and_somebody_now_and_then():
