@@ -27,6 +27,14 @@ from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
+from fedgrid.engine import rounds
+from fedgrid.engine.federation.method import Method
+from fedgrid.engine.federation.simulation import Simulation
+from fedgrid.engine.state.checkpoint import Progress
+from fedgrid.engine.state.state import State
+from fedgrid.suite import simulations
+from fedgrid.tree import leaves, tree_map
+
 DEVICE, PROCESSOR = torch.device("lazy", 0), torch.device("cpu")
 COPIES = {"_to_copy", "copy_"}
 "Operators that may read from one device and write to the other."
@@ -241,3 +249,25 @@ def machine() -> Iterator[Machine]:
     """The pretended device at work."""
     with patch.object(torch, "load", loading(torch.load)), Lists(), Machine() as used:
         yield used
+
+
+def fetched(state: State) -> State:
+    """A state that is all on the device, on the processor."""
+    assert {t.device for t in leaves(state.server) + leaves(state.clients)} <= {DEVICE}
+    return State(*(tree_map(lambda t: t.cpu(), tree) for tree in (state.server, state.clients)))
+
+
+def last_round(method: Method, where: Simulation) -> tuple[Progress, Counts, Counts]:
+    """(progress after all rounds on the device, counts of the last one without its evaluation, counts of that)."""
+    evaluate, evaluations, ends = rounds.evaluate, [], []
+
+    def noted(*given: Any) -> None:
+        with used.counted() as counts:
+            evaluate(*given)
+        evaluations.append(counts)
+
+    with machine() as used, patch.object(rounds, "evaluate", noted):
+        moved = simulations.moved(where, DEVICE)
+        outcome = rounds.federate(method, moved, tell=lambda *_: ends.append(replace(used.counts)))
+    assert outcome.status == "ok"
+    return outcome.progress, ends[-1] - ends[-2] - evaluations[-1], evaluations[-1]

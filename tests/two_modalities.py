@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import torch
+from trajectories import recorded
 
 from fedgrid.engine.federation.simulation import Simulation, dtype_of
 from fedgrid.engine.local.client_data import ClientData
@@ -53,3 +54,9 @@ def alone(whole, modality):
     """The clients of one modality, numbered from 0, as a federation that knows of no other."""
     data = replace(whole.data.only(modality), numbers=())
     return replace(whole, data=data, model=whole.model.only(whole.data.modalities[modality]))
+
+
+def values(progress):
+    """What was recorded, by round, metric and client."""
+    rows = recorded(progress).items()
+    return {(*row, client): value for row, of_clients in rows for client, value in of_clients.items()}

@@ -57,7 +57,7 @@ def test_representations_are_those_of_the_scored_model(name):
 
 
 def predictions_of(name, simulation):
-    """The table of predictions after all rounds, and the recorded scores of the last, by point and client."""
+    """The table of predictions after all rounds, whose hits are the scores recorded last, by point and client."""
     method = simulations.method(name)
     outcome = federate(method, simulation)
     parts = artifacts.tables(["predictions"], method, simulation, outcome.progress, outcome.last)
@@ -65,16 +65,17 @@ def predictions_of(name, simulation):
     last = frame[frame["round"] == simulation.training.rounds]
     scores = last[last["metric"].astype(str).str.startswith("accuracy_")]
     recorded = {(m.removeprefix("accuracy_"), c): v for m, c, v in scores[["metric", "client", "value"]].values}
-    return parts["predictions"].read_all().to_pandas(), recorded
+    table = parts["predictions"].read_all().to_pandas()
+    hits = (table["label"] == table["predicted"]).groupby([table["point"].astype(str), table["client"]]).mean()
+    assert hits.to_dict() == pytest.approx(recorded)
+    return table
 
 
 @pytest.mark.representatives
 @pytest.mark.parametrize("name", names("methods"))
 def test_predictions_are_those_that_were_scored(name):
     simulation = simulations.ragged(participation=0.6)
-    table, recorded = predictions_of(name, simulation)
-    hits = (table["label"] == table["predicted"]).groupby([table["point"].astype(str), table["client"]]).mean()
-    assert hits.to_dict() == pytest.approx(recorded)
+    table = predictions_of(name, simulation)
     assert table["probability"].between(0.1, 1).all()
     data = simulation.data
     for (_, client), part in table.groupby([table["point"].astype(str), table["client"]]):
@@ -84,9 +85,7 @@ def test_predictions_are_those_that_were_scored(name):
 
 @pytest.mark.parametrize("name", ["fedavg", "fedproto", "knn_per"])
 def test_predictions_of_two_modalities(name):
-    table, recorded = predictions_of(name, two_modalities.simulation())
-    hits = (table["label"] == table["predicted"]).groupby([table["point"].astype(str), table["client"]]).mean()
-    assert hits.to_dict() == pytest.approx(recorded)
+    assert len(predictions_of(name, two_modalities.simulation()))
 
 
 def test_a_client_without_test_images():

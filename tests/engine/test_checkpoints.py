@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 import torch
 from changed_states import rewritten
+from trajectories import ending_after
 
 from fedgrid.engine.rounds import federate
 from fedgrid.engine.state.checkpoint import FORMAT, load_checkpoint, save_checkpoint
@@ -157,17 +158,9 @@ def test_matrices_of_earlier_rounds_are_kept_or_made_again(tmp_path):
     for asked, rounds in ((True, 2), (False, None)):
         saving = Saving(tmp_path / f"checkpoint {asked}", "key", every=1e9)
         with pytest.raises(Terminated):
-            federate(method, simulation, saving, end_after(2), matrices=asked)
+            federate(method, simulation, saving, ending_after(2, Terminated), matrices=asked)
         kept, remark = load_checkpoint(saving.file, "key", torch.device("cpu"), matrices=True)
         assert (kept and kept.rounds) == rounds
         assert asked or remark.endswith("lacks the matrices of earlier rounds that are to be kept: starting over")
         resumed = federate(method, simulation, saving, matrices=True).progress.matrices
         assert all(a[:2] == b[:2] and torch.equal(a[2], b[2]) for a, b in zip(whole, resumed, strict=True))
-
-
-def end_after(rounds):
-    def tell(progress, _):
-        if progress.rounds == rounds:
-            raise Terminated
-
-    return tell

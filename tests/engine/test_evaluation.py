@@ -7,6 +7,7 @@ import pytest
 import torch
 from studies import prepared, study_of
 from torch.testing import assert_close
+from trajectories import recorded
 
 from fedgrid.engine.federation.federation import Federation
 from fedgrid.engine.federation.participation import everyone
@@ -20,9 +21,8 @@ from fedgrid.suite import simulations
 
 def scores(simulation, metric):
     """Values of a metric after the last round, by client."""
-    rows = federate(simulations.method("fedavg"), simulation).progress.record.rows
-    *_, (_, _, clients, values) = [row for row in rows if row[1] == metric]
-    return dict(zip(clients, values, strict=True))
+    rows = recorded(simulations.run("fedavg", simulation).progress)
+    return rows[simulation.training.rounds, metric]
 
 
 def predictions(simulation, index):
@@ -67,12 +67,6 @@ def test_validation_images_are_scored_beside_and_change_nothing():
     assert scores(both, "validation_loss_global") == scores(other, "loss_global")
 
 
-def rows_of(name, simulation, **settings):
-    """(round, metric) → values by client."""
-    rows = federate(simulations.method(name, **settings), simulation).progress.record.rows
-    return {(done, metric): dict(zip(clients, values, strict=True)) for done, metric, clients, values in rows}
-
-
 def calls_of_test(monkeypatch, name):
     """How many passes over test images the last evaluation of a method makes."""
     passes, usual = [], Federation.test
@@ -90,11 +84,11 @@ def test_no_model_is_scored_twice(monkeypatch, name, passes):
 
 
 def test_a_score_that_is_two_points_is_recorded_as_both():
-    rows = rows_of("local", simulations.ragged(participation=0.5))
+    rows = recorded(simulations.run("local", simulations.ragged(participation=0.5)).progress)
     trained, received = rows[3, "accuracy_trained"], rows[3, "accuracy_received"]
     assert len(trained) == 2 and len(received) == 5
     assert trained == {client: received[client] for client in trained}
-    rows = rows_of("fedavg", simulations.ragged())
+    rows = recorded(simulations.run("fedavg", simulations.ragged()).progress)
     assert rows[3, "accuracy_global"] == rows[3, "accuracy_received"] != rows[3, "accuracy_trained"]
 
 
@@ -165,22 +159,6 @@ def test_images_are_normalised_by_the_constants_of_their_data_set(tmp_path):
     expected = (pixels / facts["scale"] - facts["mean"][0]) / facts["std"][0]
     assert_close(data.batch(data.train[0]).x.double(), expected, rtol=1e-5, atol=1e-6)
     assert abs(expected.mean()) < 0.1 and abs(expected.std() - 1) < 0.1, "digits have mean 0 and deviation 1 then"
-
-
-def test_augmented_images_are_those_of_the_key_in_both_executors():
-    loop, stacked, plain = (
-        federate(
-            simulations.method("fedcosr"), simulations.ragged(executor=executor, dtype="float64", **given)
-        ).progress.state
-        for executor, given in (
-            (Loop(), {"augmentation": "crop-flip"}),
-            (Stacked(), {"augmentation": "crop-flip"}),
-            (Loop(), {}),
-        )
-    )
-    for name, value in loop.clients.theta.items():
-        assert_close(value, stacked.clients.theta[name], rtol=1e-9, atol=1e-12)
-    assert any((value != plain.clients.theta[name]).any() for name, value in loop.clients.theta.items())
 
 
 @pytest.mark.parametrize("executor", [Loop, Stacked])

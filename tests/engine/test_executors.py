@@ -169,12 +169,16 @@ def test_part_trains_nothing_else(executor):
     assert {key for key in start if not torch.equal(after[key], start[key])} == {"head.weight", "head.bias"}
 
 
-def test_part_is_trained_alike():
-    loop, together = (
-        fed.train(fed.replicate(fed.initial()), simulations.method("fedavg").loss, part="head").theta
-        for fed in (everyone(simulations.ragged(executor=e, dtype="float64"), 0) for e in (Loop(), Stacked()))
+@pytest.mark.parametrize(
+    "given", [{"part": "head"}, {"steps": 5}, {"share": 0.6}, {"steps": 3, "share": 0.4, "epochs": 9}], ids=str
+)
+def test_parts_steps_and_shares_are_trained_alike(given):
+    feds = [everyone(simulations.ragged(executor=e, dtype="float64"), 0) for e in (Loop(), Stacked(), Stacked(2))]
+    loop, *others = (
+        fed.train(fed.replicate(fed.initial()), simulations.method("fedavg").loss, **given) for fed in feds
     )
-    assert_close(together, loop)
+    for together in others:
+        assert_close(together.theta | {"loss": together.loss}, loop.theta | {"loss": loop.loss})
 
 
 # Mistakes of a method
@@ -229,6 +233,8 @@ SETTINGS = {
     "clip": {"clip": 0.5},
     "adam, decay and clip": {"optimizer": "adam", "lr": 0.003, "weight_decay": 1e-2, "clip": 0.5},
     "dropout": {"dropout": 0.5},
+    "augmentation": {"augmentation": "crop-flip"},
+    "adversarial training": {"adversarial": {"steps": 2}},
 }
 
 

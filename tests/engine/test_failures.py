@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from trajectories import brief, recorded
 
 from fedgrid.engine.federation.failures import lost_uploads, round_with_failures, started, stragglers
 from fedgrid.engine.federation.federation import Federation
@@ -13,7 +14,6 @@ from fedgrid.engine.local.stacked import Stacked
 from fedgrid.engine.rounds import federate
 from fedgrid.engine.state.state import State
 from fedgrid.settings import Training, identity_of_training
-from fedgrid.suite import simulations
 from fedgrid.suite.simulations import assert_close_states, method, ragged
 from fedgrid.tree import row
 
@@ -37,17 +37,13 @@ def of_round(where, state, number=0, **options):
 
 def after_setup(name, where):
     """The method, and its state before the first round."""
-    chosen = method(name, **simulations.brief(name))
+    chosen = brief(name)
     return chosen, chosen.setup(everyone(where, 0))
 
 
 def metric(progress, name):
     """Round → {client: value} of a recorded metric."""
-    values = {}
-    for round_, recorded, clients, numbers in progress.record.rows:
-        if recorded == name:
-            values.setdefault(round_, {}).update(zip(clients, numbers, strict=True))
-    return values
+    return {done: values for (done, own), values in recorded(progress).items() if own == name}
 
 
 def uploads_of_a_round(where):
@@ -146,8 +142,7 @@ def test_some_participants_are_slow_in_some_rounds():
 def test_both_executors_agree(name):
     settings = {"dropout": 0.4, "stragglers": 0.5, "new_clients": 0.2, "dtype": "float64", "rounds": 2}
     ours, theirs = (
-        federate(method(name, **simulations.brief(name)), ragged(5, executor=executor, **settings)).progress
-        for executor in (Loop(), Stacked())
+        federate(brief(name), ragged(5, executor=executor, **settings)).progress for executor in (Loop(), Stacked())
     )
     assert_close_states(ours.state, theirs.state)
 

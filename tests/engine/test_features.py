@@ -55,6 +55,13 @@ def vit(timm):
     return timm.create_model(VIT, pretrained=False).eval()
 
 
+def by_hand(vit, images):
+    """The features of pictures [n, 3, h, w] from 0 to 1."""
+    images = torch.nn.functional.interpolate(images, (224, 224), mode="bilinear", antialias=True)
+    with torch.inference_mode():
+        return vit.forward_head(vit.forward_features((images - 0.5) / 0.5), pre_logits=True).numpy()
+
+
 def saved(state, file):
     from safetensors.torch import save_file
 
@@ -119,12 +126,9 @@ def test_the_batch_changes_nothing_but_rounding(tmp_path, few):
 def test_a_vit_gives_what_it_gives_by_hand(tmp_path, few, vit, suffix):
     weights = saved(vit.state_dict(), tmp_path / f"vit{suffix}")
     pool = store.read(built(few, tmp_path / "out", backbone=VIT, weights=weights, batch=3))
-    images = torch.from_numpy(store.read(few).images.pixels).permute(0, 3, 1, 2) / 255
-    images = torch.nn.functional.interpolate(images, (224, 224), mode="bilinear", antialias=True)
-    with torch.inference_mode():
-        expected = vit.forward_head(vit.forward_features((images - 0.5) / 0.5), pre_logits=True)
+    expected = by_hand(vit, torch.from_numpy(store.read(few).images.pixels).permute(0, 3, 1, 2) / 255)
     assert expected.shape == (8, 192)
-    np.testing.assert_allclose(pool.images.pixels[:, 0, 0], expected.numpy(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(pool.images.pixels[:, 0, 0], expected, rtol=1e-4, atol=1e-5)
     assert len(pool.facts["note"].removeprefix(f"features of {VIT}, weights ")) == 16
 
 
@@ -149,10 +153,7 @@ def test_grey_digits_of_their_own_scale_reach_the_network_as_grey_pictures(tmp_p
     weights = saved(vit.state_dict(), tmp_path / "vit.pth")
     actual = store.read(built(files(tmp_path / "few"), tmp_path / "out", backbone=VIT, weights=weights)).images.pixels
     images = torch.from_numpy(pool.images.pixels[:2]).permute(0, 3, 1, 2).expand(-1, 3, -1, -1) / 16
-    images = torch.nn.functional.interpolate(images, (224, 224), mode="bilinear", antialias=True)
-    with torch.inference_mode():
-        expected = vit.forward_head(vit.forward_features((images - 0.5) / 0.5), pre_logits=True)
-    np.testing.assert_allclose(actual[:2, 0, 0], expected.numpy(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(actual[:2, 0, 0], by_hand(vit, images), rtol=1e-4, atol=1e-5)
 
 
 def refused(few, tmp_path, words, **settings):

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 from changed_states import copy_state, rewritten
+from trajectories import ending_after
 
 from fedgrid.engine import rounds
 from fedgrid.engine.rounds import federate
@@ -108,13 +109,8 @@ def test_what_is_trained_after_the_last_round_is_trained_again(name, tmp_path):
 def test_a_continued_run_that_is_interrupted_resumes(tmp_path):
     run("ditto", 3, tmp_path, "short")
     whole, origin = run("ditto", 8, tmp_path, "whole"), Origin(tmp_path / "short.state.pt", "short")
-
-    def interrupt(progress, remark):
-        if progress.rounds == 5:
-            raise Terminated
-
     with pytest.raises(Terminated):
-        run("ditto", 8, tmp_path, "long", origin, interrupt)
+        run("ditto", 8, tmp_path, "long", origin, ending_after(5, Terminated))
     remarks = []
     continued = run("ditto", 8, tmp_path, "long", origin, lambda progress, remark: remarks.append(remark))
     assert remarks[0].startswith("continuing after round 5") and bits(continued) == bits(whole)

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 import torch
 import two_modalities
-from two_modalities import TEXTUAL, VISUAL, alone
+from trajectories import brief, ending_after
+from two_modalities import TEXTUAL, VISUAL, alone, values
 
 from fedgrid.data.common import store
 from fedgrid.data.common.images import MODALITIES, Images
@@ -38,15 +39,6 @@ def computed(name, simulation, **settings):
     return outcome.progress
 
 
-def values(progress):
-    """What was recorded, by round, metric and client."""
-    return {
-        (round_, metric, client): value
-        for round_, metric, clients, actual in progress.record.rows
-        for client, value in zip(clients, actual, strict=True)
-    }
-
-
 def of_whole(progress, clients):
     """What was recorded of a modality by itself, under its clients' numbers in the whole."""
     return {(round_, metric, clients[client]): value for (round_, metric, client), value in values(progress).items()}
@@ -72,13 +64,9 @@ def test_a_run_that_is_killed_is_the_undisturbed_one(method_name, tmp_path):
     simulation = replace(simulation, training=replace(simulation.training, rounds=3))
     whole = computed(method_name, simulation)
 
-    def kill(progress, remark):
-        if progress.rounds == 2:
-            raise simulations.Killed
-
-    method = simulations.method(method_name, **simulations.brief(method_name))
+    method = brief(method_name)
     with pytest.raises(simulations.Killed):
-        federate(method, simulation, saving, kill)
+        federate(method, simulation, saving, ending_after(2))
     kept, _ = load_checkpoint(saving.file, "key", torch.device("cpu"))
     assert kept.rounds == 1
     resumed = federate(method, simulation, saving).progress

@@ -1,17 +1,13 @@
 """On a GPU, clients with similar numbers of images share calls of a pass without gradient."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
-from pretended import DEVICE, machine
+from pretended import last_round
 
-from fedgrid.engine import rounds
 from fedgrid.engine.federation.participation import everyone
 from fedgrid.engine.local import passes, stacked
 from fedgrid.engine.local.stacked import Stacked
-from fedgrid.engine.rounds import federate
 from fedgrid.methods import Batch, counts_filled
 from fedgrid.suite import simulations
 
@@ -77,21 +73,8 @@ def operators(name, clients, equal):
     ]
     test = [simulations.draw([i % 10] * (3 + number[i] % 11), start=50) for i in range(clients)]
     where = simulations.simulation(train, test, rounds=2, batch_size=4, local_steps=2, executor=Stacked())
-    evaluate, evaluations, ends = rounds.evaluate, [], []
-
-    def noted(*given):
-        with used.counted() as counts:
-            evaluate(*given)
-        evaluations.append(counts)
-
-    with machine() as used, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rounds, "evaluate", noted)
-        federate(
-            simulations.method(name),
-            simulations.moved(where, DEVICE),
-            tell=lambda *_: ends.append(replace(used.counts)),
-        )
-    return (ends[-1] - ends[-2] - evaluations[-1]).operators, evaluations[-1].operators
+    _, in_round, in_evaluation = last_round(simulations.method(name), where)
+    return in_round.operators, in_evaluation.operators
 
 
 @pytest.mark.parametrize("equal", [True, False])

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from trajectories import brief, ending_after, recorded
 
 from fedgrid.engine.federation import participation
 from fedgrid.engine.rounds import federate
@@ -37,23 +38,14 @@ def world(**training):
     return simulations.ragged(**{"rounds": 5, "participation": 0.4, "batch_size": 8} | training)
 
 
-def brief(name):
-    return simulations.method(name, **simulations.brief(name))
-
-
 def kept(folder, every=0.0):
     return Saving(folder / "checkpoint.pt", "key", every)
 
 
 def killed_after(method, where, saving, rounds):
     """Ends in the middle of the work after so many rounds, of which the last is not in the checkpoint."""
-
-    def tell(progress, remark):
-        if progress.rounds == rounds:
-            raise simulations.Killed
-
     with pytest.raises(simulations.Killed):
-        federate(method, where, saving, tell)
+        federate(method, where, saving, ending_after(rounds))
     gc.collect()  # the lock goes with the process, for which the exception's frames stand here
 
 
@@ -253,9 +245,8 @@ def test_a_model_and_images_that_all_share_are_scored_once(monkeypatch):
 
 
 def test_a_sample_is_scored_between_evaluations():
-    often = federate(brief("ditto"), world()).progress.record
+    every = recorded(federate(brief("ditto"), world()).progress)
     rows = federate(brief("ditto"), world(eval_every=3, eval_sample=2)).progress.record.rows
-    every = {(round_, metric): dict(zip(*given, strict=True)) for round_, metric, *given in often.rows}
     sampled = [row for row in rows if row[1].startswith("sample_")]
     assert {round_ for round_, *_ in sampled} == {1, 2, 4}
     assert {round_ for round_, metric, *_ in rows if metric == "accuracy_received"} == {0, 3, 5}

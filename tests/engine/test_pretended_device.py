@@ -16,10 +16,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from pretended import DEVICE, Counts, Mixed, machine
+from pretended import DEVICE, Counts, Mixed, fetched, last_round, machine
 from tiers import every_third
+from trajectories import brief, ending_after
 
-from fedgrid.engine import artifacts, rounds
+from fedgrid.engine import artifacts
 from fedgrid.engine.local.devices import fetched as fetched_together
 from fedgrid.engine.local.devices import sent
 from fedgrid.engine.local.loop import Loop
@@ -27,13 +28,11 @@ from fedgrid.engine.local.stacked import Stacked
 from fedgrid.engine.local.task import LocalTask
 from fedgrid.engine.rounds import federate
 from fedgrid.engine.state.saving import Saving
-from fedgrid.engine.state.state import State
 from fedgrid.loading import names
 from fedgrid.methods.fedavg import FedAvg
 from fedgrid.settings import ARTIFACTS
 from fedgrid.suite import simulations
 from fedgrid.suite.simulations import assert_close_states
-from fedgrid.tree import leaves, tree_map
 
 EXECUTORS = {"loop": Loop, "stacked": Stacked}
 TABLE = Path(__file__).with_name("device_counts.csv")
@@ -47,21 +46,10 @@ def world(executor, **training):
     return simulations.ragged(3, **usual | training)
 
 
-def brief(name):
-    return simulations.method(name, **simulations.brief(name))
-
-
-def fetched(progress):
-    """The state, on the processor."""
-    state = progress.state
-    assert {t.device for t in leaves(state.server) + leaves(state.clients)} <= {DEVICE}
-    return State(*(tree_map(lambda t: t.cpu(), tree) for tree in (state.server, state.clients)))
-
-
 def assert_same(ours, theirs):
     """The progress on the device is that on the processor, to rounding."""
     assert ours.rounds == theirs.rounds
-    assert_close_states(fetched(ours), theirs.state)
+    assert_close_states(fetched(ours.state), theirs.state)
     for own, other in zip(ours.record.rows, theirs.record.rows, strict=True):
         assert own[:3] == other[:3]
         assert own[3] == pytest.approx(other[3], rel=1e-9)
@@ -115,14 +103,10 @@ def test_case(case, name, executor):
 @each_executor
 @pytest.mark.parametrize("name", ["fedavg", "fedproto", "knn_per"])
 def test_a_cell_resumes_from_its_checkpoint(tmp_path, name, executor):
-    def kill(progress, remark):
-        if progress.rounds == 2:
-            raise simulations.Killed
-
     where, saving = world(executor, rounds=3), Saving(tmp_path / "checkpoint", "key", every=0.0)
     with machine():
         with pytest.raises(simulations.Killed):
-            federate(brief(name), simulations.moved(where, DEVICE), saving, kill)
+            federate(brief(name), simulations.moved(where, DEVICE), saving, ending_after(2))
         resumed = federate(brief(name), simulations.moved(where, DEVICE), saving).progress
         assert_same(resumed, federate(brief(name), where).progress)
 
@@ -203,27 +187,10 @@ class Cost:
     "Operators that one more batch of every client starts."
 
 
-def counted(method, executor):
-    """(progress, counts of the last round, of its evaluation) on the device."""
-    evaluate, evaluations, ends = rounds.evaluate, [], []
-
-    def noted(*given):
-        with used.counted() as counts:
-            evaluate(*given)
-        evaluations.append(counts)
-
-    with machine() as used, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rounds, "evaluate", noted)
-        where = simulations.moved(world(executor), DEVICE)
-        outcome = federate(method, where, tell=lambda *_: ends.append(replace(used.counts)))
-    assert outcome.status == "ok"
-    return outcome.progress, ends[-1] - ends[-2] - evaluations[-1], evaluations[-1]
-
-
 @cache
 def on_device(name, executor):
-    """The same of a method that is known by its name, for several tests."""
-    return counted(brief(name), executor)
+    """(progress, counts of the last round, of its evaluation) of a method, for several tests."""
+    return last_round(brief(name), world(executor))
 
 
 def steps_counted(name, executor, progress, steps):
@@ -313,7 +280,7 @@ class Curious(FedAvg):
 
 def test_a_method_that_looks_at_its_loss_costs_more():
     _, usual, _ = on_device("fedavg", "loop")
-    _, curious, _ = counted(Curious(), "loop")
+    _, curious, _ = last_round(Curious(), world("loop"))
     assert curious - usual == Counts(sent=0, fetched=5, operators=0)  # the clients' batches: 1 + 2 + 2
 
 

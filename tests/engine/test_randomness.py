@@ -8,10 +8,12 @@ import pytest
 import torch
 
 from fedgrid.engine.federation.federation import Federation
+from fedgrid.engine.federation.participation import participants
 from fedgrid.engine.local.loop import Loop
 from fedgrid.engine.local.stacked import Stacked
+from fedgrid.engine.local.task import LocalTask
 from fedgrid.engine.state.state import State
-from fedgrid.randomness import GOLDEN, _mixed, _signed, uniform
+from fedgrid.randomness import GOLDEN, _mixed, _signed, generator, uniform
 from fedgrid.suite import simulations
 from fedgrid.suite.simulations import assert_equal_states
 
@@ -115,15 +117,22 @@ def states():
 @pytest.mark.parametrize("executor", [Loop, Stacked])
 @pytest.mark.parametrize("name", ["fedavg", "fedcosr"])
 def test_global_generators_are_neither_read_nor_moved(name, executor):
-    actual = []
+    actual, simulation = [], simulations.ragged(model_dropout=0.5, participation=0.5, executor=executor())
+    simulations.run(name, simulation)  # a library that torch imports on first use may draw
     for seed in (1, 2):
         seed_all(seed)
         before = states()
-        simulation = simulations.ragged(model_dropout=0.5, participation=0.5, executor=executor())
         actual.append(simulations.run(name, simulation).progress)
         assert states() == before
     assert actual[0].record.rows == actual[1].record.rows
     assert_equal_states(actual[0].state, actual[1].state)
+
+
+def test_participants_and_batches_are_drawn_by_name():
+    where = simulations.ragged(seed=3, participation=0.4)
+    assert participants(where, 2).tolist() == sorted(generator("participation", 3, 2).permutation(5)[:2])
+    task = LocalTask(where.data, where.data.train, where.model, 4, 3, 2, [1], {}, {}, {})
+    assert task.order(1, 0).tolist() == generator("batches", 3, 1, 2, 0, "main").permutation(10).tolist()
 
 
 def test_the_servers_draws_depend_on_purpose_seed_and_round_alone():

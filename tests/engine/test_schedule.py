@@ -84,18 +84,6 @@ def test_as_many_steps_as_an_epoch_has_are_that_epoch():
     assert torch.equal(ours.loss, theirs.loss)
 
 
-@pytest.mark.parametrize("given", [{"steps": 5}, {"share": 0.6}, {"steps": 3, "share": 0.4, "epochs": 9}])
-def test_both_executors_agree(given):
-    ends = []
-    for executor in (Loop(), Stacked(), Stacked(2)):
-        fed = everyone(simulations.ragged(executor=executor, dtype="float64"), 0)
-        trained = fed.train(fed.replicate(fed.initial()), simulations.method("local").loss, **given)
-        ends.append([*leaves(trained.theta), trained.loss])
-    for other in ends[1:]:
-        for a, b in zip(ends[0], other, strict=True):
-            torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
-
-
 def test_a_share_is_drawn_again_each_round_and_repeats_for_the_same_stream():
     simulation = simulations.ragged()
     task = LocalTask(simulation.data, simulation.data.train, simulation.model, 4, 0, 3, [4], {}, {}, {}, share=0.5)

@@ -1,57 +1,42 @@
-"""APPLE: steps and rounds by hand, the pull towards p⁰, its rate against FedAvg's, who is idle, and what travels."""
+"""APPLE: a step by hand, the pull towards p⁰, its rate against FedAvg's, who is idle, and what travels."""
 
 import math
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
-from nearness import all_near, near
+from nearness import DOUBLE, all_near, doubles, near
+from trajectories import after_rounds, numbers, traffic
 
-from fedgrid.engine.federation.participation import everyone, participants
+from fedgrid.engine.federation.participation import everyone
 from fedgrid.engine.local.context import LossContext
 from fedgrid.methods.apple import APPLE
 from fedgrid.suite import simulations
 from fedgrid.suite.simulations import final, one_round
 from fedgrid.tree import Tree
 
-DOUBLE = {"dtype": "float64"}
 CORES = ([1.0, 0.0], [0.0, 2.0], [3.0, 3.0])
-
-
-def doubles(values):
-    return torch.tensor(values, dtype=torch.float64)
 
 
 class Parabola(APPLE):
     """L(u) = ½‖u − (3, 1)‖²."""
 
     def loss(self, theta, batch, at):
-        return (theta["x"] - doubles([3, 1])).square().sum() / 2
+        return (theta["x"] - doubles(3, 1)).square().sum() / 2
 
 
 def stepped(p, steps=1, core=(1.0, 1.0), pull=0.0, prior=(0.5, 0.25, 0.25), **settings):
     """θ, c, p and the loss after steps at η = 0.1 of client 1 of three, whose own core the server does not have yet."""
     itself = torch.tensor([False, True, False])
-    server = Tree(cores=Tree(x=doubles(CORES)), prior=doubles(prior), lr=0.1, pull=pull)
+    server = Tree(cores=Tree(x=doubles(*CORES)), prior=doubles(*prior), lr=0.1, pull=pull)
     at = LossContext(None, server, Tree(itself=itself), None)
-    theta = p[0] * doubles(CORES[0]) + p[1] * doubles(core) + p[2] * doubles(CORES[2])
-    own = Tree(core=Tree(x=doubles(core)), relations=doubles(p))
+    theta = p[0] * doubles(*CORES[0]) + p[1] * doubles(*core) + p[2] * doubles(*CORES[2])
+    own = Tree(core=Tree(x=doubles(*core)), relations=doubles(*p))
     models = own | {"theta": Tree(x=theta), "speed": own.map(torch.zeros_like)}
     for _ in range(steps):
         models, value = Parabola(**settings).step(Tree(models), None, at)
         models = Tree((name, Tree(t) if isinstance(t, dict) else t) for name, t in models.items())
     return models.theta["x"], models.core["x"], models.relations, value
-
-
-def after_rounds(simulation, rounds, **settings):
-    """The state after so many rounds."""
-    method = simulations.method("apple", **settings)
-    with torch.no_grad():
-        state = method.setup(everyone(simulation, 0))
-        for number in range(rounds):
-            state = one_round(method, simulation, number, state)[1]
-    return state
 
 
 def received(simulation, state, **settings):
@@ -69,21 +54,6 @@ def test_a_step_by_hand():
     near(core, [1 + 0.1 * 0.25 * 1.5, 1])
     near(p, [0.5 + 0.01 * 1.5, 0.25 + 0.01 * 1.5, 0.25 + 0.01 * 4.5])
     near(theta, [0.515 + 0.265 * 1.0375 + 0.295 * 3, 0.265 + 0.295 * 3])
-
-
-def test_steps_with_momentum_by_hand():
-    c, p, speeds = np.array([1.0, 1.0]), np.array([0.7, -0.3, 0.2]), [np.zeros(2), np.zeros(3)]
-    prior, others = np.array([0.5, 0.25, 0.25]), np.array(CORES)
-    for _ in range(3):
-        cores = np.stack([others[0], c, others[2]])
-        slope = p @ cores - np.array([3, 1])
-        slopes = p[1] * slope, np.array([slope @ cores[j] + 0.4 * (p[j] - prior[j]) for j in range(3)])
-        speeds = [0.9 * speed + g for speed, g in zip(speeds, slopes, strict=True)]
-        c, p = c - 0.1 * speeds[0], p - 0.02 * speeds[1]
-    theta, core, relations, _ = stepped((0.7, -0.3, 0.2), steps=3, pull=0.4, relation_lr=0.02)
-    near(core, c)
-    near(relations, p)
-    near(theta, p @ np.stack([others[0], c, others[2]]))
 
 
 def test_who_has_no_share_gets_no_weight():
@@ -112,44 +82,7 @@ def test_the_pull_falls_over_a_tenth_of_the_rounds(schedule, rounds, expected):
     near(other.pull(SimpleNamespace(training=SimpleNamespace(rounds=8), round=2)), 0.6 * 0.001**0.5)
 
 
-# Rounds by hand
-
-
-def test_two_rounds_by_hand():
-    """Three unequal clients with one batch each: in the second round the others' cores are those of the first."""
-    index = [simulations.draw(range(5)), simulations.draw([7, 8, 9], start=50), simulations.draw([0, 1], start=90)]
-    simulation = simulations.simulation(index, rounds=2, batch_size=9, lr=0.1, **DOUBLE)
-    settings = {"relation_lr": 0.02, "mu": 0.3, "share": 1.0, "schedule": "cosine"}
-    batches = [simulation.data.batch(rows) for rows in simulation.data.train]
-    theta0, prior = dict(simulation.initial), [0.5, 0.3, 0.2]
-    cores, p = [theta0] * 3, [prior] * 3
-
-    def mix(p_of_client):
-        return {name: sum(p_of_client[j] * cores[j][name] for j in range(3)) for name in theta0}
-
-    for number in range(2):
-        trained = []
-        lam = (1 + math.cos(math.pi * number / 2)) / 2
-        for i, batch in enumerate(batches):
-            slope = torch.func.grad(
-                lambda theta, batch=batch: torch.nn.functional.cross_entropy(simulation.model(theta, batch.x), batch.y)
-            )(mix(p[i]))
-            towards = [sum(float((slope[name] * cores[j][name]).sum()) for name in theta0) for j in range(3)]
-            moved = [p[i][j] - 0.02 * (towards[j] + 0.6 * lam * (p[i][j] - prior[j])) for j in range(3)]
-            trained.append(({name: t - 0.1 * p[i][i] * slope[name] for name, t in cores[i].items()}, moved))
-        state = after_rounds(simulation, number + 1, **settings)
-        near(state.clients.relations, [moved for _, moved in trained])
-        before = cores
-        for i, (core, moved) in enumerate(trained):
-            cores = [core if j == i else before[j] for j in range(3)]
-            all_near(state.trained.rows(torch.tensor([i])), {name: t.unsqueeze(0) for name, t in mix(moved).items()})
-        cores, p = [core for core, _ in trained], [moved for _, moved in trained]
-        for i in range(3):
-            mixed = {name: t.unsqueeze(0) for name, t in mix(p[i]).items()}
-            all_near(received(simulation, state).rows(torch.tensor([i])), mixed)
-        for part in (state.server.cores, state.clients.core):
-            all_near(part, {name: torch.stack([core[name] for core in cores]) for name in theta0})
-    assert max(abs(a - b) for row in p for a, b in zip(row, prior, strict=True)) > 1e-3
+# Rounds
 
 
 def test_equal_clients_with_fixed_weights_are_fedavg_at_a_rate_n_times_smaller():
@@ -161,25 +94,9 @@ def test_equal_clients_with_fixed_weights_are_fedavg_at_a_rate_n_times_smaller()
     all_near(received(apart, state), w.map(lambda t: t.expand(4, *t.shape)), 1e-10)
 
 
-def test_momentum_starts_anew_in_every_round():
-    index = [simulations.draw(range(6)), simulations.draw(range(4), start=90)]
-    simulation = simulations.simulation(index, rounds=3, batch_size=9, **DOUBLE)
-    first, second = (final("apple", simulation, momentum=momentum).clients for momentum in (0.0, 0.9))
-    all_near(first.core, second.core)
-    near(first.relations, second.relations)
-
-
-def test_the_rate_is_the_studys_or_its_own():
-    usual, given, other = (
-        final("apple", simulations.ragged(lr=rate), lr=lr) for rate, lr in ((0.1, None), (0.05, 0.1), (0.05, None))
-    )
-    simulations.assert_equal_states(usual, given)
-    assert not torch.equal(usual.server.cores["head.weight"], other.server.cores["head.weight"])
-
-
 def test_only_the_studys_rate_follows_its_schedule():
     simulation = simulations.ragged(lr=0.1, lr_schedule="exponential", lr_decay=0.5)
-    before = after_rounds(simulation, 1)
+    before = after_rounds("apple", simulation, 1)
     with torch.no_grad():
         usual, halved, other = (
             one_round(simulations.method("apple", lr=lr), simulation, 1, before)[1] for lr in (None, 0.05, 0.1)
@@ -206,23 +123,6 @@ def test_weights_start_from_the_numbers_of_images_of_those_who_can_take_part():
     near(setup, images * able / images[able].sum(), 1e-7)
 
 
-def test_idle_clients_keep_their_weights_and_core_and_use_new_cores():
-    simulation = simulations.ragged(participation=0.5, rounds=2, **DOUBLE)
-    state = final("apple", simulation)
-    drawn = sorted({client for number in range(2) for client in participants(simulation, number).tolist()})
-    idle = [client for client in range(5) if client not in drawn]
-    assert idle and (state.clients.relations[drawn] != state.server.prior).all()
-    near(state.clients.relations[idle], state.server.prior.expand(len(idle), 5), 0)
-    start = everyone(simulation, 0).initial()
-    for part in (state.server.cores, state.clients.core):
-        all_near(part.rows(torch.tensor(idle)), start.map(lambda t: t.expand(len(idle), *t.shape)), 0)
-        assert (part["head.bias"][drawn] != start["head.bias"]).any(dim=1).all()
-    mixed = received(simulation, state)
-    for name, cores in state.server.cores.items():
-        expected = sum(p * c for p, c in zip(state.server.prior, cores, strict=True))
-        near(mixed[name][idle], expected.expand(len(idle), *expected.shape))
-
-
 def test_a_lost_upload_leaves_a_client_its_own_core():
     """The server has the old one; the client goes on from its own, with which it also mixes."""
     simulation = simulations.ragged(2, rounds=1, dropout=1.0, **DOUBLE)
@@ -243,7 +143,7 @@ def test_statistics_of_batch_norm_are_a_clients_own():
     """Those of θ_i on its images, whatever the signs of its weights; they do not travel."""
     simulation = simulations.ragged(3, norm="batch", batch_size=16, rounds=2, **DOUBLE)
     names = simulation.model.statistics
-    state = after_rounds(simulation, 2)
+    state = after_rounds("apple", simulation, 2)
     assert names and not set(names) & (set(state.server.cores) | set(state.clients.core))
     mixed = received(simulation, state)
     for name in names:
@@ -259,11 +159,8 @@ def test_statistics_of_batch_norm_are_a_clients_own():
 
 def test_all_cores_but_a_clients_own_come_down():
     simulation = simulations.ragged(participation=0.6)
-    size = sum(t.numel() for t in simulation.initial.values())
-    rows = simulations.run("apple", simulation).progress.record.rows
-    actual = [(metric, list(values)) for _, metric, _, values in rows if metric.startswith("bytes_")]
-    assert [values for metric, values in actual if metric == "bytes_down"] == [[4 * 4 * size] * 3] * 3
-    assert [values for metric, values in actual if metric == "bytes_up"] == [[4 * size] * 3] * 3
+    size = numbers(simulation.initial)
+    assert traffic("apple", simulation) == {"up": [[4 * size] * 3] * 3, "down": [[4 * 4 * size] * 3] * 3}
 
 
 def test_only_a_pull_needs_the_number_of_rounds():

@@ -9,16 +9,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from nearness import DOUBLE, all_near, doubles
+from nearness import near_printed as near
+from plane import Plane, at
 from scipy.linalg import subspace_angles
 from sklearn.cluster import AgglomerativeClustering
 from sklearn.decomposition import PCA
 from sklearn.metrics.pairwise import cosine_similarity
 from sklearn.neighbors import KNeighborsClassifier
-from torch import nn
-from torch.nn.functional import cross_entropy
+from trajectories import after_each_round, numbers
 
 from fedgrid.engine.federation.participation import everyone
-from fedgrid.engine.local.context import Batch, LossContext
 from fedgrid.engine.local.loop import Loop
 from fedgrid.engine.local.stacked import Stacked
 from fedgrid.engine.rounds import federate
@@ -35,35 +36,10 @@ from fedgrid.methods.common.subspaces import (
     overlap,
     principal_angles,
 )
-from fedgrid.models.base import Network
 from fedgrid.models.cnn import CNN
 from fedgrid.suite import simulations
 from fedgrid.suite.simulations import final, used
-from fedgrid.tree import Tree, leaves, row, tree_map
-
-DOUBLE = {"dtype": "float64"}
-
-
-class Plane(Network):
-    """Representations are the images themselves, three classes."""
-
-    def __init__(self):
-        super().__init__({"extractor": nn.Flatten(), "head": nn.Linear(2, 3)}, 2, 3)
-
-
-def near(ours, expected, tolerance=1e-6):
-    expected = torch.as_tensor(expected, dtype=torch.float64)
-    torch.testing.assert_close(ours.double(), expected, rtol=0, atol=tolerance)
-
-
-def all_near(ours, theirs, tolerance=1e-6):
-    assert set(ours) == set(theirs)
-    for name in ours:
-        torch.testing.assert_close(ours[name], theirs[name], rtol=0, atol=tolerance)
-
-
-def doubles(*rows):
-    return torch.tensor(rows, dtype=torch.float64)
+from fedgrid.tree import leaves, row, tree_map
 
 
 def scores(name, simulation, metric="accuracy_received", **settings):
@@ -331,92 +307,6 @@ def test_complementarity_as_the_code_counts_rounds(rounds, on):
     assert [method.weight(round_of(t, rounds)) for t in range(rounds)] == [0.5] * on + [0.0] * (rounds - on)
 
 
-def test_complementarity_leaves_the_graph_after_its_rounds():
-    simulation, method = simulations.ragged(rounds=4, **DOUBLE), simulations.method("fedsac", until=0.5)
-    shares = everyone(simulation, 0).weights
-    for done in (1, 2, 3, 4):
-        server = replayed(method, simulation, done)["state"].server
-        weight = 0.9 if done <= 2 else 0.0
-        near(server.graph, method.mixing(shares, server.similarity, weight * server.complementarity), 1e-12)
-        other = method.mixing(shares, server.similarity, (0.9 - weight) * server.complementarity)
-        assert (server.graph - other).abs().max() > 1e-3
-
-
-SETTINGS = [
-    {},
-    {"angles": "greedy"},
-    {"centred": False, "threshold": 1.0},
-    {"similarity": "since_start"},
-    {"similarity": "parameters", "threshold": 1.0},
-    {"layers": "linear", "threshold": 0.3},
-    {"layers": "head"},
-]
-
-
-@pytest.mark.parametrize("given", SETTINGS, ids=str)
-def test_a_round_of_fedsac_step_by_step(given):
-    """The second round, from the models after the first, with numpy, scipy and scikit-learn."""
-    simulation = simulations.ragged(rounds=4, participation=0.8, **DOUBLE)
-    method, initial = (
-        simulations.method("fedsac", lam=0.0, directions=2, until=1.0, **given),
-        simulation.model.initial(0),
-    )
-    before, after = (replayed(method, simulation, rounds) for rounds in (1, 2))
-    ids = after["ids"]
-    received = tree_map(lambda t: t[ids], before["state"].clients.theta)
-    trained = after["state"].trained
-    # S
-    compared = list(initial)
-    if method.layers == "head":
-        compared = [name for name in compared if name.startswith("head")]
-    start = {
-        "since_start": lambda k: initial[k].double(),
-        "last_round": lambda k: received[k],
-        "parameters": lambda k: 0.0,
-    }
-    moved = {name: trained[name] - start[method.similarity](name) for name in compared}
-    similar = cosine_similarity(flat(moved))
-    similar[similar > method.threshold] = 1.0
-    # C
-    bases, images = [], [simulation.data.batch(simulation.data.train[i]).x for i in ids.tolist()]
-    for position, x in enumerate(images):
-        z = simulation.model.features(row(trained, position), x).numpy()
-        z = z - z.mean(axis=0) if method.centred else z
-        basis = np.linalg.svd(z)[2][:2]
-        bases.append(basis * np.sign([v[np.abs(v).argmax()] for v in basis])[:, None])
-    overlapping = np.array([[np.cos(mean_angle(a, b, method.angles)) for a in bases] for b in bases])
-    # W and the mixtures
-    sizes = np.array([len(x) for x in images])
-    slope = -2 * sizes / sizes.sum() + method.alpha * overlapping - method.beta * similar
-    weights = project(torch.from_numpy(-slope / 2)).numpy()
-    near(after["state"].server.graph[ids][:, ids], weights, 1e-9)
-    assert not np.allclose(weights, weights[0])
-    mixed = tree_map(lambda t: torch.from_numpy(np.tensordot(weights, t.numpy(), 1)), trained)
-    all_near(tree_map(lambda t: t[ids], after["state"].clients.theta), mixed, 1e-9)
-    idle = [i for i in range(5) if i not in ids.tolist()]
-    all_near(*(tree_map(lambda t: t[idle], s["state"].clients.theta) for s in (before, after)), 0)
-
-
-def mean_angle(ours, theirs, kind):
-    if kind == "principal":
-        return subspace_angles(ours.T, theirs.T).mean()
-    cosine, actual = ours @ theirs.T, []
-    for _ in range(len(cosine)):
-        a, b = np.unravel_index(cosine.argmax(), cosine.shape)
-        actual.append(np.arccos(np.clip(cosine[a, b], -1, 1)))
-        cosine = np.delete(np.delete(cosine, a, axis=0), b, axis=1)
-    return np.mean(actual)
-
-
-def replayed(method, simulation, rounds):
-    """The state after some rounds, with the models of the last one's participants."""
-    with torch.no_grad():
-        state = method.setup(everyone(simulation, 0))
-        for number in range(rounds):
-            ids, state = simulations.one_round(method, simulation, number, state)
-    return {"state": state, "ids": ids}
-
-
 def test_layers_that_are_compared():
     """A convolution is no linear layer; statistics of batch norm are compared nowhere."""
     fed = everyone(simulations.ragged(norm="batch"), 0)
@@ -441,49 +331,6 @@ def test_layers_that_are_compared():
     assert linear and linear != set(shapes)
 
 
-@pytest.mark.parametrize("pull", ["mixture", "directions"])
-def test_the_pull_to_the_mixture(pull):
-    network = Plane()
-    theta = {
-        "head.weight": torch.tensor([[1.0, -2.0], [0.5, 0.3], [0.1, 0.2]]),
-        "head.bias": torch.tensor([0.1, -0.3, 0]),
-    }
-    target = {name: t + 0.2 for name, t in theta.items()}
-    batch = Batch(torch.tensor([[1.0, 2.0], [0.3, 0.4]]), torch.tensor([1, 0]))
-    at = LossContext(network, Tree(), Tree(theta=target, target=target, served=torch.tensor(True)), None)
-    value = simulations.method("pfedgraph", pull=pull, lam=0.3).loss(theta, batch, at)
-    own, other = (torch.cat([t.flatten() for t in tree.values()]) for tree in (theta, target))
-    expected = own @ other / own.norm() / (other.norm() if pull == "mixture" else 1)
-    near(cross_entropy(network(theta, batch.x), batch.y) - value, 0.3 * expected)
-    plain = simulations.method("pfedgraph", pull=pull, lam=0.0).loss(theta, batch, at)
-    near(plain, cross_entropy(network(theta, batch.x), batch.y).double())
-
-
-def test_no_client_is_drawn_before_a_mixture_exists():
-    first = simulations.ragged(rounds=1)
-    strong, none = (final("pfedgraph", first, lam=lam) for lam in (5.0, 0.0))
-    all_near(strong.clients.theta, none.clients.theta, 0)
-    later = simulations.ragged(rounds=3, lr=0.2)
-    towards, free, away = (distance_to_mixture(later, lam) for lam in (5.0, 0.0, -5.0))
-    assert towards < free < away
-
-
-def distance_to_mixture(simulation, lam):
-    method = simulations.method("pfedgraph", lam=lam)
-    before, after = (replayed(method, simulation, rounds)["state"] for rounds in (2, 3))
-    own, mixture = flat(after.trained), flat(before.clients.theta)
-    return 1 - np.mean(np.diag(cosine_similarity(own, mixture)))
-
-
-def test_directions_that_clients_are_drawn_to():
-    state = final("pfedgraph", simulations.ragged(rounds=1, **DOUBLE), pull="directions")
-    trained = replayed(simulations.method("pfedgraph", pull="directions"), simulations.ragged(rounds=1, **DOUBLE), 1)[
-        "state"
-    ].trained
-    unit = flat(trained) / np.linalg.norm(flat(trained), axis=1, keepdims=True)
-    near(torch.from_numpy(flat(state.clients.target)), state.server.graph.numpy() @ unit, 1e-9)
-
-
 def test_directions_travel_from_the_second_time_on():
     simulation = simulations.ragged(participation=0.6, rounds=4)
     rows = federate(simulations.method("pfedgraph", pull="directions"), simulation).progress.record.rows
@@ -494,25 +341,6 @@ def test_directions_travel_from_the_second_time_on():
         served |= set(ids)
     assert seen == {size, 2 * size}
     assert {value for sent in scores("pfedgraph", simulation, "bytes_down") for value in sent} == {size}
-
-
-@pytest.mark.parametrize("kind", ["pfedgraph", "fedsac"])
-def test_matrices_of_clients_that_meet_now_and_then(kind):
-    simulation, method = simulations.ragged(participation=0.6, rounds=4), simulations.method(kind)
-    before, met = method.setup(everyone(simulation, 0)).server, torch.eye(5).bool()
-    assert torch.equal(before.graph, torch.eye(5).double()) and not before.similarity.any()
-    for done in (1, 2, 3, 4):
-        actual = replayed(method, simulation, done)
-        after, ids = actual["state"].server, actual["ids"]
-        idle = torch.tensor([i for i in range(5) if i not in ids])
-        met[ids.unsqueeze(1), ids] = True
-        assert done > 1 or not met.all()
-        for name in method.matrices:
-            assert torch.equal(after[name][idle], before[name][idle])
-            assert not after[name][ids][:, idle].any() and not after[name][~met].any()
-        assert (after.similarity[ids][:, ids] != 0).all()
-        near(after.graph.sum(dim=1), np.ones(5), 1e-12)
-        before = after
 
 
 def test_clients_that_have_not_moved_share_by_size():
@@ -569,28 +397,22 @@ def test_votes_of_three_neighbours():
 )
 def test_mixture_with_the_neighbours(lam, expected, predicted):
     method, theta = memory()
-    actual = method.predict(theta | {"lam": torch.tensor(lam)}, QUERY, LossContext(Plane(), Tree(), Tree(), None))
+    actual = method.predict(theta | {"lam": torch.tensor(lam)}, QUERY, at(Plane(3)))
     near(actual.softmax(dim=1), [expected])
     assert actual.argmax() == predicted
 
 
 def test_mixture_of_logits_decides_otherwise():
     method, theta = memory(mixing="logits")
-    actual = method.predict(theta | {"lam": torch.tensor(0.75)}, QUERY, LossContext(Plane(), Tree(), Tree(), None))
+    actual = method.predict(theta | {"lam": torch.tensor(0.75)}, QUERY, at(Plane(3)))
     near(actual, [[0.616739, 0.483261, 0.275]])
 
 
 def test_an_empty_memory_leaves_the_model():
     method, theta = memory()
     theta |= {"stored": torch.tensor(0), "lam": torch.tensor(0.75)}
-    actual = method.predict(theta, QUERY, LossContext(Plane(), Tree(), Tree(), None))
+    actual = method.predict(theta, QUERY, at(Plane(3)))
     near(actual.softmax(dim=1), [[0.440002, 0.161868, 0.398130]])
-
-
-@pytest.mark.parametrize(("name", "given"), [("knn_per", {}), ("fedrod", {"gamma": 0.0})])
-def test_global_models_are_those_of_fedavg_where_some_take_part(name, given):
-    simulation = simulations.ragged(participation=0.5)
-    all_near(final(name, simulation, **given).server.theta, final("fedavg", simulation).server.theta, 0)
 
 
 def test_knn_per_limits():
@@ -673,44 +495,7 @@ def test_without_validation_images_lambda_is_one_half():
 # CFL
 
 
-@pytest.mark.parametrize("participation", [1.0, 0.5])
-def test_cfl_that_never_splits_is_fedavg(participation):
-    simulation = simulations.ragged(participation=participation)
-    state = final("cfl", simulation, eps1=0.0, t0=0)
-    assert not state.server.cluster.any()
-    assert all(len(t) == 1 for t in leaves(state.server.models))
-    all_near(row(state.server.models, 0), final("fedavg", simulation).server.theta)
-
-
 EAGER = {"eps1": 1e9, "eps2": 0.0, "t0": 0}
-
-
-def test_cfl_splits_and_gives_children_their_own_updates():
-    simulation = simulations.ragged(rounds=1)
-    state = final("cfl", simulation, **EAGER)
-    assert sorted(state.server.cluster.unique().tolist()) == [0, 1]
-    held = simulations.method("cfl").used(everyone(simulation, 1, state), state)
-    assert all(len(t) == 2 for t in leaves(state.server.models))
-    all_near(row(held, 3), row(state.server.models, int(state.server.cluster[3])), 0)
-    trained = final("local", simulation).clients.theta
-    moved = tree_map(lambda t, start: t - start, trained, simulation.model.initial(0))
-    labels = AgglomerativeClustering(2, metric="precomputed", linkage="complete").fit(
-        1 - cosine_similarity(flat(moved))
-    )
-    theirs = labels.labels_ != labels.labels_[0]
-    assert state.server.cluster.bool().tolist() == theirs.tolist()
-    for child in (theirs, ~theirs):
-        sizes = torch.tensor([len(index) for index in simulation.data.train])[child].double()
-        mean = tree_map(lambda t, m=child, p=sizes: torch.tensordot((p / p.sum()).float(), t[m], 1), trained)
-        for member in child.nonzero()[0]:
-            all_near(row(held, member), mean)
-
-
-def test_cfl_counts_clients_equally_where_asked():
-    simulation = simulations.ragged(rounds=1)
-    trained = final("local", simulation).clients.theta
-    state = final("cfl", simulation, weighting="equal")
-    all_near(row(state.server.models, 0), tree_map(lambda t: t.mean(dim=0), trained))
 
 
 def test_cfl_splits_down_to_single_clients():
@@ -774,12 +559,11 @@ def test_bounds_of_cfl_are_norms_of_updates():
 def test_relative_bounds_of_cfl_are_shares_of_a_median(t0):
     """Of the longest updates of the first rounds, odd or even in number; until then it is FedAvg."""
     simulation = simulations.ragged(rounds=t0 + 1, lr=0.1, lr_schedule="exponential", lr_decay=0.8, **DOUBLE)
-    start, longest = tree_map(torch.Tensor.double, simulation.model.initial(0)), []
-    for done in range(1, t0 + 2):
-        state = replayed(simulations.method("fedavg"), simulation, done)["state"]
+    longest = []
+    for before, state in pairwise(after_each_round(simulations.method("fedavg"), simulation)):
+        start = before.server.theta
         moved = flat(tree_map(torch.sub, state.trained, everyone(simulation, 0).replicate(start)))
         longest.append(np.linalg.norm(moved, axis=1).max())
-        start = state.server.theta
     mean = np.linalg.norm(everyone(simulation, 0).weights.numpy() @ moved)
     typical, last = np.median(longest[:t0]), longest[-1]
     assert np.abs(np.delete(np.sort(longest[:t0]), t0 // 2 if t0 % 2 else []) / typical - 1).min() > 0.01
@@ -820,46 +604,6 @@ def test_fedrod_is_fedavg_where_all_classes_are_alike():
     assert (ours["head.bias"] - theirs["head.bias"]).abs().max() > 1e-3
 
 
-def test_fedrod_trains_the_private_head_on_what_the_generic_one_leaves():
-    """One step of plain SGD, by hand."""
-    simulation = simulations.ragged(clients=2, rounds=1, batch_size=99, lr=0.1, **DOUBLE)
-    state, start = final("fedrod", simulation, private_start="zero", gamma=0.5), simulation.model.initial(0)
-    theta = {name: t.double() for name, t in start.items()}
-    for i, index in enumerate(simulation.data.train):
-        batch = simulation.data.batch(index)
-        z = simulation.model.features(theta, batch.x)
-        wrong = simulation.model.head(theta, z).softmax(dim=1) - nn.functional.one_hot(batch.y, 10)
-        near(state.clients.private["private.head.weight"][i], -0.1 * wrong.T @ z / len(z), 1e-12)
-    held = [len(index) for index in simulation.data.train]
-    slopes = []
-    for index in simulation.data.train:
-        batch = simulation.data.batch(index)
-        counts = torch.bincount(batch.y, minlength=10).double()
-        prior = torch.where(counts > 0, counts, 1e-300) ** 0.5
-        slopes.append(
-            torch.func.grad(
-                lambda t, b=batch, p=prior: (
-                    -(
-                        (p * simulation.model(t, b.x).exp())[torch.arange(len(b.y)), b.y]
-                        / (p * simulation.model(t, b.x).exp()).sum(dim=1)
-                    )
-                    .log()
-                    .mean()
-                )
-            )(theta)
-        )
-    for name, t in state.server.theta.items():
-        mean = sum(n * (theta[name] - 0.1 * slope[name]) for n, slope in zip(held, slopes, strict=True)) / sum(held)
-        near(t, mean, 1e-9)
-
-
-def test_fedrods_generic_model_knows_nothing_of_private_heads():
-    simulation = simulations.ragged(momentum=0.9, weight_decay=1e-3)
-    one, other = (final("fedrod", simulation, private_start=start) for start in ("copy", "zero"))
-    all_near(one.server.theta, other.server.theta, 0)
-    assert not torch.equal(*(s.clients.private["private.head.weight"] for s in (one, other)))
-
-
 def test_fedrod_predicts_by_the_sum():
     simulation = simulations.ragged()
     method, state = simulations.method("fedrod"), final("fedrod", simulation)
@@ -870,7 +614,7 @@ def test_fedrod_predicts_by_the_sum():
     generic = {name: theta[name] for name in state.server.theta}
     private = {name.removeprefix("private."): t for name, t in theta.items() if name.startswith("private.")}
     expected = simulation.model(generic, x) + simulation.model(generic | private, x)
-    torch.testing.assert_close(method.predict(theta, x, LossContext(simulation.model, Tree(), Tree(), None)), expected)
+    torch.testing.assert_close(method.predict(theta, x, at(simulation.model)), expected)
 
 
 @pytest.mark.parametrize("gamma", [0.0, 1.0])
@@ -879,7 +623,7 @@ def test_fedrod_with_a_private_head_of_zeros_predicts_generically(gamma):
     simulation = simulations.ragged(lr=1e-30)
     method, context, x = (
         simulations.method("fedrod", private_start="zero", gamma=gamma),
-        LossContext(simulation.model, Tree(), Tree(), None),
+        at(simulation.model),
         simulation.data.batch(simulation.data.test[1]).x,
     )
     last = final("fedrod", simulation, private_start="zero", gamma=gamma)
@@ -894,50 +638,10 @@ def test_fedrod_with_a_private_head_of_zeros_predicts_generically(gamma):
 
 
 def test_fedrod_may_keep_its_generic_heads():
-    simulation = simulations.ragged(participation=0.5, rounds=1)
-    method, state = (
-        simulations.method("fedrod", share_generic_head=False),
-        final("fedrod", simulation, share_generic_head=False),
-    )
-    assert (
-        set(state.server.theta) == set(simulation.model.initial(0).part("extractor"))
-        and method.global_model(state) is None
-    )
-    heads = state.clients.private["head.weight"]
-    assert len({tuple(head.flatten().tolist()) for head in heads}) == 3  # two have trained, three have not
-    sent = scores("fedrod", simulation, "bytes_up", share_generic_head=False)[0][0]
-    assert sent == 4 * sum(t.numel() for t in state.server.theta.values())
-
-
-# Every option, under both executors and over a checkpoint of tensors
-
-OPTIONS = [
-    ("pfedgraph", {"pull": "directions", "lam": 0.5}),
-    ("pfedgraph", {"similarity": "since_start", "layers": "head"}),
-    ("fedsac", {"angles": "greedy", "centred": False, "lam": -0.3}),
-    ("fedsac", {"directions": 50, "until": 1.0}),
-    ("knn_per", {"votes": "softmax", "mixing": "logits", "capacity": 5}),
-    ("pfedhn", {"clients_at_once": None, "server_step": "mean", "own_head": True, "depth": 0, "local_steps": 5}),
-    ("pfedhn", {"clients_at_once": 2, "embedding": 2, "depth": 0, "local_steps": 5}),
-    ("cfl", {"bounds": "relative", "eps1": 1.0, "eps2": 0.5, "t0": 1, "weighting": "equal"}),
-    ("fedrod", {"share_generic_head": False, "private_start": "zero", "gamma": 0.3}),
-]
-
-
-@pytest.mark.parametrize("participation", [1.0, 0.5])
-@pytest.mark.parametrize(("name", "given"), OPTIONS, ids=str)
-def test_options_under_both_executors(name, given, participation):
-    simulation = {"participation": participation, **DOUBLE}
-    states = [
-        final(name, simulations.ragged(executor=executor, **simulation), **given) for executor in (Loop(), Stacked())
-    ]
-    for kind in ("server", "clients"):
-        for a, b in zip(*(leaves(getattr(s, kind)) for s in states), strict=True):
-            torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
-    empty = simulations.simulation(
-        [[], simulations.draw([0, 1, 2]), simulations.draw([3])], [simulations.draw([0])] * 3, norm="batch"
-    )
-    assert federate(simulations.method(name, **given), empty).status == "ok"
+    simulation, settings = simulations.ragged(participation=0.5, rounds=1), {"share_generic_head": False}
+    state = final("fedrod", simulation, **settings)
+    assert simulations.method("fedrod", **settings).global_model(state) is None
+    assert scores("fedrod", simulation, "bytes_up", **settings)[0][0] == 4 * numbers(state.server.theta)
 
 
 def test_feature_moments_are_sums_over_images():

@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from nearness import all_near
+from nearness import all_near, near
+from trajectories import after_rounds
 
 from fedgrid.engine.federation.participation import everyone, participants
 from fedgrid.suite import simulations
@@ -12,26 +13,10 @@ from fedgrid.suite.simulations import final, used
 from fedgrid.tree import Tree, row, tree_map
 
 ANY_NAMES = SimpleNamespace(parameters=lambda tree: tree)
-DECAYING = {"weight_decay": 0.01, "dtype": "float64"}
-"Every parameter moves, also those of units that no image excites."
 
 
 def masks(*rows):
     return Tree(a=torch.tensor(rows)[:, :1].bool(), b=torch.tensor(rows)[:, 1:].bool())
-
-
-def near(ours, expected, tolerance=1e-12):
-    torch.testing.assert_close(ours, torch.as_tensor(expected, dtype=torch.float64), rtol=0, atol=tolerance)
-
-
-def after(simulation, rounds, **settings):
-    """The state after so many rounds, with the models that were trained in the last one."""
-    method = simulations.method("fedcac", **settings)
-    state = method.setup(everyone(simulation, 0))
-    with torch.no_grad():
-        for number in range(rounds):
-            _, state = simulations.one_round(method, simulation, number, state)
-    return state
 
 
 @pytest.mark.parametrize(
@@ -89,26 +74,6 @@ def test_overlap_is_relative_to_the_clients_own_marks():
     near(overlaps, [[1, 2 / 3, 0.5], [0, 1, 0.5], [0, 0, 0]])
 
 
-def test_every_tensor_has_its_share_of_marks():
-    simulation = simulations.ragged(**DECAYING)
-    marks = final("fedcac", simulation, tau=0.3).clients.important
-    assert set(marks) == set(simulation.model.initial(0))
-    for t in marks.values():
-        assert t.flatten(1).sum(dim=1).tolist() == [int(0.3 * t[0].numel() + 1e-9)] * 5
-
-
-def test_all_parameters_important_to_all_is_fedavg_with_equal_weights():
-    simulation = simulations.ragged(**DECAYING)
-    method, theta = simulations.method("fedcac"), everyone(simulation, 0).initial()
-    with torch.no_grad():
-        for number in range(3):
-            fed = everyone(simulation, number)
-            theta = fed.train(fed.replicate(theta), method.loss).theta.map(lambda t: t.mean(dim=0))
-    all_near(used("fedcac", simulation, tau=1.0), everyone(simulation, 3).replicate(theta))
-    weighted = final("fedavg", simulation).server.theta
-    assert (weighted["head.weight"] - theta["head.weight"]).abs().max() > 1e-3
-
-
 def test_twins_always_collaborate():
     """Of clients 0 and 1, who have the same images, and 2, who has others."""
     clients = [simulations.draw(labels) for labels in ([0, 1, 2, 3], [0, 1, 2, 3], [6, 7, 8, 9])]
@@ -124,44 +89,9 @@ def test_twins_always_collaborate():
                 all_near(row(state.clients.mixture, i), expected)
 
 
-def test_after_beta_rounds_important_parameters_are_a_clients_own():
-    simulation = simulations.ragged(rounds=2, dtype="float64")
-    state, models = after(simulation, 2, beta=1), used("fedcac", simulation, beta=1)
-    all_near(state.clients.mixture, state.trained)
-    for name, mask in state.clients.important.items():
-        w = state.server.theta[name].expand_as(mask)
-        assert torch.equal(models[name], torch.where(mask, state.trained[name], w))
-        assert mask.any() and not mask.all()
-    shared = after(simulation, 2, beta=100)
-    assert not torch.equal(shared.clients.mixture["head.weight"], shared.trained["head.weight"])
-
-
-def test_the_server_averages_all_models_by_images():
-    simulation = simulations.ragged(rounds=1, dtype="float64")
-    all_near(final("fedcac", simulation).server.theta, final("fedavg", simulation).server.theta, 0)
-
-
-def test_idle_clients_keep_their_marks_and_receive_the_new_average():
-    simulation = simulations.ragged(participation=0.4, dtype="float64")
-    method = simulations.method("fedcac")
-    state, drawn = method.setup(everyone(simulation, 0)), set()
-    with torch.no_grad():
-        for number in range(3):
-            before = state
-            ids, state = simulations.one_round(method, simulation, number, before)
-            drawn |= set(ids.tolist())
-            models = method.received(everyone(simulation, number + 1, state), state)
-            for i in set(range(5)) - set(ids.tolist()):
-                for part in ("important", "mixture"):
-                    all_near(row(state.clients[part], i), row(before.clients[part], i), 0)
-            for i in set(range(5)) - drawn:
-                all_near(row(models, i), state.server.theta, 0)
-    assert drawn != set(range(5)) and not torch.equal(before.server.theta["head.bias"], state.server.theta["head.bias"])
-
-
 def test_a_participant_alone_collaborates_with_nobody():
     simulation = simulations.ragged(participation=0.2, rounds=1)
-    state, (client,) = after(simulation, 1), participants(simulation, 0).tolist()
+    state, (client,) = after_rounds("fedcac", simulation, 1), participants(simulation, 0).tolist()
     all_near(row(state.clients.mixture, client), row(state.trained, 0), 0)
 
 
@@ -181,7 +111,7 @@ def test_statistics_of_batch_norm_stay_with_the_client():
 def test_what_moves_by_rounding_alone_is_not_marked(dtype):
     """A bias before batch norm has no gradient but rounding."""
     simulation = simulations.ragged(3, norm="batch", batch_size=8, local_epochs=3, dtype=dtype)
-    state = after(simulation, 2)
+    state = after_rounds("fedcac", simulation, 2)
     before, biases = simulation.model.initial(0)["extractor.1.bias"], state.trained["extractor.1.bias"]
     assert (biases != before).any() and not state.clients.important["extractor.1.bias"].any()
     assert state.clients.important["extractor.1.weight"].flatten(1).any(dim=1).all()

@@ -1,25 +1,20 @@
-"""FedEM: both steps of EM by hand, whole rounds in loops, mixed predictions, two groups that part, what travels."""
+"""FedEM: both steps of EM by hand, mixed predictions, two groups that part, what travels."""
 
 import math
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
-from nearness import all_near, near
-from torch.nn.functional import cross_entropy
-from trajectories import after_each_round
+from nearness import DOUBLE, all_near, near
+from trajectories import after_each_round, numbers, traffic
 
-from fedgrid.engine.federation.participation import everyone, participants
+from fedgrid.engine.federation.participation import everyone
 from fedgrid.engine.local.context import Batch, LossContext
 from fedgrid.engine.rounds import federate
 from fedgrid.engine.state.state import State
-from fedgrid.methods.ifca import single
 from fedgrid.suite import simulations
-from fedgrid.tree import Tree, row
-
-DOUBLE = {"dtype": "float64"}
+from fedgrid.tree import Tree
 
 
 class Table:
@@ -58,12 +53,6 @@ def states(simulation, **settings):
 # By hand
 
 
-def test_responsibilities_of_two_models_with_losses_0_2_and_1_2():
-    method = simulations.method("fedem", learners=2)
-    q = method.responsibilities(images_of_class_0(1), context([with_losses(0.2), with_losses(1.2)], [0.5, 0.5]))
-    near(q, [[0.731059, 0.268941]], 5e-7)
-
-
 def test_responsibilities_are_shares_of_weighted_likelihoods():
     pi, losses = [0.7, 0.1, 0.2], [[0.2, 1.5], [1.2, 0.1], [0.6, 0.6]]
     at = context([with_losses(*row_) for row_ in losses], pi)
@@ -82,22 +71,6 @@ def test_a_learner_without_weight_is_out_of_the_mixture():
     near(method.responsibilities(images_of_class_0(1), at), [[1, 0]])
 
 
-def test_the_loss_weighs_images_by_the_received_models():
-    """Those of θ itself play no part in the weights; the sum is divided by the size of the batch."""
-    models, pi = [with_losses(0.2, 2.0), with_losses(1.2, 0.3)], [0.25, 0.75]
-    theta, batch = with_losses(0.4, 0.9), images_of_class_0(2)
-    method = simulations.method("fedem", learners=2)
-    for m in range(2):
-        weights = []
-        for losses in ((0.2, 1.2), (2.0, 0.3)):
-            joint = [p * math.exp(-loss) for p, loss in zip(pi, losses, strict=True)]
-            weights.append(joint[m] / sum(joint))
-        at = context(models, pi, learner=m)
-        assert float(method.loss(theta, batch, at)) == pytest.approx((weights[0] * 0.4 + weights[1] * 0.9) / 2)
-        slope = torch.func.grad(method.loss)(theta, batch, at)["logits"]
-        near(slope[:, 0], [-weights[0] * (1 - math.exp(-0.4)) / 2, -weights[1] * (1 - math.exp(-0.9)) / 2], 1e-12)
-
-
 def test_probabilities_are_mixed_not_logits():
     """On logits (0, 8) and (2, 0) the mean of probabilities and that of logits prefer different classes."""
     method = simulations.method("fedem", learners=2)
@@ -114,55 +87,7 @@ def test_probabilities_are_mixed_not_logits():
     near(alone.softmax(dim=1), [[first, 1 - first]], 1e-6)
 
 
-# Whole rounds
-
-
-def e_step(simulation, models, pi, batch):
-    """q [B][M] in plain numbers, in evaluation mode."""
-    shares = []
-    logits = [simulation.model(model, batch.x).double() for model in models.values()]
-    for image, label in enumerate(batch.y.tolist()):
-        joint = []
-        for p, z in zip(pi.tolist(), logits, strict=True):
-            values = np.exp(z[image].numpy() - z[image].max().item())
-            joint.append(p * values[label] / values.sum())
-        shares.append([value / sum(joint) for value in joint])
-    return shares
-
-
-@pytest.mark.parametrize("more", [{}, {"participation": 0.5}, {"norm": "batch"}])
-def test_rounds_in_loops(more):
-    """Two epochs of one batch each: q is that of the received models and the old π in both."""
-    simulation = simulations.ragged(4, rounds=3, batch_size=99, local_epochs=2, lr=0.3, **more, **DOUBLE)
-    _, ours = states(simulation)
-    network = simulation.model.learning(0)
-    for number, (before, after) in enumerate(pairwise(ours)):
-        ids = participants(simulation, number).tolist()
-        images, expected = [], before.clients.pi.clone()
-        for position, i in enumerate(ids):
-            batch = simulation.data.batch(simulation.data.train[i])
-            q = e_step(simulation, before.server.models, before.clients.pi[i], batch)
-            expected[i] = torch.tensor([sum(values) / len(q) for values in zip(*q, strict=True)])
-            images.append(len(q))
-            for m, model in before.server.models.items():
-                theta, weights = model, torch.tensor([values[int(m)] for values in q]).double()
-                for _ in range(2):
-
-                    def loss(t, batch=batch, weights=weights, fixed=theta):
-                        logits = network({**fixed, **t}, batch.x)
-                        return (weights * cross_entropy(logits, batch.y, reduction="none")).mean()
-
-                    slope = torch.func.grad(loss)(dict(simulation.model.parameters(theta)))
-                    theta = theta | {name: theta[name] - 0.3 * t for name, t in slope.items()}
-                trained = row(after.trained.models[m], position)
-                all_near(simulation.model.parameters(trained), simulation.model.parameters(theta), 1e-10)
-        near(after.clients.pi, expected, 1e-12)
-        near(after.trained.pi, expected[ids], 1e-12)
-        for m, model in after.server.models.items():
-            stack = after.trained.models[m]
-            mean = {name: sum(n * t[k] for k, n in enumerate(images)) / sum(images) for name, t in stack.items()}
-            all_near(model, mean, 1e-9)
-    assert (ours[-1].clients.pi - 1 / 3).abs().max() > 1e-3
+# Rounds
 
 
 def test_every_learner_has_its_own_statistics_of_batch_norm():
@@ -173,27 +98,6 @@ def test_every_learner_has_its_own_statistics_of_batch_norm():
         values = [end.server.models[m][name] for m in "012"]
         assert all(not torch.equal(value, start.server.models["0"][name]) for value in values)
         assert not torch.equal(values[0], values[1]) and not torch.equal(values[1], values[2])
-
-
-def test_starts_are_those_of_ifca():
-    simulation = simulations.ragged(2, **DOUBLE)
-    method, (state, *_) = states(simulation, learners=4)
-    starts = simulations.method("ifca", models=4).setup(everyone(simulation, 0)).server.models
-    for m, model in state.server.models.items():
-        all_near(model, single(starts, int(m)), 0)
-    all_near(state.server.models["0"], simulation.initial, 0)
-    assert torch.equal(state.clients.pi, torch.full((2, 4), 0.25).double())
-    assert method.global_model(state) is None
-
-
-def test_received_models_are_the_new_ones_with_the_clients_weights():
-    simulation = simulations.ragged(3, rounds=2, lr=0.2, **DOUBLE)
-    method, ours = states(simulation)
-    stack = method.received(everyone(simulation, 2, ours[-1]), ours[-1])
-    assert torch.equal(stack.pi, ours[-1].clients.pi)
-    for i in range(3):
-        for m, model in ours[-1].server.models.items():
-            all_near(row(stack.models[m], i), model, 0)
 
 
 def test_equal_learners_are_fedavg_at_a_part_of_its_rate():
@@ -238,17 +142,6 @@ def test_two_groups_find_two_models():
 # Idle clients, those with few images, and what travels
 
 
-def test_idle_clients_keep_their_weights():
-    simulation = simulations.ragged(6, participation=0.34, rounds=3, lr=0.2, **DOUBLE)
-    _, ours = states(simulation)
-    drawn = [set(participants(simulation, number).tolist()) for number in range(3)]
-    never = sorted(set(range(6)) - set.union(*drawn))
-    assert never and torch.equal(ours[-1].clients.pi[never], torch.full((len(never), 3), 1 / 3, dtype=torch.float64))
-    for number, (before, after) in enumerate(pairwise(ours)):
-        for i in range(6):
-            assert torch.equal(before.clients.pi[i], after.clients.pi[i]) == (i not in drawn[number])
-
-
 def test_a_client_whose_upload_is_lost_has_new_weights():
     same, some_lost = (simulations.ragged(4, rounds=1, lr=0.2, dropout=share, **DOUBLE) for share in (0.0, 0.5))
     outcome, expected = (federate(simulations.method("fedem"), where).progress for where in (some_lost, same))
@@ -260,19 +153,15 @@ def test_a_client_whose_upload_is_lost_has_new_weights():
     )
 
 
-def test_clients_with_one_image_or_none():
+def test_clients_without_images_keep_their_weights():
     train = [simulations.draw(range(6)), [], simulations.draw([3], start=50)]
     simulation = simulations.simulation(train, [simulations.draw(range(4), start=200)] * 3, rounds=2, lr=0.2, **DOUBLE)
     _, ours = states(simulation)
     near(ours[-1].clients.pi[1], [1 / 3] * 3)
-    before, batch = ours[1], simulation.data.batch(simulation.data.train[2])
-    near(ours[2].clients.pi[2], e_step(simulation, before.server.models, before.clients.pi[2], batch)[0])
 
 
 @pytest.mark.parametrize("learners", [1, 2, 3])
 def test_all_models_travel_both_ways(learners):
     simulation = simulations.ragged(3, rounds=1)
-    size = sum(t.numel() for t in simulation.model.initial(0).values())
-    rows = federate(simulations.method("fedem", learners=learners), simulation).progress.record.rows
-    sent = {what: list(values) for _, what, _, values in rows if what.startswith("bytes")}
-    assert sent == {"bytes_down": [4 * learners * size] * 3, "bytes_up": [4 * learners * size] * 3}
+    sent = [[4 * learners * numbers(simulation.initial)] * 3]
+    assert traffic("fedem", simulation, learners=learners) == {"up": sent, "down": sent}

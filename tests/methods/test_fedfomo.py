@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from nearness import all_near, near
+from nearness import DOUBLE, all_near, near
 from torch.nn.functional import cross_entropy
+from trajectories import after_each_round, numbers, traffic
 
 from fedgrid.engine.federation.participation import everyone, participants
 from fedgrid.methods.common.groups import shares_of_groups
@@ -13,8 +14,6 @@ from fedgrid.methods.fedfomo import FedFomo
 from fedgrid.suite import simulations
 from fedgrid.suite.simulations import final
 from fedgrid.tree import Tree, leaves, row
-
-DOUBLE = {"dtype": "float64"}
 
 
 class Losses(FedFomo):
@@ -27,11 +26,7 @@ class Losses(FedFomo):
 def after(simulation, rounds, **settings):
     """The method, and its state after so many rounds."""
     method = simulations.method("fedfomo", **settings)
-    state = method.setup(everyone(simulation, 0))
-    with torch.no_grad():
-        for number in range(rounds):
-            _, state = simulations.one_round(method, simulation, number, state)
-    return method, state
+    return method, after_each_round(method, simulation, rounds)[-1]
 
 
 def held_out(simulation, lists):
@@ -208,9 +203,9 @@ def test_means_of_groups_are_offered_to_everyone():
 
 
 def bytes_down(simulation, **settings):
-    rows = simulations.run("fedfomo", simulation, **settings).progress.record.rows
-    size = 4 * sum(t.numel() for t in simulation.model.initial(0).values())
-    return [[value / size for value in values] for _, metric, _, values in rows if metric == "bytes_down"]
+    """In models, round by round."""
+    sent = traffic("fedfomo", simulation, **settings)["down"]
+    return [[value / (4 * numbers(simulation.initial)) for value in values] for values in sent]
 
 
 def test_all_others_are_tried_where_enough_may_be():
@@ -244,16 +239,6 @@ def test_a_client_with_nobody_to_download_from_tries_its_own_model_alone():
     gained = state.server.preference - before.server.preference
     assert (gained != 0).tolist() == [[False] * 3, [True, False, False], [True, False, False]]
     all_near(row(state.clients.start, 0), row(before.clients.theta, 0), 0)
-
-
-def test_idle_clients_keep_their_preferences():
-    simulation = simulations.ragged(participation=0.4, rounds=4)
-    _, before = after(simulation, 3)
-    _, state = after(simulation, 4)
-    ids = participants(simulation, 3).tolist()
-    for i in range(5):
-        same = torch.equal(state.server.preference[i], before.server.preference[i])
-        assert same == (i not in ids)
 
 
 def preferring(simulation, number, **settings):

@@ -5,38 +5,18 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from nearness import all_near
+from nearness import near_printed as near
 from torch.nn.functional import cross_entropy
 
 from fedgrid.engine.federation.participation import everyone
-from fedgrid.engine.local.context import Batch, LossContext
+from fedgrid.engine.local.context import LossContext
 from fedgrid.methods.fedphp import mmd
 from fedgrid.suite import simulations
-from fedgrid.suite.simulations import final
-from fedgrid.tree import Tree, row
+from fedgrid.tree import Tree
 
 SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)
 FLAT = torch.tensor([[0.0, 0.0], [2.0, 0.0]], dtype=torch.float64)
 RAISED = FLAT + torch.tensor([0.0, 1.0], dtype=torch.float64)
-LABELS = torch.tensor([0, 1])
-
-
-class Given:
-    """A network whose representations and logits are a part of its parameters."""
-
-    def evaluating(self):
-        return self
-
-    def features(self, theta, x):
-        return theta["z"]
-
-    def head(self, theta, z):
-        return theta["logits"]
-
-
-def near(ours, expected, tolerance=1e-6):
-    expected = torch.as_tensor(expected, dtype=torch.float64)
-    torch.testing.assert_close(torch.as_tensor(ours, dtype=torch.float64), expected, rtol=0, atol=tolerance)
 
 
 # The discrepancy
@@ -72,29 +52,6 @@ def test_discrepancy_depends_on_differences_alone():
 # The loss
 
 
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [({"lam": 1.0}, 1.875444), ({}, 0.95 * 0.813262 + 0.05 * 1.875444), ({"lam": 0.0}, 0.813262)],
-)
-def test_loss_of_two_images(settings, expected):
-    """Cross entropies 0.313262 and 1.313262."""
-    logits = torch.tensor([[1.0, 0.0], [1.0, 0.0]]).double()
-    at = LossContext(Given(), Tree(), Tree(private=Tree(z=RAISED, logits=-logits)), None)
-    theta = Tree(z=FLAT, logits=logits)
-    if settings.get("lam") == 0.0:
-        at = LossContext(lambda theta, x: theta["logits"], Tree(), Tree(), None)  # the private model is not asked
-    near(simulations.method("fedphp", **settings).loss(theta, Batch(None, LABELS), at), expected)
-
-
-def test_predictions_are_taught_by_softened_ones():
-    """Logits (4, 0) teach 0.731059 and 0.268941 to one who says −0.313262 and −1.313262."""
-    private = Tree(z=FLAT, logits=torch.tensor([[4.0, 0.0]]).double().expand(2, 2))
-    at = LossContext(Given(), Tree(), Tree(private=private), None)
-    theta = Tree(z=RAISED, logits=torch.tensor([[1.0, 0.0]]).double().expand(2, 2))
-    method = simulations.method("fedphp", lam=1.0, lesson="predictions")
-    near(method.loss(theta, Batch(None, LABELS), at), 0.582203)
-
-
 def test_the_private_model_is_in_evaluation():
     """Its batch norm has its own statistics, that of the local model those of the batch."""
     simulation = simulations.ragged(2, norm="batch", dtype="float64")
@@ -121,35 +78,3 @@ def test_the_private_model_is_in_evaluation():
 def test_weight_of_the_past(rounds, participation, before, expected):
     fed = SimpleNamespace(training=SimpleNamespace(rounds=rounds, participation=participation))
     near(simulations.method("fedphp").mu(fed, torch.tensor(before).double()), expected, 1e-12)
-
-
-def test_private_models_average_a_clients_own_rounds():
-    """Without a lesson local models are FedAvg's; μ is 0, 0.3, 0.6, … over the rounds in which a client takes part."""
-    simulation = simulations.ragged(participation=0.5, rounds=6, dtype="float64")
-    fedphp, fedavg = simulations.method("fedphp", lam=0.0), simulations.method("fedavg")
-    fed = everyone(simulation, 0)
-    ours, theirs, private = fedphp.setup(fed), fedavg.setup(fed), [fed.initial()] * 5
-    drawn = [0] * 5
-    with torch.no_grad():
-        for number in range(6):
-            ids, ours = simulations.one_round(fedphp, simulation, number, ours)
-            _, theirs = simulations.one_round(fedavg, simulation, number, theirs)
-            for position, i in enumerate(ids.tolist()):
-                mu = min(0.9, 0.3 * drawn[i])
-                private[i] = mu * private[i] + (1 - mu) * row(theirs.trained, position)
-                drawn[i] += 1
-                all_near(row(ours.trained, position), private[i])
-            for i, expected in enumerate(private):
-                all_near(row(fedphp.received(everyone(simulation, number + 1, ours), ours), i), expected)
-    assert max(drawn) >= 3 and ours.clients.rounds.tolist() == drawn
-
-
-def test_the_lesson_changes_what_is_learned():
-    """From the second batch of the first round on: in the first one both models are θ⁰."""
-    simulation = simulations.ragged(rounds=1, dtype="float64")
-    plain, features, predictions = (
-        final("fedphp", simulation, lam=lam, lesson=lesson).server.theta["extractor.1.weight"]
-        for lam, lesson in ((0.0, "features"), (0.1, "features"), (0.1, "predictions"))
-    )
-    for one, other in ((plain, features), (plain, predictions), (features, predictions)):
-        assert (one - other).abs().max() > 1e-6

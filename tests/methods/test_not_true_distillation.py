@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from nearness import near_printed as near
 
 from fedgrid.engine.federation.participation import everyone
 from fedgrid.engine.local.context import Batch, LossContext
@@ -27,11 +28,6 @@ class Logits:
         return theta["training" if self.learning else "z"].expand(len(x), -1)
 
 
-def near(ours, expected, tolerance=1e-6):
-    expected = torch.as_tensor(expected, dtype=torch.float64)
-    torch.testing.assert_close(torch.as_tensor(ours).double(), expected, rtol=0, atol=tolerance)
-
-
 def loss(local=LOCAL, received=RECEIVED, labels=LABEL, **settings):
     at = LossContext(Logits(), Tree(theta=Tree(z=received)), Tree(), None)
     batch = Batch(torch.zeros(len(labels), 1, 1, 1), labels)
@@ -40,33 +36,6 @@ def loss(local=LOCAL, received=RECEIVED, labels=LABEL, **settings):
 
 def shifted(logits, by):
     return logits + by * torch.nn.functional.one_hot(LABEL, 3)
-
-
-def test_shares_of_the_other_classes():
-    method = simulations.method("fedntd")
-    near(method.not_true(LOCAL, LABEL).exp(), [[0.880797, 0.0, 0.119203]])
-    near(method.not_true(RECEIVED, LABEL).exp(), [[0.268941, 0.0, 0.731059]])
-
-
-@pytest.mark.parametrize(
-    ("settings", "term"),
-    [
-        ({"beta": 0.0}, 0.0),
-        ({}, 1.006842),
-        ({"beta": 2.0}, 2 * 1.006842),
-        ({"temperature": 3.0}, 1.109712),
-        ({"temperature": 3.0, "beta": 1 / 9}, 0.123301),
-    ],
-)
-def test_loss_of_a_sample(settings, term):
-    near(loss(**settings), CE + term, 2e-6)
-
-
-def test_the_divergence_is_a_mean_over_samples():
-    """Of a sample whose models agree, and of the example twice."""
-    local, received = torch.cat([LOCAL, RECEIVED, LOCAL]), torch.cat([RECEIVED, RECEIVED, RECEIVED])
-    labels = torch.tensor([1, 0, 1])
-    near(simulations.method("fedntd").distillation(local, received, labels), 2 * 1.006842 / 3)
 
 
 @pytest.mark.parametrize("by", SHIFTS)

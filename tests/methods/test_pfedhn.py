@@ -1,38 +1,21 @@
-"""pFedHN: rounds by hand and in torch's own layers, clients in turn and together, and what fails on the way."""
+"""pFedHN: a step by hand, clients in turn and together, and what fails on the way."""
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from nearness import DOUBLE, all_near, doubles
+from nearness import near_printed as near
+from trajectories import after_rounds, ending_after
 
 from fedgrid.engine.federation.failures import lost_uploads, round_with_failures
 from fedgrid.engine.federation.participation import everyone
 from fedgrid.engine.rounds import federate
 from fedgrid.engine.state.saving import Saving
-from fedgrid.engine.state.state import State
 from fedgrid.methods.pfedhn import PFedHN
 from fedgrid.suite import simulations
 from fedgrid.suite.method import check_equal, check_scores
 from fedgrid.suite.simulations import final
-from fedgrid.tree import Tree, row, tree_map
-
-DOUBLE = {"dtype": "float64"}
-
-
-def near(ours, expected, tolerance=1e-6):
-    expected = torch.as_tensor(expected, dtype=torch.float64)
-    torch.testing.assert_close(ours.double(), expected, rtol=0, atol=tolerance)
-
-
-def all_near(ours, theirs, tolerance=1e-6):
-    assert set(ours) == set(theirs)
-    for name in ours:
-        torch.testing.assert_close(ours[name], theirs[name], rtol=0, atol=tolerance)
-
-
-def doubles(*rows):
-    return torch.tensor(rows, dtype=torch.float64)
-
+from fedgrid.tree import Tree, tree_map
 
 # Steps of the hypernetwork
 
@@ -64,91 +47,10 @@ def test_a_step_of_a_linear_hypernetwork():
     norm = torch.cat([t.flatten() for t in speed.values()]).norm()
     near(norm, 3.278719)
     clipped = stepped(clip=1.0)[1]
-    all_near(clipped, tree_map(lambda t: t * 0.304997, speed))
+    all_near(clipped, tree_map(lambda t: t * 0.304997, speed), 1e-6)
 
 
-def test_momentum_and_decay_of_the_hypernetwork_are_torchs():
-    """Two clients in turn, at half the rate each, against torch.optim.SGD; the idle embedding decays and coasts."""
-    settings = {"momentum": 0.9, "decay": 0.01, "server_lr": 0.1, "clip": 2.0, "embedding_lr": 0.03}
-    random = np.random.default_rng(5)
-    start = {"embedding": random.normal(size=(3, 2)), "A": random.normal(size=(4, 2))}
-    delta, order = random.normal(size=(2, 4)), [1, 0]
-    ours = tree_map(lambda t: torch.from_numpy(t.copy()), start)
-    method, ids = Linear(**settings), torch.tensor([0, 2])
-    with torch.no_grad():
-        speed = tree_map(torch.zeros_like, ours)
-        method.learn(ours, speed, ids, Tree(x=torch.from_numpy(delta)), torch.tensor(order))
-    theirs = {name: torch.tensor(t, requires_grad=True) for name, t in start.items()}
-    groups = [{"params": [theirs["A"]]}, {"params": [theirs["embedding"]], "lr": 0.03 / 2}]
-    descent = torch.optim.SGD(groups, lr=0.1 / 2, momentum=0.9, weight_decay=0.01)
-    for place in order:
-        descent.zero_grad()
-        made = theirs["A"] @ theirs["embedding"][ids[place]]
-        made.backward(torch.from_numpy(delta[place]))
-        nn.utils.clip_grad_norm_(theirs.values(), 2.0)
-        descent.step()
-    all_near(ours, {name: t.detach() for name, t in theirs.items()}, 1e-6)
-
-
-# Rounds by hand
-
-
-class Number(PFedHN):
-    """h(v) = a·v, a number, which a client moves half the way to the label of its image."""
-
-    def made(self, fed):
-        return Tree(x=doubles(0))
-
-    def setup(self, fed):
-        phi = Tree(embedding=doubles([1], [2]), a=doubles(1))
-        return State({"phi": phi, "speed": tree_map(torch.zeros_like, phi), "statistics": {}})
-
-    def generate(self, phi, ids, like):
-        return Tree(x=phi["embedding"][ids] * phi["a"])
-
-    def received(self, fed, s):
-        return self.generate(s.server.phi, fed.ids, None)
-
-    def loss(self, theta, batch, at):
-        return (theta["x"] - batch.y).square().sum() / 2
-
-
-def of_labels_3_and_5(order, **settings):
-    """The state after a round of two clients in this order, whose embeddings are 1 and 2; a = 1."""
-    clients = [simulations.draw([3]), simulations.draw([5])]
-    plain = {"momentum": 0.0, "decay": 0.0, "server_lr": 0.1, "local_steps": 1}
-    for seed in range(99):
-        simulation = simulations.simulation(clients, lr=0.5, seed=seed, **DOUBLE)
-        fed = everyone(simulation, 0)
-        if fed.random("order").permutation(2).tolist() == order:
-            method = Number(**plain | settings)
-            with torch.no_grad():
-                return simulations.one_round(method, simulation, 0, method.setup(fed))[1]
-    raise AssertionError
-
-
-@pytest.mark.parametrize(
-    ("order", "trained", "a", "embedding"),
-    [([0, 1], [2, 3.6], 1.38, [1.1, 2.154]), ([1, 0], [2.15, 3.5], 1.385, [1.1105, 2.15])],
-)
-def test_the_second_clients_model_comes_from_the_stepped_hypernetwork(order, trained, a, embedding):
-    """First client 0: x = 1 → 2, Δ = −1, so a = v_0 = 1.1; then client 1 has x = 1.1·2 → 3.6, Δ = −1.4, and so on."""
-    state = of_labels_3_and_5(order)
-    near(state.trained["x"].flatten(), trained)
-    near(state.server.phi["a"], [a])
-    near(state.server.phi["embedding"].flatten(), embedding)
-
-
-def test_two_clients_together_train_models_of_one_hypernetwork():
-    """x = 1 → 2 and 2 → 3.5; steps by half the rate: a = v_0 = 1.05, then a + 0.05·1.5·2 and 2 + 0.05·1.5·1.05."""
-    state = of_labels_3_and_5([0, 1], clients_at_once=None)
-    near(state.trained["x"].flatten(), [2, 3.5])
-    near(state.server.phi["a"], [1.2])
-    near(state.server.phi["embedding"].flatten(), [1.05, 2.07875])
-    state = of_labels_3_and_5([0, 1], clients_at_once=2, server_step="mean")
-    near(state.trained["x"].flatten(), [2, 3.5])
-    near(state.server.phi["a"], [1.2])  # 1 + 0.1·(1 + 3)/2
-    near(state.server.phi["embedding"].flatten(), [1.05, 2.075])
+# Rounds
 
 
 ALIKE = [{}, {"server_step": "mean"}, {"clients_at_once": None}, {"clients_at_once": None, "server_step": "mean"}]
@@ -158,7 +60,7 @@ def test_one_client_a_round_is_the_same_in_turn_and_together():
     for simulation in (simulations.ragged(clients=1), simulations.ragged(clients=4, participation=0.3)):
         first, *others = (final("pfedhn", simulation, local_steps=5, **given).server.phi for given in ALIKE)
         for other in others:
-            all_near(other, first)
+            all_near(other, first, 1e-6)
 
 
 def test_several_clients_a_round_are_not():
@@ -186,99 +88,15 @@ def test_clients_in_turn_learn_in_fewer_rounds():
     assert one > other + 0.1
 
 
-# Rounds in torch's own layers
+def test_statistics_of_batch_norm_are_averaged():
+    simulation = simulations.ragged(3, rounds=1, norm="batch", batch_size=8, **DOUBLE)
+    state, p = after_rounds("pfedhn", simulation, 1, local_steps=3), everyone(simulation, 0).weights
+    assert simulation.model.statistics
+    for name in simulation.model.statistics:
+        near(state.server.statistics[name], p @ state.trained[name], 1e-12)
 
 
-class Layers(nn.Module):
-    """The hypernetwork in torch's own layers, with the numbers of Φ."""
-
-    def __init__(self, phi, depth):
-        super().__init__()
-        self.phi = phi
-        self.embedding = nn.Embedding.from_pretrained(phi["embedding"].clone(), freeze=False)
-        self.hidden = nn.Sequential(self.layer("hidden.0"))
-        for i in range(1, 1 + depth):
-            self.hidden.append(nn.ReLU()).append(self.layer(f"hidden.{i}"))
-        named = (name.rpartition(".") for name in phi)
-        self.names = [name for name, _, kind in named if name.startswith("out.") and kind == "weight"]
-        self.out = nn.ModuleList([self.layer(name) for name in self.names])
-
-    def layer(self, name):
-        weight, bias = self.phi[f"{name}.weight"], self.phi[f"{name}.bias"]
-        made = nn.Linear(weight.shape[1], len(weight), dtype=weight.dtype)
-        made.load_state_dict({"weight": weight, "bias": bias})
-        return made
-
-    def forward(self, ids):
-        z = self.hidden(self.embedding(ids))
-        return {name.removeprefix("out."): layer(z) for name, layer in zip(self.names, self.out, strict=True)}
-
-    def numbers(self):
-        """As Φ names them."""
-        actual = {"embedding": self.embedding.weight}
-        named = [(f"hidden.{i}", layer) for i, layer in enumerate(self.hidden[::2])]
-        for name, layer in named + list(zip(self.names, self.out, strict=True)):
-            actual |= {f"{name}.weight": layer.weight, f"{name}.bias": layer.bias}
-        return {name: t.detach() for name, t in actual.items()}
-
-
-KINDS = [("sequential", at_once, 1.0) for at_once in (1, 2, None)] + [("mean", 2, 0.8), ("mean", None, 0.5)]
-"""`server_step`, `clients_at_once`, and a bound that is longer than some gradients."""
-
-
-@pytest.mark.parametrize(("kind", "at_once", "clip"), KINDS)
-def test_rounds_of_pfedhn_are_torchs(kind, at_once, clip):
-    """Two rounds against torch's layers and optimiser, whose momentum lasts; statistics of batch norm are averaged."""
-    simulation = simulations.ragged(clients=3, rounds=2, norm="batch", lr=0.2, seed=2, **DOUBLE)
-    settings = {"embedding": 2, "hidden": 6, "depth": 2, "local_steps": 3, "server_step": kind}
-    method = PFedHN(**settings, clients_at_once=at_once, clip=clip, server_lr=0.05, momentum=0.8, decay=0.01)
-    state = method.setup(everyone(simulation, 0))
-    start, norms, drawn = everyone(simulation, 0).initial(), [], []
-    statistics = {name: start[name] for name in simulation.model.statistics}
-    theirs = Layers(state.server.phi, depth=2)
-    descent = torch.optim.SGD(theirs.parameters(), lr=0.05, momentum=0.8, weight_decay=0.01)
-    for number in (0, 1):
-        fed, trained = everyone(simulation, number), {}
-        drawn.append(fed.random("order").permutation(3).tolist())
-        for group in [drawn[-1][i : i + (at_once or 3)] for i in range(0, 3, at_once or 3)]:
-            ids = torch.tensor(sorted(group))
-            clients = fed.subset(ids)
-            made = {name: t.detach().unflatten(1, start[name].shape) for name, t in theirs(ids).items()}
-            after = clients.train(made | clients.replicate(statistics), method.loss, steps=3).theta
-            delta = {name: (t - after[name]).flatten(1) for name, t in made.items()}
-            trained |= {client: row(after, place) for place, client in enumerate(ids.tolist())}
-            steps = [[client] for client in group] if kind == "sequential" else [group]
-            descent.param_groups[0]["lr"] = 0.05 / len(steps)
-            for members in steps:
-                places = [ids.tolist().index(client) for client in members]
-                descent.zero_grad()
-                models = theirs(torch.tensor(members))
-                (sum((models[name] * t[places]).sum() for name, t in delta.items()) / len(members)).backward()
-                norms.append(torch.cat([weight.grad.flatten() for weight in theirs.parameters()]).norm().item())
-                for weight in theirs.parameters():
-                    weight.grad *= min(1, clip / norms[-1])
-                descent.step()
-        stack = tree_map(lambda *t: torch.stack(t), *(trained[client] for client in range(3)))
-        statistics = {name: torch.tensordot(fed.weights, stack[name], 1) for name in statistics}
-        with torch.no_grad():
-            _, state = simulations.one_round(method, simulation, number, state)
-        all_near(state.server.phi, theirs.numbers(), 1e-9)
-        all_near(state.server.statistics, statistics, 1e-9)
-        all_near(state.trained, stack, 1e-9)
-    assert drawn[0] != drawn[1] and [0, 1, 2] not in drawn and min(norms) < clip < max(norms)
-
-
-# Embeddings, heads
-
-
-def test_equal_embeddings_give_equal_models():
-    simulation = simulations.ragged()
-    method = simulations.method("pfedhn", hidden=6)
-    state = method.setup(everyone(simulation, 0))
-    state.server.phi["embedding"][3] = state.server.phi["embedding"][1]
-    actual = method.used(everyone(simulation, 0, state), state)
-    all_near(row(actual, 3), row(actual, 1), 0)
-    assert not torch.equal(actual["head.weight"][3], actual["head.weight"][2])
+# Embeddings
 
 
 @pytest.mark.parametrize(("clients", "width"), [(10, 3), (20, 6), (50, 13), (100, 26)])
@@ -295,18 +113,6 @@ def test_pfedhn_does_not_change_without_participants():
     all_near(final("pfedhn", simulation, local_steps=0, decay=0.0).server.phi, before, 0)
     moved = final("pfedhn", simulation, local_steps=5, decay=0.0).server.phi
     assert all((moved[key] - before[key]).abs().max() > 0 for key in before)
-
-
-def test_pfedhn_with_own_heads():
-    """Heads start at θ⁰, stay at home and train; everything else is generated."""
-    simulation = simulations.ragged(participation=0.5, rounds=1)
-    outcome, start = simulations.run("pfedhn", simulation, own_head=True), simulation.model.initial(0)
-    state = outcome.progress.state
-    assert not [name for name in state.server.phi if name.startswith("out.head")]
-    still = [torch.equal(head, start["head.weight"]) for head in state.clients.head["head.weight"]]
-    assert sum(still) == 3
-    ((sent, _),) = (values for _, metric, _, values in outcome.progress.record.rows if metric == "bytes_up")
-    assert sent == 4 * sum(t.numel() for t in start.part("extractor").values())
 
 
 # What fails on the way
@@ -363,12 +169,8 @@ def test_edges_of_clients_together(given, edge):
 
 @pytest.mark.parametrize("given", TOGETHER, ids=str)
 def test_clients_together_resume_from_a_checkpoint(given, tmp_path):
-    def kill(progress, remark):
-        if progress.rounds == 2:
-            raise simulations.Killed
-
     method, saving = PFedHN(local_steps=5, **given), Saving(tmp_path / "cell.checkpoint", "key", every=0.0)
     simulation = simulations.ragged(4, participation=0.8, batch_size=8)
     with pytest.raises(simulations.Killed):
-        federate(method, simulation, saving, kill)
+        federate(method, simulation, saving, ending_after(2))
     check_equal(federate(method, simulation, saving).progress, federate(method, simulation).progress, "they agree")

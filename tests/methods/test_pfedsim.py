@@ -1,12 +1,12 @@
-"""pFedSim: similarities and weights by hand, all rounds once more in loops, what travels and what idle clients keep."""
+"""pFedSim: similarities and weights by hand, and what travels."""
 
 import math
 
 import numpy as np
 import pytest
 import torch
-from nearness import all_near, near
-from trajectories import after_each_round
+from nearness import DOUBLE, all_near, near
+from trajectories import after_each_round, numbers, traffic
 
 from fedgrid.engine.federation.federation import Federation
 from fedgrid.engine.federation.participation import everyone, participants
@@ -15,9 +15,7 @@ from fedgrid.engine.rounds import federate
 from fedgrid.methods.pfedsim import mixing_weights, similarities
 from fedgrid.suite import simulations
 from fedgrid.suite.simulations import final
-from fedgrid.tree import Tree, row
-
-DOUBLE = {"dtype": "float64"}
+from fedgrid.tree import row
 
 
 def states(simulation, **settings):
@@ -69,76 +67,12 @@ def test_negative_cosines_of_single_classes_count_in_the_mean():
     near(similarities(heads), [[0, 0.1, 0], [0.1, 0, 0.4], [0, 0.4, 0]])
 
 
-# All rounds, in loops
+# Rounds
 
 
-def expected_states(simulation, warmup):
-    """(w, last models, similarities, starts of the round) after each round of plain Python bookkeeping."""
-    count, cross_entropy = simulation.data.clients, simulations.method("fedavg").loss
-    w, models = Tree(simulation.initial), {}
-    pairs, uploaded = {}, {}
-    for number in range(simulation.training.rounds):
-        ids = participants(simulation, number)
-        starts = []
-        for i in ids.tolist():
-            start = models.get(i, w)
-            others = {j: s for j in range(count) if (s := pairs.get(frozenset({i, j}), 0.0)) > 0 and j != i}
-            if number >= warmup and others:
-                parts = {i: -math.log(1 - 0.9999)} | {j: -math.log(1 - min(s, 0.9999)) for j, s in others.items()}
-                total = sum(parts.values())
-                mean = {
-                    name: sum(part / total * uploaded[j][name] for j, part in parts.items())
-                    for name in start
-                    if name.startswith("extractor.")
-                }
-                start = Tree({**start, **mean})
-            starts.append(start)
-        stack = Tree((name, torch.stack([start[name] for start in starts])) for name in w)
-        traffic = Traffic.none(count, simulation.device)
-        fed = Federation(simulation, ids, number, traffic, everyone(simulation, number).state)
-        with torch.no_grad():
-            theta = fed.train(stack, cross_entropy).theta
-        if number < warmup:
-            images = [len(simulation.data.train[i]) for i in ids.tolist()]
-            w = Tree((name, sum(n * t[k] for k, n in enumerate(images)) / sum(images)) for name, t in theta.items())
-        else:
-            for position, i in enumerate(ids.tolist()):
-                models[i] = uploaded[i] = row(theta, position)
-            for i in ids.tolist():
-                for j in ids.tolist():
-                    a, b = models[i]["head.weight"], models[j]["head.weight"]
-                    pairs[frozenset({i, j})] = max(0.0, torch.cosine_similarity(a, b, dim=1).mean().item())
-        matrix = [[pairs.get(frozenset({i, j}), 0.0) if i != j else 0.0 for j in range(count)] for i in range(count)]
-        yield w, [models.get(i, w) for i in range(count)], matrix, theta
-
-
-@pytest.mark.parametrize(
-    ("participation", "warmup", "norm"), [(1.0, 0.5, None), (0.6, 0.4, None), (0.6, 0.0, None), (1.0, 0.3, "batch")]
-)
-def test_all_rounds_again_in_loops(participation, warmup, norm):
-    more = {"norm": norm} if norm else {}
-    simulation = simulations.ragged(participation=participation, rounds=7, lr=0.1, batch_size=8, **more, **DOUBLE)
-    method, ours = states(simulation, warmup=warmup)
-    expected = list(expected_states(simulation, {0.5: 3, 0.4: 2, 0.3: 2, 0.0: 0}[warmup]))
-    for number, (w, models, matrix, trained) in enumerate(expected):
-        state = ours[number + 1]
-        all_near(state.server.theta, w, 1e-9)
-        near(state.server.similarity, matrix, 1e-9)
-        all_near(state.trained, trained, 1e-9)
-        stack = received(method, simulation, number + 1, state)
-        for i, model in enumerate(models):
-            all_near(row(stack, i), model, 1e-9)
-    last = ours[-1].server.similarity
-    assert (last > 0).sum() > 5
-    if participation < 1:  # some pairs have not met again
-        ids = set(participants(simulation, 6).tolist())
-        idle = [i for i in range(5) if i not in ids]
-        assert last[idle].any() and torch.equal(last[idle], ours[-2].server.similarity[idle])
-
-
-def test_similarities_begin_after_the_warm_up():
-    _, ours = states(simulations.ragged(rounds=4))
-    assert [bool(state.server.similarity.any()) for state in ours] == [False, False, False, True, True]
+def test_statistics_of_batch_norm_are_a_part_of_extractors():
+    simulation = simulations.ragged(3, norm="batch", batch_size=8)
+    assert set(simulation.model.statistics) < set(final("pfedsim", simulation).server.extractors)
 
 
 def test_the_number_of_rounds_of_the_warm_up_is_not_cut_by_rounding():
@@ -161,21 +95,6 @@ def test_clients_with_the_same_labels_have_similar_heads():
 
 
 # Idle clients, and those with few images
-
-
-def test_an_idle_client_uses_its_last_model_and_one_never_drawn_that_of_the_warm_up():
-    simulation = simulations.ragged(6, participation=0.34, rounds=4, **DOUBLE)
-    method, ours = states(simulation)
-    drawn = [set(participants(simulation, number).tolist()) for number in range(4)]
-    never, once = set(range(6)) - drawn[2] - drawn[3], drawn[2] - drawn[3]
-    assert never and once and never & (drawn[0] | drawn[1])
-    stack = received(method, simulation, 4, ours[4])
-    for i in never:
-        all_near(row(stack, i), ours[2].server.theta, 0)
-    earlier = received(method, simulation, 3, ours[3])
-    for i in once:
-        all_near(row(stack, i), row(earlier, i), 0)
-        assert not torch.equal(stack["head.weight"][i], ours[2].server.theta["head.weight"])
 
 
 def test_clients_without_images_are_similar_to_nobody():
@@ -215,24 +134,19 @@ def test_a_client_whose_upload_is_lost_goes_on_with_its_own_head():
 def test_bytes_of_the_phases():
     """w travels in the warm-up and once more; then extractors, where there are others to mix."""
     simulation = simulations.ragged(4, rounds=5, lr=0.1)
-    theta = simulation.model.initial(0)
-    size, body = (4 * sum(t.numel() for t in part.values()) for part in (theta, theta.part("extractor")))
-    rows = simulations.run("pfedsim", simulation).progress.record.rows
-    down, up = ([list(v) for _, what, _, v in rows if what == f"bytes_{way}"] for way in ("down", "up"))
-    assert down == [[size] * 4] * 3 + [[body] * 4] * 2
-    assert up == [[size] * 4] * 5
+    size, body = (4 * numbers(part) for part in (simulation.initial, simulation.initial.part("extractor")))
+    sent = {"up": [[size] * 4] * 5, "down": [[size] * 4] * 3 + [[body] * 4] * 2}
+    assert traffic("pfedsim", simulation) == sent
 
 
 def test_bytes_with_few_participants():
     """w travels to a client when it first takes part after the warm-up, whichever round that is."""
     simulation = simulations.ragged(5, participation=0.6, rounds=8, lr=0.1)
-    theta = simulation.model.initial(0)
-    size, body = (4 * sum(t.numel() for t in part.values()) for part in (theta, theta.part("extractor")))
-    rows = simulations.run("pfedsim", simulation, warmup=0.25).progress.record.rows
+    size, body = (4 * numbers(part) for part in (simulation.initial, simulation.initial.part("extractor")))
     drawn = [participants(simulation, number).tolist() for number in range(8)]
     earlier = [set().union(*drawn[2:number]) for number in range(8)]
     expected = [[body if i in earlier[number] else size for i in ids] for number, ids in enumerate(drawn)]
-    assert [list(values) for _, what, _, values in rows if what == "bytes_down"] == expected
+    assert traffic("pfedsim", simulation, warmup=0.25)["down"] == expected
     assert any(set(sent) == {size, body} for sent in expected)
 
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import torch
 import two_modalities
+from nearness import near_printed as near
 from sklearn.metrics.pairwise import cosine_similarity
 from torch.nn.functional import cross_entropy
-from two_modalities import TEXTUAL, VISUAL, alone
+from two_modalities import TEXTUAL, VISUAL, alone, values
 
 from fedgrid.data.common.images import MODALITIES
 from fedgrid.engine.federation.participation import everyone, participants
@@ -25,18 +26,6 @@ from fedgrid.tree import tree_map
 DOUBLES = {"dtype": torch.float64}
 FOUR = ((9, 14), (11, 6))
 PAPER = {"alpha": 0.7, "beta": 1.2}
-
-
-def near(ours, expected, tolerance=1e-6):
-    torch.testing.assert_close(ours.double(), torch.as_tensor(expected, **DOUBLES), rtol=0, atol=tolerance)
-
-
-def values(progress):
-    return {
-        (round_, metric, client): value
-        for round_, metric, clients, actual in progress.record.rows
-        for client, value in zip(clients, actual, strict=True)
-    }
 
 
 def flat(stack):

@@ -23,3 +23,7 @@ def state(c: Clients, alpha=0.5, adaptive=True, lr=ETA):
                     a[i] = (a[i] - lr * along).clamp(0, 1)
         w = mixed(c.weights(drawn), list(local.values()))
     return {"theta": w}, [{"personal": v[i], "alpha": a[i]} for i in c.ids]
+
+
+def used(c: Clients, server, own, **_):
+    return [mixed([entries["alpha"], 1 - entries["alpha"]], [entries["personal"], server["theta"]]) for entries in own]

@@ -45,3 +45,8 @@ def state(c: Clients, lr=ETA, relation_lr=0.001, momentum=0.9, mu=0.1, share=0.1
             cores[i], p[i] = trained(received, p[i], i, prior, batches, pull, lr, relation_lr, momentum)
     server = {"cores": {name: torch.stack([core[name] for core in cores]) for name in NAMES}, "prior": prior}
     return server, [{"core": core, "relations": own} for core, own in zip(cores, p, strict=True)]
+
+
+def used(c: Clients, server, own, **_):
+    cores = [entries["core"] for entries in own]
+    return [mixed(entries["relations"], cores) for entries in own]

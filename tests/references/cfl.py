@@ -62,3 +62,7 @@ def state(c: Clients, bounds="relative", eps1=None, eps2=None, t0=None, min_size
     stacked = {name: torch.stack([model[name] for model in models]) for name in c.start}
     server = {"models": stacked, "cluster": torch.tensor(cluster)}
     return server | ({"largest": torch.tensor(longest[:first], dtype=torch.float64)} if first else {}), []
+
+
+def used(c: Clients, server, own, **_):
+    return [{name: t[k] for name, t in server["models"].items()} for k in server["cluster"]]

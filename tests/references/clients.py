@@ -1,8 +1,9 @@
 """Clients in plain tensors, and what all equations need of them.
 
 Five clients of unequal size, one of them with a single image, train a perceptron in float64. Each lacks most classes,
-nobody has the last ones, three take part in a round, and one never does. Of fedgrid come the images, the order of the
-batches, what is drawn at random, and θ⁰; everything else is computed here, client by client.
+nobody has the last ones, three take part in a round, and one never does. Test images have other labels. Of fedgrid come
+the images, the order of the batches, what is drawn at random, and θ⁰; everything else is computed here, client by
+client.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -35,9 +36,20 @@ class Clients:
     """The clients of one federation; `training` are settings of a study beside the usual ones."""
 
     def __init__(self, **training: object):
-        usual = {"rounds": ROUNDS, "lr": ETA, "batch_size": BATCH, "participation": 0.6, "local_epochs": 2}
+        usual = {
+            "rounds": ROUNDS,
+            "eval_every": 99,
+            "lr": ETA,
+            "batch_size": BATCH,
+            "participation": 0.6,
+            "local_epochs": 2,
+        }
         train = [simulations.draw(labels, start=100 * i) for i, labels in enumerate(LABELS)]
-        self.simulation = simulations.simulation(train, seed=SEED, dtype="float64", **usual | training)
+        test = [
+            simulations.draw([(c + 1) % CLASSES for c in labels], start=1000 + 60 * i)
+            for i, labels in enumerate(LABELS)
+        ]
+        self.simulation = simulations.simulation(train, test, seed=SEED, dtype="float64", **usual | training)
         self.ids = range(len(LABELS))
         self.start: Theta = {name: t.double() for name, t in self.simulation.model.initial(SEED).items()}
         self.counts = torch.tensor(np.array([np.bincount(labels, minlength=CLASSES) for labels in LABELS]))
@@ -100,12 +112,18 @@ def slope(loss: Loss, theta: Theta, batch: Batch, names: Iterable[str] = NAMES) 
 
 
 def sgd(
-    theta: Theta, batches: Sequence[Batch], loss: Loss = plain, rate: float = ETA, names: Iterable[str] = NAMES
+    theta: Theta,
+    batches: Sequence[Batch],
+    loss: Loss = plain,
+    rate: float = ETA,
+    names: Iterable[str] = NAMES,
+    momentum: float = 0.0,
 ) -> Theta:
-    """θ ← θ − η·∇loss, batch after batch, on `names` alone."""
-    theta = dict(theta)
+    """θ ← θ − η·v, v ← ρv + ∇loss, batch after batch, on `names` alone; v starts at 0."""
+    theta, speed = dict(theta), dict.fromkeys(names, 0.0)
     for batch in batches:
-        theta |= {name: theta[name] - rate * g for name, g in slope(loss, theta, batch, names).items()}
+        speed = {name: momentum * speed[name] + g for name, g in slope(loss, theta, batch, names).items()}
+        theta |= {name: theta[name] - rate * v for name, v in speed.items()}
     return theta
 
 

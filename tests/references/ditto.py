@@ -2,6 +2,7 @@
 
 from references.clients import Clients, mixed, plain, sgd
 
+MODEL = "personal"
 SETTINGS = ({}, {"lam": 0.5, "personal_epochs": 1})
 
 

@@ -11,6 +11,7 @@ SETTINGS = (
     {},
     {"layer_idx": 3, "eta": 0.3, "start": 0.5, "threshold": 0.001, "max_passes": 20, "rand_percent": 50.0},
     {"layer_idx": 0, "threshold": 0.0, "max_passes": 12},
+    {"layer_idx": 1},
 )
 WINDOW = 10
 
@@ -20,9 +21,9 @@ def joined(own, w, a):
     return {**w, **{name: own[name] + (w[name] - own[name]) * a[name] for name in a}}
 
 
-def part(batches, percent):
-    """A share of an epoch's images, the first ones in its order."""
-    x, y = (torch.cat(tensors) for tensors in zip(*batches, strict=True))
+def some_images(c: Clients, i, t, percent):
+    """Batches of a share of an epoch's images, the first ones in its order."""
+    x, y = (torch.cat(tensors) for tensors in zip(*c.batches(i, t, 1, stream="ala"), strict=True))
     number = max(1, int(percent / 100 * len(y) + 1e-9))
     return list(zip(x[:number].split(BATCH), y[:number].split(BATCH), strict=True))
 
@@ -43,7 +44,7 @@ def state(c: Clients, eta=1.0, rand_percent=80.0, layer_idx=2, threshold=0.1, ma
         drawn = c.drawn(t)
         for i in drawn:
             if any((theta[i][name] != w[name]).any() for name in NAMES):
-                batches, losses = part(c.batches(i, t, 1, stream="ala"), rand_percent), []
+                batches, losses = some_images(c, i, t, rand_percent), []
                 while len(losses) < (1 if started[i] else max_passes):
                     a[i], loss = learned(theta[i], w, a[i], batches, eta)
                     losses.append(loss)
@@ -53,3 +54,15 @@ def state(c: Clients, eta=1.0, rand_percent=80.0, layer_idx=2, threshold=0.1, ma
             theta[i] = sgd(joined(theta[i], w, a[i]), c.batches(i, t))
         w = mixed(c.weights(drawn), [theta[i] for i in drawn])
     return {"theta": w}, [{"theta": theta[i], "weights": a[i], "started": started[i]} for i in c.ids]
+
+
+def used(c: Clients, server, own, eta=1.0, rand_percent=80.0, **_):
+    """θ̂ after a pass, which a client makes that has learned A before."""
+    models = []
+    for i, entries in enumerate(own):
+        a, w = entries["weights"], server["theta"]
+        if entries["started"]:
+            batches = some_images(c, i, c.simulation.training.rounds, rand_percent)
+            a, _ = learned(entries["theta"], w, a, batches, eta)
+        models.append(joined(entries["theta"], w, a))
+    return models

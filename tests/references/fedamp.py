@@ -9,7 +9,12 @@ import numpy as np
 import torch
 from references.clients import Clients, flat, mixed, plain, sgd
 
-SETTINGS = ({}, {"alpha": 0.9, "sigma": 0.7, "lam": 0.5}, {"heuristic": True, "sharpness": 3.0, "own": 0.4})
+SETTINGS = (
+    {},
+    {"alpha": 0.9, "sigma": 0.7, "lam": 0.5},
+    {"alpha": 4.0, "sigma": 0.8},
+    {"heuristic": True, "sharpness": 3.0, "own": 0.4},
+)
 
 
 def by_distance(theta, others, sigma, alpha):

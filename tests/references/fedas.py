@@ -5,6 +5,7 @@ F_i = Σ_b ‖∇ℓ_b(θ_i)‖² over the batches of one epoch, and φ ← Σ F
 
 from references.clients import EXTRACTOR, Clients, class_means, features, flat, mixed, plain, sgd, slope
 
+MODEL = "theta"
 SETTINGS = ({}, {"alignment_epochs": 2, "alignment_lr": 0.05, "weighting": "count"})
 
 

@@ -6,7 +6,7 @@ M_i marks the ⌊τ·d⌋ largest |(θ_i − start)⊙θ_i| of each tensor; O_ij
 import torch
 from references.clients import NAMES, Clients, flat, mixed, sgd
 
-SETTINGS = ({}, {"tau": 0.3, "beta": 2}, {"tau": 0.8, "beta": 10})
+SETTINGS = ({}, {"tau": 0.3, "beta": 2}, {"tau": 0.8, "beta": 10}, {"tau": 1.0, "beta": 1})
 
 
 def marked(start, theta, tau):
@@ -16,6 +16,11 @@ def marked(start, theta, tau):
         return torch.zeros_like(score, dtype=torch.bool)
     smallest = score.flatten().sort(descending=True).values[number - 1]
     return (score >= smallest) & (score > 0)
+
+
+def chosen(mask, mixture, w):
+    """The mixture where a parameter is important, else w."""
+    return {name: torch.where(mask[name], mixture[name], w[name]) for name in NAMES}
 
 
 def overlap(first, second):
@@ -30,7 +35,7 @@ def state(c: Clients, tau=0.5, beta=100):
     for t in range(c.simulation.training.rounds):
         drawn, trained = c.drawn(t), {}
         for i in drawn:
-            start = {name: torch.where(mask[i][name], mixture[i][name], w[name]) for name in NAMES}
+            start = chosen(mask[i], mixture[i], w)
             trained[i] = sgd(start, c.batches(i, t))
             mask[i] = {name: marked(start[name], trained[i][name], tau) for name in NAMES}
         overlaps = {(i, j): overlap(mask[i], mask[j]) for i in drawn for j in drawn if i != j}
@@ -43,3 +48,7 @@ def state(c: Clients, tau=0.5, beta=100):
             mixture[i] = mixed([1 / len(together)] * len(together), together)
         w = mixed(c.weights(drawn), [trained[i] for i in drawn])
     return {"theta": w}, [{"mixture": mixture[i], "important": mask[i]} for i in c.ids]
+
+
+def used(c: Clients, server, own, **_):
+    return [chosen(entries["important"], entries["mixture"], server["theta"]) for entries in own]

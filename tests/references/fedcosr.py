@@ -34,6 +34,14 @@ def nce(theta, x, y, centres, temperature):
     return contrasts(unit(features(theta, x)), y, bank, temperature)
 
 
+def blended(c, i, theta, regularity, phi, centres, gamma, temperature, local_aggregation):
+    """Eqs. 7–9."""
+    if regularity is None:  # no training has measured it
+        regularity = float(mean(nce(theta, c.x[i], c.y[i], centres, temperature)))
+    tau = exp(-gamma * regularity) if local_aggregation else 0.0
+    return theta | {name: tau * theta[name] + (1 - tau) * phi[name] for name in phi}
+
+
 def trained(theta, batches, epochs, centres, alpha, temperature):
     """θ, and the mean contrast over the last epoch, each batch's before its step; none if no class was known."""
     values = []
@@ -65,13 +73,8 @@ def state(
     for t in range(c.simulation.training.rounds):
         drawn = c.drawn(t)
         for i in drawn:
-            regularity = last[i]
-            if regularity is None:  # no training has measured it
-                regularity = float(mean(nce(theta[i], c.x[i], c.y[i], centres, temperature)))
-            tau = exp(-gamma * regularity) if local_aggregation else 0.0
-            blended = theta[i] | {name: tau * theta[i][name] + (1 - tau) * phi[name] for name in shared}  # Eqs. 7–9
             theta[i], last[i] = trained(
-                blended,
+                blended(c, i, theta[i], last[i], phi, centres, gamma, temperature, local_aggregation),
                 c.batches(i, t),
                 c.simulation.training.local_epochs,
                 centres,
@@ -90,3 +93,12 @@ def state(
     regularity = [torch.tensor(nan if value is None else value, dtype=torch.float64) for value in last]
     own = [{"theta": model, "regularity": value} for model, value in zip(theta, regularity, strict=True)]
     return {"theta": phi, "prototypes": table(centres), "known": known}, own
+
+
+def used(c: Clients, server, own, gamma=0.8, temperature=0.1, local_aggregation=True, **_):
+    centres = {label: server["prototypes"][label] for label in server["known"].nonzero().flatten().tolist()}
+    last = [None if entries["regularity"].isnan() else float(entries["regularity"]) for entries in own]
+    return [
+        blended(c, i, own[i]["theta"], last[i], server["theta"], centres, gamma, temperature, local_aggregation)
+        for i in c.ids
+    ]

@@ -66,3 +66,7 @@ def state(c: Clients, lam=None):
             sent.append({**theta, **{name: (theta[name] + w[name]) / 2 for name in HEAD}})
         w = mixed(c.weights(drawn), sent)
     return {"theta": w}, [{"head": of_client} for of_client in own]
+
+
+def used(c: Clients, server, own, **_):
+    return [server["theta"] | entries["head"] for entries in own]

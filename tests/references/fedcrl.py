@@ -1,6 +1,7 @@
 """FedCRL (Huang et al., arXiv 2404.17916, 2024, Algorithm 1), whose equations are those of FedCoSR (Eqs. 3–15)."""
 
 from references.fedcosr import state as state
+from references.fedcosr import used as used
 
 SETTINGS = (
     {},

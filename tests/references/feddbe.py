@@ -32,3 +32,7 @@ def state(c: Clients, kappa=None, memory=True):
             means = [features(theta, c.x[i]).mean(dim=0) for i, theta in zip(drawn, trained, strict=True)]
             centre = sum(p_i * mean for p_i, mean in zip(p, means, strict=True))
     return {"theta": w, "mean_feature": centre}, [{"memory": m_i} for m_i in m] if memory else []
+
+
+def used(c: Clients, server, own, **_):
+    return [server["theta"] | entries for entries in own or [{}] * len(c.ids)]

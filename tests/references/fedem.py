@@ -37,3 +37,7 @@ def state(c: Clients, learners=3):
             pi[i] = shares(models, pi[i], c.x[i], c.y[i]).mean(dim=0)
         models = [mixed(c.weights(drawn), thetas) for thetas in zip(*trained, strict=True)]
     return {"models": {str(m): w for m, w in enumerate(models)}}, [{"pi": weights} for weights in pi]
+
+
+def used(c: Clients, server, own, **_):
+    return [server | entries for entries in own]

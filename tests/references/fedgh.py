@@ -24,3 +24,7 @@ def state(c: Clients, server_lr=0.1, server_passes=10, server_batch=10):
             batches = [(means[some], labels[some]) for some in order.split(server_batch)]
             pi = sgd(pi, batches, on_means, server_lr, HEAD)
     return {"head": pi}, [{"theta": own} for own in theta]
+
+
+def used(c: Clients, server, own, **_):
+    return [entries["theta"] | server["head"] for entries in own]

@@ -3,24 +3,20 @@
 a_i sums what momentum makes of each step: s ← ρs + 1 from s = 0, a ← a + s.
 """
 
-from references.clients import Clients, mixed, plain, slope
+from references.clients import Clients, mixed, sgd
 
 MOMENTUM = 0.7
 SETTINGS = ({},)
 TRAINING = {"momentum": MOMENTUM}
 
 
-def trained(theta, batches, rate):
-    """θ after SGD with momentum, and a_i."""
-    speed = dict.fromkeys(theta, 0.0)
+def steps(number):
+    """a_i."""
     s = a = 0.0
-    for batch in batches:
-        gradient = slope(plain, theta, batch)
-        speed = {name: MOMENTUM * speed[name] + g for name, g in gradient.items()}
-        theta = {name: theta[name] - rate * v for name, v in speed.items()}
+    for _ in range(number):
         s = MOMENTUM * s + 1
         a += s
-    return theta, a
+    return a
 
 
 def state(c: Clients):
@@ -28,7 +24,8 @@ def state(c: Clients):
     for t in range(c.simulation.training.rounds):
         drawn = c.drawn(t)
         p = c.weights(drawn)
-        thetas, a = zip(*(trained(w, c.batches(i, t), c.simulation.training.lr) for i in drawn), strict=True)
+        thetas = [sgd(w, c.batches(i, t), momentum=MOMENTUM) for i in drawn]
+        a = [steps(len(c.batches(i, t))) for i in drawn]
         d = [{name: (w[name] - theta[name]) / a_i for name in w} for theta, a_i in zip(thetas, a, strict=True)]
         tau = sum(p_i * a_i for p_i, a_i in zip(p, a, strict=True))
         step = mixed(p, d)

@@ -3,6 +3,8 @@
 from references.clients import EXTRACTOR, NAMES, Clients, mixed, sgd
 
 SETTINGS = ({}, {"local_part": "nothing"}, {"local_part": "all"})
+MOMENTUM = 0.5
+TRAINING = {"momentum": MOMENTUM}
 SHARED = {"head": EXTRACTOR, "nothing": NAMES, "all": []}
 
 
@@ -16,7 +18,7 @@ def averaged(c: Clients, shared):
     for t in range(c.simulation.training.rounds):
         drawn = c.drawn(t)
         for i in drawn:
-            theta[i] = sgd(theta[i] | phi, c.batches(i, t))
+            theta[i] = sgd(theta[i] | phi, c.batches(i, t), momentum=MOMENTUM)
         average = mixed(c.weights(drawn), [theta[i] for i in drawn])
         phi = {name: average[name] for name in shared}
     return {"theta": phi}, [{"theta": own} for own in theta]

@@ -8,6 +8,7 @@ from torch import cat
 from torch.nn.functional import cross_entropy
 
 # λ is small, since rounding errors grow where z comes near z_p
+MODEL = "private"
 SETTINGS = ({}, {"lam": 0.08, "mu_max": 0.5}, {"lam": 0.4, "lesson": "predictions"})
 
 

@@ -44,3 +44,7 @@ def state(c: Clients, gamma=1.0, private_start="copy", share_generic_head=True):
         w = {name: average[name] for name in shared}
     private = PRIVATE if share_generic_head else PRIVATE + HEAD
     return {"theta": w}, [{"private": {name: own[name] for name in private}} for own in theta]
+
+
+def used(c: Clients, server, own, **_):
+    return [server["theta"] | entries["private"] for entries in own]

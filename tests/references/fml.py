@@ -6,6 +6,7 @@ Private: α·CE + (1 − α)·KL(meme ‖ private); meme: β·CE + (1 − β)·K
 from references.clients import ETA, Clients, logits, mixed, sgd
 from torch.nn.functional import cross_entropy
 
+MODEL = "personal"
 SETTINGS = ({}, {"alpha": 0.3, "beta": 0.8, "lr": 0.2})
 
 

@@ -56,3 +56,9 @@ def state(c: Clients, lam=0.01, mu=0.1):
             trained.append({name: theta[name] for name in server})
         server = mixed(c.weights(drawn), trained)
     return {"theta": server}, [{"head": own} for own in heads]
+
+
+def used(c: Clients, server, own, **_):
+    shares = c.counts / c.n[:, None]
+    conditions = [{"condition": share @ server["theta"]["guide.embeddings"]} for share in shares]
+    return [server["theta"] | entries["head"] | u for entries, u in zip(own, conditions, strict=True)]

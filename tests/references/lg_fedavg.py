@@ -2,6 +2,7 @@
 
 from references.clients import HEAD, Clients
 from references.fedper import SHARED, averaged
+from references.fedper import TRAINING as TRAINING
 
 SETTINGS = ({}, {"local_part": "nothing"}, {"local_part": "all"})
 

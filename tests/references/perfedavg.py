@@ -1,11 +1,11 @@
 """Per-FedAvg (Fallah, Mokhtari & Ozdaglar, NeurIPS 2020, Algorithm 1): meta-steps of first order, or Hessian-free."""
 
 import torch
-from references.clients import ETA, Clients, mixed, plain, slope
+from references.clients import ETA, Clients, mixed, plain, sgd, slope
 
 SETTINGS = (
     {},
-    {"alpha": 0.05, "beta": 0.2, "momentum": 0.5},
+    {"alpha": 0.05, "beta": 0.2, "momentum": 0.5, "adaptation_steps": None},
     {"version": "hf", "delta": 0.01},
     # With one pass, some clients have batches left over that make no meta-step.
     {"version": "hf", "passes": 1, "alpha": 0.3},
@@ -17,7 +17,7 @@ def moved(theta, step, direction):
     return mixed([1.0, step], [theta, direction])
 
 
-def state(c: Clients, version="fo", alpha=ETA, beta=ETA, momentum=0.0, delta=1e-3, passes=None):
+def state(c: Clients, version="fo", alpha=ETA, beta=ETA, momentum=0.0, delta=1e-3, passes=None, **_):
     size = {"fo": 2, "hf": 3}[version]
     epochs = c.simulation.training.local_epochs * (size if passes is None else passes)
     w = c.start
@@ -37,3 +37,8 @@ def state(c: Clients, version="fo", alpha=ETA, beta=ETA, momentum=0.0, delta=1e-
             uploads.append(theta)
         w = mixed(c.weights(drawn), uploads)
     return {"theta": w}, []
+
+
+def used(c: Clients, server, own, alpha=ETA, adaptation_steps=1, **_):
+    batches = [c.batches(i, c.simulation.training.rounds, 1, stream="adapt")[:adaptation_steps] for i in c.ids]
+    return [sgd(server["theta"], some, rate=alpha) for some in batches]

@@ -20,7 +20,7 @@ def on_simplex(v: torch.Tensor) -> torch.Tensor:
 
 def collaborate(c: Clients, v, lam=0.01, similarity="last_round", layers="all", threshold=0.9, pull="mixture"):
     """All rounds; row i of W is the point of the simplex nearest to row i of v(t, drawn, trained, S, p)."""
-    n, names = len(c.ids), {"all": NAMES, "head": HEAD}[layers]
+    n, names = len(c.ids), {"all": NAMES, "linear": NAMES, "head": HEAD}[layers]
     mixture, target, served = [c.start] * n, [c.start] * n, [False] * n
     graph, similar = torch.eye(n).double(), torch.zeros(n, n).double()
     for t in range(c.simulation.training.rounds):

@@ -7,8 +7,9 @@ from references.clients import EXTRACTOR, HEAD, NAMES, Clients, sgd
 from torch.nn.functional import linear, relu
 
 SETTINGS = (
-    {},
+    {"local_steps": 10},
     {"local_steps": None, "hidden": 7, "depth": 1, "embedding": 3, "clients_at_once": None, "clip": 0.02},
+    {"local_steps": 5, "hidden": 6, "depth": 0, "clients_at_once": 2, "momentum": 0.8, "decay": 0.01},
     {"local_steps": 3, "hidden": 5, "clients_at_once": 2, "server_step": "mean", "own_head": True, "embedding_lr": 0.5},
 )
 
@@ -84,3 +85,9 @@ def state(
                     speed[name] = momentum * speed[name] + clipped + decay * phi[name]
                     phi[name] = phi[name] - rate / len(steps) * speed[name]
     return {"phi": phi, "speed": speed}, [{"head": head} for head in heads] if own_head else []
+
+
+def used(c: Clients, server, own, own_head=False, depth=3, **_):
+    made = EXTRACTOR if own_head else NAMES
+    heads = [entries["head"] for entries in own] or [{}] * len(c.ids)
+    return [generated(c, server["phi"], i, made, depth) | heads[i] for i in c.ids]

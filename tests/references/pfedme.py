@@ -2,6 +2,7 @@
 
 from references.clients import ETA, Clients, mixed, plain, slope
 
+MODEL = "personal"
 SETTINGS = ({}, {"lam": 4.0, "beta": 0.6, "inner_steps": 2, "outer_lr": 0.2, "inner_decay": 0.01, "warm": False})
 
 

@@ -32,3 +32,7 @@ def state(c: Clients, warmup=0.5):
     extractors = {name: torch.stack([theta[name] for theta in thetas]) for name in EXTRACTOR}
     server = {"theta": w, "similarity": similar, "extractors": extractors}
     return server, [{"theta": theta, "personal": i in own} for i, theta in enumerate(thetas)]
+
+
+def used(c: Clients, server, own, **_):
+    return [entries["theta"] if entries["personal"] else server["theta"] for entries in own]
