@@ -28,7 +28,7 @@ from fedgrid.grid.plan import manifest
 from fedgrid.grid.plan.manifest_model import Absence, ListedCell, Manifest
 from fedgrid.grid.plan.planned_study import Experiment, Study
 from fedgrid.grid.study.codec import encode
-from fedgrid.jobs.preparation import prepare
+from fedgrid.jobs.partition import prepare
 
 ABSENT = Absence("missing")
 """The state of cells that are not kept."""

@@ -14,7 +14,7 @@ from fedgrid.grid.plan import left_out
 from fedgrid.grid.plan.product import planned_study
 from fedgrid.grid.study.sections import Section
 from fedgrid.grid.study.yaml_file import read
-from fedgrid.jobs.preparation import prepare
+from fedgrid.jobs.partition import prepare
 
 CLIENTS, SPLITS = ("south", "north", "north"), ("test", "train", "train", "train")
 ROWS = ["client,split,index", *(f"{CLIENTS[i % 3]},{SPLITS[i % 4]},{i}" for i in range(60))]

@@ -16,8 +16,9 @@ from fedgrid.jobs import apart, warm
 
 JOB = """
 import os, sys, time
-from fedgrid.jobs.apart import end_with_signals, job
-from fedgrid.jobs.job_process import enter_job
+from fedgrid.jobs.apart import job
+from fedgrid.jobs.signals import end_with_signals
+from fedgrid.jobs.warm import enter_job
 
 @job("errand")
 def main(argv=None):
@@ -42,7 +43,7 @@ def folder(request, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "errand.py").write_text(JOB)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     if request.param == "plain":
         monkeypatch.setenv(warm.VARIABLE, "")
     return tmp_path

@@ -19,8 +19,8 @@ from fedgrid.engine.state.saving import Saving
 from fedgrid.files import read_metadata, write_table
 from fedgrid.jobs import warm
 from fedgrid.jobs.cell import train
-from fedgrid.jobs.job_process import ASKED_TO_END, TERMINATED
-from fedgrid.jobs.signals import install_signal_handlers
+from fedgrid.jobs.signals import TERMINATED, install_signal_handlers
+from fedgrid.jobs.warm.client import SIGNALS
 
 KILLS, FARTHEST = 12, 10
 "How often a cell is killed, and the most rounds that it may do between two kills."
@@ -169,7 +169,7 @@ def test_sigterm_comes_too_late_after_the_last_round(tmp_path, monkeypatch):
 
     monkeypatch.setattr("fedgrid.jobs.cell.write_table", write)
     study = prepared(one_cell(tmp_path, rounds=1))
-    cell, before = study.cells[0], {number: signal.getsignal(number) for number in ASKED_TO_END}
+    cell, before = study.cells[0], {number: signal.getsignal(number) for number in SIGNALS}
     try:
         install_signal_handlers()
         train(cell, cell.file, study.compute, Saving(cell.checkpoint, cell.key, every=1e9))

@@ -21,8 +21,9 @@ from fedgrid.cli.main import main
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata
 from fedgrid.grid.costs import measured
-from fedgrid.jobs import reporting
 from fedgrid.jobs.partition import main as build_partition
+from fedgrid.jobs.signals import TERMINATED
+from fedgrid.jobs.status import termination_reason
 from fedgrid.run import cell_states, packs, slurm
 from fedgrid.run.lock import StoreLock
 from fedgrid.run.pin import Pin
@@ -168,7 +169,7 @@ def test_a_pack_that_receives_sigterm_resumes_from_checkpoints():
         while not study.cells[0].checkpoint.exists() and time.monotonic() < patience:
             time.sleep(0.02)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(300) == reporting.TERMINATED
+        assert process.wait(300) == TERMINATED
     assert "was interrupted in round" in cell_states.read(study)[study.cells[0].key].remark
     assert not study.cells[1].log.exists()  # it was not started
     run_pack(command)
@@ -434,6 +435,6 @@ def test_a_request_to_end_near_the_time_limit_is_for_that(folder, monkeypatch, l
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     (folder / "squeue").write_text(f'#!/bin/sh\n[ "$3" = 7 ] && echo {left}\n')
     (folder / "squeue").chmod(0o755)
-    assert reporting.ending() == ""  # no job of SLURM
+    assert termination_reason() == ""  # no job of SLURM
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    assert reporting.ending() == why
+    assert termination_reason() == why

@@ -19,7 +19,8 @@ from tiers import every_third
 from warmed import listening, warm_command
 
 from fedgrid.engine.state.checkpoint import DIGEST_SIZE, _digest
-from fedgrid.jobs import reporting, warm
+from fedgrid.jobs import warm
+from fedgrid.jobs.status import Status
 from fedgrid.run import cell_states
 
 SMALL = re.sub(r"methods:\n(.*\n)*", "methods: [fedavg]\n", STUDY).replace("[0, 1]", "[0]")
@@ -276,7 +277,7 @@ def test_what_became_of_a_cell_is_noted_on_a_full_disk(cell, disk):
     shutil.rmtree(place, ignore_errors=True)
     place.symlink_to(disk.seen)
     try:
-        note = reporting.Status(cell.cell.status, rounds=2)
+        note = Status(cell.cell.status, rounds=2)
         note.running()
         disk.fill()
         note.failed("enough")

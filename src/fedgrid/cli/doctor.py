@@ -13,8 +13,7 @@ from pathlib import Path
 from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.errors import UserError, reason
 from fedgrid.files import cache, check_writable
-from fedgrid.jobs.gpu_share import cells_on_a_gpu, side_by_side
-from fedgrid.jobs.gpus import cards, seen_by_torch
+from fedgrid.jobs.gpus import cards, cells_on_a_gpu, seen_by_torch, side_by_side
 from fedgrid.run import slurm
 from fedgrid.settings import Compute
 

@@ -17,8 +17,9 @@ from fedgrid.grid.plan.instances import creating_dataset, watched
 from fedgrid.grid.plan.keys import key_of_data, key_of_features
 from fedgrid.grid.plan.model import PlannedDataset
 from fedgrid.grid.plan.planned_study import Study
-from fedgrid.jobs.apart import end_with_signals, job
+from fedgrid.jobs.apart import job
 from fedgrid.jobs.originals import check_first_sight, recorded_files
+from fedgrid.jobs.signals import end_with_signals
 
 
 def build(data: PlannedDataset, study: Study) -> None:

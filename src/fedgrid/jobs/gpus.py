@@ -1,4 +1,4 @@
-"""Which GPUs there are, and a slot on one of them for each running cell.
+"""Which GPUs there are, how many cells compute on one at a time, and a slot for each of these cells.
 
 A slot is a lock file, which the operating system frees when its holder ends, however it ends. A card keeps the name
 that CUDA reads, but its lock bears the UUID where nvidia-smi tells it, so that runs given ``0`` and ``GPU-8f…`` see
@@ -20,6 +20,8 @@ from typing import NamedTuple
 from filelock import FileLock, Timeout
 
 from fedgrid.errors import UserError
+from fedgrid.jobs.machine import cores
+from fedgrid.settings import Compute
 
 VARIABLE, POLL, PATIENCE = "CUDA_VISIBLE_DEVICES", 0.1, 10.0
 "Seconds between looks for a free slot, and at most for nvidia-smi, which may have to wake the cards one by one."
@@ -27,6 +29,13 @@ SHARED = ("auto", "cuda")
 "Settings of a device that leave the choice of a card to fedgrid."
 GPU, MIG = re.compile(r"GPU \d+: (.*) \(UUID: (GPU-[^)]+)\)"), re.compile(r"\s+MIG .*\(UUID: (MIG-[^)]+)\)")
 NAME, UNSAFE = re.compile(r"[0-9]+|(GPU|MIG)-.+"), re.compile(r"[^\w.-]")
+
+MIB_OF_A_CELL = 8192
+"""Memory for a cell with `auto`: with the two-block CNN and 20 to 200 clients a cell held 1.0 to 4.2 GiB on an H200
+(benchmarks/results/nvidia-h200-bench-gpu.md). A cell that has less room trains fewer clients at a time."""
+MOST_CELLS = 8
+"Cells on a GPU with `auto`; four had 3.2 times the rounds of one there."
+MPS_PIPES = "CUDA_MPS_PIPE_DIRECTORY"
 
 
 class Gpu(NamedTuple):
@@ -50,6 +59,30 @@ def cards(environment: Mapping[str, str] = os.environ) -> list[str]:
 def gpu_slots(share: int) -> int:
     """How many cells may compute on this machine's cards at once, `share` of them on each."""
     return len(cards()) * share
+
+
+def cells_on_a_gpu(compute: Compute) -> int:
+    """The setting `gpu_share`; `auto` is what the memory of this machine's GPUs and its cores carry, at least 1."""
+    if compute.gpu_share != "auto":
+        return int(compute.gpu_share)
+    beside = cores() // (compute.threads * max(1, len(cards())))
+    return max(1, min(MOST_CELLS, beside, memory() // MIB_OF_A_CELL))
+
+
+def memory() -> int:
+    """MiB of the smallest GPU; 0 where nvidia-smi does not tell, as without a GPU."""
+    lines = nvidia_smi("--query-gpu=memory.total", "--format=csv,noheader,nounits").split()
+    return min(map(int, lines), default=0) if all(map(str.isdigit, lines)) else 0
+
+
+def side_by_side() -> bool:
+    """Whether NVIDIA's MPS runs, which lets kernels of several processes compute at a time; else they take turns."""
+    control = Path(os.environ.get(MPS_PIPES, "/tmp/nvidia-mps"), "control")
+    try:
+        os.close(os.open(control, os.O_WRONLY | os.O_NONBLOCK))  # fails unless a daemon reads
+    except OSError:
+        return False
+    return True
 
 
 def shortage(device: str, visible: int | None = None) -> str:

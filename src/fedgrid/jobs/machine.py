@@ -1,14 +1,17 @@
-"""A description of this machine, as results record it."""
+"""A description of this machine, as results record it, and its processes."""
 
 import os
 import platform
+import resource
 import socket
+import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import fedgrid
 
+MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
 SIMD = ("sse4", "avx", "fma", "amx", "asimd", "sve")
 "How the names of instruction sets begin that numbers are computed with."
 
@@ -30,6 +33,22 @@ def processor() -> str:
 def cores() -> int:
     """The cores that this process may use: fewer than the machine has, where a scheduler or taskset says so."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def peak_memory() -> int:
+    """The most memory that this process has held so far, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS_UNIT
+
+
+def lives(pid: int) -> bool:
+    """Whether a process of this machine still runs."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it is running, and belongs to another user
+        return True
+    return True
 
 
 def instructions() -> str:

@@ -1,4 +1,4 @@
-"""Cells that need not be trained from scratch, since there are results with another number of rounds."""
+"""Cells that need not be trained from scratch: they are finished, or have results with another number of rounds."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,10 +7,27 @@ from typing import Any
 import pyarrow.compute as pc
 
 from fedgrid.engine.state.saving import Origin
-from fedgrid.files import read_table, write_table
+from fedgrid.errors import UserError
+from fedgrid.files import read_metadata, read_table, write_table
 from fedgrid.grid.earlier.other_rounds import OtherRun, continuation, state_of
 from fedgrid.grid.plan.model import Cell
 from fedgrid.jobs.attempts import attempts_of
+
+
+def is_finished(cell: Cell, out: Path) -> bool:
+    """Whether the file `out` holds a cell's results, and all that is to be kept beside them is there.
+
+    Raises UserError where it holds another cell, or results of other images.
+    """
+    if not out.exists():
+        return False
+    metadata = read_metadata(out)
+    if metadata["key"] != cell.key:
+        which = f"{metadata['key']}, not {cell.key}"
+        raise UserError(f"{out} holds another cell ({which}); delete it or name another file")
+    if cell.is_of_other_images(metadata):
+        raise UserError(f"{out} was trained on other images than those in the store; delete it and run again")
+    return all(file.is_file() for file in cell.kept_beside(out).values())
 
 
 def origin(cell: Cell, out: Path) -> Origin | None:

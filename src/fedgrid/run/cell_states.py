@@ -11,7 +11,8 @@ from fedgrid.grid.costs.measured import cost, facts
 from fedgrid.grid.plan.manifest_model import UNAVAILABLE
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
-from fedgrid.jobs.note import Note, lives
+from fedgrid.jobs.machine import lives
+from fedgrid.jobs.status import Note
 from fedgrid.run import slurm
 from fedgrid.run.lock import Holder, StoreLock
 

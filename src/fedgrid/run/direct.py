@@ -10,8 +10,8 @@ from fedgrid.grid.plan.model import Cell, PlannedPartition
 from fedgrid.grid.plan.plan_file import Plan
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.jobs import apart
-from fedgrid.jobs.job_process import TERMINATED
-from fedgrid.jobs.note import Note
+from fedgrid.jobs.signals import TERMINATED
+from fedgrid.jobs.status import Note
 from fedgrid.run.pin import Pin
 
 
@@ -45,8 +45,8 @@ class DirectJobs:
 
         Raises UserError where there are no results; the traceback of an error in the cell's code is printed before.
         """
-        arguments = [str(self.plan), cell.key, str(out)]
-        code = apart.run("fedgrid.jobs.single", arguments, self.environment, heeds_signals=heeds_signals)
+        arguments = [str(self.plan), cell.key, "--out", str(out)]
+        code = apart.run("fedgrid.jobs.cell", arguments, self.environment, heeds_signals=heeds_signals)
         if code not in (0, TERMINATED):
             raise UserError(_reason(cell))
         if code == 0:
