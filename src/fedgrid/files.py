@@ -5,7 +5,9 @@ content has changed since it was written is `Damaged`, and never read silently.
 """
 
 import contextlib
+import csv
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -15,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -71,6 +73,19 @@ def check_regular(path: Path, what: str, largest: int = MOST_BYTES) -> None:
         raise UserError(f"{what} is not a regular file")
     if status.st_size > largest:
         raise UserError(f"{what} has {status.st_size / 1e6:,.1f} MB; at most {largest / 1e6:,.0f} MB are allowed")
+
+
+def lock(file: int | IO[Any], wait: bool = False, shared: bool = False) -> bool:
+    """Locks an open file until it is closed, at the latest when its process ends; False where another has the lock.
+
+    With `wait`, it waits for the other. `shared` locks stand beside each other. Raises OSError where the file system
+    has no locks.
+    """
+    try:
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextmanager
@@ -241,6 +256,24 @@ def _digest_of_text(text: str) -> str:
 def slug(label: str) -> str:
     """The characters of a label that a file's name can have."""
     return re.sub(r"[^\w.-]+", "-", label)[:100].strip("-.") or "x"
+
+
+def read_csv(path: Path, what: str) -> Iterator[tuple[int, list[str]]]:
+    """Line number and values, without spaces around them, of each row of a CSV file that is not blank.
+
+    Raises UserError, which begins with `what` it is, where the file cannot be read or is not CSV.
+    """
+    try:
+        check_regular(path, what)
+        with open(path, encoding="utf-8-sig", newline="") as text:
+            reader = csv.reader(text, strict=True)
+            for values in reader:
+                if any(value.strip() for value in values):
+                    yield reader.line_num, [value.strip() for value in values]
+    except OSError as error:
+        raise UserError(f"{what} cannot be read ({reason(error)})") from error
+    except (ValueError, csv.Error) as error:
+        raise UserError(f"{what} cannot be read as CSV ({error})") from error
 
 
 def write_text(path: Path, text: str) -> None:

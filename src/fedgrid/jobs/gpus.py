@@ -13,13 +13,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import NamedTuple
-
-from filelock import FileLock, Timeout
+from typing import IO, NamedTuple
 
 from fedgrid.errors import UserError
+from fedgrid.files import lock
 from fedgrid.jobs.machine import cores
 from fedgrid.settings import Compute
 
@@ -126,7 +125,7 @@ def acquire_gpu(device: str, share: int = 1) -> Iterator[str | None]:
     try:
         yield known[name]
     finally:
-        slot.release()
+        slot.close()
         os.environ.pop(VARIABLE, None)
         os.environ.update({} if before is None else {VARIABLE: before})
 
@@ -183,30 +182,32 @@ def _listed(environment: Mapping[str, str]) -> list[Gpu]:
     return gpus
 
 
-def _take(names: list[str], share: int) -> tuple[str, FileLock] | None:
+def _take(names: list[str], share: int) -> tuple[str, IO[bytes]] | None:
     """The card with most free slots, and the lock of one of them, which is held; None where all are taken."""
     try:
         folder = _folder()
-        with FileLock(folder / "turn"), ExitStack() as others:  # trying a slot takes it
+        with open(folder / "turn", "ab") as turn, ExitStack() as others:
+            lock(turn, wait=True)  # trying a slot takes it
             free = {name: _free_slots(folder / UNSAFE.sub("_", name), share) for name in names}
             best = max(free, key=lambda name: len(free[name]))
             for name, slots in free.items():
                 for slot in slots[1:] if name == best else slots:
-                    others.callback(slot.release)
+                    others.callback(slot.close)
             return (best, free[best][0]) if free[best] else None
     except OSError as error:
         where = error.filename or "the folder for temporary files"
         raise UserError(f"GPUs cannot be locked in {where} ({error.strerror}): set TMPDIR to another folder") from error
 
 
-def _free_slots(card: Path, share: int) -> list[FileLock]:
-    """Locks a card's free slots, and returns the locks."""
-    free = []
+def _free_slots(card: Path, share: int) -> list[IO[bytes]]:
+    """Locks a card's free slots, and returns their files: to close one is to free its slot."""
+    free: list[IO[bytes]] = []
     for number in range(share):
-        slot = FileLock(card.with_name(f"{card.name}.{number}"), timeout=0)
-        with suppress(Timeout):
-            slot.acquire()
+        slot = open(card.with_name(f"{card.name}.{number}"), "ab")  # noqa: SIM115  held open while a cell has it
+        if lock(slot):
             free.append(slot)
+        else:
+            slot.close()
     return free
 
 

@@ -4,7 +4,6 @@ A *slot* holds one client's row of every tensor. New rows go to slots that nobod
 round, and the one that a checkpoint names, stay as they are until another has taken their place.
 """
 
-import fcntl
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from torch import Tensor
 
 from fedgrid.engine.local.devices import selection
 from fedgrid.errors import UserError, reason
+from fedgrid.files import lock
 from fedgrid.tree import Tree, as_tree, leaves, plain, rows, tree_map
 
 AT_ONCE = 2**24
@@ -180,11 +180,9 @@ def _locked(file: Path) -> int:
     """The file, open for this process alone; it is made where there is none."""
     file.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not lock(descriptor):
         os.close(descriptor)
-        raise UserError(f"{file}: in use by another process that trains the same cell") from None
+        raise UserError(f"{file}: in use by another process that trains the same cell")
     return descriptor
 
 
