@@ -3,7 +3,6 @@
 Run as ``python -m fedgrid.jobs.cell PLAN KEY``, or with ``--out OUT`` for `fedgrid run` and `fedgrid.train`.
 """
 
-import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import fedgrid
+from fedgrid.command import plan_parser
 from fedgrid.data.sources.digests import reading_again
 from fedgrid.engine.compute import Computed, Sources, Tell, compute
 from fedgrid.engine.federation.method import Method
@@ -303,8 +303,7 @@ def _report(cell: Cell, is_watched: bool) -> Report:
 @job("fedgrid.jobs.cell")
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 2 and one sentence for a user's mistake, which with OUT is only noted, and 75 after a signal."""
-    parser = argparse.ArgumentParser(prog="python -m fedgrid.jobs.cell", description="Train a cell.")
-    parser.add_argument("file", type=Path, metavar="PLAN", help="the plan of the run")
+    parser = plan_parser("fedgrid.jobs.cell", "Train a cell.")
     parser.add_argument("key", metavar="KEY", help="of the cell")
     parser.add_argument("--out", type=Path, help="the file of its results, for somebody who waits for them")
     arguments = parser.parse_args(argv)

@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from fedgrid.command import output_of
 from fedgrid.errors import UserError
 from fedgrid.files import lock
 from fedgrid.jobs.machine import cores
@@ -163,12 +164,7 @@ def _by_lock(environment: Mapping[str, str]) -> dict[str, str]:
 
 def nvidia_smi(*arguments: str, environment: Mapping[str, str] = os.environ) -> str:
     """What nvidia-smi prints; nothing where it is absent or does not answer."""
-    command = ["nvidia-smi", *arguments]
-    try:
-        run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=PATIENCE)
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return run.stdout
+    return output_of(["nvidia-smi", *arguments], PATIENCE, environment) or ""
 
 
 def _listed(environment: Mapping[str, str]) -> list[Gpu]:

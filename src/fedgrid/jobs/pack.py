@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from fedgrid.command import plan_parser
 from fedgrid.errors import UserError, complain
 from fedgrid.files import write_text
 from fedgrid.grid.plan import plan_file
@@ -61,8 +62,7 @@ class Pack:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 0 when all cells have results, 75 when a signal interrupted the pack, else 1."""
-    parser = argparse.ArgumentParser(prog="python -m fedgrid.jobs.pack", description="Train the cells of a pack.")
-    parser.add_argument("file", type=Path, metavar="PLAN", help="the plan of the run")
+    parser = plan_parser("fedgrid.jobs.pack", "Train the cells of a pack.")
     parser.add_argument("name", metavar="NAME", help="of the pack")
     parser.add_argument("done", type=Path, metavar="DONE", help="written when all cells have results")
     parser.add_argument("--threads", type=int, default=1, help="threads of the whole pack")

@@ -4,13 +4,12 @@ Run as ``python -m fedgrid.jobs.partition PLAN KEY SEED``.
 """
 
 import sys
-from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from fedgrid.command import run
+from fedgrid.command import plan_parser, run
 from fedgrid.data.common.store import Labels, read_labels
 from fedgrid.data.sources.digests import digests, reading_again
 from fedgrid.errors import UserError, say
@@ -133,8 +132,7 @@ def from_plan(file: Path, key: str, seed: int) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line: PLAN KEY SEED."""
     end_with_signals()
-    parser = ArgumentParser(prog="python -m fedgrid.jobs.partition", description="Build a partition.")
-    parser.add_argument("file", type=Path, metavar="PLAN", help="the plan of the run")
+    parser = plan_parser("fedgrid.jobs.partition", "Build a partition.")
     parser.add_argument("key", metavar="KEY", help="of the partition")
     parser.add_argument("seed", type=int, metavar="SEED", help="of the partition")
     parser.set_defaults(action=from_plan)

@@ -4,13 +4,13 @@ import json
 import os
 import re
 import socket
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
+from fedgrid.command import output_of
 from fedgrid.errors import Damaged, UserError, sentence
 from fedgrid.files import write_text
 from fedgrid.jobs.machine import peak_memory
@@ -149,12 +149,8 @@ def _of_memory(error: Exception) -> bool:
 
 def termination_reason() -> str:
     """Why this process received SIGTERM, if its scheduler tells; else empty."""
-    command = ["squeue", "--noheader", "--jobs", os.environ.get("SLURM_JOB_ID", ""), "--format", "%L"]
-    if not command[3]:
-        return ""
-    try:
-        output = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    time_left = TIME_LEFT.fullmatch(output.strip())  # minutes and seconds: with hours or days before them, it is no end
+    number = os.environ.get("SLURM_JOB_ID")
+    output = output_of(["squeue", "--noheader", "--jobs", number, "--format", "%L"], PATIENCE) if number else None
+    # minutes and seconds; with hours or days before them, the end is not near
+    time_left = TIME_LEFT.fullmatch((output or "").strip())
     return TIME_LIMIT if time_left and 60 * int(time_left[1]) + int(time_left[2]) <= NEAR else ""

@@ -186,7 +186,7 @@ class Invocation:
 
     def pack(self, name: str) -> list[Cell]:
         """The cells of a pack."""
-        return packs.cells(self.plan, name)
+        return [self.study.known[key] for key in self.plan.packs[name]]
 
     def request(self, cells: Sequence[Cell], attempt: int) -> measured.Request:
         """What a job of these cells asks of a scheduler."""

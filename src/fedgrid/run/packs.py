@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-from fedgrid.grid.plan.model import Cell
-from fedgrid.grid.plan.plan_file import Plan
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.canonical import digest
 
@@ -36,11 +34,6 @@ def _options(study: Study) -> Iterator[tuple[str, ...]]:
 def mark(store: Path, name: str) -> Path:
     """What a pack leaves when all its cells have results."""
     return store / "packs" / f"{name}.done"
-
-
-def cells(plan: Plan, name: str) -> list[Cell]:
-    """The cells of a pack."""
-    return [plan.study.known[key] for key in plan.packs[name]]
 
 
 def _name(store: Path, keys: tuple[str, ...]) -> str:

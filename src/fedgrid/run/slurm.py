@@ -9,6 +9,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 from pathlib import Path
 
+from fedgrid.command import output_of
 from fedgrid.errors import UserError
 
 PATIENCE = 60.0
@@ -39,14 +40,10 @@ class Job:
 
 def jobs() -> list[Job] | None:
     """The user's jobs that wait or run; None where SLURM is not there or does not answer."""
-    command = ["squeue", "--noheader", "--user", getpass.getuser(), "--format", "%A|%k|%Z"]
-    try:
-        run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
-    except (FileNotFoundError, subprocess.TimeoutExpired):
+    output = output_of(["squeue", "--noheader", "--user", getpass.getuser(), "--format", "%A|%k|%Z"], PATIENCE)
+    if output is None:
         return None
-    if run.returncode:
-        return None
-    return [Job(*line.split("|")) for line in run.stdout.splitlines() if line.count("|") == 2]
+    return [Job(*line.split("|")) for line in output.splitlines() if line.count("|") == 2]
 
 
 def end_leftovers(keys: Set[str]) -> None:
@@ -118,9 +115,5 @@ def forgets_early() -> str:
 
 def _finished_job_age() -> int | None:
     """Seconds for which squeue lists a finished job; None where SLURM does not say."""
-    try:
-        run = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True, timeout=PATIENCE)
-    except (FileNotFoundError, subprocess.TimeoutExpired):
-        return None
-    age = re.search(r"^MinJobAge\s*=\s*(\d+) sec", run.stdout, re.M)
+    age = re.search(r"^MinJobAge\s*=\s*(\d+) sec", output_of(["scontrol", "show", "config"], PATIENCE) or "", re.M)
     return int(age[1]) if age else None
