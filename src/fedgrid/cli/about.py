@@ -3,7 +3,6 @@
 import argparse
 import os
 import platform
-import subprocess
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -11,12 +10,11 @@ from pathlib import Path
 import fedgrid
 from fedgrid.cli.parsing import Commands, path, with_examples
 from fedgrid.grid.plan.commit import commit
+from fedgrid.jobs.gpus import nvidia_smi
 from fedgrid.jobs.machine import instructions, processor
 
 PACKAGES = ("torch", "numpy", "pandas", "pyarrow", "snakemake", "snakemake-executor-plugin-slurm")
 STORE = Path("results/store")
-PATIENCE = 10
-"Seconds that nvidia-smi may take."
 Fact = tuple[str, str]
 
 
@@ -63,13 +61,7 @@ def _machine() -> Iterator[Fact]:
 
 
 def _gpus() -> Iterator[Fact]:
-    command = ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
-    try:
-        lines = subprocess.run(
-            command, capture_output=True, text=True, check=True, timeout=PATIENCE
-        ).stdout.splitlines()
-    except (OSError, subprocess.SubprocessError):
-        lines = []
+    lines = nvidia_smi("--query-gpu=name,memory.total,driver_version", "--format=csv,noheader").splitlines()
     for line in lines or ["none that nvidia-smi reports"]:
         yield "GPU", line
 

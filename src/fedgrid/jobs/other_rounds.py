@@ -9,7 +9,8 @@ import pyarrow.compute as pc
 from fedgrid.engine.state.saving import Origin
 from fedgrid.errors import UserError
 from fedgrid.files import read_metadata, read_table, write_table
-from fedgrid.grid.earlier.other_rounds import OtherRun, continuation, state_of
+from fedgrid.grid.earlier.other_rounds import continuation
+from fedgrid.grid.earlier.stored import StoredResults, state_of
 from fedgrid.grid.plan.model import Cell
 from fedgrid.jobs.attempts import attempts_of
 
@@ -39,13 +40,13 @@ def origin(cell: Cell, out: Path) -> Origin | None:
         if own.is_file():
             return Origin(own, cell.key)
     run, _ = continuation(cell)
-    return Origin(run.state, run.metadata["key"]) if run else None
+    return Origin(run.state, run.key) if run else None
 
 
 def continued(cell: Cell, rounds: int) -> dict[str, Any]:
     """What metadata say of a cell whose training continued after so many rounds of an earlier run."""
     run, _ = continuation(cell)
-    about: dict[str, Any] = {"after": rounds, "key": run.metadata["key"] if run else cell.key}
+    about: dict[str, Any] = {"after": rounds, "key": run.key if run else cell.key}
     return {"continued": about | ({"adopted": run.metadata["adopted"]} if run and "adopted" in run.metadata else {})}
 
 
@@ -55,7 +56,7 @@ def attempts_before(cell: Cell) -> list[Mapping[str, Any]]:
     return attempts_of(run.metadata) if run else []
 
 
-def take(cell: Cell, out: Path, longer: OtherRun) -> None:
+def take(cell: Cell, out: Path, longer: StoredResults) -> None:
     """Writes the first rounds of a longer run as the results of a cell; `longer_run` says of which these are."""
     rounds = cell.row.training["rounds"]
     table, metadata = read_table(longer.file)
