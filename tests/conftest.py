@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from processes import listening
 from reach import OVER, Reach
 from tiers import mark_full
-from warmed import listening
 
 from fedgrid.data.common.images import MODALITIES
 from fedgrid.grid.study import configure

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from warmed import warm_command
+from processes import warm_command
 
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.plan_file import Plan

@@ -1,14 +1,13 @@
 """A job that another program starts: a process of its own, whose output and exit code are the program's to have."""
 
-import contextlib
 import io
 import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
+from processes import alive, eventually
 
 import fedgrid
 from fedgrid.errors import UserError
@@ -57,7 +56,7 @@ def test_a_job_that_is_called_works_in_another_process(folder, capsys):
     assert int(output.out) != os.getpid() and output.err == "wrong\n"
 
 
-def test_the_sentence_of_a_job_that_fails_is_raised(folder, capsys):
+def test_the_sentence_of_a_job_that_fails_is_raised_and_the_rest_is_printed_once(folder, capsys):
     with pytest.raises(UserError, match=r"^it cannot be$"):
         apart.require("errand", ["fail"])
     assert capsys.readouterr().err == "as it went\n"
@@ -85,7 +84,7 @@ def test_signals_end_the_job_and_then_the_program(number, code, folder):
     program = subprocess.Popen([sys.executable, "-c", PROGRAM], start_new_session=True)
     job = _number_in(folder / "started")
     program.send_signal(number)
-    assert program.wait(60) == code and _ends(job)
+    assert program.wait(60) == code and eventually(lambda: not alive(job))
 
 
 def test_a_warm_job_ends_with_the_program(folder):
@@ -95,38 +94,15 @@ def test_a_warm_job_ends_with_the_program(folder):
     job = _number_in(folder / "started")
     program.kill()
     program.wait()
-    assert _ends(job)
+    assert eventually(lambda: not alive(job))
 
 
 def _number_in(file):
-    end = time.monotonic() + 120
-    while not (file.exists() and file.read_text()):
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    assert eventually(lambda: file.exists() and file.read_text(), 120)
     return int(file.read_text())
-
-
-def _ends(process):
-    """Whether a process ends within a minute; a zombie has ended."""
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        try:
-            with open(f"/proc/{process}/stat") as file:
-                if file.read().rpartition(")")[2].split()[0] == "Z":
-                    return True
-        except FileNotFoundError:
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def test_a_made_partition_leaves_no_plan(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     fedgrid.make_partition("digits", {"partition": "homogeneous", "clients": 2})
     assert not list(tmp_path.rglob("plans/*.json"))
-
-
-def test_what_a_job_says_before_it_fails_is_printed_once(folder):
-    with contextlib.redirect_stderr(io.StringIO()) as stream, pytest.raises(UserError):
-        apart.require("errand", ["fail"])
-    assert stream.getvalue() == "as it went\n"

@@ -12,6 +12,7 @@ import time
 import pyarrow.parquet as pq
 import pytest
 import torch
+from processes import PIPES
 from studies import cell_command, prepared, study_of
 
 from fedgrid.engine.state.checkpoint import load_checkpoint
@@ -51,8 +52,7 @@ class Place:
 
     def start(self):
         """The process, in the warm worker where one listens, else by ``python -m``."""
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        return subprocess.Popen(self.command, **pipes)
+        return subprocess.Popen(self.command, **PIPES)
 
     def finish(self):
         """Trains to the end; what the process says."""

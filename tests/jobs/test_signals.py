@@ -8,9 +8,9 @@ import socket
 import subprocess
 
 import pytest
+from processes import PIPES, warm_command
 from studies import plan_of, prepared, study_of
 from tiers import every_third
-from warmed import warm_command
 
 from fedgrid.errors import say
 from fedgrid.jobs import warm
@@ -20,7 +20,6 @@ from fedgrid.jobs.warm.client import READY
 
 ALL = [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1]
 BOTH = pytest.mark.parametrize("number", ALL[:2], ids=lambda number: number.name)
-PIPES = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
 
 
 class Job:

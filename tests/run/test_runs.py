@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from processes import PIPES
 from studies import FOUR_CELLS, cell_command, plan_of, prepared, study_of, trained
 
 from fedgrid.cli.main import main
@@ -404,8 +405,7 @@ def test_two_processes_on_one_cell_do_each_other_no_harm():
     study = prepared(planned(training={"rounds": 200} | QUICK, compute={"checkpoint_every": 0.05}))
     cell = study.cells[0]
     command = cell_command(cell, study)
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    with subprocess.Popen(command, **pipes) as first, subprocess.Popen(command, **pipes) as second:
+    with subprocess.Popen(command, **PIPES) as first, subprocess.Popen(command, **PIPES) as second:
         texts = [first.communicate()[0], second.communicate()[0]]
     assert first.returncode == second.returncode == 0, texts
     assert cell.done and not cell.status.exists() and not cell.checkpoint.exists()
