@@ -32,9 +32,9 @@ def is_finished(cell: Cell, out: Path) -> bool:
 
 
 def origin(cell: Cell, out: Path) -> Origin | None:
-    """The kept state that the training of a cell, whose results go to `out`, starts from; None: nothing is kept.
+    """The kept state from which the training of a cell starts, whose results go to `out`; None if there is none.
 
-    Its own, where an artifact was asked for later, or else that of a shorter run.
+    The cell's own state, if an artifact is made later, or else that of a shorter run.
     """
     for own in (cell.set_aside, state_of(out)):
         if own.is_file():
@@ -44,20 +44,20 @@ def origin(cell: Cell, out: Path) -> Origin | None:
 
 
 def continued(cell: Cell, rounds: int) -> dict[str, Any]:
-    """What metadata say of a cell whose training continued after so many rounds of an earlier run."""
+    """Metadata of a cell whose training continued an earlier run after so many `rounds`."""
     run, _ = continuation(cell)
     about: dict[str, Any] = {"after": rounds, "key": run.key if run else cell.key}
     return {"continued": about | ({"adopted": run.metadata["adopted"]} if run and "adopted" in run.metadata else {})}
 
 
 def attempts_before(cell: Cell) -> list[Mapping[str, Any]]:
-    """The attempts that the run comes from whose state the training of a cell continues from; none if it is its own."""
+    """The attempts of the shorter run that a cell continues; none if it continues from its own state."""
     run, _ = continuation(cell)
     return attempts_of(run.metadata) if run else []
 
 
 def take(cell: Cell, out: Path, longer: StoredResults) -> None:
-    """Writes the first rounds of a longer run as the results of a cell; `longer_run` says of which these are."""
+    """Writes the first rounds of a longer run, found by `longer_run`, as the results of a cell."""
     rounds = cell.row.training["rounds"]
     table, metadata = read_table(longer.file)
     clock = {part: seconds[:rounds] for part, seconds in metadata["clock"].items()}
