@@ -227,9 +227,11 @@ def _sizes(network: Network) -> dict[str, int]:
     return {**parameters, "features": network.width, "classes": network.classes}
 
 
-def _is_intact(cell: Cell, out: Path) -> bool:
-    """Whether the results of a finished cell, and what is kept beside them, are as they were written."""
+def _has_intact_results(cell: Cell, out: Path) -> bool:
+    """Whether a cell is finished, and its results and what is kept beside them are as they were written."""
     try:
+        if not is_finished(cell, out):
+            return False
         read_table(out)
         for kind, file in cell.kept_beside(out).items():
             _check_artifact(kind, file)
@@ -269,7 +271,7 @@ def _obtain_results(cell: Cell, planned: plan_file.Plan, status: Status, chosen:
     """Has the results of a cell in the `chosen` file, or in the store; says where they come from."""
     out, rounds = chosen or cell.file, cell.row.training["rounds"]
     checkpoint = chosen.with_name(f"{chosen.name}.checkpoint") if chosen else cell.checkpoint
-    if is_finished(cell, out) and _is_intact(cell, out):  # by a process that outlived an earlier run
+    if _has_intact_results(cell, out):  # by a process that outlived an earlier run
         ignore_signals()
         _remove_checkpoints(cell, checkpoint)
         return "already finished by a process of an earlier run"
