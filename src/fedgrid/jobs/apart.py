@@ -30,13 +30,13 @@ _workers: list[Worker] = []
 
 
 class Main(Protocol):
-    """What a job does with its arguments, or with those of the command line; it returns an exit code."""
+    """The work of a job: takes its arguments, or those of the command line, and returns an exit code."""
 
     def __call__(self, argv: Sequence[str] | None = None) -> int: ...
 
 
 def job(module: str) -> Callable[[Callable[..., int]], Main]:
-    """Makes the ``main`` of a job's module work in a process that was started for a job; elsewhere it starts one."""
+    """Has the ``main`` of a job's module start a process for the job, unless it is called in one."""
 
     def decorated(work: Callable[..., int]) -> Main:
         @wraps(work)
@@ -50,7 +50,7 @@ def job(module: str) -> Callable[[Callable[..., int]], Main]:
 
 
 def _own_path() -> dict[str, str]:
-    """The variable by which another process imports the fedgrid of this one; nothing where every process finds it."""
+    """The environment in which another process imports this process's fedgrid; empty where fedgrid is installed."""
     folder = Path(fedgrid.__file__).parents[1]
     if folder.name in ("site-packages", "dist-packages"):  # before Python's own library, it would hide parts of that
         return {}
@@ -85,9 +85,9 @@ def run(
 def require(
     module: str, arguments: Sequence[str], environment: Mapping[str, str] | None = None, remarks: bool = True
 ) -> None:
-    """As `run`, for a job that has to succeed: the sentence with which it fails is that of a UserError.
+    """Runs a job that has to succeed; see `run`. Raises UserError, with the job's last sentence, if it fails.
 
-    Without `remarks`, what one that succeeds says on standard error is left out.
+    Without `remarks`, the standard error of a job that succeeds is dropped, except for sentences of fedgrid.
     """
     unsaid = io.StringIO()
     errors = _Errors(sys.stderr if remarks else unsaid)
@@ -100,7 +100,7 @@ def require(
 
 
 class _Errors(io.StringIO):
-    """The standard error of a job: the sentences of fedgrid are kept, the `others` go on to a stream."""
+    """The standard error of a job: keeps fedgrid's sentences, and writes everything else to `others`."""
 
     def __init__(self, others: TextIO) -> None:
         super().__init__()
@@ -153,7 +153,7 @@ def _passing_on(job: RunningJob) -> Iterator[None]:
 
 
 def _socket() -> str:
-    """The socket of the worker of the run that this process belongs to, or of this process's own; it listens."""
+    """The socket of a listening worker: that of the run to which this process belongs, or its own."""
     if VARIABLE in os.environ:
         return os.environ[VARIABLE]
     with _starting:
@@ -168,7 +168,7 @@ def _socket() -> str:
 
 @contextmanager
 def _descriptor(stream: TextIO, standard: TextIO | None) -> Iterator[int]:
-    """A file descriptor whose output comes out of a stream, which in a notebook is not the `standard` one."""
+    """A file descriptor whose output reaches a stream, which in a notebook is not the `standard` one."""
     if standard and stream is standard:
         stream.flush()
         yield stream.fileno()

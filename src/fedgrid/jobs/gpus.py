@@ -86,7 +86,7 @@ def side_by_side() -> bool:
 
 
 def shortage(device: str, visible: int | None = None) -> str:
-    """What a setting `device` asks for beyond the cards that are `visible` (by default `cards`); empty: nothing."""
+    """What the setting `device` needs beyond the `visible` cards (by default those of `cards`); empty: nothing."""
     if not device.startswith("cuda"):
         return ""
     needed = int(device.partition(":")[2] or 0) + 1
@@ -163,7 +163,7 @@ def _by_lock(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def nvidia_smi(*arguments: str, environment: Mapping[str, str] = os.environ) -> str:
-    """What nvidia-smi prints; nothing where it is absent or does not answer."""
+    """What nvidia-smi prints; empty if it is missing, fails or does not answer."""
     return output_of(["nvidia-smi", *arguments], PATIENCE, environment) or ""
 
 
@@ -179,7 +179,7 @@ def _listed(environment: Mapping[str, str]) -> list[Gpu]:
 
 
 def _take(names: list[str], share: int) -> tuple[str, IO[bytes]] | None:
-    """The card with most free slots, and the lock of one of them, which is held; None where all are taken."""
+    """The card with most free slots, and the locked file of one of them; None if all slots are taken."""
     try:
         folder = _folder()
         with open(folder / "turn", "ab") as turn, ExitStack() as others:

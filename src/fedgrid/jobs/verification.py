@@ -1,4 +1,4 @@
-"""Finished cells, trained again elsewhere and compared: whether results fit the code that stands beside them."""
+"""Whether results fit the code beside them: finished cells are trained again in another store and compared."""
 
 import random
 from collections import Counter
@@ -21,13 +21,13 @@ from fedgrid.jobs.partition import prepare
 from fedgrid.settings import Compute
 
 UNSHARED_FOLDERS = ("cells", "checkpoints", "choices", "code", "logs", "packs", "plans", "status")
-"""What the store of a second training has of its own; data and partitions are those of the first."""
+"Folders that a second store does not share with the first, as it does data and partitions."
 
 
 def comparable(studies: Iterable[Study]) -> tuple[list[Cell], Counter[str]]:
-    """The finished cells that can be checked on this machine, and how many others there are by what they lack for it.
+    """The finished cells that can be checked on this machine, and the numbers of others by the reason why they cannot.
 
-    They are in the order of their keys, so that the same sample can be drawn again.
+    The cells are in the order of their keys, so that the same sample can be drawn again.
     """
     cells: list[Cell] = []
     elsewhere: Counter[str] = Counter()
@@ -41,16 +41,16 @@ def comparable(studies: Iterable[Study]) -> tuple[list[Cell], Counter[str]]:
 
 
 def sample(cells: Sequence[Cell], number: int, seed: int) -> list[Cell]:
-    """So many of the cells, at random; all of them where there are fewer."""
+    """A random sample of `number` cells; all of them if there are fewer."""
     return random.Random(seed).sample(cells, min(number, len(cells)))
 
 
 def verify(
     cells: Sequence[Cell], rerun_studies: Iterable[Study], cores: int, tell: Callable[[str], None]
 ) -> Iterator[tuple[Cell, str]]:
-    """Trains finished cells again, and says of each the first difference; empty where all recorded bits are the same.
+    """Trains finished cells again, and yields each with the first difference; empty if all recorded bits are the same.
 
-    `rerun_studies` are the same studies with another folder of results, which takes the second ones.
+    `rerun_studies` are the same studies with another folder of results.
     """
     study_of = {cell.key: study for study in rerun_studies for cell in study.known.values()}
     planned = {key: study.known[key] for key, study in study_of.items()}
@@ -74,13 +74,13 @@ def _difference(cell: Cell, rerun: Cell) -> str:
 
 
 def _last_line(log: Path) -> str:
-    """What the log of a cell that failed ends with."""
+    """The last line of a failed cell's log."""
     lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.is_file() else []
     return next((line.strip() for line in reversed(lines) if line.strip()), "never started")
 
 
 def link_inputs(store: Path, second: Path) -> None:
-    """Gives a second store the data and partitions of the first. Raises UserError where it has files of its own."""
+    """Links the data and partitions of a store into a second one; UserError if that is not empty."""
     second.mkdir(parents=True, exist_ok=True)
     if any(second.iterdir()):
         raise UserError(f"{second}: has to be empty")
@@ -90,7 +90,7 @@ def link_inputs(store: Path, second: Path) -> None:
 
 
 def obstacles(circumstances: Circumstances) -> list[str]:
-    """Why results under these circumstances cannot be checked on this machine, in words; empty where they can."""
+    """Reasons why results under these circumstances cannot be checked on this machine; empty if they can."""
     current = replace(
         circumstances,
         processor=processor(),
@@ -103,7 +103,7 @@ def obstacles(circumstances: Circumstances) -> list[str]:
 
 
 def _device(name: str) -> str:
-    """The device of this machine that results of the device `name` can be compared on."""
+    """The device of this machine to compare with results of the device `name`."""
     if name == "cpu":
         return name
     from fedgrid.engine.local.devices import chosen, name_of  # torch takes seconds to import

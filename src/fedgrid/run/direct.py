@@ -23,12 +23,12 @@ class DirectJobs:
 
     @cached_property
     def plan(self) -> Path:
-        """The file of the plan, which jobs read; it stays where one is interrupted, and `fedgrid prune` heeds it."""
+        """The file of the plan, which jobs read; it stays if one is interrupted, and `fedgrid prune` respects it."""
         return Plan(self.study, commit=commit()).write()
 
     @cached_property
     def environment(self) -> dict[str, str]:
-        """What the environment of the jobs has besides this process's own."""
+        """Variables that the jobs' environment has besides those of this process."""
         return Pin(self.study).keep() | {"OMP_NUM_THREADS": str(self.study.compute.threads)}
 
     def prepare(self, partition: PlannedPartition) -> None:
@@ -54,7 +54,7 @@ class DirectJobs:
         return code == 0
 
     def finish(self) -> None:
-        """Removes the plan, if a job needed one: no job is left to read it."""
+        """Removes the plan, if a job needed one."""
         if plan := vars(self).get("plan"):
             plan.unlink(missing_ok=True)
 

@@ -24,7 +24,7 @@ JOB = "FEDGRID_JOB"
 """Environment variable: the number of a process that was started for one job: nothing but the job's own code, and what
 that names, was imported there."""
 LIBRARIES = ("torch", "sympy", "numpy", "pyarrow.parquet")
-"What a cell imports; torch.vmap imports sympy on first use."
+"Libraries that every cell imports; torch.vmap imports sympy on first use."
 
 PREFIX = "fedgrid-worker-"
 "Start of the name of a socket's folder; the number of the process that started the worker follows."
@@ -35,7 +35,7 @@ LOOK = 0.02
 
 
 def enter_job() -> None:
-    """Records that this process was started for the job that it does."""
+    """Records that this process was started for one job."""
     os.environ[JOB] = str(os.getpid())
 
 
@@ -45,7 +45,7 @@ def in_job() -> bool:
 
 
 class Worker:
-    """A server, which ends with this process; `socket` is the path of its socket once it has been started.
+    """A server that ends with this process; `socket` is the path of its socket once it has been started.
 
     The path of a socket may have 107 characters at most, so it lies in the system's folder for temporary files.
     """
