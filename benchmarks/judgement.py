@@ -23,12 +23,12 @@ from fedgrid.analysis.scores.results import load
 from fedgrid.api.study_file import read_study
 from fedgrid.errors import UserError
 from fedgrid.files import write_json
-from fedgrid.grid.earlier.other_code import StoredResults
+from fedgrid.grid.earlier.stored import StoredResults
 from fedgrid.grid.plan import manifest
 from fedgrid.grid.plan.manifest_model import Absence, ListedCell, Manifest
 from fedgrid.grid.plan.planned_study import Experiment, Study
 from fedgrid.grid.study.codec import encode
-from fedgrid.jobs.preparation import prepare
+from fedgrid.jobs.partition import prepare
 
 ABSENT = Absence("missing")
 """The state of cells that are not kept."""

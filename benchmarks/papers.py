@@ -28,7 +28,8 @@ from fedgrid.analysis.papers.claims import UNCHECKED
 from fedgrid.api.study_file import read_study
 from fedgrid.files import read_table
 from fedgrid.grid.costs.measured import facts
-from fedgrid.grid.earlier.other_code import StoredResults, newest_under_other_code
+from fedgrid.grid.earlier.other_code import newest_under_other_code
+from fedgrid.grid.earlier.stored import StoredResults
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.printed import read_printed

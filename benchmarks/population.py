@@ -24,7 +24,7 @@ from benchmarks.machine import facts, hardware
 from benchmarks.markdown import spread, table
 from benchmarks.processes import ROOT, Failed, Worker, together
 from fedgrid.engine.rounds import PARTS
-from fedgrid.jobs.reporting import MAXRSS_UNIT
+from fedgrid.jobs.machine import MAXRSS_UNIT
 
 IMAGES = 32
 "Of a client, three quarters of them for training."

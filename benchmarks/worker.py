@@ -34,7 +34,7 @@ from fedgrid.engine.local.stacked import Stacked
 from fedgrid.engine.rounds import federate
 from fedgrid.engine.state.checkpoint import Progress
 from fedgrid.engine.state.saving import Saving
-from fedgrid.jobs.reporting import MAXRSS_UNIT
+from fedgrid.jobs.machine import MAXRSS_UNIT
 from fedgrid.loading import load
 from fedgrid.partition.dirichlet import Dirichlet
 from fedgrid.settings import Training

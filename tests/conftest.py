@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from processes import listening
 from reach import OVER, Reach
 from tiers import mark_full
-from warmed import listening
 
 from fedgrid.data.common.images import MODALITIES
 from fedgrid.grid.study import configure
 from fedgrid.jobs import calibration, warm
-from fedgrid.jobs.job_process import ASKED_TO_END, JOB
+from fedgrid.jobs.warm.client import SIGNALS
 from fedgrid.loading import names
 
 torch.set_num_threads(1)
@@ -95,7 +95,7 @@ def pytest_terminal_summary(terminalreporter, config):
 @pytest.fixture
 def in_job(monkeypatch):
     """Lets a job's main work in this process, where a test has replaced something."""
-    monkeypatch.setenv(JOB, str(os.getpid()))
+    monkeypatch.setenv(warm.JOB, str(os.getpid()))
     yield
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -103,7 +103,7 @@ def in_job(monkeypatch):
 @pytest.fixture(autouse=True, scope="module")
 def signals():
     """What trains in this process heeds signals, and ignores them at its end; these are the handlers from before."""
-    before = {number: signal.getsignal(number) for number in (*ASKED_TO_END, signal.SIGINT)}
+    before = {number: signal.getsignal(number) for number in SIGNALS}
     yield
     for number, handler in before.items():
         signal.signal(number, handler)

@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from warmed import warm_command
+from processes import warm_command
 
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.plan_file import Plan
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.plan.product import planned_study
 from fedgrid.grid.study.sections import Section
-from fedgrid.jobs.preparation import prepare
+from fedgrid.jobs.partition import prepare
 
 FOUR_CELLS = """
 name: s

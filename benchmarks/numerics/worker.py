@@ -35,7 +35,7 @@ from fedgrid.grid.plan.product import planned_study
 from fedgrid.grid.study.sections import Section
 from fedgrid.jobs.cell import train
 from fedgrid.jobs.other_rounds import origin
-from fedgrid.jobs.preparation import prepare
+from fedgrid.jobs.partition import prepare
 from fedgrid.loading import load
 
 NOT_AT_ALL, AT_A_STRETCH, INTERRUPTED, KEPT = "not at all", "at a stretch", "interrupted", "kept"

@@ -1,8 +1,10 @@
-"""What command lines share: a user's mistake ends in one line, and nothing is imported from the working folder."""
+"""What command lines share: their first argument, how a user's mistake ends, and what other programs print."""
 
 import os
+import subprocess
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from fedgrid.errors import Damaged, UserError, complain, escape_unprintable
 
@@ -15,8 +17,24 @@ def exclude_working_folder() -> None:
     os.environ["PYTHONSAFEPATH"] = "1"
 
 
+def plan_parser(module: str, description: str) -> ArgumentParser:
+    """The command line of a module that is run on a plan; the plan's file is its first argument."""
+    parser = ArgumentParser(prog=f"python -m {module}", description=description)
+    parser.add_argument("file", type=Path, metavar="PLAN", help="the plan of the run")
+    return parser
+
+
+def output_of(command: Sequence[str], seconds: float, environment: Mapping[str, str] | None = None) -> str | None:
+    """What a program prints; None where there is no such program, it fails, or it takes more than so many seconds."""
+    try:
+        run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=seconds)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return run.stdout
+
+
 def run(parser: ArgumentParser, argv: Sequence[str] | None) -> int:
-    """Call the parser's default `action` with the other arguments as keywords.
+    """Calls the parser's default `action` with the other arguments as keywords.
 
     Returns the exit code: 0, or 2 after a `UserError` or with a full disk, say, and one line on stderr. A damaged file
     is removed, so that the next run makes it again.

@@ -5,7 +5,9 @@ content has changed since it was written is `Damaged`, and never read silently.
 """
 
 import contextlib
+import csv
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -15,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,22 +27,22 @@ from fedgrid.errors import Damaged, UserError, reason
 
 METADATA, SEAL, SEALED = b"fedgrid", b"seal", "seal"
 MOST_BYTES = 64_000_000
-"Size of a text that a study names; a larger one was named by mistake."
+"Largest size of a text that a study may name; a larger one was named by mistake."
 SURROGATES = re.compile("[\ud800-\udfff]")
-"What Python makes of a byte that is not UTF-8, or of half a letter; no text can hold it."
+"Surrogates: what Python reads a byte as that is not UTF-8. They cannot be written as UTF-8."
 Digests = Mapping[str, str | list[str]]
-"By column: of its values, or of those of each part in which they were written."
+"Digests by column: one, or one for each part that was written."
 READING = (OSError, pa.ArrowException, AttributeError, TypeError, KeyError, ValueError, RecursionError)
-"What reading a damaged file may raise; libraries raise OSError for damage too, without a number."
+"Errors that reading a damaged file may raise; libraries also raise OSError for damage, without a number."
 
 
 def cache(name: str) -> Path:
-    """The folder of that name in the user's cache: for what only saves time, and does not belong in the store."""
+    """A folder of the user's cache, for files that only save time and do not belong in the store."""
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "fedgrid" / name
 
 
 def path_of(text: str, what: str) -> Path:
-    """A path as a user writes it, with ``~``; UserError, naming `what` the user set, where no file can have it."""
+    """The path that a user wrote, with ``~`` expanded; UserError, naming the setting `what`, for an impossible path."""
     try:
         path = Path(text).expanduser()
         os.lstat(path)
@@ -48,13 +50,13 @@ def path_of(text: str, what: str) -> Path:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EACCES):
             return path
         raise UserError(f"{what}: no path can be {text[:40]!r} ({reason(error)})") from error
-    except (RuntimeError, ValueError) as error:  # a home that nobody has; a letter that no name can have
+    except (RuntimeError, ValueError) as error:  # the home of an unknown user; a character that no name can have
         raise UserError(f"{what}: no path can be {text[:40]!r} ({error})") from error
     return path
 
 
 def check_utf8(text: str, what: str) -> None:
-    """Raises UserError, which begins with `what` it is, for a text that no file can hold, such as a path in bytes."""
+    """Raises UserError, beginning with `what`, for a text that cannot be encoded, such as a path that is not UTF-8."""
     if half := SURROGATES.search(text):
         before = re.split('["\n]', text[: half.start()])[-1]  # of the JSON value, or of the line
         after = re.split('["\n]', text[half.start() :], maxsplit=1)[0]
@@ -62,9 +64,9 @@ def check_utf8(text: str, what: str) -> None:
 
 
 def check_regular(path: Path, what: str, largest: int = MOST_BYTES) -> None:
-    """Raises UserError, which begins with `what` it is, for a device, a pipe, a folder, or more than `largest` bytes.
+    """Raises UserError, beginning with `what`, for a device, a pipe, a folder, or a file of more than `largest` bytes.
 
-    Raises OSError where the path cannot be looked at, as where the file does not exist.
+    Raises OSError where the path cannot be inspected, for example because it does not exist.
     """
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
@@ -73,9 +75,22 @@ def check_regular(path: Path, what: str, largest: int = MOST_BYTES) -> None:
         raise UserError(f"{what} has {status.st_size / 1e6:,.1f} MB; at most {largest / 1e6:,.0f} MB are allowed")
 
 
+def lock(file: int | IO[Any], wait: bool = False, shared: bool = False) -> bool:
+    """Locks an open file until it is closed, at the latest when its process ends; False if another has the lock.
+
+    With `wait`, waits until the lock is free. Several processes may have a `shared` lock at once. Raises OSError where
+    the file system has no locks.
+    """
+    try:
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    return True
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path in the folder of `path`; renamed to `path` at the end, removed after an error."""
+    """Yields a temporary path beside `path`, which is renamed to `path` at the end and removed after an error."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -91,7 +106,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def check_writable(folder: Path, what: str) -> None:
-    """Makes the folder and tries to write there; UserError, naming `what` the user set, where that fails."""
+    """Makes the folder and tries to write in it; UserError, naming the setting `what`, where that fails."""
     probe = folder / f".writable.{os.getpid()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -102,14 +117,14 @@ def check_writable(folder: Path, what: str) -> None:
 
 
 def write_table(path: Path, table: pa.Table, metadata: dict[str, Any]) -> None:
-    """Writes a Parquet file (zstd) whose schema carries `metadata` as JSON, and the seal of both."""
+    """Writes a Parquet file (zstd) whose schema carries `metadata` as JSON, and a seal of rows and metadata."""
     digests = {name: digest_of_values(table[name]) for name in table.column_names}
     with parquet_writer(path, table.schema.with_metadata(seal(_as_text(metadata), digests))) as writer:
         writer.write_table(table)
 
 
 def write_parts(path: Path, parts: pa.RecordBatchReader, metadata: dict[str, Any]) -> None:
-    """Writes such a file part by part, so that memory holds one at a time; each is sealed by itself, as a row group."""
+    """Writes such a file with one part in memory at a time; each part is a row group with digests of its own."""
     text, digests = _as_text(metadata), {name: list[str]() for name in parts.schema.names}
     with parquet_writer(path, parts.schema.with_metadata({METADATA: text})) as writer:
         for part in parts:
@@ -121,7 +136,7 @@ def write_parts(path: Path, parts: pa.RecordBatchReader, metadata: dict[str, Any
 
 @contextmanager
 def parquet_writer(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
-    """What writes the rows of a Parquet file, which is there at the end; its metadata have to become a `seal`."""
+    """A writer of the rows of a Parquet file, which appears at the end; its metadata have to include a `seal`."""
     options = {"compression": "zstd", "write_page_checksum": True}
     with replacing(path) as temporary, pq.ParquetWriter(temporary, schema, **options) as writer:
         yield writer
@@ -132,14 +147,14 @@ def _as_text(metadata: dict[str, Any]) -> str:
 
 
 def seal(text: str, columns: Digests | None = None) -> dict[bytes, str]:
-    """A file's metadata: the JSON `text` and its seal; where there are no digests, Parquet's sums of pages count."""
+    """A file's metadata: the JSON `text` and its seal; without digests, Parquet's page checksums protect the rows."""
     return {METADATA: text, SEAL: json.dumps({"metadata": _digest_of_text(text), "columns": columns})}
 
 
 def read_table(path: Path, columns: Sequence[str] | None = None) -> tuple[pa.Table, dict[str, Any]]:
-    """Rows (all columns, or those named) and metadata of a sealed Parquet file.
+    """Rows (of all `columns`, or of those named) and metadata of a sealed Parquet file.
 
-    Raises UserError where the file does not exist, and `Damaged` where its content has changed.
+    Raises UserError if the file does not exist, and `Damaged` if its content has changed.
     """
     with reading(path):
         # not pq.read_table, which imports pandas: half a second
@@ -160,14 +175,14 @@ def read_metadata(path: Path) -> dict[str, Any]:
 
 
 def check_identity(path: Path, **expected: Any) -> None:
-    """Raises `Damaged` where the metadata of a file say other things of it than its place in the store does."""
+    """Raises `Damaged` where a file's metadata contradict its path."""
     metadata = read_metadata(path)
     if any(metadata.get(name) != value for name, value in expected.items()):
         raise Damaged(path, "its content does not belong to its name")
 
 
 def _opened(footer: Mapping[bytes, bytes] | None) -> tuple[dict[str, Any], Digests | None]:
-    """Metadata, and digests by column if there are any; one of `READING` where the metadata are not as written."""
+    """Metadata, and digests by column if there are any; raises one of `READING` where the metadata have changed."""
     stored = footer or {}
     if METADATA not in stored or SEAL not in stored:
         raise ValueError("not a file written by fedgrid")
@@ -178,7 +193,7 @@ def _opened(footer: Mapping[bytes, bytes] | None) -> tuple[dict[str, Any], Diges
 
 
 def _agrees(column: pa.ChunkedArray, digest: str | list[str], groups: Sequence[int]) -> bool:
-    """Whether a column has the digest, or each of its `groups`, of so many rows, the one that stands for it."""
+    """Whether the digest of a column, or of each group of rows, is the recorded one; `groups` are numbers of rows."""
     if isinstance(digest, str):
         return digest_of_values(column) == digest
     starts = accumulate(groups, initial=0)
@@ -186,7 +201,7 @@ def _agrees(column: pa.ChunkedArray, digest: str | list[str], groups: Sequence[i
 
 
 def digest_of_values(column: pa.ChunkedArray) -> str:
-    """SHA-256 of the values of a column, whatever chunks and encoding they stand in; −0 counts as 0."""
+    """SHA-256 of the values of a column, whatever its chunks and encoding; −0 counts as 0."""
     total = hashlib.sha256(str(len(column)).encode())
     for block in _blocks(column):
         total.update(block)
@@ -217,7 +232,7 @@ def _blocks(column: pa.ChunkedArray) -> Iterator[Any]:
 
 
 def _plain(column: pa.ChunkedArray) -> Iterator[bytes | memoryview]:
-    """The memory of values of a fixed width."""
+    """The bytes of values of a fixed width."""
     yield str(column.type).encode()
     width = column.type.bit_width // 8
     for chunk in column.chunks:
@@ -226,7 +241,7 @@ def _plain(column: pa.ChunkedArray) -> Iterator[bytes | memoryview]:
 
 
 def _letters(chunk: pa.Array) -> Iterator[memoryview]:
-    """The memory of all texts of a chunk, one after the other."""
+    """The bytes of all texts of a chunk, one after the other."""
     if len(chunk):
         ends = memoryview(chunk.buffers()[1]).cast("i")
         start, end = ends[chunk.offset], ends[chunk.offset + len(chunk)]
@@ -239,8 +254,26 @@ def _digest_of_text(text: str) -> str:
 
 
 def slug(label: str) -> str:
-    """The characters of a label that a file's name can have."""
+    """A label as part of a file's name: letters, digits, dots, hyphens and underscores stay."""
     return re.sub(r"[^\w.-]+", "-", label)[:100].strip("-.") or "x"
+
+
+def read_csv(path: Path, what: str) -> Iterator[tuple[int, list[str]]]:
+    """Yields the line number and the stripped values of each row of a CSV file that is not blank.
+
+    Raises UserError, beginning with `what`, if the file cannot be read or is not CSV.
+    """
+    try:
+        check_regular(path, what)
+        with open(path, encoding="utf-8-sig", newline="") as text:
+            reader = csv.reader(text, strict=True)
+            for values in reader:
+                if any(value.strip() for value in values):
+                    yield reader.line_num, [value.strip() for value in values]
+    except OSError as error:
+        raise UserError(f"{what} cannot be read ({reason(error)})") from error
+    except (ValueError, csv.Error) as error:
+        raise UserError(f"{what} cannot be read as CSV ({error})") from error
 
 
 def write_text(path: Path, text: str) -> None:
@@ -251,12 +284,12 @@ def write_text(path: Path, text: str) -> None:
 
 
 def as_json(value: Any) -> str:
-    """The one text of a value: sorted, indented, with a newline at its end."""
+    """The canonical text of a value: sorted, indented, with a newline at its end."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False, indent=1) + "\n"
 
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
-    """Writes plain values as a JSON file, sealed, in one step; their order stays."""
+    """Writes plain values, in their order, as a sealed JSON file in one step."""
     text = json.dumps(values, ensure_ascii=False)
     check_utf8(text, f"{path}: cannot be written")
     write_text(path, json.dumps({SEALED: _digest_of_text(text), **json.loads(text)}, ensure_ascii=False) + "\n")
@@ -274,7 +307,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turns what a damaged file may raise into one sentence."""
+    """Turns the errors that reading a file may raise into one sentence."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise UserError(f"{path} is not a file")  # from a pipe, reading would wait for ever
     try:

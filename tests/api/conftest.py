@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from filelock import FileLock
 
 import fedgrid
 from fedgrid.cli.main import main
+from fedgrid.files import lock
 
 
 @pytest.fixture(scope="session")
@@ -21,7 +21,8 @@ def run_once(tmp_path_factory):
     """
     own = tmp_path_factory.getbasetemp()
     shared = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "project"
-    with FileLock(f"{shared}.lock"):
+    with open(f"{shared}.lock", "w") as turn:
+        lock(turn, wait=True)
         if not shared.exists():
             making = shared.with_suffix(".making")
             making.mkdir()

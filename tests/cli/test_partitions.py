@@ -16,7 +16,7 @@ from fedgrid.grid.plan import left_out
 from fedgrid.grid.plan.product import planned_study
 from fedgrid.grid.study.sections import Section
 from fedgrid.grid.study.yaml_file import read
-from fedgrid.jobs.preparation import prepare
+from fedgrid.jobs.partition import prepare
 from fedgrid.partition.common.publish import digest_of
 from fedgrid.partition.common.statistics import statistics
 

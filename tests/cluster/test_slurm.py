@@ -7,8 +7,9 @@ import textwrap
 import time
 
 import pytest
-from checkout import Checkout
+from checkout import Checkout, accuracy_tables
 from cluster.one_node import eventually
+from processes import PIPES
 
 # by itself the executor waits ten seconds longer after each look at its jobs that finds none finished
 IMPATIENT = """
@@ -85,8 +86,7 @@ class Submitted(Checkout):
 
     def started(self, *command):
         """Any command inside the cluster that goes on; what it says is kept."""
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        return self.cluster.popen(*command, cwd=self.path, env=self.environment, **pipes)
+        return self.cluster.popen(*command, cwd=self.path, env=self.environment, **PIPES)
 
     def fedgrid(self, *arguments):
         """What a command of fedgrid says inside the cluster."""
@@ -133,13 +133,7 @@ def expected(tmp_path_factory):
     """The tables of a local run."""
     here = Checkout(tmp_path_factory.mktemp("here") / "tree", study(THREE))
     here.snakemake("results/tiny/report.html")
-    return tables(here)
-
-
-def tables(checkout):
-    actual = {file.name: file.read_bytes() for file in (checkout.path / "results/tiny/tables").glob("accuracy.*")}
-    assert len(actual) == 4
-    return actual
+    return accuracy_tables(here.path / "results")
 
 
 @pytest.mark.parametrize("compute", [pytest.param("{}", marks=pytest.mark.full), "{pack: 2}"])
@@ -152,7 +146,7 @@ def test_tables_equal_those_of_a_local_run(cluster, tmp_path, expected, compute)
         f"    {counting}file = study_file(study)\n",
     )
     assert NO_ACCOUNTING in there.snakemake_there("results/tiny/report.html")
-    assert tables(there) == expected
+    assert accuracy_tables(tmp_path / "results") == expected
     assert (tmp_path / "resolved.txt").read_text() == "None\n"  # once, where the run began, and on no node
     assert "3 done" in there.fedgrid("status")
 

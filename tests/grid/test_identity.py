@@ -118,7 +118,7 @@ LOADED = """
 import json, os, scipy.optimize, scipy.sparse.csgraph, sympy, sys, pyarrow.parquet, torch, torch._dynamo
 from fedgrid.grid.plan.keys import modules_of_cell
 from fedgrid.jobs import cell
-from fedgrid.jobs.job_process import enter_job
+from fedgrid.jobs.warm import enter_job
 plan, *cells = sys.argv[1:]
 names = dict(name.split("=") for name in cells)
 for name in names:  # what is known of the code is kept

@@ -6,7 +6,12 @@ from studies import prepared, study_of
 
 from fedgrid.components import Component, describe, hp, identity
 from fedgrid.files import read_table, write_table
-from fedgrid.grid.earlier.other_code import has_settings_of, newest_under_other_code, waiting_under_other_code
+from fedgrid.grid.earlier.other_code import (
+    edited_modules,
+    has_settings_of,
+    newest_under_other_code,
+    waiting_under_other_code,
+)
 
 ROWS = {"plain": {"method": "fedavg"}, "momentum": {"method": "fedavg", "training": {"momentum": 0.9}}}
 
@@ -48,7 +53,7 @@ def test_results_under_other_code_are_found_by_their_settings(study):
     assert newest_under_other_code(plain) is None
     file = make_earlier(plain)
     results = newest_under_other_code(plain)
-    assert (results.file, results.key, results.edited) == (file, plain.key[::-1], {"fedgrid.tree"})
+    assert (results.file, results.key, edited_modules(results)) == (file, plain.key[::-1], {"fedgrid.tree"})
     assert newest_under_other_code(momentum) is None
 
 

@@ -5,7 +5,7 @@ import signal
 import sys
 import time
 
-from fedgrid.jobs.job_process import enter_job
+from fedgrid.jobs.warm import enter_job
 
 
 def main(argv: list[str]) -> int:

@@ -1,14 +1,13 @@
 """A job that another program starts: a process of its own, whose output and exit code are the program's to have."""
 
-import contextlib
 import io
 import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
+from processes import alive, eventually
 
 import fedgrid
 from fedgrid.errors import UserError
@@ -16,8 +15,9 @@ from fedgrid.jobs import apart, warm
 
 JOB = """
 import os, sys, time
-from fedgrid.jobs.apart import end_with_signals, job
-from fedgrid.jobs.job_process import enter_job
+from fedgrid.jobs.apart import job
+from fedgrid.jobs.signals import end_with_signals
+from fedgrid.jobs.warm import enter_job
 
 @job("errand")
 def main(argv=None):
@@ -42,7 +42,7 @@ def folder(request, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "errand.py").write_text(JOB)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     if request.param == "plain":
         monkeypatch.setenv(warm.VARIABLE, "")
     return tmp_path
@@ -56,7 +56,7 @@ def test_a_job_that_is_called_works_in_another_process(folder, capsys):
     assert int(output.out) != os.getpid() and output.err == "wrong\n"
 
 
-def test_the_sentence_of_a_job_that_fails_is_raised(folder, capsys):
+def test_the_sentence_of_a_job_that_fails_is_raised_and_the_rest_is_printed_once(folder, capsys):
     with pytest.raises(UserError, match=r"^it cannot be$"):
         apart.require("errand", ["fail"])
     assert capsys.readouterr().err == "as it went\n"
@@ -84,7 +84,7 @@ def test_signals_end_the_job_and_then_the_program(number, code, folder):
     program = subprocess.Popen([sys.executable, "-c", PROGRAM], start_new_session=True)
     job = _number_in(folder / "started")
     program.send_signal(number)
-    assert program.wait(60) == code and _ends(job)
+    assert program.wait(60) == code and eventually(lambda: not alive(job))
 
 
 def test_a_warm_job_ends_with_the_program(folder):
@@ -94,38 +94,15 @@ def test_a_warm_job_ends_with_the_program(folder):
     job = _number_in(folder / "started")
     program.kill()
     program.wait()
-    assert _ends(job)
+    assert eventually(lambda: not alive(job))
 
 
 def _number_in(file):
-    end = time.monotonic() + 120
-    while not (file.exists() and file.read_text()):
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    assert eventually(lambda: file.exists() and file.read_text(), 120)
     return int(file.read_text())
-
-
-def _ends(process):
-    """Whether a process ends within a minute; a zombie has ended."""
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        try:
-            with open(f"/proc/{process}/stat") as file:
-                if file.read().rpartition(")")[2].split()[0] == "Z":
-                    return True
-        except FileNotFoundError:
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def test_a_made_partition_leaves_no_plan(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     fedgrid.make_partition("digits", {"partition": "homogeneous", "clients": 2})
     assert not list(tmp_path.rglob("plans/*.json"))
-
-
-def test_what_a_job_says_before_it_fails_is_printed_once(folder):
-    with contextlib.redirect_stderr(io.StringIO()) as stream, pytest.raises(UserError):
-        apart.require("errand", ["fail"])
-    assert stream.getvalue() == "as it went\n"

@@ -11,7 +11,7 @@ from fedgrid.jobs import machine
 from fedgrid.jobs.attempts import Attempts, notes_of
 from fedgrid.jobs.cell import train
 from fedgrid.jobs.machine import processor
-from fedgrid.jobs.retraining import obstacles
+from fedgrid.jobs.verification import obstacles
 
 ROUNDS = 4
 

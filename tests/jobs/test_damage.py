@@ -21,7 +21,7 @@ from fedgrid.files import read_table, write_table
 from fedgrid.grid.plan import manifest, plan_file
 from fedgrid.jobs import cell as cell_job
 from fedgrid.jobs import dataset, partition
-from fedgrid.jobs.reporting import Status
+from fedgrid.jobs.status import Status
 
 FLIPS = 200
 

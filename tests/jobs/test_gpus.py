@@ -13,6 +13,7 @@ import pytest
 
 from fedgrid.errors import UserError
 from fedgrid.jobs import gpus
+from fedgrid.settings import Compute
 
 TWO = "GPU 0: NVIDIA A100 (UUID: GPU-aa1)\nGPU 1: NVIDIA A100 (UUID: GPU-bb2)\n"
 MIG = TWO + "  MIG 1g.5gb     Device  0: (UUID: MIG-b1)\n  MIG 1g.5gb     Device  1: (UUID: MIG-b2)\n"
@@ -62,7 +63,7 @@ def test_all_that_nvidia_smi_lists(machine, text, actual):
 
 
 def test_no_cards_where_nvidia_smi_is_absent_or_fails(machine):
-    assert gpus.cards() == []
+    assert gpus.cards() == [] and gpus.memory() == 0
     machine(TWO, code=9)
     assert gpus.cards() == []
 
@@ -243,3 +244,50 @@ def test_the_folder_of_locks_is_private(machine, tmp_path, monkeypatch):
 def test_a_share_below_one_is_refused():
     with pytest.raises(UserError, match="1 cell or more, not by 0"), gpus.acquire_gpu("auto", 0):
         pass
+
+
+@pytest.mark.parametrize(
+    ("cores", "cards", "mib", "threads", "expected"),
+    [
+        (16, 1, 81559, 1, 8),
+        (16, 1, 24564, 1, 2),
+        (16, 4, 81559, 1, 4),
+        (16, 1, 81559, 4, 4),
+        (2, 1, 81559, 1, 2),
+        (64, 1, 143771, 1, gpus.MOST_CELLS),
+        (1, 2, 81559, 1, 1),
+        (16, 1, 4096, 1, 1),
+        (16, 0, 0, 1, 1),
+    ],
+)
+def test_auto_is_what_memory_and_cores_carry(monkeypatch, cores, cards, mib, threads, expected):
+    monkeypatch.setattr(gpus, "cores", lambda: cores)
+    monkeypatch.setattr(gpus, "cards", lambda: ["card"] * cards)
+    monkeypatch.setattr(gpus, "memory", lambda: mib)
+    assert gpus.cells_on_a_gpu(Compute(threads=threads)) == expected
+
+
+@pytest.mark.parametrize("share", [3, "3"])
+def test_a_number_is_taken_as_it_is(monkeypatch, share):
+    monkeypatch.setattr(gpus, "memory", lambda: pytest.fail("not asked for"))
+    assert gpus.cells_on_a_gpu(Compute(gpu_share=share)) == 3
+
+
+@pytest.mark.parametrize(
+    ("lines", "code", "expected"), [("81559\n24564\n", 0, 24564), ("[N/A]\n", 0, 0), ("", 0, 0), ("81559\n", 9, 0)]
+)
+def test_the_memory_of_the_smallest_card(machine, lines, code, expected):
+    machine(lines, code)
+    assert gpus.memory() == expected
+
+
+def test_mps_runs_where_somebody_reads_its_pipe(tmp_path, monkeypatch):
+    monkeypatch.setenv(gpus.MPS_PIPES, str(tmp_path))
+    assert not gpus.side_by_side()
+    os.mkfifo(tmp_path / "control")
+    assert not gpus.side_by_side()  # a daemon was there
+    reader = os.open(tmp_path / "control", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert gpus.side_by_side()
+    finally:
+        os.close(reader)

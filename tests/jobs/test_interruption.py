@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import random
 import re
 import signal
@@ -12,15 +11,13 @@ import time
 import pyarrow.parquet as pq
 import pytest
 import torch
+from processes import PIPES
 from studies import cell_command, prepared, study_of
 
 from fedgrid.engine.state.checkpoint import load_checkpoint
-from fedgrid.engine.state.saving import Saving
-from fedgrid.files import read_metadata, write_table
+from fedgrid.files import read_metadata
 from fedgrid.jobs import warm
-from fedgrid.jobs.cell import train
-from fedgrid.jobs.job_process import ASKED_TO_END, TERMINATED
-from fedgrid.jobs.signals import install_signal_handlers
+from fedgrid.jobs.signals import TERMINATED
 
 KILLS, FARTHEST = 12, 10
 "How often a cell is killed, and the most rounds that it may do between two kills."
@@ -51,8 +48,7 @@ class Place:
 
     def start(self):
         """The process, in the warm worker where one listens, else by ``python -m``."""
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        return subprocess.Popen(self.command, **pipes)
+        return subprocess.Popen(self.command, **PIPES)
 
     def finish(self):
         """Trains to the end; what the process says."""
@@ -160,23 +156,6 @@ def test_a_process_that_is_asked_to_end_keeps_its_last_round(undisturbed, tmp_pa
     assert place.finish().startswith(f"continuing after round {kept} from ")
     assert place.table() == whole.table()
     assert place.facts() == whole.facts()
-
-
-def test_sigterm_comes_too_late_after_the_last_round(tmp_path, monkeypatch):
-    def write(*arguments):
-        os.kill(os.getpid(), signal.SIGTERM)
-        write_table(*arguments)
-
-    monkeypatch.setattr("fedgrid.jobs.cell.write_table", write)
-    study = prepared(one_cell(tmp_path, rounds=1))
-    cell, before = study.cells[0], {number: signal.getsignal(number) for number in ASKED_TO_END}
-    try:
-        install_signal_handlers()
-        train(cell, cell.file, study.compute, Saving(cell.checkpoint, cell.key, every=1e9))
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    assert read_metadata(cell.file)["rounds"] == 1
 
 
 def test_two_undisturbed_runs_are_equal_byte_for_byte(undisturbed, tmp_path):

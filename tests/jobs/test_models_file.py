@@ -112,7 +112,7 @@ def test_other_files_are_refused(file, tmp_path):
 
 def test_a_cell_whose_models_are_damaged_is_not_finished(cell, file):
     content = file.read_bytes()
-    assert cell_job._finished(cell)
+    assert cell_job._has_intact_results(cell, cell.file)
     file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    assert not cell_job._finished(cell)
+    assert not cell_job._has_intact_results(cell, cell.file)
     file.write_bytes(content)

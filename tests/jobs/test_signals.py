@@ -8,19 +8,18 @@ import socket
 import subprocess
 
 import pytest
+from processes import PIPES, warm_command
 from studies import plan_of, prepared, study_of
 from tiers import every_third
-from warmed import warm_command
 
 from fedgrid.errors import say
 from fedgrid.jobs import warm
-from fedgrid.jobs.job_process import TERMINATED
-from fedgrid.jobs.note import Note
+from fedgrid.jobs.signals import TERMINATED
+from fedgrid.jobs.status import Note
 from fedgrid.jobs.warm.client import READY
 
 ALL = [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1]
 BOTH = pytest.mark.parametrize("number", ALL[:2], ids=lambda number: number.name)
-PIPES = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
 
 
 class Job:
@@ -82,13 +81,13 @@ def test_a_signal_waits_until_the_job_has_its_handlers(unfinished, monkeypatch, 
 
 
 @BOTH
-@pytest.mark.parametrize("moment", every_third(["install_signal_handlers", "_main", "Status", "_finished", "train"]))
+@pytest.mark.parametrize("moment", every_third(["install_signal_handlers", "_main", "Status", "is_finished", "train"]))
 def test_a_signal_before_the_results_are_written(unfinished, moment, number):
     unfinished.cell.status.unlink(missing_ok=True)
     code, output = unfinished.run("stopping", moment, str(int(number)))
     assert code == TERMINATED and output.endswith("interrupted; run the same command to continue\n")
     assert not unfinished.cell.done
-    if moment in ("_finished", "train"):
+    if moment in ("is_finished", "train"):
         assert unfinished.noted == "interrupted"
 
 

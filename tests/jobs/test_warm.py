@@ -11,13 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from warmed import listening, warm_command
+from processes import alive, eventually, listening, warm_command
 
 from fedgrid.jobs import warm
-from fedgrid.jobs.warm import client, server
+from fedgrid.jobs.warm import server
 
 JOB = """
-import os, signal, sys, time
+import os, sys, time
 def main(argv):
     if argv[0] == "say":
         print("said", os.environ.get("COLOUR"), os.getcwd()); print("wrong", file=sys.stderr)
@@ -29,8 +29,6 @@ def main(argv):
         sys.exit("sentence")
     if argv[0] == "code_of":
         import fedgrid; print(fedgrid.__file__)
-    if argv[0] == "await":
-        return int(signal.sigwait([signal.SIGTERM]))
     if argv[0] == "note":
         time.sleep(float(argv[2])); open(argv[1], "a").write("done\\n")
     if argv[0] == "fork" and not os.fork():
@@ -110,13 +108,9 @@ def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path, monkeypatch):
     assert not left.exists() and all(folder.exists() for folder in (going, others, young, heard))
 
 
-def client_command(*arguments):
-    return warm_command("job", *arguments)
-
-
 def job(environment, folder, *arguments):
     pipes = {"capture_output": True, "text": True, "timeout": PATIENCE}
-    return subprocess.run(client_command(*arguments), env=environment, cwd=folder, **pipes)
+    return subprocess.run(warm_command("job", *arguments), env=environment, cwd=folder, **pipes)
 
 
 @pytest.fixture
@@ -124,28 +118,12 @@ def sleeping(request, environment, folder):
     """A client whose job sleeps, and the number of the job's process."""
     started = folder / "started"
     started.unlink(missing_ok=True)
-    command = client_command(getattr(request, "param", "sleep"))
+    command = warm_command("job", getattr(request, "param", "sleep"))
     run = subprocess.Popen(command, env=environment, cwd=folder, stderr=subprocess.PIPE, text=True)
-    assert comes_true(lambda: started.exists() and started.read_text())
+    assert eventually(lambda: started.exists() and started.read_text())
     yield run, int(started.read_text())
     run.kill()
     run.communicate()
-
-
-def comes_true(question):
-    """Whether the answer is yes before the patience is over."""
-    end = time.monotonic() + PATIENCE
-    while not (answer := question()) and time.monotonic() < end:
-        time.sleep(0.02)
-    return bool(answer)
-
-
-def alive(process):
-    try:
-        with open(f"/proc/{process}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def test_output_environment_and_folder(environment, folder):
@@ -161,18 +139,6 @@ def test_a_job_runs_the_code_that_its_own_environment_names(environment, folder,
     assert job(environment | {"PYTHONPATH": path}, folder, "code_of").stdout == f"{code}\n"
 
 
-def test_a_process_that_is_no_client_submits_a_job(light_worker, folder, monkeypatch):
-    monkeypatch.chdir(folder)
-    with open(folder / "output", "a") as output:
-        descriptors = [output.fileno()] * 2
-        with client.submit(light_worker.socket, ["job", "say"], os.environ | {"COLOUR": "red"}, descriptors) as one:
-            assert client.wait(one) == 0
-        with client.submit(light_worker.socket, ["job", "await"], os.environ, descriptors) as one:
-            client.interrupt(one)
-            assert client.wait(one) == signal.SIGTERM
-    assert (folder / "output").read_text() == f"said red {folder}\nwrong\n"
-
-
 def test_exit_codes(environment, folder):
     assert job(environment, folder, "code", "0").returncode == 0
     assert job(environment, folder, "code", "2").returncode == 2
@@ -185,7 +151,7 @@ def test_a_killed_client_takes_its_job_along(sleeping):
     run, process = sleeping
     run.kill()
     run.wait()
-    assert comes_true(lambda: not alive(process))
+    assert eventually(lambda: not alive(process))
 
 
 def test_a_killed_job_is_a_failed_job(environment, sleeping):
@@ -215,7 +181,7 @@ def test_a_job_for_a_stopped_server_is_done_once_by_its_client(light_worker, fol
     assert time.monotonic() - began < LOST
     light_worker.process.send_signal(signal.SIGCONT)
     assert job(os.environ, folder, "code", "3").returncode == 3
-    assert comes_true(lambda: not children(light_worker.process.pid))
+    assert eventually(lambda: not children(light_worker.process.pid))
     assert done.read_text() == "done\n"
 
 
@@ -229,7 +195,7 @@ def test_a_job_is_done_by_its_client_where_the_worker_is_killed_before_it_takes_
         listener.bind(str(tmp_path / "socket"))
         listener.listen()
         environment = os.environ | libraries(folder) | {warm.VARIABLE: str(tmp_path / "socket")}
-        run = subprocess.Popen(client_command("code", "3"), env=environment, cwd=folder)
+        run = subprocess.Popen(warm_command("job", "code", "3"), env=environment, cwd=folder)
         listener.accept()[0].close()
         assert run.wait(LOST) == 3
 
@@ -240,7 +206,7 @@ def test_a_hundred_kills_at_random_moments(folder, monkeypatch):
     moments, worker = random.Random(7), start_worker(folder, monkeypatch)
     for number in range(100):
         done = folder / f"killed-{number}"
-        run = subprocess.Popen(client_command("note", str(done), "0.05"), cwd=folder, stderr=subprocess.DEVNULL)
+        run = subprocess.Popen(warm_command("job", "note", str(done), "0.05"), cwd=folder, stderr=subprocess.DEVNULL)
         time.sleep(moments.uniform(0, 0.2))
         victims = moments.choice([[worker.process.pid], [run.pid], children(worker.process.pid)])
         for victim in victims:
@@ -264,8 +230,8 @@ def test_the_server_ends_with_its_parent_however_that_ends(tmp_path, wait_for_so
     )
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=os.environ | path)
     process, socket = parent.stdout.readline().split()
-    assert not wait_for_socket or comes_true(lambda: os.path.exists(socket))
+    assert not wait_for_socket or eventually(lambda: os.path.exists(socket))
     parent.kill()
     parent.communicate()
-    assert comes_true(lambda: not alive(process))
+    assert eventually(lambda: not alive(process))
     assert not os.path.exists(os.path.dirname(socket))

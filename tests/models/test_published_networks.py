@@ -9,7 +9,7 @@ from fedgrid.data.sources import torchvision_shim
 from fedgrid.errors import UserError
 from fedgrid.files import read_table
 from fedgrid.jobs.cell import Saving, train
-from fedgrid.jobs.preparation import prepare
+from fedgrid.jobs.partition import prepare
 from fedgrid.loading import load
 from fedgrid.tree import Tree
 

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from processes import PIPES
+
 ROOT = Path(__file__).parents[2]
 STUDY = """
 name: tiny
@@ -49,8 +51,7 @@ class Checkout:
 
     def snakemake(self, *arguments: str, code: int = 0) -> str:
         """What a run of Snakemake says; its exit code is checked."""
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        run = subprocess.run(self.command(*arguments), cwd=self.path, env=self.environment, **pipes)
+        run = subprocess.run(self.command(*arguments), cwd=self.path, env=self.environment, **PIPES)
         assert run.returncode == code, run.stdout[-3000:]
         return run.stdout
 
@@ -74,3 +75,10 @@ class Checkout:
 
     def cells(self) -> list[Path]:
         return sorted((self.path / "results/store/cells").rglob("*.parquet"))
+
+
+def accuracy_tables(results: Path) -> dict[str, bytes]:
+    """The accuracy table of the study in all its forms, by the name of the file."""
+    tables = {file.name: file.read_bytes() for file in (results / "tiny/tables").glob("accuracy.*")}
+    assert len(tables) == 4
+    return tables

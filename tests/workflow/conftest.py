@@ -2,7 +2,7 @@
 
 import pytest
 from forked import Forker
-from warmed import listening
+from processes import listening
 
 from fedgrid.jobs import warm
 

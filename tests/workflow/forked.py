@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from checkout import Checkout
-from warmed import warm_command
+from processes import PIPES, warm_command
 
 from fedgrid.jobs import warm
 
@@ -33,8 +33,14 @@ class Forked(Checkout):
 
     def started(self, *arguments: str) -> subprocess.Popen[str]:
         """A run that goes on."""
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        return subprocess.Popen(self.command(*arguments), cwd=self.path, env=self.environment, **pipes)
+        return subprocess.Popen(self.command(*arguments), cwd=self.path, env=self.environment, **PIPES)
+
+    def fedgrid(self, *arguments: str, code: int = 0) -> str:
+        """What a command says; its exit code is checked."""
+        command = warm_command("fedgrid.cli.main", *arguments)
+        run = subprocess.run(command, cwd=self.path, env=self.environment, **PIPES)
+        assert run.returncode == code, run.stdout[-3000:]
+        return run.stdout
 
 
 class Forker(warm.Worker):

@@ -3,11 +3,9 @@
 import json
 import os
 import signal
-import textwrap
-import time
 
 import pytest
-from forked import Forked
+from held import Held
 
 STUDY = """
 name: cards
@@ -17,42 +15,20 @@ partition_seed: 0
 seeds: [0, 1, 2, 3, 4, 5]
 model: {{name: mlp, hidden: 4, features: 4}}
 training: {{rounds: 1}}
-methods: {{spy: {{method: ../spy.py}}}}
+methods: {{slow: {{method: ../slow.py}}}}
 compute: {{gpu_share: {share}}}
 """
-SPY = '''
-import json, os, time
-from pathlib import Path
-from fedgrid.methods.fedavg import FedAvg as Plain
-
-class Spy(Plain):
-    """FedAvg that notes on which card it was, and when."""
-
-    title = "Spy"
-
-    def round(self, fed, s):
-        began = time.monotonic()
-        Path(f"began-{os.getpid()}").write_text(os.environ["CUDA_VISIBLE_DEVICES"])
-        while Path("hold").exists() and time.monotonic() < began + 300:
-            time.sleep(0.02)
-        time.sleep(0.3)
-        seen = [os.environ["CUDA_VISIBLE_DEVICES"], began, time.monotonic()]
-        Path(f"seen-{os.getpid()}.json").write_text(json.dumps(seen))
-        return super().round(fed, s)
-'''
 CELLS = 6
 
 pytestmark = pytest.mark.usefixtures("forker")
 
 
-class Workstation(Forked):
+class Workstation(Held):
     """A copy of the repository on a machine that has two cards, where cells are held in their first round."""
 
     def __init__(self, path, share):
-        super().__init__(path, STUDY.format(share=share))
-        (path / "spy.py").write_text(textwrap.dedent(SPY))
+        super().__init__(path, STUDY.format(share=share), pause=0.3)
         (path / "locks").mkdir()
-        (path / "hold").touch()
 
     @property
     def environment(self):
@@ -60,17 +36,6 @@ class Workstation(Forked):
 
     def command(self, *arguments):
         return super().command("--cores", "6", "--until", "train", *arguments)
-
-    def began(self, count):
-        """The card of each cell's process, once so many cells have begun."""
-        patience = time.monotonic() + 300
-        while len(actual := [file for file in self.path.glob("began-*") if file.read_text()]) < count:
-            assert time.monotonic() < patience, actual
-            time.sleep(0.02)
-        return {int(file.name.removeprefix("began-")): file.read_text() for file in actual}
-
-    def release(self):
-        (self.path / "hold").unlink()
 
     def seen(self):
         return [json.loads(file.read_text()) for file in self.path.glob("seen-*.json")]

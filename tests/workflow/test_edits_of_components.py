@@ -1,12 +1,12 @@
 """Components of all four kinds in files of their own, through Snakemake: what an edit recomputes, and what is kept."""
 
 import shutil
-import time
 
 import plugins
 import pyarrow.parquet as pq
 import pytest
 from forked import Forked
+from processes import eventually
 
 STUDY = plugins.STUDY.replace("plug/", "../plug/")
 ANALYSIS = {"manifest": 1, "experiment": 1}
@@ -73,9 +73,7 @@ def test_a_run_ends_with_the_code_that_it_began_with(finished, tmp_path):
     (checkout.path / "hold").touch()
     with checkout.started() as run:
         try:
-            while not (checkout.path / "began").exists():
-                assert run.poll() is None, run.communicate()[0]
-                time.sleep(0.02)
+            assert eventually((checkout.path / "began").exists, 300)
             for name in plugins.FILES:
                 (checkout.path / "plug" / name).write_text("damaged")
         finally:

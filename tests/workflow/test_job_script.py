@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fedgrid.jobs.job_process import TERMINATED
+from fedgrid.jobs.signals import TERMINATED
 
 JOB_SCRIPT = Path(__file__).parents[2] / "workflow/scripts/job.sh"
 NAMES = ["INT", "TERM", "USR1"]

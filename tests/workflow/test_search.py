@@ -1,13 +1,11 @@
 """A study that searches settings, run by Snakemake."""
 
 import json
-import subprocess
 from collections.abc import Iterator
 
 import pandas as pd
 import pytest
 from forked import Forked
-from warmed import warm_command
 
 from fedgrid.files import read_table
 
@@ -24,19 +22,9 @@ methods:
 CELLS = "results/store/cells"
 
 
-class Searched(Forked):
-    """A checkout in which commands are called too."""
-
-    def fedgrid(self, *arguments):
-        """What a command says."""
-        command = warm_command("fedgrid.cli.main", *arguments)
-        run = subprocess.run(command, cwd=self.path, env=self.environment, capture_output=True, text=True, check=True)
-        return run.stdout
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory, forker):
-    checkout = Searched(tmp_path_factory.mktemp("searched") / "tree", STUDY)
+    checkout = Forked(tmp_path_factory.mktemp("searched") / "tree", STUDY)
     checkout.snakemake()
     return checkout
 

@@ -12,7 +12,8 @@ import torch
 
 from fedgrid.api.models import Choice, StoredModels
 from fedgrid.command import run
-from fedgrid.jobs.apart import end_with_signals, job
+from fedgrid.jobs.apart import job
+from fedgrid.jobs.signals import end_with_signals
 
 
 def build(models: Path, choice: str, out: Path) -> None:

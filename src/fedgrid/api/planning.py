@@ -15,7 +15,7 @@ from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.yaml_file import read
 from fedgrid.jobs import gpus, machine
-from fedgrid.jobs.gpu_share import cells_on_a_gpu
+from fedgrid.jobs.gpus import cells_on_a_gpu
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,14 @@ from typing import Any, Literal
 import pandas as pd
 
 from fedgrid.api.study_file import plan
-from fedgrid.errors import UserError
-from fedgrid.files import check_writable, read_metadata, read_table
+from fedgrid.files import check_writable, read_table
 from fedgrid.grid.earlier.other_rounds import longer_run
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.sections import Section
 from fedgrid.jobs import originals
 from fedgrid.jobs.gpus import check_device
+from fedgrid.jobs.other_rounds import is_finished, take
 from fedgrid.run.cell_states import DIRECT
 from fedgrid.run.direct import DirectJobs
 
@@ -102,11 +102,9 @@ def ensure_results(study: Study, cell: Cell, out: Path, heeds_signals: bool = Fa
     Raises UserError where the file holds another cell, and for a device that is not here.
     """
     with _locks.setdefault(out.resolve(), threading.Lock()):  # other threads of this process wait for the same file
-        if _is_finished(out, cell):
+        if is_finished(cell, out):
             return "cached"
         if longer := longer_run(cell):
-            from fedgrid.jobs.other_rounds import take  # torch takes seconds to import
-
             take(cell, out, longer)
             return "taken"
         check_device(study.compute.device)
@@ -114,16 +112,3 @@ def ensure_results(study: Study, cell: Cell, out: Path, heeds_signals: bool = Fa
         jobs = DirectJobs(replace(study, name=f"{DIRECT}{cell.key}"))
         jobs.prepare(cell.partition)
         return "trained" if jobs.train(cell, out, heeds_signals) else "interrupted"
-
-
-def _is_finished(out: Path, cell: Cell) -> bool:
-    """Whether a file has a cell's results, and what is to be kept beside them; UserError where it has another's."""
-    if not out.exists():
-        return False
-    metadata = read_metadata(out)
-    if metadata["key"] != cell.key:
-        which = f"{metadata['key']}, not {cell.key}"
-        raise UserError(f"{out} holds another cell ({which}); delete it or name another file")
-    if cell.is_of_other_images(metadata):
-        raise UserError(f"{out} was trained on other images than those in the store; delete it and run again")
-    return all(file.is_file() for file in cell.kept_beside(out).values())

@@ -16,7 +16,7 @@ from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.columns import PUBLISHED
 from fedgrid.grid.study.yaml_file import read_value
-from fedgrid.jobs.job_process import TERMINATED
+from fedgrid.jobs.signals import TERMINATED
 from fedgrid.loading import packaged
 from fedgrid.settings import ARTIFACTS, Compute, Training
 

@@ -16,8 +16,7 @@ from fedgrid.cli.parsing import command, option, path
 from fedgrid.errors import UserError, reason
 from fedgrid.files import cache, check_writable
 from fedgrid.grid.plan.commit import commit
-from fedgrid.jobs.gpu_share import cells_on_a_gpu, side_by_side
-from fedgrid.jobs.gpus import cards, nvidia_smi, seen_by_torch
+from fedgrid.jobs.gpus import cards, cells_on_a_gpu, nvidia_smi, seen_by_torch, side_by_side
 from fedgrid.jobs.machine import instructions, processor
 from fedgrid.run import slurm
 from fedgrid.settings import Compute

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from fedgrid.api.study_file import DEFAULT
-from fedgrid.grid.earlier.other_code import waiting_under_other_code
+from fedgrid.grid.earlier.other_code import edited_modules, waiting_under_other_code
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.ledger import ENGINE
 
@@ -61,7 +61,7 @@ def other_code_lines(studies: Iterable[Study]) -> list[str]:
     results = waiting_under_other_code(cell for study in studies for cell in study.known.values())
     if not results:
         return []
-    edited = sorted({name for stored in results for name in stored.edited})
+    edited = sorted({name for stored in results for name in edited_modules(stored)})
     what = module_names(edited) if edited else "code of the partition or the data"
     have = "has" if len(results) == 1 else "have"
     return [f"{counted(len(results), 'cell')} {have} results under other code ({what} edited)"]

@@ -5,7 +5,6 @@ The libraries are imported once, by a warm worker that ends with the program.
 """
 
 import atexit
-import functools
 import io
 import os
 import signal
@@ -15,14 +14,13 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial, wraps
 from pathlib import Path
-from socket import socket
 from typing import Protocol, TextIO
 
 import fedgrid
 from fedgrid.errors import PREFIX, UserError, say
-from fedgrid.jobs.job_process import ASKED_TO_END, in_job
-from fedgrid.jobs.warm import CLIENT, VARIABLE, Worker
+from fedgrid.jobs.warm import CLIENT, VARIABLE, Worker, in_job
 from fedgrid.jobs.warm.client import KILLED, SIGNALS, interrupt, submit, wait
 
 PATIENCE = 10.0
@@ -32,16 +30,16 @@ _workers: list[Worker] = []
 
 
 class Main(Protocol):
-    """What a job does with its arguments, or with those of the command line; it returns an exit code."""
+    """The work of a job: takes its arguments, or those of the command line, and returns an exit code."""
 
     def __call__(self, argv: Sequence[str] | None = None) -> int: ...
 
 
 def job(module: str) -> Callable[[Callable[..., int]], Main]:
-    """Makes the ``main`` of a job's module work in a process that was started for a job; elsewhere it starts one."""
+    """Has the ``main`` of a job's module start a process for the job, unless it is called in one."""
 
     def decorated(work: Callable[..., int]) -> Main:
-        @functools.wraps(work)
+        @wraps(work)
         def main(argv: Sequence[str] | None = None) -> int:
             started_for_it = work.__module__ == "__main__" or in_job()
             return work(argv) if started_for_it else run(module, argv)
@@ -51,15 +49,8 @@ def job(module: str) -> Callable[[Callable[..., int]], Main]:
     return decorated
 
 
-def end_with_signals() -> None:
-    """From now on the signals that end a job end this process, at once; before, they waited."""
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-
-
 def _own_path() -> dict[str, str]:
-    """The variable by which another process imports the fedgrid of this one; nothing where every process finds it."""
+    """The environment in which another process imports this process's fedgrid; empty where fedgrid is installed."""
     folder = Path(fedgrid.__file__).parents[1]
     if folder.name in ("site-packages", "dist-packages"):  # before Python's own library, it would hide parts of that
         return {}
@@ -80,19 +71,23 @@ def run(
     job has written its checkpoint; the program's SIGTERM and SIGUSR1 interrupt it too, where it `heeds_signals`.
     """
     argv = [module, *(sys.argv[1:] if arguments is None else arguments)]
-    variables = {**os.environ, **(environment or _own_path())}
     with _descriptor(sys.stdout, sys.__stdout__) as output, _descriptor(errors or sys.stderr, sys.__stderr__) as error:
-        started = _started(argv, variables, output, error)
-        with _passing_on(started) if heeds_signals else nullcontext():
-            return _awaited(started)
+        job = start(argv, output, error, environment)
+        with _passing_on(job) if heeds_signals else nullcontext():
+            try:
+                return job.wait()
+            except KeyboardInterrupt:
+                job.interrupt()
+                job.wait()
+                raise
 
 
 def require(
     module: str, arguments: Sequence[str], environment: Mapping[str, str] | None = None, remarks: bool = True
 ) -> None:
-    """As `run`, for a job that has to succeed: the sentence with which it fails is that of a UserError.
+    """Runs a job that has to succeed; see `run`. Raises UserError, with the job's last sentence, if it fails.
 
-    Without `remarks`, what one that succeeds says on standard error is left out.
+    Without `remarks`, the standard error of a job that succeeds is dropped, except for sentences of fedgrid.
     """
     unsaid = io.StringIO()
     errors = _Errors(sys.stderr if remarks else unsaid)
@@ -105,7 +100,7 @@ def require(
 
 
 class _Errors(io.StringIO):
-    """The standard error of a job: the sentences of fedgrid are kept, the `others` go on to a stream."""
+    """The standard error of a job: keeps fedgrid's sentences, and writes everything else to `others`."""
 
     def __init__(self, others: TextIO) -> None:
         super().__init__()
@@ -120,56 +115,36 @@ class _Errors(io.StringIO):
         return len(line)
 
 
-def _started(argv: Sequence[str], environment: Mapping[str, str], output: int, errors: int) -> "_WarmJob | _PlainJob":
-    connection = submit(_socket(), argv, environment, [output, errors])
+@dataclass(frozen=True)
+class RunningJob:
+    """A job that was started.
+
+    `wait` returns its exit code, `KILLED` where it was killed; `interrupt` sends it SIGTERM.
+    """
+
+    wait: Callable[[], int]
+    interrupt: Callable[[], None]
+
+
+def start(argv: Sequence[str], output: int, errors: int, environment: Mapping[str, str] | None = None) -> RunningJob:
+    """Starts a job, the module and arguments in `argv`, whose output goes to two descriptors; see `run`.
+
+    In the warm worker it ends with this process. Where no worker listens, it is a plain process.
+    """
+    variables = {**os.environ, **(environment or _own_path())}
+    connection = submit(_socket(), argv, variables, [output, errors])
     if connection:
-        return _WarmJob(connection)
+        return RunningJob(partial(wait, connection), partial(interrupt, connection))
     command = [sys.executable, "-S", "-E", str(CLIENT), *argv]  # it starts with signals that wait for the job
-    return _PlainJob(subprocess.Popen(command, env={**environment, VARIABLE: ""}, stdout=output, stderr=errors))
-
-
-@dataclass(frozen=True)
-class _WarmJob:
-    """A job of a warm worker; it ends with the connection, and so with this process."""
-
-    connection: socket
-
-    def wait(self) -> int:
-        code = wait(self.connection)
-        self.connection.close()
-        return KILLED if code is None else code
-
-    def interrupt(self) -> None:
-        interrupt(self.connection)
-
-
-@dataclass(frozen=True)
-class _PlainJob:
-    """A job where no worker listens."""
-
-    process: subprocess.Popen[bytes]
-
-    def wait(self) -> int:
-        code = self.process.wait()
-        return KILLED if code < 0 else code
-
-    def interrupt(self) -> None:
-        self.process.terminate()
-
-
-def _awaited(job: _WarmJob | _PlainJob) -> int:
-    try:
-        return job.wait()
-    except KeyboardInterrupt:
-        job.interrupt()
-        job.wait()
-        raise
+    process = subprocess.Popen(command, env={**variables, VARIABLE: ""}, stdout=output, stderr=errors)
+    return RunningJob(lambda: KILLED if process.wait() < 0 else process.returncode, process.terminate)
 
 
 @contextmanager
-def _passing_on(job: _WarmJob | _PlainJob) -> Iterator[None]:
+def _passing_on(job: RunningJob) -> Iterator[None]:
     """Within it, the signals with which schedulers end a program interrupt the job."""
-    before = {number: signal.signal(number, lambda *_: job.interrupt()) for number in ASKED_TO_END}
+    passed_on = [number for number in SIGNALS if number != signal.SIGINT]
+    before = {number: signal.signal(number, lambda *_: job.interrupt()) for number in passed_on}
     try:
         yield
     finally:
@@ -178,28 +153,22 @@ def _passing_on(job: _WarmJob | _PlainJob) -> Iterator[None]:
 
 
 def _socket() -> str:
-    """The socket of the worker of the run that this process belongs to, or of this process's own; it listens."""
+    """The socket of a listening worker: that of the run to which this process belongs, or its own."""
     if VARIABLE in os.environ:
         return os.environ[VARIABLE]
     with _starting:
-        worker = _workers[-1] if _workers else None
-        if worker is None or not worker.listens():
+        if not (_workers and _workers[-1].listens()):
             worker = Worker()
             worker.start()
             _workers.append(worker)
-            atexit.register(_stop, worker, os.getpid())
+            atexit.register(worker.stop)
             worker.listens()
-        return worker.socket
-
-
-def _stop(worker: Worker, pid: int) -> None:
-    if os.getpid() == pid:  # and not in a process that was forked from it
-        worker.stop()
+        return _workers[-1].socket
 
 
 @contextmanager
 def _descriptor(stream: TextIO, standard: TextIO | None) -> Iterator[int]:
-    """A file descriptor whose output comes out of a stream, which in a notebook is not the `standard` one."""
+    """A file descriptor whose output reaches a stream, which in a notebook is not the `standard` one."""
     if standard and stream is standard:
         stream.flush()
         yield stream.fileno()

@@ -1,4 +1,4 @@
-"""What computed the rounds of a cell that was interrupted: notes beside its checkpoint, and then in its results."""
+"""The machines that computed the rounds of an interrupted cell: noted beside its checkpoint, then in its results."""
 
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
@@ -11,7 +11,7 @@ from fedgrid.grid.earlier.circumstances import Circumstances
 
 
 class Attempts:
-    """Those at one cell, up to the present one, whose `machine` is as `versions_and_hardware` describes it."""
+    """The attempts at one cell; the present one runs on `machine`, as `versions_and_hardware` describes it."""
 
     def __init__(self, checkpoint: Path, machine: Mapping[str, Any]):
         self.checkpoint, self.file = checkpoint, notes_of(checkpoint)
@@ -19,9 +19,10 @@ class Attempts:
         self.earlier: list[Mapping[str, Any]] = []
 
     def begin(self, rounds: int) -> None:
-        """Notes that the present attempt goes on after so many rounds.
+        """Notes that the present attempt continues after so many rounds.
 
-        Earlier ones that began there or later have left nothing behind. One like the last is a part of it.
+        Attempts that began there or later left no rounds behind. An attempt under the same circumstances as the last
+        one counts as part of it.
         """
         known = _read(self.file) if self.checkpoint.is_file() else []
         self.earlier = [attempt for attempt in known if attempt["after"] < rounds]
@@ -31,10 +32,10 @@ class Attempts:
         write_json(self.file, {"attempts": [*self.earlier, self.present]})
 
     def as_metadata(self, results: Mapping[str, Any], before: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
-        """What these `results` say of attempts where they ran under different circumstances, else nothing.
+        """Metadata of `results` on their attempts; empty if all ran under the same circumstances.
 
-        The `attempts` are listed in order, and `hardware` has all but the last in words. Those `before` are of the run
-        whose state the first one started from.
+        `attempts` lists them in order, and `hardware` describes all but the last in words. Attempts `before` are those
+        of the run from whose state the first one started.
         """
         attempts = [*before, *self.earlier, _attempt(self.present["after"], results)]
         if len(set(map(Circumstances.of, attempts))) == 1:
@@ -44,23 +45,23 @@ class Attempts:
 
 
 def attempts_of(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The attempts that results come from: one, unless they ran under different circumstances."""
+    """The attempts that computed results: one, unless they ran under different circumstances."""
     attempts: list[Mapping[str, Any]] = metadata.get("attempts") or [_attempt(0, metadata)]
     return attempts
 
 
 def notes_of(checkpoint: Path) -> Path:
-    """The file beside a checkpoint that says what has computed its rounds."""
+    """The file beside a checkpoint that lists the attempts at its rounds."""
     return checkpoint.with_name(checkpoint.name + ".attempts.json")
 
 
 def _attempt(after: int, machine: Mapping[str, Any]) -> dict[str, Any]:
-    """One that went on after so many rounds, on the machine of these results or of `versions_and_hardware`."""
+    """An attempt that continued after so many rounds, on the `machine` of results or of `versions_and_hardware`."""
     return {"after": after, "versions": machine["versions"], "hardware": machine["hardware"]}
 
 
 def _read(file: Path) -> list[Mapping[str, Any]]:
-    """The attempts of a file; none where it is missing or damaged, which is no reason to train a cell anew."""
+    """The attempts in a file; none if it is missing or damaged, since that is no reason to train a cell again."""
     if not file.is_file():
         return []
     try:

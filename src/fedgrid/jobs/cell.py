@@ -1,10 +1,8 @@
 """A cell as a job: from the files of its partition and data set to one Parquet file of results.
 
-Run as ``python -m fedgrid.jobs.cell PLAN KEY``.
+Run as ``python -m fedgrid.jobs.cell PLAN KEY``, or with ``--out OUT`` for `fedgrid run` and `fedgrid.train`.
 """
 
-import argparse
-import resource
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -14,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import fedgrid
+from fedgrid.command import plan_parser
 from fedgrid.data.sources.digests import reading_again
 from fedgrid.engine.compute import Computed, Sources, Tell, compute
 from fedgrid.engine.federation.method import Method
@@ -30,17 +29,16 @@ from fedgrid.grid.plan.keys import modules_of_cell
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.study.audit import Watch
 from fedgrid.grid.study.canonical import digest
+from fedgrid.grid.study.catalog import description
 from fedgrid.grid.study.fingerprint import check_files
 from fedgrid.jobs import gpus, models_file
 from fedgrid.jobs.apart import job
 from fedgrid.jobs.attempts import Attempts, notes_of
-from fedgrid.jobs.gpu_share import cells_on_a_gpu
-from fedgrid.jobs.job_process import TERMINATED
-from fedgrid.jobs.machine import versions_and_hardware
-from fedgrid.jobs.noted import noted, telling
-from fedgrid.jobs.other_rounds import attempts_before, continued, origin, take
-from fedgrid.jobs.reporting import MAXRSS_UNIT, Report, Status
-from fedgrid.jobs.signals import heeding_signals, ignore_signals
+from fedgrid.jobs.machine import peak_memory, versions_and_hardware
+from fedgrid.jobs.other_rounds import attempts_before, continued, is_finished, origin, take
+from fedgrid.jobs.reporting import Report
+from fedgrid.jobs.signals import TERMINATED, heeding_signals, ignore_signals
+from fedgrid.jobs.status import Status, noted
 from fedgrid.loading import locate
 from fedgrid.models.base import PARTS as PARTS_OF_MODEL
 from fedgrid.models.base import Network
@@ -60,7 +58,7 @@ def train(
 
     On a machine with GPUs it first takes a place on one of them, and waits for it; see `fedgrid.jobs.gpus`.
     """
-    share = cells_on_a_gpu(settings) if settings.device in gpus.SHARED else 1
+    share = gpus.cells_on_a_gpu(settings) if settings.device in gpus.SHARED else 1
     with gpus.acquire_gpu(settings.device, share):
         settings = replace(settings, gpu_share=share)
         counted, watch = _checked_code(cell), _watch(cell)
@@ -192,7 +190,7 @@ def _metadata(cell: Cell, machine: Mapping[str, Any], counted: dict[str, str], c
     if progress.phases:
         seconds["phases"] = progress.phases
     costs: dict[str, Any] = {"seconds": seconds}
-    costs["peak_memory_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS_UNIT
+    costs["peak_memory_bytes"] = peak_memory()
     costs["peak_device_memory_bytes"] = devices.peak_memory(simulation.device)
     executor = type(simulation.executor).__name__.lower()
     metadata: dict[str, Any] = continued(cell, progress.continued) if progress.continued else {}
@@ -229,17 +227,19 @@ def _sizes(network: Network) -> dict[str, int]:
     return {**parameters, "features": network.width, "classes": network.classes}
 
 
-def _finished(cell: Cell) -> bool:
-    """Whether this cell's results and all its artifacts exist."""
-    if not cell.done:
-        return False
+def _has_intact_results(cell: Cell, out: Path) -> bool:
+    """Whether a cell is finished, and its results and what is kept beside them are as they were written."""
     try:
-        _, metadata = read_table(cell.file)
-        for kind, file in cell.kept_beside(cell.file).items():
+        if not is_finished(cell, out):
+            return False
+        read_table(out)
+        for kind, file in cell.kept_beside(out).items():
             _check_artifact(kind, file)
-        return metadata["key"] == cell.key and not cell.is_of_other_images(metadata)
-    except Damaged:
-        return False
+    except UserError as error:
+        if isinstance(error, Damaged) or out == cell.file:  # a file of the store is made again
+            return False
+        raise
+    return True
 
 
 def _check_artifact(kind: str, file: Path) -> None:
@@ -252,59 +252,77 @@ def _check_artifact(kind: str, file: Path) -> None:
         raise Damaged(file, "not what was written")
 
 
-def run(cell: Cell, planned: plan_file.Plan) -> int:
-    """Trains a cell of a plan as a process of the workflow; returns the exit code, and notes how it ended.
+def run(cell: Cell, planned: plan_file.Plan, out: Path | None) -> int:
+    """Trains a cell of a plan; returns the exit code, and notes in the store how it ended.
 
-    Raises the interruption of a signal once that is noted.
+    With `out`, for somebody who waits for these results: progress goes to standard error, and why there are none is
+    noted alone. Raises the interruption of a signal once that is noted.
     """
     status = Status(cell.status, cell.row.training.rounds)
     try:
         with noted(status):
-            remark = _results(cell, planned, status)
+            remark = _obtain_results(cell, planned, status, out)
     except (UserError, OSError) as error:
-        return complain(error)
-    say(remark, sys.stdout)
+        return 2 if out else complain(error)
+    if not out:
+        say(remark, sys.stdout)
     return 0
 
 
-def _results(cell: Cell, planned: plan_file.Plan, status: Status) -> str:
-    """Has the results of a cell in the store; says where they come from."""
-    if _finished(cell):  # by a process that outlived an earlier run, since this one was planned
+def _obtain_results(cell: Cell, planned: plan_file.Plan, status: Status, chosen: Path | None) -> str:
+    """Has the results of a cell in the `chosen` file, or in the store; says where they come from."""
+    out, rounds = chosen or cell.file, cell.row.training.rounds
+    checkpoint = chosen.with_name(f"{chosen.name}.checkpoint") if chosen else cell.checkpoint
+    if _has_intact_results(cell, out):  # by a process that outlived an earlier run
         ignore_signals()
-        _remove_checkpoints(cell, cell.checkpoint)
+        _remove_checkpoints(cell, checkpoint)
         return "already finished by a process of an earlier run"
     if not planned.from_nothing and (longer := longer_run(cell)):
         ignore_signals()
-        take(cell, cell.file, longer)
-        _remove_checkpoints(cell, cell.checkpoint)
-        return f"took the first {cell.row.training.rounds} rounds of {longer.file}"
+        take(cell, out, longer)
+        _remove_checkpoints(cell, checkpoint)
+        return f"took the first {rounds} rounds of {longer.file}"
     status.running()
-    settings, start = planned.study.compute, None if planned.from_nothing else origin(cell, cell.file)
-    saving = Saving(cell.checkpoint, cell.key, settings.checkpoint_every, start)
-    report = Report("", cell.row.training.rounds, "received", sys.stdout)
-    outcome = train(cell, cell.file, settings, saving, telling(report, status), planned.commit)
+    settings, start = planned.study.compute, None if planned.from_nothing else origin(cell, out)
+    saving = Saving(checkpoint, cell.key, settings.checkpoint_every, start)
+    with _report(cell, chosen is not None) as report:
+
+        def tell(progress: Progress, remark: str) -> None:
+            report.tell(progress, remark)
+            status.running(progress.rounds, sum(progress.seconds.values()))
+
+        outcome = train(cell, out, settings, saving, tell, planned.commit)
     return f"{outcome.status} {outcome.reason}".strip()
+
+
+def _report(cell: Cell, is_watched: bool) -> Report:
+    """What tells a person who watches how the cell is doing, or else its log."""
+    rounds = cell.row.training.rounds
+    if not is_watched:
+        return Report("", rounds, "received", sys.stdout)
+    point = description("methods", cell.row.component.reference)["facts"]["score"]
+    return Report(cell.row.title, rounds, point, sys.stderr)
 
 
 @job("fedgrid.jobs.cell")
 def main(argv: Sequence[str] | None = None) -> int:
-    """Command line: PLAN KEY; exit code 2 and one sentence for a user's mistake, 75 after a signal."""
-    code = heeding_signals(lambda: _main(argv))
-    if code == TERMINATED:
+    """Exit code 2 and one sentence for a user's mistake, which with OUT is only noted, and 75 after a signal."""
+    parser = plan_parser("fedgrid.jobs.cell", "Train a cell.")
+    parser.add_argument("key", metavar="KEY", help="of the cell")
+    parser.add_argument("--out", type=Path, help="the file of its results, for somebody who waits for them")
+    arguments = parser.parse_args(argv)
+    code = heeding_signals(lambda: _main(**vars(arguments)))
+    if code == TERMINATED and not arguments.out:
         say("interrupted; run the same command to continue", sys.stdout)
     return code
 
 
-def _main(argv: Sequence[str] | None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m fedgrid.jobs.cell", description="Train a cell.")
-    parser.add_argument("file", type=Path, metavar="PLAN", help="the plan of the run")
-    parser.add_argument("key", metavar="KEY", help="of the cell")
-    arguments = parser.parse_args(argv)
+def _main(file: Path, key: str, out: Path | None) -> int:
     try:
-        planned = plan_file.read(arguments.file)
+        planned = plan_file.read(file)
     except UserError as error:
         return complain(error)
-    return run(planned.study.known[arguments.key], planned)
+    return run(planned.study.known[key], planned, out)
 
 
 if __name__ == "__main__":

@@ -4,11 +4,10 @@ Run as ``python -m fedgrid.jobs.dataset PLAN KEY``.
 """
 
 import os
-from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
 
-from fedgrid.command import run
+from fedgrid.command import plan_parser, run
 from fedgrid.data.base import convert
 from fedgrid.data.sources.digests import reading_again
 from fedgrid.errors import UserError
@@ -17,8 +16,9 @@ from fedgrid.grid.plan.instances import creating_dataset, watched
 from fedgrid.grid.plan.keys import key_of_data, key_of_features
 from fedgrid.grid.plan.model import PlannedDataset
 from fedgrid.grid.plan.planned_study import Study
-from fedgrid.jobs.apart import end_with_signals, job
+from fedgrid.jobs.apart import job
 from fedgrid.jobs.originals import check_first_sight, recorded_files
+from fedgrid.jobs.signals import end_with_signals
 
 
 def build(data: PlannedDataset, study: Study) -> None:
@@ -70,8 +70,7 @@ def from_plan(file: Path, key: str) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line: PLAN KEY."""
     end_with_signals()
-    parser = ArgumentParser(prog="python -m fedgrid.jobs.dataset", description="Build a data set, or its features.")
-    parser.add_argument("file", type=Path, metavar="PLAN", help="the plan of the run")
+    parser = plan_parser("fedgrid.jobs.dataset", "Build a data set, or its features.")
     parser.add_argument("key", metavar="KEY", help="of the data set")
     parser.set_defaults(action=from_plan)
     return run(parser, argv)

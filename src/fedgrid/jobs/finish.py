@@ -3,11 +3,10 @@
 Run as ``python -m fedgrid.jobs.finish PLAN OUT``.
 """
 
-from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
 
-from fedgrid.command import run
+from fedgrid.command import plan_parser, run
 from fedgrid.grid.plan import manifest, plan_file
 
 
@@ -18,8 +17,7 @@ def from_plan(file: Path, out: Path) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line: PLAN OUT."""
-    parser = ArgumentParser(prog="python -m fedgrid.jobs.finish", description="Write what tables are made from.")
-    parser.add_argument("file", type=Path, metavar="PLAN", help="the plan of the run")
+    parser = plan_parser("fedgrid.jobs.finish", "Write what tables are made from.")
     parser.add_argument("out", type=Path, metavar="OUT", help="JSON to write")
     parser.set_defaults(action=from_plan)
     return run(parser, argv)

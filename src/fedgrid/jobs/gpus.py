@@ -1,4 +1,4 @@
-"""Which GPUs there are, and a slot on one of them for each running cell.
+"""Which GPUs there are, how many cells compute on one at a time, and a slot for each of these cells.
 
 A slot is a lock file, which the operating system frees when its holder ends, however it ends. A card keeps the name
 that CUDA reads, but its lock bears the UUID where nvidia-smi tells it, so that runs given ``0`` and ``GPU-8f…`` see
@@ -13,13 +13,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
-from filelock import FileLock, Timeout
-
+from fedgrid.command import output_of
 from fedgrid.errors import UserError
+from fedgrid.files import lock
+from fedgrid.jobs.machine import cores
+from fedgrid.settings import Compute
 
 VARIABLE, POLL, PATIENCE = "CUDA_VISIBLE_DEVICES", 0.1, 10.0
 "Seconds between looks for a free slot, and at most for nvidia-smi, which may have to wake the cards one by one."
@@ -27,6 +29,13 @@ SHARED = ("auto", "cuda")
 "Settings of a device that leave the choice of a card to fedgrid."
 GPU, MIG = re.compile(r"GPU \d+: (.*) \(UUID: (GPU-[^)]+)\)"), re.compile(r"\s+MIG .*\(UUID: (MIG-[^)]+)\)")
 NAME, UNSAFE = re.compile(r"[0-9]+|(GPU|MIG)-.+"), re.compile(r"[^\w.-]")
+
+MIB_OF_A_CELL = 8192
+"""Memory for a cell with `auto`: with the two-block CNN and 20 to 200 clients a cell held 1.0 to 4.2 GiB on an H200
+(benchmarks/results/nvidia-h200-bench-gpu.md). A cell that has less room trains fewer clients at a time."""
+MOST_CELLS = 8
+"Cells on a GPU with `auto`; four had 3.2 times the rounds of one there."
+MPS_PIPES = "CUDA_MPS_PIPE_DIRECTORY"
 
 
 class Gpu(NamedTuple):
@@ -52,8 +61,32 @@ def gpu_slots(share: int) -> int:
     return len(cards()) * share
 
 
+def cells_on_a_gpu(compute: Compute) -> int:
+    """The setting `gpu_share`; `auto` is what the memory of this machine's GPUs and its cores carry, at least 1."""
+    if compute.gpu_share != "auto":
+        return int(compute.gpu_share)
+    beside = cores() // (compute.threads * max(1, len(cards())))
+    return max(1, min(MOST_CELLS, beside, memory() // MIB_OF_A_CELL))
+
+
+def memory() -> int:
+    """MiB of the smallest GPU; 0 where nvidia-smi does not tell, as without a GPU."""
+    lines = nvidia_smi("--query-gpu=memory.total", "--format=csv,noheader,nounits").split()
+    return min(map(int, lines), default=0) if all(map(str.isdigit, lines)) else 0
+
+
+def side_by_side() -> bool:
+    """Whether NVIDIA's MPS runs, which lets kernels of several processes compute at a time; else they take turns."""
+    control = Path(os.environ.get(MPS_PIPES, "/tmp/nvidia-mps"), "control")
+    try:
+        os.close(os.open(control, os.O_WRONLY | os.O_NONBLOCK))  # fails unless a daemon reads
+    except OSError:
+        return False
+    return True
+
+
 def shortage(device: str, visible: int | None = None) -> str:
-    """What a setting `device` asks for beyond the cards that are `visible` (by default `cards`); empty: nothing."""
+    """What the setting `device` needs beyond the `visible` cards (by default those of `cards`); empty: nothing."""
     if not device.startswith("cuda"):
         return ""
     needed = int(device.partition(":")[2] or 0) + 1
@@ -93,7 +126,7 @@ def acquire_gpu(device: str, share: int = 1) -> Iterator[str | None]:
     try:
         yield known[name]
     finally:
-        slot.release()
+        slot.close()
         os.environ.pop(VARIABLE, None)
         os.environ.update({} if before is None else {VARIABLE: before})
 
@@ -130,13 +163,8 @@ def _by_lock(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def nvidia_smi(*arguments: str, environment: Mapping[str, str] = os.environ) -> str:
-    """What nvidia-smi prints; nothing where it is absent or does not answer."""
-    command = ["nvidia-smi", *arguments]
-    try:
-        run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=PATIENCE)
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return run.stdout
+    """What nvidia-smi prints; empty if it is missing, fails or does not answer."""
+    return output_of(["nvidia-smi", *arguments], PATIENCE, environment) or ""
 
 
 def _listed(environment: Mapping[str, str]) -> list[Gpu]:
@@ -150,30 +178,32 @@ def _listed(environment: Mapping[str, str]) -> list[Gpu]:
     return gpus
 
 
-def _take(names: list[str], share: int) -> tuple[str, FileLock] | None:
-    """The card with most free slots, and the lock of one of them, which is held; None where all are taken."""
+def _take(names: list[str], share: int) -> tuple[str, IO[bytes]] | None:
+    """The card with most free slots, and the locked file of one of them; None if all slots are taken."""
     try:
         folder = _folder()
-        with FileLock(folder / "turn"), ExitStack() as others:  # trying a slot takes it
+        with open(folder / "turn", "ab") as turn, ExitStack() as others:
+            lock(turn, wait=True)  # trying a slot takes it
             free = {name: _free_slots(folder / UNSAFE.sub("_", name), share) for name in names}
             best = max(free, key=lambda name: len(free[name]))
             for name, slots in free.items():
                 for slot in slots[1:] if name == best else slots:
-                    others.callback(slot.release)
+                    others.callback(slot.close)
             return (best, free[best][0]) if free[best] else None
     except OSError as error:
         where = error.filename or "the folder for temporary files"
         raise UserError(f"GPUs cannot be locked in {where} ({error.strerror}): set TMPDIR to another folder") from error
 
 
-def _free_slots(card: Path, share: int) -> list[FileLock]:
-    """Locks a card's free slots, and returns the locks."""
-    free = []
+def _free_slots(card: Path, share: int) -> list[IO[bytes]]:
+    """Locks a card's free slots, and returns their files: to close one is to free its slot."""
+    free: list[IO[bytes]] = []
     for number in range(share):
-        slot = FileLock(card.with_name(f"{card.name}.{number}"), timeout=0)
-        with suppress(Timeout):
-            slot.acquire()
+        slot = open(card.with_name(f"{card.name}.{number}"), "ab")  # noqa: SIM115  held open while a cell has it
+        if lock(slot):
             free.append(slot)
+        else:
+            slot.close()
     return free
 
 

@@ -1,16 +1,19 @@
-"""A description of this machine, as results record it."""
+"""A description of this machine, as results record it, and its processes."""
 
 import os
 import platform
+import resource
 import socket
+import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import fedgrid
 
+MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
 SIMD = ("sse4", "avx", "fma", "amx", "asimd", "sve")
-"How the names of instruction sets begin that numbers are computed with."
+"Prefixes of the names of instruction sets that computing uses."
 
 
 def versions_and_hardware(threads: int, executor: str, device: str) -> dict[str, dict[str, Any]]:
@@ -28,12 +31,28 @@ def processor() -> str:
 
 
 def cores() -> int:
-    """The cores that this process may use: fewer than the machine has, where a scheduler or taskset says so."""
+    """The cores that this process may use; a scheduler or taskset may limit them."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def peak_memory() -> int:
+    """The most memory that this process has held so far, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS_UNIT
+
+
+def lives(pid: int) -> bool:
+    """Whether a process of this machine still runs."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it is running, and belongs to another user
+        return True
+    return True
+
+
 def instructions() -> str:
-    """The SIMD instruction sets of the processor, by which libraries choose how they compute; empty: not known."""
+    """The SIMD instruction sets of the processor, by which libraries choose their kernels; empty if unknown."""
     names = (_cpuinfo("flags") or _cpuinfo("Features")).split()
     return " ".join(sorted(name for name in names if name.startswith(SIMD)))
 

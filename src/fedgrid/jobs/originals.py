@@ -1,7 +1,7 @@
-"""The authors' files that a data set was built from: most have no published checksum, and a key does not cover them.
+"""The authors' files that a data set was built from: most have no published checksum, and no key covers them.
 
-A store notes, when it first builds a data set of such files, the images and the files that they came from. Other images
-under the same key are refused; other files at hand, while the store has its images already, are worth a line.
+When a store first builds a data set from such files, it records the images and the files. Other images under the same
+key are refused. Other files under `data_root` cause a notice once the store has its images.
 """
 
 import os
@@ -38,9 +38,9 @@ def recorded_files(folders: Iterable[Path | None]) -> Iterator[Files]:
 
 
 def check_first_sight(data: PlannedDataset, checksum: str, files: Files) -> None:
-    """Notes which images, of which files, this store first had under the data set's key; UserError for other images.
+    """Records the images and files that this store first had under the data set's key; UserError for other images.
 
-    Cells that are there were trained on the first ones.
+    Existing cells were trained on the first ones.
     """
     if not data.first_sight.exists():
         # a download has another name until it is complete
@@ -61,7 +61,7 @@ def say_notices(study: Study) -> None:
 
 
 def notices(data: Iterable[PlannedDataset], root: Path | None) -> Iterator[str]:
-    """A line for each data set that the store has built from other files than those which lie under `root` now."""
+    """Yields a line for each data set that the store built from other files than those now under `root`."""
     for dataset in data:
         if root is None or not dataset.built or not dataset.first_sight.exists():
             continue

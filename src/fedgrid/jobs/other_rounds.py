@@ -1,4 +1,4 @@
-"""Cells that need not be trained from scratch, since there are results with another number of rounds."""
+"""Cells that need not be trained from scratch: they are finished, or have results with another number of rounds."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,39 +7,57 @@ from typing import Any
 import pyarrow.compute as pc
 
 from fedgrid.engine.state.saving import Origin
-from fedgrid.files import read_table, write_table
-from fedgrid.grid.earlier.other_rounds import OtherRun, continuation, state_of
+from fedgrid.errors import UserError
+from fedgrid.files import read_metadata, read_table, write_table
+from fedgrid.grid.earlier.other_rounds import continuation
+from fedgrid.grid.earlier.stored import StoredResults, state_of
 from fedgrid.grid.plan.model import Cell
 from fedgrid.jobs.attempts import attempts_of
 
 
-def origin(cell: Cell, out: Path) -> Origin | None:
-    """The kept state that the training of a cell, whose results go to `out`, starts from; None: nothing is kept.
+def is_finished(cell: Cell, out: Path) -> bool:
+    """Whether the file `out` holds a cell's results, and all that is to be kept beside them is there.
 
-    Its own, where an artifact was asked for later, or else that of a shorter run.
+    Raises UserError where it holds another cell, or results of other images.
+    """
+    if not out.exists():
+        return False
+    metadata = read_metadata(out)
+    if metadata["key"] != cell.key:
+        which = f"{metadata['key']}, not {cell.key}"
+        raise UserError(f"{out} holds another cell ({which}); delete it or name another file")
+    if cell.is_of_other_images(metadata):
+        raise UserError(f"{out} was trained on other images than those in the store; delete it and run again")
+    return all(file.is_file() for file in cell.kept_beside(out).values())
+
+
+def origin(cell: Cell, out: Path) -> Origin | None:
+    """The kept state from which the training of a cell starts, whose results go to `out`; None if there is none.
+
+    The cell's own state, if an artifact is made later, or else that of a shorter run.
     """
     for own in (cell.set_aside, state_of(out)):
         if own.is_file():
             return Origin(own, cell.key)
     run, _ = continuation(cell)
-    return Origin(run.state, run.metadata["key"]) if run else None
+    return Origin(run.state, run.key) if run else None
 
 
 def continued(cell: Cell, rounds: int) -> dict[str, Any]:
-    """What metadata say of a cell whose training continued after so many rounds of an earlier run."""
+    """Metadata of a cell whose training continued an earlier run after so many `rounds`."""
     run, _ = continuation(cell)
-    about: dict[str, Any] = {"after": rounds, "key": run.metadata["key"] if run else cell.key}
+    about: dict[str, Any] = {"after": rounds, "key": run.key if run else cell.key}
     return {"continued": about | ({"adopted": run.metadata["adopted"]} if run and "adopted" in run.metadata else {})}
 
 
 def attempts_before(cell: Cell) -> list[Mapping[str, Any]]:
-    """The attempts that the run comes from whose state the training of a cell continues from; none if it is its own."""
+    """The attempts of the shorter run that a cell continues; none if it continues from its own state."""
     run, _ = continuation(cell)
     return attempts_of(run.metadata) if run else []
 
 
-def take(cell: Cell, out: Path, longer: OtherRun) -> None:
-    """Writes the first rounds of a longer run as the results of a cell; `longer_run` says of which these are."""
+def take(cell: Cell, out: Path, longer: StoredResults) -> None:
+    """Writes the first rounds of a longer run, found by `longer_run`, as the results of a cell."""
     rounds = cell.row.training.rounds
     table, metadata = read_table(longer.file)
     clock = {part: seconds[:rounds] for part, seconds in metadata["clock"].items()}

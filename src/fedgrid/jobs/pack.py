@@ -5,29 +5,21 @@ is written when all of them have results; a pack that is run again leaves those 
 """
 
 import argparse
-import multiprocessing
-import os
-import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from multiprocessing.context import ForkServerProcess
-from multiprocessing.util import Finalize
 from pathlib import Path
 
+from fedgrid.command import plan_parser
 from fedgrid.errors import UserError, complain
 from fedgrid.files import write_text
 from fedgrid.grid.plan import plan_file
 from fedgrid.grid.plan.model import Cell
-from fedgrid.jobs.job_process import ASKED_TO_END, TERMINATED, enter_job
-from fedgrid.jobs.warm import LIBRARIES, own_folder
+from fedgrid.jobs.apart import RunningJob, start
+from fedgrid.jobs.signals import TERMINATED
+from fedgrid.jobs.warm.client import SIGNALS
 
-FORKING = multiprocessing.get_context("forkserver")
-FORKING.set_forkserver_preload(list(LIBRARIES))
-AFTER_ALL = -1000
-"Of what multiprocessing does when a process ends: the last."
 TAIL = 5
 "Lines of a failed cell's log that the pack repeats."
 
@@ -38,7 +30,7 @@ class Pack:
     def __init__(self, file: Path, cells: Sequence[Cell], beside: int):
         self.file, self.cells, self.beside = file, cells, beside
         self.stopping = False
-        self.running: set[ForkServerProcess] = set()
+        self.running: set[RunningJob] = set()
 
     def run(self) -> list[Cell]:
         """Trains every cell that has no results yet, `beside` at a time; returns those that failed."""
@@ -50,39 +42,27 @@ class Pack:
     def stop(self, *_: object) -> None:
         """Lets running cells write their checkpoints and end, and starts no others."""
         self.stopping = True
-        for process in list(self.running):
-            process.terminate()
+        for job in list(self.running):
+            job.interrupt()
 
     def _train(self, cell: Cell) -> int:
         if self.stopping:
             return TERMINATED
         for folder in (cell.log.parent, cell.file.parent):
             folder.mkdir(parents=True, exist_ok=True)
-        process = FORKING.Process(target=_train, args=(self.file, cell.key, cell.log))
-        process.start()
-        self.running.add(process)
-        if self.stopping:  # the signal came between the two lines above
-            process.terminate()
-        process.join()
-        self.running.discard(process)
-        return 0 if cell.done else process.exitcode or 1  # another thread may have taken the exit code
+        with open(cell.log, "wb") as log:
+            job = start(["fedgrid.jobs.cell", str(self.file), cell.key], log.fileno(), log.fileno())
+            self.running.add(job)
+            if self.stopping:  # the signal came between the two lines above
+                job.interrupt()
+            code = job.wait()
+            self.running.discard(job)
+        return 0 if cell.done else code or 1
 
 
-def _train(file: Path, key: str, log: Path) -> None:
-    """The process of a cell; its output goes to its log."""
-    log_file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-    for stream in (1, 2):
-        os.dup2(log_file, stream)
-    enter_job()
-    from fedgrid.jobs import cell  # here, not in the pack: it imports torch
-
-    sys.exit(cell.main([str(file), key]))
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Exit code 0 when all cells have results, 75 when the pack received SIGTERM, else 1."""
-    parser = argparse.ArgumentParser(prog="python -m fedgrid.jobs.pack", description="Train the cells of a pack.")
-    parser.add_argument("file", type=Path, metavar="PLAN", help="the plan of the run")
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit code 0 when all cells have results, 75 when a signal interrupted the pack, else 1."""
+    parser = plan_parser("fedgrid.jobs.pack", "Train the cells of a pack.")
     parser.add_argument("name", metavar="NAME", help="of the pack")
     parser.add_argument("done", type=Path, metavar="DONE", help="written when all cells have results")
     parser.add_argument("--threads", type=int, default=1, help="threads of the whole pack")
@@ -94,12 +74,10 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _work(arguments: argparse.Namespace) -> int:
-    tempfile.tempdir = folder = own_folder()  # the fork server's socket will lie there
-    Finalize(None, shutil.rmtree, (folder, True), exitpriority=AFTER_ALL)
     plan = plan_file.read(arguments.file)
     cells = [plan.study.known[key] for key in plan.packs[arguments.name]]
     pack = Pack(arguments.file, cells, max(1, arguments.threads // plan.study.compute.threads))
-    for number in ASKED_TO_END:
+    for number in SIGNALS:
         signal.signal(number, pack.stop)
     failed = pack.run()
     for cell in failed:

@@ -1,50 +1,18 @@
-"""What a cell says while it is trained: to a person who watches, and to `fedgrid status`."""
+"""What a cell says while it is trained, to a person who watches or in its log."""
 
-import json
-import os
 import re
-import resource
-import socket
-import subprocess
-import sys
-import time
-from contextlib import suppress
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
-from fedgrid.errors import UserError, say
-from fedgrid.files import write_text
-from fedgrid.jobs.note import Note
+from fedgrid.errors import say
 
 if TYPE_CHECKING:
     from tqdm import tqdm
 
     from fedgrid.engine.state.checkpoint import Progress
 
-MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
-LIMIT = "time limit"
-"Reason of a SIGTERM: the time limit of the allocation."
-NEAR, PATIENCE = 90, 10
-"Seconds before the end of an allocation within which a request to end is for that end; seconds that squeue may take."
-TIME_LEFT = re.compile(r"(\d+):(\d\d)")
 LOGGED = re.compile(r"round (\d+)/\d+  accuracy ([\d.]+) % \((\w+)\)  ")
 "The line of a round in a log, as `Report` says it."
-STATUS_FILE_BYTES = 2048
-"Bytes of a status file at least, so that on a full disk what becomes of a cell still finds room in it."
-
-
-def ending() -> str:
-    """Why this process received SIGTERM, if its scheduler tells; else empty."""
-    command = ["squeue", "--noheader", "--jobs", os.environ.get("SLURM_JOB_ID", ""), "--format", "%L"]
-    if not command[3]:
-        return ""
-    try:
-        output = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    time_left = TIME_LEFT.fullmatch(output.strip())  # minutes and seconds: with hours or days before them, it is no end
-    return LIMIT if time_left and 60 * int(time_left[1]) + int(time_left[2]) <= NEAR else ""
 
 
 class Report:
@@ -108,67 +76,9 @@ class Report:
 
 
 def logged_accuracies(log: Path) -> list[tuple[str, int, float]]:
-    """What the lines of a log say of each round: point, round, mean accuracy as a fraction; nothing where no log is."""
+    """Point, round and mean accuracy (a fraction) of each round that a log reports; empty without a log."""
     try:
         text = log.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return []
     return [(point, int(round_), float(percent) / 100) for round_, percent, point in LOGGED.findall(text)]
-
-
-class Status:
-    """A small file in the store, a `Note` on how a cell is doing; gone when the cell has its results.
-
-    The first note has to succeed, for where it cannot be written, results cannot either. Later ones are not worth a
-    cell: on a disk that is full they overwrite the file where it lies.
-    """
-
-    def __init__(self, file: Path, rounds: int):
-        self.file, self.written = file, 0.0
-        who = Note(host=socket.gethostname(), pid=os.getpid(), job=os.environ.get("SLURM_JOB_ID", ""))
-        self.note = replace(who, rounds=rounds, began=time.time())
-
-    def running(self, progress: "Progress | None" = None) -> None:
-        """Notes the round, at most once a second."""
-        if progress:
-            self.note = replace(self.note, round=progress.rounds, seconds=sum(progress.seconds.values()))
-        if not self.written:
-            self._write("running")
-        elif time.monotonic() - self.written >= 1:
-            self._write_if_possible("running")
-
-    def failed(self, reason: str) -> None:
-        """Records why there are no results."""
-        self._write_if_possible("failed", reason)
-
-    def interrupted(self, reason: str = "") -> None:
-        """Notes that the cell received SIGTERM and can resume."""
-        self._write_if_possible("interrupted", reason)
-
-    def done(self) -> None:
-        """The results speak for themselves."""
-        with suppress(OSError):
-            self.file.unlink(missing_ok=True)
-
-    def _write_if_possible(self, state: str, reason: str = "") -> None:
-        try:
-            self._write(state, reason)
-        except UserError:
-            with suppress(OSError):
-                self._overwrite(self._text(state, reason))
-
-    def _write(self, state: str, reason: str = "") -> None:
-        self.written = time.monotonic()
-        write_text(self.file, self._text(state, reason))
-
-    def _overwrite(self, text: str) -> None:
-        """Overwrites the file in place, which needs no free disk space."""
-        encoded = text.encode()
-        with open(self.file, "r+b") as file:
-            if len(encoded) <= os.fstat(file.fileno()).st_size:
-                file.write(encoded.ljust(os.fstat(file.fileno()).st_size))
-
-    def _text(self, state: str, reason: str) -> str:
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS_UNIT / 1e6
-        now = replace(self.note, state=state, reason=reason, memory=memory, time=time.time())
-        return json.dumps(asdict(now)).ljust(STATUS_FILE_BYTES)

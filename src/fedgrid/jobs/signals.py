@@ -4,9 +4,10 @@ import signal
 from collections.abc import Callable
 
 from fedgrid.engine.state.saving import Terminated
-from fedgrid.jobs.job_process import TERMINATED
 from fedgrid.jobs.warm.client import SIGNALS
 
+TERMINATED = 75
+"Exit code of a cell or a pack that one of `SIGNALS` ended: its checkpoints are written, it can resume."
 INTERRUPTIONS = (Terminated, KeyboardInterrupt)
 "Exceptions of the handlers, for SIGTERM and SIGUSR1, and for Ctrl-C."
 
@@ -28,6 +29,13 @@ def ignore_signals() -> None:
     for number in SIGNALS:
         if signal.getsignal(number) in (_interrupt, _disregard):
             signal.signal(number, signal.SIG_IGN)  # unlike a handler, it outlasts the interpreter
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+
+def end_with_signals() -> None:
+    """From now on `SIGNALS` end this process at once; before, they waited."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
 

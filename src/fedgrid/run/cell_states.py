@@ -1,4 +1,4 @@
-"""How every cell of a study is doing: by its results, by what its process notes, and by whether that still lives."""
+"""The state of every cell of a study: from its results, its process's notes, and whether that process still runs."""
 
 import functools
 import socket
@@ -11,19 +11,20 @@ from fedgrid.grid.costs.measured import cost, facts
 from fedgrid.grid.plan.manifest_model import UNAVAILABLE
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
-from fedgrid.jobs.note import Note, lives
+from fedgrid.jobs.machine import lives
+from fedgrid.jobs.status import Note
 from fedgrid.run import slurm
 from fedgrid.run.lock import Holder, StoreLock
 
 MARKS = {"done": "✓", "diverged": "!", "running": "▶", "queued": "○", "failed": "✗", "missing": "·", UNAVAILABLE: "–"}
 
 DIRECT = "run-"
-"What the name of the study of a cell that is trained directly begins with; then comes the cell's key."
+"Prefix of the name of the study of a cell that is trained directly; the cell's key follows."
 
 
 @dataclass(frozen=True)
 class State:
-    """A key of `MARKS`, what there is to say about it, and for a running cell the share of its rounds that is done."""
+    """A key of `MARKS`, a remark, and for a running cell the share of its rounds that is done."""
 
     name: str
     remark: str = ""
@@ -41,7 +42,7 @@ def read(study: Study) -> dict[str, State]:
 
 
 def are_trained_directly(store: Path) -> bool:
-    """Whether cells of a store are at work that no run of the workflow has started; see `fedgrid.run.direct`."""
+    """Whether cells of a store are running that no run of the workflow started; see `fedgrid.run.direct`."""
     keys = {file.stem.split("-")[1] for file in store.glob(f"plans/{DIRECT}*.json")}
     return any(_is_at_work(store / "status" / f"{key}.json") for key in keys)
 
@@ -76,13 +77,13 @@ def _state(cell: Cell, run: Holder | None, in_queue: Callable[[], Set[str] | Non
 
 
 def _numbers_in_queue() -> Set[str] | None:
-    """The numbers of the user's jobs; None where SLURM does not say, so that those elsewhere may run."""
+    """The numbers of the user's jobs; None if SLURM does not answer, so that jobs on other machines may be running."""
     jobs = slurm.jobs()
     return None if jobs is None else {job.number for job in jobs}
 
 
 def _lives(noted: Note, in_queue: Callable[[], Set[str] | None]) -> bool:
-    """Whether the process still runs; one on another machine, of no SLURM job, is believed to."""
+    """Whether the process still runs; assumed of one on another machine without a SLURM job."""
     if noted.host != socket.gethostname():
         queued = in_queue() if noted.job else None
         return queued is None or noted.job in queued
@@ -90,7 +91,7 @@ def _lives(noted: Note, in_queue: Callable[[], Set[str] | None]) -> bool:
 
 
 def _why(noted: Note) -> str:
-    """Why a cell has no results: as noted by its process or, if that was killed, the best guess."""
+    """Why a cell has no results: as its process noted or, if that was killed, the most likely reason."""
     if noted.state == "failed":
         return noted.reason
     where = f"in round {noted.round} of {noted.rounds}"
@@ -112,7 +113,7 @@ def failures(study: Study, states_by_key: Mapping[str, State]) -> list[str]:
 
 
 def seconds_left(study: Study, states_by_key: Mapping[str, State]) -> float | None:
-    """Seconds till the last cell, from measured costs, as many cells at a time as now; None where nothing is known.
+    """Seconds until the last cell is done, from measured costs, with as many cells at a time as now; None if unknown.
 
     A cell without a measured precedent counts as the mean of the others.
     """

@@ -10,8 +10,8 @@ from fedgrid.grid.plan.model import Cell, PlannedPartition
 from fedgrid.grid.plan.plan_file import Plan
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.jobs import apart
-from fedgrid.jobs.job_process import TERMINATED
-from fedgrid.jobs.note import Note
+from fedgrid.jobs.signals import TERMINATED
+from fedgrid.jobs.status import Note
 from fedgrid.run.pin import Pin
 
 
@@ -23,12 +23,12 @@ class DirectJobs:
 
     @cached_property
     def plan(self) -> Path:
-        """The file of the plan, which jobs read; it stays where one is interrupted, and `fedgrid prune` heeds it."""
+        """The file of the plan, which jobs read; it stays if one is interrupted, and `fedgrid prune` respects it."""
         return Plan(self.study, commit=commit()).write()
 
     @cached_property
     def environment(self) -> dict[str, str]:
-        """What the environment of the jobs has besides this process's own."""
+        """Variables that the jobs' environment has besides those of this process."""
         return Pin(self.study).keep() | {"OMP_NUM_THREADS": str(self.study.compute.threads)}
 
     def prepare(self, partition: PlannedPartition) -> None:
@@ -45,8 +45,8 @@ class DirectJobs:
 
         Raises UserError where there are no results; the traceback of an error in the cell's code is printed before.
         """
-        arguments = [str(self.plan), cell.key, str(out)]
-        code = apart.run("fedgrid.jobs.single", arguments, self.environment, heeds_signals=heeds_signals)
+        arguments = [str(self.plan), cell.key, "--out", str(out)]
+        code = apart.run("fedgrid.jobs.cell", arguments, self.environment, heeds_signals=heeds_signals)
         if code not in (0, TERMINATED):
             raise UserError(_reason(cell))
         if code == 0:
@@ -54,7 +54,7 @@ class DirectJobs:
         return code == 0
 
     def finish(self) -> None:
-        """Removes the plan, if a job needed one: no job is left to read it."""
+        """Removes the plan, if a job needed one."""
         if plan := vars(self).get("plan"):
             plan.unlink(missing_ok=True)
 

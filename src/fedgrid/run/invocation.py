@@ -22,7 +22,6 @@ from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Experiment, Study
 from fedgrid.grid.plan.searches import Search
 from fedgrid.jobs import gpus, originals, warm
-from fedgrid.jobs.gpu_share import cells_on_a_gpu
 from fedgrid.loading import CODE
 from fedgrid.run import cell_states, notices, packs, slurm
 from fedgrid.run.lock import StoreLock
@@ -187,7 +186,7 @@ class Invocation:
 
     def pack(self, name: str) -> list[Cell]:
         """The cells of a pack."""
-        return packs.cells(self.plan, name)
+        return [self.study.known[key] for key in self.plan.packs[name]]
 
     def request(self, cells: Sequence[Cell], attempt: int) -> measured.Request:
         """What a job of these cells asks of a scheduler."""
@@ -196,7 +195,7 @@ class Invocation:
     @cached_property
     def gpu_share(self) -> int:
         """Cells that a GPU, or a pack, computes at a time; `auto` is 1 where jobs run on machines not known here."""
-        return 1 if self.submits and self.compute.gpu_share == "auto" else cells_on_a_gpu(self.compute)
+        return 1 if self.submits and self.compute.gpu_share == "auto" else gpus.cells_on_a_gpu(self.compute)
 
     @cached_property
     def gpu_slots(self) -> int:

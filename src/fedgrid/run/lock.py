@@ -1,11 +1,10 @@
 """One run at a time on a store: a second one would delete, as its own unfinished outputs, what the first is making.
 
-Who only looks takes a shared lock on a file that is opened for reading, so several may look at once, and a store that
-is read-only can be looked at. The library filelock, which GPUs are shared with, has exclusive locks alone.
+A process that only looks takes a shared lock on a file that is opened for reading: several may look at once, and a
+read-only store can be looked at.
 """
 
 import errno
-import fcntl
 import json
 import os
 import socket
@@ -16,9 +15,10 @@ from io import FileIO
 from pathlib import Path
 
 from fedgrid.errors import UserError, reason
+from fedgrid.files import lock
 
 WAITS = 10
-"Tenths of a second for which the lock is tried: who asks `holder` has it for a moment."
+"Tenths of a second for which the lock is tried: a process that asks for the `holder` has it for a moment."
 NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 "Errors of file systems without locks, such as Lustre where it is mounted without `flock`."
 
@@ -54,10 +54,17 @@ class StoreLock:
             raise UserError(f"results: cannot write in {self.file.parent} ({reason(error)})") from error
 
     def _wait(self, handle: FileIO) -> None:
-        for _ in range(WAITS):
-            if _taken(handle):
-                return
-            time.sleep(0.1)
+        try:
+            for _ in range(WAITS):
+                if lock(handle):
+                    return
+                time.sleep(0.1)
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
+            warning = f"{self.file} cannot be locked ({reason(error)}): make sure that no other run uses this store"
+            print(f"fedgrid: {warning}", file=sys.stderr)
+            return
         raise UserError(f"{self.file.parent} is in use by another run; wait for it to finish or stop it")
 
     def release(self) -> None:
@@ -69,14 +76,9 @@ class StoreLock:
         """The holder of the lock, or None."""
         try:
             with open(self.file, errors="replace") as file:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    return _noted(file.read())
-        except FileNotFoundError:
-            pass
+                return None if lock(file, shared=True) else _noted(file.read())
         except OSError as error:
-            if error.errno not in NO_LOCKS:
+            if error.errno not in (*NO_LOCKS, errno.ENOENT):
                 raise
         return None
 
@@ -87,16 +89,3 @@ def _noted(text: str) -> Holder:
         return Holder(**json.loads(text))
     except (ValueError, TypeError):
         return Holder("", 0, 0.0)
-
-
-def _taken(handle: FileIO) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        if error.errno not in NO_LOCKS:
-            raise
-        warning = f"{handle.name} cannot be locked ({reason(error)}): make sure that no other run uses this store"
-        print(f"fedgrid: {warning}", file=sys.stderr)
-    return True

@@ -1,20 +1,18 @@
 """Packs: cells that share one job of a cluster, and with it one allocation and one start of Python.
 
-They are part of a run's plan, since nodes must not choose them again while cells finish.
+They are part of a run's plan: nodes must not choose packs anew while cells finish.
 """
 
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-from fedgrid.grid.plan.model import Cell
-from fedgrid.grid.plan.plan_file import Plan
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.canonical import digest
 
 
 def chosen(study: Study) -> dict[str, tuple[str, ...]]:
-    """Keys of `compute.pack` unfinished cells each, by the name of their pack; of those of a point, it may be fewer."""
+    """Keys of unfinished cells by the name of their pack: `compute.pack` each, or what is left of a search's point."""
     asked = [cell.key for cell in study.by_key.values() if not cell.pending]
     together = [asked, *_options(study)]
     size, packed, packs = study.compute.pack, set[str](), list[tuple[str, ...]]()
@@ -26,7 +24,7 @@ def chosen(study: Study) -> dict[str, tuple[str, ...]]:
 
 
 def _options(study: Study) -> Iterator[tuple[str, ...]]:
-    """Keys of cells that searches ask for together, or not at all: those of a point."""
+    """Keys of the cells of each point of a search: a search asks for all of them or for none."""
     for experiment in study.experiments:
         for search in experiment.searches:
             yield from (keys for rung in search.rungs for keys in rung.trials)
@@ -34,15 +32,10 @@ def _options(study: Study) -> Iterator[tuple[str, ...]]:
 
 
 def mark(store: Path, name: str) -> Path:
-    """What a pack leaves when all its cells have results."""
+    """The file that a pack writes when all its cells have results."""
     return store / "packs" / f"{name}.done"
 
 
-def cells(plan: Plan, name: str) -> list[Cell]:
-    """The cells of a pack."""
-    return [plan.study.known[key] for key in plan.packs[name]]
-
-
 def _name(store: Path, keys: tuple[str, ...]) -> str:
-    """A name without a mark: an existing mark is of an earlier run whose results were deleted."""
+    """A name without a mark: an existing mark was left by an earlier run whose results were deleted."""
     return next(name for n in count() if not mark(store, name := digest([*keys, n])).exists())

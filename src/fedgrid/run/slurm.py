@@ -1,4 +1,4 @@
-"""SLURM as a run sees it: its jobs, those that a killed run left behind, why one ended, and who can tell that."""
+"""SLURM as a run sees it: its jobs, those that a killed run left behind, and why and whether a job has ended."""
 
 import getpass
 import re
@@ -9,16 +9,17 @@ from collections.abc import Set
 from dataclasses import dataclass
 from pathlib import Path
 
+from fedgrid.command import output_of
 from fedgrid.errors import UserError
 
 PATIENCE = 60.0
-"Seconds that SLURM may take to answer, and a cancelled job to end: it may write its checkpoint first."
+"Seconds within which SLURM must answer, and a cancelled job end: it may write its checkpoint first."
 LONGEST_WAIT = 180
-"Seconds after which the executor looks at its jobs at the latest."
+"The longest time, in seconds, between two looks of the executor at its jobs."
 SACCT = ["sacct", "--allocations", "--clusters=all", "--noheader", "--starttime=now", "--name=none"]
-"The executor's question about its jobs, put about none."
+"The executor's question about its jobs, asked about no job."
 LOGS = Path(".snakemake/slurm_logs")
-"Where the executor keeps what SLURM itself says of a job, below the folder of the run."
+"Where the executor keeps SLURM's own output on each job, below the folder of the run."
 REASONS = {
     "time limit": re.compile(r"DUE TO TIME LIMIT"),
     "out of memory": re.compile(r"oom[ _-]?kill|memory limit|out of memory|OUT_OF_MEMORY", re.I),
@@ -38,22 +39,18 @@ class Job:
 
 
 def jobs() -> list[Job] | None:
-    """The user's jobs that wait or run; None where SLURM is not there or does not answer."""
-    command = ["squeue", "--noheader", "--user", getpass.getuser(), "--format", "%A|%k|%Z"]
-    try:
-        run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
-    except (FileNotFoundError, subprocess.TimeoutExpired):
+    """The user's queued and running jobs; None if there is no SLURM or it does not answer."""
+    output = output_of(["squeue", "--noheader", "--user", getpass.getuser(), "--format", "%A|%k|%Z"], PATIENCE)
+    if output is None:
         return None
-    if run.returncode:
-        return None
-    return [Job(*line.split("|")) for line in run.stdout.splitlines() if line.count("|") == 2]
+    return [Job(*line.split("|")) for line in output.splitlines() if line.count("|") == 2]
 
 
 def end_leftovers(keys: Set[str]) -> None:
     """Cancels jobs that an earlier, killed run of this folder left in the queue, for any cell or pack of `keys`.
 
-    One that still waited would delete, and compute again, what the new run has finished. They are waited for; raises
-    UserError where one does not end.
+    A queued one would delete, and compute again, what the new run has finished. Waits until they have ended; raises
+    UserError if one does not.
     """
     leftovers = _leftovers(keys)
     if not leftovers:
@@ -78,7 +75,7 @@ def _leftovers(keys: Set[str]) -> list[Job]:
 
 
 def reason(number: str) -> str:
-    """Why SLURM ended a job, a key of `REASONS`, as it says itself in the job's log; empty where it does not."""
+    """Why SLURM ended a job, as a key of `REASONS`, from SLURM's output in the job's log; empty if unknown."""
     for log in LOGS.glob(f"rule_*/**/{number}.log"):
         text = log.read_text(encoding="utf-8", errors="replace")
         return next((name for name, pattern in REASONS.items() if pattern.search(text)), "")
@@ -86,9 +83,9 @@ def reason(number: str) -> str:
 
 
 def accounting_failure() -> str:
-    """Why sacct cannot say how jobs end, in its own words, for it needs an accounting database.
+    """Why sacct, which needs an accounting database, cannot tell how jobs end, in its own words.
 
-    Empty where it can, and where there is no sacct: the executor asks squeue then.
+    Empty if it can, or if there is no sacct: the executor then asks squeue.
     """
     try:
         run = subprocess.run(SACCT, capture_output=True, text=True, errors="replace", timeout=PATIENCE)
@@ -103,9 +100,9 @@ def accounting_failure() -> str:
 
 
 def forgets_early() -> str:
-    """Why squeue cannot say how jobs end either, and what to do about it; empty where it can.
+    """Why squeue cannot tell how jobs end either, and what to do about it; empty if it can.
 
-    SLURM forgets a finished job after MinJobAge seconds, and the executor waits for one that it never saw end.
+    SLURM forgets a finished job after MinJobAge seconds, and the executor waits forever for a job whose end it missed.
     """
     age = _finished_job_age()
     if age is None or age >= LONGEST_WAIT:
@@ -117,10 +114,6 @@ def forgets_early() -> str:
 
 
 def _finished_job_age() -> int | None:
-    """Seconds for which squeue lists a finished job; None where SLURM does not say."""
-    try:
-        run = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True, timeout=PATIENCE)
-    except (FileNotFoundError, subprocess.TimeoutExpired):
-        return None
-    age = re.search(r"^MinJobAge\s*=\s*(\d+) sec", run.stdout, re.M)
+    """Seconds for which squeue lists a finished job; None if SLURM does not tell."""
+    age = re.search(r"^MinJobAge\s*=\s*(\d+) sec", output_of(["scontrol", "show", "config"], PATIENCE) or "", re.M)
     return int(age[1]) if age else None

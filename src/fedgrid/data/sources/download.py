@@ -1,7 +1,6 @@
 """Files from the network: resumed after an interruption, verified, never half there."""
 
 import contextlib
-import fcntl
 import hashlib
 import http.client
 import os
@@ -18,6 +17,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from fedgrid.errors import OF_THE_MACHINE, UserError, reason
+from fedgrid.files import lock
 
 WAITS = (1.0, 4.0, 10.0)
 "Seconds before each further attempt; an attempt that got further than the one before starts the count again."
@@ -73,12 +73,12 @@ def alone(folder: Path) -> Iterator[None]:
     """Lets one process at a time download into `folder`, which is made; the others wait."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = open(folder / ".download.lock", "w")  # noqa: SIM115  closed below
+        file = open(folder / ".download.lock", "w")  # noqa: SIM115  closed below
     except OSError as error:
         raise UserError(f"downloads: cannot write in {folder} ({error.strerror})") from error
-    with lock:
+    with file:
         with contextlib.suppress(OSError):  # some network file systems have no locks
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            lock(file, wait=True)
         yield
 
 

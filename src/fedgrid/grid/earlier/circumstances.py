@@ -1,16 +1,16 @@
-"""Under which circumstances results were computed: processor, threads, executor, device and libraries."""
+"""The circumstances under which results were computed: processor, threads, executor, device and libraries."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 NOT_RECORDED = "not recorded"
-"Instruction set of results that were written before it was recorded."
+"The instruction set of results from before it was recorded."
 
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What the bits of a result may depend on besides code and settings."""
+    """Everything besides code and settings on which the bits of results may depend."""
 
     processor: str
     instructions: str
@@ -21,11 +21,11 @@ class Circumstances:
     torch: str
     numpy: str
     before: str = ""
-    "What earlier attempts ran on, in words, where that was something else; see `fedgrid.jobs.attempts`."
+    "The circumstances of earlier attempts, in words, if they differ; see `fedgrid.jobs.attempts`."
 
     @classmethod
     def of(cls, metadata: Mapping[str, Any]) -> "Circumstances":
-        """Those of results with these metadata."""
+        """The circumstances of results with these metadata."""
         hardware, versions = metadata["hardware"], metadata["versions"]
         instructions = hardware.get("instructions", NOT_RECORDED)
         computed = hardware["cpu"], instructions, hardware["threads"], hardware["executor"], hardware["device"]
@@ -37,10 +37,10 @@ class Circumstances:
         return ", ".join(dict.fromkeys(parts)) + (f" ({self.before})" if self.before else "")
 
     def differences(self, here: "Circumstances") -> list[str]:
-        """What is not as `here`, in words; empty where bits can be compared.
+        """Differences from `here`, in words; empty if bits can be compared.
 
-        What was computed under several circumstances, one after the other, is compared with nothing. An instruction set
-        that was not recorded is no difference.
+        Results of several circumstances, one after the other, are not compared with any others. An instruction set that
+        was not recorded is no difference.
         """
         if self.before or here.before:
             return [f"other machines in earlier attempts ({self.before or here.before})"]

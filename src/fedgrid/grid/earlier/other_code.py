@@ -2,12 +2,11 @@
 
 import functools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fedgrid.components import identity
-from fedgrid.grid.costs.measured import facts
+from fedgrid.grid.earlier.stored import StoredResults, other_results
 from fedgrid.grid.plan.keys import modules_of_cell
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.study.catalog import description
@@ -17,35 +16,15 @@ from fedgrid.grid.study.sources import Sources, is_ours
 from fedgrid.settings import identity_of_backbone, identity_of_training
 
 
-@dataclass(frozen=True)
-class StoredResults:
-    """Results in a store that have the settings of a planned cell, under whichever code."""
+def edited_modules(results: StoredResults) -> set[str]:
+    """The modules that make the code of results another one than today's.
 
-    cell: Cell
-    file: Path
-    metadata: Mapping[str, Any]
-
-    @property
-    def key(self) -> str:
-        """Their key."""
-        key: str = self.metadata["key"]
-        return key
-
-    @property
-    def artifacts(self) -> dict[str, Path]:
-        """The files of the artifacts that the study asks for, by kind; some may be missing."""
-        return self.cell.kept_beside(self.file)
-
-    @property
-    def edited(self) -> set[str]:
-        """The modules that make the code of these results another one than today's.
-
-        Of fedgrid, those that the ledger of numerics does not list today; where it lists all, those that differ.
-        """
-        before, now = self.metadata["modules"], _modules(self.cell)
-        differing = {name for name in {*before, *now} if before.get(name) != now.get(name)}
-        outside = {name for name in differing if not is_ours(name)}
-        return outside | _unlisted(self.cell) or differing
+    Of fedgrid, those that the ledger of numerics does not list today; where it lists all, those that differ.
+    """
+    before, now = results.metadata["modules"], _modules(results.cell)
+    differing = {name for name in {*before, *now} if before.get(name) != now.get(name)}
+    outside = {name for name in differing if not is_ours(name)}
+    return outside | _unlisted(results.cell) or differing
 
 
 def waiting_under_other_code(cells: Iterable[Cell]) -> list[StoredResults]:
@@ -57,18 +36,9 @@ def waiting_under_other_code(cells: Iterable[Cell]) -> list[StoredResults]:
 
 def newest_under_other_code(cell: Cell, store: Path | None = None) -> StoredResults | None:
     """The results under other code of a cell in `store` (None: its own) that were finished last; None without any."""
-    folder = (store or cell.store) / cell.file.parent.relative_to(cell.store)
-    files = [file for file in folder.glob(f"s{cell.seed}-*.parquet") if file.name.count(".") == 1]
-    known = [StoredResults(cell, file, metadata) for file in files if (metadata := facts(file))]
-    results = [stored for stored in known if _is_under_other_code(cell, stored.metadata)]
+    of_same_images = (stored for stored in other_results(cell, store) if not cell.is_of_other_images(stored.metadata))
+    results = [stored for stored in of_same_images if has_settings_of(cell, stored.metadata["spec"])]
     return max(results, key=lambda stored: stored.metadata["finished"], default=None)
-
-
-def _is_under_other_code(cell: Cell, metadata: Mapping[str, Any]) -> bool:
-    """Whether results of another key are of the cell's settings and images."""
-    if metadata["key"] == cell.key or cell.is_of_other_images(metadata):
-        return False
-    return has_settings_of(cell, metadata["spec"])
 
 
 def has_settings_of(cell: Cell, spec: Mapping[str, Any]) -> bool:

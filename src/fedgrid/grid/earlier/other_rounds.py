@@ -1,12 +1,10 @@
 """Results of planned cells with another number of rounds: to continue from their state, or to take rounds out of."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-from fedgrid.grid.costs.measured import facts
+from fedgrid.grid.earlier.stored import StoredResults, other_results
 from fedgrid.grid.plan.keys import key_of_cell
 from fedgrid.grid.plan.model import Cell
 from fedgrid.settings import ARTIFACTS, Training
@@ -15,47 +13,20 @@ NOT_KEPT = "their state was not kept (artifacts: [state])"
 WITHOUT_MATRICES = "their matrices of earlier rounds were not kept (artifacts: [cooperation])"
 
 
-@dataclass(frozen=True)
-class OtherRun:
-    """Results with today's code that differ from a planned cell in the number of rounds alone."""
-
-    file: Path
-    metadata: Mapping[str, Any]
-
-    @property
-    def rounds(self) -> int:
-        """Planned rounds."""
-        rounds: int = self.metadata["spec"]["training"]["rounds"]
-        return rounds
-
-    @property
-    def state(self) -> Path:
-        """Where its state is, if it was kept."""
-        return state_of(self.file)
+def other_runs(cell: Cell) -> Iterator[StoredResults]:
+    """Complete results of a cell, with today's code, with fewer or more rounds, in no order."""
+    for stored in other_results(cell):
+        if _differs_in_rounds_alone(cell, stored) and not cell.is_of_other_images(stored.metadata):
+            yield stored
 
 
-def state_of(results: Path) -> Path:
-    """Where the state of a cell with these results is, if it was kept."""
-    return results.with_suffix(ARTIFACTS["state"])
-
-
-def other_runs(cell: Cell) -> Iterator[OtherRun]:
-    """Complete results of a cell with fewer or more rounds, in no order."""
-    for file in cell.file.parent.glob(f"s{cell.seed}-*.parquet"):
-        metadata = facts(file) if file.name.count(".") == 1 and file != cell.file else None
-        if metadata and _differs_in_rounds_alone(cell, metadata) and not cell.is_of_other_images(metadata):
-            yield OtherRun(file, metadata)
-
-
-def _differs_in_rounds_alone(cell: Cell, metadata: Mapping[str, Any]) -> bool:
+def _differs_in_rounds_alone(cell: Cell, stored: StoredResults) -> bool:
     """Whether a key is that of the cell with another number of rounds; it covers code and partition too."""
-    rounds = metadata["spec"]["training"]["rounds"]
-    row = replace(cell.row, training=replace(cell.row.training, rounds=rounds))
-    key = key_of_cell(row, cell.partition, cell.model, cell.train_seed, cell.code)
-    return bool(rounds != cell.row.training.rounds and key == metadata["key"])
+    row = replace(cell.row, training=replace(cell.row.training, rounds=stored.rounds))
+    return key_of_cell(row, cell.partition, cell.model, cell.train_seed, cell.code) == stored.key
 
 
-def continuation(cell: Cell) -> tuple[OtherRun | None, str]:
+def continuation(cell: Cell) -> tuple[StoredResults | None, str]:
     """The longest of the shorter runs from whose kept state a cell can continue; without one, why not.
 
     The reason is empty where there is no shorter run.
@@ -68,7 +39,7 @@ def continuation(cell: Cell) -> tuple[OtherRun | None, str]:
     return None, min(reasons.values(), key=lambda reason: reason == NOT_KEPT, default="")
 
 
-def _obstacle(cell: Cell, run: OtherRun) -> str:
+def _obstacle(cell: Cell, run: StoredResults) -> str:
     """Why a cell cannot continue from the state of a shorter run; empty where it can."""
     kept = run.metadata.get("state")
     if not kept or not run.state.is_file():
@@ -78,7 +49,7 @@ def _obstacle(cell: Cell, run: OtherRun) -> str:
     return next(iter(kept["reads"]), "")
 
 
-def longer_run(cell: Cell) -> OtherRun | None:
+def longer_run(cell: Cell) -> StoredResults | None:
     """Results of more rounds whose first rounds are the cell's results, bit for bit; None where there are none.
 
     Nothing may have read the number of rounds, the last round must be one that is evaluated anyway, and nothing may be
@@ -96,7 +67,7 @@ def _has_an_end(training: Training) -> bool:
     return tuple(training.evaluate) != ("clean",) or training.new_clients > 0
 
 
-def _has_first_rounds(run: OtherRun, rounds: int) -> bool:
+def _has_first_rounds(run: StoredResults, rounds: int) -> bool:
     about = run.metadata
     return about["rounds"] >= rounds and about.get("reads") == [] and "adopted" not in about
 

@@ -1,10 +1,10 @@
 """The commit of the code, as far as git knows it: recorded in every result, and part of no key."""
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import fedgrid
+from fedgrid.command import output_of
 
 PATIENCE = 10
 "Seconds that git may take."
@@ -21,8 +21,4 @@ def commit() -> dict[str, Any] | None:
 
 def _git(folder: Path, *arguments: str) -> str | None:
     """The output of a git command; None where it fails or git is missing."""
-    command = ["git", "-C", str(folder), *arguments]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
-    except (OSError, subprocess.SubprocessError):
-        return None
+    return output_of(["git", "-C", str(folder), *arguments], PATIENCE)

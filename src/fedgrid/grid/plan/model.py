@@ -209,7 +209,7 @@ class Cell:
 
     @property
     def status(self) -> Path:
-        """What its process notes while it has no results; see `fedgrid.jobs.reporting.Status`."""
+        """What its process notes while it has no results; see `fedgrid.jobs.status.Status`."""
         return self.store / "status" / f"{self.key}.json"
 
     @property

@@ -5,18 +5,17 @@ fractions of 1. It may also have round, and partition: the digest of the partiti
 prints.
 """
 
-import csv
 import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fedgrid.data.sources.digests import digest
-from fedgrid.errors import UserError, nearest, reason
-from fedgrid.files import check_regular, path_of
+from fedgrid.errors import UserError, nearest
+from fedgrid.files import path_of, read_csv
 from fedgrid.grid.study.paths import input_path
 from fedgrid.grid.study.sections import Section, StudyError, located
 
@@ -96,7 +95,9 @@ def external_row(label: str, entry: Section, position: int) -> ExternalRow:
 
 def read_scores(file: Path) -> list[ExternalScore]:
     """The accuracies in a file; UserError, which names its line, for any other content."""
-    rows = _rows(file)
+    if not file.exists():
+        raise UserError(f"there is no file {file}")
+    rows = read_csv(file, str(file))
     names = next(rows, (1, []))[1]
     _check_columns(names, file)
     scores: dict[tuple[object, ...], ExternalScore] = {}
@@ -119,23 +120,6 @@ def planned_scores(row: ExternalRow) -> list[ExternalScore]:
     if digest(file) != row.digest:
         raise UserError(f"{file}: edited since planning; run the same command again")
     return scores
-
-
-def _rows(file: Path) -> Iterator[tuple[int, list[str]]]:
-    """Line and values of each row that is not blank."""
-    try:
-        check_regular(file, str(file))
-        with open(file, encoding="utf-8-sig", newline="") as text:
-            reader = csv.reader(text, strict=True)
-            for values in reader:
-                if any(value.strip() for value in values):
-                    yield reader.line_num, [value.strip() for value in values]
-    except FileNotFoundError as error:
-        raise UserError(f"there is no file {file}") from error
-    except OSError as error:
-        raise UserError(f"{file}: cannot be read ({reason(error)})") from error
-    except (ValueError, csv.Error) as error:
-        raise UserError(f"{file}: cannot be read as CSV ({error})") from error
 
 
 def _check_columns(names: Sequence[str], file: Path) -> None:

@@ -1,10 +1,7 @@
 """A paper's printed numbers, as a CSV file beside its study."""
 
-import csv
-from collections.abc import Iterable, Iterator
-
-from fedgrid.errors import UserError, nearest, reason
-from fedgrid.files import check_regular, path_of
+from fedgrid.errors import UserError, nearest
+from fedgrid.files import path_of, read_csv
 from fedgrid.grid.study.paths import with_input_path
 from fedgrid.grid.study.sections import Section, StudyError, located
 
@@ -40,31 +37,20 @@ def read_printed(text: str) -> list[dict[str, str]]:
     Raises UserError where it cannot be read, lacks a column, a line has more or fewer fields than there are columns,
     or a line repeats the coordinates of another.
     """
-    path, name = path_of(text, "published"), f"published: {text}"
-    try:
-        check_regular(path, name)
-        with open(path, encoding="utf-8", newline="") as file:
-            return list(_printed(file, name))
-    except OSError as error:
-        raise UserError(f"{name} cannot be read ({reason(error)})") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{name} is not CSV ({error})") from error
-
-
-def _printed(lines: Iterable[str], name: str) -> Iterator[dict[str, str]]:
-    """The rows of `read_printed`; messages call the file `name`."""
-    reader = csv.reader(lines)
-    header = next(reader, [])
+    name = f"published: {text}"
+    lines = read_csv(path_of(text, "published"), name)
+    header = next(lines, (1, list[str]()))[1]
     for column in COLUMNS:
         if column not in header:
             raise UserError(f"{name} has no column '{column}'")
     line_of: dict[tuple[str, ...], int] = {}
-    for fields in filter(None, reader):  # an empty line has no fields at all
-        line = reader.line_num
+    rows = []
+    for line, fields in lines:
         if len(fields) != len(header):
             raise UserError(f"{name}, line {line}: has {len(fields)} fields, and the header has {len(header)}")
         row = dict(zip(header, fields, strict=True))
         first = line_of.setdefault(tuple(row[column] for column in COORDINATES), line)
         if first != line:
             raise UserError(f"{name}, line {line}: has the same {', '.join(COORDINATES)} as line {first}")
-        yield {column: row[column] for column in COLUMNS}
+        rows.append({column: row[column] for column in COLUMNS})
+    return rows

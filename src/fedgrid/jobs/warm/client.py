@@ -38,9 +38,9 @@ def main(argv: list[str]) -> "NoReturn":
         os.execv(sys.executable, [sys.executable, "-P", "-m", *argv])
     _forward_signals(connection)
     exit_code = wait(connection)
-    if exit_code is None:
+    if exit_code == KILLED:
         print("fedgrid: the process of this job was killed", file=sys.stderr)
-    os._exit(KILLED if exit_code is None else exit_code)
+    os._exit(exit_code)
 
 
 def connected(path: str) -> "Socket | None":
@@ -85,13 +85,14 @@ def submit(
     return connection
 
 
-def wait(connection: "Socket") -> int | None:
-    """The job's exit code; None where it was killed."""
+def wait(connection: "Socket") -> int:
+    """The job's exit code, with which the connection ends; `KILLED` where the job was killed."""
     try:
         answer = connection.recv(64)
     except ConnectionResetError:
         answer = b""
-    return int(answer) if answer else None
+    connection.close()
+    return int(answer or KILLED)
 
 
 def interrupt(connection: "Socket") -> None:

@@ -18,8 +18,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from fedgrid.jobs.job_process import enter_job
-from fedgrid.jobs.warm import LIBRARIES
+from fedgrid.jobs.warm import LIBRARIES, enter_job
 from fedgrid.jobs.warm.client import READY, SIGNALS
 
 LOOK = 0.5
