@@ -13,6 +13,7 @@ from fedgrid.api.study_file import read_study
 from fedgrid.engine.state.saving import Saving
 from fedgrid.files import read_table, write_table
 from fedgrid.grid.earlier.circumstances import Circumstances
+from fedgrid.grid.plan.cell_metadata import cell_metadata
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.jobs.cell import train
@@ -51,7 +52,8 @@ def make_earlier(cell: Cell) -> Path:
 def make_adopted(cell: Cell) -> None:
     """Has the results of a cell say that an earlier version adopted them from other code."""
     table, about = read_table(cell.file)
-    entry = adoption(EARLIER, "2027-07-01T10:00:00+00:00") | {"circumstances": asdict(Circumstances.of(about))}
+    circumstances = Circumstances.of(cell_metadata(cell.file))
+    entry = adoption(EARLIER, "2027-07-01T10:00:00+00:00") | {"circumstances": asdict(circumstances)}
     write_table(cell.file, table, about | {"adopted": [entry]})
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import fedgrid
+from fedgrid.grid.plan.cell_metadata import Commit
 from fedgrid.grid.plan.commit import commit
 
 GIT = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
@@ -31,12 +32,13 @@ def committed(package: Path) -> str:
 
 def test_a_clean_tree_a_changed_one_and_a_new_file(clone):
     name = committed(clone)
-    assert commit() == {"id": name, "clean": True}
+    assert commit() == Commit(name, clean=True)
     (clone / "new.py").write_text("")
-    assert commit() == {"id": name, "clean": False}
-    assert commit() != {"id": committed(clone), "clean": False} and commit()["clean"]
+    assert commit() == Commit(name, clean=False)
+    newer = committed(clone)
+    assert commit() == Commit(newer, clean=True) and newer != name
     (clone / "__init__.py").write_text("# edited")
-    assert not commit()["clean"]
+    assert not commit().clean
     (clone.parent / "notes.txt").write_text("beside the package")
 
 

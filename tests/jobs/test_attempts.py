@@ -7,6 +7,7 @@ from fedgrid.api.explanation import explain
 from fedgrid.engine.state.saving import Saving, Terminated
 from fedgrid.files import read_metadata
 from fedgrid.grid.earlier.circumstances import Circumstances
+from fedgrid.grid.plan.cell_metadata import CellMetadata, Costs, Machine, Seconds, cell_metadata
 from fedgrid.jobs import machine
 from fedgrid.jobs.attempts import Attempts, notes_of
 from fedgrid.jobs.cell import train
@@ -18,7 +19,7 @@ ROUNDS = 4
 
 def described(name):
     hardware = {"host": "node", "cpu": name, "instructions": "", "threads": 1, "executor": "auto", "device": "cpu"}
-    return {"versions": {"torch": "2.6", "numpy": "2"}, "hardware": hardware}
+    return Machine({"torch": "2.6", "numpy": "2"}, hardware)
 
 
 def begun(checkpoint, name, rounds):
@@ -30,8 +31,10 @@ def begun(checkpoint, name, rounds):
 
 def named(attempt):
     """Processors of the attempts in metadata, with the rounds after which these went on."""
-    recorded = attempt.as_metadata(attempt.present).get("attempts", [])
-    return [(entry["hardware"]["cpu"], entry["after"]) for entry in recorded]
+    present, costs = attempt.present, Costs(Seconds(1.0))
+    results = {"key": "k", "spec": {}, "modules": {}, "finished": "", "status": "ok", "score": "", "rounds": 9}
+    about = CellMetadata(versions=present.versions, hardware=present.hardware, costs=costs, **results)
+    return [(entry.hardware["cpu"], entry.after) for entry in attempt.noted_in(about).attempts]
 
 
 @pytest.fixture
@@ -106,12 +109,12 @@ def study(tmp_path, monkeypatch):
 
 def test_results_name_both_machines(study):
     (cell,) = study.cells
-    metadata = read_metadata(cell.file)
-    first, last = metadata["attempts"]
-    assert (first["after"], first["hardware"]["cpu"]) == (0, "another processor")
-    assert (last["after"], last["hardware"]["cpu"]) == (2, processor())
-    assert metadata["hardware"].pop("before").startswith("to round 2: another processor, cpu, 1 thread")
-    assert metadata["hardware"] == last["hardware"]
+    metadata = cell_metadata(cell.file)
+    first, last = metadata.attempts
+    assert (first.after, first.hardware["cpu"]) == (0, "another processor")
+    assert (last.after, last.hardware["cpu"]) == (2, processor())
+    assert metadata.hardware.pop("before").startswith("to round 2: another processor, cpu, 1 thread")
+    assert metadata.hardware == last.hardware
     assert not notes_of(cell.checkpoint).exists()
     text = "\n".join(explain([("", study)], [cell.key], with_code=False))
     assert "attempt    after round 0: another processor, cpu" in text
@@ -119,7 +122,7 @@ def test_results_name_both_machines(study):
 
 def test_what_two_machines_computed_is_compared_with_nothing(study):
     (cell,) = study.cells
-    (obstacle,) = obstacles(Circumstances.of(read_metadata(cell.file)))
+    (obstacle,) = obstacles(Circumstances.of(cell_metadata(cell.file)))
     assert obstacle.startswith("other machines in earlier attempts (to round 2: another processor, cpu")
 
 
@@ -141,8 +144,8 @@ def test_attempts_of_the_run_that_a_cell_continues_come_first(tmp_path, monkeypa
         train(cell, cell.file, shorter.compute, Saving(cell.checkpoint, cell.key, every=1e9))
     longer = one_cell(ROUNDS)
     trained(longer.cells[0], longer)
-    listed = read_metadata(longer.cells[0].file)["attempts"]
-    assert [(entry["after"], entry["hardware"]["cpu"]) for entry in listed] == [
+    listed = cell_metadata(longer.cells[0].file).attempts
+    assert [(entry.after, entry.hardware["cpu"]) for entry in listed] == [
         (0, "another processor"),
         (1, processor()),
     ]

@@ -10,6 +10,7 @@ from fedgrid.errors import UserError
 from fedgrid.files import read_metadata
 from fedgrid.grid.earlier.circumstances import Circumstances
 from fedgrid.grid.plan import manifest
+from fedgrid.grid.plan.cell_metadata import CellMetadata, cell_metadata
 from fedgrid.grid.plan.choices import group_of
 from fedgrid.grid.plan.keys import modules_of_cell
 from fedgrid.grid.plan.model import Cell
@@ -65,7 +66,7 @@ def _explain_cells(
             yield f"log        {similar.log}"
         if similar.key in scores:
             yield f"score      {scores[similar.key]}"
-            yield from _origins(read_metadata(similar.file))
+            yield from _origins(cell_metadata(similar.file))
     yield from _versions(cell for cell in cells if cell.key in scores)
     yield from _made_of(cell, bool(others), with_code)
 
@@ -139,22 +140,22 @@ def _scores(study: Study, cells: list[Cell], selection: Sequence[str]) -> dict[s
 def _versions(cells: Iterable[Cell]) -> Iterator[str]:
     """What finished cells were computed with, and when."""
     finished: dict[str, list[str]] = {}
-    for head in (read_metadata(cell.file) for cell in cells):
-        versions = ", ".join(f"{name} {version}" for name, version in head["versions"].items())
-        finished.setdefault(f"{versions}; {head['hardware']['device']}", []).append(head["finished"])
+    for head in (cell_metadata(cell.file) for cell in cells):
+        versions = ", ".join(f"{name} {version}" for name, version in head.versions.items())
+        finished.setdefault(f"{versions}; {head.hardware['device']}", []).append(head.finished)
     for made_with, times in finished.items():
         yield f"made with  {made_with}; {' to '.join(sorted({min(times), max(times)}))}"
 
 
-def _origins(head: Mapping[str, Any]) -> Iterator[str]:
+def _origins(head: CellMetadata) -> Iterator[str]:
     """Where results come from that were not trained from scratch, or not with today's code: latest adoption first."""
-    if "continued" in head:
-        yield f"continued  after round {head['continued']['after']}, from the kept state of {head['continued']['key']}"
-    if "taken" in head:
-        yield f"taken      from the {head['taken']['rounds']} rounds of {head['taken']['key']}"
-    for attempt in head.get("attempts", ()):
-        yield f"attempt    after round {attempt['after']}: {Circumstances.of(attempt)}"
-    for entry in reversed(head.get("adopted", [])):
+    if head.continued:
+        yield f"continued  after round {head.continued.after}, from the kept state of {head.continued.key}"
+    if head.taken:
+        yield f"taken      from the {head.taken.rounds} rounds of {head.taken.key}"
+    for attempt in head.attempts:
+        yield f"attempt    after round {attempt.after}: {Circumstances.of(attempt)}"
+    for entry in reversed(head.adopted):
         earlier = f"{entry['earlier']['key']} of code {entry['earlier']['code']}"
         checked = f"{checked_on(len(entry['checked']), entry['of'])} on {entry['date'][:10]}"
         yield f"adopted    from {earlier}, {checked}; {Circumstances(**entry['circumstances'])}"
@@ -169,21 +170,21 @@ def _settings(spec: Mapping[str, Any]) -> Iterator[str]:
 
 def _explain_results(file: Path, studies: Iterable[Study]) -> Iterator[str]:
     """What a finished cell says of its key, and which of its modules are others now."""
-    metadata = read_metadata(file)
+    metadata = cell_metadata(file)
     yield f"{file}: of another study, or of other code or data"
-    yield f"key        {metadata['key']}"
-    yield from _settings(metadata["spec"])
-    yield f"seed       {metadata['spec']['seed']}"
-    yield f"code       {metadata['code']}, of {len(metadata['modules'])} modules; {_compared(metadata, studies)}"
+    yield f"key        {metadata.key}"
+    yield from _settings(metadata.spec)
+    yield f"seed       {metadata.spec['seed']}"
+    yield f"code       {metadata.code}, of {len(metadata.modules)} modules; {_compared(metadata, studies)}"
 
 
-def _compared(metadata: Mapping[str, Any], studies: Iterable[Study]) -> str:
+def _compared(metadata: CellMetadata, studies: Iterable[Study]) -> str:
     """How a finished cell's code differs from that of the studies' cells of the same method."""
     cells = (cell for study in studies for cell in study.cells)
-    cell = next((cell for cell in cells if cell.row.component.name == metadata["spec"]["method"]["name"]), None)
+    cell = next((cell for cell in cells if cell.row.component.name == metadata.spec["method"]["name"]), None)
     if cell is None:
         return "no study here has a cell of this method to compare it with"
     component = cell.row.component
     now = modules_of_cell(component.module, component.file, cell.model.module, cell.model.file)
-    changed = [name for name, code in metadata["modules"].items() if now.get(name) != code]
+    changed = [name for name, code in metadata.modules.items() if now.get(name) != code]
     return f"other than now: {', '.join(changed)}" if changed else "the same as now: settings or data differ"

@@ -102,7 +102,7 @@ def _needed(results: Path, studies: list[Study]) -> set[str]:
     manifests = [read_manifest(file) for depth in depths for file in results.glob(f"{depth}/{manifest.NAME}")]
     drawn = {key for manifest in manifests for cell in manifest.cells for key in cell.needs}
     cells = [cell for study in studies for cell in study.by_key.values()]
-    wanted = {run.metadata["key"] for cell in cells if cell.waiting and (run := continuation(cell)[0])}
+    wanted = {run.metadata.key for cell in cells if cell.waiting and (run := continuation(cell)[0])}
     choices = {key for study in studies for key in study.choices}
     return drawn | wanted | choices | {key for cell in cells for key in cell.keys}
 

@@ -194,7 +194,7 @@ def _commit() -> str:
     revision = commit()
     if revision is None:
         return "not in a clone"
-    return f"commit {revision['id'][:12]}{'' if revision['clean'] else ' with uncommitted changes'}"
+    return f"commit {revision.id[:12]}{'' if revision.clean else ' with uncommitted changes'}"
 
 
 def _machine() -> Iterator[tuple[str, str]]:

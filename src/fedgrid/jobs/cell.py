@@ -25,6 +25,7 @@ from fedgrid.errors import Damaged, UserError, complain, say
 from fedgrid.files import read_metadata, read_table, write_parts, write_table
 from fedgrid.grid.earlier.other_rounds import longer_run
 from fedgrid.grid.plan import plan_file
+from fedgrid.grid.plan.cell_metadata import CellMetadata, Commit, Costs, KeptState, Machine, Seconds, Sizes
 from fedgrid.grid.plan.keys import modules_of_cell
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.study.audit import Watch
@@ -34,7 +35,7 @@ from fedgrid.grid.study.fingerprint import check_files
 from fedgrid.jobs import gpus, models_file
 from fedgrid.jobs.apart import job
 from fedgrid.jobs.attempts import Attempts, notes_of
-from fedgrid.jobs.machine import peak_memory, versions_and_hardware
+from fedgrid.jobs.machine import peak_memory, this_machine
 from fedgrid.jobs.other_rounds import attempts_before, continued, is_finished, origin, take
 from fedgrid.jobs.reporting import Report
 from fedgrid.jobs.signals import TERMINATED, heeding_signals, ignore_signals
@@ -52,7 +53,7 @@ def train(
     settings: Compute,
     saving: Saving,
     tell: Tell | None = None,
-    commit: Mapping[str, Any] | None = None,
+    commit: Commit | None = None,
 ) -> Outcome:
     """Trains a cell and writes its results to `out`, which name the code's `commit`; the checkpoint is then removed.
 
@@ -68,7 +69,7 @@ def train(
         kept = cell.kept_beside(out)
         saving = replace(saving, state=kept.get("state"))
         device = devices.name_of(devices.chosen(settings.device))
-        machine = versions_and_hardware(settings.threads, settings.executor, device)
+        machine = this_machine(settings.threads, settings.executor, device)
         attempts = Attempts(saving.file, machine)
         sources = sources_of(cell)
         with watch as watched:
@@ -79,11 +80,10 @@ def train(
             ignore_signals()  # what is left takes less time than doing a round again
             _checked_code(cell, type(computed.method))
             _keep_artifacts(cell, computed, kept, counted)
-        metadata = _metadata(cell, machine, counted, computed) | {"domains": domains, "commit": commit}
-        metadata["images"] = cell.partition.data.images_checksum
-        before = attempts_before(cell) if computed.outcome.progress.continued else []
-        metadata |= attempts.as_metadata(metadata, before)
-        write_table(out, computed.outcome.progress.record.table(), metadata)
+        metadata = _metadata(cell, machine, counted, computed)
+        metadata = replace(metadata, domains=domains, commit=commit, images=cell.partition.data.images_checksum)
+        metadata = attempts.noted_in(metadata, attempts_before(cell) if metadata.continued else [])
+        write_table(out, computed.outcome.progress.record.table(), metadata.plain())
         _remove_checkpoints(cell, saving.file)
         return computed.outcome
 
@@ -182,36 +182,26 @@ def _domains(partition: Path) -> list[str | None]:
     return domains_of_clients(table, about["clients"])
 
 
-def _metadata(cell: Cell, machine: Mapping[str, Any], counted: dict[str, str], computed: Computed) -> dict[str, Any]:
+def _metadata(cell: Cell, machine: Machine, counted: dict[str, str], computed: Computed) -> CellMetadata:
     simulation, outcome = computed.simulation, computed.outcome
     progress = outcome.progress
     # summed over all attempts of a cell that was interrupted; starting and loading are not part of it
-    seconds: dict[str, Any] = progress.seconds | {"total": sum(progress.seconds.values())}
-    if progress.phases:
-        seconds["phases"] = progress.phases
-    costs: dict[str, Any] = {"seconds": seconds}
-    costs["peak_memory_bytes"] = peak_memory()
-    costs["peak_device_memory_bytes"] = devices.peak_memory(simulation.device)
-    executor = type(simulation.executor).__name__.lower()
-    metadata: dict[str, Any] = continued(cell, progress.continued) if progress.continued else {}
-    if outcome.state:
-        metadata["state"] = asdict(outcome.state)
-    return (
-        metadata
-        | _identity(cell, counted)
-        | {
-            "status": outcome.status,
-            "reason": outcome.reason,
-            "score": computed.method.score,
-            "sizes": _sizes(simulation.model),
-            "rounds": progress.rounds,
-            "reads": sorted(progress.reads),
-            "costs": costs,
-            "clock": dict(zip(PARTS, zip(*progress.clock, strict=True), strict=False)),
-            "versions": machine["versions"],
-            "hardware": machine["hardware"] | {"executor": executor},
-            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        }
+    seconds = Seconds(sum(progress.seconds.values()), **progress.seconds, phases=progress.phases)
+    return CellMetadata(
+        **_identity(cell, counted),
+        status=outcome.status,
+        reason=outcome.reason,
+        score=computed.method.score,
+        sizes=_sizes(simulation.model),
+        rounds=progress.rounds,
+        reads=sorted(progress.reads),
+        costs=Costs(seconds, peak_memory(), devices.peak_memory(simulation.device)),
+        clock=dict(zip(PARTS, map(list, zip(*progress.clock, strict=True)), strict=False)),
+        versions=machine.versions,
+        hardware=machine.hardware | {"executor": type(simulation.executor).__name__.lower()},
+        finished=datetime.now(UTC).isoformat(timespec="seconds"),
+        state=KeptState(**asdict(outcome.state)) if outcome.state else None,
+        continued=continued(cell, progress.continued) if progress.continued else None,
     )
 
 
@@ -219,12 +209,12 @@ def _identity(cell: Cell, counted: dict[str, str]) -> dict[str, Any]:
     return {"key": cell.key, "spec": cell.spec, "code": cell.code, "modules": counted}
 
 
-def _sizes(network: Network) -> dict[str, int]:
+def _sizes(network: Network) -> Sizes:
     """Parameters of both parts of a network (of all its extractors), its features and its classes."""
     parameters = dict.fromkeys(PARTS_OF_MODEL, 0)
     for part, module in network.modules.items():
         parameters[part.partition(".")[0]] += sum(t.numel() for t in module.parameters())
-    return {**parameters, "features": network.width, "classes": network.classes}
+    return Sizes(**parameters, features=network.width, classes=network.classes)
 
 
 def _has_intact_results(cell: Cell, out: Path) -> bool:

@@ -1,6 +1,6 @@
 """Cells that need not be trained from scratch: they are finished, or have results with another number of rounds."""
 
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +8,10 @@ import pyarrow.compute as pc
 
 from fedgrid.engine.state.saving import Origin
 from fedgrid.errors import UserError
-from fedgrid.files import read_metadata, read_table, write_table
+from fedgrid.files import write_table
 from fedgrid.grid.earlier.other_rounds import continuation
 from fedgrid.grid.earlier.stored import StoredResults, state_of
+from fedgrid.grid.plan.cell_metadata import Attempt, Continued, Seconds, Taken, cell_metadata, read_results
 from fedgrid.grid.plan.model import Cell
 from fedgrid.jobs.attempts import attempts_of
 
@@ -22,9 +23,9 @@ def is_finished(cell: Cell, out: Path) -> bool:
     """
     if not out.exists():
         return False
-    metadata = read_metadata(out)
-    if metadata["key"] != cell.key:
-        which = f"{metadata['key']}, not {cell.key}"
+    metadata = cell_metadata(out)
+    if metadata.key != cell.key:
+        which = f"{metadata.key}, not {cell.key}"
         raise UserError(f"{out} holds another cell ({which}); delete it or name another file")
     if cell.is_of_other_images(metadata):
         raise UserError(f"{out} was trained on other images than those in the store; delete it and run again")
@@ -40,17 +41,16 @@ def origin(cell: Cell, out: Path) -> Origin | None:
         if own.is_file():
             return Origin(own, cell.key)
     run, _ = continuation(cell)
-    return Origin(run.state, run.key) if run else None
+    return Origin(run.state, run.metadata.key) if run else None
 
 
-def continued(cell: Cell, rounds: int) -> dict[str, Any]:
-    """Metadata of a cell whose training continued an earlier run after so many `rounds`."""
+def continued(cell: Cell, rounds: int) -> Continued:
+    """The run that the training of a cell continued after so many `rounds`."""
     run, _ = continuation(cell)
-    about: dict[str, Any] = {"after": rounds, "key": run.key if run else cell.key}
-    return {"continued": about | ({"adopted": run.metadata["adopted"]} if run and "adopted" in run.metadata else {})}
+    return Continued(rounds, run.metadata.key, run.metadata.adopted) if run else Continued(rounds, cell.key)
 
 
-def attempts_before(cell: Cell) -> list[Mapping[str, Any]]:
+def attempts_before(cell: Cell) -> list[Attempt]:
     """The attempts of the shorter run that a cell continues; none if it continues from its own state."""
     run, _ = continuation(cell)
     return attempts_of(run.metadata) if run else []
@@ -59,18 +59,19 @@ def attempts_before(cell: Cell) -> list[Mapping[str, Any]]:
 def take(cell: Cell, out: Path, longer: StoredResults) -> None:
     """Writes the first rounds of a longer run, found by `longer_run`, as the results of a cell."""
     rounds = cell.row.training.rounds
-    table, metadata = read_table(longer.file)
-    clock = {part: seconds[:rounds] for part, seconds in metadata["clock"].items()}
-    seconds = {part: spent[-1] for part, spent in clock.items()}
-    about = metadata | {
-        "key": cell.key,
-        "spec": cell.spec,
-        "status": "ok",
-        "reason": "",
-        "rounds": rounds,
-        "costs": metadata["costs"] | {"seconds": seconds | {"total": sum(seconds.values())}},
-        "clock": clock,
-        "taken": {"key": metadata["key"], "rounds": longer.rounds},
-    }
-    about.pop("state", None)
-    write_table(out, table.filter(pc.less_equal(table["round"], rounds)), about)
+    table, metadata = read_results(longer.file)
+    clock = {part: seconds[:rounds] for part, seconds in metadata.clock.items()}
+    spent: dict[str, Any] = {part: seconds[-1] for part, seconds in clock.items()}
+    taken = replace(
+        metadata,
+        key=cell.key,
+        spec=cell.spec,
+        status="ok",
+        reason="",
+        rounds=rounds,
+        costs=replace(metadata.costs, seconds=Seconds(total=sum(spent.values()), **spent)),
+        clock=clock,
+        taken=Taken(metadata.key, metadata.planned_rounds),
+        state=None,
+    )
+    write_table(out, table.filter(pc.less_equal(table["round"], rounds)), taken.plain())

@@ -8,9 +8,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 from fedgrid.errors import UserError
-from fedgrid.files import read_metadata
-from fedgrid.grid.costs.measured import facts
 from fedgrid.grid.earlier.circumstances import Circumstances
+from fedgrid.grid.plan.cell_metadata import cell_metadata, known_metadata
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.plan_file import Plan
 from fedgrid.grid.plan.planned_study import Study
@@ -33,7 +32,7 @@ def comparable(studies: Iterable[Study]) -> tuple[list[Cell], Counter[str]]:
     elsewhere: Counter[str] = Counter()
     finished = {cell.key: cell for study in studies for cell in study.by_key.values() if cell.done}
     for _, cell in sorted(finished.items()):
-        if metadata := facts(cell.file):
+        if metadata := known_metadata(cell.file):
             lacking = obstacles(Circumstances.of(metadata))
             cells += [] if lacking else [cell]
             elsewhere.update([", ".join(lacking)] if lacking else [])
@@ -58,7 +57,7 @@ def verify(
         link_inputs(*store)
     for cell in cells:
         prepare(planned[cell.key].partition, study_of[cell.key])
-    circumstances_of = {cell.key: Circumstances.of(read_metadata(cell.file)) for cell in cells}
+    circumstances_of = {cell.key: Circumstances.of(cell_metadata(cell.file)) for cell in cells}
     for circumstances in {*circumstances_of.values()}:
         alike = [planned[key] for key, computed_under in circumstances_of.items() if computed_under == circumstances]
         train_again(alike, circumstances, study_of, cores, tell)

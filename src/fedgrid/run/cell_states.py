@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 
-from fedgrid.grid.costs.measured import cost, facts
+from fedgrid.grid.costs.measured import cost
+from fedgrid.grid.plan.cell_metadata import known_metadata
 from fedgrid.grid.plan.manifest_model import UNAVAILABLE
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Study
@@ -57,10 +58,10 @@ def _is_at_work(status: Path) -> bool:
 
 def _state(cell: Cell, run: Holder | None, in_queue: Callable[[], Set[str] | None]) -> State:
     if cell.done:
-        head = facts(cell.file)
+        head = known_metadata(cell.file)
         if head is None:
             return State("failed", f"{cell.file} is damaged: delete it, the next run trains the cell again")
-        return State("done") if head["status"] == "ok" else State(head["status"], head["reason"])
+        return State("done") if head.status == "ok" else State(head.status, head.reason)
     if cell.unavailable:
         return State(UNAVAILABLE, cell.unavailable)
     try:

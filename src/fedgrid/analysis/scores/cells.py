@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from fedgrid.grid.plan.cell_metadata import CellMetadata, CellResults
 from fedgrid.grid.plan.manifest_model import UNAVAILABLE, CellNames
 from fedgrid.grid.study.codec import decode
 
@@ -11,45 +12,6 @@ WAITING = ("running", "queued", "missing")
 """Statuses of cells that may still get results, in this run or the next."""
 ABSENT = ("failed", UNAVAILABLE, *WAITING)
 """Statuses of cells without results."""
-
-
-@dataclass(frozen=True)
-class Seconds:
-    """Wall-clock time of a cell and its parts; None for a part that did not take place."""
-
-    total: float
-    train: float | None = None
-    server: float | None = None
-    evaluate: float | None = None
-    phases: dict[str, float] = field(default_factory=dict)
-    "Phases of a round that the method itself measures."
-
-
-@dataclass(frozen=True)
-class Costs:
-    """Time and memory of a cell; device memory is an accelerator's own."""
-
-    seconds: Seconds
-    peak_memory_bytes: int = 0
-    peak_device_memory_bytes: int = 0
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """Parameters of both parts of a model, its features and its classes."""
-
-    extractor: int
-    head: int
-    features: int
-    classes: int
-
-
-@dataclass(frozen=True)
-class Commit:
-    """The commit of the code that computed a cell, and whether its tree was clean."""
-
-    id: str
-    clean: bool
 
 
 @dataclass(frozen=True)
@@ -73,7 +35,7 @@ def checked_on(checked: int, of: int) -> str:
     return f"checked on {checked:,} of {of:,} cells"
 
 
-def adoptions(metadata: Mapping[str, Any]) -> list[Adoption]:
+def adoptions(metadata: CellMetadata) -> list[Adoption]:
     """How often, from where and on what evidence a cell's results were carried, the oldest first."""
     return [
         Adoption(
@@ -83,7 +45,7 @@ def adoptions(metadata: Mapping[str, Any]) -> list[Adoption]:
             fedgrid=entry["fedgrid"],
             date=entry["date"],
         )
-        for entry in metadata.get("adopted") or metadata.get("continued", {}).get("adopted", [])
+        for entry in metadata.adopted or (metadata.continued.adopted if metadata.continued else [])
     ]
 
 
@@ -96,23 +58,9 @@ class Cell(CellNames):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FinishedCell(Cell):
-    """A cell with results, even if it diverged; None for what cells of earlier releases do not say."""
+class FinishedCell(CellResults, Cell):
+    """A cell with results, even if it diverged."""
 
-    score: str
-    "The point of a round at which its method's paper scores it."
-    rounds: int
-    costs: Costs
-    versions: dict[str, str]
-    hardware: dict[str, str | int]
-    domains: list[str | None] | None = None
-    "The domain of each client's images, if there is one."
-    sizes: Sizes | None = None
-    commit: Commit | None = None
-    images: str | None = None
-    "Checksum of the images that it was trained on."
-    code: str = ""
-    "Digest of all code that can change its numbers, as its key covers it."
     adopted: list[Adoption] = field(default_factory=list)
     "Where its results come from if the code that computed them is an earlier one, the oldest first; see `adoptions`."
     external: str = ""
@@ -126,10 +74,10 @@ class FinishedCell(Cell):
         return self.adopted[-1].fedgrid if self.adopted else self.versions.get("fedgrid")
 
 
-FROM_RESULTS = [
-    entry.name for entry in fields(FinishedCell) if entry.name not in {name.name for name in fields(CellNames)}
-]
-"""What a cell's own results say of it."""
+def finished_cell(names: Mapping[str, Any], metadata: CellMetadata) -> FinishedCell:
+    """The cell of these names with its results."""
+    results = {entry.name: getattr(metadata, entry.name) for entry in fields(CellResults)}
+    return FinishedCell(**names, **results, adopted=adoptions(metadata))
 
 
 def from_header(values: Mapping[str, Any], path: str) -> Cell:

@@ -14,9 +14,10 @@ from fedgrid.analysis.scores.collect import in_memory
 from fedgrid.analysis.scores.validation import best, validation_scores
 from fedgrid.command import run
 from fedgrid.errors import UserError
-from fedgrid.files import read_metadata, read_table, write_json
+from fedgrid.files import read_table, write_json
 from fedgrid.grid.costs.forecast import trained_in_a_round
 from fedgrid.grid.plan import manifest, plan_file
+from fedgrid.grid.plan.cell_metadata import cell_metadata
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.plan.planned_study import Experiment, Study
 from fedgrid.grid.plan.searches import Choice, Score, Search
@@ -54,8 +55,8 @@ def _rounds(study: Study, search: Search, number: int, point: int) -> int:
     rounds = search.rungs[number].rounds
     if number == 0:
         return rounds
-    heads = [read_metadata(study.known[key].file) for key in search.rungs[number - 1].trials[point]]
-    goes_on = all("state" in head and not head["state"]["reads"] for head in heads)
+    heads = [cell_metadata(study.known[key].file) for key in search.rungs[number - 1].trials[point]]
+    goes_on = all(head.state and not head.state.reads for head in heads)
     return rounds - search.rungs[number - 1].rounds if goes_on else rounds
 
 

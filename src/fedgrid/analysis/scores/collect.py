@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from fedgrid.analysis.scores.cells import FROM_RESULTS, Cell, FinishedCell, adoptions, from_header
+from fedgrid.analysis.scores.cells import Cell, FinishedCell, finished_cell
 from fedgrid.analysis.scores.external import external_cells
 from fedgrid.analysis.scores.results import CELL, ROW, Results, in_sentences
 from fedgrid.command import run
 from fedgrid.errors import Damaged, UserError
 from fedgrid.files import parquet_writer, read_metadata, read_table, seal
+from fedgrid.grid.plan.cell_metadata import cell_metadata
 from fedgrid.grid.plan.manifest_model import Absence, CellNames, ListedCell, Manifest, read_manifest
 from fedgrid.grid.study.codec import encode
 
@@ -73,14 +74,10 @@ def cell_with_status(cell: ListedCell, absent: Mapping[str, Absence]) -> Cell:
     names = {entry.name: getattr(cell, entry.name) for entry in fields(CellNames)}
     if cell.key in absent:
         return Cell(**names, status=absent[cell.key].status, reason=absent[cell.key].reason)
-    head = read_metadata(cell.path)
-    if head.get("key") != cell.key:
-        raise Damaged(cell.path, f"it holds the cell {head.get('key')}, but the manifest expects {cell.key}")
-    of_results = {name: head[name] for name in FROM_RESULTS if name in head} | {"adopted": encode(adoptions(head))}
-    try:
-        return from_header(encode(names) | of_results, str(cell.path))
-    except ValueError as error:
-        raise UserError(f"{error}; not results of this version of fedgrid") from error
+    metadata = cell_metadata(cell.path)
+    if metadata.key != cell.key:
+        raise Damaged(cell.path, f"it holds the cell {metadata.key}, but the manifest expects {cell.key}")
+    return finished_cell(names, metadata)
 
 
 def check_images(listed: Sequence[ListedCell], cells: Sequence[Cell]) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fedgrid.analysis.scores.cells import Costs, FinishedCell, Seconds
+from fedgrid.analysis.scores.cells import FinishedCell
 from fedgrid.files import read_metadata, read_table
+from fedgrid.grid.plan.cell_metadata import Costs, Seconds
 from fedgrid.grid.plan.manifest_model import REPORTED, ListedCell, Manifest
 from fedgrid.grid.study.external import ExternalRow, ExternalScore, planned_scores
 

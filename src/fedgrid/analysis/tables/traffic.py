@@ -8,11 +8,11 @@ from typing import Any
 import pandas as pd
 
 from fedgrid.analysis.prose import captions
-from fedgrid.analysis.scores.cells import Sizes
 from fedgrid.analysis.scores.results import DASH, Results
 from fedgrid.analysis.tables.costs import GROUP, figure, mean_traffic
 from fedgrid.analysis.tables.grid import Entry, Grid
 from fedgrid.errors import UserError, nearest
+from fedgrid.grid.plan.cell_metadata import Sizes
 
 BYTES = 4
 """Bytes of a parameter."""

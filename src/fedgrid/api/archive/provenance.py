@@ -11,6 +11,7 @@ from typing import Any
 import fedgrid
 from fedgrid.errors import UserError
 from fedgrid.files import as_json
+from fedgrid.grid.plan.cell_metadata import CellMetadata, Commit
 from fedgrid.grid.plan.keys import code_of
 from fedgrid.grid.plan.planned_study import Study
 from fedgrid.grid.study.codec import decode, encode
@@ -30,7 +31,7 @@ class CellCode:
     "Its results, below the store."
     code: str
     "Digest of all modules that can change its numbers."
-    commit: Mapping[str, Any] | None = None
+    commit: Commit | None = None
 
 
 @dataclass(frozen=True)
@@ -63,10 +64,10 @@ class Provenance:
         return number | dict.fromkeys(of_data, len(self.cells))
 
 
-def provenance(study: Study, file: str, metadata: Mapping[str, Mapping[str, Any]]) -> Provenance:
+def provenance(study: Study, file: str, metadata: Mapping[str, CellMetadata]) -> Provenance:
     """That of a study whose file has that name; `metadata` are those of its finished cells, by key."""
     cells = {
-        key: CellCode(study.by_key[key].file.relative_to(study.store).as_posix(), head["code"], head.get("commit"))
+        key: CellCode(study.by_key[key].file.relative_to(study.store).as_posix(), head.code, head.commit)
         for key, head in metadata.items()
     }
     components = [("partition", p.component) for p in study.partitions.values()]
@@ -78,7 +79,7 @@ def provenance(study: Study, file: str, metadata: Mapping[str, Mapping[str, Any]
         scale=study.scale,
         results=study.results.as_posix(),
         cells=cells,
-        modules={head["code"]: head["modules"] for head in metadata.values()},
+        modules={head.code: head.modules for head in metadata.values()},
         partitions={c.module: code_of(kind, c) for kind, c in components if not c.module.startswith(OUTSIDE)},
     )
 
@@ -103,11 +104,11 @@ def from_values(values: Any) -> Provenance:
     return decoded
 
 
-def environment(metadata: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def environment(metadata: Iterable[CellMetadata]) -> dict[str, Any]:
     """Versions and hardware of all cells, each kind once with the number of its cells, and versions here."""
     kinds: dict[str, dict[str, Any]] = {}
     for head in metadata:
-        described = {"versions": head["versions"], "hardware": head["hardware"]}
+        described = {"versions": head.versions, "hardware": head.hardware}
         kinds.setdefault(as_json(described), {**described, "cells": 0})["cells"] += 1
     here = {"python": platform.python_version(), "fedgrid": fedgrid.__version__, **_requirements()}
     return {"cells": [kinds[text] for text in sorted(kinds)], "archived_with": here}

@@ -5,7 +5,6 @@ import stat
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from fedgrid import shipped
 from fedgrid.api.archive import contents, crate, layout
@@ -13,7 +12,8 @@ from fedgrid.api.archive.layout import CHECKSUMS, PROJECT, RESULTS, Member, copy
 from fedgrid.api.archive.provenance import as_bytes, environment, provenance
 from fedgrid.api.libraries import import_optional
 from fedgrid.errors import UserError
-from fedgrid.files import read_table, replacing
+from fedgrid.files import replacing
+from fedgrid.grid.plan.cell_metadata import CellMetadata, read_results
 from fedgrid.grid.plan.planned_study import Study
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -32,7 +32,7 @@ def write_archive(study: Study, configfile: Path, out: Path, with_models: bool, 
     import_optional("rocrate", "archive", "fedgrid bundle")  # before every file is read
     cells = contents.finished_cells(study)
     contents.check_complete(study)
-    heads = {key: read_table(cell.file)[1] for key, cell in cells.items()}
+    heads = {key: read_results(cell.file)[1] for key, cell in cells.items()}
     project = list(contents.project_members(configfile, study))
     listed = [
         *contents.result_members(study),
@@ -45,7 +45,7 @@ def write_archive(study: Study, configfile: Path, out: Path, with_models: bool, 
     about = {
         "name": study.title or study.name,
         "description": f"Results of a study of personalised federated learning: {len(cells)} cells",
-        "datePublished": max((str(head.get("finished", ""))[:10] for head in heads.values()), default="") or UNDATED,
+        "datePublished": max((head.finished[:10] for head in heads.values()), default="") or UNDATED,
         "license": license,
     }
     versions = environment(heads.values())["archived_with"]
@@ -59,9 +59,7 @@ def write_archive(study: Study, configfile: Path, out: Path, with_models: bool, 
     return len(every)
 
 
-def _made(
-    study: Study, configfile: Path, heads: Mapping[str, Mapping[str, Any]], project: Sequence[Member]
-) -> list[Member]:
+def _made(study: Study, configfile: Path, heads: Mapping[str, CellMetadata], project: Sequence[Member]) -> list[Member]:
     """What is made for the archive: page, README, provenance, environment."""
     inside = (member.name for member in project if member.source == configfile)
     name = next((name.removeprefix(f"{PROJECT}/") for name in inside if name.startswith(PROJECT)), "")
@@ -69,7 +67,7 @@ def _made(
     text = shipped.template("api/archive/templates/README.md").substitute(
         title=title,
         cells=len(heads),
-        fedgrid=", ".join(sorted({head["versions"]["fedgrid"] for head in heads.values()})),
+        fedgrid=", ".join(sorted({head.versions["fedgrid"] for head in heads.values()})),
         data=", ".join(sorted({planned.title for planned in study.datasets.values()})),
         study=name or configfile.name,
     )

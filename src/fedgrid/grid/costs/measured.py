@@ -9,8 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from fedgrid.errors import UserError
-from fedgrid.files import read_metadata
+from fedgrid.grid.plan.cell_metadata import CellMetadata, known_metadata
 from fedgrid.grid.plan.model import Cell
 from fedgrid.grid.study.catalog import description
 from fedgrid.partition.base import Partition
@@ -28,7 +27,7 @@ COST_RELEVANT_TRAINING = (
 )
 "Settings that are the same in cells that cost the same, beside method, model, data, partition and, scaled, rounds."
 
-Precedent = tuple[Path, dict[str, Any]]
+Precedent = tuple[Path, CellMetadata]
 "The results of a finished cell, and their metadata."
 
 
@@ -69,11 +68,11 @@ def cost_of(precedents: Sequence[Precedent], rounds: int) -> Cost | None:
     """What these finished cells say of one with so many rounds; None where there are none."""
     if not precedents:
         return None
-    shares = [rounds / head["rounds"] for _, head in precedents]
-    seconds = [head["costs"]["seconds"]["total"] * n for (_, head), n in zip(precedents, shares, strict=True)]
+    shares = [rounds / head.rounds for _, head in precedents]
+    seconds = [head.costs.seconds.total * n for (_, head), n in zip(precedents, shares, strict=True)]
     sizes = [file.stat().st_size * n for (file, _), n in zip(precedents, shares, strict=True)]
-    memory = max(head["costs"]["peak_memory_bytes"] for _, head in precedents) / 1e6
-    on_gpu = any(head.get("hardware", {}).get("device", "cpu") != "cpu" for _, head in precedents)
+    memory = max(head.costs.peak_memory_bytes for _, head in precedents) / 1e6
+    on_gpu = any(head.hardware.get("device", "cpu") != "cpu" for _, head in precedents)
     return Cost(median(seconds), max(seconds), memory, median(sizes), on_gpu)
 
 
@@ -94,7 +93,7 @@ def precedents_of(cell: Cell) -> list[Precedent]:
 def precedents(
     results: Path,
     spec: Mapping[str, Any],
-    among: Callable[[Mapping[str, Any]], bool] = lambda head: True,
+    among: Callable[[CellMetadata], bool] = lambda head: True,
     cost_settings: Sequence[str] = Partition.cost_settings,
 ) -> list[Precedent]:
     """Results and metadata of finished cells like the one of `spec` with its `results`, `among` those that qualify.
@@ -103,8 +102,8 @@ def precedents(
     """
     wanted = _costly(spec, cost_settings)
     for finished in (_newest(results.parent), _newest(results.parents[1], "*/")):
-        known = ((file, head) for file in finished if (head := facts(file)) and head["rounds"] and among(head))
-        alike = (entry for entry in known if _costly(entry[1]["spec"], cost_settings) == wanted)
+        known = ((file, head) for file in finished if (head := known_metadata(file)) and head.rounds and among(head))
+        alike = (entry for entry in known if _costly(entry[1].spec, cost_settings) == wanted)
         if newest := list(itertools.islice(alike, LOOKED_AT)):
             return newest
     return []
@@ -131,19 +130,6 @@ def request(cells: Sequence[Cell], compute: Compute, beside: int = 1) -> Request
     memory = [MEMORY_MARGIN * precedent.memory if precedent else room for precedent in known]
     work = max(max(seconds), sum(seconds) / beside)
     return Request(math.ceil(max(memory) * min(beside, len(cells)) + MEMORY_MORE), math.ceil((work + TIME_MORE) / 60))
-
-
-def facts(file: Path) -> dict[str, Any] | None:
-    """The metadata of a finished cell; None for a damaged file, which only its own job has to complain about."""
-    return _facts(file, file.stat().st_mtime_ns)
-
-
-@functools.lru_cache(4096)
-def _facts(file: Path, mtime: int) -> dict[str, Any] | None:
-    try:
-        return read_metadata(file)
-    except UserError:
-        return None
 
 
 def _newest(folder: Path, below: str = "") -> tuple[Path, ...]:

@@ -1,8 +1,8 @@
 """The circumstances under which results were computed: processor, threads, executor, device and libraries."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+
+from fedgrid.grid.plan.cell_metadata import Machine
 
 NOT_RECORDED = "not recorded"
 "The instruction set of results from before it was recorded."
@@ -24,9 +24,9 @@ class Circumstances:
     "The circumstances of earlier attempts, in words, if they differ; see `fedgrid.jobs.attempts`."
 
     @classmethod
-    def of(cls, metadata: Mapping[str, Any]) -> "Circumstances":
-        """The circumstances of results with these metadata."""
-        hardware, versions = metadata["hardware"], metadata["versions"]
+    def of(cls, machine: Machine) -> "Circumstances":
+        """The circumstances of a machine with its libraries, such as that of results."""
+        hardware, versions = machine.hardware, machine.versions
         instructions = hardware.get("instructions", NOT_RECORDED)
         computed = hardware["cpu"], instructions, hardware["threads"], hardware["executor"], hardware["device"]
         return cls(*computed, versions["torch"], versions["numpy"], hardware.get("before", ""))

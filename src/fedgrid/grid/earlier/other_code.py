@@ -21,7 +21,7 @@ def edited_modules(results: StoredResults) -> set[str]:
 
     Of fedgrid, those that the ledger of numerics does not list today; where it lists all, those that differ.
     """
-    before, now = results.metadata["modules"], _modules(results.cell)
+    before, now = results.metadata.modules, _modules(results.cell)
     differing = {name for name in {*before, *now} if before.get(name) != now.get(name)}
     outside = {name for name in differing if not is_ours(name)}
     return outside | _unlisted(results.cell) or differing
@@ -37,8 +37,8 @@ def waiting_under_other_code(cells: Iterable[Cell]) -> list[StoredResults]:
 def newest_under_other_code(cell: Cell, store: Path | None = None) -> StoredResults | None:
     """The results under other code of a cell in `store` (None: its own) that were finished last; None without any."""
     of_same_images = (stored for stored in other_results(cell, store) if not cell.is_of_other_images(stored.metadata))
-    results = [stored for stored in of_same_images if has_settings_of(cell, stored.metadata["spec"])]
-    return max(results, key=lambda stored: stored.metadata["finished"], default=None)
+    results = [stored for stored in of_same_images if has_settings_of(cell, stored.metadata.spec)]
+    return max(results, key=lambda stored: stored.metadata.finished, default=None)
 
 
 def has_settings_of(cell: Cell, spec: Mapping[str, Any]) -> bool:

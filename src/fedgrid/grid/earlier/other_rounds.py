@@ -22,8 +22,8 @@ def other_runs(cell: Cell) -> Iterator[StoredResults]:
 
 def _differs_in_rounds_alone(cell: Cell, stored: StoredResults) -> bool:
     """Whether a key is that of the cell with another number of rounds; it covers code and partition too."""
-    row = replace(cell.row, training=replace(cell.row.training, rounds=stored.rounds))
-    return key_of_cell(row, cell.partition, cell.model, cell.train_seed, cell.code) == stored.key
+    row = replace(cell.row, training=replace(cell.row.training, rounds=stored.metadata.planned_rounds))
+    return key_of_cell(row, cell.partition, cell.model, cell.train_seed, cell.code) == stored.metadata.key
 
 
 def continuation(cell: Cell) -> tuple[StoredResults | None, str]:
@@ -31,22 +31,22 @@ def continuation(cell: Cell) -> tuple[StoredResults | None, str]:
 
     The reason is empty where there is no shorter run.
     """
-    shorter = [run for run in other_runs(cell) if run.rounds < cell.row.training.rounds]
+    shorter = [run for run in other_runs(cell) if run.metadata.planned_rounds < cell.row.training.rounds]
     reasons = {run.file: _obstacle(cell, run) for run in shorter}
     able = [run for run in shorter if not reasons[run.file]]
     if able:
-        return max(able, key=lambda run: run.rounds), ""
+        return max(able, key=lambda run: run.metadata.planned_rounds), ""
     return None, min(reasons.values(), key=lambda reason: reason == NOT_KEPT, default="")
 
 
 def _obstacle(cell: Cell, run: StoredResults) -> str:
     """Why a cell cannot continue from the state of a shorter run; empty where it can."""
-    kept = run.metadata.get("state")
+    kept = run.metadata.state
     if not kept or not run.state.is_file():
         return NOT_KEPT
     if "cooperation" in cell.artifacts and not run.file.with_suffix(ARTIFACTS["cooperation"]).is_file():
         return WITHOUT_MATRICES
-    return next(iter(kept["reads"]), "")
+    return next(iter(kept.reads), "")
 
 
 def longer_run(cell: Cell) -> StoredResults | None:
@@ -58,7 +58,7 @@ def longer_run(cell: Cell) -> StoredResults | None:
     training = cell.row.training
     if cell.artifacts or _has_an_end(training) or training.rounds % training.eval_every:
         return None
-    runs = [run for run in other_runs(cell) if run.rounds > training.rounds]
+    runs = [run for run in other_runs(cell) if run.metadata.planned_rounds > training.rounds]
     return next((run for run in runs if _has_first_rounds(run, training.rounds)), None)
 
 
@@ -69,7 +69,7 @@ def _has_an_end(training: Training) -> bool:
 
 def _has_first_rounds(run: StoredResults, rounds: int) -> bool:
     about = run.metadata
-    return about["rounds"] >= rounds and about.get("reads") == [] and "adopted" not in about
+    return about.rounds >= rounds and about.reads == [] and not about.adopted
 
 
 def other_rounds_sentences(cells: Iterable[Cell]) -> list[str]:
@@ -84,8 +84,8 @@ def other_rounds_sentences(cells: Iterable[Cell]) -> list[str]:
             taken += 1
             continue
         run, obstacle = continuation(cell)
-        if run:
-            continued[run.metadata["state"]["rounds"]] += 1
+        if run and run.metadata.state:
+            continued[run.metadata.state.rounds] += 1
         elif obstacle:
             obstacles[obstacle] += 1
     lines = [f"{_cells(n, 'continue')} after round {rounds}, from kept states" for rounds, n in continued.items()]

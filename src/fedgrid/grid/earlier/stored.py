@@ -1,11 +1,10 @@
 """Results in a store that are not a planned cell's own, but of the same components and seed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from fedgrid.grid.costs.measured import facts
+from fedgrid.grid.plan.cell_metadata import CellMetadata, known_metadata
 from fedgrid.grid.plan.model import Cell
 from fedgrid.settings import ARTIFACTS
 
@@ -16,19 +15,7 @@ class StoredResults:
 
     cell: Cell
     file: Path
-    metadata: Mapping[str, Any]
-
-    @property
-    def key(self) -> str:
-        """Their key."""
-        key: str = self.metadata["key"]
-        return key
-
-    @property
-    def rounds(self) -> int:
-        """Planned rounds."""
-        rounds: int = self.metadata["spec"]["training"]["rounds"]
-        return rounds
+    metadata: CellMetadata
 
     @property
     def state(self) -> Path:
@@ -50,6 +37,6 @@ def other_results(cell: Cell, store: Path | None = None) -> Iterator[StoredResul
     """Complete results of other keys beside those of a cell in `store` (None: its own), in no order."""
     folder = (store or cell.store) / cell.file.parent.relative_to(cell.store)
     for file in folder.glob(f"s{cell.seed}-*.parquet"):
-        metadata = facts(file) if file.name.count(".") == 1 and file != cell.file else None
-        if metadata and metadata["key"] != cell.key:
+        metadata = known_metadata(file) if file.name.count(".") == 1 and file != cell.file else None
+        if metadata and metadata.key != cell.key:
             yield StoredResults(cell, file, metadata)

@@ -1,22 +1,22 @@
 """The commit of the code, as far as git knows it: recorded in every result, and part of no key."""
 
 from pathlib import Path
-from typing import Any
 
 import fedgrid
 from fedgrid.command import output_of
+from fedgrid.grid.plan.cell_metadata import Commit
 
 PATIENCE = 10
 "Seconds that git may take."
 
 
-def commit() -> dict[str, Any] | None:
-    """`id` of the commit that the package lies in, and whether its tree is `clean`; None where it is in no clone."""
+def commit() -> Commit | None:
+    """The commit that the package lies in; None where it is in no clone."""
     package = Path(fedgrid.__file__).parent
     if not _git(package, "ls-files", "--", "__init__.py"):  # it may be installed inside of another repository
         return None
     revision, changed = _git(package, "rev-parse", "HEAD"), _git(package, "status", "--porcelain", "--", str(package))
-    return {"id": revision.strip(), "clean": changed == ""} if revision else None
+    return Commit(revision.strip(), changed == "") if revision else None
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

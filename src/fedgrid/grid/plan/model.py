@@ -4,13 +4,13 @@ Plain values and paths, so that a plan can be written to a file and read back wi
 `fedgrid.grid.plan.plan_file`.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fedgrid.data.common.images import PARTS
 from fedgrid.files import check_identity, read_metadata
+from fedgrid.grid.plan.cell_metadata import CellResults
 from fedgrid.grid.study.model import Configured, MethodRow, Settings
 from fedgrid.settings import ARTIFACTS, identity_of_backbone, identity_of_training
 
@@ -248,9 +248,9 @@ class Cell:
         """What names it in a table: row, data, heterogeneity, seed."""
         return self.row.label, self.partition.data.label, self.heterogeneity, self.seed
 
-    def is_of_other_images(self, metadata: Mapping[str, Any]) -> bool:
+    def is_of_other_images(self, metadata: CellResults) -> bool:
         """Whether results with these metadata were trained on other images than the store's, if both are known."""
-        built, trained_on = self.partition.data.images_checksum, metadata.get("images")
+        built, trained_on = self.partition.data.images_checksum, metadata.images
         return None not in (built, trained_on) and built != trained_on
 
     @property

@@ -10,6 +10,7 @@ from typing import Any
 
 from fedgrid.errors import Damaged
 from fedgrid.files import read_json, write_json
+from fedgrid.grid.plan.cell_metadata import Commit
 from fedgrid.grid.plan.choices import apply_choices
 from fedgrid.grid.plan.model import Cell, PlannedDataset, PlannedPartition
 from fedgrid.grid.plan.planned_study import Study
@@ -30,7 +31,7 @@ class Plan:
     "The study's file, as its user names it."
     packs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     "Keys of the cells that share a job of a cluster, by the pack's name."
-    commit: Mapping[str, Any] | None = None
+    commit: Commit | None = None
     "The commit of the code; see `fedgrid.grid.plan.commit`."
     manifests: Mapping[str, Path] = field(default_factory=dict)
     "By an experiment's name among the results, what its tables are made from; of those that `only` leaves out too."
