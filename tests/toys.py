@@ -8,10 +8,10 @@ import pandas as pd
 import pyarrow as pa
 
 from fedgrid.analysis.scores.collect import collect
-from fedgrid.analysis.scores.results import Results, load
+from fedgrid.analysis.scores.results import Results
 from fedgrid.files import write_json, write_table
-from fedgrid.grid.plan.manifest_model import Manifest
 from fedgrid.grid.study.codec import decode
+from fedgrid.grid.plan.manifest_model import Manifest, read_manifest
 from fedgrid.partition.common.publish import digest_of
 
 SAMPLES = [10, 30]
@@ -148,14 +148,14 @@ class Study:
 
     def results(self) -> Path:
         """Write the manifest, collect it, and return the path of results.parquet."""
-        manifest = self.folder / "manifest.json"
-        write_json(manifest, self.content)
-        collect(manifest, self.folder / "results.parquet")
+        self.load()
         return self.folder / "results.parquet"
 
     def load(self) -> Results:
-        """Collect and load."""
-        return load(self.results())
+        """Write the manifest, and collect it."""
+        manifest = self.folder / "manifest.json"
+        write_json(manifest, self.content)
+        return collect(read_manifest(manifest), self.folder / "results.parquet", made_from=manifest.name)
 
 
 def write_cell(path: Path, rows: list[tuple], head: dict) -> None:

@@ -1,15 +1,17 @@
 import json
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from fedgrid.analysis.scores.cells import FinishedCell
-from fedgrid.analysis.scores.collect import collect, main
+from fedgrid.analysis.scores.collect import collect
 from fedgrid.analysis.scores.results import load
 from fedgrid.errors import Damaged, UserError
 from fedgrid.files import read_metadata, read_table, write_json, write_table
+from fedgrid.grid.plan.manifest_model import read_manifest
 
 
 def test_rows_carry_their_cells_names_in_manifest_order(toy):
@@ -81,20 +83,24 @@ def test_cells_of_different_images_are_not_mixed(toy):
     toy.results()
 
 
-def test_missing_cell_file_is_one_sentence_and_exit_code_2(toy, capsys):
-    toy.results()
+def test_missing_cell_file_is_one_sentence(toy):
     Path(toy.cells[0]["path"]).unlink()
-    assert main([str(toy.folder / "manifest.json"), str(toy.folder / "out.parquet")]) == 2
-    message = capsys.readouterr().err
-    assert message.endswith("does not exist\n") and message.count("\n") == 1
+    with pytest.raises(UserError, match=r"^[^\n]*does not exist$"):
+        collect(toy.manifest, toy.folder / "out.parquet")
     assert not (toy.folder / "out.parquet").exists()
+
+
+def test_what_is_collected_is_what_is_read_back(toy):
+    collected, read = toy.load(), load(toy.folder / "results.parquet")
+    pd.testing.assert_frame_equal(collected.rows, read.rows)
+    assert (collected.study, collected.cells, collected.published) == (read.study, read.cells, read.published)
 
 
 @pytest.mark.parametrize("text", ["{", json.dumps({"study": {}, "cells": [1]})])
 def test_bad_manifest(tmp_path, text):
     (tmp_path / "m.json").write_text(text)
     with pytest.raises(Damaged):
-        collect(tmp_path / "m.json", tmp_path / "out.parquet")
+        read_manifest(tmp_path / "m.json")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +114,7 @@ def test_bad_manifest(tmp_path, text):
 def test_a_file_that_is_no_manifest(toy, change, message):
     write_json(toy.folder / "m.json", toy.content | change)
     with pytest.raises(UserError, match=rf"m\.json: not a manifest of this version of fedgrid \({message}\)"):
-        collect(toy.folder / "m.json", toy.folder / "out.parquet")
+        read_manifest(toy.folder / "m.json")
 
 
 def test_a_cell_that_does_not_say_what_it_cost(toy):

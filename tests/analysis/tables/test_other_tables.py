@@ -9,8 +9,9 @@ from fedgrid.analysis.tables.grid import Entry, Grid, html, latex, markdown
 from fedgrid.analysis.tables.phases import phases
 from fedgrid.analysis.tables.protocol import settings
 from fedgrid.analysis.tables.rounds import rounds
-from fedgrid.analysis.tables.traffic import formula_value, parameter_counts, traffic
+from fedgrid.analysis.tables.traffic import parameter_counts, traffic
 from fedgrid.errors import UserError
+from fedgrid.grid.costs.formulas import formula_value
 
 
 def texts(grid):
@@ -111,7 +112,7 @@ def test_formulas(text, value):
     assert formula_value(text, names) == value
 
 
-@pytest.mark.parametrize("text", ["2 *", "__import__('os')", "2 ** 9", "phi / 0", "'a'", "-phi", "phii"])
+@pytest.mark.parametrize("text", ["2 *", "__import__('os')", "2 ** 9", "phi / 0", "'a'", "phii"])
 def test_what_is_no_formula(text):
     with pytest.raises(UserError, match="formula"):
         formula_value(text, {"phi": 1})

@@ -1,6 +1,6 @@
 """Learning curves: accuracy or loss on test images against communication rounds."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -11,8 +11,8 @@ from fedgrid.analysis.figures.emphasis import emphasis
 from fedgrid.analysis.figures.lines import banded, logarithmic, name_ends, number_rounds, panelled, spans_decades
 from fedgrid.analysis.papers.measured import statuses
 from fedgrid.analysis.prose import captions, figure_captions
-from fedgrid.analysis.scores.points import SAMPLE, by_loss, client_series, has_sample, with_prefix
-from fedgrid.analysis.scores.results import CELL, ROW, Results
+from fedgrid.analysis.scores.points import client_series
+from fedgrid.analysis.scores.results import CELL, ROW, SAMPLE, Results
 from fedgrid.analysis.scores.summary import SCORED
 
 
@@ -49,7 +49,9 @@ def loss(
     results: Results, data: str, window: int = 1, narrow: bool = False, colours: bool = False
 ) -> tuple[Figure, str, str]:
     """The same as `curves` of the losses of the models that are scored."""
-    return over_rounds(results, data, LOSS, round_means(results, data, by_loss(results)), window, narrow, colours)
+    return over_rounds(
+        results, data, LOSS, round_means(results, data, replace(results, quantity="loss")), window, narrow, colours
+    )
 
 
 def over_rounds(
@@ -84,8 +86,8 @@ def round_means(results: Results, data: str, drawn: Results | None = None) -> pd
     `drawn`, by default of `results`, whose accuracies decide which entries have a line.
     """
     drawn = drawn or results
-    parts = [drawn, with_prefix(drawn, SAMPLE)] if has_sample(drawn) else [drawn]
-    series = pd.concat(map(client_series, parts))
+    sample = replace(drawn, clients=SAMPLE)
+    series = pd.concat(map(client_series, [drawn, sample] if sample.score_metrics("test") else [drawn]))
     means = series[series["data"] == data].groupby([*CELL, "round"])["accuracy"].mean().rename("value").reset_index()
     entries = entries_of(results, data)
     return means.merge(entries.loc[entries["status"].isin(SCORED), ROW], on=ROW)

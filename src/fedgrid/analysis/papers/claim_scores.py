@@ -1,6 +1,7 @@
 """The numbers that claims are about, by row, column and seed: measured ones, and those that the paper prints."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache, cached_property
 from itertools import combinations
 from typing import Protocol
@@ -12,11 +13,11 @@ from fedgrid.analysis.papers.measured import timings
 from fedgrid.analysis.papers.published import Known, column_of, with_our_keys
 from fedgrid.analysis.scores.comparisons import Exact, Scores
 from fedgrid.analysis.scores.domains import AVERAGE, EVERY, Column, columns
-from fedgrid.analysis.scores.points import RECEIVED, accuracies, by_loss, client_series
+from fedgrid.analysis.scores.points import RECEIVED, accuracies, client_series
 from fedgrid.analysis.scores.results import CELL, ROW, Results
 from fedgrid.analysis.scores.summary import cell_scores, standing
 from fedgrid.analysis.tables import rounds
-from fedgrid.analysis.tables.attacks import METRIC, WORDS, of_images, results_under_attack
+from fedgrid.analysis.tables.attacks import METRIC, WORDS, of_images
 from fedgrid.analysis.tables.costs import mean_traffic
 from fedgrid.analysis.tables.pivot import AVERAGED
 
@@ -170,8 +171,8 @@ class Measured:
         elif metric in READERS:
             table = READERS[metric](self)
         else:
-            images, name = of_images(metric)
-            scores = cell_scores(results_under_attack(self.results, images), self.domains)
+            attack, name = of_images(metric)
+            scores = cell_scores(replace(self.results, attack=attack), self.domains)
             scores = scores[scores["status"] == "ok"]
             correct = scores["correct"] if name == "accuracy" else np.nan
             table = scores.assign(value=100 * scores[name], correct=correct)
@@ -194,7 +195,7 @@ class Measured:
         return self._on_the_curve(lambda curve: roughness(100 * curve))
 
     def _loss_roughness(self) -> pd.DataFrame:
-        return self._on_the_curve(roughness, by_loss(self.results))
+        return self._on_the_curve(roughness, replace(self.results, quantity="loss"))
 
     def _rounds(self) -> pd.DataFrame:
         if "rounds" not in self.options:

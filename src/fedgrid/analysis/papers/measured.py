@@ -1,6 +1,7 @@
 """Our numbers seed by seed, under the names and in the units in which papers print them."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pandas as pd
 from fedgrid.analysis.scores.results import CELL, ROW, Results
 from fedgrid.analysis.scores.summary import SCORED, cell_scores, standing
 from fedgrid.analysis.tables import phases, rounds
-from fedgrid.analysis.tables.attacks import METRIC, evaluated, results_under_attack
+from fedgrid.analysis.tables.attacks import METRIC, evaluated
 
 PRINTED_COLUMN = ["data", "heterogeneity", "domain", "metric"]
 """What names one column of printed numbers."""
@@ -39,7 +40,7 @@ def by_seed(results: Results) -> pd.DataFrame:
             by_metric.append(scores.assign(metric=title, value=100 * difference(scores, label)))
     shown = {table.kind: table.options for table in reversed(results.study.shown("table"))}
     for name in evaluated(results) if "attacks" in shown else []:
-        of_images = cell_scores(results_under_attack(results, name))
+        of_images = cell_scores(replace(results, attack=name))
         by_metric.append(of_images.assign(metric=name + METRIC, value=100 * of_images["accuracy"]))
     if "rounds" in shown:
         cells = rounds.first_rounds(results, shown["rounds"])

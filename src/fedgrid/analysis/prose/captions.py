@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pandas as pd
 
@@ -13,8 +14,8 @@ from fedgrid.analysis.prose.phrases import listing
 from fedgrid.analysis.prose.searches import chosen_settings
 from fedgrid.analysis.scores.cells import Cell
 from fedgrid.analysis.scores.comparisons import FEWEST_SEEDS, IMAGES, LEVEL
-from fedgrid.analysis.scores.points import NEW, POINTS
-from fedgrid.analysis.scores.results import CELL, Results
+from fedgrid.analysis.scores.points import POINTS
+from fedgrid.analysis.scores.results import CELL, NEW, Results
 from fedgrid.analysis.scores.summary import AVERAGED_ROUNDS, VALIDATION, rounds_asked
 
 RANK_MARKS = {1: "*", 2: "†", 3: "‡"}
@@ -205,9 +206,7 @@ def unscored(results: Results) -> list[str]:
     rows = results.rows[results.rows["value"] > 0]
     client = [*CELL, "client"]
     able = rows[rows["metric"] == "train_samples"][client].merge(rows[rows["metric"] == "test_samples"][client])
-    accuracies = [
-        metric for metric in results.rows["metric"].unique() if metric.startswith(("accuracy_", f"{NEW}accuracy_"))
-    ]
+    accuracies = [*results.score_metrics("test"), *replace(results, clients=NEW).score_metrics("test")]
     scored = results.rows[results.rows["metric"].isin(accuracies)][client].drop_duplicates()
     both = able.merge(scored, how="left", indicator="found")
     number = int((both["found"] == "left_only").sum())

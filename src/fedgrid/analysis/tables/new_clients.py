@@ -7,15 +7,13 @@ from typing import Any
 import pandas as pd
 
 from fedgrid.analysis.prose import captions
-from fedgrid.analysis.scores.points import NEW, POINTS, with_prefix
-from fedgrid.analysis.scores.results import Results
+from fedgrid.analysis.scores.points import POINTS
+from fedgrid.analysis.scores.results import MEMBERS, NEW, Results
 from fedgrid.analysis.scores.summary import cell_scores
 from fedgrid.analysis.tables.grid import Grid
 from fedgrid.analysis.tables.side_by_side import side_by_side
 from fedgrid.errors import UserError
 
-MEMBERS = "members"
-"""The clients that took part."""
 HEADERS = {"received": "New, as received", "adapted": "New, adapted", "trained": "New, after local training"}
 """Point of a round → the header of new clients' scores there."""
 
@@ -25,8 +23,9 @@ def new_clients(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFr
 
     The option is `ranks`. `UserError` where no cell has new clients.
     """
-    joined = with_prefix(results, NEW)
-    points = [point for point in HEADERS if (joined.rows["metric"] == f"accuracy_{point}").any()]
+    joined = replace(results, clients=NEW)
+    metrics = set(joined.score_metrics("test").values())
+    points = [point for point in HEADERS if f"accuracy_{point}" in metrics]
     if not points:
         raise UserError("table: new_clients needs clients that join after training; set training.new_clients, to 0.2")
     kinds = {MEMBERS: (results, "Members")}

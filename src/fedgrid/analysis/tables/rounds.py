@@ -88,8 +88,7 @@ def with_costs(results: Results, cells: pd.DataFrame) -> pd.DataFrame:
 
 def metric(results: Results, options: Mapping[str, Any]) -> str:
     """The accuracy that is asked for; `UserError` when no cell has it."""
-    known = [str(name) for name in results.rows["metric"].unique() if str(name).startswith("accuracy_")]
-    return choose(options["metric"], known, "metric")
+    return choose(options["metric"], list(results.score_metrics("test").values()), "metric")
 
 
 def round_entries(entry: dict[str, Any], notes: Footnotes, costs: list[str]) -> list[Entry]:

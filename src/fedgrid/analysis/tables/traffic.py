@@ -1,8 +1,6 @@
 """Bytes that a client sends and receives in a round: as measured, and by a paper's formula."""
 
-import ast
-import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -12,18 +10,11 @@ from fedgrid.analysis.scores.cells import Sizes
 from fedgrid.analysis.scores.results import DASH, Results
 from fedgrid.analysis.tables.costs import GROUP, figure, mean_traffic
 from fedgrid.analysis.tables.grid import Entry, Grid
-from fedgrid.errors import UserError, nearest
+from fedgrid.grid.costs.formulas import formula_value
 
 BYTES = 4
 """Bytes of a parameter."""
 SHOWN = {"kib_up": "Up (KiB)", "kib_down": "Down (KiB)", "kib_both": "Both (KiB)", "kib_formula": "Formula (KiB)"}
-OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-}
-"""The operators of a formula."""
 
 
 def traffic(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, Grid]:
@@ -84,24 +75,3 @@ def parameter_counts(sizes: Sizes) -> dict[str, int]:
     """
     phi, pi, k, classes = sizes.extractor, sizes.head, sizes.features, sizes.classes
     return {"theta": phi + pi, "phi": phi, "pi": pi, "omega": k * classes, "k": k, "classes": classes}
-
-
-def formula_value(formula: str, names: Mapping[str, int]) -> float:
-    """The value of a sum or product of numbers and `names`; `UserError` where it is anything else."""
-    try:
-        return _node_value(ast.parse(formula.strip(), mode="eval").body, names)
-    except (SyntaxError, ValueError, ZeroDivisionError):
-        raise UserError(f"the formula '{formula}' is not made of numbers, names, + - * / and parentheses.") from None
-
-
-def _node_value(node: ast.expr, names: Mapping[str, int]) -> float:
-    match node:
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
-            return OPERATORS[type(op)](_node_value(left, names), _node_value(right, names))
-        case ast.Name(id=name):
-            if name not in names:
-                raise UserError(f"a formula has no name '{name}'; {nearest(name, list(names))}")
-            return names[name]
-        case ast.Constant(value=int() | float() as number):
-            return number
-    raise ValueError

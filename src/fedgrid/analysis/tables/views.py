@@ -80,7 +80,7 @@ def own_name(results: Results) -> str:
 
 def other_scorings(results: Results) -> Iterator[tuple[str, str]]:
     """Name and score of the other scorings, without those that would score every cell as the study does."""
-    metrics = set(results.rows["metric"].unique())
+    metrics = set(results.score_metrics("test").values())
     other_views = [score for score in NAMES if score == PAPERS or f"accuracy_{score}" in metrics]
     points = [results.point(cell) for cell in results.finished]
     for score in other_views:
