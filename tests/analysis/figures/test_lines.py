@@ -1,17 +1,22 @@
 """Learning curves, losses, traffic, trust and sweeps, by hand."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
+from toys import draw_figure
 
-from fedgrid.analysis.figures.curves import curves, loss, round_means
-from fedgrid.analysis.figures.emphasis import THICK
-from fedgrid.analysis.figures.style import Undrawn
-from fedgrid.analysis.figures.sweep import sweep
-from fedgrid.analysis.figures.traffic import traffic
-from fedgrid.analysis.figures.trust import trust
+from fedgrid.analysis.figures.common.emphasis import THICK
+from fedgrid.analysis.figures.common.style import Undrawn
+from fedgrid.analysis.figures.curves import round_means
 from fedgrid.errors import UserError
+
+curves = partial(draw_figure, "curves")
+loss = partial(draw_figure, "loss")
+sweep = partial(draw_figure, "sweep")
+traffic = partial(draw_figure, "traffic")
+trust = partial(draw_figure, "trust")
 
 DIVERGED = {"status": "diverged", "reason": "a loss is not finite"}
 

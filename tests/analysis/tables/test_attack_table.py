@@ -1,11 +1,16 @@
 """Accuracy under attack: its table, the printed numbers and the claims about it; by hand."""
 
+from functools import partial
+
 import pytest
+from toys import make_table
 
 from fedgrid.analysis.pages.table_set import tables
 from fedgrid.analysis.papers.claims import CONFIRMED, REFUTED, verdicts
 from fedgrid.analysis.papers.published import join_printed_numbers
-from fedgrid.analysis.tables.attacks import attacks, evaluated
+from fedgrid.analysis.tables.attacks import evaluated
+
+attacks = partial(make_table, "attacks")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from fedgrid.analysis.figures.artifacts import (
+from fedgrid.analysis.figures.common.artifacts import (
     COOPERATION,
     LAST,
     MATRIX_WORDS,
@@ -19,9 +19,12 @@ from fedgrid.analysis.figures.artifacts import (
     first_seed_tables,
     matrices,
 )
+from fedgrid.analysis.figures.common.style import Drawn
+from fedgrid.analysis.kinds import FigureOptions
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.phrases import listing
 from fedgrid.analysis.scores.results import Results
+from fedgrid.components import hp
 from fedgrid.partition.common.publish import opened
 from fedgrid.partition.common.statistics import class_counts
 
@@ -42,16 +45,22 @@ class Matrix:
     values: np.ndarray
 
 
-def heatmap(results: Results, data: str, rounds: Sequence[int | str] = (LAST,)) -> tuple[Figure, str, str]:
+class Options(FigureOptions):
+    """What a study may say of it."""
+
+    rounds: tuple[int | str, ...] = hp((LAST,), low=1)
+    "Rounds whose matrices are drawn: their numbers, or ``last``."
+
+
+def draw_figure(results: Results, options: Options, data: str) -> Drawn:
     """One panel a matrix, round and row of `data`; return the figure, its title and its caption.
 
-    Of the study's first seed; for each heterogeneity, the similarity of the clients' data stands first. `rounds` are
-    numbers of rounds, or "last". Matrices that are zero everywhere are left out: the row does not use them. Raises
-    `UserError` when the study has no such data set, and `Undrawn` when no cell has kept cooperation, or not that of a
-    round.
+    Of the study's first seed; for each heterogeneity, the similarity of the clients' data stands first. Matrices that
+    are zero everywhere are left out: the row does not use them. Raises `UserError` when the study has no such data set,
+    and `Undrawn` when no cell has kept cooperation, or not that of a round.
     """
     cell_tables, lost = first_seed_tables(results, data, COOPERATION)
-    lines = list(lines_of(results, data, cell_tables, rounds))
+    lines = list(lines_of(results, data, cell_tables, options.rounds))
     weights_of_itself = list(own_weights(lines))
     unused = [panel.title for line in lines for panel in line if not panel.values.any()]
     without = [cell for cell, table in cell_tables if not len(table)]
@@ -83,7 +92,7 @@ def lines_of(
         where = f", {results.heterogeneity_title(heterogeneity)}" if several else ""
         cells = [(cell, table) for cell, table in cell_tables if cell.heterogeneity == heterogeneity and len(table)]
         if cells:
-            yield [Matrix(DATA, DATA + where, of_data(cells[0][0].partition))]
+            yield [Matrix(DATA, DATA + where, data_similarity(cells[0][0].partition))]
         for cell, table in cells:
             for round_, by_name in matrices(table, rounds):
                 names = {name: MATRIX_WORDS.get(name, name) for name in by_name}
@@ -91,7 +100,7 @@ def lines_of(
                 yield [Matrix(names[name], f"{head}: {names[name]}", values) for name, values in by_name.items()]
 
 
-def of_data(partition: Path) -> np.ndarray:
+def data_similarity(partition: Path) -> np.ndarray:
     """Cosines [client, other] of the class counts of training images; 0 for a client without any."""
     table, about = opened(partition)
     counts = class_counts(table, about["clients"], len(about["classes"]))[0].astype(float)

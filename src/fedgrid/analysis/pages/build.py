@@ -7,9 +7,9 @@ from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fedgrid.analysis.figures.style import Undrawn
+from fedgrid.analysis.figures.common.style import Undrawn
 from fedgrid.analysis.pages.figure_plan import Drawing, drawings
-from fedgrid.analysis.pages.figure_set import STUDY_FIGURES, draw
+from fedgrid.analysis.pages.figure_set import draw
 from fedgrid.analysis.pages.report import report
 from fedgrid.analysis.pages.table_set import write_tables
 from fedgrid.analysis.scores.cells import FinishedCell
@@ -49,9 +49,8 @@ def drawable(figure: Drawing, finished: list[FinishedCell]) -> bool:
     """Whether a figure has its partition, or any of the `finished` cells that it is of."""
     if isinstance(figure.source, Path):
         return figure.source.is_file()
-    if figure.kind in STUDY_FIGURES:
-        return True
-    return any(figure.selection.items() <= {"method": cell.method, "data": cell.data}.items() for cell in finished)
+    named = ({"method": cell.method, "data": cell.data}.items() for cell in finished)
+    return not figure.selection or any(figure.selection.items() <= names for names in named)
 
 
 def from_manifest(file: Path, configfile: str) -> None:

@@ -75,7 +75,7 @@ class Results:
         known, quantity = self.metrics, self.quantity if images == "test" else "accuracy"
         wanted = {"clients": self.clients, "images": images, "attack": self.attack, "quantity": quantity}
         chosen = known[(known[list(wanted)] == list(wanted.values())).all(axis=1)]
-        return ("accuracy_" + chosen["point"]).to_dict()
+        return {str(name): f"accuracy_{point}" for name, point in chosen["point"].items()}
 
     @property
     def names(self) -> dict[str, str]:
@@ -113,16 +113,20 @@ class Results:
     def column(self, data: str, heterogeneity: str) -> str:
         """The name of a column in a sentence: its heterogeneity, after the data set's title where there are several."""
         several = len({name for name, _ in self.columns}) > 1
-        return (
-            f"{self.title(data)}, {self.heterogeneity_title(heterogeneity)}"
-            if several
-            else self.heterogeneity_title(heterogeneity)
-        )
+        return ", ".join(self.titles(data, heterogeneity)) if several else self.heterogeneity_title(heterogeneity)
 
     def heterogeneities(self, data: str) -> list[str]:
         """The heterogeneities with which data set `data` was run; `UserError` when it was not run at all."""
         choose(data, [name for name, _ in self.columns], "data set")
         return [heterogeneity for name, heterogeneity in self.columns if name == data]
+
+    def panel_titles(self, data: str) -> dict[str, str]:
+        """Heterogeneity → its title, as `heterogeneities`."""
+        return {heterogeneity: self.heterogeneity_title(heterogeneity) for heterogeneity in self.heterogeneities(data)}
+
+    def titles(self, data: str, heterogeneity: str) -> tuple[str, str]:
+        """The titles of a column's data set and heterogeneity."""
+        return self.title(data), self.heterogeneity_title(heterogeneity)
 
     def heterogeneity_title(self, heterogeneity: str) -> str:
         """A heterogeneity in human words."""

@@ -1,17 +1,14 @@
 """Accuracy on clean images and under attack: rows by data set, heterogeneity and what was done to the images."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
-import pandas as pd
-
+from fedgrid.analysis.kinds import TableOptions
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.scores.results import CLEAN, Results
 from fedgrid.analysis.scores.summary import cell_scores
-from fedgrid.analysis.tables.grid import Grid
-from fedgrid.analysis.tables.pivot import Pivot
-from fedgrid.analysis.tables.side_by_side import side_by_side
+from fedgrid.analysis.tables.common.grid import Table
+from fedgrid.analysis.tables.common.pivot import Pivot, side_by_side
+from fedgrid.components import hp
 
 WORDS = {CLEAN: "Clean", "fgsm": "FGSM", "pgd20": "PGD-20"}
 """What models may be scored on → its words in a header."""
@@ -19,11 +16,18 @@ METRIC = "_accuracy"
 """What the name of a printed metric ends with that is of one of them: ``fgsm_accuracy``."""
 
 
-def attacks(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, Grid]:
-    """One row an entry and attack, with `pivot`'s columns, and the table to print; the option is `ranks`."""
+class Options(TableOptions):
+    """What a study may say of it."""
+
+    ranks: bool = hp(False)
+    "Marks of the first three of a column."
+
+
+def make_table(results: Results, options: Options) -> Table:
+    """One row an entry and attack, with `pivot`'s columns, and the table to print."""
     kinds = {name: (replace(results, attack=name), WORDS[name]) for name in evaluated(results)}
-    clean, tidy, grid = side_by_side(kinds, options, "images")
-    return tidy, replace(grid, caption=caption(results, clean, bool(options.get("ranks"))))
+    clean, tidy, grid = side_by_side(kinds, options.ranks, "images")
+    return tidy, replace(grid, caption=caption(results, clean, options.ranks))
 
 
 def evaluated(results: Results) -> list[str]:
@@ -31,7 +35,7 @@ def evaluated(results: Results) -> list[str]:
     return [name for name in WORDS if name == CLEAN or replace(results, attack=name).score_metrics("test")]
 
 
-def of_images(metric: str) -> tuple[str, str]:
+def split_metric(metric: str) -> tuple[str, str]:
     """On what a metric is measured, and which one it is there: ``fgsm_accuracy`` is the accuracy under FGSM."""
     return (metric.removesuffix(METRIC), METRIC[1:]) if metric.endswith(METRIC) else (CLEAN, metric)
 
@@ -40,7 +44,7 @@ def caption(results: Results, pivoted: Pivot, ranks: bool) -> str:
     """What the numbers are; `pivoted` are those of clean images."""
     return " ".join(
         [
-            captions.accuracy_table(results, cell_scores(results), pivoted.table.reset_index(), False, ranks),
+            captions.accuracy_table(results, cell_scores(results), pivoted.table.reset_index(), ranks),
             "FGSM: one step of length ε against the model that is scored, by its own scores and the true label. "
             "PGD-20: 20 steps of ε/10 within ε. Bold compares the numbers of its own column.",
         ]

@@ -2,10 +2,11 @@
 
 import pandas as pd
 
+from fedgrid.analysis.kinds import TableOptions
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.scores.cells import FinishedCell
 from fedgrid.analysis.scores.results import CELL, DASH, ROW, Results
-from fedgrid.analysis.tables.grid import Entry, Grid
+from fedgrid.analysis.tables.common.grid import Entry, Grid, Table
 
 GROUP = ["label", "data"]
 SPENT = [
@@ -21,6 +22,16 @@ SHOWN = {
 """Column → its printed header and number of decimals."""
 WORK = "Passes a round"
 """Header of the column of formulas, which are the methods' own and the same for every data set."""
+
+
+class Options(TableOptions):
+    """There is nothing to choose."""
+
+
+def make_table(results: Results, options: Options) -> Table:
+    """What the rows cost; see `costs`."""
+    table = costs(results)
+    return table, costs_grid(results, table)
 
 
 def costs(results: Results) -> pd.DataFrame:

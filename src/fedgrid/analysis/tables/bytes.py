@@ -1,15 +1,16 @@
 """Bytes that a client sends and receives in a round: as measured, and by a paper's formula."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import pandas as pd
 
+from fedgrid.analysis.kinds import TableOptions
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.scores.cells import Sizes
 from fedgrid.analysis.scores.results import DASH, Results
+from fedgrid.analysis.tables.common.grid import Entry, Grid, Table
 from fedgrid.analysis.tables.costs import GROUP, figure, mean_traffic
-from fedgrid.analysis.tables.grid import Entry, Grid
+from fedgrid.components import hp
 from fedgrid.grid.costs.formulas import formula_value
 
 BYTES = 4
@@ -17,17 +18,23 @@ BYTES = 4
 SHOWN = {"kib_up": "Up (KiB)", "kib_down": "Down (KiB)", "kib_both": "Both (KiB)", "kib_formula": "Formula (KiB)"}
 
 
-def traffic(results: Results, options: Mapping[str, Any]) -> tuple[pd.DataFrame, Grid]:
+class Options(TableOptions):
+    """What a study may say of it."""
+
+    formula: Mapping[str, str] | None = hp(None)
+    "Name of a row → numbers of parameters up and down together, in the names of `parameter_counts`."
+
+
+def make_table(results: Results, options: Options) -> Table:
     """KiB up and down per client and round by row and data set, and what the row's formula gives.
 
-    Option: `formula`, name of a row → numbers of parameters up and down together, in the names of `parameter_counts`.
     `UserError` where a formula cannot be read.
     """
     sizes = {(cell.label, cell.data): cell.sizes for cell in results.completed if cell.sizes}
     index = pd.MultiIndex.from_product([results.names, dict.fromkeys(data for data, _ in results.columns)], names=GROUP)
     table = mean_traffic(results).reindex(index)
     table["kib_both"] = table["kib_up"] + table["kib_down"]
-    table["formula"] = [options.get("formula", {}).get(results.names[label], "") for label, _ in index]
+    table["formula"] = [(options.formula or {}).get(results.names[label], "") for label, _ in index]
     table["parameters"] = [
         formula_value(text, parameter_counts(sizes[entry])) if text and entry in sizes else float("nan")
         for entry, text in table["formula"].items()

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from fedgrid.analysis.figures.style import Undrawn
+from fedgrid.analysis.figures.common.style import Undrawn
 from fedgrid.analysis.prose.phrases import listing
 from fedgrid.analysis.prose.prediction_captions import reason_for_none
 from fedgrid.analysis.scores.cells import Cell, FinishedCell, absence
@@ -64,7 +64,7 @@ def predictions_of(results: Results, data: str) -> Tallies:
     """
     results.heterogeneities(data)
     predictions = tallies(results, data)
-    if not predictions.of_cells:
+    if not predictions.by_cell:
         raise Undrawn(f"Nothing is drawn, because {reason_for_none(predictions)}.")
     return predictions
 
