@@ -14,8 +14,8 @@ from fedgrid.analysis.scores.collect import collect
 from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.tables.common.grid import Table
 from fedgrid.files import write_json, write_table
-from fedgrid.grid.study.codec import decode
 from fedgrid.grid.plan.manifest_model import Manifest, Shown, read_manifest
+from fedgrid.grid.study.codec import decode
 from fedgrid.partition.common.publish import digest_of
 
 SAMPLES = [10, 30]

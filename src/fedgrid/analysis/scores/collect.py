@@ -13,8 +13,8 @@ from fedgrid.analysis.scores.external import external_cells
 from fedgrid.analysis.scores.results import CELL, ROW, Results, from_parts, in_sentences
 from fedgrid.errors import Damaged, UserError
 from fedgrid.files import parquet_writer, read_metadata, read_table, seal
-from fedgrid.grid.study.codec import encode
 from fedgrid.grid.plan.manifest_model import Absence, CellNames, ListedCell, Manifest
+from fedgrid.grid.study.codec import encode
 
 WORDS = pa.dictionary(pa.int32(), pa.string())
 COLUMNS = {

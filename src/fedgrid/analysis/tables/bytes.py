@@ -7,9 +7,9 @@ import pandas as pd
 from fedgrid.analysis.kinds import TableOptions
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.scores.cells import Sizes
-from fedgrid.analysis.scores.results import DASH, Results
-from fedgrid.analysis.tables.common.grid import Entry, Grid, Table
-from fedgrid.analysis.tables.costs import GROUP, figure, mean_traffic
+from fedgrid.analysis.scores.results import Results
+from fedgrid.analysis.tables.common.grid import Table
+from fedgrid.analysis.tables.costs import GROUP, grid_by_data, mean_traffic
 from fedgrid.components import hp
 from fedgrid.grid.costs.formulas import formula_value
 
@@ -41,27 +41,7 @@ def make_table(results: Results, options: Options) -> Table:
     ]
     table["kib_formula"] = table["parameters"] * BYTES / 2**10
     table = table.reset_index()
-    return table, grid(results, table)
-
-
-def grid(results: Results, table: pd.DataFrame) -> Grid:
-    """The table to print: data sets as column groups, and the formulas at the end."""
-    groups = list(dict.fromkeys(table["data"]))
-    entries = table.set_index(GROUP)
-    formulas = dict(zip(table["label"], table["formula"], strict=True))
-    rows = [
-        (
-            name,
-            [figure(entries.loc[(label, data), column], 1) for data in groups for column in SHOWN]
-            + [Entry(formulas.get(label) or DASH)],
-        )
-        for label, name in results.names.items()
-    ]
-    header = [
-        [(results.title(data), len(SHOWN)) for data in groups] + [("", 1)],
-        [(text, 1) for _ in groups for text in SHOWN.values()] + [("Formula", 1)],
-    ]
-    return Grid(caption(results), "Method", header, rows)
+    return table, grid_by_data(results, table, SHOWN, "formula", "Formula", caption(results))
 
 
 def caption(results: Results) -> str:

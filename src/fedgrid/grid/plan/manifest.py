@@ -30,8 +30,8 @@ from fedgrid.grid.plan.model import Cell, PlannedPartition
 from fedgrid.grid.plan.planned_study import Experiment, Study, first_by_name
 from fedgrid.grid.plan.searches import Search
 from fedgrid.grid.study.canonical import digest
-from fedgrid.grid.study.fingerprint import modules
 from fedgrid.grid.study.codec import encode
+from fedgrid.grid.study.fingerprint import modules
 from fedgrid.grid.study.model import MethodRow, Settings
 from fedgrid.loading import packaged
 
