@@ -1,34 +1,36 @@
 """The kinds of tables and figures that a study may show: one file each, whose name is the kind's, in their rooms.
 
-Each file has a class `Options`, which declares what an entry of `show` may say, and the function `make_table` or
-`draw_figure`. To list the options of all kinds: ``{kind: options("tables", kind) for kind in names("tables")}``.
+Each file has a dataclass `Options`, which declares what an entry of `show` may say in the hints that
+`fedgrid.grid.study.codec` decodes, and the function `make_table` or `draw_figure`. The options of all tables are
+``{kind: options("tables", kind) for kind in names("tables")}``.
 """
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import fields
-from typing import Any, Literal
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal
 
-from fedgrid.components import Component
 from fedgrid.grid.plan.manifest_model import StudyDescription
 from fedgrid.loading import packaged
 
 Room = Literal["tables", "figures"]
 
 
-class TableOptions(Component):
+@dataclass(frozen=True)
+class TableOptions:
     """Base of what a study may say of a kind of tables."""
 
-    needs_cells = True
+    needs_cells: ClassVar[bool] = True
     "Whether there is nothing to show of a study without cells."
 
 
-class FigureOptions(Component):
+@dataclass(frozen=True)
+class FigureOptions:
     """Base of what a study may say of a kind of figures."""
 
-    subject = "data"
+    subject: ClassVar[Literal["data", "method", "partition", "study"]] = "data"
     "What there is a figure of: each ``data`` set, each ``method`` on it, each ``partition``, or the ``study``."
-    of_lines = False
+    of_lines: ClassVar[bool] = False
     "Whether it is drawn for narrow screens too, and with all lines in colour where some are grey."
 
 

@@ -135,7 +135,7 @@ def test_many_methods_and_odd_panels(make_study, tmp_path):
         study.method(f"m{i}", method="m")
     for slug in words:
         study.cell("m19", slug, 0, {0: [0.1, 0.1], 2: [0.5, 0.7]})
-    text = draw(tmp_path / "c", "curves", study.results(), "--data", "digits")[2].decode()
+    text = drawn(tmp_path / "c", "curves", study.load(), data="digits")[2].decode()
     assert "Lines: one seed (0)." in text and "bands" not in text
 
 

@@ -106,9 +106,9 @@ def test_bad_manifest(tmp_path, text):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"cells": None}, "cells: None is not a list"),
-        ({"study": {"name": "toy"}}, "study.title: missing"),
-        ({"rows": []}, "rows: unknown key"),
+        ({"cells": None}, "cells: expected a list, got None"),
+        ({"study": {"name": "toy"}}, "study: the key 'title' is missing"),
+        ({"rows": []}, "value: unknown key 'rows'; known: .*"),
     ],
 )
 def test_a_file_that_is_no_manifest(toy, change, message):
@@ -121,14 +121,14 @@ def test_a_cell_that_does_not_say_what_it_cost(toy):
     path = Path(toy.cells[0]["path"])
     rows, metadata = read_table(path)
     write_table(path, rows, {name: value for name, value in metadata.items() if name != "costs"})
-    with pytest.raises(UserError, match=f"{path}.costs: missing; not results of this version"):
+    with pytest.raises(UserError, match=f"{path}: the key 'costs' is missing; not results of this version"):
         toy.results()
 
 
 def test_results_of_another_form_are_refused(toy):
     rows, head = read_table(toy.results())
     write_table(toy.folder / "other.parquet", rows, head | {"study": head["study"] | {"seeds": "012"}})
-    with pytest.raises(UserError, match=r"of another version of fedgrid \(study.seeds: '012' is not a list\)"):
+    with pytest.raises(UserError, match=r"of another version of fedgrid \(study.seeds: expected a list, got '012'\)"):
         load(toy.folder / "other.parquet")
 
 

@@ -62,7 +62,8 @@ def test_printed_numbers_and_claims(attacked):
     attacked.prints("Plain", "31.50", metric="fgsm_accuracy", heterogeneity="dir")
     attacked.prints("Plain", "92.00", metric="clean_accuracy", heterogeneity="dir")
     attacked.study["claims"] = [
-        {"says": "", "above": ["Hardened", "Plain"], "metric": metric} for metric in ("clean_accuracy", "fgsm_accuracy")
+        {"says": "so", "above": ["Hardened", "Plain"], "metric": metric}
+        for metric in ("clean_accuracy", "fgsm_accuracy")
     ]
     results = attacked.load()
     assert join_printed_numbers(results)["difference"].tolist() == pytest.approx([1.0, -1.0])

@@ -1,6 +1,7 @@
 """Learning curves: accuracy on test images against communication rounds."""
 
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,8 @@ from fedgrid.analysis.prose import captions, figure_captions
 from fedgrid.analysis.scores.points import client_series
 from fedgrid.analysis.scores.results import CELL, ROW, SAMPLE, Results
 from fedgrid.analysis.scores.summary import SCORED
-from fedgrid.components import hp
+from fedgrid.components import LARGEST
+from fedgrid.grid.study.codec import Limits
 
 
 @dataclass(frozen=True)
@@ -34,12 +36,13 @@ class Measure:
 ACCURACY = Measure("Learning curves", "mean test accuracy", "Mean test accuracy (%)", 100)
 
 
+@dataclass(frozen=True)
 class Options(FigureOptions):
     """What a study may say of it."""
 
     of_lines = True
 
-    window: int = hp(1, low=1)
+    window: Annotated[int, Limits(low=1, high=LARGEST)] = 1
     "A point is the mean over the evaluated rounds among that many last rounds."
 
 

@@ -1,10 +1,10 @@
 """Who cooperates with whom: matrices between clients, as heat maps."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import fill
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -24,7 +24,7 @@ from fedgrid.analysis.kinds import FigureOptions
 from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.phrases import listing
 from fedgrid.analysis.scores.results import Results
-from fedgrid.components import hp
+from fedgrid.grid.study.codec import Limits
 from fedgrid.partition.common.publish import opened
 from fedgrid.partition.common.statistics import class_counts
 
@@ -45,10 +45,13 @@ class Matrix:
     values: np.ndarray
 
 
+@dataclass(frozen=True)
 class Options(FigureOptions):
     """What a study may say of it."""
 
-    rounds: tuple[int | str, ...] = hp((LAST,), low=1)
+    rounds: Annotated[list[Literal["last"] | Annotated[int, Limits(low=1)]], Limits(filled=True, unique=True)] = field(
+        default_factory=lambda: [LAST]
+    )
     "Rounds whose matrices are drawn: their numbers, or ``last``."
 
 

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -23,7 +23,7 @@ from fedgrid.analysis.prose import captions, figure_captions
 from fedgrid.analysis.prose.phrases import listing
 from fedgrid.analysis.scores.results import ROW, Results
 from fedgrid.analysis.scores.summary import SCORED, cell_scores
-from fedgrid.components import hp
+from fedgrid.grid.study.codec import Limits
 
 POINT = ["panel", "line", "x", "label", "heterogeneity"]
 """An entry and its position."""
@@ -43,16 +43,17 @@ class Swept:
     "Lines whose points have marks."
 
 
+@dataclass(frozen=True)
 class Options(FigureOptions):
     """What a study may say of it."""
 
     of_lines = True
 
-    over: str = hp("")
+    over: Annotated[str, Limits(filled=True)] = ""
     "The setting along x; by default the one that takes most values."
-    names: Mapping[str, str] | None = hp(None)
+    names: Mapping[str, str] = field(default_factory=dict)
     "Setting → its words."
-    matrix: str = hp("")
+    matrix: Annotated[str, Limits(filled=True)] = ""
     "A matrix between clients that cells keep, whose mean between two clients is drawn in place of accuracy."
 
 
@@ -66,7 +67,7 @@ def draw_figure(results: Results, options: Options, data: str, narrow: bool = Fa
     """
     over, swept = sweep_positions(results, data, options.over)
     stands_out = emphasized(results, data, swept, colours)
-    word, matrix = (options.names or {}).get(over, over), options.matrix
+    word, matrix = options.names.get(over, over), options.matrix
     if matrix:
         measured, missing = between_clients(results, data, matrix)
         what = MATRIX_WORDS.get(matrix, matrix).capitalize()

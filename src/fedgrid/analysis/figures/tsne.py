@@ -1,6 +1,7 @@
 """Representations of test images as t-SNE draws them, one panel a row and heterogeneity."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,7 @@ from fedgrid.analysis.prose import captions
 from fedgrid.analysis.prose.phrases import listing
 from fedgrid.analysis.scores.cells import FinishedCell
 from fedgrid.analysis.scores.results import Results, choose
-from fedgrid.components import hp
+from fedgrid.grid.study.codec import Limits
 from fedgrid.partition.common.publish import opened
 
 COLOURED = {"class": "label", "client": "client"}
@@ -37,14 +38,15 @@ FEWEST = 5
 """Images of which t-SNE can draw something."""
 
 
+@dataclass(frozen=True)
 class Options(FigureOptions):
     """What a study may say of it."""
 
-    colour: str = hp("class", choices=tuple(COLOURED))
+    colour: Literal["class", "client"] = "class"
     "What colours stand for."
-    points: int = hp(1000, low=FEWEST)
+    points: Annotated[int, Limits(low=FEWEST)] = 1000
     "Test images of all clients together that are drawn at most, the same ones in all panels of a heterogeneity."
-    perplexity: float = hp(30.0, above=1)
+    perplexity: Annotated[float, Limits(above=1)] = 30.0
     "Of t-SNE."
 
 

@@ -1,6 +1,6 @@
 """The accuracy table: rows by data set, heterogeneity and domain, and the extra columns that an experiment asks for."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -22,29 +22,29 @@ from fedgrid.analysis.tables.common.pivot import (
     points,
     printed_numbers,
 )
-from fedgrid.components import hp
 
 
+@dataclass(frozen=True)
 class Options(TableOptions):
     """What a study may say of it."""
 
-    std: bool = hp(False)
+    std: bool = False
     "A column with the standard deviation over clients."
-    ranks: bool = hp(False)
+    ranks: bool = False
     "Marks of the first three of a column."
-    averaged: bool = hp(False)
+    averaged: bool = False
     "A last row with the mean over rows."
-    arrows: bool = hp(False)
+    arrows: bool = False
     "Whether each number lies above or below that mean."
-    domains: bool = hp(False)
+    domains: bool = False
     "A column for each domain, and one for their mean."
-    delta: str | None = hp(None)
+    delta: str = ""
     "Name of a row: the difference to it, in points."
 
 
 def make_table(results: Results, options: Options) -> Table:
     """The numbers as `Pivot.tidy`, and the table to print; `UserError` when `delta` names no row."""
-    pivoted = pivot(results, options.domains, options.delta)
+    pivoted = pivot(results, options.domains, options.delta or None)
     shown, arrows = statistics(options), options.averaged and options.arrows
     notes = Footnotes(results, pivoted.table.reset_index())
     entries, means = pivoted.table.to_dict("index"), pivoted.averaged.to_dict("index")

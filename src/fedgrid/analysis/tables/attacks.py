@@ -1,6 +1,6 @@
 """Accuracy on clean images and under attack: rows by data set, heterogeneity and what was done to the images."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from fedgrid.analysis.kinds import TableOptions
 from fedgrid.analysis.prose import captions
@@ -8,7 +8,6 @@ from fedgrid.analysis.scores.results import CLEAN, Results
 from fedgrid.analysis.scores.summary import cell_scores
 from fedgrid.analysis.tables.common.grid import Table
 from fedgrid.analysis.tables.common.pivot import Pivot, side_by_side
-from fedgrid.components import hp
 
 WORDS = {CLEAN: "Clean", "fgsm": "FGSM", "pgd20": "PGD-20"}
 """What models may be scored on → its words in a header."""
@@ -16,10 +15,11 @@ METRIC = "_accuracy"
 """What the name of a printed metric ends with that is of one of them: ``fgsm_accuracy``."""
 
 
+@dataclass(frozen=True)
 class Options(TableOptions):
     """What a study may say of it."""
 
-    ranks: bool = hp(False)
+    ranks: bool = False
     "Marks of the first three of a column."
 
 

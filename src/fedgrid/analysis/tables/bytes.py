@@ -1,6 +1,7 @@
 """Bytes that a client sends and receives in a round: as measured, and by a paper's formula."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import pandas as pd
 
@@ -10,7 +11,6 @@ from fedgrid.analysis.scores.cells import Sizes
 from fedgrid.analysis.scores.results import Results
 from fedgrid.analysis.tables.common.grid import Table
 from fedgrid.analysis.tables.costs import GROUP, grid_by_data, mean_traffic
-from fedgrid.components import hp
 from fedgrid.grid.costs.formulas import formula_value
 
 BYTES = 4
@@ -18,10 +18,11 @@ BYTES = 4
 SHOWN = {"kib_up": "Up (KiB)", "kib_down": "Down (KiB)", "kib_both": "Both (KiB)", "kib_formula": "Formula (KiB)"}
 
 
+@dataclass(frozen=True)
 class Options(TableOptions):
     """What a study may say of it."""
 
-    formula: Mapping[str, str] | None = hp(None)
+    formula: Mapping[str, str] = field(default_factory=dict)
     "Name of a row → numbers of parameters up and down together, in the names of `parameter_counts`."
 
 
@@ -34,7 +35,7 @@ def make_table(results: Results, options: Options) -> Table:
     index = pd.MultiIndex.from_product([results.names, dict.fromkeys(data for data, _ in results.columns)], names=GROUP)
     table = mean_traffic(results).reindex(index)
     table["kib_both"] = table["kib_up"] + table["kib_down"]
-    table["formula"] = [(options.formula or {}).get(results.names[label], "") for label, _ in index]
+    table["formula"] = [options.formula.get(results.names[label], "") for label, _ in index]
     table["parameters"] = [
         formula_value(text, parameter_counts(sizes[entry])) if text and entry in sizes else float("nan")
         for entry, text in table["formula"].items()

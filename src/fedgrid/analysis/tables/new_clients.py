@@ -1,6 +1,6 @@
 """Accuracy on clients that join after training: as they arrive, and after local training of their own."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -11,17 +11,17 @@ from fedgrid.analysis.scores.results import MEMBERS, NEW, Results
 from fedgrid.analysis.scores.summary import cell_scores
 from fedgrid.analysis.tables.common.grid import Table
 from fedgrid.analysis.tables.common.pivot import side_by_side
-from fedgrid.components import hp
 from fedgrid.errors import UserError
 
 HEADERS = {"received": "New, as received", "adapted": "New, adapted", "trained": "New, after local training"}
 """Point of a round → the header of new clients' scores there."""
 
 
+@dataclass(frozen=True)
 class Options(TableOptions):
     """What a study may say of it."""
 
-    ranks: bool = hp(False)
+    ranks: bool = False
     "Marks of the first three of a column."
 
 

@@ -1,6 +1,7 @@
 """What the phases of a round cost in time."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import pandas as pd
 
@@ -9,16 +10,16 @@ from fedgrid.analysis.prose import captions
 from fedgrid.analysis.scores.cells import FinishedCell
 from fedgrid.analysis.scores.results import CELL, DASH, ROW, Results
 from fedgrid.analysis.tables.common.grid import Entry, Grid, Table, levels
-from fedgrid.components import hp
 
 WORDS = {"train": "Local training", "evaluate": "Evaluation"}
 """What every cell measures → its name in the table; methods name the phases between them."""
 
 
+@dataclass(frozen=True)
 class Options(TableOptions):
     """What a study may say of it."""
 
-    names: Mapping[str, str] | None = hp(None)
+    names: Mapping[str, str] = field(default_factory=dict)
     "Phase as its method calls it → name to print."
 
 
@@ -70,7 +71,7 @@ def names(results: Results, options: Options) -> dict[str, str]:
     """Phase → its printed name, evaluation last."""
     phases_timed = dict.fromkeys(phase for cell in timed(results) for phase in parts(cell))
     titles = {phase: WORDS.get(phase, phase.replace("_", " ").capitalize()) for phase in phases_timed}
-    titles |= {phase: name for phase, name in (options.names or {}).items() if phase in titles}
+    titles |= {phase: name for phase, name in options.names.items() if phase in titles}
     return {phase: titles[phase] for phase in sorted(titles, key=lambda phase: phase == "evaluate")}
 
 

@@ -1,7 +1,7 @@
 """Rounds that a row needs to reach an accuracy."""
 
-from dataclasses import MISSING
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from fedgrid.analysis.scores.spent import cumulative_costs
 from fedgrid.analysis.scores.summary import SCORED, entry_statuses, scored_by_entry
 from fedgrid.analysis.tables.common.grid import Entry, Grid, Table, levels
 from fedgrid.analysis.tables.common.pivot import heads, without_number
-from fedgrid.components import hp
+from fedgrid.grid.study.codec import Limits
 
 ROUNDS = "rounds"
 HEADERS = {ROUNDS: "Rounds", "mib": "MiB", "passes": "Passes"}
@@ -28,12 +28,13 @@ COSTS = (
 )
 
 
+@dataclass(frozen=True)
 class Options(TableOptions):
     """What a study has to say of it, and what it may."""
 
-    target: float = hp(MISSING, above=0, high=100)
+    target: Annotated[float, Limits(above=0, high=100)]
     "Mean accuracy over clients, in percent."
-    costs: bool = hp(False)
+    costs: bool = False
     "What was spent until then, in MiB and passes over the training images."
 
 

@@ -1,6 +1,7 @@
 """Artifacts: the tables that a study keeps beside its cells' results, as figures read them."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from fedgrid.files import read_table
 
 COOPERATION, REPRESENTATIONS = "cooperation", "representations"
 """Kinds of artifacts: matrices between clients, and the features of test images."""
-LAST = "last"
+LAST: Literal["last"] = "last"
 """A round of the option `rounds`: the last one that is kept."""
 MATRIX_WORDS = {
     "graph": "cooperation weights",
