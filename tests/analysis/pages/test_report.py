@@ -204,6 +204,6 @@ def test_only_choices_and_the_pages_of_an_unfinished_run_and_of_a_paper_know_stu
     published = {f"fedgrid.partition.common.{name}" for name in ("publish", "statistics")}
     of_manifests = {f"fedgrid.grid.plan.{name}" for name in ("manifest_model", "searches")}
     of_manifests |= {f"fedgrid.grid.study.{name}" for name in ("claim", "codec", "expansion", "external", "model")}
-    names = ("command", "components", "errors", "files", "grid.costs.formulas", "loading")
+    names = ("command", "components", "errors", "files", "grid.costs.formulas", "loading", "settings")
     files_alone = {f"fedgrid.{name}" for name in names}
     assert rooms == files_alone | published | of_manifests
